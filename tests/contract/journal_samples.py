@@ -69,4 +69,4 @@ def sample(kind: Any, name: str = "x") -> Any:
         return tuple(sample(arg, name) for arg in args if arg is not Ellipsis)
     if origin is dict:
         return {sample(args[0], name): sample(args[1], name)}
-    return {str: name, int: 7, float: 1.5, bool: True, datetime: START}[kind]
+    return {str: name, int: 7, float: 1.5, bool: True, datetime: START, Any: name}[kind]

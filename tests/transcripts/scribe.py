@@ -15,6 +15,7 @@ from hostler.controller.inputs import (
     AgentHeard,
     AgentRefused,
     AgentSilent,
+    BootAsked,
     ClockSeen,
     FabricSeen,
     FellowsSeen,
@@ -109,6 +110,8 @@ def _told(one: Input) -> str:
         case IntentAsked(intent=intent):
             args = "".join(f" {name}={value}" for name, value in intent.args.items() if len(value) < 80)
             return f"{intent.person} asks: {intent.verb} {intent.target}{args}"
+        case BootAsked(request=asked):
+            return f"{asked.address} asks for {asked.what} of {asked.node or asked.mac}"
         case AgentSilent(node=node):
             return f"the agent of {node} is not heard any more"
         case AgentRefused(node=node, text=text):

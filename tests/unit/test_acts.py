@@ -13,6 +13,7 @@ PERFORMING = {
     "runtime/dispatcher.py": "the dispatcher itself",
     "runtime/merged_schedulers.py": "hands the dispatcher's operation to the schedulers of one cluster",
     "drivers/kubernetes/gpu_operator_reset.py": "hands the dispatcher's operation to the agent once operands are gone",
+    "drivers/boot/boot_secret_handover.py": "hands the dispatcher's power-on to the BMC once the boot is set",
     "drivers/standalone/scheduler.py": "its own: observing is performing, where there is nothing to do",
     "app/cluster_connections.py": "hands the dispatcher's operation to the agent or to Slurm",
 }

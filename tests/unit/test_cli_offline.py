@@ -97,7 +97,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, capsys: pytest.Capt
 
 def test_the_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert hostler("policy", "schema") == ExitCode.ok
-    assert json.loads(capsys.readouterr().out)["properties"].keys() == {"policy", "skus", "pools"}
+    assert json.loads(capsys.readouterr().out)["properties"].keys() == {"policy", "skus", "pools", "routes", "boot"}
 
 
 def test_a_log_is_decoded_from_a_pipe(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

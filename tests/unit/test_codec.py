@@ -54,6 +54,11 @@ ATOMS: dict[Any, st.SearchStrategy[Any]] = {
     bool: st.booleans(),
     datetime: MOMENTS,
     types.NoneType: st.none(),
+    Any: st.recursive(
+        TEXT | st.booleans() | st.integers(0, 99),
+        lambda some: st.lists(some, max_size=2) | st.dictionaries(TEXT, some, max_size=2),
+        max_leaves=4,
+    ),
 }
 
 

@@ -52,7 +52,7 @@ def problems(text: str, policy: str = POLICY) -> list[str]:
         ("percent: 10", "count: 3", "pools.yaml:11: 'count' stands here again (first in line 10); keep one"),
         ("sku: h100", "sku: h200", "pools.yaml:5: pool 'train' names the unknown SKU 'h200'; add it under skus"),
         ('"*": act', '"sing": act', "pools.yaml:5: pool 'train': mode for the unknown remedy 'sing'; or write '*'"),
-        ("skus:", "skuz:", "pools.yaml:1: unknown section 'skuz'; write one of policy, skus, pools"),
+        ("skus:", "skuz:", "pools.yaml:1: unknown section 'skuz'; write one of policy, skus, pools, routes, boot"),
         (
             "    target: 4",
             "    target: 4\n    name: other",
@@ -199,7 +199,7 @@ def test_the_digest_tells_documents_apart_and_ignores_their_order() -> None:
 
 def test_the_schema_names_every_field_of_the_sections() -> None:
     shown = schema()
-    assert set(shown["properties"]) == {"policy", "skus", "pools", "routes"}
+    assert set(shown["properties"]) == {"policy", "skus", "pools", "routes", "boot"}
     assert "evict_after_deadline" in str(shown["$defs"])
 
 

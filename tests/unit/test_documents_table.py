@@ -143,7 +143,7 @@ MISTAKES: list[tuple[str, str, str, tuple[str, int, str, str]]] = [
         "policy",
         "policy:",
         "polizy:",
-        ("a-policy.yaml", 1, "unknown section 'polizy'", "write one of policy, skus, pools, routes"),
+        ("a-policy.yaml", 1, "unknown section 'polizy'", "write one of policy, skus, pools, routes, boot"),
     ),
     (
         "skus",
@@ -375,6 +375,7 @@ def test_the_schema_is_that_of_the_sections() -> None:
         "skus": {"type": "object", "additionalProperties": {"$ref": "#/$defs/Sku"}},
         "pools": {"type": "object", "additionalProperties": {"$ref": "#/$defs/Pool"}},
         "routes": {"type": "object", "additionalProperties": {"$ref": "#/$defs/Route"}},
+        "boot": {"$ref": "#/$defs/BootConfiguration"},
     }
     assert {"Policy", "Sku", "Pool", "Route", "Rule", "Rung"} <= shown["$defs"].keys()
     assert yaml.safe_load(SMALL)["policy"].keys() <= shown["$defs"]["Policy"]["properties"].keys()

@@ -16,6 +16,7 @@ import aiohttp
 import msgspec
 
 from hostler.app.bmc_access import credentials
+from hostler.app.boot_service import BootService
 from hostler.app.cluster_connections import Escort, Rebooter, kubernetes_clusters, offered_by, resetter, slurm_clusters
 from hostler.app.cluster_examiner import examiners
 from hostler.app.controller_process import ControllerProcess, Gate, Standing, ask, house, journal_of, now
@@ -89,9 +90,14 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
         rebooter = Rebooter(slurm, lambda: gate.agents)
         gate.offered = offered_by(kubernetes)
         scheduling = Escort(SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node), gate, kubernetes)
-        wiring = Wiring((RedfishDriver(clients, gate.now), scheduling), (rebooter, resetter(kubernetes, gate)))
+        redfish = RedfishDriver(clients, gate.now)
+        booting = BootService(data, settings.boot_images, gate) if settings.boot else None
+        booted = (booting.around(redfish),) if booting else ()
+        wiring = Wiring((redfish, scheduling), (rebooter, resetter(kubernetes, gate), *booted))
         async with house(_listening(settings), standing, wiring, gate, documents) as inside:
             cell = inside.cell
+            if booting is not None and settings.boot is not None:
+                await stack.enter_async_context(booting.listening(cell, settings.boot))
             announce(inside.address, cell.role)
             eyes = RedfishReader(clients)
             watching = cell.while_active(lambda: BmcPoller(cell, eyes, now).run())

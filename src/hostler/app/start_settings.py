@@ -30,7 +30,8 @@ class ServeSettings(Struct, frozen=True):
     other: `advertise` is where the others reach this one, `name` what it is called ("": host and port), `lease_s`
     how long the others wait for one that has fallen silent. `archive` is the folder for what has had its time in
     the journal; "": all of it stays there. `slurm` are clusters, each "NAME" or "NAME=FILE"
-    (`drivers/slurm/settings`); `clusters` are Kubernetes', each "NAME=KUBECONFIG[@CONTEXT]".
+    (`drivers/slurm/settings`); `clusters` are Kubernetes', each "NAME=KUBECONFIG[@CONTEXT]". `boot` is the host
+    and port of the boot listener, None for none; `boot_images` the folder of what is booted.
     """
 
     data: str
@@ -49,3 +50,5 @@ class ServeSettings(Struct, frozen=True):
     peers_ca: str = ""
     slurm: tuple[str, ...] = ()
     clusters: tuple[str, ...] = ()
+    boot: tuple[str, int] | None = None
+    boot_images: str = ""

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from hostler.core.boot.decide import BootRequest
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.fabrics import FabricReport
 from hostler.core.state.intent import Intent
@@ -88,6 +89,13 @@ class NodeSeen(Struct, frozen=True):
     boot_id: str | None = None
 
 
+class BootAsked(Struct, frozen=True):
+    """A request from the boot network. `token` is answered after the commit."""
+
+    token: int
+    request: BootRequest
+
+
 class Tick(Struct, frozen=True):
     """Time has passed."""
 
@@ -153,4 +161,5 @@ Input = (
     | ClockSeen
     | FellowsSeen
     | FabricSeen
+    | BootAsked
 )

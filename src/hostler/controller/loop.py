@@ -20,6 +20,7 @@ from hostler.controller import (
 from hostler.controller.agenda import CALENDAR, OBSERVED_WITHIN, Agenda
 from hostler.controller.at_rest import restless, rests
 from hostler.controller.batch_draft import BatchDraft
+from hostler.controller.boot_replies import answered
 from hostler.controller.observation_intake import of_observation, received_at, see_devices, unread
 from hostler.controller.ready import Ready, Reply, Send
 from hostler.controller.reply_effect import again
@@ -224,6 +225,10 @@ class Controller:
             case inputs.FabricSeen(report=report):
                 self._record_all(fabric_reports.of_report(self._scene, report), f"fabric:{report.fabric}")
                 self._touch_all(cabling.waiting(self.fleet, report.fabric), "fabric")
+            case inputs.BootAsked():
+                events, reply = answered(self._scene, one)
+                self._record_all(events, "boot")
+                self._draft.replies.append(reply)
             case inputs.Tick() | inputs.AgentAhead():
                 pass  # the one is time that passes, the other was compared with the copy
             case _:

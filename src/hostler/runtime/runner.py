@@ -11,8 +11,9 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any
 
-from hostler.controller.inputs import AgentHeard, FellowsSeen, Input, IntentAsked, Observed, Replied
+from hostler.controller.inputs import AgentHeard, BootAsked, FellowsSeen, Input, IntentAsked, Observed, Replied
 from hostler.controller.ready import Reply, Send
+from hostler.core.boot.decide import BootRequest
 from hostler.core.conditions.known_inventory import still_known
 from hostler.core.state.clock_doubt import Witness
 from hostler.core.state.configuration import Configuration
@@ -221,6 +222,10 @@ class Cell:
     ) -> Reply:
         """Have an intent answered; the answer is durable when this returns. Raises BusyError."""
         return await self._deciding().ask(lambda token: IntentAsked(token, intent, configuration, documents or {}))
+
+    async def boot(self, request: BootRequest) -> Reply:
+        """Have a request from the boot network answered; the answer is durable when this returns. Raises BusyError."""
+        return await self._deciding().ask(lambda token: BootAsked(token, request))
 
     def heartbeat(self, node: str, boot_id: str, profiles: tuple[str, ...] | None = None) -> None:
         """An agent is heard. `profiles` are the checks that it says it has; None: it says nothing of that now."""

@@ -54,7 +54,7 @@ class WorldOptions:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class ApiTransport:
-    """How the API is reached."""
+    """How the API is reached, and the boot listener."""
 
     listen: Annotated[str, Parameter(help="HOST:PORT; port 0 takes a free one.")] = f"{_SERVE.host}:{_SERVE.port}"
     agent_listen: Annotated[
@@ -66,6 +66,12 @@ class ApiTransport:
         bool,
         Parameter(negative=(), help="Serve another address than loopback without TLS: tokens are readable on the way."),
     ] = False
+    boot_listen: Annotated[
+        str, Parameter(show_default=False, help="HOST:PORT for machines that boot over the network; plain HTTP.")
+    ] = ""
+    boot_images: Annotated[
+        str, Parameter(show_default=False, help="Folder of the kernels and file systems that the configuration names.")
+    ] = ""
 
 
 @Parameter(name="*")
@@ -218,6 +224,8 @@ def serve(
         peers_ca=peers.peers_ca,
         slurm=clusters.slurm,
         clusters=clusters.cluster,
+        boot=address_of(transport.boot_listen, "--boot-listen") if transport.boot_listen else None,
+        boot_images=transport.boot_images,
     )
     return _until_stopped(run_serve(settings, _announce_serve))
 

@@ -16,7 +16,9 @@ def wait_boot(scene: DecisionContext, node: Node, plan: Plan) -> Answer:
 
 
 def wait_agent(scene: DecisionContext, node: Node, plan: Plan) -> Answer:
-    """Wait until the agent is heard."""
+    """Wait until the agent is heard, or the machine has phoned home from the boot that this plan powered on."""
+    if node.boot is not None and node.boot.plan == plan.id and node.boot.home is not None:
+        return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
     return _wait_heard(scene, node, plan, done=True)
 
 

@@ -44,7 +44,7 @@ def conclude(scene: DecisionContext, node: Node, operation: Operation, outcome: 
     result = _RESULTS[end] if operation.kind == "run_checks" else outcome.result
     finished = e.OperationFinished(node.id, operation.id, operation.kind, result, outcome.detail[:500], outcome.facts)
     plan = node.plan
-    if plan is None or plan.id != operation.plan:
+    if plan is None or plan.id != operation.plan or operation.aside:
         return (finished,)
     match end:
         case StepEnd.passed:

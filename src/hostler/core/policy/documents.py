@@ -1,7 +1,7 @@
 """Reading configuration documents (YAML): checked whole, refused whole, with file, line and what to write instead.
 
-A document holds any of the sections `policy`, `skus`, `pools` and `routes`; together the documents given must hold a
-policy.
+A document holds any of the sections `policy`, `skus`, `pools`, `routes` and `boot`; together the documents given must
+hold a policy.
 """
 
 import hashlib
@@ -10,10 +10,13 @@ from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.core.diagnose.gate.gpus import GPU_READINGS
+from hostler.core.policy.boot_rules import boot_problems
 from hostler.core.policy.route_check import route_problems
 from hostler.core.policy.yaml_tree import YamlTree, read
+from hostler.core.state.boot import BootConfiguration
 from hostler.core.state.configuration import (
     REMEDIES,
     RESET_DOMAINS,
@@ -37,7 +40,7 @@ from hostler.core.tables.recipes import RECIPES
 
 MAX_NUMBER = 1e9
 """No count, percentage or number of seconds (32 years) is larger."""
-SECTIONS = ("policy", "skus", "pools", "routes")
+SECTIONS = ("policy", "skus", "pools", "routes", "boot")
 TAKEN_WHOLE = ("nvlink", "rack")
 """Kinds of failure domain that a fault may be of as a whole."""
 ACTIONS = (*REMEDIES, "bmc_reset", "firmware_update", "protective_power_off", "power_off", "release")
@@ -65,11 +68,12 @@ def parse(documents: dict[str, str]) -> Configuration:
     skus = _section(loaded, "skus", dict[str, Sku], problems)
     pools = _section(loaded, "pools", dict[str, Pool], problems)
     routes = _section(loaded, "routes", dict[str, Route], problems)
+    boot = _section(loaded, "boot", BootConfiguration, problems)
     if policy is None and not problems:
         problems.append(Problem("configuration", 0, "no section 'policy' in any document", "add one"))
     if problems or policy is None:
         raise InvalidInputError(tuple(problems))
-    configuration = Configuration(policy, skus or {}, pools or {}, digest(documents), routes=routes or {})
+    configuration = Configuration(policy, skus or {}, pools or {}, digest(documents), routes=routes or {}, boot=boot)
     problems.extend(_contradictions(configuration, loaded))
     if problems:
         raise InvalidInputError(tuple(problems))
@@ -120,6 +124,9 @@ def _named(section: str, data: Any) -> Any:
     if section == "policy":
         rules = data.get("rules")
         return {**data, "rules": _with("condition", rules)} if isinstance(rules, dict) else data
+    if section == "boot":
+        images = data.get("images")
+        return {**data, "images": _with("name", images)} if isinstance(images, dict) else data
     return _with("name", data)
 
 
@@ -127,9 +134,13 @@ def _with(field: str, rows: dict[Any, Any]) -> dict[Any, Any]:
     return {key: {field: key, **row} if isinstance(row, dict) else row for key, row in rows.items()}
 
 
+_KEYED = {"policy": (("policy", "rules"), "condition"), "boot": (("boot", "images"), "name")}
+"""Where the rows of a section stand, and the field that repeats their key, where it is not its own rows' name."""
+
+
 def _misnamed(document: _Loaded, section: str) -> Iterator[Problem]:
     """Rows that call themselves other than their key does: what names one would find another, or none."""
-    path, field = (("policy", "rules"), "condition") if section == "policy" else ((section,), "name")
+    path, field = _KEYED.get(section, ((section,), "name"))
     rows: Any = document.data
     for step in path:
         rows = rows.get(step) if isinstance(rows, dict) else None
@@ -176,7 +187,7 @@ def _contradictions(configuration: Configuration, loaded: list[_Loaded]) -> Iter
         yield from _rule_problems(rule, loaded)
     for name, rung in configuration.policy.rungs.items():
         yield from _rung_problems(name, rung, _find(loaded, ("policy", "rungs", name)))
-    for path, number in _numbers(msgspec.to_builtins(configuration), ()):
+    for path, number in _numbers(msgspec.to_builtins(replace(configuration, boot=None)), ()):
         if not 0 <= number <= MAX_NUMBER:
             line = _find(loaded, path)
             yield Problem(*line, f"{'.'.join(path)}: {number} is out of range", f"write 0 to {MAX_NUMBER:g}")
@@ -195,6 +206,7 @@ def _contradictions(configuration: Configuration, loaded: list[_Loaded]) -> Iter
     for pool in configuration.pools.values():
         yield from _pool_problems(pool, configuration, loaded)
     yield from _notify_problems(configuration, loaded)
+    yield from _boot_problems(configuration, loaded)
 
 
 def _notify_problems(configuration: Configuration, loaded: list[_Loaded]) -> Iterator[Problem]:
@@ -204,6 +216,11 @@ def _notify_problems(configuration: Configuration, loaded: list[_Loaded]) -> Ite
     if (named := configuration.policy.pages.severity) not in ("", *SEVERITIES):
         line = _find(loaded, ("policy", "pages"))
         yield Problem(*line, f"pages: no severity '{named}'", f"write one of {', '.join(SEVERITIES)}, or ''")
+
+
+def _boot_problems(configuration: Configuration, loaded: list[_Loaded]) -> Iterator[Problem]:
+    for path, what, instead in boot_problems(configuration):
+        yield Problem(*_find(loaded, ("boot", *path)), what, instead)
 
 
 def _numbers(tree: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], float]]:
@@ -307,10 +324,9 @@ def _find(loaded: list[_Loaded], path: tuple[str, ...]) -> tuple[str, int]:
 
 def schema() -> dict[str, Any]:
     """The JSON schema of the sections, for editors and `hostler policy schema`."""
-    schemas, components = msgspec.json.schema_components(
-        (Policy, Sku, Pool, Route, Rule, Rung), ref_template="#/$defs/{name}"
-    )
-    policy, sku, pool, route, *_ = schemas
+    kinds = (Policy, Sku, Pool, Route, BootConfiguration, Rule, Rung)
+    schemas, components = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
+    policy, sku, pool, route, boot, *_ = schemas
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Hostler configuration",
@@ -321,6 +337,7 @@ def schema() -> dict[str, Any]:
             "skus": {"type": "object", "additionalProperties": sku},
             "pools": {"type": "object", "additionalProperties": pool},
             "routes": {"type": "object", "additionalProperties": route},
+            "boot": boot,
         },
         "$defs": components,
     }

@@ -57,7 +57,7 @@ def read(name: str, text: str) -> YamlTree:
     if reader.duplicates:
         raise InvalidInputError(tuple(reader.duplicates))
     if reader.root is None or not isinstance(reader.root.value, dict):
-        raise _refused(name, 1, "not a mapping", "begin with one of policy, skus, pools, routes")
+        raise _refused(name, 1, "not a mapping", "begin with one of policy, skus, pools, routes, boot")
     return reader.root
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from hostler.core.report.fabric_sentences import of_fabric
 from hostler.core.report.story import NodeStory
 from hostler.core.state import events as e
+from hostler.core.state.boot import HOLD
 from hostler.core.state.cases import Incident
 from hostler.core.state.change_control import Approval, Rollout
 from hostler.core.state.model import Condition, Plan, Shadow
@@ -187,6 +188,21 @@ def _restore_released(event: e.RestoreReleased) -> str:
     return f"restored cell released by {event.person}{unheard}: {event.reason}"
 
 
+def _boot_answered(event: e.BootAnswered) -> str:
+    boot = event.boot
+    if boot.kind == HOLD:
+        return f"held at the boot loader: {boot.reason}"
+    what = f"image {boot.image}" if boot.image else "its local disk"
+    shown = "the secret given to its BMC" if boot.identity == "bmc" else "its MAC address alone"
+    where = "in its boot window" if boot.plan else "outside a boot window, without cloud-init's data"
+    return f"boots {what} {where}, known by {shown}, from {boot.address}"
+
+
+def _stranger_seen(event: e.StrangerSeen) -> str:
+    one = event.stranger
+    return f"stranger {one.mac} (serial {one.serial or 'not shown'}) asked for a boot from {one.address}"
+
+
 def _waits(event: e.WaitingChanged) -> str:
     waiting = event.waiting
     if waiting is None:
@@ -329,6 +345,11 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.FabricFindingOpened, of_fabric),
     EventTelling(e.FabricFindingChanged, of_fabric),
     EventTelling(e.FabricFindingClosed, of_fabric),
+    EventTelling(e.BootAnswered, _boot_answered),
+    EventTelling(e.BootSeeded, lambda event: f"cloud-init's data given to {event.address}"),
+    EventTelling(e.BootPhonedHome, lambda event: f"phoned home from {event.address}: its boot window is closed"),
+    EventTelling(e.BootRefused, lambda event: f"{event.what} refused to {event.address}: {event.reason}"),
+    EventTelling(e.StrangerSeen, _stranger_seen),
 )
 ROWS: dict[type, EventTelling[Any]] = {row.kind: row for row in _TABLE}
 """Every event's sentence and story."""

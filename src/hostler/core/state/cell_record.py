@@ -4,6 +4,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from hostler.core.state.boot import Stranger
 from hostler.core.state.clock_doubt import Doubt
 from hostler.core.state.model import Remediator
 
@@ -37,7 +38,8 @@ class CellRecord(Struct, frozen=True):
     """The record of the whole cell: counters for ids, the brake, pauses, modes, recent disturbances and incidents.
 
     `doubt`: the clock is not believed. `format`: up to which format events may be written. `restored`: since when the
-    cell stands still because its journal is a copy, whose last record was `copied`.
+    cell stands still because its journal is a copy, whose last record was `copied`. `strangers`: machines that asked
+    for a boot and are not expected, the latest last.
     """
 
     seq: int = 0
@@ -58,6 +60,7 @@ class CellRecord(Struct, frozen=True):
     restored: datetime | None = None
     copied: int = 0
     remediators: tuple[Remediator, ...] = ()
+    strangers: tuple[Stranger, ...] = ()
 
 
 class StoredAnswer(Struct, frozen=True):

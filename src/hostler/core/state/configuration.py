@@ -7,6 +7,7 @@ from datetime import datetime
 
 from msgspec import Struct, field
 
+from hostler.core.state.boot import BootConfiguration
 from hostler.core.state.model import Mode, Profile
 from hostler.core.state.notify_routes import PageRules, Route
 
@@ -240,6 +241,7 @@ class Configuration(Struct, frozen=True):
     sha256: str = ""
     activated: datetime | None = None
     routes: dict[str, Route] = {}
+    boot: BootConfiguration | None = None
 
 
 LAB_FLOOR_S = 15.0

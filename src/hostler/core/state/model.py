@@ -9,6 +9,7 @@ from enum import IntEnum, StrEnum
 
 from msgspec import Struct
 
+from hostler.core.state.boot import BootRecord
 from hostler.core.state.packed_strings import NO_PAIRS, Pairs
 from hostler.core.state.plan_rules import PlanRules
 
@@ -529,7 +530,8 @@ class Node(Struct, frozen=True):
     the last of them came back. `inventory_boot` is the boot in which its parts were seen last, `inventory_covers` the
     kinds that were looked at in it, `memory_gib` the host's memory as it was read then, 0: it was not; `most_seen` is
     the most that it has shown since it last came back from its vendor or from engineers.
-    `stay_granted` is when a person last said that it may stand in its phase (cleared STUCK).
+    `stay_granted` is when a person last said that it may stand in its phase (cleared STUCK). `boot` is its last boot
+    over the network, None before one was asked for.
     """
 
     id: str
@@ -583,6 +585,7 @@ class Node(Struct, frozen=True):
     unheard: tuple[tuple[str, datetime], ...] = ()
     heard_again: datetime | None = None
     stay_granted: datetime | None = None
+    boot: BootRecord | None = None
 
     def binding(self, kind: str) -> str:
         """The current value of the binding of this kind, "" where there is none."""

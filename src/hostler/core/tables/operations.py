@@ -117,6 +117,8 @@ OPERATIONS: dict[str, OperationKind] = {
         # the scheduler of a cluster that the node has left
         OperationKind("cordon_uninvited", "scheduler", "that cluster lists our cordon on the Node", aside=True),
         OperationKind("delete_uninvited", "scheduler", "that cluster lists the Node no more", aside=True),
+        # the cluster that a node enters at its first boot
+        OperationKind("issue_join_token", "scheduler", "its token stands in that cluster", aside=True),
         # nothing is sent: the present shows it
         OperationKind("drain", "present", "the scheduler shows no customer work on the node"),
         OperationKind("verify_inventory", "present", "the parts recorded in this boot are the SKU's", answers=True),

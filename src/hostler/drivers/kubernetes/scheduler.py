@@ -70,7 +70,7 @@ class KubernetesScheduler:
         """Other programs that treat the cluster's nodes. Raises PortError where that cannot be told."""
         return await second_remediators(self._api, self._book, self._actors)
 
-    async def perform(self, operation: Operation, node: Node) -> Outcome:
+    async def perform(self, operation: Operation, node: Node) -> Outcome:  # noqa: C901, PLR0911 - one flat table of cases
         """Do it once; under a name that another machine answers to only what eases. Raises PortError."""
         name = name_there(node, self)
         if operation.kind != "uncordon" and (wrong := misbound(node)) is not None:
@@ -91,6 +91,9 @@ class KubernetesScheduler:
                 said = await self._leave(operation, name)
                 await self.joining.withdraw(operation, node, name)
                 return said
+            case "issue_join_token":
+                await self.joining.issue(operation, node, name)
+                return _said(operation, "done")
             case "cordon_uninvited":
                 return await self._cordon_uninvited(operation, node, name)
             case "delete_uninvited":
@@ -118,6 +121,7 @@ class KubernetesScheduler:
             "leave_cluster": seen is None,
             "cordon_uninvited": seen is None and name not in self._book.nodes.items,
             "delete_uninvited": seen is None and name not in self._book.nodes.items,
+            "issue_join_token": self.joining.offer(node.id) is not None,
         }[operation.kind]
         return _said(operation, "done" if done else "not_done")
 
@@ -125,7 +129,7 @@ class KubernetesScheduler:
         """A token that lets somebody in is deleted, a check ended; nothing else can be called off."""
         if operation.kind == IDLE_CHECK:
             await self.checks.revoke(operation)
-        if operation.kind == "join_cluster":
+        if operation.kind in ("join_cluster", "issue_join_token"):
             await self.joining.withdraw(operation, node, name_there(node, self))
 
     # --- cordons

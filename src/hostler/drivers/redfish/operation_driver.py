@@ -215,11 +215,17 @@ async def _set_boot(ask: _Ask) -> Outcome:
 
 
 async def _boot_seen(ask: _Ask) -> Outcome:
-    target = _boot_target(ask.operation)
+    target, uri = _boot_target(ask.operation), ask.operation.args.get("url", "")
     boots = await ask.client.boots(ask.system)
-    set_to = [boot for boot in boots if boot.enabled in {"Once", "Continuous"} and boot.target == target]
+    set_to = [
+        boot
+        for boot in boots
+        if boot.enabled in {"Once", "Continuous"} and boot.target == target and uri in ("", boot.uri)
+    ]
     boot = set_to[0] if set_to else boots[-1]
     detail = f"boot override is {boot.enabled or 'not shown'} {boot.target}".rstrip()
+    if not set_to and boot.target == target:
+        detail = f"{detail}, and it does not keep the address to boot from"
     return ask.outcome("done" if set_to else "not_done", detail, {"boot": f"{boot.enabled} {boot.target}".strip()})
 
 

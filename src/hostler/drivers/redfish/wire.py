@@ -64,11 +64,15 @@ class ServiceRoot(Struct, frozen=True):
 
 
 class BootOverride(Struct, frozen=True):
-    """The boot override: `enabled` is Once, Continuous, Disabled or ""; `targets` are those the BMC allows."""
+    """The boot override: `enabled` is Once, Continuous, Disabled or ""; `targets` are those the BMC allows.
+
+    `uri` is where UefiHttp boots from.
+    """
 
     enabled: str = ""
     target: str = ""
     targets: tuple[str, ...] = ()
+    uri: str = ""
 
 
 class System(Struct, frozen=True):
@@ -302,6 +306,7 @@ def _boot(doc: Document) -> BootOverride:
         enabled=text(doc, "BootSourceOverrideEnabled"),
         target=text(doc, "BootSourceOverrideTarget"),
         targets=strings(doc, "BootSourceOverrideTarget@Redfish.AllowableValues"),
+        uri=text(doc, "HttpBootUri"),
     )
 
 

@@ -186,6 +186,7 @@ class Machine:
         self.power = OFF
         self.booted = False
         self.boot = EmulatedBootOverride()
+        self.booted_uri = ""
         self.locate = False
         self.sensors = dict(hardware.sensors)
         self.leaks = dict(hardware.leaks)
@@ -422,6 +423,7 @@ class Machine:
 
     def _boots(self, at: datetime) -> None:
         source = self.boot.target if self.boot.enabled in {"Once", "Continuous"} else "Hdd"
+        self.booted_uri = self.boot.uri if source == "UefiHttp" else ""
         if self.boot.enabled == "Once":
             self.boot = EmulatedBootOverride()
         self.bios |= self.bios_pending

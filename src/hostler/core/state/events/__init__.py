@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from hostler.core.state.events import (
+    boot,
     cell,
     conditions,
     fabrics,
@@ -23,6 +24,7 @@ from hostler.core.state.events import (
     rollouts,
     tickets,
 )
+from hostler.core.state.events.boot import BootAnswered, BootPhonedHome, BootRefused, BootSeeded, StrangerSeen
 from hostler.core.state.events.cell import (
     BrakeLatched,
     BrakeReleased,
@@ -107,7 +109,11 @@ __all__ = [
     "AssetChanged",
     "AssetRegistered",
     "BindingChanged",
+    "BootAnswered",
     "BootObserved",
+    "BootPhonedHome",
+    "BootRefused",
+    "BootSeeded",
     "BrakeLatched",
     "BrakeReleased",
     "CheckRecorded",
@@ -167,6 +173,7 @@ __all__ = [
     "SliceErrorSeen",
     "SliceStarted",
     "SourcesChanged",
+    "StrangerSeen",
     "TicketClosed",
     "TicketOpened",
     "TicketUpdated",
@@ -250,6 +257,11 @@ Event = (
     | FabricFindingOpened
     | FabricFindingChanged
     | FabricFindingClosed
+    | BootAnswered
+    | BootSeeded
+    | BootPhonedHome
+    | BootRefused
+    | StrangerSeen
 )
 
 
@@ -280,6 +292,11 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("fabric_finding_opened", 1): 3,
     ("fabric_finding_changed", 1): 3,
     ("fabric_finding_closed", 1): 3,
+    ("boot_answered", 1): 3,
+    ("boot_seeded", 1): 3,
+    ("boot_phoned_home", 1): 3,
+    ("boot_refused", 1): 3,
+    ("stranger_seen", 1): 3,
 }
 """(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
 
@@ -298,6 +315,7 @@ def name_of(event: Event) -> str:
 ROWS: dict[type, EventRow[Any]] = {
     row.kind: row
     for family in (
+        boot,
         cell,
         conditions,
         fabrics,

@@ -1,0 +1,22 @@
+"""Replies to requests from the boot network: what was decided, as the boot listener is told it."""
+
+from hostler.controller.inputs import BootAsked
+from hostler.controller.ready import Reply
+from hostler.core.boot.answer import BootAnswer
+from hostler.core.boot.decide import BootDecision, decide
+from hostler.core.state import events as e
+from hostler.core.state import formats
+from hostler.core.state.boot import HOLD
+from hostler.core.state.decision_context import DecisionContext
+
+BAD_REQUEST, UNAVAILABLE = 400, 503
+"""HTTP statuses from the first on are refusals; the second asks to come again."""
+
+
+def answered(scene: DecisionContext, one: BootAsked) -> tuple[tuple[e.Event, ...], Reply]:
+    """The events to record, and the reply that is given when they are durable: the status is `acknowledged`."""
+    said = decide(scene, one.request)
+    if needed := formats.needs(scene, said.events):
+        said = BootDecision(UNAVAILABLE, BootAnswer(HOLD, reason=formats.too_old(scene, needed)), said.node)
+    detail = {"kind": said.answer.kind, "image": said.answer.image, "node": said.node, "plan": said.plan}
+    return said.events, Reply(one.token, said.status < BAD_REQUEST, said.answer.reason, said.status, detail)

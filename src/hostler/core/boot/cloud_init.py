@@ -1,0 +1,139 @@
+"""cloud-init's data for one boot (NoCloud): layers of site, SKU, pool and node, and what Hostler itself adds. Pure."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import yaml
+from msgspec import Struct
+
+from hostler.core.state.boot import CloudInitLayer
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Node
+
+OFFER_FILE = "/etc/hostler/join.json"
+"""File of the API server's address and the join token on the node; only root reads it."""
+
+PARTS = ("user_data", "vendor_data", "meta_data", "network")
+DOCUMENTS = {
+    "user-data": "user_data",
+    "vendor-data": "vendor_data",
+    "meta-data": "meta_data",
+    "network-config": "network",
+}
+"""cloud-init's name of each document, and the part of a layer that it is made of."""
+
+Origins = dict[str, str]
+"""Path of a value ("users.0.name") → the layer that it comes from."""
+
+
+class JoinData(Struct, frozen=True):
+    """The join offer, as the node's image finds it in OFFER_FILE. `ca` is PEM."""
+
+    cluster: str
+    name: str
+    server: str
+    ca: str
+    ca_hash: str
+    token: str
+    expires: datetime
+
+    def __repr__(self) -> str:
+        return f"JoinData(cluster={self.cluster!r}, name={self.name!r}, expires={self.expires!r})"
+
+
+class SeedDocuments(Struct, frozen=True):
+    """The four parts of cloud-init's data as plain values, each with where its values come from."""
+
+    parts: dict[str, dict[str, Any]]
+    origins: dict[str, Origins]
+
+    def text(self, document: str) -> str:
+        """A document as cloud-init fetches it, by cloud-init's name."""
+        part = DOCUMENTS[document]
+        head = "#cloud-config\n" if part in ("user_data", "vendor_data") else ""
+        return head + yaml.safe_dump(self.parts[part], sort_keys=True, allow_unicode=True)
+
+
+def compose(fleet: Fleet, node: Node, home: str = "", join: JoinData | None = None) -> SeedDocuments:
+    """The node's data. `home` is where it phones home, "" in a preview; `join` is what lets it into its cluster."""
+    parts: dict[str, dict[str, Any]] = {part: {} for part in PARTS}
+    origins: dict[str, Origins] = {part: {} for part in PARTS}
+    for name, layer in _layers(fleet, node, home, join):
+        for part in PARTS:
+            _merge(parts[part], getattr(layer, part), name, origins[part], "")
+    return SeedDocuments(parts, origins)
+
+
+def _layers(fleet: Fleet, node: Node, home: str, join: JoinData | None) -> Iterator[tuple[str, CloudInitLayer]]:
+    """The layers from the most general to the node's own; Hostler's facts first, its acts last."""
+    yield "hostler", _facts(node)
+    boots = fleet.configuration_of(node).boot
+    if boots is not None:
+        layers = boots.cloud_init
+        yield "site", layers.site
+        for kind, named, name in (
+            ("sku", layers.skus, node.sku),
+            ("pool", layers.pools, node.pool),
+            ("node", layers.nodes, node.id),
+        ):
+            if name in named:
+                yield f"{kind} {name}", named[name]
+    yield "hostler", _acts(home, join)
+
+
+def _facts(node: Node) -> CloudInitLayer:
+    """Facts of the node; layers may say otherwise."""
+    plan = node.plan.id if node.plan is not None else node.id
+    macs = sorted(b.value for b in node.bindings if b.kind == "mac" and b.until is None)
+    links = {f"boot{n}": {"match": {"macaddress": mac}, "dhcp4": True, "optional": n > 0} for n, mac in enumerate(macs)}
+    name = node.binding("hostname") or node.id
+    return CloudInitLayer(
+        meta_data={"instance-id": plan, "local-hostname": name},
+        network={"version": 2, **({"ethernets": links} if links else {})},
+    )
+
+
+def _acts(home: str, join: JoinData | None) -> CloudInitLayer:
+    user: dict[str, Any] = {}
+    if join is not None:
+        content = msgspec.json.format(msgspec.json.encode(join), indent=2).decode()
+        user["write_files"] = [{"path": OFFER_FILE, "permissions": "0600", "content": content}]
+    if home:
+        user["phone_home"] = {"url": home, "post": ["instance_id", "hostname"], "tries": 10}
+    return CloudInitLayer(user_data=user)
+
+
+def _merge(into: dict[str, Any], more: Mapping[str, Any], layer: str, origins: Origins, path: str) -> None:
+    """Mappings are merged, write_files added to, everything else is replaced by the later layer."""
+    for key, value in more.items():
+        where = f"{path}{key}"
+        before = into.get(key)
+        if isinstance(value, dict) and isinstance(before, dict):
+            _merge(before, value, layer, origins, f"{where}.")
+            continue
+        if where == "write_files" and isinstance(before, list) and isinstance(value, list):
+            into[key] = [*before, *value]
+            origins |= {f"{where}.{len(before) + n}": layer for n in range(len(value))}
+            continue
+        for old in [one for one in origins if one == where or one.startswith(f"{where}.")]:
+            del origins[old]
+        into[key] = _copied(value)
+        origins.update(dict.fromkeys(_leaves(value, where), layer))
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(one) for key, one in value.items()}
+    return [_copied(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _leaves(value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, dict) and value:
+        for key, one in value.items():
+            yield from _leaves(one, f"{path}.{key}")
+    elif isinstance(value, list | tuple) and path == "write_files":
+        yield from (f"{path}.{n}" for n in range(len(value)))
+    else:
+        yield path

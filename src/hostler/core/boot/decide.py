@@ -1,0 +1,208 @@
+"""Decides what a machine on the boot network is told: events and the answer, or why it is refused. Pure.
+
+A machine is known by its MAC address, then held against its serial number and the secret that its BMC was given for
+this one boot. Refusals are recorded, so many of them as somebody can read.
+"""
+
+from datetime import timedelta
+
+from msgspec import Struct
+
+from hostler.core.boot.answer import IMAGE, BootAnswer, answer_for
+from hostler.core.boot.window import window_of
+from hostler.core.state import events as e
+from hostler.core.state.boot import HOLD, BootConfiguration, BootRecord, Stranger
+from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.events.boot import STRANGERS_KEPT
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Node, Operation
+
+SCRIPT, SEED, HOME = "script", "seed", "home"
+"""Kinds of request: the boot script, cloud-init's data, and to be told that the node is up."""
+
+BMC, MAC, WRONG = "bmc", "mac", "wrong"
+"""Proof of identity: the secret of this boot, a MAC address alone, or a secret that is not this boot's."""
+
+REFUSALS_RECORDED = 8
+AGAIN = timedelta(hours=1)
+"""Refusals of one boot beyond the first few, and a stranger seen before, are recorded again after so long."""
+
+MINT = "issue_join_token"
+MINT_S = 60.0
+
+
+class BootRequest(Struct, frozen=True):
+    """One request from the boot network. `plan` is the plan that the shown secret was made for.
+
+    `offered`: what lets the node into its cluster is at hand, or none is wanted. `arch` is the architecture that its
+    boot loader starts, "" where it does not say; `unusable` are images that cannot be served, each with why.
+    """
+
+    what: str
+    address: str
+    mac: str = ""
+    serial: str = ""
+    node: str = ""
+    plan: str = ""
+    identity: str = MAC
+    offered: bool = True
+    arch: str = ""
+    unusable: dict[str, str] = {}
+
+
+class BootDecision(Struct, frozen=True):
+    """The answer, and its records. `status` is an HTTP status: 200, 202 (ask again soon), 403, 404."""
+
+    status: int
+    answer: BootAnswer = BootAnswer(HOLD)
+    node: str = ""
+    plan: str = ""
+    events: tuple[e.Event, ...] = ()
+
+
+def decide(scene: DecisionContext, asked: BootRequest) -> BootDecision:
+    """The answer to a request."""
+    node = node_of(scene.fleet, asked)
+    if node is None:
+        return _stranger(scene, asked)
+    if why := _impostor(node, asked):
+        return _refused(scene, node, asked, why)
+    if asked.what == SCRIPT:
+        return _script(scene, node, asked)
+    if asked.identity == WRONG or not asked.plan or asked.plan != window_of(node):
+        return _refused(scene, node, asked, f"{_named(asked)} outside its boot window")
+    return _seed(scene, node, asked) if asked.what == SEED else _home(scene, node, asked)
+
+
+def node_of(fleet: Fleet, asked: BootRequest) -> Node | None:
+    """The node that the request names, else the one that has its MAC address."""
+    if asked.node:
+        return fleet.nodes.get(asked.node)
+    members = fleet.index.members(f"mac:{asked.mac}") if asked.mac else ()
+    return fleet.nodes.get(members[0]) if len(members) == 1 else None
+
+
+def _impostor(node: Node, asked: BootRequest) -> str:
+    """Why the machine is not the one that is expected under this name, "" where nothing speaks against it."""
+    macs = {b.value.lower() for b in node.bindings if b.kind == "mac" and b.until is None}
+    if asked.mac and asked.mac not in macs:
+        return f"MAC address {asked.mac} is not of this node"
+    expected = node.binding("serial")
+    if expected and asked.serial and asked.serial.casefold() != expected.casefold():
+        return f"serial number '{asked.serial}' is shown, '{expected}' is expected"
+    return ""
+
+
+def _script(scene: DecisionContext, node: Node, asked: BootRequest) -> BootDecision:
+    boots = scene.fleet.configuration_of(node).boot
+    window, answer = window_of(node), answer_for(scene.fleet, node)
+    if asked.identity == WRONG:
+        return _refused(scene, node, asked, "the secret is not that of this boot")
+    if answer.kind == IMAGE and (why := _unfit(boots, answer.image, asked)):
+        answer = BootAnswer(HOLD, reason=why)
+    if answer.kind == HOLD:
+        return _held(scene, node, asked, answer)
+    if asked.identity == MAC and (boots is None or not boots.mac_only):
+        why = "it shows its MAC address alone, and the configuration does not allow that (boot.mac_only)"
+        return _held(scene, node, asked, BootAnswer(HOLD, reason=why))
+    if asked.identity == BMC and asked.plan != window:
+        return _refused(scene, node, asked, "the secret is of an earlier boot, or the boot window is closed")
+    if window and node.boot is not None and node.boot.plan == window and node.boot.kind == IMAGE:
+        return _refused(scene, node, asked, "this boot has been answered already: its secret opens once")
+    if not window and _is_repeated(scene, node, answer):
+        return BootDecision(200, answer, node.id)
+    given = BootRecord(window, scene.now, answer.kind, answer.image, asked.identity, "", asked.address)
+    return BootDecision(200, answer, node.id, window, (e.BootAnswered(node.id, given),))
+
+
+def _unfit(boots: BootConfiguration | None, image: str, asked: BootRequest) -> str:
+    """Why this image cannot be given to this machine, "" where it can."""
+    arch = boots.images[image].arch if boots is not None else ""
+    if asked.arch and arch != asked.arch:
+        return f"image {image} is for {arch}, and this machine starts {asked.arch}"
+    return f"image {image} cannot be served: {asked.unusable[image]}" if image in asked.unusable else ""
+
+
+def _is_repeated(scene: DecisionContext, node: Node, answer: BootAnswer) -> bool:
+    """Whether a boot outside a window was answered alike a moment ago: a machine that restarts again and again."""
+    last = node.boot
+    same = last is not None and (last.plan, last.kind, last.image) == ("", answer.kind, answer.image)
+    return same and last is not None and scene.now - last.at < AGAIN
+
+
+def _held(scene: DecisionContext, node: Node, asked: BootRequest, answer: BootAnswer) -> BootDecision:
+    """Hold, recorded when its reason is new."""
+    last = node.boot
+    if last is not None and last.kind == HOLD and last.reason == answer.reason:
+        return BootDecision(200, answer, node.id)
+    held = BootRecord("", scene.now, HOLD, "", asked.identity, answer.reason, asked.address)
+    if last is not None and last.plan and last.plan == window_of(node) and last.kind == IMAGE:
+        return BootDecision(200, answer, node.id)  # a boot under way keeps its record
+    return BootDecision(200, answer, node.id, "", (e.BootAnswered(node.id, held),))
+
+
+def _seed(scene: DecisionContext, node: Node, asked: BootRequest) -> BootDecision:
+    """cloud-init's data, once for each boot; the token that goes with them is minted first."""
+    given = node.boot
+    if given is None or given.plan != asked.plan or given.kind != IMAGE:
+        return _refused(scene, node, asked, "cloud-init's data asked for before a boot was answered")
+    if given.seeded is not None:
+        return _refused(scene, node, asked, "cloud-init's data were given already: they are given once")
+    if asked.offered:
+        answer = BootAnswer(given.kind, given.image)
+        return BootDecision(200, answer, node.id, asked.plan, (e.BootSeeded(node.id, asked.plan, asked.address),))
+    if node.aside is not None:
+        return BootDecision(202, node=node.id, plan=asked.plan)
+    return BootDecision(202, node=node.id, plan=asked.plan, events=(e.OperationStarted(_mint(scene, node)),))
+
+
+def _mint(scene: DecisionContext, node: Node) -> Operation:
+    configuration = scene.fleet.configuration_of(node)
+    assert configuration.boot is not None, "a boot was answered under a boot configuration"
+    assert node.plan is not None, "an open window has a plan"
+    return Operation(
+        id=f"{node.id}-o{scene.fleet.cell.seq}",
+        kind=MINT,
+        node=node.id,
+        plan=node.plan.id,
+        step=node.plan.index,
+        started=scene.now,
+        deadline=scene.now + timedelta(seconds=MINT_S),
+        args={
+            "cluster": configuration.boot.cluster,
+            "token_ttl_s": f"{configuration.policy.join_token_ttl_s:g}",
+        },
+        aside=True,
+    )
+
+
+def _home(_scene: DecisionContext, node: Node, asked: BootRequest) -> BootDecision:
+    if node.boot is None or node.boot.plan != asked.plan:
+        return _refused(_scene, node, asked, "it phones home before its boot was answered")
+    home = e.BootPhonedHome(node.id, asked.plan, asked.address)
+    return BootDecision(200, node=node.id, plan=asked.plan, events=(home,))
+
+
+def _refused(scene: DecisionContext, node: Node, asked: BootRequest, why: str) -> BootDecision:
+    """403, recorded unless so many are that nobody learns more from another."""
+    last = node.boot
+    known = last is not None and last.refused >= REFUSALS_RECORDED and last.refused_at is not None
+    told = BootAnswer(HOLD, reason=why)
+    if known and last is not None and last.refused_at is not None and scene.now - last.refused_at < AGAIN:
+        return BootDecision(403, told, node.id)
+    return BootDecision(403, told, node.id, "", (e.BootRefused(node.id, asked.what, why, asked.address),))
+
+
+def _stranger(scene: DecisionContext, asked: BootRequest) -> BootDecision:
+    """404, recorded when the machine is new, or is seen again after a while."""
+    answer = BootAnswer(HOLD, reason="this machine is not expected here: no node has its MAC address")
+    known = scene.fleet.cell.strangers
+    fresh = [one for one in known if scene.now - one.at < AGAIN]
+    if not asked.mac or any(one.mac == asked.mac for one in fresh) or len(fresh) >= STRANGERS_KEPT:
+        return BootDecision(404, answer)
+    seen = Stranger(asked.mac, asked.serial, asked.address, scene.now)
+    return BootDecision(404, answer, events=(e.StrangerSeen(seen),))
+
+
+def _named(asked: BootRequest) -> str:
+    return "cloud-init's data are asked for" if asked.what == SEED else "it phones home"

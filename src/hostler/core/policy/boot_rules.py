@@ -1,0 +1,101 @@
+"""Rules of a configuration's boot section: images with their checksums, names that exist, keys that are known."""
+
+import re
+from collections.abc import Iterator
+
+from hostler.core.state.boot import HOLD, LOCAL_DISK, BootConfiguration, BootImage, CloudInitLayer
+from hostler.core.state.configuration import Configuration
+from hostler.core.state.model import Phase
+
+Found = tuple[tuple[str, ...], str, str]
+"""Path below the section, what is wrong there, and what to write instead."""
+
+ARCHES = ("x86_64", "arm64")
+NAMED = ("production", "burn_in", "firmware", "inspection")
+_URL = re.compile(r"http://[A-Za-z0-9.\-:\[\]]{1,253}")
+_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+\-]*(/[A-Za-z0-9_][A-Za-z0-9._+\-]*)*")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_ARGS = re.compile(r"[ -~]{0,1500}")
+"""The kernel takes 2,048 characters in all; some are added."""
+
+_CLOUD_CONFIG = """
+    allow_public_ssh_keys ansible apk_repos apt apt_pipelining apt_reboot_if_required apt_update apt_upgrade
+    authkey_hash autoinstall bootcmd byobu_by_default ca-certs ca_certs chef chpasswd cloud_config_modules
+    cloud_final_modules cloud_init_modules create_hostname_file datasource datasource_list debug def_log_file
+    device_aliases disable_ec2_metadata disable_root disable_root_opts disk_setup drivers fan final_message fqdn
+    fs_setup groups growpart grub-dpkg grub_dpkg hostname keyboard landscape locale locale_configfile lxd
+    manage-resolv-conf manage_etc_hosts manage_resolv_conf mcollective merge_how merge_type migrate
+    mount_default_fields mounts network no_ssh_fingerprints ntp output package_reboot_if_required package_update
+    package_upgrade packages password phone_home power_state prefer_fqdn_over_hostname preserve_hostname puppet
+    random_seed reporting resize_rootfs resolv_conf rh_subscription rsyslog runcmd salt_minion snap spacewalk ssh
+    ssh_authorized_keys ssh_deletekeys ssh_fp_console_blacklist ssh_genkeytypes ssh_import_id ssh_keys
+    ssh_publish_hostkeys ssh_pwauth ssh_quiet_keygen swap system_info timezone ubuntu_advantage ubuntu_pro updates
+    user users vendor_data version wireguard write_files yum_repo_dir yum_repos zypper
+"""
+CLOUD_CONFIG = frozenset(_CLOUD_CONFIG.split())
+"""Top-level keys of cloud-config (cloud-init's module reference); its own schema check lets others pass."""
+
+_NETPLAN = "version renderer ethernets bonds bridges vlans tunnels vrfs wifis modems dummy-devices nm-devices"
+NETPLAN = frozenset(_NETPLAN.split())
+"""Keys of netplan's `network` mapping, version 2."""
+
+
+def boot_problems(configuration: Configuration) -> Iterator[Found]:
+    """Every problem of the section; none where there is none."""
+    boots = configuration.boot
+    if boots is None:
+        return
+    if not _URL.fullmatch(boots.url):
+        yield ("url",), f"url '{boots.url[:100]}' is no address", "write http://HOST:PORT as nodes reach it"
+    for name, image in boots.images.items():
+        for what, instead in _image_problems(image):
+            yield ("images", name), f"image {name}: {what}", instead
+    yield from _unknown_images(boots, configuration)
+    for path, layer in layers_of(boots):
+        yield from _layer_problems(path, layer)
+
+
+def layers_of(boots: BootConfiguration) -> Iterator[tuple[tuple[str, ...], CloudInitLayer]]:
+    """Every layer of cloud-init's data with its path below the section."""
+    layers = boots.cloud_init
+    yield ("cloud_init", "site"), layers.site
+    for kind, named in (("skus", layers.skus), ("pools", layers.pools), ("nodes", layers.nodes)):
+        yield from ((("cloud_init", kind, name), layer) for name, layer in named.items())
+
+
+def _image_problems(image: BootImage) -> Iterator[tuple[str, str]]:
+    if image.arch not in ARCHES:
+        yield f"no architecture '{image.arch[:40]}'", f"write one of {', '.join(ARCHES)}"
+    if not _ARGS.fullmatch(image.args):
+        yield "its kernel arguments are too long or not printable ASCII on one line", "shorten them"
+    for path in image.files:
+        if not _FILE.fullmatch(path) or len(path) > 200:
+            yield f"'{path[:100]}' is no path below the image folder", "write letters, digits, '._+-' and '/'"
+        if not _SHA256.fullmatch(image.sha256.get(path, "")):
+            yield f"{path[:100]} has no sha256", "write what sha256sum prints for it under sha256"
+    if spare := image.sha256.keys() - set(image.files):
+        yield f"sha256 of {min(spare)[:100]}, which it does not have", "remove that"
+
+
+def _unknown_images(boots: BootConfiguration, configuration: Configuration) -> Iterator[Found]:
+    known = {*boots.images, HOLD, LOCAL_DISK}
+    for phase, name in boots.phases.items():
+        if phase not in Phase.__members__:
+            yield ("phases", phase), f"no phase '{phase[:40]}'", f"write one of {', '.join(Phase.__members__)}"
+        if name not in known | set(NAMED):
+            yield ("phases", phase), f"no image '{name[:80]}'", "add it under images"
+    for pool, name in boots.pools.items():
+        if pool not in configuration.pools:
+            yield ("pools", pool), f"no pool '{pool[:80]}'", "add it under pools"
+        if name not in known:
+            yield ("pools", pool), f"no image '{name[:80]}'", "add it under images"
+
+
+def _layer_problems(path: tuple[str, ...], layer: CloudInitLayer) -> Iterator[Found]:
+    for part, data in (("user_data", layer.user_data), ("vendor_data", layer.vendor_data)):
+        for key in sorted(set(data) - CLOUD_CONFIG):
+            yield (*path, part, key), f"cloud-init knows no key '{key[:80]}'", "see cloud-init's module reference"
+    for key in sorted(set(layer.network) - NETPLAN):
+        yield (*path, "network", key), f"netplan knows no key '{key[:80]}'", "write what stands below `network:`"
+    if layer.network.get("version", 2) != 2:
+        yield (*path, "network", "version"), "netplan's version is 2", "write version: 2"

@@ -1,0 +1,92 @@
+"""Boots over the network: what a node was given last, strangers, and the site's boot configuration."""
+
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct, field
+
+LOCAL_DISK, HOLD = "local-disk", "hold"
+"""Answers that may be configured in the place of an image's name."""
+
+
+class BootRecord(Struct, frozen=True):
+    """Answer to a node's last boot over the network, and how far that boot has come.
+
+    `plan` is the plan whose recorded power-on opened the boot window, "" for a boot outside any. `kind` is image,
+    local-disk or hold; `identity` is "bmc" where the machine showed the secret that its BMC was given, "mac" where it
+    showed no more than its MAC address. `seeded`: when cloud-init's data were given, `home`: when the node phoned home.
+    `refused` counts refusals, the last at `refused_at`.
+    """
+
+    plan: str
+    at: datetime
+    kind: str = ""
+    image: str = ""
+    identity: str = ""
+    reason: str = ""
+    address: str = ""
+    seeded: datetime | None = None
+    home: datetime | None = None
+    refused: int = 0
+    refused_at: datetime | None = None
+
+
+class Stranger(Struct, frozen=True):
+    """A machine that asked for a boot and is not expected: no node has its MAC address. It was booted into nothing."""
+
+    mac: str
+    serial: str
+    address: str
+    at: datetime
+
+
+class BootImage(Struct, frozen=True, forbid_unknown_fields=True):
+    """Something to boot: paths in the image folder, the sha256 of each, and the kernel's arguments."""
+
+    kernel: str
+    initrd: tuple[str, ...] = ()
+    sha256: dict[str, str] = {}
+    arch: str = "x86_64"
+    args: str = ""
+    name: str = ""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Paths of the kernel and its initial file systems."""
+        return (self.kernel, *self.initrd)
+
+
+class CloudInitLayer(Struct, frozen=True, forbid_unknown_fields=True):
+    """One layer (the site, a SKU, a pool, a node) of cloud-init's data; `network` is netplan, version 2."""
+
+    user_data: dict[str, Any] = {}
+    vendor_data: dict[str, Any] = {}
+    meta_data: dict[str, Any] = {}
+    network: dict[str, Any] = {}
+
+
+class CloudInitLayers(Struct, frozen=True, forbid_unknown_fields=True):
+    """Layers of cloud-init's data; a later one wins: site, SKU, pool, node."""
+
+    site: CloudInitLayer = field(default_factory=CloudInitLayer)
+    skus: dict[str, CloudInitLayer] = {}
+    pools: dict[str, CloudInitLayer] = {}
+    nodes: dict[str, CloudInitLayer] = {}
+
+
+class BootConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
+    """How nodes boot over the network.
+
+    `url` is where nodes reach the boot listener. `images` is the catalogue; the names production, burn_in, firmware and
+    inspection are given by phase (`core.boot.answer`), unless `phases` or, for production, `pools` name another image,
+    "local-disk" or "hold". `mac_only` lets machines boot that show no more than a MAC address. `cluster` is the
+    Kubernetes cluster that nodes enter at their first boot, "" for none.
+    """
+
+    url: str
+    images: dict[str, BootImage] = {}
+    phases: dict[str, str] = {}
+    pools: dict[str, str] = {}
+    mac_only: bool = False
+    cluster: str = ""
+    cloud_init: CloudInitLayers = field(default_factory=CloudInitLayers)

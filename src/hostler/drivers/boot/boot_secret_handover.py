@@ -1,0 +1,68 @@
+"""Hands each boot's secret to the machine through its BMC: an HTTP boot address, set before a recorded power-on.
+
+The address stands in no record and no log. A BMC that cannot set one boots its machine by PXE, known by its MAC address
+alone, where the configuration allows that.
+"""
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from hostler.core.boot.secrets import DOOR, secret_of
+from hostler.core.state.boot import BootConfiguration
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Node, Operation, Outcome
+from hostler.ports import OperationDriver, RefusedError
+
+_SET = "set_boot_network"
+
+
+class BootSecretHandover:
+    """The BMC driver, with the machine's next boot set before it is powered on. Raises only PortError."""
+
+    kinds = frozenset({_SET, "power_on"})
+
+    def __init__(self, bmc: OperationDriver, fleet: Callable[[], Fleet], key: bytes) -> None:
+        self._bmc = bmc
+        self._fleet = fleet
+        self._key = key
+
+    async def perform(self, operation: Operation, node: Node) -> Outcome:
+        """As the BMC driver does; a power-on of a plan sets the boot first, so that each boot has its own secret."""
+        boots = self._fleet().configuration_of(node).boot
+        if boots is None or not operation.plan:
+            return await self._bmc.perform(operation, node)
+        said = await self._set(operation, node, boots)
+        if operation.kind == _SET or said.result != "done":
+            return said
+        powered = await self._bmc.perform(operation, node)
+        return replace(powered, detail=f"{powered.detail}; {said.detail}"[:500])
+
+    async def observe(self, operation: Operation, node: Node) -> Outcome:
+        """As the BMC driver does."""
+        return await self._bmc.observe(operation, node)
+
+    async def revoke(self, operation: Operation, node: Node) -> None:
+        """As the BMC driver does."""
+        await self._bmc.revoke(operation, node)
+
+    async def _set(self, operation: Operation, node: Node, boots: BootConfiguration) -> Outcome:
+        secret = secret_of(self._key, node.id, operation.plan, DOOR)
+        url = f"{boots.url}/n/{node.id}/{secret}/boot.efi"
+        asked = replace(operation, kind=_SET, args={"target": "uefi_http", "url": url})
+        try:
+            said = await self._bmc.perform(asked, node)
+            if said.result == "done":
+                return replace(said, detail="its BMC has the secret of this boot")
+            why = said.detail
+        except RefusedError as refused:
+            why = str(refused)
+        why = why.replace(secret, "…")[:300]
+        if not boots.mac_only:
+            instead = "let machines boot that are known by their MAC address alone (boot.mac_only), or mend its BMC"
+            raise RefusedError(f"its BMC cannot be given the secret of this boot: {why}; {instead}")
+        return await self._by_mac(operation, node, why)
+
+    async def _by_mac(self, operation: Operation, node: Node, why: str) -> Outcome:
+        said = await self._bmc.perform(replace(operation, kind=_SET, args={}), node)
+        return replace(said, detail=f"known by its MAC address alone, as its BMC was given no secret: {why}")

@@ -1,0 +1,171 @@
+"""Turns requests of the boot network into questions to the controller, and its answers into scripts and documents."""
+
+import asyncio
+import re
+from collections.abc import Callable
+from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hostler.controller.ready import Reply
+from hostler.core.boot import ipxe
+from hostler.core.boot.answer import IMAGE
+from hostler.core.boot.cloud_init import DOCUMENTS, JoinData, compose
+from hostler.core.boot.decide import BMC, HOME, MAC, SCRIPT, WRONG, BootRequest
+from hostler.core.boot.decide import SEED as CLOUD_INIT
+from hostler.core.boot.secrets import DOOR, SEED, is_secret_of, secret_of
+from hostler.core.state.boot import LOCAL_DISK, BootConfiguration
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Node
+from hostler.runtime.join_offer import JoinOffer
+from hostler.server.boot.image_catalogue import ImageCatalogue
+
+ASKS_MAX = 2_000
+"""Requests that wait for the controller at a time; more are told to come again."""
+TOKEN_S = 20.0
+"""So long a request for user-data waits for its token; cloud-init asks again."""
+LOOK_S = 0.1
+
+OK, ACCEPTED, FORBIDDEN, NOT_FOUND, AGAIN = 200, 202, 403, 404, 503
+
+_MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
+_PRINTABLE = re.compile(r"[ -~]{0,64}")
+
+
+class BootCell(Protocol):
+    """The running cell, as the boot listener asks it."""
+
+    @property
+    def view(self) -> Fleet:
+        """Fleet as committed."""
+        ...
+
+    async def boot(self, request: BootRequest) -> Reply:
+        """Durable when it returns. Raises BusyError."""
+        ...
+
+
+class Said(Struct, frozen=True):
+    """An answer: its status, and its text."""
+
+    status: int
+    text: str = ""
+
+
+class BootRequests:
+    """Answers of the boot listener. `offered` gives what lets a node into its cluster now."""
+
+    def __init__(
+        self, cell: BootCell, catalogue: ImageCatalogue, key: bytes, offered: Callable[[str], JoinOffer | None]
+    ) -> None:
+        self._cell = cell
+        self._key = key
+        self._offered = offered
+        self._room = asyncio.Semaphore(ASKS_MAX)
+        self.catalogue = catalogue
+
+    @property
+    def boots(self) -> BootConfiguration | None:
+        """The boot configuration in force."""
+        return self._cell.view.configuration.boot
+
+    async def script(self, asked: BootRequest, secret: str, again: str) -> Said:
+        """The boot script for the machine; it says why where there is nothing to boot."""
+        boots = self.boots
+        if boots is None:
+            return Said(OK, ipxe.hold_script("", "the configuration has no section boot", again))
+        unusable = await self.catalogue.verify(boots, self._cell.view.configuration.sha256)
+        asked = replace(self._known(asked, secret, DOOR), what=SCRIPT, unusable=unusable)
+        said = await self._ask(asked)
+        kind, node = said.detail["kind"], said.detail["node"]
+        if said.granted and kind == LOCAL_DISK:
+            return Said(OK, ipxe.local_script(again))
+        if not said.granted or kind != IMAGE:
+            return Said(OK, ipxe.hold_script(node, said.text, again))
+        return Said(OK, self._image_script(boots, said, again))
+
+    def _image_script(self, boots: BootConfiguration, said: Reply, again: str) -> str:
+        node, plan, image = said.detail["node"], said.detail["plan"], boots.images[said.detail["image"]]
+        seed = f"{boots.url}/n/{node}/{secret_of(self._key, node, plan, SEED)}/ci/" if plan else ""
+        return ipxe.image_script(node, image, ipxe.ImageUrls(f"{boots.url}/images", seed, again))
+
+    async def document(self, asked: BootRequest, secret: str, name: str) -> Said:
+        """One of cloud-init's documents. user-data, which carry the join token, are given once."""
+        asked = self._known(asked, secret, SEED)
+        node = self._cell.view.nodes.get(asked.node)
+        if name not in DOCUMENTS:
+            return Said(NOT_FOUND, "no such document")
+        if name != "user-data" and node is not None and asked.identity == BMC:
+            return Said(OK, compose(self._cell.view, node).text(name))
+        return await self._user_data(replace(asked, what=CLOUD_INIT), secret)
+
+    async def _user_data(self, asked: BootRequest, secret: str) -> Said:
+        said = await self._ask(replace(asked, offered=self._has_offer(asked.node)))
+        if said.acknowledged == ACCEPTED:
+            await self._minted(asked.node)
+            if not self._has_offer(asked.node):
+                return Said(AGAIN, "its join token has not been issued")
+            said = await self._ask(asked)
+        node = self._cell.view.nodes.get(said.detail["node"])
+        if not said.granted or node is None:
+            return Said(said.acknowledged if not said.granted else NOT_FOUND, said.text)
+        assert self.boots is not None, "a boot window needs a boot configuration"
+        home = f"{self.boots.url}/n/{node.id}/{secret}/home"
+        return Said(OK, compose(self._cell.view, node, home, self._join(node)).text("user-data"))
+
+    async def home(self, asked: BootRequest, secret: str) -> Said:
+        """The node has come up."""
+        said = await self._ask(replace(self._known(asked, secret, SEED), what=HOME))
+        return Said(OK if said.granted else said.acknowledged, said.text)
+
+    def _known(self, asked: BootRequest, secret: str, purpose: str) -> BootRequest:
+        """The request with how the machine shows who it is."""
+        if not secret:
+            return replace(asked, identity=MAC)
+        node = self._cell.view.nodes.get(asked.node)
+        plan = node.plan.id if node is not None and node.plan is not None else ""
+        known = is_secret_of(secret, self._key, asked.node, plan, purpose)
+        return replace(asked, identity=BMC if known else WRONG, plan=plan if known else "")
+
+    def _has_offer(self, node_id: str) -> bool:
+        """Whether what goes with user-data is at hand, or none is wanted."""
+        node, boots = self._cell.view.nodes.get(node_id), self.boots
+        if node is None or boots is None or not boots.cluster:
+            return True
+        return not self._cell.view.policy_of(node).join_token_ttl_s or self._join(node) is not None
+
+    def _join(self, node: Node) -> JoinData | None:
+        offer, boots = self._offered(node.id), self.boots
+        if offer is None or boots is None or offer.cluster != boots.cluster:
+            return None
+        return JoinData(offer.cluster, offer.name, offer.server, offer.ca, offer.ca_hash, offer.token, offer.expires)
+
+    async def _minted(self, node_id: str) -> None:
+        """Wait until the token is there or is not to come, for as long as a request may wait."""
+        for _ in range(round(TOKEN_S / LOOK_S)):
+            node = self._cell.view.nodes.get(node_id)
+            if self._has_offer(node_id) or node is None or node.aside is None:
+                return
+            await asyncio.sleep(LOOK_S)
+
+    async def _ask(self, asked: BootRequest) -> Reply:
+        async with self._room:
+            return await self._cell.boot(asked)
+
+
+def request_of(address: str, node: str = "", mac: str = "", serial: str = "", arch: str = "") -> BootRequest:
+    """The request, of what can be read of it: what is no MAC address or no serial number counts as not shown."""
+    mac = mac.lower().replace("-", ":")
+    return BootRequest(
+        what=SCRIPT,
+        address=address[:64],
+        mac=mac if _MAC.fullmatch(mac) else "",
+        serial=serial.strip() if _PRINTABLE.fullmatch(serial.strip()) else "",
+        node=node[:64],
+        arch=ARCHES.get(arch, ""),
+    )
+
+
+ARCHES = {"i386": "x86_64", "x86_64": "x86_64", "arm64": "arm64"}
+"""A boot loader's word for its processor → the architecture of images that start there."""

@@ -1,0 +1,99 @@
+"""Files of the image catalogue: their checksums are verified before anything is served, and again when one changes."""
+
+import asyncio
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from msgspec import Struct
+
+from hostler.core.state.boot import BootConfiguration, BootImage
+from hostler.logs.structured import logger
+
+log = logger()
+
+CHUNK = 1024 * 1024
+
+
+class _Seen(Struct, frozen=True):
+    """Identity of a file's contents: two files that agree in all of it were not written in between."""
+
+    inode: int
+    size: int
+    changed_ns: int
+
+
+class ImageCatalogue:
+    """The folder of images. A file is served by a configuration that names it, with the checksum that it has."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._sums: dict[str, tuple[_Seen, str]] = {}
+        self._wrong: dict[str, str] = {}
+        self._checked = ""
+
+    async def verify(self, boots: BootConfiguration | None, digest: str) -> dict[str, str]:
+        """Why each image that cannot be served cannot be, by its name. Hashes in a thread what it has not seen yet."""
+        if boots is None:
+            return {}
+        wanted = _wanted(boots)
+        if digest != self._checked or any(self._seen(path) != self._known(path) for path in wanted):
+            self._wrong = await asyncio.to_thread(self._compare, wanted)
+            self._checked = digest
+            for path, why in self._wrong.items():
+                log.error("boot_file_refused", path=path, reason=why)
+        return {name: why for name, image in boots.images.items() if (why := self._problem(image))}
+
+    def file(self, boots: BootConfiguration, path: str) -> Path | None:
+        """The verified file, None for one that no image has, or that has changed since it was verified."""
+        wanted = _wanted(boots).get(path)
+        known = self._sums.get(path)
+        if wanted is None or known is None or known[1] != wanted or known[0] != self._seen(path):
+            return None
+        return self._folder / path
+
+    def _problem(self, image: BootImage) -> str:
+        return next((f"{path}: {self._wrong[path]}" for path in image.files if path in self._wrong), "")
+
+    def _compare(self, wanted: dict[str, str]) -> dict[str, str]:
+        return {path: why for path, digest in wanted.items() if (why := self._differs(path, digest))}
+
+    def _differs(self, path: str, digest: str) -> str:
+        seen = self._seen(path)
+        if seen is None:
+            return "is not in the image folder"
+        if self._known(path) != seen:
+            try:
+                self._sums[path] = (seen, _sha256(self._folder / path))
+            except OSError as error:
+                return f"cannot be read: {error.strerror}"
+        return "" if self._sums[path][1] == digest else "is not what its sha256 says"
+
+    def _known(self, path: str) -> _Seen | None:
+        found = self._sums.get(path)
+        return found[0] if found else None
+
+    def _seen(self, path: str) -> _Seen | None:
+        """The file as it lies there; None for none, for a link that leads out of the folder, and for no plain file."""
+        try:
+            whole = (self._folder / path).resolve(strict=True)
+            stat = whole.stat()
+        except (OSError, RuntimeError):
+            return None
+        if not whole.is_file() or not whole.is_relative_to(self._folder.resolve()):
+            return None
+        return _Seen(stat.st_ino, stat.st_size, stat.st_mtime_ns)
+
+
+def _wanted(boots: BootConfiguration) -> dict[str, str]:
+    """The checksum of each file of the catalogue."""
+    images: Iterable[BootImage] = boots.images.values()
+    return {path: image.sha256[path] for image in images for path in image.files}
+
+
+def _sha256(path: Path) -> str:
+    total = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            total.update(chunk)
+    return total.hexdigest()

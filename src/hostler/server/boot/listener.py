@@ -1,0 +1,137 @@
+"""The boot listener: plain HTTP for boot loaders and first boots, on an address of its own, apart from the API.
+
+A boot loader speaks no TLS that a site could manage; what is secret here opens one boot, once, within its window.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from urllib.parse import quote
+
+from aiohttp import web
+
+from hostler.core.boot import ipxe
+from hostler.core.boot.decide import BootRequest
+from hostler.logs.structured import logger
+from hostler.runtime.input_queues import BusyError
+from hostler.server.boot.boot_requests import AGAIN, NOT_FOUND, OK, BootRequests, Said, request_of
+
+log = logger()
+
+BODY_MAX = 16 * 1024
+QUERY_MAX = 1_024
+FILES_AT_ONCE = 512
+"""Files that are streamed at a time; boot loaders that ask for more of them wait."""
+KEEP_ALIVE_S = 15.0
+_TEXT = "text/plain"
+_REQUESTS: web.AppKey[BootRequests] = web.AppKey("requests", BootRequests)
+_FILES: web.AppKey[asyncio.Semaphore] = web.AppKey("files", asyncio.Semaphore)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@asynccontextmanager
+async def boot_listening(requests: BootRequests, host: str, port: int) -> AsyncIterator[str]:
+    """Listen while the block runs; gives the address. Raises OSError where it cannot be had."""
+    runner = web.AppRunner(
+        create_boot_app(requests), access_log=None, keepalive_timeout=KEEP_ALIVE_S, shutdown_timeout=1.0
+    )
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port, backlog=1_024)
+        await site.start()
+        address = runner.addresses[0]
+        yield f"http://{address[0]}:{address[1]}"
+    finally:
+        await runner.cleanup()
+
+
+def create_boot_app(requests: BootRequests) -> web.Application:
+    """The application; nothing is started."""
+    app = web.Application(client_max_size=BODY_MAX, middlewares=[_answered])
+    app[_REQUESTS] = requests
+    app[_FILES] = asyncio.Semaphore(FILES_AT_ONCE)
+    app.router.add_get("/ipxe", _by_mac)
+    app.router.add_get("/n/{node}/{secret}/boot.efi", _first)
+    app.router.add_get("/n/{node}/{secret}/script", _by_secret)
+    app.router.add_get("/n/{node}/{secret}/ci/{document}", _document)
+    app.router.add_post("/n/{node}/{secret}/home", _home)
+    app.router.add_get("/images/{path:.+}", _file)
+    return app
+
+
+@web.middleware
+async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuse what is too long; say 503 where the controller cannot answer now."""
+    if len(request.path_qs) > QUERY_MAX:
+        return _response(Said(414, "too long"))
+    try:
+        return await handler(request)
+    except BusyError as busy:
+        again = _response(Said(AGAIN, "ask again"))
+        again.headers["Retry-After"] = str(max(1, round(busy.retry_after_s)))
+        return again
+
+
+async def _by_mac(request: web.Request) -> web.StreamResponse:
+    """A machine that shows its MAC address alone; without one it is told to show it."""
+    again = f"{_base(request)}/ipxe"
+    if "mac" not in request.query:
+        return _response(Said(OK, ipxe.first_script(again)))
+    return _response(await request.app[_REQUESTS].script(_asked(request), "", again))
+
+
+async def _first(request: web.Request) -> web.StreamResponse:
+    """The address that a BMC was given: it opens nothing yet, so that firmware may ask for it more than once."""
+    return _response(Said(OK, ipxe.first_script(_by_secret_at(request))))
+
+
+async def _by_secret(request: web.Request) -> web.StreamResponse:
+    again = _by_secret_at(request)
+    return _response(await request.app[_REQUESTS].script(_asked(request), request.match_info["secret"], again))
+
+
+async def _document(request: web.Request) -> web.StreamResponse:
+    found = request.match_info
+    return _response(await request.app[_REQUESTS].document(_asked(request), found["secret"], found["document"]))
+
+
+async def _home(request: web.Request) -> web.StreamResponse:
+    return _response(await request.app[_REQUESTS].home(_asked(request), request.match_info["secret"]))
+
+
+async def _file(request: web.Request) -> web.StreamResponse:
+    """A file of the catalogue, in ranges and conditionally where that is asked for."""
+    requests = request.app[_REQUESTS]
+    found = requests.catalogue.file(requests.boots, request.match_info["path"]) if requests.boots else None
+    if found is None:
+        return _response(Said(NOT_FOUND, "no verified file of the image catalogue"))
+    async with request.app[_FILES]:
+        response = web.FileResponse(found)
+        await response.prepare(request)
+        return response
+
+
+def _asked(request: web.Request) -> BootRequest:
+    query = request.query
+    return request_of(
+        request.remote or "",
+        request.match_info.get("node", ""),
+        query.get("mac", ""),
+        query.get("serial", ""),
+        query.get("arch", ""),
+    )
+
+
+def _by_secret_at(request: web.Request) -> str:
+    found = request.match_info
+    return f"{_base(request)}/n/{quote(found['node'], safe='')}/{quote(found['secret'], safe='')}/script"
+
+
+def _base(request: web.Request) -> str:
+    boots = request.app[_REQUESTS].boots
+    return boots.url if boots is not None else str(request.url.origin())
+
+
+def _response(said: Said) -> web.Response:
+    return web.Response(text=said.text, status=said.status, content_type=_TEXT, headers={"Cache-Control": "no-store"})

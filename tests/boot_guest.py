@@ -1,0 +1,155 @@
+"""Real boots without hardware: QEMU without KVM as the machine, iPXE as its boot loader, busybox as its image."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import tempfile
+from asyncio.subprocess import DEVNULL, Process
+from pathlib import Path
+
+QEMU = "qemu-system-x86_64"
+NEEDED = ("busybox", "cpio", QEMU, "dpkg-deb", "apt-get")
+ROM = Path("/usr/lib/ipxe/qemu/efi-virtio.rom")
+"""iPXE for BIOS and UEFI in one; QEMU takes it by itself."""
+OVMF = Path("/usr/share/ovmf/OVMF.fd")
+KERNEL = "linux-image-cloud-amd64"
+MODULES = (
+    "virtio/virtio_ring",
+    "virtio/virtio",
+    "virtio/virtio_pci_modern_dev",
+    "virtio/virtio_pci_legacy_dev",
+    "virtio/virtio_pci",
+    "failover",
+    "net_failover",
+    "virtio_net",
+)
+
+INIT = r"""#!/bin/sh
+/bin/busybox --install -s /bin
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+for module in $(cat /modules/order); do insmod /modules/$module.ko; done
+ip link set lo up
+ip link set eth0 up
+ip addr add 10.0.2.15/24 dev eth0
+ip route add default via 10.0.2.2
+for word in $(cat /proc/cmdline); do case $word in hostler.seed=*) seed=${word#hostler.seed=};; esac; done
+echo "guest: seed $seed"
+for name in meta-data vendor-data network-config user-data; do
+  wget -q -O /$name "$seed$name" && echo "guest: got $name" || echo "guest: no $name"
+done
+wget -q -O /again "${seed}user-data" && echo "guest: REPLAYED" || echo "guest: replay refused"
+home=$(sed -n 's/^ *url: *//p' /user-data)
+grep -q join.json /user-data && echo "guest: has a token"
+wget -q -O /dev/null --post-data "instance_id=guest" "$home" && echo "guest: home"
+poweroff -f
+"""
+
+
+def missing() -> str:
+    """Why no machine can boot here, "" where one can."""
+    absent = [name for name in NEEDED if shutil.which(name) is None]
+    absent += [str(path) for path in (ROM, OVMF) if not path.exists()]
+    if absent:
+        return f"{', '.join(absent)} missing: run scripts/system-packages"
+    return "" if kernel_folder() is not None else f"{KERNEL} cannot be fetched with apt-get download"
+
+
+def kernel_folder() -> Path | None:
+    """The unpacked kernel package, fetched once for this user; None where it cannot be had."""
+    kept = Path(tempfile.gettempdir()) / f"hostler-boot-kernel-{os.getuid()}"
+    if not (kept / "boot").is_dir():
+        with tempfile.TemporaryDirectory() as work:
+            if not _fetch(Path(work)):
+                return None
+            unpacked = Path(work) / "unpacked"
+            subprocess.run(["dpkg-deb", "-x", str(next(Path(work).glob("*.deb"))), str(unpacked)], check=True)
+            if not kept.exists():
+                shutil.copytree(unpacked, kept)
+    return kept
+
+
+def _fetch(folder: Path) -> bool:
+    """Download the newest cloud kernel's package. It is not installed: the machines that boot it are not this one."""
+    listed = subprocess.run(["apt-cache", "depends", KERNEL], capture_output=True, text=True, check=False).stdout
+    names = [line.partition("Depends:")[2].strip() for line in listed.splitlines() if "Depends: linux-image" in line]
+    if not names:
+        return False
+    done = subprocess.run(["apt-get", "download", names[0]], cwd=folder, capture_output=True, check=False, timeout=120)
+    return done.returncode == 0 and any(folder.glob("*.deb"))
+
+
+def build_image(folder: Path) -> tuple[Path, Path]:
+    """A kernel, and a file system that fetches its data, phones home and ends; both in the folder."""
+    kernel = kernel_folder()
+    assert kernel is not None, "see missing()"
+    shutil.copyfile(next((kernel / "boot").glob("vmlinuz-*")), folder / "vmlinuz")
+    with tempfile.TemporaryDirectory() as work:
+        root = Path(work)
+        for name in ("bin", "proc", "sys", "dev", "modules"):
+            (root / name).mkdir()
+        shutil.copyfile("/usr/bin/busybox", root / "bin/busybox")
+        (root / "bin/busybox").chmod(0o755)
+        (root / "bin/sh").symlink_to("busybox")
+        (root / "init").write_text(INIT)
+        (root / "init").chmod(0o755)
+        order = [name for module in MODULES if (name := _copy_module(kernel, module, root / "modules"))]
+        (root / "modules/order").write_text("\n".join(order))
+        names = "\n".join(str(path.relative_to(root)) for path in sorted(root.rglob("*")))
+        packed = subprocess.run(
+            ["cpio", "-o", "-H", "newc", "--quiet"], input=names.encode(), cwd=root, capture_output=True, check=True
+        )
+    (folder / "initrd").write_bytes(packed.stdout)
+    return folder / "vmlinuz", folder / "initrd"
+
+
+def _copy_module(kernel: Path, module: str, into: Path) -> str:
+    name = module.rpartition("/")[2]
+    found = next(kernel.rglob(f"{name}.ko"), None)
+    if found is not None:
+        shutil.copyfile(found, into / f"{name}.ko")
+    return name if found is not None else ""
+
+
+class Guest:
+    """One machine: `power_on` starts it from this address, as its firmware would; its console is in `log`."""
+
+    def __init__(self, mac: str, serial: str, log: Path, *, uefi: bool = False) -> None:
+        self.mac = mac
+        self.serial = serial
+        self.log = log
+        self.uefi = uefi
+        self.starts = 0
+        self._process: Process | None = None
+
+    async def power_on(self, address: str) -> None:
+        """Start the machine."""
+        self.starts += 1
+        firmware = ("-bios", str(OVMF))
+        self._process = await asyncio.create_subprocess_exec(
+            QEMU,
+            *("-accel", "tcg", "-m", "256", "-display", "none", "-no-reboot", "-boot", "n", "-monitor", "none"),
+            *("-serial", f"file:{self.log}"),
+            *("-netdev", f"user,id=n0,bootfile={address}"),
+            *("-device", f"virtio-net-pci,netdev=n0,mac={self.mac}"),
+            *("-smbios", f"type=1,serial={self.serial}"),
+            *(firmware if self.uefi else ()),
+            stdout=DEVNULL,
+            stderr=DEVNULL,
+        )
+
+    async def power_off(self) -> None:
+        """End the machine."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+
+    async def ended(self) -> None:
+        """Wait until the machine has ended by itself."""
+        assert self._process is not None
+        await self._process.wait()
+
+    def console(self) -> str:
+        """All that its console has shown."""
+        return self.log.read_text(errors="replace") if self.log.exists() else ""

@@ -1,0 +1,184 @@
+"""A running cell with its boot listener over real HTTP; a hand in the BMC's place notes what it is given."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import msgspec
+
+from hostler.core.policy.documents import parse
+from hostler.core.state.boot import BootRecord
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.intent import Intent
+from hostler.core.state.live_state import Release
+from hostler.core.state.model import FLEET, Node, Operation, Outcome
+from hostler.core.state.verbs.activation import Activate
+from hostler.core.state.verbs.facts import Verb
+from hostler.core.state.verbs.nodes import Register
+from hostler.core.tables.operations import OPERATIONS
+from hostler.drivers.boot.boot_secret_handover import BootSecretHandover
+from hostler.journal.memory import MemoryJournal
+from hostler.ports import RefusedError
+from hostler.runtime.join_offer import JoinOffer
+from hostler.runtime.performers import Wiring, performers
+from hostler.runtime.runner import Cell
+from hostler.server.boot.boot_requests import BootRequests
+from hostler.server.boot.image_catalogue import ImageCatalogue
+from hostler.server.boot.listener import boot_listening
+from tests.contract.api_world import PATIENCE_S, POLICY, ObligingHand
+
+KEY = b"k" * 32
+MAC, SERIAL = "52:54:00:00:00:01", "SN-n1"
+KERNEL, INITRD = b"kernel" * 1000, b"initrd" * 2000
+SITE = "user_data: {timezone: Etc/UTC, users: [{name: ops}]}, meta_data: {region: north}"
+
+
+class NotingHand(ObligingHand):
+    """Does everything at once; nobody is heard after a power-on. Keeps the boot address that each BMC was given."""
+
+    def __init__(self, kinds: frozenset[str]) -> None:
+        super().__init__(kinds)
+        self.given: dict[str, str] = {}
+        self.has_http = True
+        self.offers: dict[str, JoinOffer] = {}
+        self.mints = True
+        self.minted: list[str] = []
+
+    async def perform(self, operation: Operation, node: Node) -> Outcome:
+        url = operation.args.get("url", "")
+        if url and not self.has_http:
+            raise RefusedError(f"this BMC has no {url}")
+        if operation.kind == "set_boot_network":
+            self.given[node.id] = url
+        if operation.kind == "issue_join_token":
+            self.minted.append(operation.plan)
+            if not self.mints:
+                raise RefusedError("the API server is away")
+            self.offers[node.id] = offer_for(node.id)
+        return await super().perform(operation, node)
+
+    async def starts(self, node_id: str, boot_id: str) -> None:
+        """The machine boots; its agent is not heard before somebody says so."""
+
+
+def offer_for(node: str) -> JoinOffer:
+    expires = datetime.now(UTC) + timedelta(minutes=15)
+    return JoinOffer("mgmt", node, "https://10.0.0.1:6443", "PEM", "sha256:ab", "abcdef.0123456789abcdef", expires)
+
+
+@dataclass
+class BootWorld:
+    """The cell, its listener's address, and what the BMC was given."""
+
+    cell: Cell
+    hand: NotingHand
+    url: str
+    session: aiohttp.ClientSession
+    images: Path
+    seen: list[str] = field(default_factory=list)
+
+    async def get(self, path: str, **headers: str) -> tuple[int, str]:
+        async with self.session.get(self.url + path, headers=headers) as answer:
+            return answer.status, (await answer.read()).decode()
+
+    async def post(self, path: str) -> int:
+        async with self.session.post(self.url + path, data={"instance_id": "x"}) as answer:
+            return answer.status
+
+    async def register(self, **more: Any) -> Node:
+        """The node n1, powered on: the cell waits for it to come up."""
+        spec = {"id": "n1", "sku": "h100", "serial": SERIAL, "macs": [MAC], "bmc": "http://127.0.0.1:1", **more}
+        await self.ask(Register(msgspec.json.encode([spec]).decode()))
+        return await self.until(lambda n: n.plan is not None and n.plan.index == 2)
+
+    async def ask(self, act: Verb, target: str = FLEET) -> None:
+        now = datetime.now(UTC)
+        reply = await self.cell.ask(Intent(f"i{now.timestamp()}", act, target, "ann", "a test", now))
+        assert reply.granted, reply.text
+
+    async def until(self, holds: Any, node: str = "n1") -> Node:
+        """Wait until the committed node is so."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                found = self.cell.view.nodes.get(node)
+                if found is not None and holds(found):
+                    return found
+                await asyncio.sleep(0.005)
+
+    @property
+    def plan(self) -> str:
+        """The plan that powered the node on."""
+        plan = self.cell.view.nodes["n1"].plan
+        assert plan is not None
+        return plan.id
+
+    @property
+    def booted(self) -> BootRecord:
+        """The node's last boot."""
+        boot = self.cell.view.nodes["n1"].boot
+        assert boot is not None
+        return boot
+
+    def door(self) -> str:
+        """The path of the script that the BMC's address leads to."""
+        return urlsplit(self.hand.given["n1"]).path.replace("/boot.efi", "/script")
+
+    async def script(self, path: str = "", mac: str = MAC, serial: str = SERIAL) -> tuple[int, str]:
+        return await self.get(f"{path or self.door()}?mac={mac}&serial={serial}&arch=i386")
+
+    async def seed(self) -> str:
+        """The path of cloud-init's data, as the boot script gives it."""
+        _, script = await self.script()
+        return urlsplit(next(w for w in script.split() if w.startswith("hostler.seed=")).partition("=")[2]).path
+
+    def told(self, kind: str) -> list[Any]:
+        """The recorded events of this stored name."""
+        return [r.event for r in self.cell.journal.records() if type(r.event).__struct_config__.tag == kind]
+
+
+def documents(url: str, **more: str) -> dict[str, str]:
+    sums = {name: hashlib.sha256(body).hexdigest() for name, body in (("vmlinuz", KERNEL), ("initrd", INITRD))}
+    digests = ", ".join(f"{name}: {digest}" for name, digest in sums.items())
+    image = f"{{kernel: vmlinuz, initrd: [initrd], args: quiet, sha256: {{{digests}}}}}"
+    lines = "\n".join(f"  {key}: {value}" for key, value in more.items())
+    boot = f"boot:\n  url: {url}\n  images: {{production: {image}}}\n  cloud_init: {{site: {{{SITE}}}}}\n{lines}\n"
+    return {"policy.yaml": POLICY, "boot.yaml": "skus:\n  h100: {gpus: 2}\n" + boot}
+
+
+@asynccontextmanager
+async def boot_world(folder: Path, **more: str) -> AsyncIterator[BootWorld]:
+    """A cell with these settings of its boot section, and no node."""
+    images = folder / "images"
+    images.mkdir()
+    (images / "vmlinuz").write_bytes(KERNEL)
+    (images / "initrd").write_bytes(INITRD)
+    hand = NotingHand(frozenset(kind for kind, row in OPERATIONS.items() if row.port != "present"))
+    fleet: list[Cell] = []
+
+    def view() -> Fleet:
+        return fleet[0].view
+
+    cell = Cell(MemoryJournal(), performers(Wiring((hand,), (BootSecretHandover(hand, view, KEY),))))
+    fleet.append(cell)
+    hand.cell = cell
+    await cell.start()
+    requests = BootRequests(cell, ImageCatalogue(images), KEY, hand.offers.get)
+    try:
+        async with boot_listening(requests, "127.0.0.1", 0) as url, aiohttp.ClientSession() as session:
+            told = documents(url, **more)
+            now = datetime.now(UTC)
+            activate = Intent("i0", Activate(), FLEET, "ann", "a test", now)
+            assert (await cell.ask(activate, parse(told), told)).granted
+            async with asyncio.timeout(PATIENCE_S):
+                while cell.view.cell.format < Release().reads:  # noqa: ASYNC110 - the view has no event
+                    await asyncio.sleep(0.005)
+            yield BootWorld(cell, hand, url, session, images)
+    finally:
+        await cell.stop()

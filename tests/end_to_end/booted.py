@@ -1,0 +1,150 @@
+"""A served cell with a boot listener, an emulated BMC, and the machine behind it, which QEMU plays."""
+
+import asyncio
+import hashlib
+import json
+import os
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from hostler.journal.opening import open_journal
+from hostler.server.tokens import Grant, Role, TokenStore
+from hostler.sim.bmc.emulated_machine import Delays, Machine, gpu_server
+from hostler.sim.bmc.http_farm import Farm
+from hostler.sim.bmc.redfish_service import Service
+from tests.boot_guest import Guest, build_image
+from tests.end_to_end.processes import HOSTLER, answers, free_port, process
+
+DEADLINE_S = 150.0
+SERIAL, MAC = "SN-BOOT-0001", "52:54:00:12:34:01"
+AT_ONCE = Delays(on=(0.0, 0.0), off=(0.0, 0.0), boot=(0.0, 0.0))
+POLICY = Path(__file__).parents[2] / "src/hostler/core/policy/default_policy.yaml"
+
+
+@dataclass
+class BootedWorld:
+    """The cell's API and boot listener, and the machine."""
+
+    server: str
+    boot: str
+    token: str
+    guest: Guest
+    machine: Machine
+    session: aiohttp.ClientSession
+    origin: str
+
+    async def call(self, method: str, path: str, body: object = None) -> Any:
+        headers = {"Authorization": f"Bearer {self.token}"}
+        async with self.session.request(method, self.server + path, headers=headers, json=body) as answer:
+            assert answer.status in (200, 201), await answer.text()
+            return await answer.json()
+
+    async def until(self, seen: Callable[[Any], bool], path: str) -> Any:
+        """Poll the API until it shows what is waited for."""
+        found: Any = None
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                while not seen(found := await self.call("GET", path)):  # noqa: ASYNC110 - the API has no event
+                    await asyncio.sleep(0.2)
+        except TimeoutError:
+            shown = {key: found.get("node", {}).get(key) for key in ("phase", "boot", "waiting")}
+            raise AssertionError(f"{path}: {shown}\n{self.guest.console()[-3000:]}") from None
+        return found
+
+    def command(self, *words: str) -> Any:
+        """What a command prints as JSON, run as a person runs it."""
+        env = {**os.environ, "HOSTLER_SERVER": self.server, "HOSTLER_TOKEN": self.token}
+        argv = [HOSTLER, *words, "-o", "json"]
+        return json.loads(subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=True).stdout)
+
+
+@asynccontextmanager
+async def booted_world(directory: Path, *, uefi: bool = False, mac_only: bool = False) -> AsyncIterator[BootedWorld]:
+    """Everything up, no node registered yet."""
+    data, images = directory / "data", directory / "images"
+    data.mkdir(mode=0o700)
+    images.mkdir()
+    port, boot_port = free_port(), free_port()
+    documents = _documents(directory, images, f"http://10.0.2.2:{boot_port}", mac_only=mac_only)
+    open_journal(data / "journal.db").close()  # tokens without a journal are a cell that has lost it
+    store = TokenStore(data / "tokens.db")
+    token = store.create(Grant("operator-in-test", Role.operator))
+    store.close()
+    guest = Guest(MAC, SERIAL, directory / "console", uefi=uefi)
+    machine = Machine("1", gpu_server(SERIAL, 0), AT_ONCE)
+    serve = ("serve", "--data", str(data), "--listen", f"127.0.0.1:{port}")
+    boots = ("--boot-listen", f"127.0.0.1:{boot_port}", "--boot-images", str(images))
+    async with aiohttp.ClientSession() as session, Farm(lambda: datetime.now(UTC)) as farm:
+        origin = await farm.serve(Service([machine]))
+        power = _Power(machine, guest, f"http://10.0.2.2:{boot_port}/ipxe")
+        async with process(HOSTLER, *serve, *boots, *documents, log=directory / "log"), power:
+            server = f"http://127.0.0.1:{port}"
+            await answers(session, f"{server}/readyz", DEADLINE_S)
+            yield BootedWorld(server, f"http://127.0.0.1:{boot_port}", token, guest, machine, session, origin)
+
+
+def _documents(directory: Path, images: Path, url: str, *, mac_only: bool) -> tuple[str, ...]:
+    kernel, initrd = build_image(images)
+    sums = "\n".join(f"        {f.name}: {hashlib.sha256(f.read_bytes()).hexdigest()}" for f in (kernel, initrd))
+    (directory / "boot.yaml").write_text(f"""
+skus:
+  this: {{gpus: 0}}
+boot:
+  url: {url}
+  mac_only: {str(mac_only).lower()}
+  images:
+    production:
+      kernel: vmlinuz
+      initrd: [initrd]
+      args: console=ttyS0 quiet
+      sha256:
+{sums}
+  cloud_init:
+    site:
+      user_data: {{timezone: Etc/UTC}}
+""")
+    return ("--config", str(POLICY), "--config", str(directory / "boot.yaml"))
+
+
+class _Power:
+    """What the emulated BMC switches: the machine starts from where the BMC says, else from the network as it comes."""
+
+    def __init__(self, machine: Machine, guest: Guest, otherwise: str) -> None:
+        self._machine = machine
+        self._guest = guest
+        self._otherwise = otherwise
+        self._tasks: set[asyncio.Task[None]] = set()
+        machine.on_boot = self._boots
+        machine.on_power = self._powers
+
+    async def __aenter__(self) -> None:
+        self._spawn(self._tick())
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._guest.power_off()
+
+    def _boots(self, _system: str, _source: str, _at: datetime) -> None:
+        self._spawn(self._guest.power_on(self._machine.booted_uri or self._otherwise))
+
+    def _powers(self, _system: str, power: str, _at: datetime) -> None:
+        if power == "Off":
+            self._spawn(self._guest.power_off())
+
+    def _spawn(self, work: Any) -> None:
+        self._tasks.add(asyncio.ensure_future(work))
+
+    async def _tick(self) -> None:
+        """Let happen what is due at the BMC, also while nobody asks it."""
+        while True:
+            self._machine.advance(datetime.now(UTC))
+            await asyncio.sleep(0.1)

@@ -1,0 +1,44 @@
+"""Day 0 on a machine: from power-on to Onboard by itself, with a real boot loader, kernel and boot network."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.boot_guest import missing
+from tests.end_to_end.booted import MAC, SERIAL, BootedWorld, booted_world
+
+pytestmark = [pytest.mark.xdist_group("boot"), pytest.mark.skipif(bool(missing()), reason=missing() or "it boots")]
+
+HISTORY = (
+    "registered as this",
+    "set_boot_network done",
+    "power_on asked for",
+    "boots image production in its boot window, known by the secret given to its BMC",
+    "cloud-init's data given",
+    "seed refused",
+    "phoned home",
+    "initializing → onboard",
+)
+
+
+async def register(world: BootedWorld, **more: Any) -> None:
+    spec = {"id": "n1", "sku": "this", "serial": SERIAL, "macs": [MAC], "bmc": world.origin, **more}
+    await world.call("POST", "/v1/nodes", {"nodes": [spec], "reason": "the machine was delivered"})
+
+
+async def test_a_machine_that_is_powered_on_comes_to_onboard_by_itself(tmp_path: Path) -> None:
+    """Mutants: the seed is given twice; a phone-home moves nothing; the secret of the boot is not asked for."""
+    async with booted_world(tmp_path) as world:
+        await register(world)
+        found = await world.until(lambda seen: seen["node"]["phase"] == "onboard", "/v1/nodes/n1")
+        boot = found["node"]["boot"]
+        assert (boot["kind"], boot["image"], boot["identity"]) == ("image", "production", "bmc")
+        await world.guest.ended()
+        assert world.guest.starts == 1
+        console = world.guest.console()
+        assert "guest: got user-data" in console
+        assert "guest: replay refused" in console
+        told = [row["text"] for row in world.command("node", "history", "n1")["items"]]
+        steps = [next(n for n, text in enumerate(told) if text.startswith(begin)) for begin in HISTORY]
+        assert steps == sorted(steps), told
