@@ -8,18 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import msgspec
 import pytest
 
 from hostler.agent.controller_client import About, ControllerClient, UnavailableError
 from hostler.agent.local_observation import LocalObservation
 from hostler.agent.spool import Spool
 from hostler.agent.spool_upload import Uploader
+from hostler.core.report.explain import text
+from hostler.core.report.explanation import Explanation
 from hostler.core.state import snapshot
 from hostler.core.state.model import Observation, Operation, Outcome
 from hostler.core.state.snapshot import state_of
 from hostler.runtime.input_queues import BusyError
 from hostler.runtime.join_offer import JoinOffer
 from hostler.server.routes.agent_reports import WAIT_MAX_S
+from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import PATIENCE_S, XID79, Client, House, house
 from tests.kit import NOW, seen_all
 
@@ -59,6 +63,19 @@ async def test_the_agents_own_client_is_understood(world: House, tmp_path: Path)
     assert (shown["agent"]["version"], shown["agent"]["rss_kib"], shown["agent"]["heard"]) == ("1.2.3", 40_960, True)
     assert shown["agent"]["profiles"] == ["gate"]
     assert world.cell.present.of("n0").profiles == ("gate",), "what it lacks is not asked for in vain"
+
+
+async def test_where_a_long_check_stands_is_explained_while_its_agent_says_so(world: House, tmp_path: Path) -> None:
+    """Mutants: it is told to tenants; it is still told when the agent has stopped telling it; it is told as it came."""
+    agent = await controller(world, tmp_path, world.session)
+    await agent.heartbeat("boot-9", About("1.2.3", doing="burn_in: stage heat (3 of 5),\x1b[2J about 9 h left"))
+    told = await world.operator.get("/v1/nodes/n0/explain")
+    assert told["progress"] == "burn_in: stage heat (3 of 5),\\x1b[2J about 9 h left"
+    assert "its agent says: burn_in: stage heat" in text(msgspec.convert(told, Explanation))
+    tenant = world.client(Grant("acme", Role.tenant, tenant=world.cell.view.nodes["n0"].assignment.tenant))  # type: ignore[union-attr]
+    assert (await tenant.get("/v1/nodes/n0/explain"))["progress"] == ""
+    await agent.heartbeat("boot-9", About("1.2.3"))
+    assert (await world.operator.get("/v1/nodes/n0/explain"))["progress"] == ""
 
 
 async def test_what_lets_a_kubelet_in_is_told_to_its_own_agent_alone(world: House, tmp_path: Path) -> None:

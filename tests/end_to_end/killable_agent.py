@@ -59,7 +59,7 @@ class WrittenBody(NoSensors):
         serial = replaced.read_text() if replaced.exists() else f"{self._node}-GPU0"
         return NodeInventory((Part(serial, "gpu", "emulated", "gpu0"),))
 
-    def check(self, profile: str, expects: str) -> StressResult:
+    def check(self, profile: str, expects: str, run: str = "") -> StressResult:
         self._act("run_checks")
         if profile not in ANSWERED:
             return StressResult(Verdict.passed, "emulated")

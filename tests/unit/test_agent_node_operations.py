@@ -247,10 +247,10 @@ class SlowBody(EmulatedHostMachine):
         assert self.go_on.wait(30)
         return super().reset_gpus(wanted)
 
-    def check(self, profile: str, expects: str) -> StressResult:
+    def check(self, profile: str, expects: str, run: str = "") -> StressResult:
         self.begun.set()
         assert self.go_on.wait(30)
-        return super().check(profile, expects)
+        return super().check(profile, expects, run)
 
     def call_off(self) -> None:
         super().call_off()

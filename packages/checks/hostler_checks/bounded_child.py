@@ -14,6 +14,9 @@ MAX_ANSWER_BYTES, MAX_OUTPUT_BYTES, TAIL_BYTES, READ_BYTES = 1 << 20, 1 << 20, 2
 REAP_S = 2.0
 """Time to wait for a killed child; one that hangs in the kernel is left behind."""
 POLL_S = 0.1
+MAX_HANGING = 8
+"""Children that not even SIGKILL ended; with so many, no more are started."""
+_hanging: list[subprocess.Popen[bytes]] = []
 ANSWER_FD, PARENT = "HOSTLER_CHECKS_ANSWER_FD", "HOSTLER_CHECKS_PARENT"
 
 
@@ -82,6 +85,9 @@ def run(
     Never raises: a program that cannot be started is trouble.
     """
     began = time.monotonic()
+    _hanging[:] = [child for child in _hanging if child.poll() is None]
+    if len(_hanging) >= MAX_HANGING:
+        return ChildEnd(code=-1, trouble=f"it is not started: {len(_hanging)} earlier children hang in the kernel")
     printed, print_end = os.pipe()
     answered, answer_end = os.pipe()
     try:
@@ -139,5 +145,6 @@ def _ended(child: subprocess.Popen[bytes]) -> str:
     try:
         child.wait(REAP_S)
     except subprocess.TimeoutExpired:
+        _hanging.append(child)
         return "it hangs in the kernel: SIGKILL did not end it"
     return ""

@@ -1,6 +1,8 @@
 """The command `hostler-check`: run a profile, list the checks, learn from peers, verify a report."""
 
 import argparse
+import contextlib
+import ctypes
 import json
 import os
 import signal
@@ -22,6 +24,7 @@ from hostler_checks.yaml_reader import duration_s
 EXITS = {Verdict.passed: 0, Verdict.failed: 2, Verdict.suspect: 2, Verdict.inconclusive: 3}
 """As monitoring plug-ins have them; what cannot be asked is 3 too, never one that reads as failed."""
 CANNOT_SAY = 3
+_PR_SET_PDEATHSIG = 1
 
 
 class _Parser(argparse.ArgumentParser):
@@ -57,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--reference", type=Path, help="what peers measured, see learn")
     run.add_argument("--site", type=Path, default=site_checks.DIRECTORY, help="a site's own checks, a YAML file each")
     run.add_argument("--run-id", default="", help="a finished run of this id is not run again")
+    run.add_argument("--with-parent", action="store_true", help="be called off when the program that started it ends")
     run.add_argument("--message", type=Path, help="write the verdict there too, as a container's last message")
     run.add_argument("-o", "--output", default="text", choices=("text", "json", "plugin"))
     run.add_argument("--plant", default="", choices=("", *plants.PLANTS), help=argparse.SUPPRESS)
@@ -83,6 +87,8 @@ def _run(given: argparse.Namespace) -> int:
     runner = CheckRunner(known)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: runner.call_off())
+    if given.with_parent:
+        _go_before_others()
     told = (lambda text: print(text, file=sys.stderr, flush=True)) if given.output == "text" else (lambda _: None)
     node = clean(given.node, 64)
     wanted = SuiteRun(profile, given.state, node, for_s, given.device, clean(given.run_id, 64), given.plant, told)
@@ -90,8 +96,16 @@ def _run(given: argparse.Namespace) -> int:
     text = _said(profile, state, given.output)
     print(text)
     if given.message:
-        given.message.write_text(_plugin(state), "utf-8")
+        with contextlib.suppress(OSError):  # the exit code says it too
+            given.message.write_text(_plugin(state), "utf-8")
     return EXITS[Verdict(state.verdict or Verdict.inconclusive)]
+
+
+def _go_before_others() -> None:
+    """Be called off with the starter, and be the first whom the kernel ends where memory is short."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("500", "ascii")
 
 
 def _said(profile: Profile, state: RunState, output: str) -> str:

@@ -92,13 +92,26 @@ def _kept(wanted: SuiteRun, notes: list[str]) -> RunState | None:
     except ValueError as error:
         _set_aside(path, str(error), notes)
         return None
-    if state.verdict and not (wanted.run_id and state.run_id == wanted.run_id):
+    if state.verdict and _is_told(wanted, state):
         return None
     asked = (wanted.run_id, wanted.for_s, wanted.node, wanted.plant)
     if (state.run_id, state.for_s, state.node, state.planted) != asked:
         _set_aside(path, "it is of another run", notes)
         return None
     return state
+
+
+def _is_told(wanted: SuiteRun, state: RunState) -> bool:
+    """Whether a finished run is over for good: it is another's, or has no id to ask for it by and left its report."""
+    if state.run_id != wanted.run_id:
+        return True
+    if wanted.run_id:
+        return False
+    try:
+        kept = state_dir.read(wanted.folder / f"{wanted.profile.name}.report.json") or {}
+    except DamagedError:
+        return False
+    return (kept.get("started"), kept.get("steps")) == (state.started, state.steps_done)
 
 
 def _set_aside(path: Path, why: str, notes: list[str]) -> None:

@@ -72,11 +72,15 @@ NOTHING_READ = SpoolReceipt("", 0)
 
 
 class About(Struct, frozen=True):
-    """Facts about the agent that go with each heartbeat. `profiles` are the checks that it answers."""
+    """Facts about the agent that go with each heartbeat.
+
+    `profiles` are the checks that it answers, `doing` where a long check stands that runs now.
+    """
 
     version: str
     rss_kib: int = 0
     profiles: tuple[str, ...] = ()
+    doing: str = ""
 
 
 class OperationOrder(Struct, frozen=True):
@@ -159,7 +163,7 @@ class ControllerClient:
 
     async def heartbeat(self, boot_id: str, about: About, had: SpoolReceipt = NOTHING_READ) -> HeartbeatReply:
         """Say that we live, what we are, and how far we were told that the spool has been read."""
-        said = {"version": about.version, "rss_kib": about.rss_kib, "profiles": about.profiles}
+        said = {"version": about.version, "rss_kib": about.rss_kib, "profiles": about.profiles, "doing": about.doing}
         read = {"spool": had.spool, "acknowledged": had.acknowledged}
         body = {"node": self._node, "boot_id": boot_id, **said, **read}
         raw = await self._ask(_Call("POST", "heartbeat", body, timeout_s=HEARTBEAT_S))

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from hostler.agent import check_plugins, child_process, kubelet
 from hostler.agent.checks import emulated_gate
+from hostler.agent.checks.check_suite import CheckSuite, SuiteSettings
 from hostler.agent.checks.gate_runner import GatePlace, GateRunner
 from hostler.agent.checks.host_stress import StressResult
 from hostler.agent.child_process import Companion, DiedError, HungError
@@ -37,7 +38,7 @@ REBOOT_S, EVIDENCE_S, SANITISE_S = 30.0, 4.0, 3000.0
 NVML_FREE_S = 5.0
 """So long a gate waits for a poll of the GPUs to end."""
 ANSWERED = frozenset({"gate", "seatrial"})
-"""Profiles of checks that a real node's agent can answer by itself."""
+"""Profiles of checks that a real node's agent can answer by itself; the suite, where it is installed, answers more."""
 
 
 class HostMachine(Protocol):
@@ -89,11 +90,16 @@ class HostMachine(Protocol):
         """Read the drives' own health; slow."""
         ...
 
-    def check(self, profile: str, expects: str) -> StressResult:
+    def check(self, profile: str, expects: str, run: str = "") -> StressResult:
         """Run this profile's checks, or the site's own check of this name.
 
-        `expects` is what a gate is to see (`core.diagnose.gate.expectation`).
+        `expects` is what a gate is to see (`core.diagnose.gate.expectation`). `run` names the operation: a burn-in that
+        was cut off goes on where it stood when the same one is asked again.
         """
+        ...
+
+    def progress(self) -> str:
+        """Where a long check stands that runs now, in one sentence; "" for none."""
         ...
 
     def profiles(self) -> tuple[str, ...]:
@@ -122,7 +128,7 @@ class SensorSources(Struct, frozen=True):
 
     `units`: services that must run; `nvml_twin`: recorded GPUs in place of the driver's; `dcgm`: the page of DCGM's
     exporter, on a loopback address, "" for none. `kernel_log` is what a gate reads again, `root` where it finds sysfs.
-    `checks` holds the site's own checks.
+    `checks` holds the site's own checks; `suite` is the program of active checks.
     """
 
     units: tuple[str, ...] = ()
@@ -131,6 +137,7 @@ class SensorSources(Struct, frozen=True):
     kernel_log: str = "/dev/kmsg"
     root: str = "/"
     checks: str = str(check_plugins.DIRECTORY)
+    suite: SuiteSettings = SuiteSettings()
 
 
 class Powers(Struct, frozen=True):
@@ -160,6 +167,7 @@ class RealHostMachine:
         self._host = Companion((sys.executable, "-m", f"{_COLLECTORS}.host_reader", "/", ",".join(eyes.units)))
         place = GatePlace(node, state_dir, Path(eyes.root), eyes.kernel_log)
         self._gate = GateRunner(place, self._gpus_anew, self.boot_id)
+        self._suite = CheckSuite(node, state_dir / "checks", eyes.suite)
 
     def boot_id(self) -> str:
         """The kernel's boot id."""
@@ -264,23 +272,30 @@ class RealHostMachine:
         self._dcgm.close()
         self._host.close()
 
-    def check(self, profile: str, expects: str) -> StressResult:
-        """Run the gate check, or the site's plug-in of this name; an unknown profile is inconclusive."""
+    def check(self, profile: str, expects: str, run: str = "") -> StressResult:
+        """Run the gate check, the suite's, or the site's plug-in of this name; an unknown profile is inconclusive."""
         if profile in ANSWERED:
             return self._gate.check(expects)
+        if profile in self._suite.profiles():
+            return self._suite.check(profile, run)
         if (said := check_plugins.answer_of(Path(self._eyes.checks), profile)) is not None:
             return StressResult(said.verdict, said.detail)
-        answers = ", ".join(sorted(ANSWERED))
+        answers = ", ".join(self.profiles())
         text = f"this agent has no checks of profile {profile}, it answers {answers}; a check of the site's own may"
         return StressResult(Verdict.inconclusive, text)
 
     def profiles(self) -> tuple[str, ...]:
-        """Names of the built-in check profiles, sorted."""
-        return tuple(sorted(ANSWERED))
+        """Names of the check profiles that the agent and the suite answer, sorted."""
+        return tuple(sorted({*ANSWERED, *self._suite.profiles()}))
+
+    def progress(self) -> str:
+        """Where the suite's present run stands."""
+        return self._suite.progress()
 
     def call_off(self) -> None:
-        """Stop the gate check that is running, if any."""
+        """Stop the check that is running, if any."""
         self._gate.call_off()
+        self._suite.call_off()
 
     def sanitise(self) -> str:
         """Erase the configured scratch devices. Raises NotPossibleError where none is configured or one is mounted."""
@@ -350,6 +365,10 @@ class NoSensors:
         """No drives."""
         return {}
 
+    def progress(self) -> str:
+        """Nothing: an emulated check tells no progress."""
+        return ""
+
     def profiles(self) -> tuple[str, ...]:
         """All of them: what an emulated machine answers says of itself that it is emulated."""
         return ("burn_in", "gate", "idle", "seatrial", "suspect")
@@ -408,7 +427,7 @@ class EmulatedHostMachine(NoSensors):
         self._ask("inventory")
         return NodeInventory(self.parts)
 
-    def check(self, profile: str, expects: str) -> StressResult:
+    def check(self, profile: str, expects: str, run: str = "") -> StressResult:  # noqa: ARG002 - the port's name
         """Note the check; the verdict that was set, or a gate's answer to `expects`."""
         self._ask(f"check {profile}")
         if profile not in ANSWERED or self.verdict is not Verdict.passed:

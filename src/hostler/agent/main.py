@@ -21,6 +21,7 @@ from msgspec import Struct
 from hostler.agent import controller_client
 from hostler.agent.check_plugins import CURSOR, Rounds
 from hostler.agent.check_plugins import DIRECTORY as CHECKS
+from hostler.agent.checks.check_suite import PROGRAM, SuiteSettings
 from hostler.agent.cluster_pins import PinsError, read_pins
 from hostler.agent.collector_loops import CollectorLoops
 from hostler.agent.collectors.kernel_log import KernelLogReader, KmsgDevice, Source
@@ -77,7 +78,8 @@ class AgentSettings(Struct, frozen=True):
     `kernel_log` is /dev/kmsg, or a pipe with the same records, or "journal" for systemd's journal; "" reads none.
     `units` are systemd's units that must run. `nvml_twin` is a file of recorded GPUs, for a machine without any; `dcgm`
     the page of DCGM's exporter on this machine, "" for none. `cluster_server` and `cluster_ca` name the clusters that
-    this node may join: API servers with commas between, and a PEM file; without them it joins none.
+    this node may join: API servers with commas between, and a PEM file; without them it joins none. `check_program` is
+    the suite of active checks, `check_device` what it looks at (auto, gpu, cpu), `check_for` its time under load.
     """
 
     node: str
@@ -95,6 +97,9 @@ class AgentSettings(Struct, frozen=True):
     cluster_server: str = ""
     cluster_ca: str = ""
     log_format: Form = "auto"
+    check_program: str = PROGRAM
+    check_device: str = "auto"
+    check_for: str = ""
 
 
 async def run_agent(settings: AgentSettings) -> None:
@@ -115,7 +120,12 @@ async def run_agent(settings: AgentSettings) -> None:
         settings.state_dir,
         Powers(settings.allow_actions, settings.scratch, clusters),
         SensorSources(
-            settings.units, settings.nvml_twin, settings.dcgm, settings.kernel_log, checks=settings.checks_dir
+            settings.units,
+            settings.nvml_twin,
+            settings.dcgm,
+            settings.kernel_log,
+            checks=settings.checks_dir,
+            suite=SuiteSettings(settings.check_program, settings.check_device, settings.check_for),
         ),
     )
     try:
@@ -222,7 +232,7 @@ class Agent:
         while True:
             try:
                 had = SpoolReceipt(self._spool.id, self._spool.acknowledged)
-                about = About(VERSION, rss_kib(), self._body.profiles())
+                about = About(VERSION, rss_kib(), self._body.profiles(), self._body.progress())
                 beat = await self._controller.heartbeat(self._body.boot_id(), about, had)
                 self._inventory.held = beat.inventory
                 await self._uploader.rewind(beat.read, had)
@@ -362,6 +372,9 @@ def settings_from(arguments: Sequence[str] | None) -> AgentSettings | None:
     parser.add_argument(
         "--dcgm", default=DCGM, help='DCGM exporter\'s page on loopback, read where one answers; "": none'
     )
+    parser.add_argument("--check-program", default=PROGRAM, help="hostler-check, for burn_in and suspect checks")
+    parser.add_argument("--check-device", default="auto", choices=("auto", "gpu", "cpu"), help="cpu: without GPUs")
+    parser.add_argument("--check-for", default="", help="their time under load, as 24h, instead of the profile's")
     parser.add_argument("--checks-dir", default=str(CHECKS), help="the site's own checks, owned by root")
     log_format = os.environ.get("HOSTLER_LOG_FORMAT", "auto")
     parser.add_argument(

@@ -26,6 +26,8 @@ from hostler.core.state.model import HELD, Facts, Operation, Outcome, Part
 
 MAX_LOCATE_S = 255
 """Longest time that IPMI's chassis identify takes."""
+RUN = "run"
+"""Name under which an act gets its operation's id; no order may bring one."""
 OFFER = "offer"
 """Argument that `join_cluster` gets beside its order: a `KubeletJoinOffer` in JSON."""
 PROFILES = frozenset({"gate", "idle", "seatrial", "burn_in", "suspect"})
@@ -74,7 +76,7 @@ def _run_checks(body: HostMachine, args: Mapping[str, str]) -> OperationResult:
     if profile not in PROFILES and not _is_file_name(profile):
         known = ", ".join(sorted(PROFILES))
         raise BadArgumentError(f"profile is one of {known}, or the name of a site's own check, not {profile[:100]!r}")
-    report = body.check(profile, args[EXPECTS])
+    report = body.check(profile, args[EXPECTS], args[RUN])
     facts: Facts = {**report.facts, "profile": profile, "verdict": report.verdict.value, "detail": report.detail}
     return OperationResult(detail=report.detail, facts=facts)
 
@@ -251,7 +253,7 @@ class NodeOperations:
     def _act(self, operation: Operation, brought: Mapping[str, str]) -> OperationResult:
         verb = VERBS[operation.kind]
         try:
-            return verb.act(self._body, {**verb.arguments, **operation.args, **brought})
+            return verb.act(self._body, {**verb.arguments, **operation.args, **brought, RUN: operation.id})
         except (BadArgumentError, NotPossibleError) as error:
             return OperationResult("refused", str(error))
         except ResourceHeldError as error:

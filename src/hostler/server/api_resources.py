@@ -96,11 +96,15 @@ def _step(node: Node) -> str:
 
 
 class AgentSeen(Struct, frozen=True):
-    """Facts from the last heartbeat of a node's agent. `profiles` None: it does not say which it has."""
+    """Facts from the last heartbeat of a node's agent. `profiles` None: it does not say which it has.
+
+    `doing`: where a long check stands that it runs, in its own words.
+    """
 
     version: str = ""
     rss_kib: int = 0
     profiles: tuple[str, ...] | None = None
+    doing: str = ""
 
 
 class AgentView(Struct, frozen=True):

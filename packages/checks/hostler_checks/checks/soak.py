@@ -8,21 +8,29 @@ from typing import Any
 import numpy as np
 
 from hostler_checks.answers import Answer
+from hostler_checks.device import UnableError
 from hostler_checks.work import Work, median
 
 THERMAL_REASONS = {0x20: "software thermal slowdown", 0x40: "hardware thermal slowdown", 0x80: "power brake"}
 """NVML's clock event reasons that sound cooling and supplies never raise."""
 QUARTER = 4
+MOST_TAKEN = 0.1
+"""Share of the time, over all threads, that others' work may take the CPU from a soak."""
 
 
 def thermal(work: Work) -> Answer:
     """Run products for the whole time: their rate, how far it fades from the first to the last quarter, the heat."""
-    n, times = int(work.params["n"]), []
+    n, times, waited_s = int(work.params["n"]), [], _waited_s()
     once = _product(work, n)
     once()
     for turn in work.rounds(least=QUARTER * 2):
         spent = work.timed(once)
         times.append(spent if work.plant != "stall" or turn >= QUARTER else spent / 10_000.0)
+    taken = 0.0 if work.device.is_cuda or work.plant else (_waited_s() - waited_s) / work.load_s
+    if taken > MOST_TAKEN:
+        raise UnableError(
+            f"others' work kept this check from the CPU for {taken:.0%} of its time: a fade proves nothing"
+        )
     quarter = len(times) // QUARTER
     first, last = median(times[:quarter]), median(times[-quarter:])
     readings = {"soak_tflops": 2 * n**3 / median(times) / 1e12, "fade_percent": (1 - first / last) * 100}
@@ -53,6 +61,15 @@ def _product(work: Work, n: int) -> Any:
     dtype = "bf16" if work.device.torch is not None else "fp32"
     left, right = (work.device.put(rng.standard_normal((n, n), dtype=np.float32), dtype) for _ in "ab")
     return lambda: left @ right
+
+
+def _waited_s() -> float:
+    """Seconds that this process's threads were ready and had no CPU, summed; 0 where the kernel does not tell."""
+    waited = 0.0
+    for file in Path("/proc/self/task").glob("*/schedstat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            waited += int(file.read_text("ascii").split()[1]) / 1e9
+    return waited
 
 
 def _hottest_c() -> float:

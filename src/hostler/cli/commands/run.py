@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -105,6 +105,15 @@ class AgentOptions:
         str, Parameter(help='DCGM exporter\'s page on loopback, read where one answers; "" reads none.')
     ] = "http://127.0.0.1:9400/metrics"
     checks_dir: Annotated[str, Parameter(help="The site's own checks, owned by root.")] = "/etc/hostler/checks.d"
+    check_program: Annotated[str, Parameter(help="hostler-check, for burn_in and suspect checks.")] = (
+        "/opt/hostler-checks/bin/hostler-check"
+    )
+    check_device: Annotated[Literal["auto", "gpu", "cpu"], Parameter(help="What they look at; cpu: without GPUs.")] = (
+        "auto"
+    )
+    check_for: Annotated[
+        str, Parameter(show_default=False, help="Their time under load, as 24h, instead of the profile's.")
+    ] = ""
     log_format: LogFormat = "auto"
 
 
@@ -265,6 +274,9 @@ def agent(
         cluster_ca=options.cluster_ca,
         scratch=options.scratch,
         checks_dir=options.checks_dir,
+        check_program=options.check_program,
+        check_device=options.check_device,
+        check_for=options.check_for,
         dcgm=options.dcgm,
         units=options.units,
         nvml_twin=options.nvml_twin,

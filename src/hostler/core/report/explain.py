@@ -39,6 +39,8 @@ def text(explanation: Explanation) -> str:
     if explanation.waiting:
         lines.append(f"  {explanation.waiting.what} waits{_since(explanation.waiting.since)} for")
         lines.extend(f"    {b.text} (ends when {b.ends_when})" for b in explanation.waiting.blockers)
+    if explanation.progress:
+        lines.append(f"  its agent says: {explanation.progress}")
     for chain in explanation.chains:
         lines.extend(("", *_told(chain)))
     if explanation.partial:

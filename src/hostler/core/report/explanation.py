@@ -96,7 +96,10 @@ class Note(Struct, frozen=True):
 
 
 class Explanation(Struct, frozen=True):
-    """Why a node is where it is. `partial`: something began before the first record that was given."""
+    """Why a node is where it is. `partial`: something began before the first record that was given.
+
+    `progress` is where a long check stands, as the node's agent told last; no record holds it.
+    """
 
     node: str
     phase: Phase | None
@@ -105,3 +108,4 @@ class Explanation(Struct, frozen=True):
     chains: tuple[CausalChain, ...]
     notes: tuple[Note, ...]
     partial: bool = False
+    progress: str = ""

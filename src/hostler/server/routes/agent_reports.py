@@ -13,6 +13,7 @@ from hostler.controller.inputs import AgentAhead, AgentRefused
 from hostler.core.state.model import Node, Observation, Outcome
 from hostler.core.state.number_limits import outside
 from hostler.core.state.verbs.facts import Permission
+from hostler.logs.clean import escaped
 from hostler.runtime.join_offer import JoinOffer
 from hostler.server.admission import URGENT
 from hostler.server.agent_mailbox import KINDS, AgentOrder
@@ -62,7 +63,7 @@ class HeartbeatReceipt(Struct, frozen=True):
 class HeartbeatBody(Struct, frozen=True):
     """The agent is there. Protocol 2: `spool` names whose reading the answer tells of, `acknowledged` what was told.
 
-    `profiles` are the check profiles that it answers; an older agent does not say.
+    `profiles` are the check profiles that it answers; an older agent does not say. `doing`: where a long check stands.
     """
 
     node: Name
@@ -72,6 +73,7 @@ class HeartbeatBody(Struct, frozen=True):
     version: Annotated[str, Meta(max_length=64)] = ""
     rss_kib: Annotated[int, Meta(ge=0, le=2**40)] = 0
     profiles: Annotated[tuple[Annotated[str, Meta(max_length=32)], ...], Meta(max_length=16)] | None = None
+    doing: Annotated[str, Meta(max_length=200)] = ""
 
 
 class OutcomesBody(Struct, frozen=True):
@@ -119,7 +121,7 @@ async def heartbeat(agent: Reports, data: JSONBody[HeartbeatBody]) -> Response[H
     It is told, too, which inventory is held and still says all that telling it again would say.
     """
     app_state, node = agent.app_state, _own(agent, data.node)
-    app_state.agents[node.id] = AgentSeen(data.version, data.rss_kib, data.profiles)
+    app_state.agents[node.id] = AgentSeen(data.version, data.rss_kib, data.profiles, escaped(data.doing))
     if any(c.type == "agent.outdated" for c in node.conditions):
         app_state.cell.tell(AgentRefused(node.id, ""))
     if refused := app_state.refusals.standing(node.id, time.monotonic()):

@@ -17,6 +17,7 @@ from hostler.core.state.model import Condition, Node, Observation, Phase
 from hostler.core.state.packed_strings import NO_PAIRS
 from hostler.core.state.verbs.facts import Permission
 from hostler.server.api_resources import (
+    AgentSeen,
     AgentView,
     HistoryRow,
     NodeRow,
@@ -178,7 +179,10 @@ async def node_explain(app_state: TheAppState, who: Who, node_id: FromPath[str])
     node = app_state.fleet.resolve(node_id)
     if node is not None and not sees(who, node):
         node = None
-    return explain(records, app_state.shown(who, node))
+    told = explain(records, app_state.shown(who, node))
+    if node is None or who.role is Role.tenant or not app_state.agent_view(node).heard:
+        return told
+    return replace(told, progress=app_state.agents.get(node.id, AgentSeen()).doing)
 
 
 @get("/nodes/{node_id:str}/observations", guards=SEE)

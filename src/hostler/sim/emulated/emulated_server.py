@@ -193,7 +193,7 @@ class EmulatedServer(NoSensors):
         """Names of the check profiles that it answers."""
         return tuple(sorted(ANSWERED)) if self._host.real_abilities else super().profiles()
 
-    def check(self, profile: str, expects: str) -> StressResult:
+    def check(self, profile: str, expects: str, run: str = "") -> StressResult:  # noqa: ARG002 - the port's name
         """Wait as long as the check takes, then judge the emulated readings; inconclusive where called off."""
         if profile not in self.profiles():
             return StressResult(Verdict.inconclusive, f"{profile}: a real node's agent has no such check")

@@ -1,0 +1,243 @@
+"""The suite of active checks (`hostler-check`) as the agent runs it: burn-in and suspect checks of a real node.
+
+The program is another's as far as the agent is concerned: it may hang, lie, print garbage or a gigabyte. Whatever is no
+whole report of this run, with its own digest and an exit code that agrees, is *inconclusive*.
+"""
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import subprocess
+import threading
+import time
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from hostler.agent import child_process
+from hostler.agent.checks.host_stress import StressResult
+from hostler.core.diagnose.gate.readings import LOOK
+from hostler.core.state.input_problems import UNREADABLE
+from hostler.core.state.model import Facts, Verdict
+
+PROGRAM = "/opt/hostler-checks/bin/hostler-check"
+REFERENCE = Path("/etc/hostler/check-reference.json")
+"""Goldens and cohorts that `hostler-check learn` made; used where it is there."""
+SYSTEMD = Path("/run/systemd/system")
+_PASSED_ON = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH")
+LIMITS_S = {"burn_in": 47 * 3600.0, "suspect": 3.75 * 3600.0}
+"""The profiles that the suite answers, with their longest time; a plan's step has 48 and 4 hours."""
+STOP_S, TURN_S = 15.0, 0.5
+"""Time to save its state and end, once it is called off; interval between looks at whether it is."""
+MAX_REPORT_BYTES = 8 * 1024 * 1024
+MAX_PROGRESS_BYTES, PROGRESS_CHARS = 64 * 1024, 200
+MAX_LOOKS, LOOK_CHARS, DETAIL_CHARS = 48, 160, 400
+_EXITS = {"passed": 0, "failed": 2, "suspect": 2, "inconclusive": 3}
+
+
+class SuiteSettings(Struct, frozen=True):
+    """How the suite is run. `program` "" or not there: it is not. `time_under_load` "" leaves it to the profile."""
+
+    program: str = PROGRAM
+    device: str = "auto"
+    time_under_load: str = ""
+
+
+class _Look(Struct, frozen=True):
+    check: str
+    verdict: str
+    detail: str = ""
+    part: str = ""
+
+
+class _Report(Struct, frozen=True):
+    node: str
+    profile: str
+    run_id: str
+    verdict: str
+    detail: str
+    planted: str
+    load_s: float
+    interruptions: int
+    latest: tuple[_Look, ...] = ()
+
+
+class _Progress(Struct, frozen=True):
+    text: str
+    run_id: str = ""
+    verdict: str = ""
+
+
+class CheckSuite:
+    """Runs the suite on one node. One run at a time; `call_off` and `progress` may come from other threads."""
+
+    def __init__(self, node: str, folder: Path, settings: SuiteSettings) -> None:
+        self._node = node
+        self._folder = folder
+        self._settings = settings
+        self._called_off = threading.Event()
+        self._run_id = ""
+
+    def profiles(self) -> tuple[str, ...]:
+        """The profiles that it answers: none where the program is not installed."""
+        return tuple(sorted(LIMITS_S)) if self._program() else ()
+
+    def check(self, profile: str, run_id: str) -> StressResult:
+        """Run the profile to its end, or go on with the run of this id. Never raises."""
+        program = self._program()
+        if not program:
+            return _nothing(f"{self._settings.program or 'hostler-check'} is not installed on this node")
+        self._called_off.clear()
+        self._run_id = run_id
+        try:
+            return self._judged(profile, run_id, self._ended(self._argv(program, profile, run_id), LIMITS_S[profile]))
+        except OSError as error:
+            return _nothing(f"the suite cannot be run: {error}")
+        finally:
+            self._run_id = ""
+
+    def call_off(self) -> None:
+        """End what runs; where it stands is kept, and the same run goes on from there when it is asked again."""
+        self._called_off.set()
+
+    def progress(self) -> str:
+        """Where the present run stands, in one sentence; "" where none runs or it has not said."""
+        run_id = self._run_id
+        if not run_id:
+            return ""
+        try:
+            with (self._folder / "progress.json").open("rb") as file:
+                told = msgspec.json.decode(file.read(MAX_PROGRESS_BYTES), type=_Progress)
+        except (OSError, *UNREADABLE):
+            return ""
+        return _clean(told.text, PROGRESS_CHARS) if told.run_id == run_id and not told.verdict else ""
+
+    def _program(self) -> str:
+        return shutil.which(self._settings.program) or "" if self._settings.program else ""
+
+    def _argv(self, program: str, profile: str, run_id: str) -> tuple[str, ...]:
+        fixed = ("run", "--profile", profile, "--state", str(self._folder), "--node", self._node, "--run-id", run_id)
+        more = ("--for", self._settings.time_under_load) if self._settings.time_under_load else ()
+        known = ("--reference", str(REFERENCE)) if REFERENCE.exists() else ()
+        return (program, *fixed, "--device", self._settings.device, "--with-parent", "-o", "json", *more, *known)
+
+    def _ended(self, argv: tuple[str, ...], limit_s: float) -> tuple[int, bytes, str]:
+        """Run the program: its exit code, what it printed, and why it was ended by us. Raises OSError."""
+        child = subprocess.Popen(  # noqa: S603 - no shell: the operator named the program, every word is ours
+            (*_scope(), *argv),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env=_environment(),
+        )
+        assert child.stdout is not None
+        try:
+            output, trouble = self._read(child, child.stdout.fileno(), time.monotonic() + limit_s)
+            return child.returncode if child.returncode is not None else -1, output, trouble
+        finally:
+            child_process.end_group(child, [])
+
+    def _read(self, child: subprocess.Popen[bytes], pipe: int, until_s: float) -> tuple[bytes, str]:
+        """Read until the program has ended, is called off, or is at its limit; then it has STOP_S to end by itself."""
+        waiting = select.poll()
+        waiting.register(pipe, select.POLLIN)
+        output, trouble, is_open = bytearray(), "", True
+        while is_open:
+            if not trouble and (self._called_off.is_set() or time.monotonic() > until_s):
+                trouble = "called off" if self._called_off.is_set() else "it did not end in its time"
+                until_s = time.monotonic() + STOP_S
+                child.terminate()
+            elif trouble and time.monotonic() > until_s:
+                return bytes(output), trouble
+            if waiting.poll(TURN_S * 1000):
+                got = os.read(pipe, 65_536)
+                is_open = bool(got)
+                output += got
+            if len(output) > MAX_REPORT_BYTES:
+                return b"", f"it printed more than {MAX_REPORT_BYTES >> 20} MiB"
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(STOP_S)
+        return bytes(output), trouble
+
+    def _judged(self, profile: str, run_id: str, ended: tuple[int, bytes, str]) -> StressResult:
+        """The verdict of a report that is whole, this node's, this run's, and agrees with the exit code."""
+        code, output, trouble = ended
+        if trouble:
+            return _nothing(f"the suite: {trouble}")
+        try:
+            report = _read_report(output)
+        except (ValueError, *UNREADABLE) as error:
+            how = f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
+            return _nothing(f"the suite {how}, and its report cannot be read: {error}")
+        if (report.node, report.profile, report.run_id) != (self._node, profile, run_id):
+            return _nothing("the suite's report is of another run")
+        if _EXITS.get(report.verdict) != code:
+            return _nothing(f"the suite says {report.verdict} and ended with {code}: they do not agree")
+        return StressResult(_verdict(report), _clean(_sentence(report)), _facts(report))
+
+
+def _nothing(why: str) -> StressResult:
+    return StressResult(Verdict.inconclusive, _clean(why))
+
+
+def _scope() -> tuple[str, ...]:
+    """A scope of systemd's own for the suite, which takes gigabytes: the agent's service has 256 MiB."""
+    run = shutil.which("systemd-run") if SYSTEMD.is_dir() else None
+    return (run, "--scope", "--quiet", "--collect", "--slice=hostler-checks.slice", "--") if run else ()
+
+
+def _environment() -> dict[str, str]:
+    """Where programs and the driver's libraries are; nothing of how the agent itself is run."""
+    return {k: v for k, v in os.environ.items() if k in _PASSED_ON or k.startswith(("CUDA_", "NVIDIA_", "NCCL_"))}
+
+
+def _read_report(output: bytes) -> _Report:
+    """A report whose digest is that of its content. Raises ValueError and what msgspec raises."""
+    told: dict[str, Any] = json.loads(output)
+    if not isinstance(told, dict):
+        raise ValueError("it is no object")  # noqa: TRY004 - as whatever else is wrong with it
+    digest = told.pop("digest", None)
+    whole = json.dumps(told, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    if digest != sha256(whole).hexdigest():
+        raise ValueError("its digest is not that of its content")
+    return msgspec.convert(told, _Report)
+
+
+def _verdict(report: _Report) -> Verdict:
+    """Passed and failed are the suite's. Bits that differ from peers' need a witness.
+
+    In triage they convict nobody: what fails there goes to its vendor. Elsewhere they take the node to triage.
+    """
+    if report.planted:
+        return Verdict.inconclusive
+    if report.verdict == "suspect":
+        return Verdict.inconclusive if report.profile == "suspect" else Verdict.failed
+    return Verdict(report.verdict)
+
+
+def _sentence(report: _Report) -> str:
+    words = [f"suspect: {report.detail}" if report.verdict == "suspect" else report.detail]
+    if report.planted:
+        words.insert(0, f"a fault was planted ({report.planted})")
+    if report.interruptions:
+        words.append(f"interrupted {report.interruptions} times")
+    return "; ".join(words)
+
+
+def _facts(report: _Report) -> Facts:
+    """List what each check came to last, for `hostler node explain`; bounded."""
+    facts: Facts = {"load_s": report.load_s}
+    for look in report.latest[:MAX_LOOKS]:
+        name = _clean(f"{look.check} {look.part}", 64)
+        facts[f"{LOOK}{name}"] = _clean(f"{look.verdict}: {look.detail}", LOOK_CHARS)
+    return facts
+
+
+def _clean(text: str, most: int = DETAIL_CHARS) -> str:
+    return "".join(c if c.isprintable() else " " for c in text[: most * 2]).strip()[:most]
