@@ -10,6 +10,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 SEEDS ?= 200
 FRESH ?= 200
+CASES ?= 100000
 JOBS ?= 2
 ARGS ?=
 SAMPLE ?= 20
@@ -21,7 +22,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 export PYTHON
 
-.PHONY: help up up-kubernetes test check fuzz sbom audit bench bench-checks bench-detection sim soak mutants peers docs docs-check pictures fmt lint wheels clean lock environment environment-test system-packages
+.PHONY: help up up-kubernetes test check fuzz sbom audit bench bench-checks bench-detection sim fabric-soak soak mutants peers docs docs-check pictures fmt lint wheels clean lock environment environment-test system-packages
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -53,6 +54,9 @@ lint: environment-test ## lint, format check, types, import contracts, declared 
 
 sim: environment-test ## SEEDS (200) simulated worlds: safety under faults, then progress once healed
 	$(BIN)/pytest tests/simulation --seeds $(SEEDS) -n $(JOBS)
+
+fabric-soak: environment-test ## CASES (100000) drawn networks with known faults: each found as what it is; SEED (1)
+	$(BIN)/python -m tests.fabric_soak --cases $(CASES) --seed $(SEED)
 
 soak: environment-test ## SEEDS=1000 FRESH=200: known and fresh worlds, every story cut everywhere, each law's mutants; ARGS="-o json"
 	$(BIN)/python -m tests.simulation.soak --seeds $(SEEDS) --fresh $(FRESH) --jobs $(JOBS) $(ARGS)

@@ -16,6 +16,7 @@ from tests.fabrics import (
     Fabric,
     a_fabric,
     darken_host,
+    exchange_hosts,
     misname_adapters,
     repaired,
     swap_at_host,
@@ -118,3 +119,14 @@ def test_two_adapters_of_one_name_are_told_and_neither_is_believed() -> None:
     seen = judged(fabric)
     assert seen.ambiguous == ("gpu-0002:mlx5_0",)
     assert {finding.kind for finding in seen.findings} == {Kind.unidentified}
+
+
+def test_hosts_in_each_others_place_are_found_behind_a_wrong_map_of_adapters() -> None:
+    """With half of the adapters misnamed too few links of a host name the one in whose place it stands.
+
+    Mutant: places are looked for once, before the map is known; two hosts are four exchanged cables then.
+    """
+    fabric = a_fabric(162)
+    misname_adapters(fabric)
+    exchange_hosts(fabric)
+    assert {finding.kind for finding in judged(fabric).findings} == {Kind.hca_map, Kind.swapped_devices}

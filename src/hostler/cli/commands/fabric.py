@@ -107,5 +107,11 @@ def register(  # noqa: PLR0913 - a registration's fields
 
 offer(app, ValidateFabric, RemoveFabric)
 
-for command in (fabric_design.generate, fabric_design.check, fabric_design.diff, fabric_design.compare):
+for command in (
+    fabric_design.generate,
+    fabric_design.convert,
+    fabric_design.check,
+    fabric_design.diff,
+    fabric_design.compare,
+):
     app.command(command, group=_FILES)

@@ -69,6 +69,26 @@ def generate(
     return ExitCode.ok
 
 
+def convert(
+    file: DesignFile,
+    *,
+    like: Annotated[Literal["p2p", "ndt"], Parameter(name="--from", help="A P2P sheet of NVIDIA's, or UFM's NDT.")],
+    models: Models = "",
+) -> int:
+    """Print a list of the field's as a design: a P2P sheet saved as CSV, or UFM's NDT file."""
+    from hostler.core.fabric.design_csv import render_csv
+    from hostler.core.fabric.design_imports import parse_ndt, parse_p2p
+    from hostler.core.state.input_problems import InvalidInputError
+
+    try:
+        read = parse_p2p if like == "p2p" else parse_ndt
+        design = read(_bytes(file), "stdin" if file == "-" else file, _models(models))
+    except InvalidInputError as error:
+        raise unusable(str(error), "nothing of the list was taken") from error
+    sys.stdout.write(render_csv(design))
+    return ExitCode.ok
+
+
 def check(design: DesignFile, *, models: Models = "") -> int:
     """Check a design whole; each problem is told with its line."""
     read = _design(design, _models(models))

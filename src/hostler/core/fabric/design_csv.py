@@ -6,7 +6,7 @@ One line is one cable. Columns, in any order: `a_node`, `a_port`, `z_node`, `z_p
 
 import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct, field
 
@@ -138,9 +138,23 @@ class _Reader:
 
 def parse_csv(data: bytes, where: str, models: Mapping[str, Model] | None = None) -> Design:
     """The design in these bytes, which are called `where`. Raises InvalidInputError with each line that is wrong."""
+    return of_rows(_rows(text_of(data, where), where), where, models)
+
+
+def of_rows(
+    rows: Iterable[tuple[int, Mapping[str, str]]],
+    where: str,
+    models: Mapping[str, Model] | None = None,
+    problems: Iterable[Problem] = (),
+) -> Design:
+    """The design of these lines, each with its number, by canonical columns; `problems` were found before.
+
+    Raises InvalidInputError where anything is wrong.
+    """
     reader = _Reader(where, models or {})
-    for line, row in _rows(_text(data, where), where):
+    for line, row in rows:
         reader.take(line, row)
+    reader.problems.extend(problems)
     if reader.problems:
         raise InvalidInputError(_bounded(reader.problems, where))
     return Design(reader.devices(), tuple(reader.cables), dict(models or {}))
@@ -169,56 +183,70 @@ def render_csv(design: Design) -> str:
     return "".join(lines)
 
 
-def _text(data: bytes, where: str) -> str:
+def text_of(data: bytes, where: str) -> str:
+    """The text of a file. Raises InvalidInputError for one that is too large, or in another encoding than UTF-8."""
     if len(data) > MOST_BYTES:
-        raise _refused(where, 0, f"{len(data):,} bytes", f"at most {MOST_BYTES:,} are read; split the fabric")
+        raise refused(where, 0, f"{len(data):,} bytes", f"at most {MOST_BYTES:,} are read; split the fabric")
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise _refused(where, 1, "UTF-16, as Excel saves Unicode text", 'save as "CSV UTF-8"')
+        raise refused(where, 1, "UTF-16, as Excel saves Unicode text", 'save as "CSV UTF-8"')
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise _refused(where, line, "bytes that are not UTF-8", 'save as "CSV UTF-8"') from None
+        raise refused(where, line, "bytes that are not UTF-8", 'save as "CSV UTF-8"') from None
     if "\0" in text:
-        raise _refused(where, text[: text.index("\0")].count("\n") + 1, "a zero byte", "give a text file")
+        raise refused(where, text[: text.index("\0")].count("\n") + 1, "a zero byte", "give a text file")
     return text
+
+
+def cells_of(text: str, where: str) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each line that has any, with its number. Raises InvalidInputError where it is no CSV."""
+    reader = csv.reader((f"{line}\n" for line in text.split("\n")), strict=True)
+    try:
+        for cells in reader:
+            values = [cell.strip() for cell in cells]
+            if any(values):
+                yield reader.line_num, values
+    except csv.Error as error:
+        raise refused(where, reader.line_num, f"no CSV: {error}", "close each quotation mark") from None
 
 
 def _rows(text: str, where: str) -> Iterator[tuple[int, dict[str, str]]]:
     """Each line that says something, with its number. Lines that begin with # are remarks."""
-    reader = csv.reader((f"{line}\n" for line in text.split("\n")), strict=True)
     header: list[str] = []
-    try:
-        for cells in reader:
-            values = [cell.strip() for cell in cells]
-            if not any(values) or values[0].startswith("#"):
-                continue
-            if not header:
-                header = [value.lower() for value in values]
-                _check_columns(header, where, reader.line_num)
-            elif len(values) != len(header):
-                what = f"{len(values)} columns where the first line has {len(header)}"
-                raise _refused(where, reader.line_num, what, "give each column a place, empty or not")
-            else:
-                yield reader.line_num, dict(zip(header, values, strict=True))
-    except csv.Error as error:
-        raise _refused(where, reader.line_num, f"no CSV: {error}", "close each quotation mark") from None
+    for line, values in cells_of(text, where):
+        if values[0].startswith("#"):
+            continue
+        if not header:
+            header = [value.lower() for value in values]
+            _check_columns(header, where, line)
+        else:
+            check_width(values, header, where, line)
+            yield line, dict(zip(header, values, strict=True))
     if not header:
         _check_columns(header, where)
 
 
+def check_width(values: list[str], header: list[str], where: str, line: int) -> None:
+    """Raises InvalidInputError where a line has more or fewer cells than the header."""
+    if len(values) != len(header):
+        what = f"{len(values)} columns where the first line has {len(header)}"
+        raise refused(where, line, what, "give each column a place, empty or not")
+
+
 def _check_columns(header: list[str], where: str, line: int = 1) -> None:
     if len(header) == 1 and ";" in header[0]:
-        raise _refused(where, line, "columns separated by semicolons", 'separate them by commas ("CSV UTF-8")')
+        raise refused(where, line, "columns separated by semicolons", 'separate them by commas ("CSV UTF-8")')
     if missing := [name for name in NEEDED if name not in header]:
-        raise _refused(where, line, f"no column {', '.join(missing)}", f"the columns are {', '.join(KNOWN)}")
+        raise refused(where, line, f"no column {', '.join(missing)}", f"the columns are {', '.join(KNOWN)}")
     if strange := [name for name in header if name not in KNOWN]:
-        raise _refused(where, line, f"columns {', '.join(strange)[:200]!r}", f"the columns are {', '.join(KNOWN)}")
+        raise refused(where, line, f"columns {', '.join(strange)[:200]!r}", f"the columns are {', '.join(KNOWN)}")
     if len(set(header)) < len(header):
-        raise _refused(where, line, "a column twice", "keep one of each")
+        raise refused(where, line, "a column twice", "keep one of each")
 
 
-def _refused(where: str, line: int, what: str, instead: str) -> InvalidInputError:
+def refused(where: str, line: int, what: str, instead: str) -> InvalidInputError:
+    """The error for a file that cannot be read further."""
     return InvalidInputError((Problem(where, line, what, instead),))
 
 

@@ -40,6 +40,10 @@ def match(design: Design, bound: Bound) -> tuple[FabricFinding, ...]:
     if maps:
         at = _by_map(design, {model: dict(permutation) for model, permutation, _ in maps})
         found, rates = {at(a): at(z) for a, z in found.items()}, {at(a): rate for a, rate in rates.items()}
+        behind = standing_for(designed, found, frozenset(design.devices.keys() - bound.seen - {*places.values()}))
+        findings += _in_wrong_places(design, behind, bound)  # by the wrong map too few of their links named another
+        there = in_place(behind)
+        found, rates = {there(a): there(z) for a, z in found.items()}, {there(a): r for a, r in rates.items()}
         ways = list(components(wanted, found))
     findings += [_cabling(design, bound, way, found) for way in ways]
     findings += _degraded(design, found, rates)
