@@ -131,6 +131,7 @@ ROUTES: dict[str, Route] = {
     "GET /v1/pools/{name}": Route("see", of="pool", tells=True),
     "GET /v1/incidents/{incident_id}": Route("see", of="incident", tells=True, partly=True),
     "GET /v1/domains/{name}": Route("see", of="rack", tells=True, partly=True),
+    "GET /v1/intents/{intent}": Route("see", of="intent"),
     "GET /v1/approvals/{approval}": Route("see", of="approval", tells=True),
     # the whole cell: never for who is narrowed
     "GET /v1/assets": Route("see cell"),

@@ -58,8 +58,11 @@ class Guarded:
             await self._life(name)
         await self._incident()
         await self._network()
-        for name in (ORCA, LYNX, ORCA):
-            await self.post(f"/v1/nodes/{name}-0/hold", {"reason": f"last of {name}", "args": {"hours": "2"}})
+        intents: dict[str, frozenset[str]] = {}
+        for name, whose in ((ORCA, ONLY_ORCA), (LYNX, ONLY_LYNX), (ORCA, ONLY_ORCA)):
+            body = {"reason": f"last of {name}", "args": {"hours": "2"}}
+            held = await self.post(f"/v1/nodes/{name}-0/hold", body)
+            intents[held["detail"]["intent"]] = whose
         incident = next(iter(self.world.cell.view.incidents.base))
         self.things |= {
             "node": {"lynx-0": ONLY_LYNX, "orca-0": ONLY_ORCA},
@@ -69,6 +72,7 @@ class Guarded:
             "incident": {incident: WHOLE},
             "rollout": {"none-runs": WHOLE},
             "route": {"none-told": WHOLE},
+            "intent": intents,
             "letter": {"7": WHOLE},
             "fabric": {NETWORK: WHOLE},
         }

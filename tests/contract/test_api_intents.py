@@ -109,14 +109,22 @@ async def test_keys_of_different_people_do_not_meet(world: House) -> None:
 
 
 async def test_a_rack_is_returned_for_maintenance_as_a_whole(world: House) -> None:
-    names = await world.adopt(4)
+    names = await world.adopt(3)
+    world.work("n0", "acme")
+    await world.until(lambda: world.cell.present.workloads(world.cell.view.nodes["n0"]))
     status, answer = await world.operator.post("/v1/racks/r0/return-for-maintenance", {"reason": "PDU swap"})
     assert status == 200, answer
     asked = [c for n in names for c in world.cell.view.nodes[n].conditions if c.type == "operator.maintenance"]
     assert [c.node for c in asked] == names
     assert len({c.group for c in asked}) == 1
-    (wait,) = (await world.operator.get("/v1/status"))["waits"]
-    assert (wait["nodes"], "4 more would pass the budget" in wait["text"]) == (4, True)
+
+
+async def test_a_rack_that_can_never_fit_its_budget_is_refused_and_in_parts_it_is_taken(world: House) -> None:
+    await world.adopt(4)
+    status, refused = await world.operator.post("/v1/racks/r0/return-for-maintenance", {"reason": "PDU swap"})
+    assert (status, "allows 3 of 3 to be unavailable at once, and this takes 4" in refused["what"]) == (409, True)
+    part = {"verb": "return-for-maintenance", "target": "nodes", "nodes": ["n0", "n1"], "reason": "PDU swap"}
+    assert (await world.operator.post("/v1/intents", part))[0] == 200
 
 
 async def test_a_technician_does_a_technicians_work_only(world: House) -> None:
@@ -258,3 +266,40 @@ async def test_a_tenants_past_node_shows_its_own_interval(world: House) -> None:
     assert history[0]["name"] == "node_released"
     assert len((await world.operator.get("/v1/nodes/n0/history"))["items"]) > len(history)
     assert "secret afterwards" not in str(history)
+
+
+async def test_an_intent_can_be_followed_from_its_wait_to_its_end(world: House) -> None:
+    await world.adopt(1)
+    world.work("n0", "acme")
+    await world.until(lambda: world.cell.present.workloads(world.cell.view.nodes["n0"]))
+    _, answer = await world.operator.post("/v1/nodes/n0/reboot", {"reason": "a kernel"})
+    path = f"/v1/intents/{answer['detail']['intent']}"
+    await world.until(lambda: world.cell.view.nodes["n0"].waiting)
+    found = await world.operator.get(path)
+    assert (found["state"], found["verb"], found["nodes"][0]["state"]) == ("under_way", "reboot", "running")
+    assert "acme/train-0" in found["nodes"][0]["blockers"][0]["text"]
+    world.hand.works("n0", ())
+    await world.until(lambda: world.cell.view.nodes["n0"].plan is None)
+    ended = await world.operator.get(path)
+    assert (ended["state"], ended["nodes"][0]["state"]) == ("done", "done")
+    told = await world.operator.get("/v1/maintenance?node=n0")
+    assert ("reboot", "done") in [(row["action"], row["result"]) for row in told["deeds"]]
+    gpus = (await world.operator.get("/v1/pools/alpha"))["gpus"]
+    assert (gpus["reserved"], gpus["delivered"], gpus["in_use"]) == (6, 2, 0)
+
+
+async def test_a_refused_intent_and_one_that_waits_for_a_second_person_have_a_handle_too(world: House) -> None:
+    await world.adopt(1)
+    _, refused = await world.operator.post("/v1/nodes/n0/certify", {"reason": "looks good"})
+    assert (await world.operator.get(f"/v1/intents/{refused['detail']['intent']}"))["state"] == "refused"
+    args = {"kind": "bmc", "value": "https://elsewhere.example"}
+    status, waits = await world.operator.post("/v1/nodes/n0/rebind", {"reason": "moved", "args": args})
+    assert status == 202
+    path = f"/v1/intents/{waits['detail']['intent']}"
+    assert (await world.operator.get(path))["state"] == "waiting_for_approval"
+    bob = world.client(Grant("bob", Role.operator))
+    await bob.post(f"/v1/approvals/{waits['detail']['approval']}/deny", {"reason": "no"})
+    assert (await world.operator.get(path))["state"] == "denied"
+    globex = world.client(Grant("g", Role.tenant, tenant="globex"))
+    for unseen in (path, "/v1/intents/nothing"):
+        assert (await globex.call("GET", unseen))[0] == 404

@@ -263,10 +263,10 @@ async def test_a_stream_tells_what_happens_now_and_of_one_node_only(world: House
     await world.adopt(2)
     reading = asyncio.create_task(messages(world, "/v1/events?node=host-n1", 1))
     await world.until(lambda: world.cell._subscribers)  # noqa: SLF001 - nothing else says that it listens
-    for node in ("n0", "n1"):
-        await world.operator.post(f"/v1/nodes/{node}/hold", {"reason": f"look at {node}"})
+    path = "/v1/nodes/{}/hold"
+    held = [await world.operator.post(path.format(node), {"reason": f"look at {node}"}) for node in ("n0", "n1")]
     (record,) = await reading
-    assert record["subjects"] == ["n1"]
+    assert record["subjects"] == ["n1", f"intent:{held[1][1]['detail']['intent']}"]
 
 
 async def test_a_stream_that_missed_too_much_is_told_so(world: House, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -230,7 +230,7 @@ def asked(app: Litestar, cell: Still) -> list[str]:
     """The questions: all routes with what the customer can name, by pages of one too, and searches for a guess."""
     names: dict[str, Iterable[str]] = {
         "node_id": OWN, "serial": ("a-G0", "b-G7"), "name": ("train", "rack:r1"), "incident_id": cell.view.incidents,
-        "approval": cell.view.approvals, "rollout": ("r1",), "operation": ("op1",),
+        "approval": cell.view.approvals, "rollout": ("r1",), "operation": ("op1",), "intent": intents_of(cell),
     }  # fmt: skip
     found: list[str] = []
     for path in routes(app):
@@ -240,6 +240,11 @@ def asked(app: Litestar, cell: Still) -> list[str]:
         else:
             found += [path, f"{path}?limit=1", f"{path}?q={ADDRESS}", f"{path}?tag=note={WORDS[0]}"]
     return [*found, *(f"/v1/maintenance?node={name}" for name in OWN)]
+
+
+def intents_of(cell: Still) -> list[str]:
+    """Every intent that was asked, by its id: the customer's own, and those of others."""
+    return [r.event.intent.id for r in cell.journal.records() if isinstance(r.event, e.IntentRecorded)]
 
 
 @pytest.fixture(scope="module")

@@ -75,14 +75,33 @@ def test_a_domain_is_drained_as_one_act_and_stays_cordoned() -> None:
 
 
 def test_a_rack_waits_whole_for_its_budget() -> None:
-    """One act of 18: where 17 may be out, none is. Mutant: the members are admitted one by one."""
-    drive = domain(count=17)
+    """One act of 18: where another is out and 18 may be, none is. Mutant: the members are admitted one by one."""
+    nodes = [a_node(name, domains=("rack:rack-7", DOMAIN)) for name in TRAYS]
+    budget = {"count": 18, "percent": 100, "removals_per_day": 100}
+    drive = Drive(configuration({"train": pool_document(target=19, budget=budget)}), nodes)
     assert drive.ask_two("reboot", "rack:rack-7").granted
     drive.run()
     assert drive.sent == []
     (act,) = acts(drive.fleet)
     assert act.state == "waiting"
     assert {b.name for m in act.members for b in m.blockers} == {"pool:train"}
+
+
+@pytest.mark.parametrize(
+    ("budget", "verb", "why"),
+    [
+        ({"count": 17}, "reboot", "allows 17 of 18"),
+        ({"percent": 50}, "reboot", "allows 9 of 18"),
+        ({"removals_per_day": 10}, "return-for-maintenance", "10 nodes leave it in a day"),
+    ],
+)
+def test_a_rack_that_can_never_fit_its_budget_is_refused_at_once(budget: dict[str, Any], verb: str, why: str) -> None:
+    """Mutant: it waits for ever, for "another node" that would change nothing."""
+    drive = domain(**budget)
+    answer = drive.ask(verb, "rack:rack-7")
+    assert not answer.granted
+    assert why in answer.text
+    assert not acts(drive.fleet)
 
 
 def test_a_held_member_blocks_the_whole_by_name_and_turns_it_back() -> None:

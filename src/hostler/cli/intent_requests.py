@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hostler.cli.command_errors import CommandError, unusable
 from hostler.cli.exit_codes import ExitCode
+from hostler.cli.intent_progress import follow
 from hostler.cli.options import Pick, Why
 from hostler.cli.output import dump_json, dump_yaml, say, shown
 
@@ -75,6 +76,9 @@ def ask(client: "Client", why: Why, requests: Sequence[IntentRequest], output: s
             print(shown(request.target))
         elif code is not ExitCode.ok:
             say(f"{request.target}: {answer['text']}")
+        handle = (answer.get("detail") or {}).get("intent", "")
+        if why.wait and handle and not why.dry_run and code in (ExitCode.ok, ExitCode.waits):
+            worst = follow(client, handle) or worst
     say_brake(*answers)
     if output == "json":
         dump_json({"items": answers})

@@ -119,6 +119,9 @@ class Why:
     key: Annotated[
         str, Parameter(show_default=False, help="Makes a repeated request the same request; issued where not given.")
     ] = ""
+    wait: Annotated[
+        bool, Parameter(negative=(), help="Follow it until it is done, and say whom it waits for; 3 where it failed.")
+    ] = False
 
     def key_for(self, target: str = "") -> str:
         """The idempotency key, of one target where there are several. What is only tried has none."""

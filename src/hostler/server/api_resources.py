@@ -172,6 +172,15 @@ class ConditionRow(Struct, frozen=True):
     plan: str
 
 
+class GpuCounts(Struct, frozen=True):
+    """A pool's GPUs (CAP01-03), counted as its nodes are. `in_use` None: schedulers have not told."""
+
+    reserved: int
+    delivered: int
+    healthy: int
+    in_use: int | None
+
+
 class PoolView(Struct, frozen=True):
     """A pool and its counts (CAP01–03).
 
@@ -189,6 +198,7 @@ class PoolView(Struct, frozen=True):
     dark: int
     in_use: int | None
     spares: int
+    gpus: GpuCounts
 
 
 class OperationRow(Struct, frozen=True):

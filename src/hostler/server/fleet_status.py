@@ -12,8 +12,8 @@ from hostler.core.report.sentences import asked_for
 from hostler.core.state.configuration import Pool
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Condition, Node, Phase, Remediator, WorkClass
-from hostler.server.api_resources import IncidentRow, PoolView, WaitingRow, incident_row, waiting_row
+from hostler.core.state.model import Condition, Node, Phase, Remediator, WorkClass, Workload
+from hostler.server.api_resources import GpuCounts, IncidentRow, PoolView, WaitingRow, incident_row, waiting_row
 from hostler.server.cell_view import CellView
 from hostler.server.recent_changes import Changes
 from hostler.server.token_scope import incident_within, sees, shown
@@ -173,29 +173,46 @@ def _is_at(fleet: Fleet, pool: str, site: str) -> bool:
 
 def pool_view(cell: CellView, pool: Pool, dark: dict[str, pool_places.Dark]) -> PoolView:
     """A pool with its counts; `dark` is of all pools."""
-    fleet = cell.view
-    unknown = fleet.index.count(f"doubted:{pool.name}")
+    index = cell.view.index
+    delivered, healthy = index.count(f"pool:{pool.name}"), index.count(f"healthy:{pool.name}")
+    sku = cell.view.configuration.skus.get(pool.sku)
+    each, used = sku.gpus if sku is not None else 0, _in_use(cell, pool)
     return PoolView(
         pool=pool,
         reserved=pool.target,
-        delivered=fleet.index.count(f"pool:{pool.name}"),
-        healthy=fleet.index.count(f"healthy:{pool.name}"),
-        unknown=unknown,
+        delivered=delivered,
+        healthy=healthy,
+        unknown=index.count(f"doubted:{pool.name}"),
         dark=len(dark.get(pool.name, {})),
-        in_use=_in_use(cell, pool),
-        spares=fleet.index.count(f"spare:{pool.sku}"),
+        in_use=None if used is None else len(used),
+        spares=index.count(f"spare:{pool.sku}"),
+        gpus=GpuCounts(
+            reserved=pool.target * each,
+            delivered=delivered * each,
+            healthy=healthy * each,
+            in_use=None if used is None else sum(min(each, _gpus_of(work, each)) for work in used),
+        ),
     )
 
 
-def _in_use(cell: CellView, pool: Pool) -> int | None:
+def _in_use(cell: CellView, pool: Pool) -> list[list[Workload]] | None:
+    """Customers' work by node, where there is any; None where schedulers have not told."""
     if not cell.present.synced(pool.cluster):
         return None
-    used = 0
+    found = []
     for node_id in cell.view.index.base.get(f"pool:{pool.name}", {}):
         here = cell.present.nodes.get(node_id)
         work = here.workloads.get(pool.cluster) if here else None
-        used += any(w.work_class is not WorkClass.infrastructure for w in work or ())
-    return used
+        own = [w for w in work or () if w.work_class is not WorkClass.infrastructure]
+        found += [own] if own else []
+    return found
+
+
+def _gpus_of(work: list[Workload], each: int) -> int:
+    """GPUs that the work names; all of the node's where one of them does not say."""
+    if any(one.parts is None for one in work):
+        return each
+    return len({part for one in work for part in one.parts or ()})
 
 
 def _members(fleet: Fleet, who: Identity, key: str) -> list[Node]:

@@ -9,8 +9,12 @@ from hostler.core.state import events as e
 from hostler.core.state.cases import Ticket
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Condition, Node, Phase, Window
+from hostler.core.tables.operations import OPERATIONS
 
 REPAIRS_MAX = 50
+DEEDS_MAX = 200
+DEEDS = frozenset(kind for kind, row in OPERATIONS.items() if row.touches or row.restarts)
+"""Operations that act on the hardware, or end or begin a boot."""
 _LEAVING = ("operator.replacement", "operator.release")
 _OUT = (Phase.triage, Phase.debug, Phase.rma)
 
@@ -47,13 +51,28 @@ class NoticeRow(Struct, frozen=True):
     at: datetime
 
 
+class DeedRow(Struct, frozen=True):
+    """Something that was done to a node: a power cycle, a reset, a reboot, firmware, a part that was put in or out.
+
+    `result` is the operation's, "done" for a part. `part` is the serial that moved, "" for the whole node.
+    """
+
+    node: str
+    at: datetime
+    action: str
+    result: str
+    part: str = ""
+    slot: str = ""
+
+
 class Maintenance(Struct, frozen=True):
-    """Windows, work and notices of the selected nodes; repairs only where one node was asked for."""
+    """Windows, work and notices of the selected nodes; repairs and deeds only where one node was asked for."""
 
     windows: tuple[Window, ...]
     work: tuple[WorkRow, ...]
     notices: tuple[NoticeRow, ...]
     repairs: tuple[WorkRow, ...] = ()
+    deeds: tuple[DeedRow, ...] = ()
     cursor: str = ""
 
 
@@ -127,6 +146,21 @@ def notices_of(node: Node) -> list[NoticeRow]:
         for c in node.conditions
         if c.type in _LEAVING
     ]
+
+
+def deeds_of(node: str, records: Iterable[e.Record]) -> list[DeedRow]:
+    """Everything that was done to the node's hardware, newest first."""
+    found: list[DeedRow] = []
+    for record in sorted(records, key=lambda r: r.seq, reverse=True):
+        match record.event:
+            case e.OperationFinished(kind=kind, result=result) if kind in DEEDS:
+                found.append(DeedRow(node, record.at, kind, result))
+            case e.PartMoved(serial=serial, before=before, after=after, slot=slot):
+                action = "part_in" if after == node else "part_out" if before == node else ""
+                found += [DeedRow(node, record.at, action, "done", serial, slot)] if action else []
+            case _:
+                continue
+    return found[:DEEDS_MAX]
 
 
 def opened_tickets(records: Iterable[e.Record]) -> list[Ticket]:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from hostler.core.conditions.site_checks import OURS
 from hostler.core.state import events as e
-from hostler.core.state.cases import Ticket
+from hostler.core.state.cases import DUE_DAY, Ticket
 from hostler.core.state.configuration import scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
@@ -141,6 +141,7 @@ def _ticket(scene: DecisionContext, node: Node, profile: str, text: str) -> Tick
         fault=profile,
         action=next_command(node, profile),
         owner="technician" if profile in _OF_PRESENT else "operator",
+        due=DUE_DAY,
     )
 
 

@@ -59,10 +59,15 @@ def answer(ask: AnyAsk) -> Answered:
             return _waiting(ask, needs)
     except (RefusalError, InvalidInputError) as refused:
         beside = refused.events if isinstance(refused, RefusalError) else ()
-        recorded = e.IntentRecorded(_slim(intent), granted=False, answer=str(refused)[:2000], content=content_of(ask))
+        recorded = _recorded(ask, str(refused), granted=False)
         return Answered(False, str(refused), () if intent.dry_run else (recorded, *beside), {"intent": intent.id})
-    recorded = e.IntentRecorded(_slim(intent), granted=True, answer=text, disturbs=needs.nodes, content=content_of(ask))
+    recorded = replace(_recorded(ask, text, granted=True), disturbs=needs.nodes)
     return Answered(True, text, (recorded, *events), {"intent": intent.id})
+
+
+def _recorded(ask: AnyAsk, text: str, *, granted: bool) -> e.IntentRecorded:
+    handle = f"intent:{ask.intent.id}"
+    return e.IntentRecorded(_slim(ask.intent), granted, text[:2000], content=content_of(ask), handle=handle)
 
 
 def _grant(ask: AnyAsk) -> Granted:
@@ -79,9 +84,7 @@ def _waiting(ask: AnyAsk, needs: approvals.Demand) -> Answered:
     waits = approvals.pending(ask)
     fresh = waits or approvals.request(ask, needs.why, needs.nodes)
     text = approvals.told(fresh)
-    recorded = e.IntentRecorded(
-        _slim(ask.intent), granted=False, answer=text[:2000], approval=fresh.id, content=content_of(ask)
-    )
+    recorded = replace(_recorded(ask, text, granted=False), approval=fresh.id)
     events = (recorded,) if waits else (recorded, e.ApprovalRequested(fresh))
     return Answered(False, text, events, {"intent": ask.intent.id, "approval": fresh.id})
 

@@ -9,12 +9,13 @@ from hostler.core.planning.domain_plans import DomainAct, acts, scope_of, wish_o
 from hostler.core.planning.outcomes import HOURS, TENANT
 from hostler.core.planning.plan_builder import Frame, freeze
 from hostler.core.policy.blast_radius import blast_radius, group_of, resolve
+from hostler.core.policy.budgets import never_fits
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.disturb import Disturbance, may_disturb
 from hostler.core.policy.guards import blockers
 from hostler.core.policy.response import need_of
 from hostler.core.state import events as e
-from hostler.core.state.model import Condition, Evidence, Facts, HoldKind, Node, Phase, Severity
+from hostler.core.state.model import ActClass, Condition, Evidence, Facts, HoldKind, Node, Phase, Severity
 from hostler.core.state.verbs.remedies import (
     CallOff,
     Drain,
@@ -48,7 +49,17 @@ def grant_remedy(ask: Ask[RemedyVerb]) -> Granted:
         events.append(e.ConditionRaised(_wished(ask, node, wish, group)))
     if found := [n.id for n in nodes if any(c.type == wish.condition and scope_of(c.group) for c in n.conditions)]:
         raise RefusalError(f"{found[0]} is part of such an act already; see `hostler domain list`")
+    if scope_of(group) and (why := never_fits(ask.scene, _asked_for(ask, nodes, group))):
+        raise RefusalError(
+            f"it can never begin: {why}; name so many of its nodes at a time, or raise the pool's budget"
+        )
     return f"{ask.intent.verb} is asked for on {len(nodes)} node{'s' if len(nodes) > 1 else ''}", tuple(events)
+
+
+def _asked_for(ask: Ask[RemedyVerb], nodes: tuple[Node, ...], group: str) -> DisruptionRequest:
+    """The request as the guards would be asked for it."""
+    act_class = ActClass.immediate if ask.act.now else ActClass.pending
+    return DisruptionRequest(ask.act.remedy.remedy, act_class, nodes, approved=True, scope=scope_of(group))
 
 
 def _group(ask: Ask[RemedyVerb], nodes: tuple[Node, ...]) -> str:

@@ -9,15 +9,13 @@ from msgspec import Struct, field
 
 from hostler.core.report.sentences import asked_for, sentence
 from hostler.core.state import events as e
-from hostler.core.state.cases import Incident, Ticket
+from hostler.core.state.cases import DUE_NOW, Incident, Ticket
 from hostler.core.state.change_control import Approval
 from hostler.core.state.model import FLEET, OWNER, ActClass, Condition, Plan, Severity, Window
 from hostler.core.state.notify_routes import SEVERITIES, PageRules
 
 TEXT_MAX = 1_000
 EVIDENCE_MAX = 300
-NOW = "now"
-"""`Ticket.due` of work that cannot wait for the next working day."""
 
 
 class Place(Struct, frozen=True):
@@ -152,7 +150,7 @@ def _ticket(ticket: Ticket, places: Mapping[str, tuple[Place, ...]], pages: Page
     if ticket.kind == "incident":
         return
     place = _one(places, ticket.node)
-    due = ticket.due == NOW
+    due = ticket.due == DUE_NOW
     details = {
         "ticket": ticket.id,
         "kind": ticket.kind,

@@ -10,7 +10,7 @@ from hostler.core.policy.disturb import Consent, Disturbance, Lost, lost_to, may
 from hostler.core.policy.response import rule_for
 from hostler.core.policy.second_witness import has_second_witness
 from hostler.core.state import events as e
-from hostler.core.state.cases import Ticket
+from hostler.core.state.cases import DUE_DAY, Ticket
 from hostler.core.state.configuration import Pool, scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
@@ -207,4 +207,5 @@ def _consent_ticket(scene: DecisionContext, node: Node, plan: Plan, waits_for: B
         action=plan.remedy or plan.name,
         owner=named or (pool.owner if pool else "") or "the pool's owner",
         account=pool.tenant if pool else "",
+        due=DUE_DAY,
     )

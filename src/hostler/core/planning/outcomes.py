@@ -10,7 +10,7 @@ from hostler.core.conditions.recurrence import count_act
 from hostler.core.conditions.site_checks import asked_by, name_of
 from hostler.core.planning.domain_plans import scope_of, wish_of
 from hostler.core.state import events as e
-from hostler.core.state.cases import Ticket
+from hostler.core.state.cases import DUE_DAY, Ticket
 from hostler.core.state.configuration import LAB_PHASE_FLOOR_S, scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
@@ -342,4 +342,5 @@ def _rma_ticket(scene: DecisionContext, node: Node, why: str) -> Ticket:
         action="return for repair or replacement",
         handover=node.handover,
         owner="technician",
+        due=DUE_DAY,
     )

@@ -19,7 +19,7 @@ from hostler.core.policy.pool_modes import mode_of
 from hostler.core.policy.response import Need, need_of, rank
 from hostler.core.policy.storm_brake import storm
 from hostler.core.state import events as e
-from hostler.core.state.cases import Ticket
+from hostler.core.state.cases import DUE_DAY, DUE_NOW, Ticket
 from hostler.core.state.configuration import REMEDIES, scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
@@ -170,7 +170,8 @@ def _stuck(scene: DecisionContext, node: Node, name: str, tries: int, rule: str)
     recipe = RECIPES.get(name)
     summary += f"; {recipe.last_resort}" if recipe is not None and recipe.last_resort else ""
     identity = f"{node.id}-t{scene.fleet.cell.seq}"
-    return Ticket(identity, node.id, "stuck", summary, scene.now, fault=rule, action=name, owner="operator")
+    due = DUE_NOW if recipe is not None and recipe.act_class is ActClass.protective else DUE_DAY
+    return Ticket(identity, node.id, "stuck", summary, scene.now, fault=rule, action=name, owner="operator", due=due)
 
 
 def _group(scene: DecisionContext, node: Node, need: Need) -> tuple[Node, ...]:

@@ -7,7 +7,7 @@ However often it could not be made, that is no evidence against the node: a tech
 from datetime import datetime, timedelta
 
 from hostler.core.state import events as e
-from hostler.core.state.cases import Ticket
+from hostler.core.state.cases import DUE_DAY, Ticket
 from hostler.core.state.configuration import scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
@@ -50,7 +50,7 @@ def _asking(scene: DecisionContext, node: Node, times: int) -> Ticket:
         f"this ticket to have it examined anew, or send it to its vendor (hostler node rma-send {node.id})"
     )
     identity = f"{node.id}-t{scene.fleet.cell.seq}"
-    return Ticket(identity, node.id, "stuck", summary, scene.now, action=EXAMINE, owner="technician")
+    return Ticket(identity, node.id, "stuck", summary, scene.now, action=EXAMINE, owner="technician", due=DUE_DAY)
 
 
 def _in_vain(node: Node) -> list[Attempt]:

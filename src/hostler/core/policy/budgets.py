@@ -109,6 +109,21 @@ def _spares_floor(scene: DecisionContext, pool: Pool, request: DisruptionRequest
     return [Blocker("budget", f"spares:{pool.sku}", text, "another spare is ready")]
 
 
+def never_fits(scene: DecisionContext, request: DisruptionRequest) -> str:
+    """Why the request could not begin though nothing else were out: it asks for more than its pools allow at once."""
+    for name in sorted({node.pool for node in request.nodes if node.pool}):
+        pool, cost = scene.fleet.pools.get(name), sum(1 for node in request.nodes if node.pool == name)
+        if pool is None or cost <= 1:
+            continue
+        limit = allowance(pool.budget, pool.target, request.act_class)
+        if cost > limit:
+            return f"pool {name} allows {limit} of {pool.target} to be unavailable at once, and this takes {cost}"
+        most = pool.budget.removals_per_day
+        if removes(request.remedy) and cost > most:
+            return f"pool {name} lets {most} nodes leave it in a day, and this takes {cost}"
+    return ""
+
+
 def _bring_up_budget(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     if request.remedy != PHASES[Phase.initializing].recipe:
         return []

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from hostler.core.state import events as e
-from hostler.core.state.cases import Incident, Ticket
+from hostler.core.state.cases import DUE_NOW, Incident, Ticket
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.syndromes import SYNDROMES
 
@@ -69,6 +69,7 @@ def _ticket(scene: DecisionContext, incident: Incident) -> Ticket:
         fault=", ".join(incident.conditions),
         action=SYNDROMES[incident.syndrome].investigate,
         owner=incident.owner if incident.state == "overdue" else "technician",
+        due=DUE_NOW,
     )
 
 

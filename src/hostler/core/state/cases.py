@@ -4,6 +4,9 @@ from datetime import datetime
 
 from msgspec import Struct
 
+DUE_NOW, DUE_DAY = "now", "day"
+"""`Ticket.due`: somebody is called for it; or it waits for the next working day."""
+
 
 class Ticket(Struct, frozen=True):
     """Work for a person. Ids are stable, `hardware` is the serial that the person is to find at the rack.

@@ -1,19 +1,22 @@
 """Intents: every verb, on a node, a rack or whatever it names, in the name of the token that asks."""
 
+import asyncio
 from typing import Annotated
 from uuid import uuid4
 
 import msgspec
-from litestar import Router, post
+from litestar import Router, get, post
 from litestar.di import NamedDependency
 from litestar.params import FromPath, HeaderParameter, JSONBody
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from hostler.core.intents import registration
 from hostler.core.intents.ask import REASON_MAX
 from hostler.core.intents.registration import MAX_NODES, AssetSpec, NodeSpec
 from hostler.core.intents.repeating import OTHER_CONTENT
 from hostler.core.state.configuration import Configuration
+from hostler.core.state.events import Record
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.intent import NODES, Intent, act_of
 from hostler.core.state.verbs.every import VERBS
@@ -24,6 +27,7 @@ from hostler.server.app_state import AppState
 from hostler.server.auth import demand, needs
 from hostler.server.bmc_system_choice import demand_choice
 from hostler.server.dependencies import TheAppState, Who
+from hostler.server.intent_progress import HISTORY, Asked, IntentProgress, asked, progress
 from hostler.server.problems import ProblemDetails, ProblemError, invalid, refuse, unknown
 from hostler.server.tenant_redaction_rules import UNTOLD
 from hostler.server.token_scope import demand_visible, sees
@@ -172,6 +176,33 @@ async def post_intent(app_state: TheAppState, caller: TheCaller, data: JSONBody[
     )
 
 
+@get("/intents/{intent:str}", guards=[needs(Permission.see)])
+async def get_intent(app_state: TheAppState, who: Who, intent: FromPath[str]) -> IntentProgress:
+    """How far an intent has come: its answer, and per node the plan, who waits for what, and how it ended.
+
+    Seen by who asked for it, and by whoever sees every node that it concerns; by a tenant where it asked itself.
+    """
+
+    def history(subject: str) -> list[Record]:
+        return app_state.cell.journal.history(subject, None, HISTORY)
+
+    found = await asyncio.to_thread(asked, intent, history)
+    if found is None or not _may_follow(app_state, who, found):
+        raise unknown("intent", intent)
+    told = await asyncio.to_thread(progress, app_state.fleet, found, history)
+    if who.role is Role.tenant:  # how a plan ended may speak of other customers
+        told = replace(told, text="", nodes=tuple(replace(row, detail="") for row in told.nodes))
+    return told
+
+
+def _may_follow(app_state: AppState, who: Identity, found: Asked) -> bool:
+    if who.role is Role.tenant:
+        return found.intent.bounds.tenant == who.grant.tenant and found.intent.bounds == who.grant.bounds
+    own = found.intent.person == who.name and found.intent.bounds == who.grant.bounds
+    nodes = [app_state.fleet.nodes.get(name) for name in found.nodes]
+    return who.whole or own or all(node is not None and sees(who, node) for node in nodes)
+
+
 @post("/nodes/{node_id:str}/{verb:str}", guards=[needs(Permission.see)], status_code=200)
 async def post_node_verb(
     app_state: TheAppState, caller: TheCaller, node_id: FromPath[str], verb: FromPath[str], data: JSONBody[ActBody]
@@ -245,6 +276,6 @@ async def _enrol(app_state: AppState, caller: Caller, verb: str, data: RegisterB
 
 router = Router(
     path="/",
-    route_handlers=[post_intent, post_node_verb, post_rack_verb, post_nodes, post_adopt, post_assets],
+    route_handlers=[post_intent, get_intent, post_node_verb, post_rack_verb, post_nodes, post_adopt, post_assets],
     tags=["intents"],
 )

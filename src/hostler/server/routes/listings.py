@@ -33,6 +33,7 @@ from hostler.server.maintenance_report import (
     Maintenance,
     NoticeRow,
     WorkRow,
+    deeds_of,
     notices_of,
     opened_tickets,
     repair,
@@ -248,12 +249,13 @@ async def _of_one(app_state: AppState, who: Identity, name: str) -> Maintenance:
         closing = await asyncio.to_thread(app_state.cell.journal.history, ticket.id, None, 50)
         repairs.append(repair(node, ticket, app_state.shown(who, closing)))
     if node is None:
-        return Maintenance((), (), (), tuple(repairs))
+        return Maintenance((), (), (), tuple(repairs), tuple(deeds_of(name, records)))
     feels = frozenset(scopes(app_state.scene(), node))
     windows = tuple(w for w in fleet.windows.values() if w.scope in feels)
     tickets = app_state.shown(who, tuple(t for t in fleet.tickets.values() if t.node == node.id))
+    deeds = tuple(deeds_of(node.id, records))
     node = app_state.shown(who, node)
-    return Maintenance(windows, tuple(work_of(fleet, node, tickets)), tuple(notices_of(node)), tuple(repairs))
+    return Maintenance(windows, tuple(work_of(fleet, node, tickets)), tuple(notices_of(node)), tuple(repairs), deeds)
 
 
 router = Router(

@@ -26,6 +26,7 @@ class IntentRecorded(Struct, frozen=True, tag="intent_recorded"):
 
     `disturbs`: the nodes that this person's word alone lets be disturbed. `approval` is the one that it waits for.
     `content` is the digest of what was asked, whole; "" where the request had no key, and in records from before it.
+    `handle` is the subject by which the intent is found, "" in records from before it.
     """
 
     intent: Intent
@@ -34,6 +35,7 @@ class IntentRecorded(Struct, frozen=True, tag="intent_recorded"):
     disturbs: tuple[str, ...] = ()
     approval: str = ""
     content: str = ""
+    handle: str = ""
 
 
 class ApprovalRequested(Struct, frozen=True, tag="approval_requested"):
@@ -87,7 +89,7 @@ def _of_approval(event: ApprovalRequested) -> tuple[str, ...]:
 
 ROWS: EventRows = (
     EventRow(ConfigActivated, of_nobody, _activate),
-    EventRow(IntentRecorded, lambda e: (e.intent.target,), _record_intent),
+    EventRow(IntentRecorded, lambda e: (e.intent.target, e.handle) if e.handle else (e.intent.target,), _record_intent),
     EventRow(ApprovalRequested, _of_approval, lambda fleet, e, _at: fleet.put_approval(e.approval.id, e.approval)),
     EventRow(
         ApprovalEnded, lambda e: (e.approval, e.target), lambda fleet, e, _at: fleet.put_approval(e.approval, None)

@@ -1,0 +1,162 @@
+"""Progress of an intent: its answer, who waits for what on each node, and how it came out."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from msgspec import Struct
+
+from hostler.core.state import events as e
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.intent import Intent
+from hostler.core.state.model import Blocker, Node
+from hostler.core.state.verbs.remedies import RemedyVerb
+
+NODES_SHOWN = 200
+HISTORY = 500
+"""Records of a node that are looked through for how its plan ended."""
+_ENDS = {"done": "done", "failed": "failed"}
+_OPEN = ("waiting", "running")
+
+History = Callable[[str], list[e.Record]]
+"""Records about a subject, newest first. Blocks."""
+
+
+class NodeProgress(Struct, frozen=True):
+    """Part of one node. `state`: waiting, running, done, failed, or ended (called off, or overtaken by another)."""
+
+    node: str
+    state: str
+    plan: str = ""
+    step: str = ""
+    detail: str = ""
+    blockers: tuple[Blocker, ...] = ()
+
+
+class IntentProgress(Struct, frozen=True):
+    """An intent by its id. `state`: refused, waiting_for_approval, denied, under_way, done, failed or ended.
+
+    `nodes` are those that it concerns, the first of them; `more` counts the others.
+    """
+
+    id: str
+    verb: str
+    target: str
+    person: str
+    reason: str
+    asked: datetime
+    state: str
+    text: str
+    approval: str = ""
+    nodes: tuple[NodeProgress, ...] = ()
+    more: int = 0
+
+
+class Asked(Struct, frozen=True):
+    """An intent as it stands recorded: when, its answer, the nodes that it concerns, and its approval's end."""
+
+    intent: Intent
+    seq: int
+    at: datetime
+    granted: bool
+    answer: str
+    nodes: tuple[str, ...]
+    approval: str = ""
+    ended: str = ""
+
+
+def handle_of(intent: str) -> str:
+    """The subject under which an intent's records are found."""
+    return f"intent:{intent}"
+
+
+def asked(identity: str, history: History) -> Asked | None:
+    """The intent of that id, None where none is recorded."""
+    found = next((r for r in history(handle_of(identity)) if isinstance(r.event, e.IntentRecorded)), None)
+    if found is None or not isinstance(found.event, e.IntentRecorded):
+        return None
+    event = found.event
+    nodes = event.disturbs or event.intent.nodes or (event.intent.target,)
+    ended = ""
+    for record in history(event.approval) if event.approval else ():
+        match record.event:
+            case e.ApprovalEnded(result=result):
+                ended = ended or result
+            case e.ApprovalRequested(approval=approval):
+                nodes = approval.nodes or nodes
+            case _:
+                continue
+    return Asked(event.intent, found.seq, found.at, event.granted, event.answer, nodes, event.approval, ended)
+
+
+def progress(fleet: Fleet, found: Asked, history: History) -> IntentProgress:
+    """The intent's present state."""
+    nodes = [fleet.nodes[name] for name in found.nodes if name in fleet.nodes]
+    state, rows = _state(found), tuple[NodeProgress, ...]()
+    if state == "under_way":
+        rows = tuple(_of_node(found, node, history) for node in nodes[:NODES_SHOWN])
+        state = _together(row.state for row in rows)
+    intent = found.intent
+    return IntentProgress(
+        id=intent.id,
+        verb=intent.verb,
+        target=intent.target,
+        person=intent.person,
+        reason=intent.reason,
+        asked=found.at,
+        state=state,
+        text=found.answer,
+        approval=found.approval,
+        nodes=rows,
+        more=max(0, len(nodes) - len(rows)) if rows else 0,
+    )
+
+
+def _state(found: Asked) -> str:
+    if found.granted or found.ended == "approved":
+        return "under_way"
+    if not found.approval:
+        return "refused"
+    return "denied" if found.ended else "waiting_for_approval"
+
+
+def _together(states: Iterable[str]) -> str:
+    """One word for all nodes: what is still open counts before what went wrong, and that before what went well."""
+    seen = frozenset(states)
+    if seen & frozenset(_OPEN):
+        return "under_way"
+    return next((state for state in ("failed", "ended") if state in seen), "done")
+
+
+def _of_node(found: Asked, node: Node, history: History) -> NodeProgress:
+    """Progress on one node. What is no remedy was done when it was granted."""
+    act = found.intent.act
+    if not isinstance(act, RemedyVerb):
+        return NodeProgress(node.id, "done")
+    wish, plan = f"{node.id}/{act.remedy.condition}", node.plan
+    if plan is not None and wish in plan.causes:
+        step = plan.steps[plan.index].operation if plan.index < len(plan.steps) else ""
+        told = f"step {min(plan.index + 1, len(plan.steps))} of {len(plan.steps)}, {plan.state}"
+        blockers = node.waiting.blockers if node.waiting is not None else ()
+        return NodeProgress(node.id, "running", plan.id, step, told, blockers)
+    if any(condition.id == wish for condition in node.conditions):
+        return NodeProgress(node.id, "waiting", blockers=node.waiting.blockers if node.waiting is not None else ())
+    return _ended(found, node, wish, history)
+
+
+def _ended(found: Asked, node: Node, wish: str, history: History) -> NodeProgress:
+    """How it came out, from the node's records since."""
+    plans: dict[str, e.PlanEnded] = {}
+    cleared = "it is no longer asked for"
+    for record in history(node.id):
+        if record.seq <= found.seq:
+            break
+        match record.event:
+            case e.PlanEnded():
+                plans[record.event.plan] = record.event
+            case e.PlanRecorded(plan=plan) if wish in plan.causes and (ended := plans.get(plan.id)) is not None:
+                return NodeProgress(node.id, _ENDS.get(ended.result, "ended"), plan.id, detail=ended.reason)
+            case e.ConditionCleared(condition=condition) if condition == wish:
+                cleared = record.event.reason
+            case _:
+                continue
+    return NodeProgress(node.id, "ended", detail=cleared)
