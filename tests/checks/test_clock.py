@@ -1,11 +1,11 @@
-"""What the kernel's clocks may do while they are compared: leap, run fast, go backwards, stand still."""
+"""Time while a check runs: clocks that leap, run fast or stand still, and a CPU that others have taken."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from hostler_checks.answers import Answer
-from hostler_checks.checks import clock
+from hostler_checks.checks import clock, soak
 from hostler_checks.device import Device, UnableError
 from hostler_checks.work import Work
 
@@ -52,3 +52,22 @@ def test_a_clock_that_stands_still_is_a_fault(monkeypatch: pytest.MonkeyPatch) -
 def test_a_clock_that_nobody_disciplines_is_not_passed(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnableError, match="nobody disciplines the clock"):
         answer(monkeypatch, windows(*[SOUND] * 4), status=0x40)
+
+
+@pytest.mark.parametrize(("waited_s", "verdict"), [(0.0, "measured"), (60.0, "taken")])
+def test_a_fade_under_others_work_proves_nothing(
+    waited_s: float, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mutant without the look at the run queues convicts a node's cooling for its neighbour's work."""
+    told = iter((0.0, waited_s))
+    monkeypatch.setattr(soak, "_waited_s", lambda: next(told))
+    work = Work("thermal_soak", Device("cpu"), {"n": 32}, 0.0)
+    if verdict == "taken":
+        with pytest.raises(UnableError, match="a fade proves nothing"):
+            soak.thermal(work)
+    else:
+        assert "fade_percent" in soak.thermal(work).readings
+
+
+def test_the_kernel_tells_how_long_threads_waited() -> None:
+    assert soak._waited_s() > 0.0  # noqa: SLF001 - what the kernel shows of this very process
