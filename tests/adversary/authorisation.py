@@ -136,6 +136,7 @@ ROUTES: dict[str, Route] = {
     # the whole cell: never for who is narrowed
     "GET /v1/assets": Route("see cell"),
     "GET /v1/config": Route("see cell", tells=True),
+    "GET /v1/nodes/{node_id}/cloud-init": Route("see cell", of="node", tells=True),
     "GET /v1/restore": Route("see cell"),
     "GET /v1/restore/nodes": Route("see cell"),
     "GET /v1/fabrics": Route("see cell"),

@@ -50,6 +50,8 @@ class NotingHand(ObligingHand):
         self.offers: dict[str, JoinOffer] = {}
         self.mints = True
         self.minted: list[str] = []
+        self.on = False
+        self.sets = 0
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
         url = operation.args.get("url", "")
@@ -57,12 +59,18 @@ class NotingHand(ObligingHand):
             raise RefusedError(f"this BMC has no {url}")
         if operation.kind == "set_boot_network":
             self.given[node.id] = url
+            self.sets += 1
         if operation.kind == "issue_join_token":
             self.minted.append(operation.plan)
             if not self.mints:
                 raise RefusedError("the API server is away")
             self.offers[node.id] = offer_for(node.id)
         return await super().perform(operation, node)
+
+    async def observe(self, operation: Operation, node: Node) -> Outcome:
+        """A machine that is on already is seen to be."""
+        seen = "done" if self.on and operation.kind == "power_on" else "unknown"
+        return Outcome(operation.id, node.id, seen, attempt=operation.attempt)
 
     async def starts(self, node_id: str, boot_id: str) -> None:
         """The machine boots; its agent is not heard before somebody says so."""

@@ -90,6 +90,14 @@ async def test_a_bmc_without_http_boot_is_labelled_where_that_is_allowed(tmp_pat
         assert not any(secret in repr(record) for record in world.cell.journal.records())
 
 
+async def test_a_machine_that_is_on_is_left_no_address_for_some_later_boot(tmp_path: Path) -> None:
+    """Mutant: each power-on sets the boot, and a node that restarts by itself months later asks with an old secret."""
+    async with boot_world(tmp_path) as world:
+        world.hand.on = True
+        await world.register()
+        assert world.hand.sets == 1  # set_boot_network itself does what it says; the power-on that found it on does not
+
+
 async def test_where_mac_addresses_are_not_enough_the_machine_is_held_with_the_reason(tmp_path: Path) -> None:
     async with boot_world(tmp_path) as world:
         await world.register()

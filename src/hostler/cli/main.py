@@ -47,6 +47,7 @@ COMMANDS: tuple[tuple[str, str, Group, str], ...] = (
     ("policy", "policy:app", _TOOLS, "Check, show and activate configuration."),
     ("rollout", "rollout:app", _TOOLS, "Configuration that comes into force slice by slice."),
     ("journal", "journal:app", _TOOLS, "What stands in a journal: check, copy, keep small."),
+    ("boot", "boot:app", _TOOLS, "Boots over the network."),
     ("fabric", "fabric:app", _TOOLS, "Networks, their designs, and how they lie against them."),
     ("kernel-log", "kernel_log:app", _TOOLS, "What kernel-log lines mean."),
     ("sim", "sim:app", _TOOLS, "What Hostler makes of published failure rates."),

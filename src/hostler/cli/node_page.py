@@ -40,9 +40,20 @@ def _facts(found: Object, node: Object, now: datetime) -> Iterator[tuple[str, st
     yield "place", " ".join(filter(None, (position.get("site"), position.get("row"), position.get("rack"))))
     yield "power", found.get("power", "")
     yield "agent", f"heard {age(agent['last_heard'], now)} ago" if agent.get("last_heard") else "not heard"
+    yield "boot", _booted(node.get("boot"), now)
     yield "cordoned by", text_of(node.get("cordons"))
     yield "deadline", age(node["deadline"], now) if node.get("deadline") else ""
     yield "workloads", "the scheduler has not told" if found.get("workloads") is None else ""
+
+
+def _booted(boot: Object | None, now: datetime) -> str:
+    """The last boot over the network; one that is known by its MAC address alone says so."""
+    if boot is None:
+        return ""
+    weak = ", known by its MAC address alone" if boot["identity"] == "mac" else ""
+    refused = f", {boot['refused']} refused" if boot["refused"] else ""
+    what = boot["image"] or boot["reason"] or boot["kind"]
+    return f"{what} {age(boot['at'], now)} ago{weak}{refused}"
 
 
 def _waiting(waiting: Object | None, now: datetime) -> Iterator[str]:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from hostler.core.planning.rollouts import waits_for
 from hostler.core.policy import pool_places
 from hostler.core.report.sentences import asked_for
+from hostler.core.state.boot import Stranger
 from hostler.core.state.configuration import Pool
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
@@ -86,6 +87,7 @@ class FleetStatus(Struct, frozen=True):
     rollout: str = ""
     rollout_stopped: str = ""
     remediators: tuple[Remediator, ...] = ()
+    strangers: tuple[Stranger, ...] = ()
     snapshot: str = ""
 
 
@@ -110,6 +112,7 @@ def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> Fl
         restored=_restored(fleet) if who.whole else "",
         doubt=fleet.cell.doubt.text if fleet.cell.doubt and who.whole else "",
         remediators=fleet.cell.remediators if who.whole else (),
+        strangers=fleet.cell.strangers if who.whole else (),
         paused=fleet.cell.paused if who.whole else _paused(fleet, who),
         modes=_modes(fleet, who),
         phases=phases,

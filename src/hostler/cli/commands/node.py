@@ -120,6 +120,21 @@ def explain(node: Name, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNEC
     return 0
 
 
+@app.command(name="cloud-init", group="Look")
+def cloud_init(node: Name, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """Show the cloud-init data of the node's next boot, and which layer each value comes from; never a join token."""
+    found = connect.client().get(NODES.one(node, "/cloud-init"))
+    if show.output not in ("table", "wide"):
+        describe(found, node, show.output)
+        return 0
+    for name, text in found["documents"].items():
+        print(shown(f"--- {name}\n{text}", breaks=True), end="")
+    for part, origins in found["origins"].items():
+        for path, layer in origins.items():
+            print(shown(f"{part}.{path}: {layer}"))
+    return 0
+
+
 def _explained(found: dict[str, Any]) -> str:
     import msgspec
 

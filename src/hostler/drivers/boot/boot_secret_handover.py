@@ -32,6 +32,8 @@ class BootSecretHandover:
         boots = self._fleet().configuration_of(node).boot
         if boots is None or not operation.plan:
             return await self._bmc.perform(operation, node)
+        if operation.kind != _SET and (await self._bmc.observe(operation, node)).result == "done":
+            return await self._bmc.perform(operation, node)  # it is on: an override would wait for some later boot
         said = await self._set(operation, node, boots)
         if operation.kind == _SET or said.result != "done":
             return said

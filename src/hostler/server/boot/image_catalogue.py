@@ -31,17 +31,19 @@ class ImageCatalogue:
         self._sums: dict[str, tuple[_Seen, str]] = {}
         self._wrong: dict[str, str] = {}
         self._checked = ""
+        self._hashing = asyncio.Lock()
 
     async def verify(self, boots: BootConfiguration | None, digest: str) -> dict[str, str]:
         """Why each image that cannot be served cannot be, by its name. Hashes in a thread what it has not seen yet."""
         if boots is None:
             return {}
         wanted = _wanted(boots)
-        if digest != self._checked or any(self._seen(path) != self._known(path) for path in wanted):
-            self._wrong = await asyncio.to_thread(self._compare, wanted)
-            self._checked = digest
-            for path, why in self._wrong.items():
-                log.error("boot_file_refused", path=path, reason=why)
+        async with self._hashing:
+            if digest != self._checked or any(self._seen(path) != self._known(path) for path in wanted):
+                self._wrong = await asyncio.to_thread(self._compare, wanted)
+                self._checked = digest
+                for path, why in self._wrong.items():
+                    log.error("boot_file_refused", path=path, reason=why)
         return {name: why for name, image in boots.images.items() if (why := self._problem(image))}
 
     def file(self, boots: BootConfiguration, path: str) -> Path | None:

@@ -9,6 +9,7 @@ from litestar.params import FromPath, QueryParameter
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hostler.core.boot.cloud_init import DOCUMENTS, compose
 from hostler.core.report.explain import explain
 from hostler.core.report.explanation import Explanation
 from hostler.core.state.events import Record
@@ -83,6 +84,14 @@ async def list_nodes(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[N
     """Nodes in id order."""
     page = paged(ids_for(app_state, who, wanted), wanted, lambda i: selected(app_state, who, wanted, i))
     return page.of(node_row(node) for node in page.items)
+
+
+class CloudInitView(Struct, frozen=True):
+    """cloud-init's documents of a node by name, and of each part the layer that every value comes from."""
+
+    node: str
+    documents: dict[str, str]
+    origins: dict[str, dict[str, str]]
 
 
 class Map(Struct, frozen=True):
@@ -185,6 +194,14 @@ async def node_explain(app_state: TheAppState, who: Who, node_id: FromPath[str])
     return replace(told, progress=app_state.agents.get(node.id, AgentSeen()).doing)
 
 
+@get("/nodes/{node_id:str}/cloud-init", guards=[needs(Permission.see_cell)])
+async def node_cloud_init(app_state: TheAppState, who: Who, node_id: FromPath[str]) -> CloudInitView:
+    """The cloud-init data that the node's next boot would be given, without its token; each value with its layer."""
+    node = app_state.node(who, node_id)
+    seed = compose(app_state.fleet, node)
+    return CloudInitView(node.id, {name: seed.text(name) for name in DOCUMENTS}, seed.origins)
+
+
 @get("/nodes/{node_id:str}/observations", guards=SEE)
 async def node_observations(
     app_state: TheAppState, who: Who, node_id: FromPath[str], source: Name = "", limit: Limit = 100
@@ -256,6 +273,7 @@ router = Router(
         node_conditions,
         node_history,
         node_explain,
+        node_cloud_init,
         node_observations,
         list_agents,
     ],

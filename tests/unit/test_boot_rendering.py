@@ -1,0 +1,67 @@
+"""What is rendered for the boot network: cloud-init's data and dnsmasq's lines, judged by their own programs."""
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from hostler.core.boot.cloud_init import compose
+from hostler.core.policy.documents import parse
+from hostler.core.state.boot import BootConfiguration, CloudInitLayer, CloudInitLayers
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.input_problems import InvalidInputError
+from hostler.drivers.boot.dnsmasq_config import dnsmasq_config
+from tests.kit import POLICY, a_node, configuration
+
+LAYERS = CloudInitLayers(
+    site=CloudInitLayer({"timezone": "Etc/UTC", "write_files": [{"path": "/etc/site", "content": "s"}]}),
+    skus={"h100": CloudInitLayer({"timezone": "Europe/Oslo"})},
+    nodes={"n1": CloudInitLayer({"hostname": "gpu-1"})},
+)
+
+
+def fleet_with(layers: CloudInitLayers) -> Fleet:
+    fleet = Fleet()
+    boots = BootConfiguration("http://10.0.0.1:8081", cloud_init=layers)
+    fleet.configurations.put("active", replace(configuration(), boot=boots))
+    return fleet
+
+
+def test_a_later_layer_wins_and_each_value_names_its_layer() -> None:
+    """Mutants: the site overrides a node; a replaced value keeps the origin of what it replaced."""
+    seed = compose(fleet_with(LAYERS), a_node("n1"), home="http://h/home")
+    assert seed.parts["user_data"]["timezone"] == "Europe/Oslo"
+    assert seed.origins["user_data"]["timezone"] == "sku h100"
+    assert seed.origins["user_data"]["hostname"] == "node n1"
+    assert seed.origins["user_data"]["write_files.0"] == "site"
+    assert "phone_home" not in compose(fleet_with(LAYERS), a_node("n1")).parts["user_data"]
+
+
+def test_a_key_that_cloud_init_does_not_know_is_refused_with_its_line() -> None:
+    text = "boot:\n  url: http://10.0.0.1:8081\n  cloud_init:\n    site:\n      user_data:\n        uzers: []\n"
+    with pytest.raises(InvalidInputError) as refused:
+        parse({"policy.yaml": POLICY, "boot.yaml": text})
+    assert "boot.yaml:6: cloud-init knows no key 'uzers'" in str(refused.value)
+
+
+@pytest.mark.skipif(shutil.which("cloud-init") is None, reason="cloud-init missing: run scripts/system-packages")
+def test_cloud_init_itself_takes_the_user_data(tmp_path: Path) -> None:
+    rendered = tmp_path / "user-data"
+    rendered.write_text(compose(fleet_with(LAYERS), a_node("n1"), home="http://h/home").text("user-data"))
+    judged = run("cloud-init", "schema", "-c", str(rendered))
+    assert judged.returncode == 0, judged.stdout + judged.stderr
+
+
+@pytest.mark.skipif(shutil.which("dnsmasq") is None, reason="dnsmasq missing: run scripts/system-packages")
+def test_dnsmasq_itself_takes_its_lines(tmp_path: Path) -> None:
+    lines = tmp_path / "dnsmasq.conf"
+    lines.write_text(dnsmasq_config(BootConfiguration("http://10.0.0.1:8081")))
+    judged = run("dnsmasq", "--test", "-C", str(lines))
+    assert judged.returncode == 0, judged.stderr
+
+
+def run(*argv: str) -> Any:
+    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
