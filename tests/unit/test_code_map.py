@@ -31,3 +31,10 @@ def test_every_file_and_room_that_a_page_names_stands(page: str) -> None:
 def test_a_file_that_is_gone_is_noticed() -> None:
     assert stands("core/planning/next_step")
     assert not stands("core/planning/standstill")
+
+
+def test_each_file_of_planning_has_tests_of_its_own() -> None:
+    """A failure points at the rule, not at the world in which it showed."""
+    files = {path.stem for path in (SOURCE / "core/planning").glob("*.py")} - {"__init__"}
+    tested = {path.stem.removeprefix("test_") for path in (ROOT / "tests/unit/planning").glob("test_*.py")}
+    assert files - tested == set()

@@ -1,0 +1,46 @@
+"""Steps that wait until a node or its BMC is heard again."""
+
+from msgspec.structs import replace
+
+from hostler.core.planning.boot_waits import wait_agent, wait_bmc, wait_boot
+from hostler.core.state import events as e
+from hostler.core.state.decisions import Act, Wait
+from tests.kit import NOW, a_node, after
+from tests.unit.planning.values import a_scene, idle, with_plan
+
+
+def test_a_boot_is_over_when_another_one_is_heard_than_the_one_that_ended() -> None:
+    """Mutants: the agent of the old boot will do; silence will do."""
+    node, plan = with_plan("reboot", at="wait_boot", left_boot="a-b1")
+    later = replace(node, boot_id="a-b2")
+    passed = Act((e.PlanAdvanced("a", plan.id, plan.index + 1),))
+    assert isinstance(wait_boot(idle(a_scene(node), "a"), node, plan), Wait)
+    assert isinstance(wait_boot(idle(a_scene(later), "a", heard=False), later, plan), Wait)
+    assert wait_boot(idle(a_scene(later), "a"), later, plan) == passed
+    assert wait_agent(idle(a_scene(node), "a"), node, plan) == passed, "any boot will do"
+
+
+def test_the_wait_says_for_whom_and_until_when_and_fails_at_its_end() -> None:
+    node, plan = with_plan("reboot", at="wait_boot", left_boot="a-b1")
+    answer = wait_boot(a_scene(node), node, plan)
+    assert isinstance(answer, Wait)
+    assert (answer.what, answer.blockers[0].kind, answer.until) == ("reboot", "boot", after(seconds=1200))
+    late = wait_boot(a_scene(node, now=after(seconds=1200)), node, plan)
+    assert isinstance(late, Act)
+    assert not any(isinstance(event, e.PlanAdvanced) for event in late.events)
+
+
+def test_a_bmc_is_back_once_it_was_read_and_answers() -> None:
+    node, plan = with_plan("bmc_reset", at="wait_bmc")
+    silent = wait_bmc(idle(a_scene(node), "a", bmc_unreachable=True), node, plan)
+    unread = wait_bmc(idle(a_scene(node), "a", power_at=None), node, plan)
+    assert isinstance(silent, Wait)
+    assert isinstance(unread, Wait)
+    assert silent.blockers[0].kind == unread.blockers[0].kind == "bmc"
+    back = wait_bmc(idle(a_scene(node), "a", power_at=NOW), node, plan)
+    assert back == Act((e.PlanAdvanced("a", plan.id, plan.index + 1),))
+
+
+def test_a_node_in_test_mode_has_booted_whenever_it_is_heard() -> None:
+    node, plan = with_plan("reboot", replace(a_node("a"), test_mode=True), at="wait_boot", left_boot="a-b1")
+    assert isinstance(wait_boot(idle(a_scene(node), "a"), node, plan), Act)

@@ -1,0 +1,63 @@
+"""What a node in production is given that needs no remedy."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from hostler.core.planning.in_service import keeping_away, serve
+from hostler.core.state import events as e
+from hostler.core.state.decisions import Act, Answer, Rest, Wait
+from hostler.core.state.model import HoldKind, Node
+from tests.kit import a_hold, a_node
+from tests.unit.planning.values import a_scene, held, idle
+
+
+def served(node: Node, *holds: HoldKind, **cell: Any) -> Answer:
+    return serve(held(idle(a_scene(node, **cell), "a"), *holds), node)
+
+
+def planned(answer: Answer) -> list[str]:
+    assert isinstance(answer, Act)
+    return [event.plan.name for event in answer.events if isinstance(event, e.PlanRecorded)]
+
+
+def test_a_node_on_which_nothing_stands_rests() -> None:
+    assert served(a_node("a")) == Rest()
+    assert served(a_node("a", pool="")) == Rest()
+
+
+def test_a_cordon_that_a_person_asked_for_is_laid_and_stays() -> None:
+    """Mutants: the node is cordoned again and again; our own cordon is lifted under the person's."""
+    assert planned(served(a_node("a"), HoldKind.cordon)) == ["cordon"]
+    kept = served(replace(a_node("a"), cordons=("hostler",)), HoldKind.cordon)
+    assert isinstance(kept, Wait)
+    assert (kept.what, kept.blockers[0].name) == ("cordoned", "h-cordon-a")
+
+
+def test_a_cordon_of_ours_that_nobody_wants_any_more_is_lifted() -> None:
+    assert planned(served(replace(a_node("a"), cordons=("hostler",)))) == ["uncordon"]
+
+
+def test_who_lifted_our_cordon_overrides_a_cordon_and_no_hands_in_the_machine() -> None:
+    cordon, hands, override = (
+        a_hold("a", kind) for kind in (HoldKind.cordon, HoldKind.physical_work, HoldKind.override)
+    )
+    assert keeping_away([cordon, override]) == []
+    assert keeping_away([hands, override]) == [hands]
+    assert keeping_away([cordon]) == [cordon]
+
+
+def test_a_cordon_asks_the_guards() -> None:
+    answer = served(a_node("a"), HoldKind.cordon, paused=("fleet",))
+    assert isinstance(answer, Wait)
+    assert [b.kind for b in answer.blockers] == ["pause"]
+
+
+@pytest.mark.parametrize("pool", ["", "train"])
+def test_only_a_spare_waits_for_an_inventory_that_nobody_has_seen(pool: str) -> None:
+    node = a_node("a", pool=pool, slots=(), inventory_at=None, inventory_covers=())
+    answer = served(node)
+    assert isinstance(answer, Rest if pool else Wait)
+    if isinstance(answer, Wait):
+        assert (answer.what, answer.blockers[0].kind) == ("deliver", "inventory")
