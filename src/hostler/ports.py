@@ -4,7 +4,7 @@ Drivers, their simulated twins and the journals answer these Protocols; one cont
 all of them. Nothing here acts by itself.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -416,8 +416,11 @@ class Outbox(Protocol):
         """Queue one message beside the journal (a test)."""
         ...
 
-    def due(self, now: datetime, limit: int) -> list[Delivery]:
-        """Messages to be tried now, pages first; none before an earlier one of its key on the route has ended."""
+    def due(self, now: datetime, limit: int, but: Collection[str] = ()) -> list[Delivery]:
+        """Messages to be tried now, pages first; none before an earlier one of its key on the route has ended.
+
+        Routes in `but` are left out, so that one that is busy takes no other's place.
+        """
         ...
 
     def ended(self, delivery: Delivery, state: str, at: datetime, why: str = "") -> None:

@@ -75,6 +75,23 @@ def test_what_was_delivered_is_forgotten_in_time_and_what_waits_is_not(outbox: S
     assert outbox.listed("", "", None, 1)[0].message == OVER
 
 
+def test_a_busy_route_takes_no_others_place(outbox: SqlOutbox) -> None:
+    """Mutant: the first of the queue are looked up, whoever they are for."""
+    outbox.advance(0, 1, b"", (PAGE, replace(NOTE, route="other")), NOW)
+    assert [one.message.route for one in outbox.due(NOW, 1, {"r"})] == ["other"]
+    assert not outbox.due(NOW, 10, {"r", "other"})
+
+
+def test_a_queue_without_end_gives_up_the_oldest_that_are_no_pages(
+    outbox: SqlOutbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hostler.journal.outbox.QUEUED_MOST", 2)
+    notes = tuple(replace(NOTE, id=f"n{number}", key=f"n{number}") for number in range(4))
+    outbox.advance(0, 1, b"", (PAGE, *notes), NOW)
+    assert [one.message.id for one in due(outbox)] == [PAGE.id, "n3"]
+    assert {one.why for one in outbox.listed("", "dead", None, 10)} == {"the queue was full"}
+
+
 def test_it_is_there_when_it_is_opened_again(place: str, outbox: SqlOutbox) -> None:
     outbox.advance(0, 3, b"x", (PAGE,), NOW)
     second = open_outbox(place)

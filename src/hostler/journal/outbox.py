@@ -4,7 +4,7 @@ A SQLite file of its own, or tables in the database that the cell's controllers 
 one before stopped. It is no part of the journal: a copy of a journal tells nobody anything.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,6 +42,8 @@ from hostler.ports import Delivery, RouteCounts
 DELIVERED_KEPT_S = 30 * 86_400.0
 DELIVERED_KEPT = 20_000
 """Delivered and dead messages beyond this number or age are forgotten, the oldest first."""
+QUEUED_MOST = 10_000
+"""Messages that wait, of all routes together; beyond it the oldest that are no pages are given up."""
 WHY_MAX = 500
 
 _META = MetaData()
@@ -110,6 +112,7 @@ class SqlOutbox:
             if messages:
                 db.execute(insert(_OUTBOX), [_values(message, now) for message in messages])
                 _tidy(db, now)
+                _bound(db, now)
         return True
 
     def put(self, message: Message, now: datetime) -> None:
@@ -117,7 +120,7 @@ class SqlOutbox:
         with self._database.writing() as db:
             db.execute(insert(_OUTBOX).values(_values(message, now)))
 
-    def due(self, now: datetime, limit: int) -> list[Delivery]:
+    def due(self, now: datetime, limit: int, but: Collection[str] = ()) -> list[Delivery]:
         """Read what may be tried now: the earliest of each key, pages first."""
         earlier = _OUTBOX.alias("earlier")
         blocked = exists().where(
@@ -131,6 +134,7 @@ class SqlOutbox:
         asked = (
             select(_OUTBOX)
             .where(_OUTBOX.c.state == "queued", _OUTBOX.c.due <= now.timestamp(), ~blocked)
+            .where(_OUTBOX.c.route.not_in(sorted(but)))
             .order_by(_OUTBOX.c.page.desc(), _OUTBOX.c.number)
             .limit(limit)
         )
@@ -216,6 +220,17 @@ def _tidy(db: Connection, now: datetime) -> None:
     db.execute(delete(_OUTBOX).where(over, _OUTBOX.c.ended < now.timestamp() - DELIVERED_KEPT_S))
     newest = db.execute(select(func.max(_OUTBOX.c.number))).scalar() or 0
     db.execute(delete(_OUTBOX).where(over, _OUTBOX.c.number <= newest - DELIVERED_KEPT))
+
+
+def _bound(db: Connection, now: datetime) -> None:
+    """Give up the oldest of a queue that is too long; pages stay. They are dead letters, and can be sent again."""
+    waiting = _OUTBOX.c.state == "queued"
+    over = (db.execute(select(func.count()).select_from(_OUTBOX).where(waiting)).scalar() or 0) - QUEUED_MOST
+    if over > 0:
+        oldest = select(_OUTBOX.c.number).where(waiting, _OUTBOX.c.page == 0).order_by(_OUTBOX.c.number).limit(over)
+        numbers = db.execute(oldest).scalars().all()
+        dead = {"state": "dead", "why": "the queue was full", "ended": now.timestamp()}
+        db.execute(update(_OUTBOX).where(_OUTBOX.c.number.in_(numbers)).values(dead))
 
 
 def _delivery(row: Row[Any]) -> Delivery:

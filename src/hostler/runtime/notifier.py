@@ -202,10 +202,10 @@ class Notifier:
         if room <= 0 or not self._cell.may_send():
             return
         routes = self._cell.view.configuration.routes
-        for delivery in await asyncio.to_thread(self._outbox.due, now, AT_ONCE):
+        busy = {*self._sending, *(name for name, until in self._paused.items() if until > now)}
+        for delivery in await asyncio.to_thread(self._outbox.due, now, AT_ONCE, busy):
             name = delivery.message.route
-            paused = self._paused.get(name)
-            if name in self._sending or len(self._sending) >= ROUTES_AT_ONCE or (paused is not None and paused > now):
+            if name in self._sending or len(self._sending) >= ROUTES_AT_ONCE:
                 continue
             self._sending[name] = asyncio.create_task(self._send(delivery, routes.get(name)))
 
