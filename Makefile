@@ -40,8 +40,8 @@ up-kubernetes: environment-test ## the same with a real Kubernetes, whose nodes 
 test: system-packages lint ## everything: lint, types, imports and all tests (under 20 minutes on 2 cores)
 	$(BIN)/pytest tests -n $(JOBS) --dist loadgroup
 
-check: lint ## the fast part, under a minute: lint, types, imports, unit and property tests, transcripts
-	$(BIN)/pytest tests/unit tests/property tests/transcripts -n $(JOBS) --dist loadgroup
+check: lint ## the fast part: lint, types, imports, unit and property tests (few seeds), transcripts
+	$(BIN)/pytest tests/unit tests/property tests/transcripts --seeds 4 -n $(JOBS) --dist loadgroup
 
 lint: environment-test ## lint, format check, types, import contracts, declared dependencies and the shape of the code
 	$(BIN)/ruff check .
