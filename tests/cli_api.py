@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from hostler.cli.exit_codes import ExitCode
-from hostler.cli.main import build, run
+from hostler.cli.main import COMMANDS, build, run
 
 
 @dataclass
@@ -101,3 +101,11 @@ def hostler(*arguments: str) -> ExitCode:
 
 def page(*items: dict[str, Any], cursor: str = "", **more: Any) -> dict[str, Any]:
     return {"items": list(items), "cursor": cursor, **more}
+
+
+def words() -> Iterator[tuple[str, ...]]:
+    """Every command of the tree."""
+    app = build()
+    for name, *_ in COMMANDS:
+        yield (name,)
+        yield from ((name, sub) for sub in app[name] if not sub.startswith("-"))

@@ -3,11 +3,9 @@
 import io
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import get_args
 
 import msgspec
 import pytest
@@ -16,29 +14,13 @@ from hostler.agent.main import AgentSettings, settings_from
 from hostler.cli.command_errors import CommandError
 from hostler.cli.commands import kernel_log, run
 from hostler.cli.exit_codes import MEANINGS, ExitCode
-from hostler.cli.main import COMMANDS, build
-from hostler.cli.reference import commands, pages
 from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS
-from hostler.core.state.events import Event
-from hostler.core.state.model import Phase
-from hostler.core.tables.conditions import CONDITIONS
-from hostler.core.tables.operations import OPERATIONS
-from hostler.core.tables.phases import TRANSITIONS
-from hostler.core.tables.recipes import RECIPES
 from hostler.journal.sqlite import SqliteJournal
 from hostler.server.tokens import Role, TokenStore
-from tests.cli_api import hostler
+from tests.cli_api import hostler, words
 
 LINE = "NVRM: Xid (PCI:0000:4c:00): 79, pid=4711, name=trainer, GPU has fallen off the bus."
 POLICY = "policy:\n  rules:\n    gpu.thermal: {remedy: REMEDY}\n  rungs: {}\n"
-
-
-def words() -> Iterator[tuple[str, ...]]:
-    """Every command of the tree."""
-    app = build()
-    for name, *_ in COMMANDS:
-        yield (name,)
-        yield from ((name, sub) for sub in app[name] if not sub.startswith("-"))
 
 
 @pytest.mark.parametrize("command", list(words()), ids=" ".join)
@@ -255,29 +237,3 @@ def test_completion_knows_the_commands(shell: str, capsys: pytest.CaptureFixture
     assert hostler("completion", shell) == ExitCode.ok
     script = capsys.readouterr().out
     assert "request-replacement" in script
-
-
-def test_the_reference_comes_out_the_same_again_and_holds_every_row(tmp_path: Path) -> None:
-    """Mutant: leave one table out of a page; a phase, event or condition then has no documentation."""
-    assert hostler("docs", "generate", "--out", str(tmp_path / "new" / "reference")) == ExitCode.ok
-    made = pages()
-    for name, text in made.items():
-        assert (tmp_path / "new" / "reference" / name).read_text() == text
-        assert "0x" not in re.sub(r"PCI\S*", "", text), "an object's address would differ each time"
-    lifecycle = made["lifecycle.md"]
-    for row in (*Phase, *RECIPES, *OPERATIONS):
-        assert f"| `{row}` |" in lifecycle
-    for edge in TRANSITIONS:
-        assert f"| `{edge.before}` | `{edge.after}` |" in lifecycle
-    for kind in CONDITIONS:
-        assert f"| `{kind}` |" in made["conditions.md"]
-    for event in get_args(Event):
-        assert f"| `{event.__struct_config__.tag}` |" in made["events.md"]
-    for command in words():
-        assert f"### hostler {' '.join(command)}\n" in made["cli.md"]
-
-
-def test_the_reference_does_not_depend_on_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = commands.page()
-    monkeypatch.setenv("COLUMNS", "47")
-    assert commands.page() == made

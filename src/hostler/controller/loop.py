@@ -8,23 +8,17 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import assert_never
 
-from hostler.controller import (
-    fabric_reports,
-    inputs,
-    live_updates,
-    operation_replies,
-    restore_diff,
-    scheduler_views,
-    wakeups,
-)
+from hostler.controller import inputs, live_updates, operation_replies, restore_diff, scheduler_views, wakeups
 from hostler.controller.agenda import CALENDAR, OBSERVED_WITHIN, Agenda
 from hostler.controller.at_rest import restless, rests
 from hostler.controller.batch_draft import BatchDraft
 from hostler.controller.boot_replies import answered
+from hostler.controller.fabric_reports import of_report
 from hostler.controller.observation_intake import of_observation, received_at, see_devices, unread
 from hostler.controller.ready import Ready, Reply, Send
 from hostler.controller.reply_effect import again
 from hostler.controller.startup import first_words, of_clock
+from hostler.controller.volatile_state import forget
 from hostler.core.conditions import own_conditions, staleness
 from hostler.core.conditions.known_inventory import known_inventory
 from hostler.core.intents.ask import Ask
@@ -45,11 +39,8 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
 from hostler.core.state.index_keys import is_spare
 from hostler.core.state.live_state import LiveState
-from hostler.core.state.model import Node, Outcome, Phase
+from hostler.core.state.model import Node, Outcome
 from hostler.ports import Restored
-
-SOURCES = ("agent", "bmc")
-"""Senders of a node's observations; each has a cursor of its own."""
 
 ROUNDS = 32
 """Steps forward one node may take within one batch; more is a loop, and a bug."""
@@ -159,7 +150,7 @@ class Controller:
         self._eased = self._eased or wakeups.asks_all_again(self.fleet, event)
         self._follow_up(record)
         self._touch_all(self.slot_waiters.woken(event), cause)
-        self._forget(event)
+        forget(event, self.agenda, self.present, self.silent, self.cursors)
         self._record_all(errors, f"record:{record.seq}")
 
     def _follow_up(self, record: e.Record) -> None:
@@ -175,20 +166,6 @@ class Controller:
         if isinstance(event, ENTRIES):
             self._watch_calendar()
         self._touch_all(wakeups.concerned(self.fleet, event), cause)
-
-    def _forget(self, event: e.Event) -> None:
-        """Forget what is not recorded and of no use any more: looks for an operation, words of a retired node."""
-        match event:
-            case e.OperationFinished(operation=operation_id):
-                self.agenda.known(operation_id)
-                self.present.observed(operation_id)
-            case e.PhaseChanged(node=node_id, after=Phase.retired):
-                self.silent.pop(node_id, None)
-                self.present.nodes.pop(node_id, None)
-                for source in SOURCES:
-                    self.cursors.pop(f"{node_id}/{source}", None)
-            case _:
-                pass
 
     def _watch_calendar(self) -> None:
         if (at := next_moment(self.fleet, self._now)) is not None:
@@ -223,7 +200,7 @@ class Controller:
                     self._record_all(told.events, told.cause)
                     self._touch(one.node, told.cause)
             case inputs.FabricSeen(report=report):
-                self._record_all(fabric_reports.of_report(self._scene, report), f"fabric:{report.fabric}")
+                self._record_all(of_report(self._scene, report), f"fabric:{report.fabric}")
                 self._touch_all(cabling.waiting(self.fleet, report.fabric), "fabric")
             case inputs.BootAsked():
                 events, reply = answered(self._scene, one)

@@ -13,7 +13,7 @@ from hostler.core.state.model import Condition, Operation, Phase, Plan
 from hostler.core.tables.operations import ASIDE, IDLE_CHECK
 
 
-class Episode:
+class ConditionEpisode:
     """A condition from raised to cleared, while the records are read."""
 
     def __init__(self, record: e.Record, condition: Condition) -> None:
@@ -53,7 +53,7 @@ class Course:
         self.at = plan.recorded_at if plan else record.at
         self.id = plan_id
         self.plan = plan
-        self.episodes: list[Episode] = []
+        self.episodes: list[ConditionEpisode] = []
         self.acts: dict[str, OperationStory] = {}
         self.moves: list[PhaseMove] = []
         self.index = 0
@@ -116,8 +116,8 @@ class NodeStory:
         self.phase: Phase | None = None
         self.partial = False
         self.notes: list[Note] = []
-        self._standing: dict[str, Episode] = {}
-        self._episodes: list[Episode] = []
+        self._standing: dict[str, ConditionEpisode] = {}
+        self._episodes: list[ConditionEpisode] = []
         self._courses: dict[str, Course] = {}
         self._last: Course | None = None
         self._alone: list[CausalChain] = []
@@ -141,7 +141,7 @@ class NodeStory:
         """Begin the episode of a condition."""
         condition = event.condition
         self.node = condition.node
-        episode = Episode(record, condition)
+        episode = ConditionEpisode(record, condition)
         self._standing[condition.id] = episode
         self._episodes.append(episode)
 
@@ -280,7 +280,7 @@ class NodeStory:
         return next((c for c in self._courses.values() if operation in c.acts), None)
 
 
-def _watched(episode: Episode) -> CausalChain:
+def _watched(episode: ConditionEpisode) -> CausalChain:
     """A condition that no plan answered, with what was done about it beside any plan."""
     link, acts = episode.link(), tuple(episode.acts.values())
     if link.cleared:

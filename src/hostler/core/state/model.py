@@ -636,6 +636,7 @@ class Observation(Struct, frozen=True):
 
     @property
     def id(self) -> str:
+        """Node, spool and sequence: no other observation has these."""
         return f"{self.node}/{self.spool}/{self.sequence}"
 
 
