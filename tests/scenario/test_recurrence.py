@@ -8,7 +8,7 @@ import pytest
 from hostler.controller.inputs import AgentHeard, NodeSeen
 from hostler.core.conditions import recurrence
 from hostler.core.diagnose.findings import stands
-from hostler.core.diagnose.recurrence_windows import RECURRENCES, Recurrence, with_work
+from hostler.core.diagnose.recurrence_windows import RECURRENCES, RecurrenceRow, with_work
 from hostler.core.state import events as e
 from hostler.core.state.configuration import REMEDIES
 from hostler.core.state.fleet import TALLIED_KEPT
@@ -82,7 +82,7 @@ def test_every_row_leads_from_something_that_happens_to_a_condition_that_exists(
 
 
 @pytest.mark.parametrize("row", RECURRENCES.values(), ids=lambda row: row.name)
-def test_each_row_counts_to_its_number_within_its_window_and_no_earlier(row: Recurrence) -> None:
+def test_each_row_counts_to_its_number_within_its_window_and_no_earlier(row: RecurrenceRow) -> None:
     """Mutants: one too early; one too late; the window is the life of the node."""
     for apart_s, wanted in ((row.apart_s + 1, True), (row.window_s / (row.count - 1) + 60, False)):
         drive = watched()
@@ -95,7 +95,7 @@ def test_each_row_counts_to_its_number_within_its_window_and_no_earlier(row: Rec
         assert all(c.part == ("" if row.subject == "node" else "a-G0") and c.owner and c.evidence for c in found)
 
 
-def happens(drive: Drive, row: Recurrence, value: str) -> None:
+def happens(drive: Drive, row: RecurrenceRow, value: str) -> None:
     """What the row counts, as whoever sees it tells."""
     fleet, at = drive.fleet, drive.now
     node = fleet.nodes["a"]
@@ -272,7 +272,7 @@ OF_GPUS = [row for row in RECURRENCES.values() if row.kind in XIDS]
 
 
 @pytest.mark.parametrize("row", OF_GPUS, ids=lambda row: row.kind)
-def test_the_same_memory_or_bus_fault_again_and_again_makes_the_gpu_suspect(row: Recurrence) -> None:
+def test_the_same_memory_or_bus_fault_again_and_again_makes_the_gpu_suspect(row: RecurrenceRow) -> None:
     """As often as the row says, on one GPU, within its window; storms of lines are one occasion."""
     drive = watched()
     for number in range(row.count):
@@ -288,7 +288,7 @@ def test_the_same_memory_or_bus_fault_again_and_again_makes_the_gpu_suspect(row:
 
 
 @pytest.mark.parametrize("row", OF_GPUS, ids=lambda row: row.kind)
-def test_the_same_on_different_gpus_or_too_rarely_is_no_pattern(row: Recurrence) -> None:
+def test_the_same_on_different_gpus_or_too_rarely_is_no_pattern(row: RecurrenceRow) -> None:
     drive = watched()
     for number in range(row.count):
         xid(drive, XIDS[row.kind], gpu=number)

@@ -10,7 +10,8 @@ from hostler.core.conditions.staleness import NODES_AT_ONCE, SETTLE_S
 from hostler.core.report.explain import explain, text
 from hostler.core.state import events as e
 from hostler.core.state.model import Condition, Evidence, HoldKind, Severity
-from hostler.core.tables.conditions import CONDITIONS, DAY_S, HOUR_S
+from hostler.core.tables.conditions import CONDITIONS
+from hostler.core.tables.conditions.row import DAY_S, HOUR_S
 from tests.kit import NOW, Drive, a_node, configuration, digest, fold, pool_document
 
 SILENCE_S = 40

@@ -25,9 +25,9 @@ from hostler.agent.local_observation import LocalObservation
 from hostler.agent.machine import EmulatedHostMachine, Powers, RealHostMachine, SensorSources
 from hostler.agent.spool import Spool
 from hostler.core.diagnose.judge import judge
-from hostler.core.diagnose.rules import DCGM_POLL_S
 from hostler.core.state import events as e
 from hostler.core.state.model import Observation
+from hostler.core.tables.conditions.row import DCGM_POLL_S
 from tests.kit import Drive, a_node, configuration, pool_document
 from tests.unit.test_diagnose_state import NODE, SKU
 

@@ -24,26 +24,24 @@ from hostler.core.diagnose.findings import stands
 from hostler.core.diagnose.gpu import GPU_ASPECTS
 from hostler.core.diagnose.host import HOST_ASPECTS
 from hostler.core.diagnose.recurrence_windows import RECURRENCES
-from hostler.core.diagnose.rules import (
-    BMC_LOOK_S,
-    BMC_MISSED_LOOKS,
-    DCGM_POLL_S,
-    GPU_POLL_S,
-    GPU_SHOWN,
-    HOST_POLL_S,
-    HOST_SHOWN,
-    NVML_ANSWERS_LOOKS,
-    PORT_DOWN_LOOKS,
-    PORT_POLL_S,
-    RULES,
-    UNREADABLE_LOOKS,
-)
+from hostler.core.diagnose.rules import GPU_SHOWN, HOST_SHOWN, RULES
 from hostler.core.diagnose.sensor_rules import SENSOR_RULES
 from hostler.core.diagnose.sensors import subjects
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Sku
 from hostler.core.state.model import Evidence, Facts, Node, Observation, Phase, Severity
 from hostler.core.tables.conditions import CONDITIONS, ConditionKind
+from hostler.core.tables.conditions.row import (
+    BMC_LOOK_S,
+    BMC_MISSED_LOOKS,
+    DCGM_POLL_S,
+    GPU_POLL_S,
+    HOST_POLL_S,
+    NVML_ANSWERS_LOOKS,
+    PORT_DOWN_LOOKS,
+    PORT_POLL_S,
+    UNREADABLE_LOOKS,
+)
 from hostler.polling.bmc_schedule import MISSED, Pace
 from tests.kit import NOW, Drive, a_node, configuration, pool_document
 
@@ -163,6 +161,17 @@ def test_it_has_a_rule_for_being_raised_and_one_for_being_over(kind: ConditionKi
     ends = [rule.clear_looks for rule in rules if rule.clear_looks is not None]
     assert all(looks >= 1 for looks in ends)
     assert bool(ends) == (kind.clears == "observation")
+
+
+@pytest.mark.parametrize("kind", CONDITIONS.values(), ids=lambda kind: kind.type)
+def test_its_row_is_complete(kind: ConditionKind) -> None:
+    """All that is known of it stands in its row, or in the table of whoever reads it; the row contradicts nothing."""
+    assert kind.seen or kind.type in RULES, "somebody sees it"
+    assert (kind.expires_s is not None) == (kind.clears == "age")
+    assert not kind.margin or kind.clears == "observation", "what no reading ends has no hysteresis"
+    assert not kind.returned or kind.clears == "remedy"
+    assert len({(one.subject, one.distinct) for one in kind.recurs}) == len(kind.recurs)
+    assert all((one.result or f"{one.subject}.suspect") in CONDITIONS for one in kind.recurs)
 
 
 def test_no_rule_is_about_anything_else() -> None:

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from msgspec.structs import fields
 
 from hostler.cli.reference.markdown import block, code, table, time_of
-from hostler.core.planning.gate_requirements import ROWS as GATES
 from hostler.core.policy.guards import GUARDS
 from hostler.core.state.model import Phase
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import help_of
+from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.operations import OPERATIONS
 from hostler.core.tables.phases import ASSET_TRANSITIONS, PHASES, TRANSITIONS
 from hostler.core.tables.recipes import RECIPES, Recipe, StepRow
@@ -114,8 +114,10 @@ def _operations() -> Iterator[tuple[str, ...]]:
 
 
 def _gates() -> Iterator[tuple[str, ...]]:
-    for condition, readers in GATES.items():
-        yield code(condition), ", ".join(readers) or "the gate's answer itself"
+    rows = [kind for kind in CONDITIONS.values() if kind.gate is not None]
+    for readers in dict.fromkeys(kind.gate for kind in rows):
+        shown = ", ".join(code(kind.type) for kind in rows if kind.gate == readers)
+        yield shown, ", ".join(readers or ()) or "the gate's answer itself"
 
 
 def _classes() -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from hostler.core.conditions.lifecycle import condition_id, stand
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import stands
-from hostler.core.diagnose.recurrence_windows import BY_KIND, Recurrence
+from hostler.core.diagnose.recurrence_windows import BY_KIND, RecurrenceRow
 from hostler.core.state import events as e
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Evidence, Facts, Node, Tally
@@ -48,7 +48,7 @@ def count_act(fleet: Fleet, node: Node, kind: str, part: str, at: datetime) -> I
         yield from _count(fleet, node, row, Occasion(part, {}, at))
 
 
-def _count(fleet: Fleet, node: Node, row: Recurrence, occasion: Occasion) -> Iterator[e.Event]:
+def _count(fleet: Fleet, node: Node, row: RecurrenceRow, occasion: Occasion) -> Iterator[e.Event]:
     on = "" if row.subject == "node" else occasion.part
     value, at = _value(row, occasion.facts), occasion.at
     if (row.subject != "node" and not on) or value is None or _stands(node, row.result, on):
@@ -68,7 +68,7 @@ def _count(fleet: Fleet, node: Node, row: Recurrence, occasion: Occasion) -> Ite
         yield from (event,) if event is not None else ()
 
 
-def _value(row: Recurrence, facts: Facts) -> str | None:
+def _value(row: RecurrenceRow, facts: Facts) -> str | None:
     """Mark that tells this occasion from others; None where it cannot be told and so does not count."""
     if not row.distinct:
         return ""
@@ -86,7 +86,7 @@ def _stands(node: Node, kind: str, part: str) -> bool:
 Seen = tuple[tuple[datetime, str], ...]
 
 
-def _untainted(fleet: Fleet, node: Node, row: Recurrence, part: str, seen: Seen) -> Seen:
+def _untainted(fleet: Fleet, node: Node, row: RecurrenceRow, part: str, seen: Seen) -> Seen:
     """The occasions that count: of what fails on another GPU of the node too, none speaks against this one."""
     if not row.distinct:
         return seen
@@ -96,7 +96,7 @@ def _untainted(fleet: Fleet, node: Node, row: Recurrence, part: str, seen: Seen)
     return tuple(one for one in seen if one[1] not in elsewhere)
 
 
-def _suspicion(node: Node, row: Recurrence, part: str, seen: Seen) -> e.Event | None:
+def _suspicion(node: Node, row: RecurrenceRow, part: str, seen: Seen) -> e.Event | None:
     span = (seen[-1][0] - seen[0][0]).total_seconds()
     text = f"{row.name}: {len(seen)} times within {span / 3600:.1f} h on one {row.subject}; verification pending"
     facts: Facts = {"row": row.name, "times": len(seen), "verification": "pending"}

@@ -55,7 +55,7 @@ def sources_of(condition: Condition) -> tuple[tuple[str, ...], ...]:
 def _chain(path: str, condition: Condition) -> tuple[str, ...]:
     if path == BMC:
         return (BMC,)
-    if condition.type in _SAY_SO_THEMSELVES:
+    if (row := CONDITIONS.get(condition.type)) is not None and row.names_silent:
         return (AGENT,)
     if path in COLLECTORS:
         return (AGENT, COLLECTORS[path], *_readings(path, condition))
@@ -71,8 +71,6 @@ def _readings(path: str, condition: Condition) -> tuple[str, ...]:
 
 
 _ASPECTS = {"gpu_state": aspects_of(GPU_SHOWN), "host_state": aspects_of(HOST_SHOWN)}
-_SAY_SO_THEMSELVES = frozenset({"agent.collector_failed", "check.inconclusive", "reading.missing"})
-"""Conditions that tell of a silence: who is silent by them is not asked about them."""
 
 
 def _check_of(condition: Condition) -> str:

@@ -7,26 +7,23 @@ GPU they are the GPU's. Counts live in the journal (`core.recurring`), so a rest
 
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.diagnose import Finding
 from hostler.core.state.model import Facts, Node, Workload
-
-PROGRAM_FAULTS = frozenset({13, 31})
-HOUR_S, DAY_S = 3_600.0, 86_400.0
-WEEK_S, MONTH_S = 7 * DAY_S, 30 * DAY_S
+from hostler.core.tables.conditions import CONDITIONS
+from hostler.core.tables.conditions.row import MONTH_S, PROGRAM_FAULTS, WEEK_S, Recurrence
 
 _ERROR = "gpu.application_error"
 
 
-class Recurrence(Struct, frozen=True):
+class RecurrenceRow(Struct, frozen=True):
     """One row: `count` of `kind` on one `subject` within `window_s` raise `result` there.
 
-    `kind` is a condition's type, "act:REMEDY" for a remedy that was done, or "boot:unplanned". `distinct`: only
-    occasions with another value of that fact count, and none whose value shows on another subject of the node too.
-    `each`: every report counts, as long as they are `apart_s` apart; else only what was raised anew. `lines` False: a
-    line of the kernel's log is no occasion, for it tells of one error and says nothing of their rate.
+    `kind` is a condition's type, "act:REMEDY" for a remedy that was done, or "boot:unplanned". The other fields are
+    those of `tables.conditions.row.Recurrence`.
     """
 
     name: str
@@ -35,85 +32,40 @@ class Recurrence(Struct, frozen=True):
     count: int
     window_s: float
     result: str
-    distinct: Literal["", "job", "image", "tenant", "process"] = ""
-    codes: frozenset[int] = frozenset()
-    each: bool = False
-    apart_s: float = 600.0
-    lines: bool = True
-
-
-def _programs(distinct: Literal["job", "image", "tenant", "process"], count: int) -> Recurrence:
-    return Recurrence(
-        f"programs of different {_PLURAL[distinct]}",
-        _ERROR,
-        "gpu",
-        count,
-        DAY_S,
-        "gpu.suspect",
-        distinct=distinct,
-        codes=PROGRAM_FAULTS,
-        each=True,
-    )
+    distinct: str
+    codes: frozenset[int]
+    each: bool
+    apart_s: float
+    lines: bool
 
 
 _PLURAL = {"job": "jobs", "image": "images", "tenant": "tenants", "process": "names"}
+_OF_ACTS = {
+    # what a cure did not cure for long
+    "act:gpu_reset": Recurrence("gpu", 3, MONTH_S),
+    "act:reboot": Recurrence("node", 3, 2 * WEEK_S),
+    "act:power_cycle": Recurrence("node", 3, MONTH_S),
+    "act:bmc_reset": Recurrence("node", 3, MONTH_S, "bmc.suspect"),
+    "boot:unplanned": Recurrence("node", 3, WEEK_S),
+}
 
 
-def _gpu(kind: str, count: int, window_s: float, *, each: bool = False, apart_s: float = 600.0) -> Recurrence:
-    name = f"repeated {kind}"
-    return Recurrence(name, kind, "gpu", count, window_s, "gpu.suspect", each=each, apart_s=apart_s)
+def _row(kind: str, one: Recurrence) -> RecurrenceRow:
+    name = f"programs of different {_PLURAL[one.distinct]}" if one.distinct else f"repeated {kind}"
+    result = one.result or f"{one.subject}.suspect"
+    return RecurrenceRow(name=name, kind=kind, **{**msgspec.structs.asdict(one), "result": result})
 
 
-def _rate(kind: str, count: int, window_s: float, apart_s: float) -> Recurrence:
-    return replace(_part(kind, count, window_s, apart_s), lines=False)
-
-
-def _part(kind: str, count: int, window_s: float, apart_s: float, result: str = "part.suspect") -> Recurrence:
-    return Recurrence(f"repeated {kind}", kind, "part", count, window_s, result, each=True, apart_s=apart_s)
-
-
-def _node(kind: str, count: int, window_s: float, result: str = "node.suspect") -> Recurrence:
-    return Recurrence(f"repeated {kind}", kind, "node", count, window_s, result)
-
-
-RECURRENCES: dict[str, Recurrence] = {
+RECURRENCES: dict[str, RecurrenceRow] = {
     row.name: row
     for row in (
-        # jobs may be one program's retries; a program's name is its own to choose, so it counts where no job is known
-        _programs("job", 3),
-        _programs("image", 3),
-        _programs("tenant", 2),
-        _programs("process", 3),
-        # memory: rows are remapped and errors contained for years; a GPU that needs it every week is on its way out
-        _gpu("gpu.ecc_uncorrectable", 3, MONTH_S, each=True, apart_s=HOUR_S),
-        _gpu("gpu.ecc_uncontained", 3, MONTH_S, each=True, apart_s=HOUR_S),
-        _gpu("gpu.ecc_contained", 3, WEEK_S, each=True, apart_s=HOUR_S),
-        _gpu("gpu.row_remap_pending", 4, MONTH_S),
-        _gpu("gpu.row_remap_failure", 2, 3 * MONTH_S),
-        # what a cure did not cure for long
-        _gpu("act:gpu_reset", 3, MONTH_S),
-        _gpu("gpu.fallen_off_bus", 2, MONTH_S),
-        _gpu("gpu.gsp_timeout", 3, MONTH_S),
-        _gpu("gpu.nvlink_error", 3, WEEK_S, each=True, apart_s=HOUR_S),
-        _gpu("gpu.nvlink_degraded", 4, WEEK_S),
-        _node("act:reboot", 3, 2 * WEEK_S),
-        _node("act:power_cycle", 3, MONTH_S),
-        _node("boot:unplanned", 3, WEEK_S),
-        _node("host.kernel_oops", 3, MONTH_S),
-        _node("act:bmc_reset", 3, MONTH_S, "bmc.suspect"),
-        _node("bmc.unreachable", 5, DAY_S, "bmc.suspect"),
-        # links and parts: the rate of an hour is judged where it is measured, here how many days have such an hour
-        _rate("pcie.correctable", 3, WEEK_S, 12 * HOUR_S),
-        _part("pcie.error", 3, WEEK_S, HOUR_S),
-        _part("network.link_event", 3, HOUR_S, 30.0, "network.link_flaps"),
-        _part("network.link_flaps", 3, WEEK_S, 6 * HOUR_S),
-        _rate("memory.correctable", 4, WEEK_S, 6 * HOUR_S),
-        _part("storage.io_error", 3, WEEK_S, HOUR_S),
+        *(_row(kind.type, one) for kind in CONDITIONS.values() for one in kind.recurs),
+        *(_row(kind, one) for kind, one in _OF_ACTS.items()),
     )
 }
-"""Name → row. A test holds every kind and result to the table of conditions."""
+"""Name → row: those of the table of conditions, and those of acts and boots."""
 
-BY_KIND: dict[str, tuple[Recurrence, ...]] = {
+BY_KIND: dict[str, tuple[RecurrenceRow, ...]] = {
     kind: tuple(row for row in RECURRENCES.values() if row.kind == kind)
     for kind in dict.fromkeys(row.kind for row in RECURRENCES.values())
 }

@@ -16,9 +16,10 @@ from hostler.core.policy.second_witness import has_second_witness
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act
-from hostler.core.state.model import ActClass, HoldKind, Node, Phase, Plan, Severity
+from hostler.core.state.model import ActClass, Condition, HoldKind, Node, Phase, Plan, Severity
 from hostler.core.state.plan_rules import Releases
 from hostler.core.state.requalification import has_proven_itself
+from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.recipe_facts import rules_of
 
 
@@ -36,10 +37,16 @@ def bring_up_fails(scene: DecisionContext, node: Node, plan: Plan) -> str:
         for c in node.conditions
         if c.severity >= Severity.critical
         and rule_for(scene.fleet.policy_of(node), c).remedy
-        and (checking or c.type not in _AWAY)
+        and (checking or not _shows_restart(c))
         and not c.type.startswith("inventory.")  # a step of its own looks at that
     ]
     return f"{grave[0].type}: {grave[0].evidence[-1].text if grave[0].evidence else ''}" if grave else ""
+
+
+def _shows_restart(condition: Condition) -> bool:
+    """Whether the phase's own restart shows it; its waits for the agent have limits of their own."""
+    kind = CONDITIONS.get(condition.type)
+    return kind is not None and kind.restarting
 
 
 def _is_over_limit(scene: DecisionContext, node: Node, plan: Plan) -> bool:
@@ -55,10 +62,6 @@ def _is_over_limit(scene: DecisionContext, node: Node, plan: Plan) -> bool:
     asked = any(unanswered_checks.profile_of(step.operation, step.args) for step in plan.steps[: plan.index])
     left_s = sum(step.deadline_s for step in plan.steps[plan.index :]) if asked else 0.0
     return plan.step_since is None or plan.step_since + timedelta(seconds=left_s) <= scene.now
-
-
-_AWAY = ("agent.lost", "power.off_unexpected")
-"""What a phase that powers its node off and on shows by itself; its waits for the agent have limits of their own."""
 
 
 def ends_early(scene: DecisionContext, node: Node, plan: Plan, need: Need | None) -> tuple[e.Event, ...] | None:

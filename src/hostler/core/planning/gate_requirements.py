@@ -30,66 +30,22 @@ from hostler.core.tables.conditions import CONDITIONS
 PROFILES = ("gate", "seatrial")
 """Profiles of checks that look at what they let through."""
 
-_GPU = ("nvml", "pci", "kernel_log")
-_LOG_AND = "kernel_log"
-
-ROWS: dict[str, tuple[str, ...]] = {
-    # a GPU or an NVSwitch: what it says itself, what PCI shows, and no line of the kernel's about it since
-    "gpu.": _GPU,
-    "gpu.missing": ("nvml", "pci"),
-    "gpu.driver_unresponsive": ("nvml", _LOG_AND),
-    "gpu.nvlink_down": ("nvml", _LOG_AND),
-    "gpu.nvlink_degraded": ("nvml", _LOG_AND),
-    "gpu.fabric_unready": ("nvml", _LOG_AND),
-    "gpu.fabric_degraded": ("nvml", _LOG_AND),
-    "nvswitch.": ("nvml", _LOG_AND),
-    # adapters, buses, drives
-    "network.nic_down": ("ports", _LOG_AND),
-    "network.link": ("ports", _LOG_AND),
-    "network.link_flaps": ("ports", _LOG_AND),
-    "pcie.uncorrectable": ("pci", _LOG_AND),
-    "storage.read_only": ("mounts", _LOG_AND),
-    # the host
-    "memory.uncorrectable": ("modules", _LOG_AND),
-    "cpu.machine_check": ("cpus", _LOG_AND),
-    "host.cpu_offline": ("cpus", _LOG_AND),
-    "host.memory_short": ("memory", "inventory"),
-    "host.kernel_oops": (_LOG_AND, "cpus"),
-    "host.kernel_panic": (_LOG_AND, "cpus"),
-    "inventory.missing_part": ("inventory", "pci"),
-    # somebody else's word about a part: the part itself is looked at
-    "external.": ("nvml", "pci"),
-    # the answer itself is the sight: who answers in this boot is neither silent nor off
-    "agent.lost": (),
-    "power.off_unexpected": (),
-    # the step before the gate has read the versions; the check is what is run; a wish convicts nothing
-    "firmware.drift": (),
-    "check.": (),
-    "operator.": (),
-    "remedy.failed": (),
-    "node.suspect": (),
-}
-"""Condition, or family of conditions, → the readers that must each see it gone: its own means, and one other."""
 _AGENTS_SLOT = re.compile(r"gpu\d{1,3}|pci:.+")
 """How an agent names a GPU's slot; under a BMC's own names nothing that NVML shows would be found."""
 
 
 def readers_of(condition: str, part: str = "") -> tuple[str, ...]:
-    """The readers of a condition's row, the longest name that fits it.
+    """The readers that must each see the condition gone: those of its row.
 
-    What has no row and is ended by its own observer needs none, for that observer still says whether it stands; of the
-    rest nobody here can say that it is gone.
+    What has none and is ended by its own observer needs none, for that observer still says whether it stands; of the
+    rest nobody here can say that it is gone. A wish convicts nothing.
     """
-    named = max((name for name in ROWS if _fits(name, condition)), key=len, default="")
-    if named:
-        readers = ROWS[named]
-        return tuple(r for r in readers if r != "pci" or condition != "inventory.missing_part" or part == "gpu")
     kind = CONDITIONS.get(condition)
-    return () if kind is not None and kind.clears == "observation" else (NOBODY,)
-
-
-def _fits(row: str, condition: str) -> bool:
-    return condition.startswith(row) if row.endswith(".") else condition == row
+    if kind is None:
+        return () if condition.startswith("operator.") else (NOBODY,)
+    if kind.gate is None:
+        return () if kind.clears == "observation" else (NOBODY,)
+    return tuple(r for r in kind.gate if r != "pci" or condition != "inventory.missing_part" or part == "gpu")
 
 
 def expectation(

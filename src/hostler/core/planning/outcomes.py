@@ -249,16 +249,7 @@ def is_evidence(condition: Condition) -> bool:
     row = CONDITIONS.get(condition.type)
     if row is None or condition.remedy or condition.unknown_since is not None or name_of(condition):
         return False
-    return row.source == "observer" and condition.severity >= Severity.degraded and condition.type not in ABSENCES
-
-
-ABSENCES = frozenset(
-    {
-        *("bmc.unreachable", "bmc.refused", "bmc.response_too_large"),
-        *("agent.lost", "agent.outdated", "gpu.driver_unresponsive"),
-    }
-)
-"""Conditions that tell of somebody's silence: they say nothing of the machine's parts."""
+    return row.source == "observer" and condition.severity >= Severity.degraded and not row.silence
 
 
 def _is_for_vendor(condition: Condition) -> bool:

@@ -1,0 +1,82 @@
+"""Network adapters and links."""
+
+from hostler.core.state.model import Severity
+from hostler.core.tables.conditions.row import (
+    DAY_S,
+    HOUR_S,
+    LOGGED,
+    PORT_DOWN_LOOKS,
+    PORT_POLL_S,
+    WEEK_S,
+    ConditionKind,
+    Recurrence,
+    Seen,
+)
+
+KINDS: tuple[ConditionKind, ...] = (
+    ConditionKind(
+        "network.nic_down",
+        Severity.critical,
+        "remedy",
+        "A network adapter has failed.",
+        "The adapter's firmware log, its PCIe link, its slot.",
+        unknown_after_s=DAY_S,
+        seen=(LOGGED,),
+        gate=("ports", "kernel_log"),
+    ),
+    ConditionKind(
+        "network.link",
+        Severity.degraded,
+        "observation",
+        "A network link is down or flaps.",
+        "Transceiver, cable, and the port at the other end.",
+        seen=(Seen("ports", PORT_DOWN_LOOKS, 1, PORT_POLL_S),),
+        gate=("ports", "kernel_log"),
+    ),
+    ConditionKind(
+        "network.nic_warning",
+        Severity.warning,
+        "age",
+        "A network adapter's driver reported trouble and went on.",
+        "The adapter's temperature, cable, slot power and firmware, by the event named in the facts.",
+        expires_s=7 * DAY_S,
+        seen=(LOGGED,),
+    ),
+    ConditionKind(
+        "network.link_event",
+        Severity.info,
+        "age",
+        "A link went down, says the log; whether it is up now, only its port's state says.",
+        "The port's state and its counter of link-downs.",
+        expires_s=DAY_S,
+        seen=(LOGGED,),
+        recurs=(Recurrence("part", 3, HOUR_S, "network.link_flaps", each=True, apart_s=30.0),),
+    ),
+    ConditionKind(
+        "network.peermem",
+        Severity.warning,
+        "age",
+        "The driver that lets adapters reach GPU memory reported an error.",
+        "Which job ended at that moment; versions of driver and adapter firmware.",
+        expires_s=DAY_S,
+        seen=(LOGGED,),
+    ),
+    ConditionKind(
+        "network.link_errors",
+        Severity.warning,
+        "observation",
+        "A network port counts many errors.",
+        "Transceiver and cable; the port at the other end.",
+        margin="over at half the count",
+    ),
+    ConditionKind(
+        "network.link_flaps",
+        Severity.degraded,
+        "observation",
+        "A network port went down and came back several times within an hour.",
+        "Transceiver and cable; the port at the other end.",
+        margin="over at half the count",
+        gate=("ports", "kernel_log"),
+        recurs=(Recurrence("part", 3, WEEK_S, each=True, apart_s=6 * HOUR_S),),
+    ),
+)

@@ -1,0 +1,85 @@
+"""Power, cooling and heat of a machine."""
+
+from hostler.core.state.model import Severity
+from hostler.core.tables.conditions.row import HALF_HOUR_S, ConditionKind, Seen
+
+KINDS: tuple[ConditionKind, ...] = (
+    ConditionKind(
+        "power.supply",
+        Severity.degraded,
+        "observation",
+        "A power supply reports a fault or has no input.",
+        "The supply's input cable and feed, then the supply.",
+        unknown_after_s=HALF_HOUR_S,
+    ),
+    ConditionKind(
+        "power.off_unexpected",
+        Severity.critical,
+        "observation",
+        "The node is off although it should be serving.",
+        "The BMC's event log; feeds and supplies of the rack.",
+        one_per="node",
+        unknown_after_s=HALF_HOUR_S,
+        seen=(Seen("an observation of power", 1, 1),),
+        gate=(),
+        restarting=True,
+    ),
+    ConditionKind(
+        "cooling.leak",
+        Severity.catastrophic,
+        "operator",
+        "A leak detector is wet.",
+        "The tray, its hoses and quick couplings, before anything is powered again.",
+        unknown_after_s=HALF_HOUR_S,
+    ),
+    ConditionKind(
+        "cooling.leak_suspected",
+        Severity.degraded,
+        "observation",
+        "A leak detector warns, short of being wet.",
+        "The tray and its couplings, today.",
+        unknown_after_s=HALF_HOUR_S,
+        worse="a wet detector is cooling.leak",
+    ),
+    ConditionKind(
+        "cooling.fan",
+        Severity.degraded,
+        "observation",
+        "A fan turns too slowly, or not at all.",
+        "The fan and its connector; what blocks the air.",
+        unknown_after_s=HALF_HOUR_S,
+    ),
+    ConditionKind(
+        "cooling.redundancy",
+        Severity.degraded,
+        "observation",
+        "The fans that are left suffice, and none of them may fail.",
+        "The fan that has failed.",
+        unknown_after_s=HALF_HOUR_S,
+    ),
+    ConditionKind(
+        "power.redundancy",
+        Severity.degraded,
+        "observation",
+        "The power supplies that are left suffice, and none of them may fail.",
+        "The supply or feed that has failed; whether all supplies of one feed are dark.",
+        unknown_after_s=HALF_HOUR_S,
+    ),
+    ConditionKind(
+        "thermal.near_limit",
+        Severity.warning,
+        "observation",
+        "A temperature is close to the hardware's limit.",
+        "Inlet temperature, fans or flow, and whether its neighbours are as hot.",
+        unknown_after_s=HALF_HOUR_S,
+        worse="past the limit it is thermal.over_limit",
+    ),
+    ConditionKind(
+        "thermal.over_limit",
+        Severity.catastrophic,
+        "observation",
+        "A temperature is above the hardware's limit.",
+        "Coolant flow or fans, inlet temperature, neighbours in the rack.",
+        unknown_after_s=HALF_HOUR_S,
+    ),
+)
