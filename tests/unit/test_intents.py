@@ -1,5 +1,6 @@
 """Whatever is asked is answered, recorded with who asked, and never raises."""
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from hostler.core.intents.repeating import OTHER_CONTENT
 from hostler.core.state import events as e
 from hostler.core.state.intent import Bounds, Intent
 from hostler.core.state.model import Hold, HoldKind, Phase, Profile
+from hostler.core.state.upcast import downcast, upcast
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.remedies import RemedyVerb
 from tests.kit import Drive, a_node, a_workload, configuration, digest, fold, intent_of, pool_document
@@ -94,6 +96,16 @@ def test_a_key_of_another_request_does_nothing_also_after_a_restart() -> None:
         reply = drive.step(asked(drive, other)).replies[0]
         assert (reply.granted, OTHER_CONTENT in reply.detail) == (False, True)
     assert [h.scope for h in drive.fleet.holds.values()] == ["a"]
+
+
+def test_a_cell_of_format_1_keeps_in_memory_what_its_journal_reads_back() -> None:
+    """Mutant: memory keeps the digest of what was asked, and the record of that format does not."""
+    drive = two()
+    assert drive.step(asked(drive, intent_of("i1", "hold", "a", "ann", "why", drive.now, key="k"))).replies[0].granted
+    (recorded,) = drive.events(e.IntentRecorded)
+    body = downcast(msgspec.json.decode(msgspec.json.encode(recorded)), 2, 1)
+    assert recorded.content
+    assert msgspec.convert(upcast(body, 1), e.IntentRecorded) == recorded
 
 
 def test_a_refusal_is_kept_under_its_key_though_it_would_be_granted_now() -> None:

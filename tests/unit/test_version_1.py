@@ -89,26 +89,26 @@ def test_an_intent_in_words_is_read_and_written_in_words_again(
 ) -> None:
     """What version 1 recorded of refused requests is read too. Mutant: an unknown verb stops the journal."""
     old = {**HELD, "verb": verb, "target": target, "args": args}
-    body = {"type": "intent_recorded", "intent": old, "granted": True, "answer": "", "content": "of other bytes"}
+    body = {"type": "intent_recorded", "intent": old, "granted": True, "answer": "", "content": "digest"}
     event = msgspec.convert(upcast(body, 1), IntentRecorded)
     assert (event.intent.act, event.intent.nodes, event.intent.verb) == (act, nodes, verb)
-    assert event.content == "", "its digest was of other bytes: who asks again under its key is not refused"
+    assert event.content == "digest", "a request under its key is known again"
     written = downcast(msgspec.json.decode(msgspec.json.encode(event)), 2, 1)
-    assert written["intent"] == old
+    assert (written["intent"], written["content"]) == (old, "digest")
 
 
 def test_an_approval_in_an_older_snapshot_keeps_its_intent() -> None:
     fleet = Fleet()
     approval: Approval = replace(sample(Approval), id="p", intent=msgspec.convert(version_1.intent_up(HELD), Intent))
     fleet.put_approval("p", approval)
-    fleet.answers.put("k", replace(sample(StoredAnswer), content="of other bytes"))
+    fleet.answers.put("k", replace(sample(StoredAnswer), content="digest"))
     fleet.merge()
     body = msgspec.msgpack.decode(snapshot.dump(snapshot.state_of(fleet)))
     (written,) = body["others"]["approvals"]
     older = {**body["others"], "approvals": [{**written, "intent": version_1.intent_down(written["intent"])}]}
     read = snapshot.load(msgspec.msgpack.encode(body | {"version": 3, "others": older}))
     assert read.approvals["p"] == approval
-    assert read.answers["k"].content == ""
+    assert read.answers["k"].content == "digest"
 
 
 def test_a_floats_last_digits_are_written() -> None:

@@ -6,6 +6,7 @@ import msgspec
 
 from hostler.core.intents.ask import Answered, AnyAsk
 from hostler.core.state.cell_record import StoredAnswer as Earlier
+from hostler.core.state.intent import NODES
 
 OTHER_CONTENT = "key_of_another_request"
 """In the detail of an answer: the key belongs to a request with other content, and nothing was done."""
@@ -23,10 +24,14 @@ def repeated(ask: AnyAsk, earlier: Earlier) -> Answered:
 
 
 def content_of(ask: AnyAsk) -> str:
-    """The digest (SHA-256) of everything that was asked, "" where the request has no key."""
+    """The digest (SHA-256) of everything that was asked, "" where the request has no key.
+
+    Of the arguments as people write them, as version 1 made it: either version finds the other's again.
+    """
     intent = ask.intent
     if not intent.key:
         return ""
     sha256 = ask.configuration.sha256 if ask.configuration is not None else ""
-    asked = (intent.act, intent.target, intent.nodes, intent.reason, intent.dry_run, sha256, ask.documents)
+    args = intent.args | ({NODES: ",".join(intent.nodes)} if intent.nodes else {})
+    asked = (intent.verb, intent.target, intent.reason, intent.dry_run, args, sha256, ask.documents)
     return hashlib.sha256(msgspec.json.encode(asked, order="sorted")).hexdigest()

@@ -45,13 +45,13 @@ def intent_down(intent: dict[str, Any]) -> dict[str, Any]:
 
 
 def intent_recorded_up(body: dict[str, Any]) -> dict[str, Any]:
-    """A recorded intent. Its digest was of other bytes: a request under its key is taken for the same."""
-    return {**body, "intent": intent_up(body["intent"]), "content": ""}
+    """A recorded intent."""
+    return {**body, "intent": intent_up(body["intent"])}
 
 
 def intent_recorded_down(body: dict[str, Any]) -> dict[str, Any]:
-    """A recorded intent, without the digest, which the version before would not find again."""
-    return {**body, "intent": intent_down(body["intent"]), "content": ""}
+    """A recorded intent."""
+    return {**body, "intent": intent_down(body["intent"])}
 
 
 def approval_up(approval: dict[str, Any]) -> dict[str, Any]:
@@ -71,9 +71,8 @@ def approval_requested_down(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def state_up(state: dict[str, Any]) -> dict[str, Any]:
-    """The committed state of a snapshot, without its nodes: its approvals, and the answers under keys."""
-    answers = [(key, {**answer, "content": ""}) for key, answer in state["answers"]]
-    return {**state, "approvals": [approval_up(one) for one in state["approvals"]], "answers": answers}
+    """The committed state of a snapshot, without its nodes: its approvals."""
+    return {**state, "approvals": [approval_up(one) for one in state["approvals"]]}
 
 
 def rules_of(recipe: str) -> PlanRules:
