@@ -157,7 +157,10 @@ def documents(url: str, **more: str) -> dict[str, str]:
     image = f"{{kernel: vmlinuz, initrd: [initrd], args: quiet, sha256: {{{digests}}}}}"
     lines = "\n".join(f"  {key}: {value}" for key, value in more.items())
     boot = f"boot:\n  url: {url}\n  images: {{production: {image}}}\n  cloud_init: {{site: {{{SITE}}}}}\n{lines}\n"
-    return {"policy.yaml": POLICY, "boot.yaml": "skus:\n  h100: {gpus: 2}\n" + boot}
+    return {
+        "policy.yaml": POLICY.replace("bring_up_at_once: 64", "bring_up_at_once: 4000"),
+        "boot.yaml": "skus:\n  h100: {gpus: 2}\n" + boot,
+    }
 
 
 @asynccontextmanager

@@ -130,14 +130,17 @@ async def test_user_data_carry_a_token_that_was_minted_for_them(tmp_path: Path) 
         assert not any("0123456789abcdef" in repr(record) for record in world.cell.journal.records())
 
 
-async def test_files_are_served_in_ranges_and_only_as_their_checksums_say(tmp_path: Path) -> None:
-    """Mutants: a file that was changed is served; a path leads out of the folder."""
+async def test_files_are_served_in_ranges_and_only_as_their_checksums_say(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Mutants: a file that was changed is served; a path leads out of the folder; a range ends its connection."""
     async with boot_world(tmp_path) as world:
         await world.register()
         await world.script("/ipxe")
         async with world.session.get(f"{world.url}/images/vmlinuz", headers={"Range": "bytes=3-8"}) as part:
             assert (part.status, await part.read()) == (206, KERNEL[3:9])
             etag = part.headers["ETag"]
+        assert [one.getMessage() for one in caplog.records if one.name == "aiohttp.server"] == []
         assert (await world.get("/images/vmlinuz", **{"If-None-Match": etag}))[0] == 304
         assert (await world.get("/images/initrd"))[1].encode() == INITRD
         assert (await world.get("/images/..%2f..%2fetc%2fpasswd"))[0] == 404

@@ -27,9 +27,10 @@ async def register(world: BootedWorld, **more: Any) -> None:
     await world.call("POST", "/v1/nodes", {"nodes": [spec], "reason": "the machine was delivered"})
 
 
-async def test_a_machine_that_is_powered_on_comes_to_onboard_by_itself(tmp_path: Path) -> None:
+@pytest.mark.parametrize("uefi", [False, True], ids=["bios", "uefi"])
+async def test_a_machine_that_is_powered_on_comes_to_onboard_by_itself(tmp_path: Path, *, uefi: bool) -> None:
     """Mutants: the seed is given twice; a phone-home moves nothing; the secret of the boot is not asked for."""
-    async with booted_world(tmp_path) as world:
+    async with booted_world(tmp_path, uefi=uefi) as world:
         await register(world)
         found = await world.until(lambda seen: seen["node"]["phase"] == "onboard", "/v1/nodes/n1")
         boot = found["node"]["boot"]

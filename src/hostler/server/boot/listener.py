@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from urllib.parse import quote
 
 from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
 
 from hostler.core.boot import ipxe
 from hostler.core.boot.decide import BootRequest
@@ -60,6 +61,16 @@ def create_boot_app(requests: BootRequests) -> web.Application:
     return app
 
 
+class _LimitedFile(web.FileResponse):
+    """A file that waits until fewer than FILES_AT_ONCE others are streamed."""
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        """Send the file."""
+        assert isinstance(request, web.Request), "handlers get whole requests"
+        async with request.app[_FILES]:
+            return await super().prepare(request)
+
+
 @web.middleware
 async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Refuse what is too long; say 503 where the controller cannot answer now."""
@@ -106,10 +117,7 @@ async def _file(request: web.Request) -> web.StreamResponse:
     found = requests.catalogue.file(requests.boots, request.match_info["path"]) if requests.boots else None
     if found is None:
         return _response(Said(NOT_FOUND, "no verified file of the image catalogue"))
-    async with request.app[_FILES]:
-        response = web.FileResponse(found)
-        await response.prepare(request)
-        return response
+    return _LimitedFile(found)
 
 
 def _asked(request: web.Request) -> BootRequest:
