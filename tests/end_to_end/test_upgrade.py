@@ -24,7 +24,7 @@ from hostler.runtime.runner import Cell
 from tests.end_to_end.kill_world import until
 from tests.kit import a_node, configuration, intent_of
 
-OLD = Release("1.0")
+OLD = Release("1.0", {})
 NEW = Release("1.1", {("window_scheduled", 1): 2})
 """In the next version to schedule maintenance would be new."""
 

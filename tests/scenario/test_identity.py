@@ -38,6 +38,20 @@ def test_another_machine_under_the_nodes_name_is_a_condition_that_says_which() -
     assert drive.boot_of("a") in text
 
 
+def test_it_is_told_when_it_is_due_though_nothing_touches_the_node() -> None:
+    """By an entry of its own in the agenda. Mutant: it waits for the next sweep, or for the node to change."""
+    drive = one()
+    began = drive.now
+    assert shown(drive, STRANGER, 0) == []
+    wake = drive.controller.agenda.next()
+    while wake is not None and wake <= began + timedelta(seconds=MISBOUND_S):
+        drive.now = wake
+        drive.step(Tick())
+        wake = drive.controller.agenda.next()
+    assert [c.type for c in drive.node("a").conditions] == [MISMATCH]
+    assert drive.node("a").conditions[0].since == began + timedelta(seconds=MISBOUND_S)
+
+
 @pytest.mark.parametrize(
     "why", ["it tells no boot", "its kubelet is not ready", "its agent is silent", "both agree again in time"]
 )

@@ -1,15 +1,21 @@
 """Bodies of version 1: what they left to tables is read from what those tables said then."""
 
+import hashlib
+
 import msgspec
 import pytest
 from msgspec.structs import replace
 
+from hostler.core.intents.ask import Ask
+from hostler.core.intents.repeating import content_of
 from hostler.core.state import snapshot, version_1
 from hostler.core.state.cell_record import StoredAnswer
 from hostler.core.state.change_control import Approval
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.events import IntentRecorded, PlanRecorded
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import NODES, Intent, Unreadable
+from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Mode
 from hostler.core.state.plan_rules import PlanRules
 from hostler.core.state.upcast import downcast, upcast
@@ -109,6 +115,15 @@ def test_an_approval_in_an_older_snapshot_keeps_its_intent() -> None:
     read = snapshot.load(msgspec.msgpack.encode(body | {"version": 3, "others": older}))
     assert read.approvals["p"] == approval
     assert read.answers["k"].content == "digest"
+
+
+def test_the_digest_of_a_request_is_that_of_version_1() -> None:
+    """Who asks again over an upgrade gets the first answer. Mutant: the digest is of the typed body."""
+    old = HELD | {"verb": "drain", "target": NODES, "args": {NODES: "a,b", "now": "true"}}
+    intent = msgspec.convert(version_1.intent_up(old), Intent)
+    asked: tuple[object, ...] = ("drain", NODES, "why", False, {NODES: "a,b", "now": "true"}, "", {})
+    then = hashlib.sha256(msgspec.json.encode(asked, order="sorted")).hexdigest()
+    assert content_of(Ask(DecisionContext(Fleet(), LiveState(), NOW), intent)) == then
 
 
 def test_a_floats_last_digits_are_written() -> None:

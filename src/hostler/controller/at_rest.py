@@ -22,4 +22,4 @@ def rests(scene: DecisionContext, silent: Silence, node_id: str) -> bool:
         return True
     if node_id in silent or not needs_nothing.rests(scene.fleet, node):
         return False
-    return not own_conditions.is_unlisted(scene, node)
+    return not own_conditions.is_unlisted(scene, node) and own_conditions.misbound_at(scene, node) is None

@@ -49,8 +49,9 @@ def of_node(scene: DecisionContext, silent: Silence, one: Input) -> News | None:
             return News("agent", agent_presence.of_refusal(node, one, scene.now))
         case NodeSeen():
             changed = node_readings.see_node(scene.present, one, scene.now)
-            compare(scene.present.entry(node.id), node, scene.now)
-            return News("reading", node_readings.of_reach(scene.fleet, node, one, scene.now)) if changed else None
+            differs = compare(scene.present.entry(node.id), node, scene.now)
+            found = node_readings.of_reach(scene.fleet, node, one, scene.now)
+            return News("reading", found) if changed or differs else None
 
 
 def _heard(scene: DecisionContext, node: Node, boot_id: str) -> Iterator[e.Event]:

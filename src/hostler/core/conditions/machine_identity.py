@@ -14,13 +14,15 @@ MISBOUND_S = 300.0
 """After a start the agent and the kubelet tell the new boot id minutes apart; for longer than this both do not err."""
 
 
-def compare(here: LiveNode, node: Node, now: datetime) -> None:
-    """Note since when the scheduler and the agent, both heard, tell of different boots."""
+def compare(here: LiveNode, node: Node, now: datetime) -> bool:
+    """Note since when the scheduler and the agent, both heard, tell of different boots; whether they do from now on."""
+    agreed = here.boots_differ_since is None
     told = (here.scheduler_boot, node.boot_id)
     if not here.heard or here.ready is False or not all(told) or here.scheduler_boot == node.boot_id:
         here.boots_differ_since = None
     elif here.boots_differ_since is None:
         here.boots_differ_since = now
+    return agreed and here.boots_differ_since is not None
 
 
 def is_listed_from_an_earlier_boot(here: LiveNode, node: Node) -> bool:

@@ -38,8 +38,9 @@ def concluded(scene: DecisionContext, node: Node) -> tuple[e.Event, ...]:
 
 
 def wakes_at(scene: DecisionContext, node: Node) -> datetime | None:
-    """When the clock alone may make one of them stand."""
-    return _stuck_at(scene, node) or _unlisted_at(scene, node)
+    """When the clock alone may make the next of them stand."""
+    moments = (_stuck_at(scene, node), _unlisted_at(scene, node), misbound_at(scene, node))
+    return min((at for at in moments if at is not None and at > scene.now), default=None)
 
 
 def _stuck_at(scene: DecisionContext, node: Node) -> datetime | None:
@@ -109,18 +110,24 @@ def _unlisted_at(scene: DecisionContext, node: Node) -> datetime | None:
 
 def _misbound(scene: DecisionContext, node: Node, stood: bool) -> Finding | None:
     """Once seen it stands until a person has settled who is who: that both agree again explains nothing."""
-    here = scene.present.nodes.get(node.id)
-    if stood or here is None or here.boots_differ_since is None or not (cluster := _serves(node)):
+    at = misbound_at(scene, node)
+    if stood or at is None or scene.now < at:
         return None
-    bound = (b.since for b in node.bindings if b.until is None and b.kind in _NAMES)
-    patience = timedelta(seconds=scaled(scene.fleet.policy_of(node), MISBOUND_S))
-    if scene.now < max((here.boots_differ_since, *bound)) + patience:
-        return None
+    here, cluster = scene.present.of(node.id), _serves(node)
     text = (
         f"what cluster {cluster} calls by this node's name runs under boot id {here.scheduler_boot}, the node's agent "
         f"under {node.boot_id}: another machine answers to the name"
     )
     return stands(MISMATCH, text, facts={"cluster": cluster, "there": here.scheduler_boot, "here": node.boot_id})
+
+
+def misbound_at(scene: DecisionContext, node: Node) -> datetime | None:
+    """When two boots under one name are an error of nobody who tells of them; None while they agree."""
+    here = scene.present.nodes.get(node.id)
+    if here is None or here.boots_differ_since is None or not _serves(node):
+        return None
+    bound = (b.since for b in node.bindings if b.until is None and b.kind in _NAMES)
+    return max((here.boots_differ_since, *bound)) + timedelta(seconds=scaled(scene.fleet.policy_of(node), MISBOUND_S))
 
 
 def _uninvited(scene: DecisionContext, node: Node, stood: bool) -> Finding | None:

@@ -81,7 +81,7 @@ def act_of(verb: str, args: Mapping[str, str]) -> Verb:
 
 def arguments(act: Mapping[str, Any]) -> dict[str, str]:
     """The arguments of an encoded verb as people write them."""
-    if "said" in act or act["verb"] == "":
+    if act["verb"] == "":
         return dict(act.get("args", {}))
     return {name: _written(value) for name, value in act.items() if name != "verb"}
 
