@@ -124,6 +124,7 @@ ROUTES: dict[str, Route] = {
     # one thing: unknown to whom it is not for
     "GET /v1/nodes/{node_id}": Route("see", of="node", tells=True),
     "GET /v1/nodes/{node_id}/conditions": Route("see", of="node"),
+    "GET /v1/nodes/{node_id}/firmware": Route("see", of="node"),
     "GET /v1/nodes/{node_id}/history": Route("see", of="node", tells=True),
     "GET /v1/nodes/{node_id}/explain": Route("see", of="node", tells=True),
     "GET /v1/nodes/{node_id}/observations": Route("see", of="node", tells=True),

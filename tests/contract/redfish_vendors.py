@@ -15,6 +15,7 @@ from hostler.ports import UnreachableError
 from hostler.sim.bmc import vendor_behaviour
 from hostler.sim.bmc.emulated_machine import Delays, Hardware, Machine, Quirks, gpu_server
 from hostler.sim.bmc.redfish_service import Service, ServiceRequest
+from hostler.sim.bmc.redfish_twin import NamedImages, images_by_name
 from hostler.sim.bmc.resource_parts import Document
 from hostler.sim.bmc.vendors import VENDORS
 from tests.contract.redfish_world import START, node_at
@@ -55,12 +56,13 @@ class Bmc:
         self.client = RedfishClient(self.exchange, "https://b")
         self.node: Node = node_at("https://b", SERIAL)
         self.eyes = RedfishReader(lambda _: self.client)
-        self.hand = RedfishDriver(lambda _: self.client, lambda: self.now)
+        self.hand = RedfishDriver(lambda _: self.client, lambda: self.now, NamedImages(images_by_name))
 
     async def exchange(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> HttpResponse:
         self.asked.append((method, path))
         if method != "GET":
-            self.sent.append((path, headers, msgspec.json.decode(body or b"null")))
+            is_json = headers.get("Content-Type", "").startswith("application/json")
+            self.sent.append((path, headers, msgspec.json.decode(body or b"null") if is_json else body))
         bare, _, query = path.partition("?")
         reply = self.service.handle(ServiceRequest(method, bare, query, body or b"", headers), self.now)
         if reply.dropped:

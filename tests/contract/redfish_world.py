@@ -7,13 +7,15 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 
 import aiohttp.web
+from msgspec.structs import replace
 
 from hostler.core.state.model import Binding, Node, Operation, Outcome, Phase, Position
 from hostler.drivers.redfish.client import Clients
@@ -59,6 +61,7 @@ class World:
     machine: Machine | None = None
     image: str = ""
     faults: RequestFaults = field(default_factory=RequestFaults)
+    numbers: Iterator[int] = field(default_factory=count)
 
     async def perform(self, kind: str, **args: str) -> Outcome:
         return await self.hand.perform(operation(kind, self.node, **args), self.node)
@@ -74,6 +77,17 @@ class World:
                 break
             await self.pass_by(1)
             seen = await self.observe(kind, **args)
+        return seen
+
+    async def verified(self, **versions: str) -> Outcome:
+        """Outcome of a verification of its own, once it has read often enough to be sure."""
+        asked = replace(operation("verify_firmware", self.node, **versions), id=f"op-verify-{next(self.numbers)}")
+        seen = await self.hand.perform(asked, self.node)
+        for _ in range(40):
+            if seen.result != "unknown":
+                break
+            await self.pass_by(10)
+            seen = await self.hand.observe(asked, self.node)
         return seen
 
     @property

@@ -133,7 +133,7 @@ async def test_what_a_bmc_does_not_offer_is_told_and_never_crashes(sushy_tools: 
                 assert outcome.result in {"done", "unknown", "failed"}
         assert all(len(words) > 20 for words in said)
         with pytest.raises(RefusedError, match=r"firmware inventory|404"):
-            await world.perform("verify_firmware", BIOS="2")
+            await world.verified(BIOS="2")
 
 
 async def test_another_bmcs_readings_and_parts_are_looked_at_as_far_as_it_has_them(sushy_tools: SushyTools) -> None:
@@ -160,10 +160,10 @@ async def test_firmware_is_written_then_runs_after_a_power_cycle(our_world: Worl
     await our_world.pass_by(400)
     written = await our_world.observe("update_firmware", **args)
     assert (written.result, written.facts["staged"]) == ("done", True)
-    assert (await our_world.perform("verify_firmware", BIOS="2.0.0", baseline="sku")).result == "failed"
+    assert (await our_world.verified(BIOS="2.0.0", baseline="sku")).result == "failed"
     await our_world.perform("power_on")
     await our_world.observe_until("done", "power_on")
-    verified = await our_world.perform("verify_firmware", BIOS="2.0.0", baseline="sku")
+    verified = await our_world.verified(BIOS="2.0.0", baseline="sku")
     assert (verified.result, verified.facts) == ("done", {"BIOS": "2.0.0"})
     assert (await our_world.perform("update_firmware", **args)).result == "done"
     assert our_world.ours.counts["SimpleUpdate"] == 1

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from hostler.drivers.redfish import bmc_event_logs, operation_driver
+from hostler.drivers.redfish import bmc_event_logs, firmware_update
 from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.client import Clients, RedfishClient
 from hostler.drivers.redfish.connection_pool import Connections
@@ -225,7 +225,7 @@ async def test_only_the_version_that_was_asked_for_is_written_when_it_is_staged(
         await world.pass_by(31)
         seen = await world.observe("update_firmware", image=world.image, **BIOS)
         assert (seen.result, seen.facts["BIOS"]) == (result, "1.0.0"), "what is staged does not run yet"
-        verified = await world.perform("verify_firmware", BIOS="2.0.0", baseline="sku")
+        verified = await world.verified(BIOS="2.0.0", baseline="sku")
         assert verified.result == "failed"
 
 
@@ -574,5 +574,5 @@ def test_what_is_staged_does_not_run_wherever_the_bmc_lists_it() -> None:
     """Mutant: what is staged counts as running where it is listed first."""
     staged, running = FirmwareComponent("BIOS", "2.0.0", "/s", staged=True), FirmwareComponent("BIOS", "1.0.0", "/r")
     for listed in ((staged, running), (running, staged)):
-        assert operation_driver._running(listed, "bios") is running  # noqa: SLF001 - the inventory in either order
-    assert operation_driver._running((staged,), "bios") is None  # noqa: SLF001 - none is known to run
+        assert firmware_update.running(listed, "bios") is running
+    assert firmware_update.running((staged,), "bios") is None

@@ -213,12 +213,12 @@ async def test_an_update_that_lacks_what_it_needs_is_refused_and_nothing_is_sent
 async def test_versions_are_held_against_what_runs_in_the_spelling_that_was_asked_for() -> None:
     """Mutants: what runs is not told; what is not listed counts as right; one right version is enough."""
     async with emulated("twin", running_machine()) as world:
-        right = await world.perform("verify_firmware", bios="1.0.0", baseline="sku")
+        right = await world.verified(bios="1.0.0", baseline="sku")
         assert (right.result, right.facts) == ("done", {"bios": "1.0.0"})
         assert right.detail == "all versions are as wanted"
-        one = await world.perform("verify_firmware", BIOS="1.0.0", BMC="2.0.0")
+        one = await world.verified(BIOS="1.0.0", BMC="2.0.0")
         assert (one.result, one.detail) == ("failed", "BMC is 1.0.0, wanted 2.0.0")
-        absent = await world.perform("verify_firmware", FPGA="1.0.0")
+        absent = await world.verified(FPGA="1.0.0")
         assert (absent.result, absent.detail) == ("failed", "FPGA is not listed, wanted 1.0.0")
         assert absent.facts == {"FPGA": ""}
 

@@ -15,6 +15,7 @@ NEEDS = {
     "power_on": {"power"},
     "power_off": {"drained", "power_off"},
     "update_firmware": {"drained", "power"},
+    "ac_cycle": {"drained", "power"},
     "reset_bmc": {"power"},
     "collect_evidence": {"boot"},
     "gpu_reset": {"drained", "boot"},
@@ -25,10 +26,10 @@ NEEDS = {
     "leave_cluster": {"drained"},
 }
 REVOCABLE = {"collect_evidence", "run_checks", "join_cluster", "idle_check"}
-ONCE = {"update_firmware", "reset_bmc", "gpu_reset", "reboot"}
-DISRUPT = {"power_off", "update_firmware", "gpu_reset", "reboot", "evict", "leave_cluster"}
-TOUCH = {"power_off", "update_firmware", "gpu_reset", "reboot"}
-RESTART = {"power_on", "power_off", "reboot"}
+ONCE = {"update_firmware", "ac_cycle", "reset_bmc", "gpu_reset", "reboot"}
+DISRUPT = {"power_off", "ac_cycle", "update_firmware", "gpu_reset", "reboot", "evict", "leave_cluster"}
+TOUCH = {"power_off", "ac_cycle", "update_firmware", "gpu_reset", "reboot"}
+RESTART = {"power_on", "power_off", "ac_cycle", "reboot"}
 
 
 def test_every_operation_needs_and_does_what_its_hand_does() -> None:
@@ -37,7 +38,7 @@ def test_every_operation_needs_and_does_what_its_hand_does() -> None:
     rows = OPERATIONS.items()
     assert {kind for kind, row in rows if row.revocable} == REVOCABLE
     assert {kind for kind, row in rows if not row.repeatable} == ONCE
-    assert {kind for kind, row in rows if not row.interruptible} == {"update_firmware"}
+    assert {kind for kind, row in rows if not row.interruptible} == {"update_firmware", "ac_cycle"}
     assert {kind for kind, row in rows if row.disrupts} == DISRUPT
     assert {kind for kind, row in rows if row.touches} == TOUCH
     assert {kind for kind, row in rows if row.restarts} == RESTART

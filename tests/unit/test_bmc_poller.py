@@ -427,7 +427,7 @@ async def test_a_part_that_is_unwell_for_one_look_is_not_told_of() -> None:
 async def test_firmware_is_asked_when_the_bios_is_another_one_and_counts_from_the_second_look() -> None:
     """Mutants: the BIOS's version is not looked at; the first look counts."""
     cell = Cell(a_node("a"))
-    cell.view.configuration_of = lambda _node: configuration(firmware={"BIOS": "1.0"})
+    cell.view.configuration_of = lambda _node: configuration(firmware={"BIOS": "3.0"})
     eyes = Script(a=[{"psu0_health": "ok"}])
     eyes.versions = {"firmware.bios": "2.0", "firmware.other": "7"}
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.judge import KINDS, judge
 from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS
-from hostler.core.state.configuration import Sku
+from hostler.core.state.configuration import FirmwareUpdate, Sku
 from hostler.core.state.model import Binding, Condition, Facts, Node, Observation, Part, Phase, Position, Severity
 from hostler.core.state.packed_strings import pairs
 from hostler.core.tables.conditions import CONDITIONS
@@ -212,6 +212,16 @@ def test_surplus_and_other_models_are_told() -> None:
 
 def test_without_a_sku_nothing_is_cleared() -> None:
     assert told(judge(inventory(gpu(0), gpu(1), NIC), NODE, None)) == {("inventory.mismatch", "sku", True)}
+
+
+@pytest.mark.parametrize(
+    ("runs", "drifts"), [("2.1", False), ("2.0.5", False), ("1.9", True), ("2.2", None), ("odd", None)]
+)
+def test_what_is_allowed_or_may_not_be_written_over_empties_no_node(runs: str, drifts: bool | None) -> None:
+    """Mutants: only the target counts as right; a node is drained for an update that is refused."""
+    sku = replace(SKU, firmware={"bios": "2.1"}, updates={"bios": FirmwareUpdate(allowed=("2.0.5",))})
+    found = told(judge(Observation("n1", "firmware", "bmc", "b", 1, facts={"firmware.bios": runs}), NODE, sku))
+    assert found == (set() if drifts is None else {("firmware.drift", "bios", drifts)})
 
 
 def test_firmware_drifts_in_production_only_and_silence_is_no_baseline() -> None:

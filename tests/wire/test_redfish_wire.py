@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hostler.core.state.firmware_versions import same_component
 from hostler.core.state.model import Part
 from hostler.drivers.redfish import wire, wire_event_log, wire_firmware, wire_parts, wire_sensors
 from hostler.drivers.redfish.part_status import intrusion, part_facts
@@ -193,8 +194,8 @@ def test_firmware_of_another_system_is_left_out() -> None:
 
 
 def test_component_names_are_compared_without_case_and_separators() -> None:
-    assert wire_firmware.same_component("HGX_FW_GPU_0", "hgx-fw-gpu-0")
-    assert not wire_firmware.same_component("GPU0", "GPU1")
+    assert same_component("HGX_FW_GPU_0", "hgx-fw-gpu-0")
+    assert not same_component("GPU0", "GPU1")
 
 
 def test_a_log_is_read_on_from_its_cursor_and_from_the_start_once_cleared() -> None:

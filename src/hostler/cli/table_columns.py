@@ -176,6 +176,22 @@ def _condition(prefix: str = "") -> tuple[Column, ...]:
 
 NODE_CONDITIONS = View("", _condition(), empty="no condition stands")
 
+FIRMWARE = View(
+    "",
+    (
+        Column("COMPONENT", "component"),
+        Column("REPORTED", "reported"),
+        Column("STAGED", "staged", wide=True),
+        Column("RECOVERY", "recovery", wide=True),
+        Column("BASELINE", "baseline"),
+        Column("ALLOWED", "allowed", wide=True),
+        Column("WOULD", "act"),
+        Column("WHY", "why"),
+    ),
+    name="component",
+    empty="its SKU has no firmware baseline",
+)
+
 _STANDING = (
     Column("PHASE", "phase"),
     Column("POOL", "pool"),

@@ -36,7 +36,7 @@ def of_reply(scene: DecisionContext, node: Node, outcome: Outcome) -> ReplyEffec
     if operation.kind == IDLE_CHECK:
         return ReplyEffect(idle_checked(scene, node, operation, outcome))
     if outcome.result == "not_done":
-        return _not_done(scene, node, operation)
+        return _not_done(scene, node, operation, outcome)
     if operation.kind == "run_checks":
         return checked(scene, node, operation, outcome)
     if outcome.result == "done":
@@ -47,13 +47,14 @@ def of_reply(scene: DecisionContext, node: Node, outcome: Outcome) -> ReplyEffec
     return ReplyEffect(conclude(scene, node, operation, failed))
 
 
-def _not_done(scene: DecisionContext, node: Node, operation: Operation) -> ReplyEffect:
+def _not_done(scene: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> ReplyEffect:
     row = OPERATIONS[operation.kind]
     if row.repeatable and operation.attempt > 1:
         return ReplyEffect(resend=True)
     if row.repeatable:
         return ReplyEffect((e.OperationStarted(again(operation, node, scene.now)),))
-    failed = Outcome(operation.id, node.id, "failed", "observed not to have happened")
+    said = f": {outcome.detail}" if outcome.detail else ""
+    failed = Outcome(operation.id, node.id, "failed", f"observed not to have happened{said}", outcome.facts)
     return ReplyEffect(conclude(scene, node, operation, failed))
 
 

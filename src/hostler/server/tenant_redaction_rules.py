@@ -381,7 +381,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     Shadow: _rows("rule remedy", waits=_untold),
     Node: _rows(
         "id sku domains provisioner given_up cordons boot_id boots slots addresses inventory_boot inventory_covers"
-        " firmware changed certified_by unheard",
+        " firmware changed certified_by unheard versions",
         left_cluster=_cluster,
         left_pool=_pool,
         aside=_nothing,

@@ -60,8 +60,8 @@ def test_only_firmware_that_differs_is_written_one_step_for_each() -> None:
     plan = frozen("firmware_update", node, firmware={"BIOS": "2.1", "BMC": "1.4", "HGX": "3"})
     written = [step.args for step in plan.steps if step.operation == "update_firmware"]
     assert written == [
-        {"component": "BMC", "version": "1.4", "image": ""},
-        {"component": "HGX", "version": "3", "image": ""},
+        {"component": "BMC", "version": "1.4", "image": "", "good": "1.4", "activates": "dc_cycle"},
+        {"component": "HGX", "version": "3", "image": "", "good": "3", "activates": "dc_cycle"},
     ]
     verified = next(step.args for step in plan.steps if step.operation == "verify_firmware")
     assert verified == {"BIOS": "2.1", "BMC": "1.4", "HGX": "3"}

@@ -15,7 +15,16 @@ from hostler.cli.node_page import node_page
 from hostler.cli.node_verbs import command, keyword
 from hostler.cli.options import CONNECT, PICK, SHOW, SHOW_ONCE, Connect, Pick, Show, ShowOnce, Why
 from hostler.cli.output import emit, shown
-from hostler.cli.table_columns import AGENTS, CONDITIONS, HISTORY, NODE_CONDITIONS, NODES, OBSERVATIONS, WAITING
+from hostler.cli.table_columns import (
+    AGENTS,
+    CONDITIONS,
+    FIRMWARE,
+    HISTORY,
+    NODE_CONDITIONS,
+    NODES,
+    OBSERVATIONS,
+    WAITING,
+)
 from hostler.core.state.intent import NODES as SEVERAL
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import Verb, name_of
@@ -158,6 +167,16 @@ def conditions(
         emit(list(client.pages(NODES.one(node, "/conditions"))), NODE_CONDITIONS, show.output)
     else:
         emit(list(client.pages(CONDITIONS.path, selection(selector))), CONDITIONS, show.output)
+    return 0
+
+
+@app.command(group="Look")
+def firmware(node: Name, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """Show a node's firmware against its SKU's baseline: what its BMC last reported, and what zap would do.
+
+    `refuse` stops zap: nothing may be written there. `leave` is not Hostler's to write.
+    """
+    emit(list(connect.client().pages(NODES.one(node, "/firmware"))), FIRMWARE, show.output)
     return 0
 
 

@@ -8,9 +8,31 @@ import msgspec
 from hostler.cli.reference.markdown import code, table
 from hostler.cli.reference.types import type_name
 from hostler.core.policy.documents import ACTIONS, SECTIONS
-from hostler.core.state.configuration import Brake, Budget, DomainBudget, Policy, Pool, Rule, Rung, Sku
+from hostler.core.state.configuration import (
+    Brake,
+    Budget,
+    DomainBudget,
+    FirmwareStage,
+    FirmwareUpdate,
+    Policy,
+    Pool,
+    Rule,
+    Rung,
+    Sku,
+)
 
-_STRUCTS: tuple[type[msgspec.Struct], ...] = (Policy, Rule, Rung, DomainBudget, Brake, Sku, Pool, Budget)
+_STRUCTS: tuple[type[msgspec.Struct], ...] = (
+    Policy,
+    Rule,
+    Rung,
+    DomainBudget,
+    Brake,
+    Sku,
+    FirmwareUpdate,
+    FirmwareStage,
+    Pool,
+    Budget,
+)
 
 
 def page() -> str:

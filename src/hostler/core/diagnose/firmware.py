@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.sensors import Subject
-from hostler.core.state.configuration import Sku
+from hostler.core.state.configuration import FirmwareUpdate, Sku
+from hostler.core.state.firmware_versions import OR, downgrade
 from hostler.core.state.model import Facts, Node, Observation, Phase
 
 DRIFT = "firmware.drift"
@@ -27,23 +28,33 @@ def judge_firmware(observation: Observation, node: Node, sku: Sku | None) -> lis
 def firmware_subjects(observation: Observation, node: Node, sku: Sku | None) -> dict[str, Subject]:
     """Component of the baseline → the facts of it and the finding."""
     found: dict[str, Subject] = {}
-    for name, baseline in sorted(sku.firmware.items()) if sku else ():
+    if sku is None:
+        return found
+    for name in sorted(sku.firmware):
         facts = _facts_of(name, observation.facts)
-        finding = drift(name, baseline, (observation.facts[fact] for fact in facts), node)
+        finding = drift(sku, name, (observation.facts[fact] for fact in facts), node)
         if finding:
             found[name] = Subject(facts, [finding], [])
     return found
 
 
-def drift(name: str, baseline: str, stated: Iterable[object], node: Node) -> Finding | None:
-    """The finding about a component that runs these versions; None where they say nothing or it is not judged yet."""
-    versions = set(stated)
-    off = sorted(version for version in versions - {baseline} if isinstance(version, str) and version)
+def drift(sku: Sku, name: str, stated: Iterable[object], node: Node) -> Finding | None:
+    """The finding about a component that runs these versions; None where they say nothing or it is not judged yet.
+
+    A version that may not be written over, as a newer one, is no drift: a node would be emptied for an update that is
+    refused.
+    """
+    baseline, how = sku.firmware[name], sku.updates.get(name, FirmwareUpdate())
+    versions, good = set(stated), {baseline, *how.allowed}
+    off = sorted(version for version in versions - good if isinstance(version, str) and version)
+    if any(downgrade(version, baseline, allowed=how.downgrade) for version in off):
+        return None
     if off and node.phase is Phase.production:
         text = f"{name} runs {', '.join(off)}, the baseline is {baseline}"
         facts: Facts = {"component": name, "versions": ",".join(off), "baseline": baseline}
         return stands(DRIFT, text, name, facts)
-    return over(DRIFT, f"{name} runs {baseline}", name) if versions == {baseline} else None
+    runs = OR.join(sorted(map(str, versions)))
+    return over(DRIFT, f"{name} runs {runs}", name) if versions and versions <= good else None
 
 
 def _facts_of(name: str, facts: Facts) -> list[str]:

@@ -141,9 +141,9 @@ def _model(wanted: str, gpus: list[Part]) -> Finding:
 def _firmware(observation: Observation, seen: dict[str, list[Part]], node: Node, sku: Sku) -> list[Finding]:
     """Versions of what has no serial number, else those of the parts of that kind."""
     findings: list[Finding] = []
-    for name, baseline in sorted(sku.firmware.items()):
+    for name in sorted(sku.firmware):
         stated = observation.facts.get(FIRMWARE_PREFIX + name)
         versions = [stated] if isinstance(stated, str) else [part.firmware for part in seen.get(name, [])]
-        if finding := drift(name, baseline, versions, node):
+        if finding := drift(sku, name, versions, node):
             findings.append(finding)
     return findings

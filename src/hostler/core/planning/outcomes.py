@@ -302,6 +302,11 @@ def change_phase(
         found.extend(e.ConditionCleared(node.id, c.id, "hostler", refused) for c in _wished_dark(node))
     if after is Phase.rma:
         found.append(e.TicketOpened(_rma_ticket(scene, node, why)))
+    if after is Phase.zap_fail:
+        found.append(e.TicketOpened(_zap_ticket(scene, node, why)))
+    if node.phase is Phase.zap_fail:
+        about = scene.fleet.tickets_about(node.id)
+        found.extend(e.TicketClosed(t.id, why[:500], person or "hostler") for t in about if t.kind == ZAP)
     return tuple(found)
 
 
@@ -316,6 +321,27 @@ def _probation(scene: DecisionContext, node: Node, after: Phase) -> datetime | N
     if after is not Phase.production or not node.visits or not policy.probation_s:
         return None
     return scene.now + timedelta(seconds=scaled(policy, policy.probation_s))
+
+
+ZAP = "zap"
+"""The kind of ticket that asks a person about firmware that failed."""
+
+
+def _zap_ticket(scene: DecisionContext, node: Node, why: str) -> Ticket:
+    again = f"hostler node zap-again {node.id} --reason …"
+    return Ticket(
+        id=f"{node.id}-t{scene.fleet.cell.seq}",
+        node=node.id,
+        kind=ZAP,
+        summary=f"firmware of {node.id} failed: {why}"[:500],
+        opened=scene.now,
+        hardware=node.binding("serial"),
+        component="firmware",
+        fault=why[:500],
+        action=f"hostler node firmware {node.id} shows what differs; put it right and {again}, "
+        f"or, where the machine is faulty, hostler node triage {node.id} --reason …",
+        owner="operator",
+    )
 
 
 def _rma_ticket(scene: DecisionContext, node: Node, why: str) -> Ticket:

@@ -6,9 +6,10 @@ from msgspec import Struct
 
 from hostler.core.conditions import site_checks
 from hostler.core.planning import cabling, gate_requirements
+from hostler.core.planning.firmware_plan import firmware_steps, to_verify
 from hostler.core.policy.blast_radius import blast_radius
 from hostler.core.state import events as e
-from hostler.core.state.configuration import Reset, scaled
+from hostler.core.state.configuration import Reset, Sku, scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import ActClass, Node, Plan, Step
 from hostler.core.tables.operations import OPERATIONS
@@ -102,24 +103,29 @@ def _lay(scene: DecisionContext, node: Node, row: StepRow, parts: tuple[str, ...
     if row.operation == "drain" and (pool := configuration.pools.get(node.pool)):
         deadline_s = scaled(configuration.policy, pool.drain_deadline_s) * (2 if pool.evict_after_deadline else 1)
     if row.each == "firmware":
-        have = dict(node.firmware)
-        wanted = {k: v for k, v in (sku.firmware if sku else {}).items() if have.get(k) != v}
-        images = sku.images if sku else {}
-        return [
-            (Step(row.operation, deadline_s, {"component": k, "version": v, "image": images.get(k, "")}), row.undo)
-            for k, v in sorted(wanted.items())
-        ]
+        laid = firmware_steps(node, sku) if sku else ()
+        return [(Step(one.operation, scaled(configuration.policy, one.deadline_s), one.args), "") for one in laid]
     if row.each == "fabric":
         networks = sorted((fabric.name, device) for fabric, device in cabling.fabrics_of(scene.fleet, node))
         return [
             (Step(row.operation, deadline_s, {cabling.FABRIC: n, cabling.DEVICE: d}), row.undo) for n, d in networks
         ]
-    args = dict(sku.firmware if sku else {}) if row.args.get("baseline") == "sku" else row.args
+    if row.args.get("unless_listed") and not (sku and to_verify(node, sku)):
+        return []
+    args = _of_baseline(node, sku, row)
     if row.operation == "gpu_reset" and sku is not None:
         args = _how_to_reset(sku.reset, node, parts)
     if row.operation == "join_cluster" and configuration.policy.join_token_ttl_s:
         args = {**args, "token_ttl_s": f"{configuration.policy.join_token_ttl_s:g}"}
     return [(Step(row.operation, deadline_s, args, row.optional), row.undo)]
+
+
+def _of_baseline(node: Node, sku: Sku | None, row: StepRow) -> dict[str, str]:
+    """The step's arguments, with the SKU's baseline where the row asks for it."""
+    wanted = to_verify(node, sku) if sku else {}
+    if "unless_listed" in row.args:
+        return {"unless_listed": ",".join(wanted)}
+    return wanted if row.args.get("baseline") == "sku" else row.args
 
 
 def _how_to_reset(how: Reset, node: Node, parts: tuple[str, ...]) -> dict[str, str]:

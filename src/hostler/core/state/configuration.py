@@ -31,12 +31,52 @@ class Reset(Struct, frozen=True, forbid_unknown_fields=True):
     links: int = 0
 
 
+ACTIVATIONS = ("none", "bmc_reset", "dc_cycle", "ac_cycle")
+"""Acts that make written firmware run, the deepest last: none, the BMC restarted, a power cycle, mains off and on."""
+
+
+class FirmwareStage(Struct, frozen=True, forbid_unknown_fields=True):
+    """A version that must run before the next one may be written, as its BMC reports it, and its image."""
+
+    version: str
+    image: str
+    sha256: str
+
+
+class FirmwareUpdate(Struct, frozen=True, forbid_unknown_fields=True):
+    """How one component of a SKU is brought to its baseline.
+
+    `image` is fetched by the BMC, or pushed to it where it takes pushes only or `push` says so; it is offered to no BMC
+    unless its bytes have `sha256`. Components of the lowest `order` are written first; those of one order share the
+    deepest of their activations (`activate`, one of ACTIVATIONS). `allowed`: versions that are left as they are.
+    `through`: versions to be passed through, oldest first. `needs`: components that must run at least these versions
+    before. `power`: on or off while it is written, "" for either. A version that is not known to be older is never
+    written over a newer one, unless `downgrade`. `targets`: what the BMC is told to write, where it is not the
+    component's own entry. `infiniband`: whether it is an InfiniBand adapter, None to tell by its name.
+    """
+
+    image: str = ""
+    sha256: str = ""
+    order: int = 0
+    activate: str = "dc_cycle"
+    allowed: tuple[str, ...] = ()
+    through: tuple[FirmwareStage, ...] = ()
+    needs: dict[str, str] = {}
+    power: str = ""
+    downgrade: bool = False
+    push: bool = False
+    targets: tuple[str, ...] = ()
+    infiniband: bool | None = None
+
+
 class Sku(Struct, frozen=True, forbid_unknown_fields=True):
     """Contents of a node of this model.
 
-    `parts` counts part kinds, `firmware` is the fleet's baseline, `images` says where a component's image is
-    fetched from; `reset` how its GPUs are reset. `models` are words that the model of every part of a kind contains,
-    `slots` the slots of a kind by the names that its observer gives them, so that an empty one can be named.
+    `parts` counts part kinds. `firmware` is the fleet's baseline: component → target version as its BMC reports it.
+    `updates` says how a component is brought there; `images` where its image is, of those that `updates` does not name,
+    and nobody verifies that. `reset` says how its GPUs are reset. `models` are words that the model of every part of a
+    kind contains, `slots` the slots of a kind by the names that its observer gives them, so that an empty one can be
+    named.
     `memory_gib`: the host's memory, 0 where it is not judged.
     `tenant_root`: whoever a node of it serves has root there. `without`: readings (`ecc`, `row_remap` …) that GPUs of
     this model do not give, so that a gate does not wait for them. `bmc_system`: the name of the system that is the
@@ -58,6 +98,7 @@ class Sku(Struct, frozen=True, forbid_unknown_fields=True):
     reset: Reset = field(default_factory=Reset)
     without: tuple[str, ...] = ()
     bmc_system: str = ""
+    updates: dict[str, FirmwareUpdate] = {}
 
     @property
     def counts(self) -> dict[str, int]:

@@ -27,6 +27,9 @@ FLEET = "fleet"
 """The scope that holds and pauses of the whole cell are placed on."""
 
 
+STAGED, RECOVERY = "staged:", "recovery:"
+"""Before a component's name in `Node.versions`: written and not running yet, and what a spare image holds."""
+
 BMC_ONLY = "bmc:"
 """Before a kind of part that only the BMC has looked at in this boot; what the agent sees of it counts before that."""
 
@@ -530,6 +533,8 @@ class Node(Struct, frozen=True):
     the last of them came back. `inventory_boot` is the boot in which its parts were seen last, `inventory_covers` the
     kinds that were looked at in it, `memory_gib` the host's memory as it was read then, 0: it was not; `most_seen` is
     the most that it has shown since it last came back from its vendor or from engineers.
+    `versions` are the versions of firmware that its BMC last listed, by component; before the name of what does not run
+    stands STAGED or RECOVERY.
     `stay_granted` is when a person last said that it may stand in its phase (cleared STUCK). `boot` is its last boot
     over the network, None before one was asked for.
     """
@@ -586,6 +591,7 @@ class Node(Struct, frozen=True):
     heard_again: datetime | None = None
     stay_granted: datetime | None = None
     boot: BootRecord | None = None
+    versions: Pairs = NO_PAIRS
 
     def binding(self, kind: str) -> str:
         """The current value of the binding of this kind, "" where there is none."""

@@ -70,6 +70,18 @@ OPERATIONS: dict[str, OperationKind] = {
             touches=True,
         ),
         OperationKind("verify_firmware", "bmc", "the reply is the effect"),
+        OperationKind(
+            "ac_cycle",
+            "bmc",
+            "the BMC has restarted",
+            ("drained", "power"),
+            repeatable=False,
+            interruptible=False,
+            settle_s=240,
+            disrupts=True,
+            touches=True,
+            restarts=True,
+        ),
         OperationKind("reset_bmc", "bmc", "the BMC answers again", ("power",), repeatable=False, settle_s=240),
         # the node's agent
         OperationKind("collect_evidence", "agent", "the reply is the effect", ("boot",), revocable=True),

@@ -11,7 +11,10 @@ from hostler.core.state.plan_rules import Answers, OnFailure, PlanRules, Release
 
 
 class StepRow(Struct, frozen=True):
-    """A step as the recipe has it. `each`: once per "firmware" off its baseline, or per "fabric" that has the node."""
+    """A step as the recipe has it. In the place of one with `each` "firmware" stand those of `firmware_plan`.
+
+    One with `each` "fabric" is laid down once per network that has the node.
+    """
 
     operation: str
     deadline_s: float
@@ -58,7 +61,9 @@ _DARK, _BOOTED = StepRow("power_off", 60), StepRow("wait_boot", 1200)
 _POWER_CYCLE = (StepRow("power_off", 180), StepRow("power_on", 180), _BOOTED)
 _POWERED_ON = (StepRow("power_on", 180), StepRow("wait_agent", 1500))
 _FLASH = StepRow("update_firmware", 5400, each="firmware")
-_VERIFY = StepRow("verify_firmware", 600, args={"baseline": "sku"})
+_LISTED = StepRow("reset_bmc", 900, args={"unless_listed": "sku"})
+_VERIFY = StepRow("verify_firmware", 900, args={"baseline": "sku"})
+_FIRMWARE = (_FLASH, *_POWER_CYCLE, _LISTED, _VERIFY)
 _EMPTIED, _BACK = (_CORDON, _DRAIN, _EVIDENCE), (_GATE, _UNCORDON)
 _NOTHING = PlanRules(answers=Answers.nothing)
 
@@ -82,7 +87,7 @@ RECIPES: dict[str, Recipe] = {
             Phase.triage,
             rules=PlanRules(hands=True),
         ),
-        Recipe("zap", (_FLASH, *_POWER_CYCLE, _VERIFY), ActClass.bring_up, Phase.test, Phase.zap_fail),
+        Recipe("zap", _FIRMWARE, ActClass.bring_up, Phase.test, Phase.zap_fail),
         Recipe(
             "test",
             (StepRow("run_checks", 2 * DAY_S, args={"profile": "burn_in"}), StepRow("sanitise", 3600)),
@@ -116,7 +121,7 @@ RECIPES: dict[str, Recipe] = {
         Recipe("gpu_reset", (*_EMPTIED, _RESET, *_BACK), disruptive=True, rules=PlanRules(cures="gpu_reset")),
         Recipe("reboot", (*_EMPTIED, _REBOOT, _BOOTED, *_BACK), disruptive=True, rules=PlanRules(cures="reboot")),
         Recipe("power_cycle", (*_EMPTIED, *_POWER_CYCLE, *_BACK), disruptive=True, rules=PlanRules(cures="power_on")),
-        Recipe("firmware_update", (_CORDON, _DRAIN, _FLASH, *_POWER_CYCLE, _VERIFY, *_BACK), disruptive=True),
+        Recipe("firmware_update", (_CORDON, _DRAIN, *_FIRMWARE, *_BACK), disruptive=True),
         # what leaves the cluster takes its conditions along: triage has to find their cause
         Recipe("triage", (*_EMPTIED, _LEAVE), to_phase=Phase.triage, disruptive=True, rules=_NOTHING),
         # from inside the node: a BMC that does not answer cannot be asked over Redfish; the node itself goes on working

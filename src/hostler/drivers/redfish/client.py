@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 import msgspec
 from msgspec import Struct
 
-from hostler.drivers.redfish import etags, wire, wire_firmware
+from hostler.drivers.redfish import ac_cycles, etags, multipart, wire, wire_firmware
 from hostler.drivers.redfish.connection_pool import Connections
 from hostler.drivers.redfish.http_exchange import Access, Exchange, HttpExchange, HttpResponse
 from hostler.drivers.redfish.read_budget import ReadBudget
@@ -202,15 +202,43 @@ class RedfishClient:
         target = manager.reset_target or f"{manager.path}/Actions/Manager.Reset"
         await self.send("POST", target, {"ResetType": kind})
 
-    async def simple_update(self, component: wire_firmware.FirmwareComponent, image: str) -> str:
-        """Have the BMC fetch `image` (a URL) and write it to one component; returns its task's path or "".
+    async def ac_cycle(self, system: wire.System) -> str:
+        """Ask for mains off and on by the vendor's own action, and say which it was; accepted, not done, on return.
+
+        Raises NotOfferedError where the BMC offers none.
+        """
+        assert self.busy, "an actuation without `alone`"
+        chassis = [path for path in await self.member_paths((await self.root()).chassis) if path.endswith("/BMC_0")]
+        for path in (system.path, *chassis):
+            if (offered := ac_cycles.offered(document(await self.get(path), "resource"))) is not None:
+                await self.send("POST", offered.target, {"ResetType": offered.kind})
+                return offered.kind
+        raise NotOfferedError(
+            f"{self.origin} offers no AC cycle: switch the machine's outlets off and on, or set `activate: dc_cycle`"
+        )
+
+    async def update_service(self) -> wire_firmware.UpdateService:
+        """The update service's links. Raises NotOfferedError where there is none."""
+        return wire_firmware.update_service(await self.get(self._offered((await self.root()).update, "update service")))
+
+    async def push_update(self, targets: list[str], image: bytes, name: str) -> str:
+        """Send the image itself, to be written to these targets; returns its task's path or ""."""
+        assert self.busy, "an actuation without `alone`"
+        service = await self.update_service()
+        body, boundary = multipart.update_body(targets, image, name)
+        headers = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
+        path = self.local(self._offered(service.push, "push of images"))
+        answer = await self._exchange("POST", path, body, headers)
+        self._check("POST", path, answer)
+        return self._task_path(answer)
+
+    async def simple_update(self, component: wire_firmware.FirmwareComponent, image: str, targets: list[str]) -> str:
+        """Have the BMC fetch `image` (a URL) and write it to these targets; returns its task's path or "".
 
         Raises NotOfferedError where the BMC takes firmware by other means only.
         """
         assert self.busy, "an actuation without `alone`"
-        service = wire_firmware.update_service(
-            await self.get(self._offered((await self.root()).update, "update service"))
-        )
+        service = await self.update_service()
         if not service.simple_update:
             raise NotOfferedError(
                 f"{self.origin} takes no SimpleUpdate: Hostler verifies its firmware and does not update it; write "
@@ -218,7 +246,7 @@ class RedfishClient:
             )
         target = service.simple_update
         scheme = image.partition("://")[0].upper()
-        body = {"ImageURI": image, "TransferProtocol": scheme, "Targets": [component.path]}
+        body = {"ImageURI": image, "TransferProtocol": scheme, "Targets": targets}
         answer = await self.send("POST", target, body)
         return self._task_path(answer)
 

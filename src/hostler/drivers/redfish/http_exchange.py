@@ -18,6 +18,10 @@ SYSTEM = "system"
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
 
 
+UPLOAD_BYTES_PER_S = 10_000.0
+"""A BMC may take a pushed image as slowly as this (libredfish allows for the same)."""
+
+
 class Access(Struct, frozen=True):
     """How one BMC is entered.
 
@@ -98,7 +102,6 @@ class HttpExchange:
         self._access = access
         self._secrets = secrets
         self._ssl = _trust(access)
-        self._timeout = aiohttp.ClientTimeout(total=access.timeout_s, sock_connect=min(10.0, access.timeout_s))
         self._headers = {"Accept": "application/json", "Accept-Encoding": "identity", "OData-Version": "4.0"}
 
     async def __call__(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> HttpResponse:
@@ -122,6 +125,10 @@ class HttpExchange:
         return {"Authorization": "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()}
 
     async def _send(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> HttpResponse:
+        limit = aiohttp.ClientTimeout(
+            total=self._access.timeout_s + len(body or b"") / UPLOAD_BYTES_PER_S,
+            sock_connect=min(10.0, self._access.timeout_s),
+        )
         try:
             async with self._session.request(
                 method,
@@ -129,7 +136,7 @@ class HttpExchange:
                 data=body,
                 headers=self._headers | headers,
                 allow_redirects=False,
-                timeout=self._timeout,
+                timeout=limit,
                 ssl=self._ssl,
             ) as response:
                 content = await self._limited(response, f"{method} {path}")
@@ -141,7 +148,7 @@ class HttpExchange:
             ) from error
         except TimeoutError as error:
             raise UnreachableError(
-                f"{self._origin} gave no answer to {method} {path} within {self._timeout.total:g} s"
+                f"{self._origin} gave no answer to {method} {path} within {limit.total:g} s"
             ) from error
         except (aiohttp.ClientError, OSError) as error:
             raise UnreachableError(

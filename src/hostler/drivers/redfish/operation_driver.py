@@ -1,22 +1,22 @@
 """Performs a node's power, boot, firmware, light and BMC operations, each behind a check of who is at the other end."""
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from datetime import datetime
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.state.model import Facts, Node, Operation, Outcome
-from hostler.drivers.redfish import firmware_inventory, part_inventory, wire, wire_firmware
+from hostler.drivers.redfish import firmware_inventory, firmware_update, part_inventory, wire, wire_firmware
 from hostler.drivers.redfish.client import BmcFailureError, NotOfferedError, RedfishClient
+from hostler.drivers.redfish.firmware_images import FirmwareImages, HttpImages
 from hostler.drivers.redfish.http_exchange import parse_address
+from hostler.drivers.redfish.operation_request import OperationRequest, OperationSteps, SentOperation
 from hostler.drivers.redfish.tolerant_json import WireError
 from hostler.ports import ConflictError, RefusedError, UnreachableError
 
 MAX_REMEMBERED = 4096
 _BOOT_TARGETS = {"pxe": "Pxe", "uefi_http": "UefiHttp", "http": "UefiHttp"}
-_NOT_COMPONENTS = {"baseline"}
 
 
 class RedfishDriver:
@@ -24,15 +24,21 @@ class RedfishDriver:
 
     `perform` reads the system first and refuses ("binding mismatch") unless its serial number is the node's
     binding; check and act happen alone on that BMC. An effect that is there already is done, with nothing sent.
-    What was sent and is not seen yet is "unknown" for as long as its kind may take to land (`_LANDS_S`), "not_done"
+    What was sent and is not seen yet is "unknown" for as long as its kind may take to land (`LANDS_S`), "not_done"
     after that. What this keeps in memory only makes observing sharper; losing it loses no safety.
     """
 
-    def __init__(self, clients: Callable[[str], RedfishClient], clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        clients: Callable[[str], RedfishClient],
+        clock: Callable[[], datetime],
+        images: FirmwareImages | None = None,
+    ) -> None:
         self.kinds = frozenset(_ROWS)
+        self._images = images or HttpImages()
         self._clients = clients
         self._clock = clock
-        self._memories: OrderedDict[str, _SentOperation] = OrderedDict()
+        self._memories: OrderedDict[str, SentOperation] = OrderedDict()
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
         """Perform the operation at the node's BMC, one act at a time."""
@@ -40,8 +46,15 @@ class RedfishDriver:
         client, name = self._reach(node)
         if row.act is row.look:
             return await row.look(await self._ask(client, name, operation, node))
+        image = b""
+        if row is firmware_update.UPDATE:
+            ready = await firmware_update.with_image(await self._ask(client, name, operation, node), self._images)
+            if isinstance(ready, Outcome):
+                return ready
+            image = ready.image
         async with client.alone:
-            return await row.act(await self._ask(client, name, operation, node))
+            ask = await self._ask(client, name, operation, node)
+            return await row.act(replace(ask, image=image))
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
         """Read from the BMC whether the operation has happened."""
@@ -64,13 +77,13 @@ class RedfishDriver:
         client.begin()
         return client, address.system
 
-    async def _ask(self, client: RedfishClient, name: str, operation: Operation, node: Node) -> "_Ask":
+    async def _ask(self, client: RedfishClient, name: str, operation: Operation, node: Node) -> OperationRequest:
         system = await client.system(name)
         check_identity(client.origin, system, node, nameless=_row(operation).nameless)
-        return _Ask(client, system, operation, self._memory_of(operation), self._clock())
+        return OperationRequest(client, system, operation, self._memory_of(operation), self._clock())
 
-    def _memory_of(self, operation: Operation) -> "_SentOperation":
-        memory = self._memories.setdefault(operation.id, _SentOperation())
+    def _memory_of(self, operation: Operation) -> SentOperation:
+        memory = self._memories.setdefault(operation.id, SentOperation())
         while len(self._memories) > MAX_REMEMBERED:
             self._memories.popitem(last=False)
         return memory
@@ -91,74 +104,7 @@ def check_identity(origin: str, system: wire.System, node: Node, *, nameless: bo
         )
 
 
-class _SentOperation(Struct):
-    """Memory of a sent operation: when, its task, the BMC's last restart, was it away since."""
-
-    sent: datetime | None = None
-    task: str = ""
-    last_reset: str = ""
-    away: bool = False
-
-
-class _Ask(Struct, frozen=True):
-    """One operation on one verified system, now."""
-
-    client: RedfishClient
-    system: wire.System
-    operation: Operation
-    memory: _SentOperation
-    now: datetime
-
-    def outcome(self, result: str, detail: str = "", facts: Facts | None = None) -> Outcome:
-        known: Facts = {"serial": self.system.serial, "power": self.system.power or "unknown"}
-        return Outcome(
-            self.operation.id,
-            self.operation.node,
-            result,
-            detail,
-            known | (facts or {}),
-            attempt=self.operation.attempt,
-        )
-
-    def sending(self) -> None:
-        """Note the moment before something is sent: whatever becomes of the reply, it may land from now on."""
-        self.memory.sent = self.now
-
-    def not_seen(self, detail: str, facts: Facts | None = None) -> Outcome:
-        """Result for an effect that is not there: unknown while it may still land, not_done afterwards."""
-        since = self.memory.sent or self.operation.started
-        lands_s = _LANDS_S[self.operation.kind]
-        if self.now < min(since + timedelta(seconds=lands_s), self.operation.deadline):
-            return self.outcome("unknown", f"{detail}; it may take {lands_s:g} s to land", facts)
-        return self.outcome("not_done", detail, facts)
-
-    async def again(self) -> "_Ask":
-        """The same with the system read once more."""
-        system = await self.client.system(self.system.path)
-        return replace(self, system=system)
-
-
-_Act = Callable[[_Ask], Awaitable[Outcome]]
-_LANDS_S = {
-    "power_on": 30.0,
-    "power_off": 30.0,
-    "power_off_graceful": 86_400.0,
-    "update_firmware": 30.0,
-    "reset_bmc": 60.0,
-}
-"""How long after sending an effect may still appear. Power-off was seen to take 1–11 s; a graceful one takes as long
-as its deadline allows; a BMC answers for a while before it goes away to restart."""
-
-
-class _Row(Struct, frozen=True):
-    """How a kind is done and looked at; the same function for both where the reply is the effect."""
-
-    act: _Act
-    look: _Act
-    nameless: bool = False
-
-
-def _row(operation: Operation) -> _Row:
+def _row(operation: Operation) -> OperationSteps:
     row = _ROWS.get(operation.kind)
     if row is None:
         raise RefusedError(f"the Redfish driver has no operation {operation.kind!r}; it has {', '.join(_ROWS)}")
@@ -168,8 +114,8 @@ def _row(operation: Operation) -> _Row:
 # power
 
 
-def _power(want: str, *resets: str) -> _Row:
-    async def act(ask: _Ask) -> Outcome:
+def _power(want: str, *resets: str) -> OperationSteps:
+    async def act(ask: OperationRequest) -> Outcome:
         if ask.system.power == want:
             return ask.outcome("done", f"power was {want} already; nothing was sent")
         if ask.system.power == f"powering_{want}" and "ForceOff" not in resets:
@@ -185,13 +131,13 @@ def _power(want: str, *resets: str) -> _Row:
         result = "done" if now.system.power == want else "unknown"
         return now.outcome(result, f"{sent} was accepted; power is {now.system.power or 'not shown'}")
 
-    async def look(ask: _Ask) -> Outcome:
+    async def look(ask: OperationRequest) -> Outcome:
         return _power_seen(ask, want)
 
-    return _Row(act, look)
+    return OperationSteps(act, look)
 
 
-def _power_seen(ask: _Ask, want: str) -> Outcome:
+def _power_seen(ask: OperationRequest, want: str) -> Outcome:
     power = ask.system.power
     if power == want:
         return ask.outcome("done", f"power is {power}")
@@ -200,21 +146,21 @@ def _power_seen(ask: _Ask, want: str) -> Outcome:
     return ask.outcome("unknown", f"power is {power or 'not shown by the BMC'}")
 
 
-async def _read_power(ask: _Ask) -> Outcome:
+async def _read_power(ask: OperationRequest) -> Outcome:
     return ask.outcome("done" if ask.system.power else "unknown", f"power is {ask.system.power or 'not shown'}")
 
 
 # boot and light
 
 
-async def _set_boot(ask: _Ask) -> Outcome:
+async def _set_boot(ask: OperationRequest) -> Outcome:
     if (seen := await _boot_seen(ask)).result == "done":
         return seen
     await ask.client.set_boot(ask.system, _boot_target(ask.operation), ask.operation.args.get("url", ""))
     return await _boot_seen(await ask.again())
 
 
-async def _boot_seen(ask: _Ask) -> Outcome:
+async def _boot_seen(ask: OperationRequest) -> Outcome:
     target, uri = _boot_target(ask.operation), ask.operation.args.get("url", "")
     boots = await ask.client.boots(ask.system)
     set_to = [
@@ -237,26 +183,26 @@ def _boot_target(operation: Operation) -> str:
     return target
 
 
-def _locate(lit: bool) -> _Row:
-    async def act(ask: _Ask) -> Outcome:
+def _locate(lit: bool) -> OperationSteps:
+    async def act(ask: OperationRequest) -> Outcome:
         if ask.system.locate is not lit:
             await ask.client.locate(ask.system, lit)
             ask = await ask.again()
         return await look(ask)
 
-    async def look(ask: _Ask) -> Outcome:
+    async def look(ask: OperationRequest) -> Outcome:
         if ask.system.locate is None:
             return ask.outcome("unknown", "the BMC shows no locate LED")
         shown = "lit" if ask.system.locate else "dark"
         return ask.outcome("done" if ask.system.locate is lit else "not_done", f"locate LED is {shown}")
 
-    return _Row(act, look)
+    return OperationSteps(act, look)
 
 
 # inventory and firmware
 
 
-async def _collect_inventory(ask: _Ask) -> Outcome:
+async def _collect_inventory(ask: OperationRequest) -> Outcome:
     """Parts, and of the facts "covers" (kinds whose absence means something) and "firmware.NAME"."""
     found = await part_inventory.inventory(ask.client, ask.system)
     seen = tuple(replace(part, node=ask.operation.node) for part in found.parts)
@@ -265,6 +211,8 @@ async def _collect_inventory(ask: _Ask) -> Outcome:
     try:
         components = await firmware_inventory.components(ask.client, ask.system)
         facts |= {f"firmware.{name}": version for name, version in wire_firmware.versions(components).items()}
+        facts |= {f"staged.{one.name}": one.version for one in components if one.staged}
+        facts |= {f"recovery.{one.name}": one.version for one in components if one.recovery}
     except (NotOfferedError, BmcFailureError, WireError) as error:
         gaps.append(str(error))
     detail = f"{len(seen)} parts" + ("" if found.complete else ", incomplete")
@@ -272,115 +220,14 @@ async def _collect_inventory(ask: _Ask) -> Outcome:
     return replace(ask.outcome("done", "; ".join((detail, *gaps[:8])), facts), parts=seen)
 
 
-async def _update_firmware(ask: _Ask) -> Outcome:
-    wanted = _wanted(ask.operation)
-    components = await firmware_inventory.components(ask.client, ask.system)
-    seen = _firmware_seen(ask, wanted, components)
-    if seen.result == "done":
-        return seen
-    writing = await _writing(ask, components)
-    if writing:
-        return ask.outcome("busy", f"the BMC is writing already ({writing}); nothing was sent", seen.facts)
-    target = _running(components, wanted.component)
-    if target is None:
-        raise RefusedError(
-            f"{ask.client.origin} lists no firmware component {wanted.component!r} with a version; "
-            f"it lists {', '.join(wire_firmware.versions(components)) or 'none'}"
-        )
-    if not wanted.image:
-        raise RefusedError(f"update_firmware of {wanted.component} needs image, a URL that the BMC can fetch")
-    ask.sending()
-    task = ask.memory.task = await ask.client.simple_update(target, wanted.image)
-    return ask.outcome("unknown", f"update accepted, {task or 'without a task'}; observe the version", seen.facts)
-
-
-async def _look_at_update(ask: _Ask) -> Outcome:
-    """By version, not by task: tasks vanish after success and report success after failure."""
-    components = await firmware_inventory.components(ask.client, ask.system)
-    seen = _firmware_seen(ask, _wanted(ask.operation), components)
-    if seen.result == "done":
-        return seen
-    if writing := await _writing(ask, components):
-        return ask.outcome("unknown", f"still writing: {writing}", seen.facts)
-    task = await ask.client.task(ask.memory.task) if ask.memory.task else None
-    if task and task.state == "failed":
-        return ask.outcome("failed", f"{seen.detail}; its task failed: {task.detail}", seen.facts)
-    if task and task.state == "done":
-        detail = f"{seen.detail}; its task says done, which the version contradicts"
-        return ask.outcome("not_done", detail, seen.facts)
-    return ask.not_seen(seen.detail, seen.facts)
-
-
-async def _verify_firmware(ask: _Ask) -> Outcome:
-    """Its facts are component → running version and nothing else, in the spelling that was asked for."""
-    wanted = {name: value for name, value in ask.operation.args.items() if name not in _NOT_COMPONENTS}
-    components = await firmware_inventory.components(ask.client, ask.system)
-    found = {name: _running(components, name) for name in wanted}
-    facts: Facts = {name: component.version if component else "" for name, component in found.items()}
-    wrong = [
-        f"{name} is {facts[name] or 'not listed'}, wanted {version}"
-        for name, version in wanted.items()
-        if facts[name] != version
-    ]
-    if not wanted:
-        read: Facts = dict(wire_firmware.versions(components))
-        return replace(ask.outcome("done", "no versions were asked for; these were read"), facts=read)
-    result = "failed" if wrong else "done"
-    return replace(ask.outcome(result, "; ".join(wrong) or "all versions are as wanted"), facts=facts)
-
-
-class _Firmware(Struct, frozen=True):
-    component: str
-    version: str
-    image: str
-
-
-def _wanted(operation: Operation) -> _Firmware:
-    component, version, image = (operation.args.get(key, "") for key in ("component", "version", "image"))
-    if not component or not version:
-        raise RefusedError("update_firmware needs component and version")
-    return _Firmware(component, version, image)
-
-
-def _firmware_seen(ask: _Ask, wanted: _Firmware, components: tuple[wire_firmware.FirmwareComponent, ...]) -> Outcome:
-    """Done where the version runs, or is written and waits for the next power cycle; else not_done."""
-    running = _running(components, wanted.component)
-    staged = any(
-        c.staged and c.version == wanted.version and wire_firmware.same_component(c.name, wanted.component)
-        for c in components
-    )
-    version = running.version if running else ""
-    facts: Facts = {wanted.component: version, "staged": staged}
-    if version == wanted.version:
-        return ask.outcome("done", f"{wanted.component} runs {version}", facts)
-    if staged:
-        detail = f"{wanted.component} {wanted.version} is written; {version} runs until the next power cycle"
-        return ask.outcome("done", detail, facts)
-    return ask.outcome("not_done", f"{wanted.component} runs {version or 'an unknown version'}", facts)
-
-
-def _running(
-    components: tuple[wire_firmware.FirmwareComponent, ...], name: str
-) -> wire_firmware.FirmwareComponent | None:
-    return next((c for c in components if not c.staged and wire_firmware.same_component(c.name, name)), None)
-
-
-async def _writing(ask: _Ask, components: tuple[wire_firmware.FirmwareComponent, ...]) -> str:
-    """Name the component being written on this system, "" for none.
-
-    A task that does not say what it writes is ours too.
-    """
-    ours = {component.path for component in components}
-    tasks = [task for task in await ask.client.tasks() if task.state == "running"]
-    updating = [c.name for c in components if c.updating]
-    updating += [task.path for task in tasks if not task.targets or ours.intersection(task.targets)]
-    return ", ".join(updating[:5])
-
-
 # the BMC itself
 
 
-async def _reset_bmc(ask: _Ask) -> Outcome:
+async def _reset_bmc(ask: OperationRequest) -> Outcome:
+    """Restart the BMC; where it is done only for components that are not listed, nothing is sent if they are."""
+    names = [name for name in ask.operation.args.get("unless_listed", "").split(",") if name]
+    if names and await firmware_update.lists(ask, names):
+        return ask.outcome("done", f"the BMC lists {', '.join(names)}; nothing was sent")
     manager = await ask.client.manager(ask.system)
     ask.sending()
     ask.memory.last_reset, ask.memory.away = manager.last_reset, False
@@ -388,7 +235,18 @@ async def _reset_bmc(ask: _Ask) -> Outcome:
     return ask.outcome("unknown", "the BMC restarts and will be away for minutes")
 
 
-async def _look_at_reset(ask: _Ask) -> Outcome:
+async def _ac_cycle(ask: OperationRequest) -> Outcome:
+    """Take all power off the machine and back, its BMC's too; it has to be switched off before."""
+    if ask.system.power != "off":
+        raise RefusedError(f"power is {ask.system.power or 'not shown'}: an AC cycle begins with the machine off")
+    manager = await ask.client.manager(ask.system)
+    ask.sending()
+    ask.memory.last_reset, ask.memory.away = manager.last_reset, False
+    sent = await ask.client.ac_cycle(ask.system)
+    return ask.outcome("unknown", f"{sent} was accepted; the BMC loses its power too and will be away for minutes")
+
+
+async def _look_at_reset(ask: OperationRequest) -> Outcome:
     """By the BMC's moment of last restart; where it tells none, by having been away and answering again."""
     last = (await ask.client.manager(ask.system)).last_reset
     at, before = wire.moment(last), ask.memory.last_reset
@@ -404,16 +262,17 @@ async def _look_at_reset(ask: _Ask) -> Outcome:
     return ask.not_seen(detail) if last else ask.outcome("unknown", detail)
 
 
-_ROWS: dict[str, _Row] = {
+_ROWS: dict[str, OperationSteps] = {
     "power_on": _power("on", "On", "ForceOn"),
     "power_off": _power("off", "ForceOff"),
     "power_off_graceful": _power("off", "GracefulShutdown"),
-    "read_power": _Row(_read_power, _read_power),
-    "set_boot_network": _Row(_set_boot, _boot_seen),
-    "collect_inventory": _Row(_collect_inventory, _collect_inventory),
-    "update_firmware": _Row(_update_firmware, _look_at_update),
-    "verify_firmware": _Row(_verify_firmware, _verify_firmware),
+    "read_power": OperationSteps(_read_power, _read_power),
+    "set_boot_network": OperationSteps(_set_boot, _boot_seen),
+    "collect_inventory": OperationSteps(_collect_inventory, _collect_inventory),
+    "update_firmware": firmware_update.UPDATE,
+    "verify_firmware": firmware_update.VERIFY,
     "locate_on": _locate(True),
     "locate_off": _locate(False),
-    "reset_bmc": _Row(_reset_bmc, _look_at_reset, nameless=True),
+    "reset_bmc": OperationSteps(_reset_bmc, _look_at_reset, nameless=True),
+    "ac_cycle": OperationSteps(_ac_cycle, _look_at_reset),
 }

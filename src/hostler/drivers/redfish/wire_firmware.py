@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.diagnose.serials import meaningful
-from hostler.drivers.redfish.tolerant_json import Document, child, document, link, links, name_of, text
+from hostler.drivers.redfish.tolerant_json import Document, child, document, link, links, name_of, strings, text
 from hostler.drivers.redfish.wire import System, target_of
 
 _COMPONENT = re.compile(r"(installed|current|previous|available|rollback)-[^_]*__(.+)", re.IGNORECASE)
@@ -16,6 +16,8 @@ _COMPONENT = re.compile(r"(installed|current|previous|available|rollback)-[^_]*_
 
 class FirmwareComponent(Struct, frozen=True):
     """One entry of the firmware inventory. `staged` versions are written but not running yet.
+
+    `recovery`: what a spare image of the component holds, which never counts as what it runs.
 
     `systems` are the systems it belongs to as linked by the BMC, empty where it does not say.
     """
@@ -26,21 +28,35 @@ class FirmwareComponent(Struct, frozen=True):
     staged: bool = False
     updating: bool = False
     systems: tuple[str, ...] = ()
+    recovery: bool = False
+
+    @property
+    def runs(self) -> bool:
+        """Whether it is the version that the component runs."""
+        return not self.staged and not self.recovery
 
 
 class UpdateService(Struct, frozen=True):
-    """Links to the firmware inventory and to where updates are asked for, "" where there is none."""
+    """Links to the firmware inventory and to where updates are asked for, "" where there is none.
+
+    `push` takes an image itself. `protocols` are the schemes of URLs that the BMC fetches, empty where it does not say.
+    """
 
     inventory: str = ""
     simple_update: str = ""
+    push: str = ""
+    protocols: tuple[str, ...] = ()
 
 
 def update_service(raw: bytes) -> UpdateService:
     """Paths at which firmware is listed and updates are requested."""
     doc = document(raw, "update service")
+    action = child(doc, "Actions", "#UpdateService.SimpleUpdate")
     return UpdateService(
         inventory=link(doc, "FirmwareInventory"),
-        simple_update=target_of(child(doc, "Actions", "#UpdateService.SimpleUpdate")),
+        simple_update=target_of(action),
+        push=text(doc, "MultipartHttpPushUri"),
+        protocols=strings(action, "TransferProtocol@Redfish.AllowableValues"),
     )
 
 
@@ -53,7 +69,8 @@ def component(doc: Document) -> FirmwareComponent | None:
     """One firmware inventory member; None where it names no version (an empty slot, a key not filled in yet)."""
     version, state = meaningful(text(doc, "Version")), text(child(doc, "Status"), "State").lower()
     staged = is_staged(doc)
-    name = _component_name(doc, staged=staged)
+    name, role = image_role(_component_name(doc, staged=staged))
+    staged = staged or role == "staged"
     if not version or not name or state == "absent":
         return None
     return FirmwareComponent(
@@ -63,6 +80,7 @@ def component(doc: Document) -> FirmwareComponent | None:
         staged=staged,
         updating=state == "updating",
         systems=tuple(found for found in links(doc, "RelatedItem") if "/Systems/" in found),
+        recovery=role == "recovery",
     )
 
 
@@ -82,7 +100,7 @@ def components_of(
         if one.systems and all(any(_within(place, other) for other in others) for place in one.systems):
             continue
         name = one.name.removeprefix(f"{system.id}.")
-        if not one.staged and names.setdefault(name, one.version) != one.version:
+        if one.runs and names.setdefault(name, one.version) != one.version:
             name = f"{name}_{one.path.rstrip('/').rpartition('/')[2]}"
         kept.append(replace(one, name=name))
     return tuple(kept)
@@ -104,13 +122,22 @@ def _component_name(doc: Document, *, staged: bool) -> str:
 
 def versions(components: Iterable[FirmwareComponent]) -> dict[str, str]:
     """Component → running version."""
-    return {c.name: c.version for c in components if not c.staged}
+    return {c.name: c.version for c in components if c.runs}
 
 
-def same_component(one: str, other: str) -> bool:
-    """Vendors differ in case and separators of one name ("BIOS", "bios"; "HGX_FW_GPU_0", "hgx-fw-gpu-0")."""
-    return _plain(one) == _plain(other)
+_SPARE, _WAITING = "backup|golden|recovery|fallback", "staging|pending"
+_ROLES = tuple(
+    (role, re.compile(f"^({words})[-_ ]|[-_ ]({words})$", re.IGNORECASE))
+    for role, words in (("recovery", _SPARE), ("staged", _WAITING))
+)
 
 
-def _plain(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
+def image_role(name: str) -> tuple[str, str]:
+    """Component and role of an entry that is named for its image ("BMC-Backup", "Golden_BIOS", "Staging_BMC").
+
+    The role is recovery, staged, or "" for what runs.
+    """
+    for role, marked in _ROLES:
+        if component := marked.sub("", name) if marked.search(name) else "":
+            return component, role
+    return name, ""

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.boot.cloud_init import DOCUMENTS, compose
+from hostler.core.planning.firmware_plan import FirmwareRow, firmware_rows
 from hostler.core.report.explain import explain
 from hostler.core.report.explanation import Explanation
 from hostler.core.state.events import Record
@@ -151,7 +152,7 @@ async def get_node(app_state: TheAppState, who: Who, node_id: FromPath[str]) -> 
     node = app_state.node(who, node_id)
     here = app_state.cell.present.nodes.get(node.id)
     return NodeView(
-        node=replace(node, slots=NO_PAIRS, addresses=NO_PAIRS),
+        node=replace(node, slots=NO_PAIRS, addresses=NO_PAIRS, versions=NO_PAIRS),
         hostname=node.binding("hostname"),
         healthy=is_healthy(node),
         power=here.power if here else "unknown",
@@ -168,6 +169,14 @@ async def get_node(app_state: TheAppState, who: Who, node_id: FromPath[str]) -> 
 async def node_conditions(app_state: TheAppState, who: Who, node_id: FromPath[str]) -> Page[Condition]:
     """Conditions of a node."""
     return Page(app_state.node(who, node_id).conditions, seq=app_state.fleet.cell.seq)
+
+
+@get("/nodes/{node_id:str}/firmware", guards=SEE)
+async def node_firmware(app_state: TheAppState, who: Who, node_id: FromPath[str]) -> Page[FirmwareRow]:
+    """Firmware of a node against its SKU's baseline, in the order in which it would be written."""
+    node, fleet = app_state.node(who, node_id), app_state.fleet
+    sku = fleet.configuration_of(node).skus.get(node.sku)
+    return Page(firmware_rows(node, sku) if sku else (), seq=fleet.cell.seq)
 
 
 @get("/nodes/{node_id:str}/history", guards=SEE)
@@ -271,6 +280,7 @@ router = Router(
         fleet_map,
         get_node,
         node_conditions,
+        node_firmware,
         node_history,
         node_explain,
         node_cloud_init,

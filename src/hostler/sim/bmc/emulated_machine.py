@@ -65,6 +65,11 @@ class Quirks(Struct, frozen=True):
     `lies_about`: components whose update reports success and changes nothing. `fails_on`: those whose update
     fails and says so. `forgets_tasks`: a task is deleted once it succeeded. `missing_keys`: top-level JSON keys
     it leaves out until it is reset. `lenient`: power actions in the wrong state are accepted instead of a 400.
+    `taskless`: an update is accepted without a task. `refuses_images`: no image's URL is taken. `needs_off`: components
+    that are written while the server is off only. `hides`: components of which no version is listed once they were
+    written, until the BMC is reset. `flaps`: components that show their version before and after in turns, once they
+    were written. `unstaged`: what is written is not listed before it runs. `needs_ac`: components whose new version
+    runs only after the mains were off. `recovery`: component → the version that its spare image holds.
     `expands`: how many levels of a document it inlines on request. `older`: it has Thermal and Power instead of Sensors
     and the subsystems. `vendor`: whose layout it has (`vendors.VENDORS`), "" for the plain one.
     """
@@ -77,6 +82,14 @@ class Quirks(Struct, frozen=True):
     expands: int = 6
     older: bool = False
     vendor: str = ""
+    taskless: bool = False
+    refuses_images: bool = False
+    needs_off: frozenset[str] = frozenset()
+    hides: frozenset[str] = frozenset()
+    flaps: frozenset[str] = frozenset()
+    unstaged: bool = False
+    needs_ac: frozenset[str] = frozenset()
+    recovery: dict[str, str] = {}
 
 
 DELAYS = Delays()
@@ -197,6 +210,10 @@ class Machine:
         self.bios_pending: dict[str, str] = {}
         self.firmware = dict(hardware.firmware)
         self.firmware_staged: dict[str, str] = {}
+        self.hidden: set[str] = set()
+        self.untold: set[str] = set()
+        self._replaced: dict[str, str] = {}
+        self._looks: Counter[str] = Counter()
         self.tasks: dict[str, EmulatedTask] = {}
         self.log: deque[BmcLogLine] = deque(maxlen=MAX_LOG)
         self.received: deque[Actuation] = deque(maxlen=MAX_LOG)
@@ -304,10 +321,13 @@ class Machine:
         """
         self.advance(now)
         busy = any(task.state == "Running" for task in self.tasks.values())
-        accepted = component in self.firmware and not busy
+        wrong = self.power == ON and component in self.quirks.needs_off
+        accepted = component in self.firmware and not busy and not wrong
         self._receive("SimpleUpdate", now, accepted=accepted)
         if busy:
             raise BmcRefusalError(503, "An update is in progress; the service is temporarily unavailable.")
+        if wrong:
+            raise BmcRefusalError(400, f"{component} cannot be updated while the power state is {self.power}.")
         if not accepted:
             raise BmcRefusalError(400, f"The target {component!r} was not found.")
         self._numbered += 1
@@ -331,7 +351,22 @@ class Machine:
         task.version, task.message = image.version, "The image is being written."
         self._plan(f"task {task.id}", now, self.delays.write, lambda at: self._written(task, at))
 
+    def shown_version(self, component: str) -> str:
+        """The version that the firmware inventory shows now; a component that flaps shows another at each look."""
+        self._looks[component] += 1
+        before = self._replaced.get(component)
+        return before if before is not None and self._looks[component] % 2 else self.firmware[component]
+
     # the BMC itself
+
+    def ac_cycle(self, now: datetime) -> None:
+        """Mains off and on. Raises BmcRefusalError (400) while the server is on."""
+        refused = self.power == ON
+        self._receive("AcCycle", now, accepted=not refused)
+        if refused:
+            raise BmcRefusalError(400, "The chassis power state has to be off for this request.")
+        self._run_staged(after_mains=True)
+        self.restart_manager(now)
 
     def reset_manager(self, now: datetime) -> None:
         """Restart the BMC on request."""
@@ -345,6 +380,7 @@ class Machine:
         self._deaf_until = self._silent_until + self._draw(self.delays.deaf)
         self.manager_reset_at = self._silent_until.replace(microsecond=0)
         self.missing_keys.clear()
+        self.hidden.clear()
         self.tasks.clear()
         for name in [name for name in self._due if name.startswith("task ")]:
             del self._due[name]
@@ -404,11 +440,21 @@ class Machine:
         if self.power == ON:
             return
         self.power = ON
-        self.firmware |= self.firmware_staged
-        self.firmware_staged.clear()
+        self._run_staged(after_mains=False)
         self.write_log("OK", "The server was powered on.", at)
         self._plan("boot", at, self.delays.boot, self._boots)
         self.on_power(self.id, ON, at)
+
+    def _run_staged(self, *, after_mains: bool) -> None:
+        for component in [c for c in self.firmware_staged if after_mains or c not in self.quirks.needs_ac]:
+            self._now_runs(component, self.firmware_staged.pop(component))
+
+    def _now_runs(self, component: str, version: str) -> None:
+        if component in self.quirks.flaps:
+            self._replaced[component] = self.firmware[component]
+        if component in self.quirks.hides:
+            self.hidden.add(component)
+        self.firmware[component] = version
 
     def _power_off(self, at: datetime) -> None:
         if self.power == OFF:
@@ -446,7 +492,7 @@ class Machine:
         if task.component in self.hardware.staged:
             self.firmware_staged[task.component] = task.version
         else:
-            self.firmware[task.component] = task.version
+            self._now_runs(task.component, task.version)
         if task.component == "BMC":
             self.restart_manager(at)
 

@@ -42,6 +42,7 @@ def update_service() -> Document:
     doc = resource("/UpdateService", "#UpdateService.v1_11_0.UpdateService", "UpdateService", "Updates")
     action = {"target": f"{ROOT}/UpdateService/Actions/UpdateService.SimpleUpdate"}
     return doc | {
+        "MultipartHttpPushUri": f"{ROOT}/UpdateService/update-multipart",
         "ServiceEnabled": True,
         "FirmwareInventory": link("/UpdateService/FirmwareInventory"),
         "Actions": {
@@ -53,7 +54,9 @@ def update_service() -> Document:
 
 def firmware_ids(machine: Machine, prefix: str) -> list[str]:
     """Names of the firmware inventory's members: running versions, then staged ones."""
-    return [prefix + name for name in (*machine.firmware, *(f"{name}_staged" for name in machine.firmware_staged))]
+    staged = [] if machine.quirks.unstaged else [f"{name}_staged" for name in machine.firmware_staged]
+    spare = [f"{name}-Backup" for name in machine.quirks.recovery]
+    return [prefix + name for name in (*(c for c in machine.firmware if c not in machine.hidden), *staged, *spare)]
 
 
 def firmware_item(machine: Machine, member: str, prefix: str) -> Document | None:
@@ -61,9 +64,12 @@ def firmware_item(machine: Machine, member: str, prefix: str) -> Document | None
     name = member.removeprefix(prefix)
     component = name.removesuffix("_staged")
     staged = component != name
-    version = (machine.firmware_staged if staged else machine.firmware).get(component)
-    if version is None:
+    if name.endswith("-Backup"):
+        spare = machine.quirks.recovery.get(name.removesuffix("-Backup"))
+        return _spare(member, spare) if spare is not None else None
+    if component not in (machine.firmware_staged if staged else machine.firmware) or component in machine.hidden:
         return None
+    version = machine.firmware_staged[component] if staged else machine.shown_version(component)
     path, kind = f"/UpdateService/FirmwareInventory/{member}", "#SoftwareInventory.v1_10_0.SoftwareInventory"
     writing = any(task.component == component and task.state == "Running" for task in machine.tasks.values())
     state = "StandbySpare" if staged else "Updating" if writing else "Enabled"
@@ -73,6 +79,12 @@ def firmware_item(machine: Machine, member: str, prefix: str) -> Document | None
         "Status": {"State": state, "Health": "OK"},
         "RelatedItem": [link(f"/Systems/{machine.id}")],
     }
+
+
+def _spare(member: str, version: str) -> Document:
+    """A spare image: it is enabled, and says by its name alone that it does not run."""
+    path, kind = f"/UpdateService/FirmwareInventory/{member}", "#SoftwareInventory.v1_10_0.SoftwareInventory"
+    return resource(path, kind, member, member) | {"Version": version, "Status": {"State": "Enabled"}}
 
 
 def task(item: EmulatedTask, prefix: str) -> Document:
@@ -141,7 +153,8 @@ def _system(machine: Machine, _now: datetime) -> Document:
         "Chassis": [link(f"/Chassis/{machine.id}")],
         "ManagedBy": [link(f"/Managers/{machine.id}")],
     }
-    doc["Actions"] = _reset_action(me, "ComputerSystem.Reset", RESETS)
+    mains = {"#OemSystemExtensions.Reset": {"target": f"{ROOT}{me}/Actions/Oem/OemSystemExtensions.Reset"}}
+    doc["Actions"] = _reset_action(me, "ComputerSystem.Reset", RESETS) | {"Oem": mains}
     return doc
 
 

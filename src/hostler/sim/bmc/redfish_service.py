@@ -7,8 +7,8 @@ from datetime import datetime
 import msgspec
 from msgspec import Struct
 
-from hostler.sim.bmc import redfish_documents, vendor_behaviour
-from hostler.sim.bmc.emulated_machine import BmcRefusalError, EmulatedBootOverride, Machine
+from hostler.sim.bmc import multipart_push, redfish_documents, vendor_behaviour
+from hostler.sim.bmc.emulated_machine import BmcRefusalError, EmulatedBootOverride, EmulatedTask, Machine
 from hostler.sim.bmc.request_faults import RequestFaultRule, RequestFaults, merge
 from hostler.sim.bmc.resource_parts import ROOT, Document, collection
 
@@ -120,7 +120,7 @@ class Service:
                 return redfish_documents.firmware_item(owner, member, self._prefix(owner)) if owner else None
             case "/TaskService/Tasks" | "/TaskService/TaskMonitors":
                 owner = self._owner(member)
-                found = owner.tasks.get(member) if owner else None
+                found = owner.tasks.get(member) if owner and member not in owner.untold else None
                 return redfish_documents.task(found, self._prefix(owner)) if owner and found else None
             case _:
                 machine = self._machine_of(path, None)
@@ -155,6 +155,8 @@ class Service:
     # changing
 
     def _change(self, request: ServiceRequest, path: str, machine: Machine | None, now: datetime) -> ServiceResponse:
+        if path == f"{ROOT}/UpdateService/update-multipart" and request.method == "POST":
+            return self._pushed(request, now)
         body = _body(request)
         within = _within(path)
         if machine and (vendor := vendor_behaviour.vendor_of(machine)):
@@ -184,14 +186,31 @@ class Service:
             member = str(named["Name"]) if named else ""
         if machine is None:
             raise BmcRefusalError(400, f"The target {targets[0]} was not found.")
+        if machine.quirks.refuses_images:
+            raise BmcRefusalError(400, f"The value {image!r} for ImageURI is not of an acceptable location.")
         task = machine.start_update(member.removeprefix(self._prefix(machine)), image, now)
+        return self._accepted(machine, task, Fetch(machine, task.id, image))
+
+    def _pushed(self, request: ServiceRequest, now: datetime) -> ServiceResponse:
+        """An image that came with the request; writing begins at once."""
+        targets, body = multipart_push.read(request.headers, request.body)
+        member = targets[0].rpartition("/")[2] if len(targets) == 1 else ""
+        machine = self._owner(member)
+        if machine is None or not member:
+            raise BmcRefusalError(400, "Exactly one of Targets is required.")
+        named = self._show(targets[0], now)
+        component = str(named["Name"]) if named else member
+        task = machine.start_update(component.removeprefix(self._prefix(machine)), "pushed", now)
+        machine.image_arrived(task.id, body, now)
+        return self._accepted(machine, task, None)
+
+    def _accepted(self, machine: Machine, task: EmulatedTask, fetch: Fetch | None) -> ServiceResponse:
+        if machine.quirks.taskless:
+            machine.untold.add(task.id)
+            return ServiceResponse(204, fetch=fetch)
         monitor = f"{ROOT}/TaskService/TaskMonitors/{task.id}"
-        return ServiceResponse(
-            202,
-            redfish_documents.task(task, self._prefix(machine)),
-            {"Location": monitor},
-            fetch=Fetch(machine, task.id, image),
-        )
+        shown = redfish_documents.task(task, self._prefix(machine))
+        return ServiceResponse(202, shown, {"Location": monitor}, fetch=fetch)
 
     # whose is it
 
@@ -229,7 +248,7 @@ def _firmware(service: Service) -> Document:
 
 
 def _tasks(service: Service) -> Document:
-    ids = [task for machine in service.machines.values() for task in machine.tasks]
+    ids = [task for machine in service.machines.values() for task in machine.tasks if task not in machine.untold]
     return collection("/TaskService/Tasks", ids)
 
 
@@ -267,6 +286,10 @@ def _reset_system(machine: Machine, body: Document, now: datetime) -> None:
     machine.reset(str(body.get("ResetType", "")), now)
 
 
+def _ac_cycle(machine: Machine, _body: Document, now: datetime) -> None:
+    machine.ac_cycle(now)
+
+
 def _reset_manager(machine: Machine, _body: Document, now: datetime) -> None:
     machine.reset_manager(now)
 
@@ -291,6 +314,7 @@ def _patch_bios(machine: Machine, body: Document, now: datetime) -> None:
 _Change = Callable[[Machine, Document, datetime], None]
 _CHANGES: Mapping[tuple[str, str], _Change] = {
     ("POST", "Systems:Actions/ComputerSystem.Reset"): _reset_system,
+    ("POST", "Systems:Actions/Oem/OemSystemExtensions.Reset"): _ac_cycle,
     ("POST", "Managers:Actions/Manager.Reset"): _reset_manager,
     ("PATCH", "Systems:"): _patch_system,
     ("PATCH", "Systems:Bios/Settings"): _patch_bios,

@@ -1,5 +1,6 @@
 """The Redfish driver in virtual time: the very same code over the emulated service, with no socket between."""
 
+import hashlib
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -11,7 +12,7 @@ from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.client import RedfishClient
 from hostler.drivers.redfish.http_exchange import Exchange, HttpResponse
 from hostler.drivers.redfish.operation_driver import RedfishDriver
-from hostler.ports import UnreachableError
+from hostler.ports import RefusedError, UnreachableError
 from hostler.sim.bmc.emulated_machine import make_image
 from hostler.sim.bmc.redfish_service import Service, ServiceRequest, ServiceResponse
 
@@ -32,7 +33,7 @@ class RedfishTwin:
         self._images = images
         self._now = datetime.min.replace(tzinfo=UTC)
         self._clients: dict[str, RedfishClient] = {}
-        self._hand = RedfishDriver(self._client, lambda: self._now)
+        self._hand = RedfishDriver(self._client, lambda: self._now, NamedImages(images))
         self._eyes = RedfishReader(self._client)
         self.kinds = self._hand.kinds
 
@@ -78,6 +79,24 @@ class RedfishTwin:
     def _fetch(self, reply: ServiceResponse) -> None:
         if reply.fetch:
             reply.fetch.machine.image_arrived(reply.fetch.task, self._images(reply.fetch.image), self._now)
+
+
+class NamedImages:
+    """The files behind images' URLs, at once."""
+
+    def __init__(self, images: Images) -> None:
+        self._images = images
+
+    async def digest(self, url: str) -> str:
+        """SHA-256 of the file in hex."""
+        return hashlib.sha256(await self.read(url)).hexdigest()
+
+    async def read(self, url: str) -> bytes:
+        """The whole file. Raises RefusedError where there is none."""
+        body = self._images(url)
+        if body is None:
+            raise RefusedError(f"the image {url} was answered with 404; correct its URL")
+        return body
 
 
 def images_by_name(url: str) -> bytes | None:

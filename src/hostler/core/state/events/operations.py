@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from hostler.core.state.events.inventory import runs
 from hostler.core.state.events.row import EventRow, EventRows, FoldError, node_of, of_node, of_others
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import HELD, OWNER, AsideFailure, Node, Operation
+from hostler.core.state.model import HELD, OWNER, RECOVERY, STAGED, AsideFailure, Node, Operation
+from hostler.core.state.packed_strings import pairs
 
 GIVEN_UP_KEPT = 8
 
@@ -83,6 +84,7 @@ def _finish_operation(fleet: Fleet, event: OperationFinished, at: datetime) -> N
         cordons = of_others(cordons)
     if event.result == "done" and operation.kind == "verify_firmware":
         node = runs(node, tuple(sorted((k, str(v)) for k, v in event.facts.items())), at)
+    node = _listed(fleet, node, operation.kind, event)
     plan = node.plan
     if plan is not None and plan.id == operation.plan and event.facts.get(HELD):
         plan = replace(plan, busy=True)
@@ -90,6 +92,28 @@ def _finish_operation(fleet: Fleet, event: OperationFinished, at: datetime) -> N
         node.id,
         replace(node, plan=plan, operation=None, settling=settling, given_up=given_up, cordons=cordons),
     )
+
+
+VERSIONS_KEPT = 256
+"""Components of one node whose versions are kept."""
+_MARKS = {"firmware.": "", "staged.": STAGED, "recovery.": RECOVERY}
+
+
+def _listed(fleet: Fleet, node: Node, kind: str, event: OperationFinished) -> Node:
+    """The node with the versions that its BMC listed: all of an inventory, those asked for of a verification."""
+    if kind == "collect_inventory" and event.result == "done":
+        found = {
+            f"{mark}{name.removeprefix(prefix)}": str(version)
+            for name, version in event.facts.items()
+            for prefix, mark in _MARKS.items()
+            if name.startswith(prefix)
+        }
+    elif kind == "verify_firmware" and event.result in ("done", "failed") and event.facts:
+        found = {**dict(node.versions), **{name: str(version) for name, version in event.facts.items() if version}}
+    else:
+        return node
+    versions = pairs(sorted((name[:64], version[:64]) for name, version in found.items())[:VERSIONS_KEPT])
+    return replace(node, versions=fleet.parts.base.share(versions)) if versions != node.versions else node
 
 
 def _aside_finished(node: Node, event: OperationFinished, at: datetime) -> Node:

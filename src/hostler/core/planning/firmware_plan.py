@@ -1,0 +1,181 @@
+"""Steps that bring a node's firmware to its SKU's baseline, and what differs from it. Pure.
+
+Components are written order by order; those of one order share the deepest of their activations, and their versions are
+verified before the next order begins. The last power cycle and verification are the recipe's own.
+"""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from hostler.core.state.configuration import ACTIVATIONS, FirmwareStage, FirmwareUpdate, Sku
+from hostler.core.state.firmware_versions import OR, downgrade, is_adapter_name, is_older, plain_name
+from hostler.core.state.model import RECOVERY, STAGED, Node, Profile
+from hostler.core.tables.recipes import StepRow
+
+_WRITE_S, _VERIFY_S, _BMC_S, _POWER_S, _BOOT_S = 5400.0, 900.0, 900.0, 180.0, 1200.0
+_DEEPEST = {name: depth for depth, name in enumerate(ACTIVATIONS)}
+
+
+class FirmwareRow(Struct, frozen=True):
+    """One component of the baseline, against what its BMC last reported.
+
+    `act` is none, write, activate, refuse (nothing may be written, and zap stops there) or leave (it is not Hostler's
+    to write). `staged` is written and does not run yet, `recovery` is what a spare image holds.
+    """
+
+    component: str
+    reported: str
+    baseline: str
+    act: str
+    why: str
+    staged: str = ""
+    recovery: str = ""
+    allowed: tuple[str, ...] = ()
+
+
+class _Component(Struct, frozen=True):
+    name: str
+    version: str
+    how: FirmwareUpdate
+
+    @property
+    def good(self) -> tuple[str, ...]:
+        """The versions that satisfy the baseline, the target first."""
+        return (self.version, *self.how.allowed)
+
+
+def firmware_rows(node: Node, sku: Sku) -> tuple[FirmwareRow, ...]:
+    """Every component of the baseline, in the order in which they are written."""
+    return tuple(_row(node, one) for one in _components(sku))
+
+
+def to_verify(node: Node, sku: Sku) -> dict[str, str]:
+    """Component → versions that satisfy it, joined by OR; without those that are not Hostler's to write."""
+    return {one.name: OR.join(one.good) for one in _components(sku) if not _left(node, one)}
+
+
+def firmware_steps(node: Node, sku: Sku) -> Iterator[StepRow]:
+    """The steps from what the node last reported to the baseline, but for the recipe's last power cycle."""
+    wanted = [one for one in _components(sku) if _row(node, one).act in ("write", "activate", "refuse")]
+    rounds = list(_rounds(node, wanted))
+    is_on = True
+    for number, written in enumerate(rounds):
+        for one, stage in written:
+            yield from _powered(is_on, one.how.power)
+            is_on = one.how.power != "off" and (is_on or one.how.power == "on")
+            yield StepRow("update_firmware", _WRITE_S, args=_args(one, stage))
+        depth = max((one.how.activate for one, _ in written), key=_DEEPEST.__getitem__)
+        if number == len(rounds) - 1 and depth in ("none", "dc_cycle"):
+            return  # the recipe's own power cycle follows
+        yield from _activated(depth, is_on)
+        is_on = is_on or depth in ("dc_cycle", "ac_cycle")
+        names = {one.name: _expected(one, stage) for one, stage in written}
+        yield StepRow("reset_bmc", _BMC_S, args={"unless_listed": ",".join(names)})
+        yield StepRow("verify_firmware", _VERIFY_S, args=names)
+
+
+def _components(sku: Sku) -> list[_Component]:
+    found = [
+        _Component(name, version, sku.updates.get(name) or FirmwareUpdate(image=sku.images.get(name, "")))
+        for name, version in sku.firmware.items()
+    ]
+    return sorted(found, key=lambda one: (one.how.order, one.name))
+
+
+def _rounds(node: Node, wanted: list[_Component]) -> Iterator[list[tuple[_Component, FirmwareStage | None]]]:
+    """Components written between two activations: an order's intermediate versions one by one, then targets."""
+    for order in sorted({one.how.order for one in wanted}):
+        here = [one for one in wanted if one.how.order == order]
+        left = {one.name: _to_pass(node, one) for one in here}
+        for turn in range(max(map(len, left.values()))):
+            yield [(one, left[one.name][turn]) for one in here if turn < len(left[one.name])]
+        yield [(one, None) for one in here]
+
+
+def _to_pass(node: Node, one: _Component) -> list[FirmwareStage]:
+    """The intermediate versions that the node is not known to have passed."""
+    runs = _listed(node, one.name)
+    return [stage for stage in one.how.through if is_older(runs, stage.version) is not False]
+
+
+def _args(one: _Component, stage: FirmwareStage | None) -> dict[str, str]:
+    """The operation's arguments: the driver decides by what runs when it asks, and nothing is left to choose."""
+    how, wanted = one.how, stage or FirmwareStage(one.version, one.how.image, one.how.sha256)
+    said = (
+        ("sha256", wanted.sha256),
+        ("good", OR.join(one.good)),
+        ("at_least", wanted.version if stage else ""),
+        ("activates", how.activate),
+        ("needs", ",".join(f"{name}={version}" for name, version in sorted(how.needs.items()))),
+        ("downgrade", "yes" if how.downgrade else ""),
+        ("push", "yes" if how.push else ""),
+        ("targets", ",".join(how.targets)),
+    )
+    asked = {"component": one.name, "version": wanted.version, "image": wanted.image}
+    return asked | {name: text for name, text in said if text}
+
+
+def _expected(one: _Component, stage: FirmwareStage | None) -> str:
+    """Versions that satisfy a verification between two orders: a node that was further on already is as good."""
+    later = [other.version for other in one.how.through] if stage else []
+    return OR.join(dict.fromkeys((stage.version, *later, *one.good) if stage else one.good))
+
+
+def _powered(is_on: bool, power: str) -> Iterator[StepRow]:
+    if power == "off" and is_on:
+        yield StepRow("power_off", _POWER_S)
+    elif power == "on" and not is_on:
+        yield from (StepRow("power_on", _POWER_S), StepRow("wait_boot", _BOOT_S))
+
+
+def _activated(depth: str, is_on: bool) -> Iterator[StepRow]:
+    if depth == "bmc_reset":
+        yield StepRow("reset_bmc", _BMC_S)
+    if depth in ("dc_cycle", "ac_cycle"):
+        if is_on:
+            yield StepRow("power_off", _POWER_S)
+        if depth == "ac_cycle":
+            yield StepRow("ac_cycle", _BMC_S)
+        yield from (StepRow("power_on", _POWER_S), StepRow("wait_boot", _BOOT_S))
+
+
+def _row(node: Node, one: _Component) -> FirmwareRow:
+    reported = _listed(node, one.name)
+    staged, recovery = (_listed(node, f"{mark}{one.name}") for mark in (STAGED, RECOVERY))
+    act, why = _act(node, one, reported, staged)
+    return FirmwareRow(one.name, reported, one.version, act, why, staged, recovery, one.how.allowed)
+
+
+def _act(node: Node, one: _Component, reported: str, staged: str) -> tuple[str, str]:
+    if reported == one.version:
+        return "none", "at the baseline"
+    if reported in one.how.allowed:
+        return "none", f"allowed beside {one.version}"
+    if left := _left(node, one):
+        return "leave", left
+    if staged == one.version:
+        return "activate", f"written already; it runs after a {one.how.activate}"
+    if not reported:
+        return "write", "its BMC has not reported a version yet; it is read before anything is sent"
+    if why := downgrade(reported, one.version, allowed=one.how.downgrade):
+        return "refuse", why
+    way = " → ".join((reported, *(stage.version for stage in _to_pass(node, one)), one.version))
+    return "write", f"{way}, then {one.how.activate}"
+
+
+def _left(node: Node, one: _Component) -> str:
+    """Why a component of an unmanaged node is not Hostler's to write, "" where it is."""
+    if node.profile is not Profile.unmanaged:
+        return ""
+    adapter = one.how.infiniband
+    if adapter or (adapter is None and is_adapter_name(one.name)):
+        return "an InfiniBand adapter of an unmanaged node: its firmware is never written"
+    return "an unmanaged node gets firmware at its first delivery only" if node.handover is not None else ""
+
+
+def _listed(node: Node, name: str) -> str:
+    """The version that the BMC last listed for the component, "" for none; what was verified before it was asked."""
+    wanted = plain_name(name)
+    known = (*node.versions, *node.firmware)
+    return next((version for known_as, version in known if plain_name(known_as) == wanted), "")

@@ -1,0 +1,85 @@
+"""Firmware images: fetched and held against their SHA-256 before any BMC is told of them."""
+
+import hashlib
+from typing import Protocol
+
+import aiohttp
+
+from hostler.ports import RefusedError, UnreachableError
+
+MAX_IMAGE_BYTES = 512 * 1024 * 1024
+_SILENCE_S = 60.0
+
+
+class FirmwareImages(Protocol):
+    """A place of firmware images."""
+
+    async def digest(self, url: str) -> str:
+        """SHA-256 of the image in hex. Raises RefusedError where there is none, UnreachableError where none answers."""
+        ...
+
+    async def read(self, url: str) -> bytes:
+        """The whole image. Raises as `digest` does."""
+        ...
+
+
+class HttpImages:
+    """Images behind HTTP URLs; no redirect is followed, and nothing larger than MAX_IMAGE_BYTES is read."""
+
+    async def digest(self, url: str) -> str:
+        """SHA-256 of the image in hex."""
+        total = hashlib.sha256()
+        await self._each(url, total.update)
+        return total.hexdigest()
+
+    async def read(self, url: str) -> bytes:
+        """The whole image."""
+        body = bytearray()
+        await self._each(url, body.extend)
+        return bytes(body)
+
+    async def _each(self, url: str, take: "_Take") -> None:
+        if not url.startswith(("http://", "https://")):
+            raise RefusedError(f"the image {url!r} is behind no http or https URL: it cannot be verified, nor pushed")
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=_SILENCE_S)
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as session,
+                session.get(url, allow_redirects=False) as response,
+            ):
+                if response.status != 200:
+                    raise RefusedError(f"the image {url} was answered with {response.status}; correct its URL")
+                size = 0
+                async for chunk in response.content.iter_chunked(1 << 20):
+                    size += len(chunk)
+                    if size > MAX_IMAGE_BYTES:
+                        raise RefusedError(f"the image {url} is larger than {MAX_IMAGE_BYTES >> 20} MiB")
+                    take(chunk)
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+            raise UnreachableError(f"the image {url} could not be fetched: {type(error).__name__} {error}") from error
+
+
+class _Take(Protocol):
+    def __call__(self, chunk: bytes, /) -> object: ...
+
+
+async def checked(images: FirmwareImages, url: str, sha256: str) -> None:
+    """Raise RefusedError unless the image has this SHA-256; "" verifies nothing."""
+    if sha256:
+        _same(url, sha256, await images.digest(url))
+
+
+async def checked_bytes(images: FirmwareImages, url: str, sha256: str) -> bytes:
+    """The image's bytes, verified as by `checked`."""
+    body = await images.read(url)
+    if sha256:
+        _same(url, sha256, hashlib.sha256(body).hexdigest())
+    return body
+
+
+def _same(url: str, wanted: str, found: str) -> None:
+    if found != wanted.lower():
+        raise RefusedError(
+            f"the image {url} has SHA-256 {found}, the configuration says {wanted}: it was offered to no BMC; "
+            "put the right image there, or correct sha256 and activate the configuration"
+        )

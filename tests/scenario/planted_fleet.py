@@ -1,0 +1,134 @@
+"""A fleet of emulated machines behind one controller: their BMCs answer through the driver that runs in production."""
+
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from msgspec.structs import replace
+
+from hostler.controller import inputs
+from hostler.controller.ready import Send
+from hostler.core.state.configuration import Configuration
+from hostler.core.state.model import Binding, Facts, Node, Observation, Outcome, Phase
+from hostler.ports import PortError
+from hostler.runtime.dispatcher import fate
+from hostler.sim.bmc.emulated_machine import Machine
+from hostler.sim.bmc.redfish_service import Service
+from hostler.sim.bmc.redfish_twin import RedfishTwin, images_by_name
+from tests.kit import NOW, Drive, a_node
+
+AGENTS_KINDS = ("gpu", "cpu", "memory", "drive", "nic")
+
+
+def node_of(name: str, sku: str, machine: Machine) -> Node:
+    """A node at Seatrial that nobody has seen yet, bound to its machine."""
+    bindings = (Binding("serial", machine.hardware.serial, NOW), Binding("bmc", f"https://{name}", NOW))
+    return a_node(
+        name,
+        pool="",
+        sku=sku,
+        phase=Phase.seatrial,
+        bindings=bindings,
+        slots=(),
+        addresses=(),
+        inventory_at=None,
+        inventory_boot="",
+        deadline=NOW + timedelta(hours=6),
+    )
+
+
+class PlantedFleet(Drive):
+    """Machines by node. Agents tell what their machine consists of; checks that they run pass."""
+
+    def __init__(
+        self, config: Configuration, machines: dict[str, tuple[str, Machine]], memory_gib: dict[str, float]
+    ) -> None:
+        self.machines = {name: machine for name, (_, machine) in machines.items()}
+        self.memory_gib = memory_gib
+        services = {f"https://{name}": Service([machine]) for name, machine in self.machines.items()}
+        self.twin = RedfishTwin(services, images_by_name)
+        self.changed: set[str] = set()
+        for name, machine in self.machines.items():
+            machine.start_powered()
+            machine.on_power, machine.on_boot = partial(self._powered, name), partial(self._booted, name)
+        super().__init__(config, [node_of(name, sku, machine) for name, (sku, machine) in machines.items()], quiet=True)
+        for name in self.machines:
+            self.step(*self._news(name))
+            self.look(name)
+        self.run()
+
+    def look(self, name: str) -> None:
+        """Its BMC's sensors are read."""
+        _, seen = self.twin.look(self.node(name), self.now)
+        self.observe(name, "sensors", source="bmc", facts=seen.facts)
+
+    def run(self, sends: int = 100_000) -> None:
+        """Let BMCs and agents answer what is out, side by side: it takes no time."""
+        while self.pending and sends:
+            sends -= 1
+            self.serve(self.pending.pop(0))
+        assert not self.pending, "the hands never came to rest"
+
+    def live(self, **length: float) -> None:
+        """Let time pass for controller and machines alike, each woken at its own moments."""
+        until = self.now + timedelta(**length)
+        while True:
+            self.run()
+            due = [at for machine in self.machines.values() if (at := machine.next_due()) is not None]
+            wake = self.controller.agenda.next()
+            at = min([*due, *([wake] if wake is not None else [])], default=until)
+            if at > until:
+                break
+            self.now = max(self.now, at)
+            self._advance()
+            self.step(inputs.Tick())
+        self.now = until
+        self._advance()
+        self.step(inputs.Tick())
+        self.run()
+
+    def serve(self, send: Send) -> None:
+        """What is asked of a BMC goes to the machine's own."""
+        if send.operation.kind not in self.twin.kinds:
+            super().serve(send)
+            return
+        ask = self.twin.perform if send.how == "perform" else self.twin.observe
+        try:
+            outcome: Outcome = ask(send.operation, send.node, self.now)
+        except PortError as error:
+            outcome = fate(send, error)
+        self._advance()
+        self.step(inputs.Replied(outcome), *self._news(send.operation.node))
+
+    def _advance(self) -> None:
+        for machine in self.machines.values():
+            machine.advance(self.now)
+        changed, self.changed = self.changed, set()
+        for name in sorted(changed):
+            self.step(*self._news(name))
+
+    def _powered(self, name: str, _id: str, _state: str, _at: datetime) -> None:
+        self.changed.add(name)
+
+    def _booted(self, name: str, _id: str, _source: str, _at: datetime) -> None:
+        self.boots[name] += 1
+        self.changed.add(name)
+
+    def _news(self, node_id: str) -> list[Any]:
+        machine = self.machines[node_id]
+        self.power[node_id] = machine.power == "On"
+        (self.silent.discard if machine.booted else self.silent.add)(node_id)
+        return super()._news(node_id)
+
+    def _parts_of(self, node_id: str) -> list[Any]:
+        node = self.fleet.nodes[node_id]
+        if node.inventory_boot == self.boot_of(node_id):
+            return []
+        parts = tuple(replace(p, node=node_id) for p in self.machines[node_id].parts if p.kind in AGENTS_KINDS)
+        self._sequence += 1
+        facts: Facts = {
+            "covers": ",".join(AGENTS_KINDS),
+            "memory_kib": self.memory_gib.get(node_id, 2048.0) * 2**20,
+        }
+        seen = Observation(node_id, "inventory", "agent", f"s{self._sequence}", 1, self.boot_of(node_id), parts=parts)
+        return [inputs.Observed(0, node_id, (replace(seen, received=self.now, facts=facts),))]
