@@ -86,7 +86,9 @@ class CorruptJournalError(JournalError):
     """A stored record does not match its digest; `seq` is the first that does not."""
 
     def __init__(self, seq: int, why: str) -> None:
-        super().__init__(f"journal record {seq} is corrupt: {why}; run `hostler journal check` to see what stands")
+        super().__init__(
+            f"journal record {seq} is corrupt: {why}; run `hostler journal check` to see which records are valid"
+        )
         self.seq = seq
 
 

@@ -43,7 +43,7 @@ async def test_a_standby_takes_over_from_a_controller_whose_loop_has_stalled(
         took_s = time.monotonic() - began
         sys.stdout.write(f"\ntakeover from a stalled loop, a lease of {LEASE_S:g} s: {took_s:.1f} s\n")
         assert LEASE_S < took_s < 3 * LEASE_S + os.getloadavg()[0] / 2
-        assert '"event": "lease_not_renewed", "reason": "the event loop has stood still' in old.said()
+        assert '"event": "lease_not_renewed", "reason": "the event loop has been blocked' in old.said()
         await cell.until(lambda said: len(said) == 2 and well(said), "the first stands by, by itself")
         assert (await cell.active()) is other
     finally:

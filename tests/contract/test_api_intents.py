@@ -36,7 +36,7 @@ async def test_a_refusal_says_why_and_is_recorded(world: House) -> None:
     await world.adopt(1)
     status, body = await world.operator.post("/v1/nodes/n0/certify", {"reason": "looks good"})
     assert (status, body["error"]) == (409, "refused")
-    assert "stands at production" in body["what"]
+    assert "is in phase production" in body["what"]
     assert not recorded(world)[-1].granted
 
 
@@ -91,7 +91,7 @@ async def test_a_tenant_lifts_the_cordons_that_it_laid_and_no_others(world: Hous
     assert (await mallory.post("/v1/nodes/n0/cordon", {"reason": "our own look"}))[0] == 200
     assert len(world.cell.view.holds) == 2
     status, answer = await mallory.post("/v1/nodes/n0/uncordon", {"reason": "done"})
-    assert (status, "1 cordon(s) lifted" in answer["text"], "what stays" in answer["text"]) == (200, True, True)
+    assert (status, "1 cordon(s) lifted" in answer["text"], "these stay" in answer["text"]) == (200, True, True)
     assert [(h.reason, h.tenant) for h in world.cell.view.holds.values()] == [("smells of smoke", "")]
     assert (await mallory.post("/v1/nodes/n0/cordon", {"reason": "once more"}))[0] == 200
     assert (await world.operator.post("/v1/nodes/n0/uncordon", {"reason": "all well"}))[0] == 200

@@ -36,7 +36,9 @@ async def test_a_rule_in_shadow_is_listed_and_explained_and_does_nothing(world: 
     assert (await world.operator.get("/v1/plans"))["items"] == []
     explained = await world.operator.get("/v1/nodes/n0/explain")
     told = [text for chain in explained["chains"] for link in chain["conditions"] for text in link["shadows"]]
-    assert [text.partition(" (")[0] for text in told] == ["in shadow: gpu.fallen_off_bus would have meant power_cycle"]
+    assert [text.partition(" (")[0] for text in told] == [
+        "shadow rule gpu.fallen_off_bus would have started power_cycle"
+    ]
 
 
 async def test_a_tenant_sees_its_own_nodes_only(world: House) -> None:

@@ -488,7 +488,7 @@ def test_a_compacted_journal_is_exported_and_imported(tmp_path: Path, archive: P
     for _, line, text in read(without):
         tally.add(line, text)
     end = written(tally.end(100, bytes.fromhex(digest)))
-    with pytest.raises(JournalError, match="records 1 to 60 are archived and no snapshot of this version stands"):
+    with pytest.raises(JournalError, match="records 1 to 60 are archived and no snapshot of this version covers"):
         import_journal(tmp_path / "second", [*without, end], "-", FIRST)
 
 

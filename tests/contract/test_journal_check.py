@@ -73,7 +73,7 @@ def test_the_first_bad_record_and_what_can_be_kept(path: Path) -> None:
     assert not report.sound
     assert (report.chain.kept, report.chain.first_bad) == (2, 3)
     assert "record 3 is corrupt: its content and its digest differ" in report.chain.why
-    assert report.snapshots[0].fault == "it was taken behind record 2, the last that stands"
+    assert report.snapshots[0].fault == "it was taken behind record 2, the last valid one"
 
 
 def test_text_that_the_database_cannot_read(path: Path) -> None:

@@ -70,7 +70,7 @@ def test_what_has_had_its_time_is_moved(place: str, tmp_path: Path, capsys: pyte
         assert f"{moved[1]} records moved" in said
         assert "records 1 to 10 are archived" in said
     assert hostler("journal", "check", place, "--archive", archive) == ExitCode.ok
-    assert "records 11 to 20 stand" in capsys.readouterr().out
+    assert "records 11 to 20 are valid" in capsys.readouterr().out
     for path in Path(archive).glob("records-*"):
         path.unlink()
     assert hostler("journal", "check", place, "--archive", archive) == ExitCode.unsound
@@ -131,4 +131,4 @@ async def test_a_controller_has_it_done_again_and_again(
     at_work.cancel()
     await asyncio.gather(at_work, return_exceptions=True)
     assert hostler("journal", "check", place, "--archive", str(archive)) == ExitCode.ok
-    assert "records 11 to 20 stand" in capsys.readouterr().out
+    assert "records 11 to 20 are valid" in capsys.readouterr().out

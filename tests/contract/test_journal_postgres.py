@@ -332,7 +332,7 @@ def test_a_database_of_another_encoding_is_refused(postgres: PostgresServer) -> 
     with psycopg.connect(postgres.url(), autocommit=True) as server:
         server.execute("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0")
     try:
-        with pytest.raises(JournalError, match="is encoded in LATIN1; make it anew"):
+        with pytest.raises(JournalError, match="is encoded in LATIN1; create it again"):
             PostgresJournal(postgres.url("latin"))
     finally:
         with psycopg.connect(postgres.url(), autocommit=True) as server:

@@ -193,7 +193,7 @@ async def site(control_plane: ControlPlane, machine: Machine) -> AsyncIterator[S
 
 async def test_operands_go_for_a_reset_and_come_back_when_it_is_over(site: Site) -> None:
     """As the service account of our manifest. Mutants: the agent is asked at once; the driver goes too; they are let
-    back while the reset may still land; what was "false" before is let in."""
+    back while the reset may still take effect; what was "false" before is let in."""
     await site.label(**{DCGM: "true", PLUGIN: "true", DRIVER: "true", f"{DEPLOY}dcgm-exporter": "false"})
     for app, label in (("dcgm", DCGM), ("plugin", PLUGIN), ("nvidia-persistenced", DRIVER)):
         await site.deploys(app, label)

@@ -68,7 +68,7 @@ async def test_a_power_off_that_never_arrived_is_seen_not_done_and_may_be_sent_a
     async with emulated(backend, running_machine(), (RequestFaultRule(RESET, drop="before"),)) as world:
         with pytest.raises(UnreachableError):
             await world.perform("power_off")
-        assert (await world.observe("power_off")).result == "unknown", "it may still land"
+        assert (await world.observe("power_off")).result == "unknown", "it may still take effect"
         assert (await world.observe_until("not_done", "power_off", within_s=31)).result == "not_done"
         await world.perform("power_off")
         assert (await world.observe_until("done", "power_off", within_s=12)).result == "done"

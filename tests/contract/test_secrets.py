@@ -208,8 +208,8 @@ async def test_what_is_no_secret_of_version_2_is_refused(twin: VaultTwin, enter:
     ("settings", "says"),
     [
         (VaultSettings("http://vault.example:8200", token_file="t"), "plain http"),
-        (VaultSettings("vault.example", token_file="t"), "no https"),
-        (VaultSettings("https://me:s@vault.example", token_file="t"), "no https"),
+        (VaultSettings("vault.example", token_file="t"), "not https"),
+        (VaultSettings("https://me:s@vault.example", token_file="t"), "not https"),
         (VaultSettings("https://[vault", token_file="t"), "no URL"),
         (VaultSettings("https://vault.example"), "one of them"),
         (VaultSettings("https://vault.example", token_file="t", role="r"), "one of them"),

@@ -291,7 +291,7 @@ async def test_a_name_means_one_node(name: str) -> None:
     """`scontrol update NodeName=ALL` drains the cluster. Mutant: names are passed on as they are bound."""
     world = World(twin := SlurmTwin(), twin, "twin")
     bound = a_node("n", bindings=(Binding("slurm", name or " ", NOW),))
-    with pytest.raises(RefusedError, match="no name of one Slurm node"):
+    with pytest.raises(RefusedError, match="not the name of one Slurm node"):
         await world.scheduler.perform(world.operation("cordon", "x", "", 1), bound)
     assert twin.sent == []
 

@@ -330,11 +330,11 @@ async def test_nobody_listens(tmp_path: Path) -> None:
     ("given", "says"),
     [
         ({"url": "http://slurm.example:6820"}, "would carry the token readably"),
-        ({"url": "ftp://x"}, "no address of slurmrestd"),
-        ({"url": "https://u:p@x"}, "no address of slurmrestd"),
+        ({"url": "ftp://x"}, "not an address of slurmrestd"),
+        ({"url": "https://u:p@x"}, "not an address of slurmrestd"),
         ({"api": "v0.0.39"}, "v0.0.40"),
         ({"api": "v0.0.40/../x"}, "v0.0.40"),
-        ({"user": "a\r\nb"}, "no name of a Slurm user"),
+        ({"user": "a\r\nb"}, "not the name of a Slurm user"),
     ],
 )
 async def test_what_could_not_work_is_refused_at_once(given: dict[str, str], says: str) -> None:

@@ -225,7 +225,7 @@ async def test_a_fixed_share_is_useless_for_a_small_pool(world: Clustered, admin
     await world.ask("reset-gpu", one)
     await world.waits(one, "may not be interrupted")  # so it has begun
     await world.ask("reset-gpu", other)
-    await world.waits(other, "pool small: 1 of 3 unavailable, 1 more would pass the budget of 1")
+    await world.waits(other, "pool small: 1 of 3 unavailable, 1 more would exceed the budget of 1")
     await finishes(admin, one)
     assert await world.ended(other, "gpu_reset") == DONE
 

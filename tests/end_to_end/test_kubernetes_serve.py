@@ -94,7 +94,7 @@ async def test_no_pool_acts_beside_another_remediator_before_a_person_has_accept
     await served.until('"name":"draino"', "/v1/status")
     code, said = await served.tell("pool", "mode", "train", "act", "--reason", "begin")
     assert code == ExitCode.refused
-    assert "draino treats nodes of cluster k1 too" in said
+    assert "draino remediates nodes of cluster k1 too" in said
     code, said = await served.tell("doctor", *where, "-o", "json")
     assert code == ExitCode.unsound
     assert [one["name"] for one in json.loads(said)["items"] if one["bad"]] == ["draino"]

@@ -194,7 +194,7 @@ def test_a_leap_of_a_year_moves_no_deadline_and_is_doubted(leap_s: float) -> Non
     shell.turn(10.0, leap_s)
     (gap,) = drive.events(e.ClockGap)
     assert gap.leap_s == pytest.approx(leap_s)
-    assert "leapt" in gap.doubt
+    assert "jumped" in gap.doubt
     assert drive.controller.now == after(seconds=10)
     assert drive.node("a").operation == operation
     shell.attend(1800)
@@ -235,7 +235,7 @@ def test_holds_windows_strikes_and_the_brake_stand_still_while_the_clock_is_doub
     assert drive.events(e.ClockGap)[-1].unattended_s == pytest.approx(8 * 86_400.0, abs=60.0)
 
 
-def test_a_strike_is_not_forgotten_because_the_clock_leapt() -> None:
+def test_a_strike_is_not_forgotten_because_the_clock_jumped() -> None:
     """Mutant: the ladder counts its seven days by a clock that nobody believes."""
     honest, leaping = (Drive(ALONE, [a_node("a")]) for _ in range(2))
     shell = Shell(leaping)
@@ -265,7 +265,7 @@ def test_the_clocks_agreeing_again_ends_the_doubt() -> None:
     assert not shell.turn(1.0)
 
 
-def test_a_clock_that_a_person_confirms_though_it_leapt_back_never_takes_time_back() -> None:
+def test_a_clock_that_a_person_confirms_though_it_jumped_back_never_takes_time_back() -> None:
     drive = Drive(ALONE, [a_node("a")])
     shell = Shell(drive)
     shell.turn(5.0, -YEAR_S)

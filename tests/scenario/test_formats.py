@@ -83,7 +83,7 @@ def test_a_rolling_upgrade_under_traffic_writes_nothing_new_before_the_second_is
     refused = cell.drive.ask("schedule-maintenance", "n", **WINDOW)
     assert not refused.granted
     assert f"{order[1]} (reads up to 1) is too old" in refused.text
-    assert "this needs events of format 2, the cell is at 1" in refused.text
+    assert "this needs event format 2, the cell writes format 1" in refused.text
     waiting = cell.drive.node("n").waiting
     assert waiting is not None
     assert [b.kind for b in waiting.blockers] == ["format"], "a remedy that would need what is new waits visibly"
@@ -107,7 +107,7 @@ def test_nothing_is_raised_while_it_is_not_known_who_there_is() -> None:
     cell.drive.controller = Controller(fold(cell.drive.journal), LiveState(NEW), {}, 2)
     cell.drive._complete(cell.drive.controller.resume(cell.drive.now, "1.1"))  # noqa: SLF001 - a start
     assert not cell.drive.events(e.FormatRaised)
-    assert "not known yet which controllers there are" in cell.drive.ask("schedule-maintenance", "n", **WINDOW).text
+    assert "the controllers of the cell are not known yet" in cell.drive.ask("schedule-maintenance", "n", **WINDOW).text
     cell.roll()
     assert cell.drive.fleet.cell.format == 2
     before = len(cell.drive.journal)

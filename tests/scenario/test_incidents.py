@@ -599,7 +599,7 @@ def test_a_closed_incident_is_not_opened_again_by_what_stood_already() -> None:
     fall_silent(drive, names(0, 31))
     reply = drive.ask_two("close-incident", the_incident(drive).id)
     assert reply.granted
-    assert "31 node(s) are treated each by itself" in reply.text
+    assert "31 node(s) are now remedied one by one" in reply.text
     fall_silent(drive, ["n031"])
     assert incidents(drive) == []
     drive.wait(minutes=10)

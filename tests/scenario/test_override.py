@@ -219,7 +219,9 @@ def test_work_that_a_budget_holds_is_waited_for_by_name_and_evicted_when_it_may(
     drive.wait(minutes=5)
     waiting = drive.node("a").waiting
     assert waiting is not None
-    assert "w1 may be ended and is not yet: PodDisruptionBudget x/y allows none" in waiting.blockers[0].text
+    assert (
+        "w1 may be ended, but the scheduler keeps it: PodDisruptionBudget x/y allows none" in waiting.blockers[0].text
+    )
     assert "evict" not in drive.operations("a")
     drive.see_work("a", work)
     assert "evict" in drive.operations("a")

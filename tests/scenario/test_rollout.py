@@ -343,4 +343,4 @@ def test_at_once_and_a_longer_reach_are_not_for_one_person() -> None:
 
     reply = activate(drive, configuration(pools(), far))
     assert not reply.granted
-    assert "one person's word go further" in reply.text
+    assert "the limit for one person" in reply.text

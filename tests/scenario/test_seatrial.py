@@ -70,11 +70,11 @@ SHORT: dict[str, tuple[Machine, str]] = {
     "half the memory": (replace(WHOLE, memory_kib=1024 * 2**20), "host memory: expected 2048 GiB, found 1024 GiB"),
     "memory unread": (replace(WHOLE, memory_kib=0), "host memory: expected 2048 GiB, found nothing"),
     "5 of 6 supplies": (without("psu", 5), "psu in psu5: expected 6, found 5"),
-    "supplies unseen": (without("psu", 0), "psu: expected 6, found nothing: nobody who looked can see this kind"),
+    "supplies unseen": (without("psu", 0), "psu: expected 6, found nothing: no source can see this kind"),
     "a dead supply": (replace(WHOLE, supply="critical"), "power.supply in psu2: expected a part that is well"),
     "drives not looked at": (
         replace(without("drive", 0), covers="cpu,memory,nic,gpu"),
-        "drive: expected 4, found nothing: nobody who looked can see this kind",
+        "drive: expected 4, found nothing: no source can see this kind",
     ),
     "no inventory at all": (replace(WHOLE, silent=True), "expected an inventory of this boot, found none at all"),
 }

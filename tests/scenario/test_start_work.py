@@ -50,8 +50,8 @@ def test_work_starts_only_where_the_power_is_seen_off(power: str) -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"operation": an_operation()}, "an operation is under way or may still land"),
-        ({"settling": (replace(an_operation(), settling=True),)}, "an operation is under way or may still land"),
+        ({"operation": an_operation()}, "an operation is under way or may still take effect"),
+        ({"settling": (replace(an_operation(), settling=True),)}, "an operation is under way or may still take effect"),
     ],
 )
 def test_work_waits_for_what_may_still_power_the_node(change: dict[str, Any], why: str) -> None:
@@ -128,7 +128,7 @@ def test_what_a_person_powers_off_stays_off_until_the_work_on_it_is_done() -> No
     """Mutants: its phase powers it on again; the hold outlives the work; nobody says which command ends it."""
     drive = powered_off()
     (hold,) = drive.fleet.holds_on(["a"])
-    ends = f"hostler node start-work a, or hostler hold release {hold.id}"
+    ends = f"work begins (hostler node start-work a) or the hold is released (hostler hold release {hold.id})"
     assert blockers(drive) == [("tina keeps a powered off: because", ends)]
     assert answer(drive) == ""
     assert [h.kind for h in drive.fleet.holds_on(["a"])] == [HoldKind.physical_work]

@@ -315,7 +315,7 @@ def test_an_endless_deployment_is_never_evicted_and_a_named_person_is_asked() ->
     assert [(t.kind, t.owner, t.account) for t in tickets] == [("consent", "pat@acme", "acme")]
     assert "a" not in drive.cordoned
     assert drive.node("a").cordons == ()
-    assert "pat@acme is asked to consent" in waits_for(drive, "a")
+    assert "pat@acme has been asked to consent" in waits_for(drive, "a")
     assert len(drive.journal) < 60
     drive.see_work("a")
     drive.run()
@@ -385,7 +385,7 @@ def test_protection_does_not_wait_for_what_may_still_land_and_all_others_do() ->
             assert drive.ask("update-firmware", "a").granted
         at_once = drive.operations("a")[before:]
         assert at_once == (["power_off"] if leaks else [])
-        assert leaks or waits_for(drive, "a") == "power_on was given up but may still land"
+        assert leaks or waits_for(drive, "a") == "power_on was given up and may still take effect"
         drive.wait(minutes=5)
         assert drive.is_on("a") is False or not leaks
 
@@ -439,8 +439,8 @@ def test_adopting_a_fleet_touches_nothing_until_its_mode_is_act() -> None:
     drive.wait(days=30)
     assert drive.sent == []
     assert drive.plans() == []
-    assert "pool train stands at observe for power_cycle" in waits_for(drive, "a")
-    assert "an adopted spare stands at observe" in waits_for(drive, "s")
+    assert "pool train is in mode observe for power_cycle" in waits_for(drive, "a")
+    assert "an adopted spare is in mode observe" in waits_for(drive, "s")
     drive.ask("mode", "pool:train", mode="act", remedy="reboot")
     drive.wait(minutes=1)
     assert drive.sent == []
@@ -473,7 +473,7 @@ def test_a_proposed_plan_waits_whole_for_a_person_s_yes() -> None:
     assert plan is not None
     assert plan.state == "proposed"
     assert [step.operation for step in plan.steps][-1] == "uncordon"
-    assert "waits for a yes (hostler plan approve a)" in waits_for(drive, "a")
+    assert "needs approval (hostler plan approve a)" in waits_for(drive, "a")
     assert drive.sent == []
     assert drive.ask("approve", "a").granted
     drive.run()
@@ -511,13 +511,13 @@ def test_a_wish_is_its_own_approval_and_one_remedy_may_act_where_another_observe
 
 
 def test_an_effect_after_the_deadline_settles_before_the_node_returns() -> None:
-    """Mutant: the next plan begins while a reboot may still land."""
+    """Mutant: the next plan begins while a reboot may still take effect."""
     drive = Drive(ALONE, [a_node("a")])
     drive.script("reboot", "late")
     drive.ask("reboot", "a")
     drive.wait(minutes=6)
     assert [x.result for x in drive.events(e.OperationFinished, "a")][-1] == "timed_out"
-    assert "may still land" in waits_for(drive, "a")
+    assert "may still take effect" in waits_for(drive, "a")
     assert drive.plans("a") == ["reboot"]
     drive.land()
     drive.run()

@@ -33,7 +33,7 @@ def test_what_could_not_be_restarted_for_its_examination_is_tried_again_later_an
     (blocker,) = waiting.blockers
     assert blocker.name == "technician"
     assert "1 times" in blocker.text
-    assert "tried again at" in blocker.ends_when
+    assert "the next try at" in blocker.ends_when
     drive.wait(hours=6)
     assert examinations(drive) == 3
     assert drive.node("a").phase not in (Phase.triage, Phase.rma), "the third could be made, and found nothing"

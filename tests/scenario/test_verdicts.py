@@ -232,7 +232,7 @@ def test_a_word_is_for_what_is_asked_and_for_nothing_that_was_found() -> None:
     assert drive.node("a").phase is Phase.rma
     refused = drive.ask("vouch", "a", profile="suspect")
     assert not refused.granted
-    assert "waits for no answer" in refused.text
+    assert "waits for no check" in refused.text
 
 
 def test_a_person_sends_a_node_from_triage_to_its_vendor_and_the_record_says_who() -> None:

@@ -72,14 +72,14 @@ def test_a_second_delivery_never_acts_again(world: World, kind: str) -> None:
 @pytest.mark.parametrize(
     ("asked", "epoch", "why"),
     [
-        (operation("sh", command="rm -rf /"), 1, "no verb"),
+        (operation("sh", command="rm -rf /"), 1, "not a verb"),
         (operation("reboot", force="yes"), 1, "takes no argument force"),
         (operation("gpu_reset", gpu="0; reboot"), 1, "gpu is all"),
         (operation("gpu_reset", gpu="-i"), 1, "gpu is all"),
         (operation("join_cluster"), 1, "offers this node nothing"),
         (operation("join_cluster", offer="elsewhere"), 1, "takes no argument offer"),
         (operation("run_checks", profile="../gate"), 1, "profile is one of"),
-        (operation("locate", seconds="9"), 1, "no verb"),
+        (operation("locate", seconds="9"), 1, "not a verb"),
         (replace(operation("reboot"), boot_id="another"), 1, "meant for boot another"),
         (replace(operation("reboot"), node="n2"), 1, "meant for n2"),
     ],

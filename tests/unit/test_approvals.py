@@ -44,7 +44,7 @@ def test_a_rack_of_ten_waits_and_says_on_every_node_what_for() -> None:
     assert not reply.granted
     approval = drive.fleet.approvals[waiting(drive)]
     assert (approval.count, approval.gpus, approval.pools) == (10, 80, (("train", 10),))
-    assert f"approval {approval.id} by a second person: ann asked for reboot on rack:r1" in reply.text
+    assert f"approval {approval.id} waits for a second person: ann asked for reboot on rack:r1" in reply.text
     assert "expires 2026-01-02" in reply.text
     assert reply.detail["approval"] == approval.id
     assert drive.plans() == []
@@ -80,7 +80,7 @@ def test_nobody_is_two_people(person: str) -> None:
     drive.ask("drain", "pool:train")
     reply = drive.ask("approve-request", waiting(drive), person=person)
     assert not reply.granted
-    assert "a second person decides" in reply.text
+    assert "a second person has to approve it" in reply.text
     assert len(drive.fleet.approvals) == 1
     assert drive.plans() == []
 
@@ -124,7 +124,7 @@ def test_it_is_decided_anew_and_what_has_grown_is_refused() -> None:
     drive.fault("n15", "ecc")
     reply = drive.ask("approve-request", waiting(drive), person="bob")
     assert not reply.granted
-    assert "it would disturb 10 of pool train by now, 9 were asked for; ask again" in reply.text
+    assert "it would now disturb 10 nodes of pool train, 9 when it was asked for; ask again" in reply.text
     assert [x.result for x in drive.events(e.ApprovalEnded)] == ["refused"]
     assert "fleet" in drive.fleet.cell.paused
     assert drive.ask_two("resume", "fleet").granted
@@ -233,7 +233,7 @@ def test_a_proposal_takes_nothing_from_the_budget_and_is_checked_when_it_is_appr
     assert len(drive.fleet.cell.recent) == 1
     refused = drive.ask("approve", "n01")
     assert not refused.granted
-    assert "would pass the budget of 1" in refused.text
+    assert "would exceed the budget of 1" in refused.text
     drive.run()
     assert drive.ask("approve", "n01").granted
     drive.run()
@@ -285,7 +285,7 @@ def test_only_who_is_asked_or_an_operator_consents() -> None:
     drive = overdue()
     ticket = consent_ticket(drive)
     stranger = ask(drive, "consent", ticket, person="sam@acme", bounds=Bounds(tenant="acme"))
-    assert stranger.text.startswith("pat@acme is asked for consent")
+    assert stranger.text.startswith("pat@acme or an operator has to consent")
     assert not ask(drive, "consent", "n00").granted
     assert not ask(drive, "consent", ticket, person="x", bounds=Bounds(tenant="other")).granted
     assert ask(drive, "consent", ticket, person="pat@acme", bounds=Bounds(tenant="acme")).granted

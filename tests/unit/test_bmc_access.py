@@ -67,7 +67,7 @@ def test_a_key_that_names_no_bmc_and_no_network_is_refused(tmp_path: Path, key: 
         ({"secret": "folder:bmc"}, "nothing says how it is known"),
         ({"username": "u", "password": "p", "insecure": True}, "whoever answers"),
         ({"username": "u", "password": "p", "insecure": True, "ca": "system"}, "whoever answers"),
-        ({"username": "u", "secret": "folder:bmc", "ca": "system"}, "one of the two"),
+        ({"username": "u", "secret": "folder:bmc", "ca": "system"}, "keep one"),
         ({"username": "u", "password": "p", "ca": "nowhere.pem"}, "no file"),
     ],
 )

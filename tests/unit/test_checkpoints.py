@@ -94,7 +94,7 @@ async def test_who_stands_by_sees_that_none_is_taken() -> None:
     await found.look()
     assert found.fault(100 + LATE - 1) == ""
     assert found.fault(100 + LATE) == (
-        f"no snapshot for {LATE} records (the last of record 100): whoever decides has not taken one; its log says why"
+        f"no snapshot for {LATE} records (the last of record 100): the active controller has taken none; see its log"
     )
 
 

@@ -239,7 +239,7 @@ def test_where_the_records_have_gone_the_list_is_read_anew(api: FakeApi, capsys:
     assert hostler("hold", "list", "-w", "-o", "name", "--server", api.url) == ExitCode.unauthorised
     told = capsys.readouterr()
     assert told.out.split() == ["h1", "h2", "h3"]
-    assert "listing anew" in told.err
+    assert "listing again" in told.err
     assert [a.headers.get("Last-Event-ID") for a in api.asked if a.path == "/v1/events"] == ["3", "60", "61"]
 
 

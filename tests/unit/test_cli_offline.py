@@ -126,7 +126,7 @@ def test_a_case_that_is_none_is_named_by_its_line(tmp_path: Path, capsys: pytest
     for wrong in ('{"lime": "x"}', '{"line": ["x"]}', "{"):
         file.write_text('{"line": "x"}\n' + wrong + "\n")
         assert hostler("kernel-log", "decode", str(file), "--cases") == ExitCode.usage
-        assert f"{file}:2: no case" in capsys.readouterr().err
+        assert f"{file}:2: not a case" in capsys.readouterr().err
 
 
 def test_a_log_longer_than_the_decoder_reads_is_decoded_to_its_end(

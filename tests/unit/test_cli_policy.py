@@ -89,7 +89,7 @@ def test_a_backtest_is_told_to_people_and_programs(
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--from", "yesterday"), "--from yesterday is no moment"),
+        (("--from", "yesterday"), "--from yesterday is not a date or time"),
         (("--from", "2020-01-01", "--to", "2020-02-01"), "nothing is recorded in the window"),
         (("--archive", "/nowhere"), "no folder"),
     ],

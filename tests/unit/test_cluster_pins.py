@@ -88,9 +88,9 @@ def test_a_kubelet_joins_the_cluster_that_was_named(node: Node) -> None:
         (offer(f"{SERVER}4", OURS), (f"{SERVER}4", SERVER)),
         (offer("https://api.train.example", OURS), ("api.train.example:443", SERVER)),
         (offer(f"{SERVER}/evil", OURS), (f"{SERVER}/evil", SERVER)),
-        (offer("http://api.train.example:6443", OURS), ("no https://", SERVER)),
-        (offer("https://api.train.example:6443@evil.example", OURS), ("no https://", SERVER)),
-        (offer("https://[evil", OURS), ("no address", SERVER)),
+        (offer("http://api.train.example:6443", OURS), ("not https://", SERVER)),
+        (offer("https://api.train.example:6443@evil.example", OURS), ("not https://", SERVER)),
+        (offer("https://[evil", OURS), ("not an address", SERVER)),
         (offer(SERVER, THEIRS), (THEIRS.fingerprint, OURS.fingerprint)),
         (offer(SERVER, OURS, THEIRS), (THEIRS.fingerprint, OURS.fingerprint)),
         (offer(SERVER), ("no authority", OURS.fingerprint)),
@@ -129,8 +129,8 @@ def test_an_agent_that_was_told_no_cluster_joins_none(home: Path) -> None:
         ("", OURS.certificate, "belong together"),
         (SERVER, b"", "no certificate in it"),
         (SERVER, OURS.key, "no certificate in it"),
-        ("http://api.train.example:6443", OURS.certificate, "no https://"),
-        (f"{SERVER},https://a:b@c", OURS.certificate, "no https://"),
+        ("http://api.train.example:6443", OURS.certificate, "not https://"),
+        (f"{SERVER},https://a:b@c", OURS.certificate, "not https://"),
     ],
     ids=["no file", "no server", "empty", "a key", "http", "a password"],  # certificates are made anew in each process
 )

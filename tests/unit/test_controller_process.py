@@ -43,7 +43,7 @@ async def test_a_journal_that_is_gone_beside_its_tokens_begins_no_new_cell(
     for _ in range(2):
         with pytest.raises(InvalidInputError) as refused:
             await starts(tmp_path)
-        assert f"{said}, and tokens.db and operator.token of a cell stand beside it" in str(refused.value)
+        assert f"{said}, and tokens.db and operator.token of a cell are beside it" in str(refused.value)
         assert "put the journal back" in str(refused.value)
     for name in ("tokens.db", "operator.token"):
         (tmp_path / name).unlink()

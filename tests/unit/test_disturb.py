@@ -243,7 +243,7 @@ def test_unknown_work_names_who_has_not_been_heard_and_why() -> None:
     )
     del drive.work["a"]
     drive.step(drive.view())
-    assert unknown_work(node, present).text.endswith("cluster k1 lists no node of this name")
+    assert unknown_work(node, present).text.endswith("cluster k1 lists no node by this name")
 
 
 @pytest.mark.parametrize("act_class", [ActClass.pending, ActClass.immediate, ActClass.protective])

@@ -49,7 +49,7 @@ def problems(text: str, policy: str = POLICY) -> list[str]:
         ("percent: 10", "percent: .nan", "pools.yaml:11: pools.train.budget.percent: nan is out of range"),
         ("percent: 10", "percent: .inf", "is out of range"),
         ("percent: 10", "percent: 101", "pools.yaml:5: pool 'train': its budget is 101.0 percent; write 0 to 100"),
-        ("percent: 10", "count: 3", "pools.yaml:11: 'count' stands here again (first in line 10); keep one"),
+        ("percent: 10", "count: 3", "pools.yaml:11: 'count' is given again (first in line 10); keep one"),
         ("sku: h100", "sku: h200", "pools.yaml:5: pool 'train' names the unknown SKU 'h200'; add it under skus"),
         ('"*": act', '"sing": act', "pools.yaml:5: pool 'train': mode for the unknown remedy 'sing'; or write '*'"),
         ("skus:", "skuz:", "pools.yaml:1: unknown section 'skuz'; write one of policy, skus, pools, routes, boot"),
@@ -126,7 +126,7 @@ SLOW = {
     "a set": ("pools: !!set {a, b}", "the tag tag:yaml.org,2002:set is not known here"),
     "a merge": ("pools: {<<: {a: 1}}", "the tag merge is not known here"),
     "two documents": ("pools: {}\n---\nskus: {}", "a second document begins"),
-    "a list as a key": ("pools: {[1]: 2}", "a mapping or list stands as a key"),
+    "a list as a key": ("pools: {[1]: 2}", "a mapping or list is used as a key"),
 }
 
 
@@ -182,7 +182,7 @@ def test_what_is_too_large_empty_or_no_mapping_is_refused() -> None:
     assert "not a mapping" in problems("- a")[0]
     with pytest.raises(InvalidInputError, match="no section 'policy'"):
         parse({"pools.yaml": GOOD})
-    with pytest.raises(InvalidInputError, match="stands in both"):
+    with pytest.raises(InvalidInputError, match="is in both"):
         parse({"a.yaml": POLICY, "b.yaml": POLICY})
 
 

@@ -315,7 +315,7 @@ def test_a_section_in_two_documents_is_refused_with_both_names() -> None:
     with pytest.raises(InvalidInputError) as refused:
         parse({**FILES, "d.yaml": SKUS})
     assert refused.value.problems == (
-        Problem("b-skus.yaml and d.yaml", 0, "section 'skus' stands in both", "keep it in one document"),
+        Problem("b-skus.yaml and d.yaml", 0, "section 'skus' is in both", "keep it in one document"),
     )
 
 

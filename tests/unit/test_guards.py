@@ -198,7 +198,7 @@ def test_unavailable_counts_against_the_target_and_not_against_who_is_left() -> 
         [a_node(name) for name in "abcd"],
     )
     found = blockers(scene(drive), DisruptionRequest("reboot", C.pending, (drive.node("a"),)))
-    assert [b.text for b in found] == ["pool train: 4 of 8 unavailable, 1 more would pass the budget of 4"]
+    assert [b.text for b in found] == ["pool train: 4 of 8 unavailable, 1 more would exceed the budget of 4"]
 
 
 @pytest.mark.parametrize(("floor", "spares", "waits"), [(0, 0, False), (1, 1, True), (1, 2, False), (3, 2, True)])
@@ -428,7 +428,7 @@ def test_a_node_of_a_pool_that_is_configured_no_more_waits_and_says_so() -> None
     drive = four()
     stray = replace(drive.node("a"), assignment=Assignment("gone", "acme", "k1", drive.now))
     found = blockers(scene(drive), DisruptionRequest("reboot", C.immediate, (stray,), approved=True))
-    text = "pool gone is in no active configuration, so its budget is unknown"
+    text = "pool gone is not in the active configuration, so its budget is unknown"
     assert [b.text for b in found if b.kind == "budget"] == [text]
 
 

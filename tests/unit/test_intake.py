@@ -268,7 +268,7 @@ def test_what_did_not_happen_is_sent_again_where_that_is_safe_and_recorded_once(
 def test_what_is_sent_again_begins_now_and_for_an_agent_in_its_present_boot(
     kind: str, meant_for: str, then: str
 ) -> None:
-    """Mutants: it keeps its first moment, so that what may still land is forgotten; a BMC's is for another boot."""
+    """Mutants: it keeps its first moment, so that what may take effect is forgotten; a BMC's is for another boot."""
     later = NOW + timedelta(hours=1)
     sent = reply_effect.again(an_operation(kind, boot_id=meant_for), a_node("a"), later)
     assert (sent.started, sent.boot_id, sent.attempt, sent.id) == (later, then, 2, "o1")
@@ -298,7 +298,7 @@ def test_a_late_answer_settles_its_own_operation(
 
 
 def test_a_late_answer_to_an_earlier_attempt_does_not_settle_the_last() -> None:
-    """What was sent a second time may still land. Mutant: any attempt's answer ends the waiting for it."""
+    """What was sent a second time may still take effect. Mutant: any attempt's answer ends the waiting for it."""
     left = (an_operation("power_off", attempt=2, settling=True),)
     world = World(given_up=("o1",), settling=left)
     assert kinds(world.reply("refused", attempt=1).events) == [e.OutcomeLate]

@@ -119,7 +119,7 @@ def test_a_loop_that_has_not_turned_for_long_keeps_the_lease_no_longer(
         assert journal.looked.acquire(timeout=PATIENCE_S)
     assert (journal.asked > 1) is asks
     if not asks:
-        assert "has not turned for 121 s" in one.holding.why()
+        assert "has not finished a step for 2 min 1 s" in one.holding.why()
         assert one.holding.turned() == pytest.approx(idle_s)
         assert one.holding.last_turn == journal.now
         journal.until(1)
@@ -148,7 +148,7 @@ def test_a_journal_that_fails_renews_nothing_says_why_and_is_asked_again(held: C
     one.end()
     assert one.holding.why() == ""
     journal.now += 60
-    assert one.holding.why() == "the lease is not renewed: the journal has not answered for 60 s"
+    assert one.holding.why() == "the lease is not renewed: the journal has not answered for 1 min"
 
 
 class TellingEvent(threading.Event):
@@ -192,4 +192,4 @@ def test_a_standstill_is_logged_once_and_not_at_every_look(
         assert journal.looked.acquire(timeout=PATIENCE_S)
     one.end()
     told = [(record.getMessage(), record.__dict__["facts"]) for record in caplog.records]
-    assert told == [("lease_not_renewed", {"reason": "the controller has not turned for 121 s"})]
+    assert told == [("lease_not_renewed", {"reason": "the controller has not finished a step for 2 min 1 s"})]

@@ -77,7 +77,7 @@ def test_a_loop_that_stalls_longer_than_the_lease_gives_it_up_and_has_it_again_w
     until(lambda: len(played.journal.times) >= 2)
     played.loop.stalled = True
     until(lambda: played.margin_s() <= 0)
-    assert "the event loop has stood still" in played.holding.why()
+    assert "the event loop has been blocked" in played.holding.why()
     before = len(played.journal.times)
     time.sleep(2 * LEASE_S)
     assert len(played.journal.times) == before, "it is not renewed meanwhile"

@@ -112,7 +112,7 @@ def test_a_move_asked_for_is_an_edge_or_refused_and_says_why(verb: str, phase: P
         assert moves[0] == (before, after)
     else:
         assert not reply.granted
-        assert reply.text == f"a stands at {phase}, this is for nodes at {before}"
+        assert reply.text == f"a is in phase {phase}; this is for nodes in {before}"
 
 
 @pytest.mark.parametrize("phase", [p for p in P if p is not P.retired])

@@ -48,7 +48,7 @@ def test_a_retired_node_s_id_never_comes_back() -> None:
 @pytest.mark.parametrize(
     ("specs", "said"),
     [
-        ([h100(serial="S1"), h100(serial="S1")], "nodes[1]: serial:S1 stands in nodes[0] too; give it once"),
+        ([h100(serial="S1"), h100(serial="S1")], "nodes[1]: serial:S1 is also given in nodes[0]; give it once"),
         ([h100(bmc="https://bmc/a")], "bmc:https://bmc/a is bound to another node; retire or rebind that one"),
         ([h100(id="a")], "nodes[0]: id 'a' is or was another node's; leave it out"),
         ([h100(id="a b")], "id 'a b'; use letters, digits"),
@@ -60,13 +60,13 @@ def test_a_retired_node_s_id_never_comes_back() -> None:
         ([h100(tags={"a b": "c"})], "its tags are too many, too long or no names"),
         ([h100(tags={"a": "c" * 129})], "its tags are too many, too long or no names"),
         ([h100(tags={f"t{n}": "" for n in range(17)})], "its tags are too many, too long or no names"),
-        ([h100(hostname="gpu\u202e1")], "hostname 'gpu\\u202e1' is no name: 1 to 128 letters"),
-        ([h100(serial="SN 1")], "serial 'SN 1' is no name"),
-        ([h100(rack="r\u200b1")], "rack 'r\\u200b1' is no name"),
-        ([h100(row="-r")], "row '-r' is no name"),
-        ([h100(slurm="a;b")], "slurm 'a;b' is no name"),
-        ([h100(kubernetes="x" * 129)], "is no name: 1 to 128 letters"),
-        ([h100(domains=["nvlink:\x9b2J"])], "domain 'nvlink:\\x9b2J' is no name"),
+        ([h100(hostname="gpu\u202e1")], "hostname 'gpu\\u202e1' is not a valid name: 1 to 128 letters"),
+        ([h100(serial="SN 1")], "serial 'SN 1' is not a valid name"),
+        ([h100(rack="r\u200b1")], "rack 'r\\u200b1' is not a valid name"),
+        ([h100(row="-r")], "row '-r' is not a valid name"),
+        ([h100(slurm="a;b")], "slurm 'a;b' is not a valid name"),
+        ([h100(kubernetes="x" * 129)], "is not a valid name: 1 to 128 letters"),
+        ([h100(domains=["nvlink:\x9b2J"])], "domain 'nvlink:\\x9b2J' is not a valid name"),
         ([{}], "missing required field `sku`"),
         ([], "0 nodes; give 1 to 20000"),
     ],
@@ -130,11 +130,11 @@ def test_a_narrowed_operator_never_says_where_a_bmc_s_password_is_sent_and_nobod
     for number, bounds in enumerate((Bounds(site="s1"), Bounds(pool="train"))):
         narrowed = intent_of(f"i{number}", "rebind", "a", "eve", "new board", drive.now, away, bounds=bounds)
         reply = drive.step(IntentAsked(901 + number, narrowed)).replies[0]
-        assert (reply.granted, "operators of the whole cell" in reply.text) == (False, True)
+        assert (reply.granted, "operator of the whole cell" in reply.text) == (False, True)
     alone = drive.ask("rebind", "a", **away)
     assert (alone.granted, "password will be sent" in alone.text) == (False, True)
     assert not drive.events(e.BindingChanged)
     assert not drive.ask("approve-request", alone.detail["approval"]).granted
     assert drive.ask("rebind", "a", kind="hostname", value="gpu-7").granted
-    assert "no name" in drive.ask("rebind", "a", kind="hostname", value="gpu\u202e7").text
+    assert "not a valid name" in drive.ask("rebind", "a", kind="hostname", value="gpu\u202e7").text
     assert drive.ask("approve-request", alone.detail["approval"], person="bob").granted

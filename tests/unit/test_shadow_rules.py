@@ -60,10 +60,10 @@ def test_a_rule_in_shadow_tells_once_what_it_would_have_done_and_does_nothing() 
     assert drive.node("a").waiting is None
     assert drive.sweep() == 0
     explanation = explain(drive.journal, drive.node("a"))
-    assert "in shadow: gpu.ecc_uncontained would have meant gpu_reset" in text(explanation)
+    assert "shadow rule gpu.ecc_uncontained would have started gpu_reset" in text(explanation)
     assert not [note for note in explanation.notes if "shadow" in note.text]
     later = explain([r for r in drive.journal if not isinstance(r.event, e.ConditionRaised)], drive.node("a"))
-    assert any("would have meant" in note.text for note in later.notes) or "would have meant" in text(later)
+    assert any("would have started" in note.text for note in later.notes) or "would have started" in text(later)
 
 
 def test_a_mutant_that_acts_is_caught_by_the_watcher(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""A condition of which nobody can say whether it stands is shown as that wherever conditions are shown."""
+"""A condition that is unknown is shown as that wherever conditions are shown."""
 
 import msgspec
 import pytest
@@ -58,7 +58,7 @@ def test_the_page_of_a_node_says_it(doubted: Drive) -> None:
 def test_a_history_says_it_in_words(doubted: Drive) -> None:
     changed, *_ = changes(doubted)
     assert "gpu.thermal" in sentence(changed)
-    assert "nobody can say whether it still stands" in sentence(changed)
+    assert "unknown, its sources are silent" in sentence(changed)
     told = doubted.transcript("a")
-    assert "agent is not heard any more about a" in told
+    assert "sources silent for a: agent" in told
     assert "nobody can say" not in doubted.transcript("b")

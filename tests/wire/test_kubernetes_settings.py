@@ -69,7 +69,7 @@ def test_what_goes_for_a_gpu_reset_may_be_told_whole() -> None:
         ("tools: [{name: x, duty: refuse, managers: ['']}]", "an empty sign is everybody's"),
         ("namespace: {}", "unknown field"),
         ("platform: kube-system", "Expected"),
-        ("operands: [{label: acme.io/a b}]", "no label's key"),
+        ("operands: [{label: acme.io/a b}]", "not a label key"),
         ("operands: [acme.io/watcher]", "Expected"),
         ("a: [", "while parsing"),
         ("x" * 70_000, "70000 characters"),

@@ -121,7 +121,7 @@ def _judge(path: Path, owner: int) -> Plugin | Refused:
     if not path.stat().st_mode & stat.S_IXUSR:
         return Refused(path.name[:NAME_CHARS], "it is not executable")
     if len(path.name) > NAME_CHARS or not path.name.isprintable():
-        return Refused(path.name[:NAME_CHARS], f"its name is no printable word of at most {NAME_CHARS} characters")
+        return Refused(path.name[:NAME_CHARS], f"its name is not a printable word of at most {NAME_CHARS} characters")
     sidecar = path.with_name(f"{path.name}.json")
     if not os.path.lexists(sidecar):
         return Plugin(path.name, path, Schedule())
@@ -287,7 +287,7 @@ def gone(name: str, parts: tuple[str, ...], now_s: float) -> Iterator[LocalObser
         if part:
             facts["part"] = part
         yield LocalObservation(
-            "verdict", now_s, text="it is not installed any more: nobody says how this is now", facts=facts
+            "verdict", now_s, text="the plug-in is no longer installed, so its result is unknown", facts=facts
         )
 
 

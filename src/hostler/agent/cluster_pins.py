@@ -79,9 +79,9 @@ def _origin(url: str) -> str:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port or 443
     except ValueError as error:
-        raise PinsError(f"{url[:200]!r} is no address: {error}") from error
+        raise PinsError(f"{url[:200]!r} is not an address: {error}") from error
     if parts.scheme != "https" or not host or "@" in parts.netloc or parts.query or parts.fragment:
-        raise PinsError(f"{url[:200]!r} is no https://host:port; a token is shown to no other")
+        raise PinsError(f"{url[:200]!r} is not https://host:port; a token is sent nowhere else")
     return f"https://{f'[{host}]' if ':' in host else host}:{port}{parts.path.rstrip('/')}"
 
 

@@ -281,7 +281,7 @@ class RealHostMachine:
         if (said := check_plugins.answer_of(Path(self._eyes.checks), profile)) is not None:
             return StressResult(said.verdict, said.detail)
         answers = ", ".join(self.profiles())
-        text = f"this agent has no checks of profile {profile}, it answers {answers}; a check of the site's own may"
+        text = f"this agent has no checks of profile {profile}, only {answers}; a plug-in of the site may have it"
         return StressResult(Verdict.inconclusive, text)
 
     def profiles(self) -> tuple[str, ...]:

@@ -381,7 +381,7 @@ def settings_from(arguments: Sequence[str] | None) -> AgentSettings | None:
         "--log-format",
         choices=FORMS,
         default=log_format,
-        help="of log lines; auto: JSON where stderr is no terminal",
+        help="of log lines; auto: JSON where stderr is not a terminal",
     )
     parser.add_argument("--rss", action="store_true", help="print this process's memory when loaded, and end")
     given = vars(parser.parse_args(arguments))

@@ -225,7 +225,7 @@ class NodeOperations:
     def _refusal(self, operation: Operation, epoch: int) -> str:
         verb = VERBS.get(operation.kind)
         if verb is None:
-            return f"{operation.kind!r} is no verb of this agent"
+            return f"{operation.kind!r} is not a verb of this agent"
         if strange := sorted(operation.args.keys() - verb.arguments.keys()):
             return f"{operation.kind} takes no argument {', '.join(strange)}"
         if operation.node != self._node:

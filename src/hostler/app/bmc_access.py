@@ -72,7 +72,7 @@ def _bound(known: dict[str, Access], path: Path) -> Callable[[str], Access]:
         found = exact.get(_origin(origin)) or _of_network(networks, origin)
         if found is None:
             raise RefusedError(
-                f"no key of bmc.json names {origin}: add its address or network there, or mend the binding"
+                f"no key of bmc.json names {origin}: add its address or network there, or correct the binding"
             )
         return found
 
@@ -83,7 +83,7 @@ def _trusted(scheme: str, access: Access, folder: Path) -> Access:
     """The access with its files found. Raises ValueError where a password would be shown to whom nobody vouches for."""
     enters = bool(access.username or access.secret)
     if access.secret and (access.username or access.password):
-        raise ValueError("secret stands beside username and password: give one of the two")
+        raise ValueError("secret and username with password are both given: keep one")
     if enters and scheme == "https" and access.insecure:
         raise ValueError("insecure would send the password to whoever answers: give ca or fingerprint")
     if enters and scheme == "https" and not (access.ca or access.fingerprint):

@@ -64,7 +64,7 @@ async def slurm_access(given: Sequence[str], stack: AsyncExitStack) -> dict[str,
         try:
             found[name] = await _transport(settings, stack), settings
         except RefusedError as error:
-            raise _unusable(path, str(error), "mend that and start again") from error
+            raise _unusable(path, str(error), "correct that and start again") from error
     return found
 
 

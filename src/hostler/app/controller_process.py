@@ -206,7 +206,7 @@ async def ask(cell: Cell, verb: str, target: str, *, person: str = "hostler-up",
         if second and (approval := reply.detail.get("approval")):
             return await ask(cell, "approve-request", approval, person=second)
         if not reply.granted:
-            raise InvalidInputError((Problem(verb, 0, reply.text, "mend that and start again"),))
+            raise InvalidInputError((Problem(verb, 0, reply.text, "correct that and start again"),))
         return reply
 
 
@@ -259,7 +259,7 @@ def _seat(settings: Settings, standing: Standing, *, alone: bool) -> ControllerI
     """Raises InvalidInputError for a name, address or lease that nobody could use."""
     name = standing.name or f"{socket.gethostname()}-{settings.port}"
     if not NAME.fullmatch(name):
-        raise _unusable("--name", f"'{name[:70]}' is no name", "use up to 63 letters, digits and . _ -")
+        raise _unusable("--name", f"'{name[:70]}' is not a name", "use up to 63 letters, digits and . _ -")
     if not LEASE_S[0] <= standing.lease_s <= LEASE_S[1]:
         raise _unusable("--lease", f"{standing.lease_s:g} s", f"take {LEASE_S[0]:g} to {LEASE_S[1]:g} seconds")
     address = standing.advertise or _own_address(settings, alone=alone)
@@ -292,7 +292,7 @@ def _check_address(address: str, settings: Settings) -> None:
     except ValueError:
         whole, parts = False, urlsplit("")
     if not whole:
-        raise _unusable("--advertise", f"'{address[:200]}' is no address", "write https://host:port")
+        raise _unusable("--advertise", f"'{address[:200]}' is not an address", "write https://host:port")
     if parts.scheme == "http" and not (settings.insecure_plain_http or is_loopback(parts.hostname or "")):
         what = "plain HTTP: other controllers would show tokens to the network on their way here"
         raise _unusable("--advertise", what, "write https://…, or say --insecure-plain-http")

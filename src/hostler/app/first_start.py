@@ -19,10 +19,10 @@ def refuse_a_second_beginning(journal: Path) -> None:
     state = _state(journal)
     if not state or not (left := _left_behind(journal)):
         return
-    what = f"{state}, and {' and '.join(left)} of a cell stand beside it: a start would begin a new, empty cell"
+    what = f"{state}, and {' and '.join(left)} of a cell are beside it: a start would begin a new, empty cell"
     instead = (
         "put the journal back (with its -wal, from a copy of the directory, or by `hostler journal import`); "
-        f"to begin anew, move {' and '.join(left)} away"
+        f"to begin a new cell, move {' and '.join(left)} away"
     )
     raise InvalidInputError((Problem(str(journal), 0, what, instead),))
 

@@ -65,7 +65,7 @@ class ApiAddress:
         except ValueError as error:
             raise unusable(f"server '{url}': {error}", "write https://host:port") from error
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise unusable(f"server '{url}' is no address", "write https://host:port")
+            raise unusable(f"server '{url}' is not an address", "write https://host:port")
         if parts.scheme == "http" and parts.hostname not in _LOOPBACK and not insecure:
             raise unusable(
                 f"server '{url}': plain HTTP to another machine shows your token to the network",

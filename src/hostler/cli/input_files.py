@@ -53,7 +53,7 @@ def read_documents(files: tuple[str, ...]) -> dict[str, str]:
     for file in files:
         name = "stdin" if file == "-" else Path(file).name
         if name in found:
-            raise unusable(f"{file}: another document is named {name} too", "rename one")
+            raise unusable(f"{file}: another document has the name {name} too", "rename one")
         found[name] = read_text(file)
     return found
 
@@ -78,7 +78,7 @@ def _json(text: str, file: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise unusable(f"{file}:{error.lineno}: {error.msg}", "mend the JSON there") from error
+        raise unusable(f"{file}:{error.lineno}: {error.msg}", "correct the JSON there") from error
 
 
 def _yaml(text: str, file: str) -> Any:
@@ -90,7 +90,7 @@ def _yaml(text: str, file: str) -> Any:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
         what = getattr(error, "problem", None) or str(error)
-        raise unusable(f"{file}{line}: {what}", "mend the YAML there") from error
+        raise unusable(f"{file}{line}: {what}", "correct the YAML there") from error
 
 
 def submit(client: "Client", path: str, body: dict[str, Any], why: Why, output: str) -> ExitCode:

@@ -53,7 +53,7 @@ def following(client: "Client", listed: Callable[[], int | None]) -> Iterator[It
         try:
             yield from follow(client, listed())
         except GoneError as gone:
-            say(f"{gone.what}; listing anew")
+            say(f"{gone.what}; listing again")
         time.sleep(client.again_s)
 
 

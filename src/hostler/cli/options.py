@@ -62,7 +62,7 @@ class Connect:
         named = [one.strip() for one in server.split(",") if one.strip()]
         addresses = [ApiAddress.parse(one, ca, self.insecure_plain_http) for one in named]
         if not addresses:
-            raise unusable(f"server '{server}' is no address", "write https://host:port")
+            raise unusable(f"server '{server}' is not an address", "write https://host:port")
         client = Client(addresses, self._token(known.token_file if mine else ""))
         at_end(client.close)
         return client

@@ -47,7 +47,7 @@ def handover_text(status: Status) -> list[str]:
         "",
         *(line.strip() for line in _head(status)),
         *_paragraph("Look at these first:", _first(status), "Nothing waits, no incident is open."),
-        *_paragraph("Conditions that stand:", _conditions(status), "No condition stands."),
+        *_paragraph("Active conditions:", _conditions(status), "No active condition."),
         *_paragraph("Pools:", _pools(status), "No pool is configured."),
         *_paragraph("Spares:", _spares(status), "No SKU is configured."),
         *_paragraph(f"{_day(status).capitalize()}:", _changes(status), "Nothing changed."),
@@ -90,7 +90,7 @@ def _head(status: Status) -> Iterator[str]:
         yield f"WAITS: {approval}"
     beside = (one for one in status.get("remediators", ()) if not one["accepted_by"])
     yield from (
-        f"NOBODY IS DISTURBED in {one['cluster']}: {one['name']} treats its nodes (hostler doctor)" for one in beside
+        f"NO NODE IS DISRUPTED in {one['cluster']}: {one['name']} acts there too (hostler doctor)" for one in beside
     )
     if not status["brake"] and not status["paused"]:
         yield "brake open, nothing paused"

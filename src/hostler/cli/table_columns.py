@@ -402,7 +402,7 @@ PLANS = View(
         Column("RULE", "rule", wide=True),
         Column("ID", "id", wide=True),
     ),
-    empty="no plan stands",
+    empty="no active plan",
     events=("plan_",),
 )
 

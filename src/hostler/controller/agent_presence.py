@@ -38,7 +38,7 @@ _SILENCE_MATTERS = frozenset({Phase.onboard, Phase.seatrial, Phase.zap, Phase.te
 def of_silence(scene: DecisionContext, node: Node, since: datetime) -> e.Event | None:
     """agent.lost, unless the node is meant to be away: in the middle of a plan that restarts it, or held dark.
 
-    Who stands at a check that nobody has answered is meant to be up again.
+    A node at a check without an answer is meant to be up again.
     """
     if any(h.kind in (HoldKind.power, HoldKind.physical_work) for h in scene.fleet.holds_on([node.id])):
         return None

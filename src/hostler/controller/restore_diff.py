@@ -75,7 +75,7 @@ def _expected_power(fleet: Fleet, node: Node) -> str:
 
 
 def _switched(plan: Plan) -> str:
-    """Power as the plan's last finished switching left it; the step it stands at may have happened or not."""
+    """Power as the plan's last finished switching left it; the current step may have happened or not."""
     at = plan.steps[plan.index].operation if plan.index < len(plan.steps) else ""
     if at in ("power_off", "power_on", "reboot"):
         return ""

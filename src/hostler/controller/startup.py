@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from hostler.controller.inputs import ClockSeen
 from hostler.core.state import events as e
 from hostler.core.state.clock_doubt import GAP_S, Opening
+from hostler.core.state.durations import duration
 from hostler.core.state.fleet import Fleet
 from hostler.ports import Restored
 
@@ -35,5 +36,5 @@ def of_clock(fleet: Fleet, seen: ClockSeen) -> Iterator[e.Event]:
 
 def _leapt(seen: ClockSeen) -> str:
     way = "forward" if seen.leap_s > 0 else "back"
-    now = f"; it says {seen.wall:%Y-%m-%d %H:%M} UTC" if seen.wall else ""
-    return f"the wall clock leapt {way} by {abs(seen.leap_s):.0f} s{now}"
+    now = f"; it shows {seen.wall:%Y-%m-%d %H:%M} UTC" if seen.wall else ""
+    return f"the wall clock jumped {way} by {duration(abs(seen.leap_s))}{now}"

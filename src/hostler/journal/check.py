@@ -95,7 +95,7 @@ def _report(database: Database, archive: Path | None) -> JournalReport:
     except JournalError as error:
         return JournalReport(path=database.name, chain=chain, storage=(str(error),))
     except _UNREADABLE as error:
-        said = f"what stands beside the records cannot be read ({type(error).__name__}: {error})"
+        said = f"the data beside the records cannot be read ({type(error).__name__}: {error})"
         return JournalReport(path=database.name, chain=chain, storage=(said,))
 
 
@@ -164,7 +164,7 @@ def _snapshots(connection: Connection, chain: ChainState) -> Iterator[SnapshotSt
 def _fault(connection: Connection, chain: ChainState, snapshot: tuple[int, bytes, int, bytes]) -> str:
     seq, digest, version, checksum = snapshot
     if seq > chain.kept:
-        return f"it was taken behind record {chain.kept}, the last that stands"
+        return f"it was taken behind record {chain.kept}, the last valid one"
     if queries.digest_at(connection, seq) != digest:
         return f"its digest is not that of record {seq}"
     if queries.checksum_of(queries.snapshot_body(connection, seq)) != checksum:

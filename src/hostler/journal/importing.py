@@ -163,7 +163,7 @@ class _Filling:
         if self._snapshot:
             refuse(self._number, f"the snapshot of record {self._snapshot[0].seq} is not whole")
         if not self._covered:
-            what = f"records 1 to {self.start.first - 1} are archived and no snapshot of this version stands for them"
+            what = f"records 1 to {self.start.first - 1} are archived and no snapshot of this version covers them"
             refuse(self._number, what)
         self.end = line
 
@@ -191,4 +191,4 @@ def _bytes(number: int, text: str) -> bytes:
     try:
         return bytes.fromhex(text)
     except ValueError:
-        refuse(number, f"{text!r} is no digest")
+        refuse(number, f"{text!r} is not a digest")

@@ -149,7 +149,7 @@ class PostgresDatabase:
         """Why this database is not a journal's and must not be written, "" where it is one or empty."""
         encoding = db.exec_driver_sql("SHOW server_encoding").scalar_one()
         if encoding != "UTF8":
-            return f"{self.name} is encoded in {encoding}; make it anew: CREATE DATABASE … ENCODING 'UTF8'"
+            return f"{self.name} is encoded in {encoding}; create it again: CREATE DATABASE … ENCODING 'UTF8'"
         tables = set(inspect(db).get_table_names())
         if tables and not {"records", "lease"} <= tables:
             return (
@@ -262,7 +262,7 @@ def _addressed(url: str) -> tuple[str, str]:
     try:
         parts = conninfo_to_dict(url)
     except psycopg.Error as error:
-        raise JournalError(f"this is no address of a database, as postgresql://user@host:5432/name: {error}") from error
+        raise JournalError(f"not a database URL, as postgresql://user@host:5432/name: {error}") from error
     shown = URL.create(
         "postgresql",
         username=_text(parts.get("user")),

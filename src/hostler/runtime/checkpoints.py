@@ -55,7 +55,7 @@ class Checkpoints:
         if not self._why and age < LATE:
             return ""
         since = f"the last of record {self._newest}" if self._newest else "none was ever taken"
-        why = self._why or "whoever decides has not taken one; its log says why"
+        why = self._why or "the active controller has taken none; see its log"
         return f"no snapshot for {age} records ({since}): {why}"
 
     def begun(self, seq: int) -> None:

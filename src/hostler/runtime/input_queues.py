@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Generator, Iterator
 
 from hostler.controller.inputs import Input, IntentAsked, Observed, Replied, WorkSeen
+from hostler.core.state.durations import duration
 from hostler.core.state.verbs.every import VERBS
 
 OBSERVATIONS_MAX = 100_000
@@ -26,7 +27,7 @@ class BusyError(Exception):
     """The controller has as much to decide as it takes on; nothing was accepted. Come back after `retry_after_s`."""
 
     def __init__(self, retry_after_s: float) -> None:
-        super().__init__(f"busy: try again in {retry_after_s:.0f} s")
+        super().__init__(f"busy: try again in {duration(retry_after_s)}")
         self.retry_after_s = retry_after_s
 
 

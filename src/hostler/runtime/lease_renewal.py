@@ -7,6 +7,7 @@ then only stops renewing. If another controller is there it takes over; if none 
 import threading
 from collections.abc import Callable
 
+from hostler.core.state.durations import duration
 from hostler.logs.structured import logger
 from hostler.ports import FencedError, Journal, JournalError
 from hostler.runtime.lease_validity import LeaseWatch
@@ -65,7 +66,7 @@ class Holding:
         if self._watch.margin(now) > 0:
             return ""
         silent_s = now - self._asked
-        why = self._failure or f"the journal has not answered for {silent_s:.0f} s"
+        why = self._failure or f"the journal has not answered for {duration(silent_s)}"
         return f"the lease is not renewed: {why}"
 
     def _answer(self) -> None:
@@ -76,9 +77,9 @@ class Holding:
         """Why the lease is not to be renewed, "" where it is."""
         silent_s = now - self._answered
         if silent_s > self._patience_s:
-            return f"the event loop has stood still for {silent_s:.0f} s"
+            return f"the event loop has been blocked for {duration(silent_s)}"
         if now - self._turned > STUCK_S:
-            return f"the controller has not turned for {now - self._turned:.0f} s"
+            return f"the controller has not finished a step for {duration(now - self._turned)}"
         return ""
 
     def _renew(self, epoch: int, soon: Callable[[Callable[[], object]], object], lost: Callable[[], object]) -> None:

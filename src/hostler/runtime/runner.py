@@ -17,6 +17,7 @@ from hostler.core.boot.decide import BootRequest
 from hostler.core.conditions.known_inventory import still_known
 from hostler.core.state.clock_doubt import Witness
 from hostler.core.state.configuration import Configuration
+from hostler.core.state.durations import duration
 from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Intent
@@ -204,7 +205,7 @@ class Cell:
         if self.role != "standby":
             return ""
         if behind_s > GONE_LEASES * self._seat.terms.lease_s:
-            return f"the journal has not been read to its end for {behind_s:.0f} s"
+            return f"the journal has not been read to its end for {duration(behind_s)}"
         return self._checkpoints.fault(self.view.cell.seq)
 
     def subscribe(self, after: int) -> AsyncIterator[Record]:

@@ -17,6 +17,7 @@ from litestar.datastructures import Headers
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
+from hostler.core.state.durations import duration
 from hostler.core.state.verbs.facts import Permission
 from hostler.server.auth import authenticate, demand
 from hostler.server.problems import ProblemDetails, ProblemError
@@ -46,7 +47,7 @@ class NotYetError(Exception):
     """There is no place; the sender's turn comes in `wait_s`."""
 
     def __init__(self, wait_s: float) -> None:
-        super().__init__(f"its turn comes in {wait_s:.0f} s")
+        super().__init__(f"try again in {duration(wait_s)}")
         self.wait_s = wait_s
 
 

@@ -48,7 +48,7 @@ class DocumentParser:
         size = sum(len(text.encode(errors="replace")) for text in given.values())
         if size > MAX_BYTES:
             what = f"{size} bytes in all; {MAX_BYTES} are taken"
-            raise InvalidInputError((Problem("configuration", 0, what, "leave out what stands at its default"),))
+            raise InvalidInputError((Problem("configuration", 0, what, "leave out what has its default value"),))
         if self._waiting > WAITING_MAX:
             raise BusyError(AGAIN_S)
         self._waiting += 1

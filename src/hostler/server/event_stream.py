@@ -106,7 +106,7 @@ class Streams:
         if last is None:
             return seq
         if why := await asyncio.to_thread(self._unreachable, last, seq):
-            raise refuse(410, "gone", why, "list what you need anew, then go on from the `seq` of that answer")
+            raise refuse(410, "gone", why, "list again, then continue from the `seq` of that answer")
         return last
 
     def _unreachable(self, last: int, seq: int) -> str:

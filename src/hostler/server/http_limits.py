@@ -91,7 +91,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if self.table.opened(self):
             self._receiving = self.loop.call_later(HEAD_S, self._late, self._body_bytes)
         else:
-            self._refuse(503, "busy", "as many connections are open as are taken", "close some, or try again later")
+            self._refuse(503, "busy", "too many connections are open", "close some, or try again later")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Remove the connection from the tables and stop its timers."""
@@ -129,7 +129,9 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._head_bytes + self._unread_bytes > HEAD_BYTES or len(headers) > HEADERS_MAX:
             self._refuse_head()
         elif len(self.pipeline) > PIPELINED_MAX:
-            self._refuse(503, "busy", f"more than {PIPELINED_MAX} requests were sent ahead", "wait for answers")
+            self._refuse(
+                503, "busy", f"more than {PIPELINED_MAX} requests were sent ahead of their answers", "wait for answers"
+            )
 
     def on_message_begin(self) -> None:
         """Begin counting a new request's head and body."""

@@ -85,7 +85,7 @@ class CellCollector(Collector):
         yield incidents
         held = sum(len(i.members) for i in fleet.incidents.values() if i.holds)
         yield _gauge("hostler_incident_nodes", "Nodes that an incident keeps from being treated by themselves.", held)
-        yield _gauge("hostler_holds", "Holds that stand.", len(fleet.holds))
+        yield _gauge("hostler_holds", "Active holds.", len(fleet.holds))
         yield _gauge("hostler_approvals_waiting", "Intents that wait for a second person.", len(fleet.approvals))
         rollout = fleet.rollout
         yield _gauge("hostler_rollout_running", "1 while a configuration is rolled out.", int(rollout is not None))
@@ -194,7 +194,7 @@ class CellCollector(Collector):
             for condition in fleet.nodes[node_id].conditions:
                 key = (condition.type, "known" if condition.unknown_since is None else "unknown")
                 counts[key] = counts.get(key, 0) + 1
-        text = "Conditions, by type, and whether somebody is heard who could say otherwise."
+        text = "Active conditions, by type, and whether they are known or unknown."
         found = GaugeMetricFamily("hostler_conditions", text, labels=["type", "state"])
         for labels, number in sorted(counts.items()):
             found.add_metric(list(labels), number)

@@ -26,7 +26,7 @@ NAMES_A_NODE = frozenset({"/v1/events", "/v1/maintenance", "/v1/agent/joining", 
 """Paths without a parameter that name a node all the same, in the query or body."""
 PUBLIC = frozenset({"/healthz", "/readyz"})
 MORE: dict[tuple[str, str], dict[int, str]] = {
-    ("get", "/v1/events"): {410: "What follows that record is no longer here: list anew"},
+    ("get", "/v1/events"): {410: "Records after that one are gone: list again"},
     ("get", "/v1/nodes/{node_id}/observations"): {501: "This journal does not list observations"},
     ("get", "/v1/agent/operations"): REFUSED,
     ("get", "/v1/agent/joining"): REFUSED,

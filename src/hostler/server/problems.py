@@ -75,7 +75,7 @@ def invalid(error: InvalidInputError) -> ProblemError:
     found = tuple(_found(problem) for problem in error.problems)
     what = f"{len(found)} problem{'s' if len(found) != 1 else ''}; nothing was used"
     return ProblemError(
-        422, ProblemDetails("invalid_input", what, "mend what `problems` lists and send it again", found)
+        422, ProblemDetails("invalid_input", what, "correct what `problems` lists and send it again", found)
     )
 
 

@@ -1,5 +1,7 @@
 """Remembers whose posts are refused: a node whose heartbeats pass meanwhile is not taken for one that is heard."""
 
+from hostler.core.state.durations import duration
+
 REFUSED_S = 600.0
 """So long a node's posts are refused, without one taken in between, before it shows: a storm is over by then."""
 
@@ -23,4 +25,4 @@ class Refusals:
         since, why = self._since.get(node, (now, ""))
         if now - since < REFUSED_S:
             return ""
-        return f"its heartbeats come and its posts have been refused for more than {REFUSED_S / 60:.0f} min: {why}"
+        return f"its heartbeats arrive, but its posts have been refused for more than {duration(REFUSED_S)}: {why}"

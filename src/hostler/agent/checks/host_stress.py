@@ -49,7 +49,7 @@ def memory(size: int) -> StressResult:
     try:
         cells = bytearray(size)
     except MemoryError:
-        return StressResult(Verdict.inconclusive, f"{size >> 20} MiB could not be had")
+        return StressResult(Verdict.inconclusive, f"{size >> 20} MiB could not be allocated")
     for pattern in _PATTERNS:
         block = bytes((pattern,)) * _BLOCK
         for at in range(0, size, _BLOCK):

@@ -107,7 +107,7 @@ def fetch(url: str, deadline_s: float = DEADLINE_S) -> str:
     parts = urlsplit(url)
     host = parts.hostname or ""
     if parts.scheme != "http" or not ipaddress.ip_address(host).is_loopback:
-        raise ValueError(f"{url!r} is no http page on a loopback address")
+        raise ValueError(f"{url!r} is not an http URL on a loopback address")
     until_s = time.monotonic() + deadline_s
     line = http.client.HTTPConnection(host, parts.port or 9400, timeout=deadline_s)
     try:

@@ -13,7 +13,7 @@ from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce, Why
 from hostler.cli.output import emit, say
 from hostler.cli.table_columns import FINDINGS
 
-app = App(name="doctor", help="What stands in the way of acting in a cluster; who else treats its nodes.")
+app = App(name="doctor", help="Check whether Hostler may act in a cluster, and which other remediators act there.")
 
 Cluster = Annotated[str, Parameter(help="The cluster's name.")]
 PoolName = Annotated[str, Parameter(help="The pool's name.")]

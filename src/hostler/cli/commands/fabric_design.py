@@ -192,7 +192,7 @@ def _parsed(data: bytes, file: str, models: "Mapping[str, Model]") -> "Design":
     try:
         return parse_csv(data, "stdin" if file == "-" else file, models)
     except InvalidInputError as error:
-        raise unusable(str(error), "nothing of the design was taken") from error
+        raise unusable(str(error), "correct the design; none of it was used") from error
 
 
 def checked(file: str, models: str) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hostler.journal.check import JournalReport
     from hostler.journal.line_format import LastLine
 
-app = App(name="journal", help="What stands in a journal: check, copy, keep small.")
+app = App(name="journal", help="Check a journal, copy it, keep it small.")
 
 Place = Annotated[str, Parameter(env_var="HOSTLER_JOURNAL")]
 Days = Annotated[int, Parameter(validator=Number(gte=1))]
@@ -62,7 +62,7 @@ def export_(place: Place, file: str = "-") -> int:
     """
     from hostler.journal.exporting import export
 
-    with _usable("run `hostler journal check` to see what stands"):
+    with _usable("run `hostler journal check` to see which records are valid"):
         if file == "-":
             end = export(place, sys.stdout.buffer.write)
             sys.stdout.buffer.flush()
@@ -121,7 +121,7 @@ def compact_(place: Place, *, archive: Path, observations_days: Days = 30, recor
     from hostler.journal.retention import archive_observations, older_than
 
     now = datetime.now(UTC)
-    with _usable("run it again when that is mended: nothing is lost"), existing_database(place) as database:
+    with _usable("run it again when that is fixed: nothing is lost"), existing_database(place) as database:
         seen = archive_observations(database, archive, older_than(now, observations_days))
         recorded = compact(database, archive, older_than(now, records_days))
     print(f"{seen.observations} observations moved to {len(seen.files)} files of a day each")
@@ -170,7 +170,7 @@ def _lines(report: "JournalReport") -> Iterator[str]:
     """The report for people: the good, then each fault."""
     chain = report.chain
     first = report.archived + 1
-    yield f"{report.path}: records {first} to {chain.kept} stand, digest {chain.digest[:16]}"
+    yield f"{report.path}: records {first} to {chain.kept} are valid, digest {chain.digest[:16]}"
     if report.archived:
         yield f"records 1 to {report.archived} are archived"
     yield f"epoch {report.epoch}, held by {report.holder or 'nobody'}; {report.observations} observations"

@@ -126,9 +126,9 @@ def _cases(text: str, file: str) -> Iterator[str]:
         try:
             case = json.loads(line)["line"]
         except (ValueError, KeyError, TypeError) as error:
-            raise unusable(f"{file}:{number}: no case: {error}", 'write {"line": "…"} on each line') from error
+            raise unusable(f"{file}:{number}: not a case: {error}", 'write {"line": "…"} on each line') from error
         if not isinstance(case, str):
-            raise unusable(f"{file}:{number}: no case: its line is no text", 'write {"line": "…"} on each line')
+            raise unusable(f"{file}:{number}: not a case: its line is not text", 'write {"line": "…"} on each line')
         yield case
 
 

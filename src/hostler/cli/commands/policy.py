@@ -129,7 +129,7 @@ def _moment(option: str, text: str) -> datetime | None:
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:
-        raise unusable(f"{option} {text} is no moment", "write 2026-03-01 or 2026-03-01T12:00Z") from error
+        raise unusable(f"{option} {text} is not a date or time", "write 2026-03-01 or 2026-03-01T12:00Z") from error
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 

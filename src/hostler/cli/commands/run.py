@@ -24,12 +24,14 @@ _SERVE = ServeSettings(data="")
 SEEN = "hostler.dev/phase,hostler.dev/pool,hostler.dev/rack"
 """Labels that tell a cluster's users the most."""
 
-_STANDS_BY = " and stands by; the configuration is the journal's, --config is not looked at"
+_STANDS_BY = " and stands by; the configuration comes from the journal, --config is ignored"
 
 
 LogFormat = Annotated[
     Form,
-    Parameter(env_var="HOSTLER_LOG_FORMAT", help="How log lines on stderr look; auto: JSON where it is no terminal."),
+    Parameter(
+        env_var="HOSTLER_LOG_FORMAT", help="How log lines on stderr look; auto: JSON where it is not a terminal."
+    ),
 ]
 
 
@@ -284,7 +286,7 @@ def agent(
     try:
         asyncio.run(run_agent(settings))
     except PermissionError as error:
-        raise unusable(str(error), "the agent runs once nobody else can read it") from error
+        raise unusable(str(error), "make it readable by its owner alone (chmod 600), then start the agent") from error
     except PinsError as error:
         raise unusable(str(error)) from error
     return 0

@@ -10,7 +10,7 @@ from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnc
 from hostler.cli.table_columns import TICKETS
 from hostler.core.state.verbs.tickets import CloseTicket, ConsentToEviction
 
-CLOSED = "closed ones stand among a node's repairs: `hostler maintenance list --node NODE`"
+CLOSED = "closed tickets are in `hostler maintenance list --node NODE`"
 
 app = App(name="ticket", help="Tickets: work for people.")
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from hostler.core.state.durations import duration
+
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table; cells may hold anything but line breaks, which become spaces."""
@@ -20,13 +22,8 @@ def block(kind: str, lines: Iterable[str]) -> str:
 
 
 def time_of(seconds: float | None) -> str:
-    """A limit for people: "30 min", "6 h", "1 d"."""
-    if seconds is None:
-        return ""
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= size and seconds % size == 0:
-            return f"{seconds / size:g} {unit}"
-    return f"{seconds:g} s"
+    """A limit for people, "" for none."""
+    return "" if seconds is None else duration(seconds)
 
 
 def first_sentence(text: str | None) -> str:

@@ -40,5 +40,5 @@ def misbound(node: Node) -> Blocker | None:
     if standing is None:
         return None
     text = standing.evidence[-1].text if standing.evidence else "one of its names answers for another machine"
-    ends = f"a person settles it (hostler node rebind {node.id} --kind kubernetes --value NAME --reason …)"
+    ends = f"a person corrects the binding (hostler node rebind {node.id} --kind kubernetes --value NAME --reason …)"
     return Blocker("binding", node.id, text, ends)

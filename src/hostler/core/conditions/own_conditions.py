@@ -11,6 +11,7 @@ from hostler.core.diagnose.findings import over, stands
 from hostler.core.state import events as e
 from hostler.core.state.configuration import LAB_PHASE_FLOOR_S, scaled
 from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.durations import duration
 from hostler.core.state.model import STUCK, Evidence, Node, Phase
 from hostler.core.tables.phases import PHASES
 
@@ -61,10 +62,10 @@ def _stuck(scene: DecisionContext, node: Node, stood: bool) -> Finding | None:
     if (at is not None and at <= scene.sure) == stood:
         return None
     if stood:
-        return over(STUCK, f"it has come to {node.phase}")
-    days = (scene.sure - node.phase_since).total_seconds() / 86_400
-    waits = node.waiting.blockers[0].text if node.waiting and node.waiting.blockers else "nobody says for what"
-    text = f"it has stood at {node.phase} for {days:.1f} days: {waits}"
+        return over(STUCK, f"the node moved on to {node.phase}")
+    stay = duration((scene.sure - node.phase_since).total_seconds())
+    waits = node.waiting.blockers[0].text if node.waiting and node.waiting.blockers else "the reason is not recorded"
+    text = f"in phase {node.phase} for {stay}: {waits}"
     return stands(STUCK, text, facts={"phase": node.phase.value, "since": node.phase_since.isoformat()})
 
 

@@ -14,6 +14,7 @@ from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import stands
 from hostler.core.diagnose.recurrence_windows import BY_KIND, RecurrenceRow
 from hostler.core.state import events as e
+from hostler.core.state.durations import duration
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Evidence, Facts, Node, Tally
 
@@ -98,7 +99,7 @@ def _untainted(fleet: Fleet, node: Node, row: RecurrenceRow, part: str, seen: Se
 
 def _suspicion(node: Node, row: RecurrenceRow, part: str, seen: Seen) -> e.Event | None:
     span = (seen[-1][0] - seen[0][0]).total_seconds()
-    text = f"{row.name}: {len(seen)} times within {span / 3600:.1f} h on one {row.subject}; verification pending"
+    text = f"{row.name}: {len(seen)} times within {duration(span)} on one {row.subject}; verification pending"
     facts: Facts = {"row": row.name, "times": len(seen), "verification": "pending"}
     if row.distinct:
         facts["different"] = ", ".join(what for _, what in seen)

@@ -47,7 +47,7 @@ def gaps(fleet: Fleet, node: Node) -> tuple[Gap, ...]:
     """Everything in which the node is not what its SKU says, in this boot; none means that somebody saw it complete."""
     sku = fleet.configuration_of(node).skus.get(node.sku)
     if sku is None:
-        return (Gap(_SKU, "", "a configured SKU", f"{node.sku!r}, of which nobody knows what it contains", seen=False),)
+        return (Gap(_SKU, "", "a configured SKU", f"{node.sku!r}, which is not in the configuration", seen=False),)
     if node.inventory_at is None:
         return (Gap("inventory", "", "an inventory of this boot", "none at all", seen=False),)
     if node.inventory_boot != node.boot_id:
@@ -74,7 +74,7 @@ def _parts(fleet: Fleet, node: Node, sku: Sku) -> Iterator[Gap]:
     for kind, count in sorted(sku.counts.items()):
         found = [part for part in here if part.kind == kind]
         if not {kind, f"{BMC_ONLY}{kind}"} & {*node.inventory_covers}:
-            yield Gap(kind, "", str(count), "nothing: nobody who looked can see this kind", seen=False)
+            yield Gap(kind, "", str(count), "nothing: no source can see this kind", seen=False)
         elif len(found) < count:
             most = shown(node, kind, by_bmc=kind not in node.inventory_covers)
             before = f"{most:g}" if most > len(found) else ""
@@ -105,7 +105,7 @@ def _memory(node: Node, sku: Sku) -> Iterator[Gap]:
     if not sku.memory_gib:
         return
     if not node.memory_gib:
-        yield Gap(MEMORY, "", f"{sku.memory_gib:g} GiB", "nothing: nobody has said how much", seen=False)
+        yield Gap(MEMORY, "", f"{sku.memory_gib:g} GiB", "nothing: no amount was reported", seen=False)
     elif node.memory_gib < sku.memory_gib * MEMORY_PERCENT / 100:
         most = shown(node, MEMORY)
         before = f"{most:.0f} GiB" if node.memory_gib < most * MEMORY_PERCENT / 100 else ""

@@ -222,10 +222,10 @@ def doubts(node: Node, causes: tuple[str, ...]) -> list[Blocker]:
     if not standing or any(c.unknown_since is None for c in standing):
         return []
     first = min(standing, key=lambda c: (c.unknown_since or c.since, c.id))
-    silent = ", ".join(dict.fromkeys(source for source, _ in node.unheard)) or "who saw it"
+    silent = ", ".join(dict.fromkeys(source for source, _ in node.unheard))
     text = (
-        f"nobody can say whether {first.type} still stands: unknown since "
-        f"{first.unknown_since:%Y-%m-%d %H:%M:%S} UTC, not heard: {silent}"
+        f"{first.type} has been unknown since {first.unknown_since:%Y-%m-%d %H:%M:%S} UTC, "
+        f"its sources are silent{f': {silent}' if silent else ''}"
     )
-    ends = f"they are heard and say so, or a person decides (hostler node clear-condition {node.id})"
+    ends = f"they report again, or a person clears the condition (hostler node clear-condition {node.id})"
     return [Blocker("observation", first.id, text, ends)]

@@ -63,7 +63,7 @@ def standing(node: Node, profile: str) -> Condition | None:
 
 
 def is_open(node: Node, plan: Plan) -> bool:
-    """Whether the plan stands at a step that nobody has answered."""
+    """Whether the plan is at a step without an answer."""
     return standing(node, profile_at(plan)) is not None
 
 
@@ -92,7 +92,7 @@ def left_open(scene: DecisionContext, node: Node, said: Unsaid) -> tuple[e.Event
     profile, verdict, detail = said.profile, said.verdict, said.detail
     known = standing(node, profile)
     facts: Facts = {"check": profile, "verdict": verdict.value, CANNOT: said.cannot}
-    text = f"{profile} is {verdict}: {detail or 'no reason is given'}"[:500]
+    text = f"{profile} is {verdict}: {detail or 'no reason was given'}"[:500]
     evidence = Evidence(scene.now, "check", text, facts=facts, path=PATH)
     condition = _condition(node, profile, known, evidence)
     found: list[e.Event] = []
@@ -154,7 +154,7 @@ def ticket_of(fleet: Fleet, node: Node, profile: str) -> Ticket | None:
 def next_command(node: Node, profile: str) -> str:
     """Commands for a person who has looked at the node."""
     if profile in _OF_PRESENT:
-        return f"put right what is named and have it seen, or {_words(node, profile)}"
+        return f"correct what is named, so that its agent or BMC shows it, or {_words(node, profile)}"
     return _words(node, profile)
 
 
@@ -180,7 +180,7 @@ def unasked(scene: DecisionContext, node: Node, plan: Plan) -> Answer | None:
     again = _again_at(scene, node, condition)
     if again <= scene.now and can is not False:
         return None
-    able = "an agent that has this check is installed" if can is False else f"it is tried again at {again:%d %H:%M} UTC"
+    able = "an agent with this check is installed" if can is False else f"the next try is at {again:%Y-%m-%d %H:%M} UTC"
     ends = f"{able}, or a person vouches for it ({next_command(node, profile)})"
     text = condition.evidence[-1].text
     return Wait(plan.name, (Blocker("check", profile, text, ends),), until=None if can is False else again)
@@ -191,7 +191,9 @@ def pauses(scene: DecisionContext, node: Node) -> Wait | None:
     for profile in sorted(_of_phase(node.phase)):
         condition = standing(node, profile)
         if condition is not None and (again := _again_at(scene, node, condition)) > scene.now:
-            ends = f"it is tried again at {again:%d %H:%M} UTC, or work on the node is ended (hostler node end-work)"
+            ends = (
+                f"the next try is at {again:%Y-%m-%d %H:%M} UTC, or work on the node is ended (hostler node end-work)"
+            )
             return Wait(node.phase.value, (Blocker("check", profile, condition.evidence[-1].text, ends),), until=again)
     return None
 
@@ -225,7 +227,7 @@ def answered(fleet: Fleet, node: Node, profile: str, by: str, why: str) -> Itera
 def asked_anew(fleet: Fleet, node: Node, person: str) -> Iterator[e.Event]:
     """Ask again now what could not be answered before: somebody has worked on the node."""
     for profile in sorted(_of_phase(node.phase)):
-        yield from answered(fleet, node, profile, person, "the node was worked on: it is asked anew")
+        yield from answered(fleet, node, profile, person, "somebody worked on the node: the check runs again")
 
 
 def moot(scene: DecisionContext, node: Node) -> Iterator[e.Event]:

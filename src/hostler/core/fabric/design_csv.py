@@ -253,4 +253,4 @@ def refused(where: str, line: int, what: str, instead: str) -> InvalidInputError
 def _bounded(problems: list[Problem], where: str) -> tuple[Problem, ...]:
     if (more := len(problems) - MOST_PROBLEMS) <= 0:
         return tuple(problems)
-    return (*problems[:MOST_PROBLEMS], Problem(where, 0, f"and {more} more", "mend these first"))
+    return (*problems[:MOST_PROBLEMS], Problem(where, 0, f"and {more} more", "correct these first"))

@@ -7,6 +7,7 @@ from hostler.core.state import events as e
 from hostler.core.state.change_control import Rollout
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.durations import duration
 from hostler.core.state.remediators import begins_to_act, blockers
 from hostler.core.state.verbs.activation import Activate, StopRollout
 
@@ -29,7 +30,7 @@ def activate(ask: Ask[Activate]) -> Granted:
 def _checked(ask: Ask[Activate]) -> Configuration:
     fresh, fleet = ask.configuration, ask.scene.fleet
     if fresh is None:
-        raise RefusalError("no checked configuration came with it")
+        raise RefusalError("the request carries no checked configuration; use `hostler config activate`")
     if (running := fleet.rollout) is not None:
         raise RefusalError(
             f"rollout {running.id} of configuration {running.sha256[:12]} is under way: let it end, or stop it first "
@@ -37,10 +38,12 @@ def _checked(ask: Ask[Activate]) -> Configuration:
         )
     used = {fleet.nodes[i].pool for i in fleet.nodes} - {""}
     if lost := sorted(used - set(fresh.pools)):
-        raise RefusalError(f"pools {', '.join(lost)} have members but are not in it: release their nodes first")
+        raise RefusalError(
+            f"pools {', '.join(lost)} have members but are missing from the configuration; release their nodes first"
+        )
     waiting = blockers(supposing(ask.scene, fresh).fleet, begins_to_act(fleet.configuration, fresh))
     if waiting:
-        raise RefusalError(f"pools would begin to act: {waiting[0].text}; first {waiting[0].ends_when}")
+        raise RefusalError(f"pools would begin to act: {waiting[0].text}; wait until {waiting[0].ends_when}")
     return fresh
 
 
@@ -57,7 +60,7 @@ def _planned(rollout: Rollout) -> str:
     return (
         f"rollout {rollout.id} begins with {few} nodes of "
         f"{f'pool {rollout.slices[0].pool}' if rollout.slices[0].pool else 'no pool'}; {len(rollout.slices)} slices, "
-        f"each watched for {rollout.soak_s:g} s"
+        f"each watched for {duration(rollout.soak_s)}"
     )
 
 

@@ -36,8 +36,8 @@ def demand(ask: AnyAsk, nodes: Nodes) -> Demand:
     lately = {n for a in fleet.cell.acts if a.at > since and is_same(a.person, ask.intent.person) for n in a.nodes}
     total = len(lately.union(nodes))
     if nodes and total > reach.nodes:
-        more = f" with what {ask.intent.person} asked for a moment ago" if total > len(nodes) else ""
-        return Demand(nodes, f"it would disturb {total} nodes{more}, one person may disturb {reach.nodes}")
+        more = f" together with the recent requests of {ask.intent.person}" if total > len(nodes) else ""
+        return Demand(nodes, f"it would disturb {total} nodes{more}; one person may disturb {reach.nodes}")
     return Demand(nodes, _unwatched(ask))
 
 
@@ -52,9 +52,9 @@ def _unwatched(ask: AnyAsk) -> str:
     if acts <= fleet.policy.reach.nodes:
         return ""
     if loosens(fleet.policy.reach, fresh.policy.reach):
-        return "it lets one person's word go further, or watches a rollout less"
+        return "it raises the limit for one person, or shortens the watch of a rollout"
     if isinstance(ask.act, Activate) and ask.act.at_once and rolls_out(ask.scene, fresh):
-        return f"it would hold for {acts} nodes that act at once, without a rollout"
+        return f"it would take effect at once on {acts} nodes, without a rollout"
     return ""
 
 
@@ -96,7 +96,7 @@ def request(ask: AnyAsk, why: str, nodes: tuple[str, ...]) -> Approval:
 
 def told(approval: Approval) -> str:
     """Answer to the requester."""
-    return f"waits for {asked_for(approval)}; {approval.why} (hostler approval approve {approval.id}, by somebody else)"
+    return f"{asked_for(approval)}; {approval.why} (another person: hostler approval approve {approval.id})"
 
 
 def _the_approval(ask: AnyAsk) -> Approval:
@@ -114,7 +114,9 @@ def approving(
     def approve(ask: AnyAsk) -> Granted:
         approval = _the_approval(ask)
         if is_same(approval.intent.person, ask.intent.person):
-            raise RefusalError(f"{ask.intent.person} asked for it: a second person decides, under a name of their own")
+            raise RefusalError(
+                f"{ask.intent.person} asked for it; a second person has to approve it under their own name"
+            )
         again: AnyAsk = Ask(ask.scene, approval.intent, approval.configuration, approval.documents, ask.intent.person)
         try:
             check_bounds(again)
@@ -136,14 +138,16 @@ def _refuse_more(ask: AnyAsk, approval: Approval, nodes: Nodes) -> None:
         if number > approved.get(pool, 0):
             where = f"pool {pool}" if pool else "nodes of no pool"
             asked = approved.get(pool, 0)
-            raise RefusalError(f"it would disturb {number} of {where} by now, {asked} were asked for; ask again")
+            raise RefusalError(
+                f"it would now disturb {number} nodes of {where}, {asked} when it was asked for; ask again"
+            )
 
 
 def deny(ask: AnyAsk) -> Granted:
     """A second person says no."""
     approval = _the_approval(ask)
     if is_same(approval.intent.person, ask.intent.person):
-        raise RefusalError(f"{ask.intent.person} asked for it: withdraw it instead (hostler approval withdraw)")
+        raise RefusalError(f"{ask.intent.person} asked for it; withdraw it instead (hostler approval withdraw)")
     return f"{approval.id} denied", (_ended(approval, "denied", ask.intent.person, ask.intent.reason),)
 
 
@@ -151,7 +155,7 @@ def withdraw(ask: AnyAsk) -> Granted:
     """End an approval that its requester withdraws."""
     approval = _the_approval(ask)
     if not is_same(approval.intent.person, ask.intent.person):
-        raise RefusalError(f"{approval.intent.person} asked for it: deny it instead (hostler approval deny)")
+        raise RefusalError(f"{approval.intent.person} asked for it; deny it instead (hostler approval deny)")
     return f"{approval.id} withdrawn", (_ended(approval, "withdrawn", ask.intent.person, ask.intent.reason),)
 
 

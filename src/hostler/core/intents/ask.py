@@ -119,7 +119,7 @@ def scope_of(ask: AnyAsk) -> str:
 def hold_of(ask: AnyAsk, scope: str, kind: HoldKind, hours: float | None = None, ticket: str = "") -> Hold:
     """A hold of the person who asks, for so many hours, None: until somebody ends it."""
     if len(ask.scene.fleet.holds_on([scope])) >= HOLDS_MAX:
-        raise RefusalError(f"{HOLDS_MAX} holds stand on {scope} already: release one first; see `hostler hold list`")
+        raise RefusalError(f"{HOLDS_MAX} holds are placed on {scope} already; release one first (hostler hold list)")
     until = ask.scene.now + timedelta(hours=hours) if hours else None
     identity = f"h{ask.scene.fleet.cell.seq}-{kind.value}-{scope}"[:100]
     intent = ask.intent

@@ -33,20 +33,20 @@ def uncordon(ask: Ask[Uncordon]) -> Granted:
     nodes = nodes_of(ask)
     held = [h for node in nodes for h in ask.scene.fleet.holds_on([node.id]) if h.kind is HoldKind.cordon]
     if not held:
-        raise RefusalError(f"no cordon of a person stands on {ask.intent.target}; see `hostler node get`")
+        raise RefusalError(f"no person has cordoned {ask.intent.target}; see `hostler node get {ask.intent.target}`")
     own = [h for h in held if is_theirs(ask.intent.bounds, h.tenant)]
     stays = [h for h in held if h not in own]
     others = ", ".join(f"{'another customer' if h.tenant else h.owner}'s on {h.scope}" for h in stays[:5])
     if not own:
         raise RefusalError(f"the cordon is not yours to lift: {others}; ask its owner or an operator")
     events = tuple(e.HoldReleased(h.id, h.scope, ask.intent.person, ask.intent.reason) for h in own)
-    return f"{len(own)} cordon(s) lifted" + (f"; what stays is {others}" if others else ""), events
+    return f"{len(own)} cordon(s) lifted" + (f"; these stay: {others}" if others else ""), events
 
 
 def place_hold(ask: Ask[PlaceHold]) -> Granted:
     """Leave this as it is."""
     hold = hold_of(ask, scope_of(ask), HoldKind.operator, ask.act.hours)
-    return f"hold {hold.id} keeps {hold.scope} as it is", (e.HoldPlaced(hold),)
+    return f"hold {hold.id} placed on {hold.scope}", (e.HoldPlaced(hold),)
 
 
 def release_hold(ask: Ask[ReleaseHold]) -> Granted:
@@ -55,7 +55,9 @@ def release_hold(ask: Ask[ReleaseHold]) -> Granted:
     if hold is None:
         raise RefusalError(f"no hold {ask.intent.target}; see `hostler hold list`")
     if hold.kind is HoldKind.physical_work:
-        raise RefusalError("physical work is ended with end-work, by who started it or a shift lead")
+        raise RefusalError(
+            "the hold ends with the physical work: who started it, or a shift lead, runs `hostler node end-work`"
+        )
     return f"hold on {hold.scope} released", (
         e.HoldReleased(hold.id, hold.scope, ask.intent.person, ask.intent.reason),
     )
@@ -66,7 +68,7 @@ def set_pause(paused: bool) -> Callable[[AnyAsk], Granted]:
 
     def grant(ask: AnyAsk) -> Granted:
         scope = scope_of(ask)
-        text = f"{scope} is {'paused: nothing new is disturbed' if paused else 'no longer paused'}"
+        text = f"disruption is {'paused' if paused else 'no longer paused'} for {scope}"
         return text, (e.PauseSet(scope, paused, ask.intent.person, ask.intent.reason),)
 
     return grant

@@ -58,7 +58,7 @@ def start_work(ask: Ask[StartWork]) -> Granted:
     if node.phase is Phase.production and node.assignment is not None:
         raise RefusalError(f"{node.id} serves pool {node.pool}: return it for maintenance first")
     if node.operation is not None or node.settling:
-        raise RefusalError(f"{node.id}: an operation is under way or may still land; wait for it")
+        raise RefusalError(f"{node.id}: an operation is under way or may still take effect; wait for it")
     if ask.scene.present.of(node.id).power != OFF:
         raise RefusalError(f"{node.id} is not seen powered off: `hostler node power-off {node.id}` first")
     hold = hold_of(ask, node.id, HoldKind.physical_work, ticket=ticket.id if ticket else "")

@@ -15,14 +15,14 @@ def set_mode(ask: Ask[SetMode]) -> Granted:
     """How far a pool lets a remedy go by itself."""
     pool = ask.intent.target.removeprefix("pool:")
     if pool not in ask.scene.fleet.configuration.pools:
-        raise RefusalError(f"no pool '{pool}'; list what there is (hostler pool list)")
+        raise RefusalError(f"no pool '{pool}'; see `hostler pool list`")
     remedy, wanted = ask.act.remedy, ask.act.mode
     if remedy not in ("*", IDLE_CHECK) and remedy not in RECIPES:
         raise RefusalError(f"no remedy '{remedy}'; write one of {', '.join(sorted(RECIPES))}, '{IDLE_CHECK}', or '*'")
     beside = blockers(ask.scene.fleet, {pool}) if wanted is Mode.act and remedy != IDLE_CHECK else []
     if beside:
-        raise RefusalError(f"pool {pool} may not act: {beside[0].text}; first {beside[0].ends_when}")
-    return f"pool {pool}: {remedy} stands at {wanted}", (e.ModeSet(pool, remedy, wanted, ask.intent.person),)
+        raise RefusalError(f"pool {pool} may not act: {beside[0].text}; wait until {beside[0].ends_when}")
+    return f"pool {pool}: mode of {remedy} is {wanted}", (e.ModeSet(pool, remedy, wanted, ask.intent.person),)
 
 
 def release_brake(ask: Ask[ReleaseBrake]) -> Granted:

@@ -64,7 +64,7 @@ def move(
     """The move along one edge, from and to, with the end of the plan that runs. Raises RefusalError."""
     before, after = along
     if node.phase is not before or edge(before, after) is None:
-        raise RefusalError(f"{node.id} stands at {node.phase}, this is for nodes at {before}")
+        raise RefusalError(f"{node.id} is in phase {node.phase}; this is for nodes in {before}")
     ended: tuple[e.Event, ...] = ()
     if node.operation is not None and idle_checks.running(node) is None:
         raise RefusalError(f"{node.id}: {node.operation.kind} is under way; wait for it, or hold the node")
@@ -107,7 +107,9 @@ def rebind(ask: Ask[Rebind]) -> Granted:
     if kind not in _REBINDABLE or not 0 < len(value) <= 256:
         raise RefusalError(f"give kind (one of {', '.join(_REBINDABLE)}) and value")
     if kind == "bmc" and ask.intent.bounds != Bounds():
-        raise RefusalError("a BMC's address is for operators of the whole cell: the BMC's password is sent there")
+        raise RefusalError(
+            "only an operator of the whole cell may change a BMC's address: the BMC's password is sent there"
+        )
     if kind != "bmc" and (problem := outside_problem(kind, value)):
         raise RefusalError(problem)
     if holders := [i for i in ask.scene.fleet.index.members(f"{kind}:{value}") if i != node.id]:
@@ -115,12 +117,12 @@ def rebind(ask: Ask[Rebind]) -> Granted:
     if node.operation is not None and OPERATIONS[node.operation.kind].port == "bmc":
         raise RefusalError(f"{node.id}: {node.operation.kind} is under way; wait for it")
     settled = tuple(
-        e.ConditionCleared(node.id, c.id, ask.intent.person, f"bound anew: {kind} {value}")
+        e.ConditionCleared(node.id, c.id, ask.intent.person, f"bound again: {kind} {value}")
         for c in node.conditions
         if c.type == MISMATCH
     )
     bound = e.BindingChanged(node.id, Binding(kind, value, ask.scene.now))
-    return f"{node.id} is now {kind} {value}", (bound, *settled)
+    return f"{kind} of {node.id} is now {value}", (bound, *settled)
 
 
 def retire(ask: Ask[Retire]) -> Granted:
@@ -155,16 +157,18 @@ def vouch(ask: Ask[Vouch]) -> Granted:
     profile, plan = ask.act.profile, node.plan
     asked = unanswered_checks.profile_at(plan) if plan is not None else ""
     if plan is None or not asked or unanswered_checks.standing(node, asked) is None:
-        raise RefusalError(f"{node.id} waits for no answer that a person could give; see `hostler node get {node.id}`")
+        raise RefusalError(
+            f"{node.id} waits for no check that a person could vouch for; see `hostler node get {node.id}`"
+        )
     if profile != asked:
         raise RefusalError(f"{node.id} waits for {asked}, not for '{profile}': give --profile {asked}")
     if node.operation is not None:
-        raise RefusalError(f"{node.id}: {asked} is being tried again just now; wait for its answer")
+        raise RefusalError(f"{node.id}: {asked} is running again; wait for its answer")
     word = f"{intent.person} vouches: {intent.reason}"
     passed = CheckResult(asked, Verdict.passed, ask.scene.now, word[:500], intent.person)
     recorded = () if asked == unanswered_checks.SANITISE else (e.CheckRecorded(node.id, passed),)
     ended = unanswered_checks.answered(ask.scene.fleet, node, asked, intent.person, word)
-    return f"{asked} of {node.id} passes on your word, this once", (
+    return f"{asked} of {node.id} counts as passed, this once", (
         *recorded,
         *ended,
         e.PlanAdvanced(node.id, plan.id, plan.index + 1),
@@ -176,7 +180,7 @@ def send_to_vendor(ask: Ask[RmaSend]) -> Granted:
     node, intent = node_of(ask), ask.intent
     why = f"{intent.person}: {intent.reason}"
     moved = move(ask, node, (Phase.triage, Phase.rma), why, Conviction(why, intent.person))
-    return f"{node.id} goes to its vendor on your word", moved
+    return f"{node.id} goes to its vendor", moved
 
 
 HANDLERS: Handlers = {

@@ -15,9 +15,9 @@ def release_restore(ask: Ask[ReleaseRestore]) -> Granted:
     scene, intent = ask.scene, ask.intent
     fleet = scene.fleet
     if intent.target != FLEET:
-        raise RefusalError("a restore is released for the whole cell: ask for 'fleet'")
+        raise RefusalError("a restore is released for the whole cell; the target is fleet")
     if fleet.cell.restored is None:
-        raise RefusalError("the journal is not a restored one, or was released already")
+        raise RefusalError("no restored journal waits for a release")
     unheard = len(fleet.nodes) - fleet.index.count("compared")
     said = ask.act.unheard
     if (unheard or said is not None) and said != unheard:
@@ -25,7 +25,10 @@ def release_restore(ask: Ask[ReleaseRestore]) -> Granted:
     events: tuple[e.Event, ...] = (e.RestoreReleased(intent.person, intent.reason, unheard),)
     if fleet.cell.doubt is not None:
         events = (*events, e.ClockConfirmed(intent.person, "confirmed with the release of the restored journal"))
-    return f"the cell acts again; {fleet.index.count('differing')} nodes differed from the restored journal", events
+    return (
+        f"the restored journal is released; {fleet.index.count('differing')} nodes differed from the restored journal",
+        events,
+    )
 
 
 def _unheard(ask: AnyAsk, unheard: int) -> str:
@@ -37,7 +40,7 @@ def _unheard(ask: AnyAsk, unheard: int) -> str:
         if len(names) == NAMED:
             break
     listed = f": {', '.join(names)}{' …' if unheard > len(names) else ''}" if names else ""
-    instead = f"wait for them, or say that you know with --unheard {unheard}" if unheard else "leave --unheard out"
+    instead = f"wait for them, or accept it with --unheard {unheard}" if unheard else "leave --unheard out"
     return f"{unheard} of {len(fleet.nodes)} nodes have not been heard since the restore{listed}; {instead}"
 
 
@@ -46,7 +49,7 @@ def confirm_clock(ask: Ask[ConfirmClock]) -> Granted:
     doubt = ask.scene.fleet.cell.doubt
     if doubt is None:
         raise RefusalError("the clock is not in doubt")
-    return f"the clock is believed again; it was not since {doubt.since:%Y-%m-%d %H:%M} UTC: {doubt.text}", (
+    return f"the clock is confirmed; it was in doubt since {doubt.since:%Y-%m-%d %H:%M} UTC: {doubt.text}", (
         e.ClockConfirmed(ask.intent.person, ask.intent.reason),
     )
 

@@ -153,7 +153,7 @@ def _problems(fleet: Fleet, specs: tuple[NodeSpec, ...], adopt: bool) -> list[Pr
         found.extend(_spec_problems(fleet, spec, where, adopt))
         for name in _unique_names(replace(spec, bmc=bmc_of(spec, fleet.configuration.skus))):
             if name in seen:
-                found.append(Problem(where, 0, f"{name} stands in nodes[{seen[name]}] too", "give it once"))
+                found.append(Problem(where, 0, f"{name} is also given in nodes[{seen[name]}]", "give it once"))
             elif fleet.index.count(name):
                 found.append(Problem(where, 0, f"{name} is bound to another node", "retire or rebind that one"))
             seen[name] = number
@@ -189,7 +189,7 @@ def outside_problem(kind: str, name: str) -> str:
     """
     if not name or _OUTSIDE.fullmatch(name):
         return ""
-    return f"{kind} {name[:80]!a} is no name: {OUTSIDE_RULE}"
+    return f"{kind} {name[:80]!a} is not a valid name: {OUTSIDE_RULE}"
 
 
 OUTSIDE_MAX = 128

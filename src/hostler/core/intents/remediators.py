@@ -18,8 +18,8 @@ def report(ask: Ask[ReportRemediators]) -> Granted:
     if len(names) > NAMES_MAX or any(len(name) > 64 for name in names):
         raise RefusalError(f"name at most {NAMES_MAX} remediators, each with at most 64 characters")
     if names == tuple(sorted(one.name for one in ask.scene.fleet.cell.remediators if one.cluster == cluster)):
-        return f"cluster {cluster}: as it is known already", ()
-    text = f"cluster {cluster} is treated by {', '.join(names) or 'nobody else'}"
+        return f"cluster {cluster}: no change", ()
+    text = f"other remediators in cluster {cluster}: {', '.join(names) or 'none'}"
     return text, (e.RemediatorsFound(cluster, names, ask.intent.person),)
 
 
@@ -32,8 +32,10 @@ def accept(accepted: bool) -> Callable[[AnyAsk], Granted]:
         if name not in here:
             raise RefusalError(f"no remediator '{name}' was found in cluster {cluster}: {', '.join(sorted(here))}")
         if (name in {one.name for one in unaccepted(ask.scene.fleet, cluster)}) is not accepted:
-            raise RefusalError(f"{name} of cluster {cluster} is {'accepted already' if accepted else 'not accepted'}")
-        text = f"{name} of cluster {cluster} is {'accepted' if accepted else 'no longer accepted'}"
+            raise RefusalError(
+                f"remediator {name} of cluster {cluster} is {'accepted already' if accepted else 'not accepted'}"
+            )
+        text = f"remediator {name} of cluster {cluster} is {'accepted' if accepted else 'no longer accepted'}"
         return text, (e.RemediatorAccepted(cluster, name, accepted, ask.intent.person, ask.intent.reason),)
 
     return grant

@@ -43,7 +43,7 @@ def grant_remedy(ask: Ask[RemedyVerb]) -> Granted:
         if isinstance(ask.act, PowerOff) and node.phase is Phase.production:
             raise RefusalError(f"{node.id} is in production: return it for maintenance first")
         if not isinstance(ask.act, PowerOff) and node.phase is not Phase.production:
-            raise RefusalError(f"{node.id} stands at {node.phase}; {ask.intent.verb} is for nodes in production")
+            raise RefusalError(f"{node.id} is in phase {node.phase}; {ask.intent.verb} is for nodes in production")
         if isinstance(ask.act, Drain) and not scope_of(group):  # of a domain, once all of it is drained
             events.append(e.HoldPlaced(hold_of(ask, node.id, HoldKind.cordon, ask.act.hours)))
         events.append(e.ConditionRaised(_wished(ask, node, wish, group)))
@@ -130,7 +130,11 @@ def call_off(ask: Ask[CallOff]) -> Granted:
         raise RefusalError(f"the act on {target} is not yours to call off; ask who asked for it, or an operator")
     wished = own
     if not wished:
-        why = "it answers a fault: hold the domain, or reject what is proposed" if found else "nobody asks for any"
+        why = (
+            "it answers a fault: hold the domain, or reject what is proposed"
+            if found
+            else "no person has asked for one"
+        )
         raise RefusalError(f"no act on {target} can be called off: {why}; see `hostler domain list`")
     events = tuple(event for act in wished for event in _cleared(ask, act))
     return f"{', '.join(act.remedy for act in wished)} on {', '.join(scopes)} is called off", events

@@ -19,10 +19,10 @@ def consent(ask: Ask[ConsentToEviction]) -> Granted:
     node = scene.fleet.nodes[ticket.node]
     pool = scene.fleet.pool_of(node)
     if intent.bounds.tenant and pool is not None and pool.owner and intent.person not in (pool.owner, ticket.owner):
-        raise RefusalError(f"{ticket.owner} is asked for consent: they answer, or an operator does")
+        raise RefusalError(f"{ticket.owner} or an operator has to consent")
     running = scene.present.workloads(node)
     if running is None:
-        raise RefusalError(f"what runs on {node.id} is unknown: its scheduler has not been heard; try again then")
+        raise RefusalError(f"what runs on {node.id} is unknown: its scheduler is silent; try again when it answers")
     work = tuple(
         ConsentedWork(w.id, ticket.action, ticket.id, intent.person, scene.now)
         for w in running
@@ -60,7 +60,7 @@ def _incident(ask: AnyAsk) -> Incident:
 def close_incident(ask: Ask[CloseIncident]) -> Granted:
     """The shared part is repaired, or was never at fault: what is left is treated node by node, within the budgets."""
     incident = _incident(ask)
-    text = f"incident {incident.id} closed; {len(incident.members)} node(s) are treated each by itself, within budgets"
+    text = f"incident {incident.id} closed; {len(incident.members)} node(s) are now remedied one by one, within budgets"
     return text, closed(incident, ask.intent.person, ask.intent.reason)
 
 
@@ -68,8 +68,8 @@ def treat_individually(ask: Ask[TreatIndividually]) -> Granted:
     """The shared part's ticket stays; its members wait for it no longer."""
     incident = _incident(ask)
     if not incident.holds:
-        raise RefusalError(f"the nodes of incident {incident.id} are treated each by itself already")
-    text = f"{len(incident.members)} node(s) of incident {incident.id} are treated each by itself, within budgets"
+        raise RefusalError(f"the nodes of incident {incident.id} are remedied one by one already")
+    text = f"{len(incident.members)} node(s) of incident {incident.id} are now remedied one by one, within budgets"
     return text, (individually(incident, ask.intent.person, ask.intent.reason),)
 
 

@@ -27,7 +27,7 @@ def _wait_heard(scene: DecisionContext, node: Node, plan: Plan, *, done: bool) -
         return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
     if scene.now >= step_deadline(plan):
         return Act(fail_step(scene, node, plan, "the agent was not heard in time"))
-    blocker = Blocker("boot", node.id, "the node boots: its agent has not been heard", "the agent reports")
+    blocker = Blocker("boot", node.id, "the node is booting; its agent has not reported yet", "its agent reports")
     return Wait(plan.name, (blocker,), until=step_deadline(plan))
 
 
@@ -38,5 +38,5 @@ def wait_bmc(scene: DecisionContext, node: Node, plan: Plan) -> Answer:
         return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
     if scene.now >= step_deadline(plan):
         return Act(fail_step(scene, node, plan, "the BMC did not answer in time"))
-    blocker = Blocker("bmc", node.id, "the BMC restarts and has not answered yet", "it answers a look")
+    blocker = Blocker("bmc", node.id, "the BMC is restarting and does not answer yet", "the BMC answers")
     return Wait(plan.name, (blocker,), until=step_deadline(plan))

@@ -70,14 +70,19 @@ def behind(fleet: Fleet, node: Node, plan: Plan) -> tuple[Blocker, ...]:
 def _late(plan: Plan, mate: Node, theirs: Plan) -> Blocker:
     doing = theirs.steps[theirs.index].operation
     why = f": {mate.waiting.blockers[0].text}" if mate.waiting and mate.waiting.blockers[0].kind != "domain" else ""
-    text = f"{scope_of(plan.group)} goes together, and {mate.id} is still at {doing}{why}"
-    return Blocker("domain", mate.id, text[:500], f"{mate.id} has come as far, or leaves the act")
+    text = f"{scope_of(plan.group)} is taken as a whole, and {mate.id} is still at {doing}{why}"
+    return Blocker("domain", mate.id, text[:500], f"{mate.id} has caught up or left the act")
 
 
 def going_on(fleet: Fleet, node: Node) -> tuple[Blocker, ...]:
     """The members that have not turned back yet: before they do, a member that has is not opened again."""
     return tuple(
-        Blocker("domain", mate.id, f"{mate.id} has not turned back yet, and all are opened together", "it does")
+        Blocker(
+            "domain",
+            mate.id,
+            f"{mate.id} is not undone yet; all members return to service together",
+            f"{mate.id} is undone",
+        )
         for mate, theirs in mates(fleet, node)
         if theirs.state == "running"
     )

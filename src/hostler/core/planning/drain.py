@@ -34,7 +34,8 @@ def undrained(scene: DecisionContext, node: Node, plan: Plan) -> list[Blocker]:
     if isinstance(consents, Blocker):
         return [consents]
     return [
-        c.blocker or Blocker("workload", c.workload.id, f"{c.workload.id} still runs here", "it ends") for c in consents
+        c.blocker or Blocker("workload", c.workload.id, f"workload {c.workload.id} still runs here", "it ends")
+        for c in consents
     ]
 
 
@@ -164,12 +165,12 @@ def _ending_check(scene: DecisionContext, node: Node, plan: Plan) -> Wait | None
     if left is None or until <= scene.now:
         return None
     text = f"the idle check {left.check} is being ended"
-    return Wait(plan.name, (Blocker("operation", left.check, text, "the node is rid of it"),), until=until)
+    return Wait(plan.name, (Blocker("operation", left.check, text, "it has left the node"),), until=until)
 
 
 def _held_work(work: Workload) -> Blocker:
-    text = f"{work.job or work.id} may be ended and is not yet: {work.held_by}"
-    return Blocker("scheduler", work.id, text, "that allows it, or the work ends by itself")
+    text = f"{work.job or work.id} may be ended, but the scheduler keeps it: {work.held_by}"
+    return Blocker("scheduler", work.id, text, "the scheduler lets it go, or the work ends by itself")
 
 
 def _overdue(scene: DecisionContext, node: Node, plan: Plan, stopped: tuple[Blocker, ...]) -> Answer:
@@ -184,8 +185,16 @@ def _overdue(scene: DecisionContext, node: Node, plan: Plan, stopped: tuple[Bloc
     asked = next((t for t in scene.fleet.tickets_about(node.id) if t.kind == "consent"), None)
     stays = plan.disturbed or plan.act_class is ActClass.immediate or domain_plans.has_disturbed(scene.fleet, node)
     if stays and asked is not None:
-        text = f"{asked.owner} is asked to consent (ticket {asked.id})"
-        return Wait(plan.name, (*stopped, Blocker("person", asked.owner, text, "the work ends")))
+        text = f"{asked.owner} has been asked to consent (ticket {asked.id})"
+        return Wait(
+            plan.name,
+            (
+                *stopped,
+                Blocker(
+                    "person", asked.owner, text, f"they consent (hostler ticket consent {asked.id}) or the work ends"
+                ),
+            ),
+        )
     ticket = asked or _consent_ticket(scene, node, plan, stopped[0], pool)
     opened = () if asked is not None else (e.TicketOpened(ticket),)
     if stays:

@@ -15,10 +15,13 @@ def enrol(scene: DecisionContext, node: Node) -> Answer:
         if node.inventory_at is not None:
             return Act(change_phase(scene, node, Phase.production, "adopted, its inventory seen"))
         text = "its inventory has not been seen yet"
-        return Wait("adopt", (Blocker("observation", "inventory", text, "its agent or BMC reports it"),))
+        return Wait("adopt", (Blocker("observation", "inventory", text, "its agent or BMC reports the inventory"),))
     if node.provisioner == "none":
-        text = "no provisioner: somebody else powers it on"
-        return Wait("bring_up", (Blocker("person", "operator", text, "it is adopted or given a provisioner"),))
+        text = "the node has no provisioner, so Hostler does not power it on"
+        return Wait(
+            "bring_up",
+            (Blocker("person", "operator", text, "a person adopts it (hostler adopt) or gives it a provisioner"),),
+        )
     found = blockers(scene, DisruptionRequest(PHASES[Phase.initializing].recipe, ActClass.bring_up, (node,)))
     if found:
         return Wait("bring_up", found)

@@ -66,7 +66,7 @@ def _proposed(scene: DecisionContext, node: Node, plan: Plan, need: Need | None)
         return Act((e.PlanEnded(node.id, plan.id, "cancelled", "it is no longer needed"),))
     if held := holding(scene.fleet, node, plan.causes):
         return Act((e.PlanEnded(node.id, plan.id, "cancelled", held[0].text),))
-    text = f"{plan.name} is proposed and waits for a yes (hostler plan approve {node.id})"
+    text = f"{plan.name} is proposed and needs approval (hostler plan approve {node.id})"
     return Wait(plan.name, (Blocker("approval", plan.id, text, "a person approves or rejects it"),))
 
 
@@ -74,7 +74,7 @@ def _outstanding(scene: DecisionContext, node: Node, plan: Plan, operation: Oper
     row = OPERATIONS[operation.kind]
     first = scene.present.unobserved.get(operation.id)
     if first is not None and scene.now < first:
-        text = f"{operation.kind} was under way when nobody attended: what came of it is observed first"
+        text = f"{operation.kind} was under way while no controller was active; its result is being checked"
         return Wait(plan.name, (Blocker("operation", operation.id, text, "its outcome is known"),), until=first)
     if row.interruptible and (why := bring_up_fails(scene, node, plan)):
         return Act((_give_up(node, operation, row, "revoked", scene.now), *fail_plan(scene, node, plan, why)))
@@ -166,7 +166,7 @@ def _preconditions(scene: DecisionContext, node: Node, plan: Plan, row: Operatio
         found.extend(b for b in blockers(scene, request) if b.kind in ("hold", "pause", "brake"))
     if row.port == "bmc":
         found.extend(
-            Blocker("operation", o.id, f"{o.kind} may still land", "its settle time is over")
+            Blocker("operation", o.id, f"{o.kind} may still take effect", "its settle time is over")
             for o in node.settling
             if OPERATIONS[o.kind].port == "bmc" and plan.act_class is not ActClass.protective
         )

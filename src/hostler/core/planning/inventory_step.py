@@ -48,10 +48,12 @@ def _still_missing(scene: DecisionContext, node: Node, plan: Plan, missing: list
     After a restart inventories come in pieces: a BMC still lists a board's parts, and adapters and drives come up late.
     """
     why, step = f"still missing: {'; '.join(missing)}"[:400], plan.steps[plan.index]
-    assert plan.step_since is not None, "a running plan knows since when it stands at its step"
+    assert plan.step_since is not None, "a running plan knows when its step began"
     settled = max(plan.step_since, node.inventory_at or plan.step_since) + timedelta(seconds=step.deadline_s)
     if scene.now < settled:
-        coming = Blocker("inventory", why[:120], why, f"it is seen, or is still missing at {settled:%d %H:%M} UTC")
+        coming = Blocker(
+            "inventory", why[:120], why, f"it is seen; otherwise the step fails at {settled:%Y-%m-%d %H:%M} UTC"
+        )
         return Wait(plan.name, (coming,), until=settled)
     failed = CheckResult(INVENTORY, Verdict.failed, scene.now, why)
     return Act((e.CheckRecorded(node.id, failed), *fail_step(scene, node, plan, why, Conviction(why))))

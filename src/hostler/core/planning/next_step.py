@@ -62,10 +62,10 @@ def _next(scene: DecisionContext, node: Node, need: Need | None) -> Answer:
 
 def _settling(node: Node) -> Wait:
     late = node.settling[0]
-    text = f"{late.kind} was given up but may still land"
+    text = f"{late.kind} was given up and may still take effect"
     return Wait(
         "settle",
-        (Blocker("operation", late.id, text, "it is observed, or its settle time is over"),),
+        (Blocker("operation", late.id, text, "its effect is observed, or its settle time is over"),),
         until=late.deadline,
     )
 

@@ -79,16 +79,20 @@ def _stopped(scene: DecisionContext, node: Node) -> tuple[Blocker, ...]:
     cluster = node.left_cluster
     if not scene.present.synced(cluster):
         why = scene.present.clusters.get(cluster) or "it has not been heard yet"
-        text = f"what cluster {cluster} lists is not known: {why}"
-        return (Blocker("scheduler", cluster, text, "the cluster is heard again"),)
+        text = f"the nodes that cluster {cluster} lists are not known: {why}"
+        return (Blocker("scheduler", cluster, text, "the cluster answers again"),)
     there = scene.present.of(node.id).scheduler_boot
     if there and node.boot_id and there != node.boot_id:
-        text = f"what cluster {cluster} calls by this node's name runs under boot id {there}, not {node.boot_id}"
-        return (Blocker("binding", node.id, text, "both tell of one boot, or a person binds the name elsewhere"),)
+        text = f"the node that cluster {cluster} lists by this name runs boot {there}, not {node.boot_id}"
+        return (
+            Blocker(
+                "binding", node.id, text, "both report one boot, or a person corrects the binding (hostler node rebind)"
+            ),
+        )
     member = _as_member(node)
     found = blockers(scene, DisruptionRequest(TURN_AWAY, ActClass.immediate, (member,)))
     if not found and mode_of(scene, member, TURN_AWAY) is Mode.propose:
-        text = f"pool {node.left_pool} is at propose for {TURN_AWAY}: the Node is deleted by a person"
+        text = f"{TURN_AWAY} is only proposed in pool {node.left_pool}, so a person has to delete the Node"
         ends = (
             f"a person deletes the Node in cluster {cluster}, or sets the mode (hostler pool mode {node.left_pool} act)"
         )
@@ -105,7 +109,7 @@ def _customers(scene: DecisionContext, node: Node) -> tuple[Blocker, ...]:
     """The customers' work that has come to the Node: it ends by itself, and nobody asks it to."""
     works = scene.present.of(node.id).workloads.get(node.left_cluster, ())
     return tuple(
-        Blocker("workload", work.id, f"{work.id} runs there in cluster {node.left_cluster}", "it ends")
+        Blocker("workload", work.id, f"workload {work.id} runs there in cluster {node.left_cluster}", "it ends")
         for work in works
         if work.work_class is not WorkClass.infrastructure
     )
@@ -121,7 +125,7 @@ def _paused(scene: DecisionContext, node: Node) -> Wait | None:
     if again <= scene.now:
         return None
     text = f"{failed.kind} {failed.result.replace('_', ' ')}: {failed.detail}"
-    return Wait(TURN_AWAY, (Blocker("clock", failed.kind, text, f"it is tried again at {again:%H:%M:%S} UTC"),), again)
+    return Wait(TURN_AWAY, (Blocker("clock", failed.kind, text, f"the next try is at {again:%H:%M:%S} UTC"),), again)
 
 
 def _operation(scene: DecisionContext, node: Node, row: StepRow) -> Operation:

@@ -93,8 +93,10 @@ def _stopped(scene: DecisionContext, nodes: tuple[Node, ...], need: Need) -> Ans
 def _consents_asked(scene: DecisionContext, node: Node, need: Need) -> Iterator[Blocker]:
     consent = next((t for t in scene.fleet.tickets_about(node.id) if t.kind == "consent"), None)
     if consent is not None and need.act_class is ActClass.pending and scene.present.workloads(node) != ():
-        text = f"{consent.owner} is asked to consent (ticket {consent.id}): {consent.summary}"
-        yield Blocker("person", consent.owner, text, "the ticket is closed or the work ends")
+        text = f"{consent.owner} has been asked to consent (ticket {consent.id}): {consent.summary}"
+        yield Blocker(
+            "person", consent.owner, text, f"they consent (hostler ticket consent {consent.id}) or the work ends"
+        )
 
 
 def may_begin(scene: DecisionContext, node: Node, need: Need) -> bool:
@@ -148,7 +150,12 @@ def tired(scene: DecisionContext, node: Node, name: str, rule: str = "", *, wish
         return None
     stuck = next((t for t in scene.fleet.tickets_about(node.id) if t.kind == "stuck" and t.action == name), None)
     if stuck is not None:
-        blocker = Blocker("person", stuck.owner, f"{stuck.summary} (ticket {stuck.id})", "the ticket is closed")
+        blocker = Blocker(
+            "person",
+            stuck.owner,
+            f"{stuck.summary} (ticket {stuck.id})",
+            f"the ticket is closed (hostler ticket close {stuck.id})",
+        )
         return Wait(name, (blocker,))
     leads_nowhere = not wished and name not in REMEDIES
     lately = [a for a in tried if scene.sure - a.at < TRIES_WINDOW and not a.forgiven and (a.failed or leads_nowhere)]
@@ -161,12 +168,14 @@ def tired(scene: DecisionContext, node: Node, name: str, rule: str = "", *, wish
     rested = tried[-1].at + timedelta(seconds=scaled(scene.fleet.policy_of(node), BACK_OFF_S))
     if rested <= scene.now or (wished and not tried[-1].failed):
         return None
-    blocker = Blocker("clock", name, f"{name} has just been tried", f"{rested:%H:%M:%S} UTC")
+    blocker = Blocker(
+        "clock", name, f"{name} was tried a moment ago", f"the next try may begin at {rested:%H:%M:%S} UTC"
+    )
     return Wait(name, (blocker,), until=rested)
 
 
 def _stuck(scene: DecisionContext, node: Node, name: str, tries: int, rule: str) -> Ticket:
-    summary = f"{name} was tried {tries} times in a week" + (f", {rule} still stands" if rule else "")
+    summary = f"{name} was tried {tries} times in a week" + (f", {rule} is still active" if rule else "")
     recipe = RECIPES.get(name)
     summary += f"; {recipe.last_resort}" if recipe is not None and recipe.last_resort else ""
     identity = f"{node.id}-t{scene.fleet.cell.seq}"
@@ -209,12 +218,14 @@ def _first(scene: DecisionContext, node: Node, need: Need) -> Iterator[Blocker]:
     scope = scope_of(need.group)
     if node.plan is not None or node.settling:
         doing = node.plan.name if node.plan is not None else node.settling[0].kind
-        yield Blocker("domain", node.id, f"{scope} is taken whole, and {node.id} has {doing} under way", "that is over")
+        yield Blocker(
+            "domain", node.id, f"{scope} is taken as a whole, and {node.id} is busy with {doing}", f"{doing} is over"
+        )
         return
     own = needed(scene, node)
     if own is not None and own.group != need.group and rank(own.remedy) >= rank(need.remedy):
-        text = f"{scope} is taken whole, and {node.id} first needs {own.remedy} for {own.rule}"
-        yield Blocker("domain", node.id, text, "that is done")
+        text = f"{scope} is taken as a whole, and {node.id} first needs {own.remedy} for {own.rule}"
+        yield Blocker("domain", node.id, text, f"{own.remedy} is done")
 
 
 def _is_proposed(scene: DecisionContext, nodes: tuple[Node, ...], need: Need) -> bool:
@@ -256,6 +267,11 @@ def protect(scene: DecisionContext, node: Node, need: Need) -> Answer | None:
     pause_s = min(PROTECT_AGAIN_S * 2.0 ** len(lately), PROTECT_AT_LEAST_S)
     rested = lately[-1].at + timedelta(seconds=pause_s) if lately else scene.now
     if rested > scene.now:
-        blocker = Blocker("clock", need.remedy, f"{need.remedy} is tried again", f"{rested:%H:%M:%S} UTC")
+        blocker = Blocker(
+            "clock",
+            need.remedy,
+            f"{need.remedy} was tried a moment ago",
+            f"the next try begins at {rested:%H:%M:%S} UTC",
+        )
         return Wait("power", (held(dark), blocker), until=rested)
     return Act((record(scene, node, RECIPES[need.remedy], frame),))

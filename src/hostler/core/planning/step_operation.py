@@ -9,7 +9,7 @@ from hostler.core.tables.operations import OPERATIONS
 
 def step_deadline(plan: Plan) -> datetime:
     """When the current step is given up."""
-    assert plan.step_since is not None, "a running plan knows since when it stands at its step"
+    assert plan.step_since is not None, "a running plan knows when its step began"
     return plan.step_since + timedelta(seconds=plan.steps[plan.index].deadline_s)
 
 

@@ -23,7 +23,7 @@ def waits(scene: DecisionContext, node: Node) -> Answer | None:
     """The wait of a node in triage, or the ticket that asks them; None where it may be examined now."""
     asked = next((c for c in node.conditions if c.type == "operator.maintenance"), None)
     if asked is not None:
-        text = f"{asked.owner} took it out for maintenance"
+        text = f"{asked.owner} took the node out for maintenance"
         return Wait(
             "maintenance", (Blocker("person", "technician", text, "the work is ended (hostler node end-work)"),)
         )
@@ -33,8 +33,8 @@ def waits(scene: DecisionContext, node: Node) -> Answer | None:
         return None
     if len(vain) >= len(AGAIN_S) and _ticket(scene, node) is None:
         return Act((e.TicketOpened(_asking(scene, node, len(vain))),))
-    text = f"it could not be restarted for its examination ({len(vain)} times)"
-    ends = f"a technician sees to its power and BMC, or it is tried again at {again:%d %H:%M} UTC"
+    text = f"the node could not be restarted for its examination, {len(vain)} times so far"
+    ends = f"a technician sees to its power and BMC, or the next try at {again:%Y-%m-%d %H:%M} UTC works"
     return Wait(EXAMINE, (Blocker("person", "technician", text, ends),), until=again)
 
 
@@ -46,8 +46,8 @@ def _ticket(scene: DecisionContext, node: Node) -> Ticket | None:
 def _asking(scene: DecisionContext, node: Node, times: int) -> Ticket:
     """The ticket of a technician; once it is closed the node is examined anew."""
     summary = (
-        f"{node.id} could not be restarted for its examination {times} times: see to its power, BMC and boot; close "
-        f"this ticket to have it examined anew, or send it to its vendor (hostler node rma-send {node.id})"
+        f"{node.id} could not be restarted for its examination {times} times: check its power, BMC and boot; close "
+        f"this ticket to have it examined again, or send it to its vendor (hostler node rma-send {node.id})"
     )
     identity = f"{node.id}-t{scene.fleet.cell.seq}"
     return Ticket(identity, node.id, "stuck", summary, scene.now, action=EXAMINE, owner="technician", due=DUE_DAY)

@@ -140,7 +140,7 @@ def _shown(value: Any) -> str:
 
 
 def acts_in(fleet: Fleet, pool: str, *configurations: Configuration) -> bool:
-    """Whether some remedy of the pool stands at act, by intent or under one of these configurations."""
+    """Whether some remedy of the pool is in mode act, by intent or under one of these configurations."""
     if any(p == pool and mode == Mode.act.value for p, _, mode in fleet.cell.modes):
         return True
     found = (c.pools.get(pool) for c in configurations)

@@ -21,7 +21,7 @@ def over_budget(scene: DecisionContext, request: DisruptionRequest) -> list[Bloc
     for name in sorted({node.pool for node in request.nodes if node.pool}):
         pool = scene.fleet.pools.get(name)
         if pool is None:
-            text = f"pool {name} is in no active configuration, so its budget is unknown"
+            text = f"pool {name} is not in the active configuration, so its budget is unknown"
             found.append(Blocker("budget", f"pool:{name}", text, "the pool is configured again"))
             continue
         members = [node for node in request.nodes if node.pool == name]
@@ -39,7 +39,7 @@ def _pool_budget(scene: DecisionContext, pool: Pool, members: list[Node], reques
     now_out, limit = unavailable(scene, pool), allowance(pool.budget, pool.target, request.act_class)
     if now_out + cost <= limit:
         return []
-    text = f"pool {pool.name}: {now_out} of {pool.target} unavailable, {cost} more would pass the budget of {limit}"
+    text = f"pool {pool.name}: {now_out} of {pool.target} unavailable, {cost} more would exceed the budget of {limit}"
     return [Blocker("budget", f"pool:{pool.name}", text, "another node of the pool is back in service")]
 
 
@@ -75,8 +75,8 @@ def _removal_budget(
     done = sum(1 for r in scene.fleet.cell.recent if r.pool == pool.name and removes(r.name) and r.at > day)
     if done + len(members) <= pool.budget.removals_per_day:
         return []
-    text = f"pool {pool.name}: {done} nodes left it in 24 h, the limit is {pool.budget.removals_per_day}"
-    return [Blocker("budget", f"removals:{pool.name}", text, "a day has passed since the first of them")]
+    text = f"pool {pool.name}: {done} nodes were removed within 24 h, the limit is {pool.budget.removals_per_day}"
+    return [Blocker("budget", f"removals:{pool.name}", text, "24 h have passed since the first removal")]
 
 
 def reopens(scene: DecisionContext, found: tuple[Blocker, ...]) -> datetime | None:
@@ -105,7 +105,7 @@ def _spares_floor(scene: DecisionContext, pool: Pool, request: DisruptionRequest
     if ready > floor:
         return []
     left = f"{ready} spares of {pool.sku} are left, {floor} are kept back"
-    text = f"pool {pool.name}: {left}, so nothing would replace the node"
+    text = f"pool {pool.name}: {left}, so no spare would replace the node"
     return [Blocker("budget", f"spares:{pool.sku}", text, "another spare is ready")]
 
 
@@ -151,8 +151,8 @@ def over_domain_budget(scene: DecisionContext, request: DisruptionRequest) -> li
         busy = scene.fleet.index.count(f"disturbed:{domain}")
         limit = min(budget.count, max(1, int(size * budget.percent / 100)))
         if busy + asking > limit:
-            text = f"{domain}: {busy} of {size} nodes disturbed, {asking} more would pass the budget of {limit}"
-            found.append(Blocker("budget", domain, text, "another node of the domain is back"))
+            text = f"{domain}: {busy} of {size} nodes disturbed, {asking} more would exceed the budget of {limit}"
+            found.append(Blocker("budget", domain, text, "another node of the domain is back in service"))
     return found
 
 

@@ -59,5 +59,7 @@ def doubted(fleet: Fleet, node: Node, causes: tuple[str, ...]) -> list[Blocker]:
     standing = [c.id for c in node.conditions if c.id in causes]
     if not standing or not unconfirmed(fleet, node).issuperset(standing):
         return []
-    text = "only its kernel log says so, and its tenant has root there: neither NVML, PCI nor the BMC agrees"
-    return [Blocker("confirmation", node.id, text, "one of them shows it too, or a person asks for the remedy")]
+    text = "only the kernel log shows it, and its tenant can write there as root; NVML, PCI and BMC do not show it"
+    return [
+        Blocker("confirmation", node.id, text, "NVML, PCI or the BMC shows it too, or a person asks for the remedy")
+    ]

@@ -51,9 +51,9 @@ def unknown_work(node: Node, present: LiveState) -> Blocker:
     heard = f"cluster {cluster} has not been heard" if cluster else "its scheduler has not been heard"
     why = present.clusters.get(cluster, "")
     if present.synced(cluster):
-        heard = f"cluster {cluster} lists no node of this name"
+        heard = f"cluster {cluster} lists no node by this name"
         if present.lags(node):
-            heard = f"cluster {cluster} does not show our cordon yet, and who came before it may be missing"
+            heard = f"cluster {cluster} does not show our cordon yet, so work that came before it may be missing"
     text = f"what runs on the node is unknown: {heard}" + (f" ({why})" if why else "")
     return Blocker("unknown", f"cluster:{cluster}" if cluster else "scheduler", text, "the scheduler answers")
 
@@ -82,7 +82,7 @@ def is_touched(node: Node, workload: Workload, act: Disturbance) -> bool:
 
 def _consent(node: Node, workload: Workload, act: Disturbance, pool: Pool | None) -> Consent:
     if act.act_class is ActClass.protective:
-        return Consent(workload, allowed=True, why="protective acts ask nobody")
+        return Consent(workload, allowed=True, why="protective acts need no consent")
     if workload.work_class is WorkClass.infrastructure:
         return Consent(workload, allowed=True, why="infrastructure of the platform")
     if is_doomed(node, workload, act):

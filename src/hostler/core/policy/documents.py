@@ -104,7 +104,7 @@ def _section(loaded: list[_Loaded], section: str, wanted: type[T], problems: lis
     holders = [document for document in loaded if section in document.data]
     if len(holders) > 1:
         names = " and ".join(document.name for document in holders)
-        problems.append(Problem(names, 0, f"section '{section}' stands in both", "keep it in one document"))
+        problems.append(Problem(names, 0, f"section '{section}' is in both", "keep it in one document"))
     if not holders:
         return None
     document = holders[0]

@@ -34,9 +34,7 @@ def ended(scene: DecisionContext) -> Iterator[e.Event]:
     yield from (e.WindowEnded(w.id, "clock") for w in windows)
     yield from incidents.by_clock(scene)
     approvals = [a for a in fleet.approvals.values() if a.expires <= scene.now]
-    yield from (
-        e.ApprovalEnded(a.id, a.intent.target, "expired", "clock", "nobody approved it in time") for a in approvals
-    )
+    yield from (e.ApprovalEnded(a.id, a.intent.target, "expired", "clock", "not approved in time") for a in approvals)
 
 
 def next_moment(fleet: Fleet, now: datetime) -> datetime | None:

@@ -25,7 +25,7 @@ def restored(scene: DecisionContext, _request: DisruptionRequest) -> list[Blocke
 
 def restored_at(since: datetime) -> Blocker:
     """Blocker of all disruption until a person has looked at how reality differs from a copied journal."""
-    text = f"the journal was restored at {since:%Y-%m-%d %H:%M} UTC: nothing is disturbed until a person releases it"
+    text = f"the journal was restored at {since:%Y-%m-%d %H:%M} UTC; no disruption until a person releases it"
     return Blocker("restored", "journal", text, "a person releases it (hostler restore release)")
 
 
@@ -34,7 +34,12 @@ def paused(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     if not scene.fleet.cell.paused:
         return []
     paused = sorted({s for node in request.nodes for s in scopes(scene, node)} & set(scene.fleet.cell.paused))
-    return [Blocker("pause", s, f"disruption is paused for {s}", "somebody resumes it") for s in paused]
+    return [
+        Blocker(
+            "pause", s, f"disruption is paused for {s}", "a person resumes it (hostler resume, hostler pool resume)"
+        )
+        for s in paused
+    ]
 
 
 def stopped_by_hold(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
@@ -63,7 +68,10 @@ def _holds(scene: DecisionContext, request: DisruptionRequest, kinds: tuple[Hold
 
 def held(hold: Hold) -> Blocker:
     """A hold as the blocker it is."""
+    released = f"the hold is released (hostler hold release {hold.id})"
     if hold.kind is HoldKind.power and hold.owner != OWNER:
-        ends = f"hostler node start-work {hold.scope}, or hostler hold release {hold.id}"
+        ends = f"work begins (hostler node start-work {hold.scope}) or {released}"
         return Blocker("hold", hold.id, f"{hold.owner} keeps {hold.scope} powered off: {hold.reason}", ends)
-    return Blocker("hold", hold.id, f"{hold.owner} holds {hold.scope}: {hold.reason}", "the hold is released")
+    ended = f"the work is ended (hostler node end-work {hold.scope})"
+    ends = ended if hold.kind is HoldKind.physical_work else released
+    return Blocker("hold", hold.id, f"{hold.owner} holds {hold.scope}: {hold.reason}", ends)

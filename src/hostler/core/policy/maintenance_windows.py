@@ -13,7 +13,8 @@ def outside_window(scene: DecisionContext, request: DisruptionRequest) -> list[B
     wanted = {scope for node in request.nodes for scope in scopes(scene, node)}
     windows = [w for w in scene.fleet.windows.values() if w.scope in wanted and w.ends > scene.sure]
     if windows and (doubt := scene.fleet.cell.doubt):
-        text = f"no maintenance window of {min(w.scope for w in windows)} can be told open: {doubt.text}"
+        scope = min(w.scope for w in windows)
+        text = f"the clock is in doubt, so no maintenance window of {scope} counts as open: {doubt.text}"
         return [Blocker("window", "clock", text, "the clock is confirmed (hostler clock confirm)")]
     if not windows or any(w.starts <= scene.now for w in windows):
         return []

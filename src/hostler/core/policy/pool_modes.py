@@ -37,9 +37,11 @@ def only_observed(scene: DecisionContext, request: DisruptionRequest) -> list[Bl
         Blocker(
             "mode",
             f"{pool}:{request.remedy}",
-            f"{f'pool {pool}' if pool else 'an adopted spare'} stands at observe for {request.remedy}: "
-            "this would be done, and is not",
-            f"its mode is set to propose or act (hostler pool mode {pool} act)" if pool else "a pool at act takes it",
+            f"{f'pool {pool}' if pool else 'an adopted spare'} is in mode observe for {request.remedy}: "
+            "the remedy is shown and not started",
+            f"its mode is set to propose or act (hostler pool mode {pool} act)"
+            if pool
+            else "a pool in mode act takes it",
         )
         for pool in sorted(observed)
     ]

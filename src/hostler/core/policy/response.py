@@ -170,7 +170,7 @@ _RUNG = Rung()
 
 
 def ladder_changes_at(policy: Policy, node: Node, now: datetime) -> datetime | None:
-    """When the next strike is forgotten or probation ends, and with it perhaps the rung that the node stands at."""
+    """When the next strike is forgotten or probation ends, and with it perhaps the node's rung."""
     if not node.conditions:
         return None
     probation = (node.probation_until,) if node.probation_until else ()

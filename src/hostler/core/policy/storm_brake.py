@@ -26,4 +26,11 @@ def braked(scene: DecisionContext, _request: DisruptionRequest) -> list[Blocker]
     """Blocker of everything while the brake is latched."""
     if not scene.fleet.cell.brake:
         return []
-    return [Blocker("brake", "storm", f"the storm brake is latched: {scene.fleet.cell.brake}", "a person releases it")]
+    return [
+        Blocker(
+            "brake",
+            "storm",
+            f"the storm brake is latched: {scene.fleet.cell.brake}",
+            "a person releases it (hostler brake release)",
+        )
+    ]

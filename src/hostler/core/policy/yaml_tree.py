@@ -66,7 +66,7 @@ def check_size(name: str, text: str) -> None:
     if len(text) > MAX_BYTES or len(text.encode(errors="replace")) > MAX_BYTES:
         raise _refused(name, 0, f"larger than {MAX_BYTES} bytes", "split it")
     if entries(text) > MAX_ENTRIES:
-        raise _refused(name, 0, f"more than {MAX_ENTRIES} entries", "leave out what stands at its default, or split it")
+        raise _refused(name, 0, f"more than {MAX_ENTRIES} entries", "leave out what has its default value, or split it")
     if (number := _LONG_NUMBER.search(text)) is not None:
         raise _long(name, _line(text, number.start()))
     if (number := _BASE_60.search(text)) is not None:
@@ -116,7 +116,7 @@ class _YamlReader:
         if event.tag not in (None, "!", f"{_TAG}map" if mapping else f"{_TAG}seq"):
             raise _not_yaml(self._name, line, f"the tag {event.tag[:80]} is not known here")
         if self._open and isinstance(self._open[-1].value, dict) and self._open[-1].key is None:
-            raise _not_yaml(self._name, line, "a mapping or list stands as a key")
+            raise _not_yaml(self._name, line, "a mapping or list is used as a key")
         if len(self._open) >= MAX_DEPTH:
             raise _refused(self._name, line, "nested too deeply", "the schema has a few levels only")
         self._open.append(YamlTree(line, {} if mapping else []))
@@ -146,7 +146,7 @@ class _YamlReader:
     def _key(self, above: YamlTree, tree: YamlTree, word: str) -> None:
         before = above.entries.get(word)
         if before is not None:
-            what = f"'{word[:100]}' stands here again (first in line {before[0]})"
+            what = f"'{word[:100]}' is given again (first in line {before[0]})"
             self.duplicates.append(Problem(self._name, tree.line, what, "keep one"))
         above.key = (tree.line, word, tree.value)
 
@@ -206,7 +206,7 @@ def _to_base_60(name: str, line: int, text: str) -> InvalidInputError:
 
 
 def _not_yaml(name: str, line: int, what: str) -> InvalidInputError:
-    return _refused(name, line, f"not YAML: {what}", "mend the syntax there")
+    return _refused(name, line, f"not YAML: {what}", "correct the syntax there")
 
 
 def _refused(name: str, line: int, what: str, instead: str) -> InvalidInputError:

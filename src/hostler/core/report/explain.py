@@ -8,8 +8,9 @@ from datetime import datetime
 
 from hostler.core.report.explanation import CausalChain, Explanation, OperationStory, Remedy
 from hostler.core.report.sentences import ROWS, sentence
-from hostler.core.report.story import NodeStory, duration
+from hostler.core.report.story import NodeStory
 from hostler.core.state import events as e
+from hostler.core.state.durations import duration
 from hostler.core.state.model import Node
 
 CHAINS_MAX = 50
@@ -35,16 +36,16 @@ def explain(records: Sequence[e.Record], node: Node | None) -> Explanation:
 
 def text(explanation: Explanation) -> str:
     """The explanation for people, plain lines, latest chain first."""
-    lines = [f"{explanation.node} stands at {explanation.phase or 'unknown'}{_since(explanation.phase_since)}"]
+    lines = [f"{explanation.node} is in {explanation.phase or 'an unknown phase'}{_since(explanation.phase_since)}"]
     if explanation.waiting:
-        lines.append(f"  {explanation.waiting.what} waits{_since(explanation.waiting.since)} for")
+        lines.append(f"  {explanation.waiting.what} waits{_since(explanation.waiting.since)}:")
         lines.extend(f"    {b.text} (ends when {b.ends_when})" for b in explanation.waiting.blockers)
     if explanation.progress:
         lines.append(f"  its agent says: {explanation.progress}")
     for chain in explanation.chains:
         lines.extend(("", *_told(chain)))
     if explanation.partial:
-        lines.extend(("", "The history before its first record shown here is not included."))
+        lines.extend(("", "Earlier records are not shown."))
     return "\n".join(lines)
 
 
@@ -63,7 +64,7 @@ def _told(chain: CausalChain) -> list[str]:
         lines.append(f"  condition  {link.type}{where}, {link.count} time{'s' if link.count > 1 else ''}")
         lines.extend(f"    evidence {seen.at:%H:%M:%S} {seen.source}: {seen.text}" for seen in link.evidence)
         if link.unknown:
-            lines.append(f"    unknown since {_moment(link.unknown)}: whoever could confirm or revoke it is silent")
+            lines.append(f"    unknown since {_moment(link.unknown)}: its sources are silent")
         lines.extend(f"    {told}" for told in link.shadows)
     if chain.remedy:
         lines.extend(_remedy_told(chain.remedy))

@@ -17,7 +17,7 @@ def of_fabric(event: e.FabricEvent) -> str:
         case e.FabricRemoved():
             return f"network {event.fabric} removed by {event.person}: {event.reason}"
         case e.FabricValidationAsked():
-            return f"network {event.fabric} is to be validated at once ({event.person}): {event.reason}"
+            return f"network {event.fabric} will be validated at once, asked by {event.person}: {event.reason}"
         case e.FabricValidated(look=look):
             return f"network {event.fabric} {looked(look)}"
         case e.FabricFindingOpened(case=case):
@@ -25,7 +25,7 @@ def of_fabric(event: e.FabricEvent) -> str:
         case e.FabricFindingChanged(case=case):
             return f"{_named(case)} {_now(case)}"
         case e.FabricFindingClosed(case=case):
-            return f"{_named(case)} is over: {event.reason}"
+            return f"{_named(case)} is closed: {event.reason}"
         case _:
             assert_never(event)
 
@@ -34,10 +34,10 @@ def looked(look: FabricLook) -> str:
     """Result of a validation in words."""
     seen = f"{look.found:,} links for {look.designed:,} cables"
     if not look.verdict.concludes:
-        return f"was not seen whole ({look.verdict}), and nothing is concluded: {look.why} ({seen})"
+        return f"was only seen in part ({look.verdict}), so nothing is concluded: {look.why} ({seen})"
     if not look.findings:
-        return f"stands as designed: {seen}"
-    return f"differs from its design at {look.findings} place{'s' if look.findings > 1 else ''}: {seen}"
+        return f"is as designed: {seen}"
+    return f"differs from its design in {look.findings} place{'s' if look.findings > 1 else ''}: {seen}"
 
 
 def _named(case: FabricCase) -> str:
@@ -51,4 +51,4 @@ def _asked(case: FabricCase) -> str:
 def _now(case: FabricCase) -> str:
     if case.clean:
         return f"was not found by {case.clean} validation{'s' if case.clean > 1 else ''}"
-    return f"stands: {case.finding.headline}{_asked(case)}"
+    return f"is now: {case.finding.headline}{_asked(case)}"

@@ -14,6 +14,7 @@ from hostler.core.state import events as e
 from hostler.core.state.boot import HOLD
 from hostler.core.state.cases import Incident
 from hostler.core.state.change_control import Approval, Rollout
+from hostler.core.state.durations import duration
 from hostler.core.state.model import Condition, Plan, Shadow
 
 E = TypeVar("E", bound=Struct)
@@ -34,16 +35,16 @@ def sentence(event: e.Event) -> str:
 
 def asked_for(approval: Approval) -> str:
     """The intent, its person and its nodes, and that a second person is asked."""
-    intent = approval.intent
+    intent, disturbed = approval.intent, f"{counted(approval.count, 'node')}, {counted(approval.gpus, 'GPU')}"
     return (
-        f"approval {approval.id} by a second person: {intent.person} asked for {intent.verb} on {intent.target} "
-        f"({approval.count} nodes, {approval.gpus} GPUs) since {approval.asked:%Y-%m-%d %H:%M} UTC, "
+        f"approval {approval.id} waits for a second person: {intent.person} asked for {intent.verb} on {intent.target} "
+        f"({disturbed}) since {approval.asked:%Y-%m-%d %H:%M} UTC, "
         f"expires {approval.expires:%Y-%m-%d %H:%M} UTC: {intent.reason}"
     )
 
 
 def named(rollout: Rollout) -> str:
-    """The slice that a rollout stands at: "slice 1 of 6 (4 of pool train)"."""
+    """The current slice of a rollout: "slice 1 of 6 (4 of pool train)"."""
     slice_ = rollout.current
     where = f"pool {slice_.pool}" if slice_.pool else "nodes of no pool"
     part = f"{len(slice_.nodes)} of {where}" if slice_.nodes else where
@@ -53,29 +54,34 @@ def named(rollout: Rollout) -> str:
 def _incident_opened(incident: Incident) -> str:
     blamed = " or ".join((incident.scope, *incident.also))
     shown = f"{len(incident.members)} of {incident.size} nodes show {', '.join(incident.conditions)}"
-    return f"incident {incident.id} opened: {blamed}, {shown} (ticket {incident.ticket})"
+    return f"incident {incident.id} opened: {blamed} suspected, {shown} (ticket {incident.ticket})"
 
 
 def _incident_updated(event: e.IncidentUpdated) -> str:
     joined = f"{len(event.joined)} joined" if event.joined else ""
     left = f"{len(event.left)} recovered" if event.left else ""
-    calm = "too few show it now" if event.calm_since else ""
+    calm = "too few nodes show it now" if event.calm_since else ""
     said = f"{event.by}: {event.reason}" if event.reason else ""
-    return f"incident {event.incident} is {event.state}: " + ", ".join(t for t in (joined, left, calm, said) if t)
+    changes = ", ".join(t for t in (joined, left, calm, said) if t)
+    return f"incident {event.incident} is {event.state}" + (f": {changes}" if changes else "")
 
 
 def _clock(event: e.ClockGap) -> str:
-    gap = f"nobody attended for {event.unattended_s:.0f} s, deadlines are as much later" if event.unattended_s else ""
-    return "; ".join(text for text in (gap, event.doubt and f"the clock is not believed: {event.doubt}") if text)
+    gap = (
+        f"no controller was active for {duration(event.unattended_s)}; deadlines moved by as much"
+        if event.unattended_s
+        else ""
+    )
+    return "; ".join(text for text in (gap, event.doubt and f"clock in doubt: {event.doubt}") if text)
 
 
 def _sources(event: e.SourcesChanged) -> str:
-    told = ((event.silent, "is not heard any more"), (event.heard, "is heard again"))
-    return "; ".join(f"{', '.join(_all(of))} {what} about {_nodes(of)}" for of, what in told if of)
+    told = ((event.silent, "silent"), (event.heard, "heard again"))
+    return "; ".join(f"sources {what} for {_nodes(of)}: {', '.join(_all(of))}" for of, what in told if of)
 
 
 def _knowledge(event: e.KnowledgeChanged) -> str:
-    told = ((event.unknown, "nobody can say whether it still stands"), (event.known, "it is believed to stand again"))
+    told = ((event.unknown, "unknown, its sources are silent"), (event.known, "known again"))
     return "; ".join(
         f"{', '.join(dict.fromkeys(c.split('/')[1] for c in _all(of)))} on {_nodes(of)}: {what}"
         for of, what in told
@@ -95,12 +101,36 @@ def _condition(condition: Condition) -> str:
     return f"{condition.type} on {condition.part}" if condition.part else condition.type
 
 
+def _seen_again(condition: Condition) -> str:
+    return f"{_condition(condition)} seen again ({counted(condition.count, 'time')}){_said(condition)}"
+
+
 def _said(condition: Condition) -> str:
     return f": {condition.evidence[-1].text}" if condition.evidence else ""
 
 
+def counted(number: int, noun: str) -> str:
+    """The number with its noun, in the plural where it is not one."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _named_remedy(remedy: str) -> str:
+    """A remedy in a sentence; `*` stands for all of them."""
+    return "all remedies" if remedy == "*" else remedy
+
+
+def _part_moved(event: e.PartMoved) -> str:
+    if event.before and event.after:
+        return f"part {event.serial} moved from {event.before} to {event.after}"
+    return (
+        f"part {event.serial} seen in {event.after}"
+        if event.after
+        else f"part {event.serial} removed from {event.before}"
+    )
+
+
 def _would(shadow: Shadow) -> str:
-    works = "" if not shadow.works else f", with {shadow.works} workload{'s' if shadow.works > 1 else ''} on it"
+    works = "" if not shadow.works else f" while {counted(shadow.works, 'workload')} ran there"
     return (
         f"{works}; it would have waited: {shadow.waits}" if shadow.waits else f"{works}; nothing would have stopped it"
     )
@@ -119,7 +149,7 @@ def _node_registered(event: e.NodeRegistered) -> str:
 
 def _shadow_noted(event: e.ShadowNoted) -> str:
     shadow = event.shadow
-    return f"in shadow: {shadow.rule} would have meant {shadow.remedy} ({shadow.act_class}){_would(shadow)}"
+    return f"shadow rule {shadow.rule} would have started {shadow.remedy} ({shadow.act_class}){_would(shadow)}"
 
 
 def _window_scheduled(event: e.WindowScheduled) -> str:
@@ -136,24 +166,24 @@ def _phase_changed(event: e.PhaseChanged) -> str:
 def _recurrence_counted(event: e.RecurrenceCounted) -> str:
     tally = event.tally
     where = f" on {event.part}" if event.part else ""
-    return f"{tally.row}{where}: {len(tally.seen)} within the window that leads to {tally.result}"
+    return f"{tally.row}{where}: {counted(len(tally.seen), 'time')} within its window; too many raise {tally.result}"
 
 
 def _operation_started(event: e.OperationStarted) -> str:
     operation = event.operation
     again = f", attempt {operation.attempt}" if operation.attempt > 1 else ""
-    return f"{operation.kind} asked for{again}"
+    return f"{operation.kind} requested{again}"
 
 
 def _hold_placed(event: e.HoldPlaced) -> str:
     hold = event.hold
     until = f" until {hold.until:%Y-%m-%d %H:%M} UTC" if hold.until else ""
-    return f"{hold.owner} holds it ({hold.kind}){until}: {hold.reason}"
+    return f"{hold.owner} placed a hold on {hold.scope} ({hold.kind}){until}: {hold.reason}"
 
 
 def _remediator_accepted(event: e.RemediatorAccepted) -> str:
     how = "accepted" if event.accepted else "no longer accepted"
-    return f"{event.remediator} of cluster {event.cluster} {how} by {event.person}: {event.reason}"
+    return f"remediator {event.remediator} of cluster {event.cluster} {how} by {event.person}: {event.reason}"
 
 
 def _intent_recorded(event: e.IntentRecorded) -> str:
@@ -164,7 +194,7 @@ def _intent_recorded(event: e.IntentRecorded) -> str:
 
 def _work_consented(event: e.WorkConsented) -> str:
     names = ", ".join(w.workload for w in event.work)
-    return f"{event.work[0].person} lets {names} be ended for {event.work[0].remedy}: {event.reason}"
+    return f"{event.work[0].person} allowed {event.work[0].remedy} to end {names}: {event.reason}"
 
 
 def _rollout_started(event: e.RolloutStarted) -> str:
@@ -179,12 +209,12 @@ def _slice_started(event: e.SliceStarted) -> str:
 
 
 def _node_compared(event: e.NodeCompared) -> str:
-    found = "; ".join(f"{d.what}: journal {d.journal}, now {d.reality}" for d in event.differences)
-    return f"compared with the restored journal: {found or 'as recorded'}"
+    found = "; ".join(f"{d.what} was {d.journal}, is {d.reality}" for d in event.differences)
+    return f"compared with the restored journal: {found or 'no difference'}"
 
 
 def _restore_released(event: e.RestoreReleased) -> str:
-    unheard = f", {event.unheard} nodes unheard" if event.unheard else ""
+    unheard = f", {counted(event.unheard, 'node')} not heard" if event.unheard else ""
     return f"restored cell released by {event.person}{unheard}: {event.reason}"
 
 
@@ -206,7 +236,7 @@ def _stranger_seen(event: e.StrangerSeen) -> str:
 def _waits(event: e.WaitingChanged) -> str:
     waiting = event.waiting
     if waiting is None:
-        return "waits for nothing any more"
+        return "no longer waits"
     return f"{waiting.what} waits: " + "; ".join(b.text for b in waiting.blockers)
 
 
@@ -218,7 +248,7 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.NodeRegistered, _node_registered, NodeStory.registered),
     EventTelling(e.AssetRegistered, lambda event: f"{event.asset.kind} {event.asset.id} registered"),
     EventTelling(e.AssetChanged, lambda event: f"{event.asset} is {event.state}: {event.reason}"),
-    EventTelling(e.BindingChanged, lambda event: f"{event.binding.kind} is {event.binding.value} now"),
+    EventTelling(e.BindingChanged, lambda event: f"{event.binding.kind} binding is now {event.binding.value}"),
     EventTelling(e.PhaseChanged, _phase_changed, NodeStory.moved),
     EventTelling(
         e.ConditionRaised,
@@ -227,9 +257,7 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     ),
     EventTelling(
         e.ConditionUpdated,
-        lambda event: (
-            f"{_condition(event.condition)} seen again ({event.condition.count} times){_said(event.condition)}"
-        ),
+        lambda event: _seen_again(event.condition),
         NodeStory.updated,
     ),
     EventTelling(
@@ -242,8 +270,8 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.KnowledgeChanged, _knowledge, NodeStory.known),
     EventTelling(e.PlanRecorded, lambda event: _planned(event.plan), NodeStory.planned),
     EventTelling(e.PlanApproved, lambda event: f"plan approved by {event.person}", NodeStory.approved),
-    EventTelling(e.PlanAdvanced, lambda event: f"plan passed to step {event.index + 1}", NodeStory.advanced),
-    EventTelling(e.PlanUndoing, lambda event: f"plan is taken back: {event.reason}", NodeStory.undoing),
+    EventTelling(e.PlanAdvanced, lambda event: f"plan is at step {event.index + 1}", NodeStory.advanced),
+    EventTelling(e.PlanUndoing, lambda event: f"plan is being undone: {event.reason}", NodeStory.undoing),
     EventTelling(
         e.PlanEnded,
         lambda event: f"plan {event.result}" + (f": {event.reason}" if event.reason else ""),
@@ -256,11 +284,11 @@ _TABLE: tuple[EventTelling[Any], ...] = (
         NodeStory.finished,
     ),
     EventTelling(
-        e.OperationSettled, lambda event: f"a late operation can no longer surprise: {event.detail}", NodeStory.late
+        e.OperationSettled, lambda event: f"late operation can no longer take effect: {event.detail}", NodeStory.late
     ),
-    EventTelling(e.OutcomeLate, lambda event: f"a late answer: {event.result} {event.detail}".rstrip(), NodeStory.late),
+    EventTelling(e.OutcomeLate, lambda event: f"late answer: {event.result} {event.detail}".rstrip(), NodeStory.late),
     EventTelling(e.WaitingChanged, _waits, _not_told),
-    EventTelling(e.BootObserved, lambda event: f"boot {event.boot_id[:13]} seen"),
+    EventTelling(e.BootObserved, lambda event: f"now runs boot {event.boot_id[:13]}"),
     EventTelling(e.ShadowNoted, _shadow_noted, NodeStory.overshadowed),
     EventTelling(
         e.CheckRecorded,
@@ -269,11 +297,8 @@ _TABLE: tuple[EventTelling[Any], ...] = (
             + (f", {event.check.detail}" if event.check.detail else "")
         ),
     ),
-    EventTelling(e.InventorySeen, lambda event: f"inventory seen: {len(event.parts)} parts"),
-    EventTelling(
-        e.PartMoved,
-        lambda event: f"part {event.serial} moved from {event.before or 'the shelf'} to {event.after or 'the shelf'}",
-    ),
+    EventTelling(e.InventorySeen, lambda event: f"inventory seen: {counted(len(event.parts), 'part')}"),
+    EventTelling(e.PartMoved, _part_moved),
     EventTelling(
         e.NodeAssigned,
         lambda event: f"assigned to pool {event.assignment.pool}" + (f": {event.reason}" if event.reason else ""),
@@ -286,14 +311,17 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.WindowEnded, lambda event: f"maintenance window {event.window} cancelled by {event.person}"),
     EventTelling(
         e.PauseSet,
-        lambda event: f"{event.scope} {'paused' if event.paused else 'goes on'} by {event.person}: {event.reason}",
+        lambda event: (
+            f"disruption {'paused' if event.paused else 'resumed'} for {event.scope} by {event.person}: {event.reason}"
+        ),
     ),
     EventTelling(
-        e.ModeSet, lambda event: f"pool {event.pool}: {event.remedy} stands at {event.mode} by {event.person}"
+        e.ModeSet,
+        lambda event: f"pool {event.pool}: mode of {_named_remedy(event.remedy)} set to {event.mode} by {event.person}",
     ),
     EventTelling(
         e.RemediatorsFound,
-        lambda event: f"cluster {event.cluster} is treated by {', '.join(event.remediators) or 'nobody else'}",
+        lambda event: f"other remediators in cluster {event.cluster}: {', '.join(event.remediators) or 'none'}",
     ),
     EventTelling(e.RemediatorAccepted, _remediator_accepted),
     EventTelling(e.BrakeLatched, lambda event: f"storm brake latched: {event.reason}"),
@@ -325,15 +353,15 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.IncidentClosed, lambda event: f"incident {event.incident} closed by {event.by}: {event.reason}"),
     EventTelling(e.ControllerStarted, lambda event: f"controller {event.version} active, epoch {event.epoch}"),
     EventTelling(e.ClockGap, _clock),
-    EventTelling(e.ClockConfirmed, lambda event: f"the clock is believed again ({event.person}): {event.reason}"),
+    EventTelling(e.ClockConfirmed, lambda event: f"clock confirmed by {event.person}: {event.reason}"),
     EventTelling(
         e.FormatRaised,
-        lambda event: f"events of format {event.format} may be written: {', '.join(event.members)} read it",
+        lambda event: f"event format raised to {event.format}: {', '.join(event.members)} can read it",
     ),
     EventTelling(
         e.JournalRestored,
         lambda event: (
-            f"restored from an export up to {event.until:%Y-%m-%d %H:%M} UTC: nothing is disturbed until released"
+            f"journal restored up to {event.until:%Y-%m-%d %H:%M} UTC: no disruption until a person releases it"
         ),
     ),
     EventTelling(e.NodeCompared, _node_compared),

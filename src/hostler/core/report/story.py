@@ -9,6 +9,7 @@ from hostler.core.conditions.own_conditions import UNINVITED
 from hostler.core.diagnose.gate.readings import LOOK
 from hostler.core.report.explanation import CausalChain, Link, Note, OperationStory, PhaseMove, Remedy
 from hostler.core.state import events as e
+from hostler.core.state.durations import duration
 from hostler.core.state.model import Condition, Operation, Phase, Plan
 from hostler.core.tables.operations import ASIDE, IDLE_CHECK
 
@@ -68,7 +69,7 @@ class Course:
         plan, ended = self.plan, self.ended
         return Remedy(
             id=self.id,
-            name=plan.name if plan else "a plan from before this history",
+            name=plan.name if plan else "plan from before this history",
             act_class=plan.act_class.value if plan else "",
             rule=plan.rule if plan else "",
             config=plan.config if plan else "",
@@ -286,11 +287,11 @@ def _watched(episode: ConditionEpisode) -> CausalChain:
     if link.cleared:
         outcome = f"cleared by {link.cleared_by}: {link.why}"
     elif link.unknown:
-        outcome = "unknown: nobody is heard who could say whether it still stands"
+        outcome = "unknown: its sources are silent"
     elif acts:
-        outcome = f"stands; {acts[-1].kind} {acts[-1].result.replace('_', ' ') or 'is under way'}"
+        outcome = f"active; {acts[-1].kind} {acts[-1].result.replace('_', ' ') or 'is under way'}"
     else:
-        outcome = "stands; nothing has been done about it"
+        outcome = "active; no remedy has been started"
     return CausalChain(
         link.since, episode.seq, open=link.cleared is None, outcome=outcome, conditions=(link,), operations=acts
     )
@@ -333,15 +334,3 @@ def _how(remedy: Remedy) -> str:
         return f"{remedy.name} {remedy.state}{at}"
     took = f" after {duration((remedy.ended - remedy.recorded).total_seconds())}" if remedy.recorded else ""
     return f"{remedy.name} {remedy.result}{took}" + (f": {remedy.reason}" if remedy.reason else "")
-
-
-def duration(seconds: float) -> str:
-    """A length of time for people: "45 s", "6 min 12 s", "3 h 5 min", "2 d 4 h"."""
-    whole = int(seconds)
-    if whole < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    if whole < 86_400:
-        return f"{whole // 3600} h {whole % 3600 // 60} min"
-    return f"{whole // 86_400} d {whole % 86_400 // 3600} h"

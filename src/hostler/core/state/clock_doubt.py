@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from hostler.core.state.durations import duration
+
 GAP_S = 60.0
 """Up to here clocks agree, and a pause is no gap."""
 
@@ -55,5 +57,5 @@ def opening(last: datetime | None, wall: datetime, witness: Witness | None) -> O
 
 
 def _why(last: datetime, wall: datetime, known_s: float | None) -> str:
-    said = f"the clock says {wall:%Y-%m-%d %H:%M} UTC, the last record is of {last:%Y-%m-%d %H:%M} UTC"
-    return said if known_s is None else f"{said} and reached this controller {known_s:.0f} s ago"
+    said = f"the clock shows {wall:%Y-%m-%d %H:%M} UTC, the last record is of {last:%Y-%m-%d %H:%M} UTC"
+    return said if known_s is None else f"{said} and reached this controller {duration(known_s)} ago"

@@ -127,7 +127,7 @@ class Budget(Struct, frozen=True, forbid_unknown_fields=True):
 class Pool(Struct, frozen=True, forbid_unknown_fields=True):
     """A delivered group of nodes of one SKU in one cluster for one tenant.
 
-    `modes` maps remedy ("*" for all) → mode; what is not named stands at observe. `evict_after_deadline` is the
+    `modes` maps remedy ("*" for all) → mode; what is not named is in observe. `evict_after_deadline` is the
     pool's recorded agreement that uninterruptible work may be ended when `drain_deadline_s` has passed.
     `tenant_root`: its tenant has root on its nodes, so their kernel log is the tenant's word (`policy/corroboration`).
     """

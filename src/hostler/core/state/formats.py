@@ -38,19 +38,19 @@ def too_old(scene: DecisionContext, needed: int) -> str:
     """Why events of the format may not be written yet: which controller does not read it, and what ends that."""
     cell, fellows = scene.fleet.cell.format, scene.present.fellows
     if fellows is None:
-        who = "it is not known yet which controllers there are"
+        who = "the controllers of the cell are not known yet"
     elif old := [f"{fellow.name} (reads up to {fellow.reads})" for fellow in fellows if fellow.reads < needed]:
         who = f"{', '.join(old)} is too old: upgrade it, or stop it"
     else:
-        who = "it is about to be raised"
-    return f"this needs events of format {needed}, the cell is at {cell}: {who}"
+        who = "the format is about to be raised"
+    return f"this needs event format {needed}, the cell writes format {cell}: {who}"
 
 
 def writable(scene: DecisionContext, node: Node, answer: Answer) -> Answer:
     """The answer, or the visible wait in its place where it needs what not every controller reads."""
     if not isinstance(answer, Act) or not (needed := needs(scene, answer.events)):
         return answer
-    blocker = Blocker("format", str(needed), too_old(scene, needed), "every controller is of a version that reads it")
+    blocker = Blocker("format", str(needed), too_old(scene, needed), f"every controller reads format {needed}")
     return Wait(node.plan.name if node.plan else node.phase.value, (blocker,))
 
 

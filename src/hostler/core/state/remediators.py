@@ -46,8 +46,8 @@ def blockers(fleet: Fleet, pools: set[str]) -> list[Blocker]:
         Blocker(
             "remediator",
             f"{one.cluster}/{one.name}",
-            f"{one.name} treats nodes of cluster {one.cluster} too, since {one.since:%Y-%m-%d %H:%M} UTC or before",
-            f"it is gone, or a person accepts it (hostler doctor accept {one.cluster} '{one.name}')",
+            f"{one.name} remediates nodes of cluster {one.cluster} too, since {one.since:%Y-%m-%d %H:%M} UTC or before",
+            f"it is removed, or a person accepts it (hostler doctor accept {one.cluster} '{one.name}')",
         )
         for cluster in clusters
         for one in unaccepted(fleet, cluster)
@@ -55,6 +55,6 @@ def blockers(fleet: Fleet, pools: set[str]) -> list[Blocker]:
 
 
 def begins_to_act(before: Configuration, after: Configuration) -> set[str]:
-    """The pools in which something stands at act under the one and nothing did under the other."""
+    """The pools with a mode of act under `after` and none under `before`."""
     acting = {name for name, pool in after.pools.items() if Mode.act in pool.modes.values()}
     return {name for name in acting if name not in before.pools or Mode.act not in before.pools[name].modes.values()}

@@ -142,5 +142,5 @@ async def _output(command: Sequence[str], env: Mapping[str, str]) -> bytes:
 
 def _token(found: str, where: str) -> str:
     if not found or len(found) > MAX_TOKEN or not found.isascii() or not found.isprintable() or " " in found:
-        raise UnreachableError(f"{where}: no token stands there")
+        raise UnreachableError(f"{where}: there is no token")
     return found

@@ -107,4 +107,4 @@ def _read(body: bytes) -> tuple[msgspec.Raw, ...]:
     try:
         return msgspec.json.decode(body, type=_CsrList).items
     except UNREADABLE as wrong:
-        raise UnreachableError(f"what came is no list of certificate requests: {wrong}") from wrong
+        raise UnreachableError(f"the answer is not a list of certificate requests: {wrong}") from wrong

@@ -164,7 +164,7 @@ class Operands:
         try:
             pods = msgspec.json.decode(body, type=_Pods).items or ()
         except UNREADABLE as wrong:
-            raise UnreachableError(f"what came is no list of pods: {wrong}") from wrong
+            raise UnreachableError(f"the answer is not a list of pods: {wrong}") from wrong
         found = (pod for pod in pods if made_by(pod.metadata.owners).startswith("DaemonSet/"))
         ours = (pod for pod in found if not labels.isdisjoint(pod.spec.selector))
         return tuple(sorted(f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in ours))
@@ -175,7 +175,7 @@ def read_seen(body: bytes) -> LabelledNode:
     try:
         return LabelledNode(read_node(body), msgspec.json.decode(body, type=_OperandNode).metadata.labels)
     except UNREADABLE as wrong:
-        raise UnreachableError(f"what came is no Node: {wrong}") from wrong
+        raise UnreachableError(f"the answer is not a Node: {wrong}") from wrong
 
 
 def taken(seen: LabelledNode, operands: tuple[Operand, ...], actors: tuple[Actor, ...], mark: str) -> str:

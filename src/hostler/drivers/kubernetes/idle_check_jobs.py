@@ -48,13 +48,13 @@ class Checks:
     async def begin(self, operation: Operation, name: str) -> Outcome:
         """Make the Job. What it comes to is observed."""
         if not operation.args.get("image"):
-            raise RefusedError("no image to check with: name one in the policy's slots (image: …)")
+            raise RefusedError("no image for idle checks: name one in the policy's slots (image: …)")
         node = await self._api.get(f"/api/v1/nodes/{quote(name, safe='')}")
         if node.status == NOT_FOUND:
             raise RefusedError(f"the cluster lists no node {name}")
         gpus = _gpus(checked(node, f"node {name}"))
         if not gpus:
-            raise RefusedError(f"node {name} offers no GPU: its device plugin has told of none")
+            raise RefusedError(f"node {name} offers no GPU: its device plugin reports none")
         answer = await self._api.change("POST", JOBS, job_for(operation, name, self._owner, gpus))
         if answer.status != CONFLICT:  # a Job of this name is this very operation's
             checked(answer, f"the Job of {operation.id}")
@@ -190,7 +190,7 @@ def _gpus(body: bytes) -> dict[str, str]:
     try:
         return read_gpus(body, GPU_RESOURCES)
     except UNREADABLE as wrong:
-        raise UnreachableError(f"what came is no Node: {wrong}") from wrong
+        raise UnreachableError(f"the answer is not a Node: {wrong}") from wrong
 
 
 def _said(operation: Operation, result: str, detail: str = "") -> Outcome:

@@ -35,7 +35,7 @@ async def _there(api: Api, node: str) -> list[tuple[str, str]]:
     try:
         return [(pod.key, pod.uid) for pod in read_page(body, PODS.read).items]
     except Malformed as wrong:
-        raise UnreachableError(f"what came is no list of pods: {wrong}") from wrong
+        raise UnreachableError(f"the answer is not a list of pods: {wrong}") from wrong
 
 
 def _shows(book: ClusterCache, key: str, uid: str) -> bool:

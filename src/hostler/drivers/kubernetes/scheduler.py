@@ -323,7 +323,7 @@ def _node(body: bytes) -> KubeNode:
     try:
         return read_node(body)
     except UNREADABLE as wrong:
-        raise UnreachableError(f"what came is no Node: {wrong}") from wrong
+        raise UnreachableError(f"the answer is not a Node: {wrong}") from wrong
 
 
 def _own(seen: KubeNode, node: Node) -> KubeNode:

@@ -66,7 +66,7 @@ def _problems(found: KubernetesSettings) -> list[tuple[str, str]]:
         wrong.append(("a namespace without a name", "name it"))
     instead = "write it as kubectl does: acme.io/gpu"
     unnamed = [one.label[:100] for one in found.operands if not LABEL.fullmatch(one.label)]
-    wrong.extend((f"operands: '{label}' is no label's key", instead) for label in unnamed)
+    wrong.extend((f"operands: '{label}' is not a label key", instead) for label in unnamed)
     return [*wrong, *(problem for tool in found.tools for problem in _of_tool(tool))]
 
 

@@ -81,11 +81,11 @@ def parse_address(binding: str) -> BmcAddress:
     path = parts.path.rstrip("/")
     if parts.scheme not in {"http", "https"} or not host or parts.username is not None or parts.query:
         raise RefusedError(
-            f"the bmc binding {_without_secret(binding)!r} is no address; write https://host:port, "
+            f"the bmc binding {_without_secret(binding)!r} is not an address; write https://host:port, "
             "with #system-id or /redfish/v1/Systems/<id> behind it where the BMC serves several systems"
         )
     if path not in {"", "/redfish/v1"} and not path.startswith("/redfish/v1/Systems/"):
-        raise RefusedError(f"the bmc binding's path {path!r} is no system; write /redfish/v1/Systems/<id> or none")
+        raise RefusedError(f"the bmc binding's path {path!r} is not a system; write /redfish/v1/Systems/<id> or none")
     where = f"[{host}]" if ":" in host else host
     origin = f"{parts.scheme}://{where}" + (f":{port}" if port else "")
     return BmcAddress(origin, parts.fragment or (path if "/Systems/" in path else ""))

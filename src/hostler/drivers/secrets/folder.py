@@ -22,7 +22,7 @@ class SecretFolder:
     async def read(self, name: str, *, anew: bool = False) -> Secret:  # noqa: ARG002 - it is always read anew
         """The secret in the directory of that name. Raises RefusedError, UnreachableError."""
         if not _NAME.fullmatch(name):
-            raise RefusedError(f"'{name[:70]}' is no name of a secret: use up to 63 letters, digits and . _ -")
+            raise RefusedError(f"'{name[:70]}' is not the name of a secret: use up to 63 letters, digits and . _ -")
         return await asyncio.to_thread(self._read, self._folder / name)
 
     def _read(self, place: Path) -> Secret:
@@ -47,4 +47,4 @@ def _field(file: Path) -> str:
     try:
         return file.read_bytes()[: FIELD_BYTES + 1].decode().removesuffix("\n")
     except UnicodeDecodeError:
-        raise RefusedError(f"{file}: it is no UTF-8 text") from None
+        raise RefusedError(f"{file}: it is not UTF-8 text") from None

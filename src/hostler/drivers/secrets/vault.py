@@ -49,7 +49,7 @@ class VaultSettings(Struct, frozen=True, forbid_unknown_fields=True):
         except ValueError:
             return "address is no URL; write https://vault.example:8200"
         if not host or parts.scheme not in ("http", "https") or "@" in parts.netloc or parts.path not in ("", "/"):
-            return "address is no https://host:port"
+            return "address is not https://host:port"
         if parts.scheme == "http" and host not in _LOOPBACK:
             return "address is plain http: a token and secrets would be read on the way; write https://…"
         return "" if bool(self.token_file) != bool(self.role) else "give token_file or role, one of them"
@@ -70,7 +70,7 @@ class Vault:
         """The latest version of a secret. A token that is not taken any more is replaced once."""
         mount, slash, path = name.partition("/")
         if not slash or not path or ".." in name.split("/"):
-            raise RefusedError(f"'{name[:100]}' is no place in Vault; write MOUNT/PATH")
+            raise RefusedError(f"'{name[:100]}' is not a path in Vault; write MOUNT/PATH")
         where = f"/v1/{quote(mount, safe='')}/data/{quote(path, safe='/')}"
         token = await self._token()
         status, body = await self._ask("GET", where, token)
@@ -127,5 +127,5 @@ async def _text_of(path: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise UnreachableError(f"{path}: no token can be read there ({type(error).__name__})") from error
     if not text.strip() or len(text) > MAX_TOKEN_BYTES or not text.strip().isprintable():
-        raise UnreachableError(f"{path}: no token stands there")
+        raise UnreachableError(f"{path}: there is no token")
     return text.strip()

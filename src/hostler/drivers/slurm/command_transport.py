@@ -93,7 +93,7 @@ class CommandTransport:
             said = await self._run("sinfo", "--version")
             found = _VERSION.match(said)
             if found is None:
-                raise RefusedError(f"`sinfo --version` says {said[:80]!r}, which is no version of Slurm's")
+                raise RefusedError(f"`sinfo --version` says {said[:80]!r}, which is not a version of Slurm")
             self._version = (int(found[1]), int(found[2]))
         return self._version >= version
 

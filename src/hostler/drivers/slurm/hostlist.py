@@ -27,7 +27,7 @@ def checked_name(name: str) -> str:
     """The name, if it can only mean one node. Raises RefusedError: `scontrol` would take "ALL" or a list for more."""
     if _NAME.fullmatch(name) is None or name.upper() == "ALL":
         raise RefusedError(
-            f"{name[:80]!r} is no name of one Slurm node; bind the node's NodeName of slurm.conf (--kind slurm)"
+            f"{name[:80]!r} is not the name of one Slurm node; bind the node's NodeName of slurm.conf (--kind slurm)"
         )
     return name
 

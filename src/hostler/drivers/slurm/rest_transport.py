@@ -160,7 +160,7 @@ def _check(rest: RestEndpoint) -> None:
     except ValueError:
         usable, parts = False, urlsplit("")
     if not usable:
-        raise RefusedError(f"{rest.url[:200]!r} is no address of slurmrestd; write https://host:port")
+        raise RefusedError(f"{rest.url[:200]!r} is not an address of slurmrestd; write https://host:port")
     if parts.scheme == "http" and parts.hostname not in _LOOPBACK and not rest.plain:
         raise RefusedError(f"{rest.url} would carry the token readably: write https://…, or set `plain: true`")
     found = _API.fullmatch(rest.api)
@@ -170,7 +170,7 @@ def _check(rest: RestEndpoint) -> None:
             "let an older Slurm be reached by its commands"
         )
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", rest.user):
-        raise RefusedError(f"{rest.user[:80]!r} is no name of a Slurm user")
+        raise RefusedError(f"{rest.user[:80]!r} is not the name of a Slurm user")
 
 
 def _token(path: Path) -> str:

@@ -25,7 +25,7 @@ export function Banners({ now }) {
   const others = now.approvals.length - BANNERS;
   if (others > 0) told.push(["warning", `${count(others)} more wait for a second person`]);
   for (const one of now.remediators.filter((other) => !other.accepted_by).slice(0, BANNERS))
-    told.push(["critical", `${one.name} treats nodes of cluster ${one.cluster} too: nothing is disturbed there until it is gone, or accepted (hostler doctor)`]);
+    told.push(["critical", `${one.name} remediates nodes of cluster ${one.cluster} too: no disruption there until it is removed or accepted (hostler doctor)`]);
   if (now.paused.length) told.push(["warning", `Disruption is paused for ${now.paused.join(", ")}`]);
   return html`<div class="banners">${told.map(([kind, text]) => html`<p class="banner ${kind}" role="alert">${text}</p>`)}</div>`;
 }

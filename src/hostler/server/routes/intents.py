@@ -145,7 +145,7 @@ async def submit(
     )
     demand_visible(who, app_state.fleet, intent.target, intent.nodes)
     if isinstance(intent.act, EndWork) and intent.act.shift_lead and who.role is not Role.operator:
-        raise refuse(403, "forbidden", f"{who.name} is no shift lead", "ask who started the work, or an operator")
+        raise refuse(403, "forbidden", f"{who.name} is not a shift lead", "ask who started the work, or an operator")
     reply = await app_state.cell.ask(intent, configuration, documents or {})
     latched = app_state.fleet.cell.brake
     detail = {**reply.detail, "brake": latched} if latched else reply.detail
@@ -154,7 +154,7 @@ async def submit(
     if OTHER_CONTENT in reply.detail:
         raise refuse(422, "key_reused", reply.text, "send the first request again as it was, or choose another key")
     if not reply.granted and "approval" not in reply.detail:
-        instead = "see what stands in the way, or try again when it has changed"
+        instead = "see the reason, and try again when it has changed"
         raise ProblemError(409, ProblemDetails("refused", reply.text[:2000], instead, detail=detail))
     return IntentView(reply.granted, reply.text, detail)
 

@@ -42,7 +42,7 @@ def _nvml(seen: Seen) -> Said:
     """The GPU's own look; all of them where the fault names no GPU."""
     fault, _expected, readings, looks = seen
     if fault.gpu is None and fault.type.startswith("gpu.") and fault.part not in ("", "gpu", "nvml"):
-        return Verdict.inconclusive, f"nobody knows which GPU {fault.part} is"
+        return Verdict.inconclusive, f"which GPU {fault.part} is, is not known"
     if fault.gpu is None:
         verdict = worst(list(looks.values()))
         return (

@@ -117,7 +117,7 @@ def _bind(fleet: Fleet, event: BindingChanged, at: datetime) -> None:
 def _change_phase(fleet: Fleet, event: PhaseChanged, at: datetime) -> None:
     node = node_of(fleet, event.node)
     if node.phase is not event.before:
-        raise FoldError(f"{node.id} stands at {node.phase}, not at {event.before}")
+        raise FoldError(f"{node.id} is in {node.phase}, not in {event.before}")
     if event.after is Phase.retired:
         fleet.put_node(node.id, None)
         fleet.retired.put(node.id, at)

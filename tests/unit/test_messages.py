@@ -1,0 +1,125 @@
+"""The messages' page: every text is found in the code, and none reads like a riddle."""
+
+import ast
+import inspect
+import re
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any, get_args
+
+import pytest
+
+from hostler.cli.reference import messages
+from hostler.cli.reference.example_values import examples
+from hostler.cli.reference.messages import BLOCKERS, TICKETS, sites
+from hostler.cli.reference.rooms import modules
+from hostler.cli.reference.text_templates import Sources
+from hostler.core.report import fabric_sentences, sentences
+from hostler.core.state.durations import duration
+from hostler.core.state.events import Event
+
+GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
+
+
+@pytest.fixture(scope="module")
+def sources() -> Sources:
+    return Sources(dict(modules()))
+
+
+def test_the_examples_reach_every_sentence() -> None:
+    """Mutants: a new event, or a new branch of a sentence, that no example shows on the page."""
+    reached: set[tuple[str, int]] = set()
+    files = {module.__file__: inspect.getsource(module) for module in (sentences, fabric_sentences)}
+
+    def watch(frame: FrameType, _what: str, _arg: Any) -> Any:
+        reached.add((frame.f_code.co_filename, frame.f_lineno))
+        return watch if frame.f_code.co_filename in files else None
+
+    before = sys.gettrace()
+    sys.settrace(watch)
+    try:
+        told = {event: [sentences.sentence(one) for one in examples(event)] for event in get_args(Event)}
+    finally:
+        sys.settrace(before)
+    says = [
+        (file, node.lineno, node.end_lineno or node.lineno)
+        for file, text in files.items()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Return | ast.Lambda)
+    ]
+    missed = [f"{f}:{first}" for f, first, last in says if not any((f, n) in reached for n in range(first, last + 1))]
+    assert missed == [], "no example makes these lines say anything: see example_values.OTHERS"
+    assert [event.__name__ for event, texts in told.items() if not all(texts)] == []
+
+
+@pytest.mark.parametrize("texts", [BLOCKERS, TICKETS], ids=["blocker", "ticket"])
+def test_every_call_is_listed_with_its_text(texts: messages.Texts, sources: Sources) -> None:
+    """Mutants: a call inside a comprehension or a nested function is passed over; a text is found in no argument."""
+    written = {
+        module: len(re.findall(rf"(?<![\w\"']){texts.constructor}\(", text)) - text.count(f"class {texts.constructor}(")
+        for module, text in modules()
+        if not module.startswith(messages.PLAYED)
+    }
+    found = list(sites(sources, texts))
+    assert {m: n for m, n in written.items() if n} == {
+        m: [s.module for s in found].count(m) for m in {s.module for s in found}
+    }
+    assert [site for site in found if not all(site.arguments)] == []
+
+
+def test_no_text_has_a_word_that_is_not_used() -> None:
+    """Mutant: a riddle of the glossary's last table comes back in a message."""
+    unused = re.findall(r"^\| prose \| (.+?) \|", GLOSSARY.read_text("utf-8"), re.MULTILINE)
+    page = messages.page()
+    assert [word for word in unused if re.search(rf"\b{re.escape(word)}\b", page)] == []
+
+
+def test_templates_follow_names_branches_and_functions() -> None:
+    """Mutants: the nearest text of another branch is taken; a text that is appended is lost; a constant is a hole."""
+    code = """
+from hostler.words import where
+LIMIT = 5
+
+def both(node, late):
+    if late:
+        text = f"{node.id} is late"
+        return Wait("late", text)
+    text = f"{node.id} waits {where(node)}" + (f" ({late})" if late else "")
+    return Wait("early", text, at=LIMIT)
+
+def either(one):
+    if one.big:
+        text = "big"
+    else:
+        text = "small"
+    return [Wait(kind, text) for kind in one.kinds]
+"""
+    words = 'def where(node) -> str:\n    return "in the rack" if node.rack else "outside"\n'
+    found = Sources({"here": code, "words": words}).calls("Wait", ((0, "kind"), (1, "text"), (2, "at")))
+    assert [site.arguments for site in found] == [
+        (("late",), ("{node} is late",), ()),
+        (("early",), ("{node} waits (in the rack | outside)[ ({late})]",), ("5",)),
+        (("{kind}",), ("big", "small"), ()),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0.0, "0 s"),
+        (0.24, "0.2 s"),
+        (9.97, "10 s"),
+        (45, "45 s"),
+        (59.6, "1 min"),
+        (372, "6 min 12 s"),
+        (3600, "1 h"),
+        (3605, "1 h"),
+        (187 * 60, "3 h 7 min"),
+        (2 * 86_400 + 4 * 3600 + 59, "2 d 4 h"),
+        (-90, "-1 min 30 s"),
+    ],
+)
+def test_a_duration_has_its_two_largest_units(seconds: float, said: str) -> None:
+    """Mutants: a unit of zero is said; 59.6 s is said as 60 s; the sign is lost."""
+    assert duration(seconds) == said
