@@ -1,4 +1,4 @@
-"""What the controller makes of a validation of a network: live state of its links, and events of its findings."""
+"""Results of a network's validation for the controller: live state of its links, and events of its findings."""
 
 from collections.abc import Iterator
 

@@ -38,7 +38,7 @@ SANITISE = "sanitise"
 INVENTORY = "inventory"
 _NAMES = {"verify_inventory": INVENTORY, "verify_cabling": CABLING}
 _OF_PRESENT = (INVENTORY, CABLING)
-"""What the present shows by itself: a technician changes it, and nobody need ask again."""
+"""Profiles that live state answers by itself: a technician changes it, and nobody need ask again."""
 
 
 def profile_at(plan: Plan) -> str:

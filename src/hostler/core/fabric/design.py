@@ -72,7 +72,7 @@ class Design(Struct, frozen=True):
 
 
 class DesignDiff(Struct, frozen=True):
-    """What a new design changes: cables by their two ports, devices by name."""
+    """Changes of a new design: cables by their two ports, devices by name."""
 
     added: tuple[tuple[Port, Port], ...]
     removed: tuple[tuple[Port, Port], ...]
@@ -87,7 +87,7 @@ def ends(a: Port, z: Port) -> tuple[Port, Port]:
 
 
 def diff(old: Design, new: Design) -> DesignDiff:
-    """What is to be done to a fabric that stands as `old` so that it stands as `new`."""
+    """Changes that bring a fabric from design `old` to `new`."""
     before = {ends(c.a, c.z): c.rate for c in old.cables}
     after = {ends(c.a, c.z): c.rate for c in new.cables}
     return DesignDiff(

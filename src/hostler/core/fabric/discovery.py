@@ -1,4 +1,4 @@
-"""What a discovery of the fabric found, whoever did it: devices by GUID, and links between their ports."""
+"""Result of a discovery of the fabric, whoever did it: devices by GUID, and links between their ports."""
 
 from typing import NamedTuple
 

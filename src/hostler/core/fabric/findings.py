@@ -8,7 +8,7 @@ from hostler.core.fabric.design import Port
 
 
 class Kind(StrEnum):
-    """What is wrong, in the words of a ticket."""
+    """Kind of a finding, in the words of a ticket."""
 
     swapped = "swapped"
     rotated = "rotated"

@@ -34,7 +34,7 @@ def headline(design: Design, finding: FabricFinding) -> str:
 
 
 def steps(design: Design, finding: FabricFinding) -> tuple[str, ...]:
-    """What to do, one act a line, in order."""
+    """Acts of the repair, one a line, in order."""
     lines = _acts(design, finding)
     if (more := len(lines) - MOST_LINES) > 0:
         lines = [*lines[:MOST_LINES], f"and {more} more, shown by `hostler fabric findings {finding.key}`"]

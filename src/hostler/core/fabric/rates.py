@@ -47,7 +47,7 @@ def rate_of(text: str) -> Rate | None:
 
 
 def shortfall(found: Rate, designed: Rate) -> str:
-    """What the link lacks against its design: "width 1x of 4x", "speed HDR of NDR", both, or "" for nothing."""
+    """Shortfall of the link against its design: "width 1x of 4x", "speed HDR of NDR", both, or "" for nothing."""
     lacks = []
     if found.width < designed.width:
         lacks.append(f"width {found.width}x of {designed.width}x")

@@ -22,7 +22,7 @@ _MOST_ROUNDS = 4
 
 
 def standing_for(designed: Matching, found: Matching, absent: frozenset[str]) -> dict[str, str]:
-    """Who stands in whose place. `absent`: devices of the design that nobody has seen, whose place may be taken."""
+    """Find devices in another's place. `absent`: devices of the design not seen, whose place may be taken."""
     whole: dict[str, str] = {}
     for _ in range(_MOST_ROUNDS):
         at = in_place(whole)

@@ -87,7 +87,7 @@ def _passed(scene: DecisionContext, node: Node, plan: Plan, text: str, *, asked:
 
 
 def _judged(scene: DecisionContext, node: Node, plan: Plan, fabric: Fabric) -> tuple[Verdict, str]:
-    """What the last whole validation says of the node's ports, and in which words.
+    """Verdict of the last whole validation on the node's ports, and in which words.
 
     One from before the phase says nothing. One from before the step, when the node may have been without power, passes
     and does not fail it.

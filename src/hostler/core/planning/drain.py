@@ -21,7 +21,7 @@ CHECK_ENDS_S = 60.0
 
 
 ASKED_AGAIN = timedelta(days=1)
-"""Who has consented to the end of work that does not end is not asked again before."""
+"""Pause before an owner who has consented is asked again about work that does not end."""
 
 
 DEAD_S = 60.0
@@ -55,7 +55,7 @@ def _consents(scene: DecisionContext, node: Node, plan: Plan) -> tuple[Consent, 
 
 
 def _lost_already(scene: DecisionContext, node: Node, plan: Plan) -> tuple[Lost, ...]:
-    """What the plan's causes have ended; the whole node's work where the rule that decided says so, or it is down."""
+    """Work that the plan's causes have ended; all of the node's where the deciding rule says so, or it is down."""
     policy = scene.fleet.policy_of(node)
     said = [(rule_for(policy, c), c) for c in node.conditions]
     gone = (Lost("", scene.now),) if is_listed_from_an_earlier_boot(scene.present.of(node.id), node) else ()

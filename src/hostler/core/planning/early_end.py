@@ -139,7 +139,7 @@ def _makes_way(node: Node, plan: Plan, need: Need | None) -> tuple[e.Event, ...]
 
 
 def _overridden(scene: DecisionContext, node: Node, plan: Plan) -> str:
-    """Who lifted our cordon, "" where nobody did, while the hardware is as it was: a drain without a cordon never ends.
+    """Owner of a lift of our cordon, "" for none, while the hardware is untouched: a drain without one never ends.
 
     It does not matter that some work was ended already; hardware that was acted upon has to prove itself first.
     """

@@ -176,7 +176,7 @@ def expected(scene: DecisionContext, finding: FabricFindingSeen) -> str:
 
 def _node_in_maintenance(scene: DecisionContext, node: Node) -> str:
     if node.phase in _NOT_IN_SERVICE:
-        return f"stands at {node.phase}"
+        return f"is in {node.phase}"
     if node.plan is not None and node.plan.disturbed:
         return f"is being worked on ({node.plan.name})"
     pool = (f"pool:{node.pool}",) if node.pool else ()

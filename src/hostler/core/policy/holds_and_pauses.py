@@ -43,7 +43,7 @@ def paused(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
 
 
 def stopped_by_hold(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
-    """What is kept powered off may be powered off again: somebody may have pressed its button.
+    """Blockers by holds; what is kept off may be powered off again: somebody may have pressed its button.
 
     An idle check is new work for the node, so that a cordon stops it too.
     """

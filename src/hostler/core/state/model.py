@@ -35,7 +35,7 @@ BMC_ONLY = "bmc:"
 
 
 OWNER = "hostler"
-"""Whose cordons, holds and notes are Hostler's own."""
+"""Owner of Hostler's own cordons, holds and notes."""
 
 
 LIFTED = "hostler (lifted)"
@@ -87,7 +87,7 @@ class Severity(IntEnum):
 
 
 class Verdict(StrEnum):
-    """What a check can say. Anything that is not `passed` is not healthy."""
+    """Result of a check. Anything that is not `passed` is not healthy."""
 
     passed = "passed"
     failed = "failed"
@@ -116,7 +116,7 @@ class Mode(StrEnum):
 
 
 class Profile(StrEnum):
-    """Which services a node gets (unmanaged: no automatic remedies, no active checks)."""
+    """Services that a node gets (unmanaged: no automatic remedies, no active checks)."""
 
     managed = "managed"
     unmanaged = "unmanaged"
@@ -132,7 +132,7 @@ class WorkClass(StrEnum):
 
 
 class AssetKind(StrEnum):
-    """What an asset is."""
+    """Kind of an asset."""
 
     node = "node"
     switch_tray = "switch_tray"
@@ -193,7 +193,7 @@ class Part(Struct, frozen=True):
 
 
 class Evidence(Struct, frozen=True):
-    """What was seen, where, and when: the first link of every explanation.
+    """Sighting with place and time: the first link of every explanation.
 
     `observation` is the id of the stored raw observation ("node/spool/sequence"), "" for what a person said. `path` is
     the way it was seen: kernel_log, inventory (what NVML and PCI show), bmc, or the observation's own kind.
@@ -340,7 +340,7 @@ class Step(Struct, frozen=True):
 
 
 class Radius(Struct, frozen=True):
-    """What an act disturbs at most."""
+    """Most that an act disturbs."""
 
     nodes: tuple[str, ...]
     gpus: int = 0
@@ -428,7 +428,7 @@ class AsideFailure(Struct, frozen=True):
 
 
 class Attempt(Struct, frozen=True):
-    """What was tried on a node for one of its parts, a rung of the escalation ladder above all.
+    """Try of a remedy on a node for one of its parts, a rung of the escalation ladder above all.
 
     `struck`: it counts against the part; what failed before anybody was disturbed does not. `touched`: the hardware was
     acted upon, not only work ended. `forgiven`: a person has closed the ticket about its failing, so it may be tried
@@ -501,7 +501,7 @@ class Asset(Struct, frozen=True):
 
 
 class Shadow(Struct, frozen=True):
-    """What a rule in shadow would have done to a node, and did not: `times` so far, the last one `at`.
+    """Remedy that a rule in shadow would have begun on a node, and did not: `times` so far, the last one `at`.
 
     `waits`: what would have kept it from beginning, "" where nothing did. `works`: how many workloads of customers ran
     there, None where unknown.
@@ -609,7 +609,7 @@ class Node(Struct, frozen=True):
 
     @property
     def shares(self) -> tuple[str, ...]:
-        """What it has in common with others: its failure domains, its pool, the firmware it was changed to."""
+        """Traits in common with other nodes: its failure domains, its pool, the firmware it was changed to."""
         if not self.assignment and not self.changed:
             return self.domains
         pool = (f"pool:{self.assignment.pool}",) if self.assignment else ()
@@ -651,7 +651,7 @@ HELD = "held_by"
 
 
 class Outcome(Struct, frozen=True):
-    """What a driver says of an operation.
+    """Answer of a driver about an operation.
 
     `result`: done, failed, refused (retrying will not help), unknown (it may have worked: observe), not_done
     (observed: it has not happened), busy. `facts` carry what was read (boot_id, power, versions …).

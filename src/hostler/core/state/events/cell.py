@@ -72,7 +72,7 @@ class ControllerStarted(Struct, frozen=True, tag="controller_started"):
 
 
 class ClockGap(Struct, frozen=True, tag="clock_gap"):
-    """Nobody attended for `unattended_s`, by which deadlines are extended; or the clock is not believed (`doubt`).
+    """Time without a controller (`unattended_s`), by which deadlines move; or the clock is in doubt (`doubt`).
 
     `leap_s`: how much further the wall clock moved than the monotonic one, 0 where that is not the reason.
     """

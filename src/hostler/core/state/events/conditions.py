@@ -19,7 +19,7 @@ class ConditionRaised(Struct, frozen=True, tag="condition_raised"):
 
 
 class ConditionUpdated(Struct, frozen=True, tag="condition_updated"):
-    """It was seen again, or grew worse: the whole condition as it now stands."""
+    """Condition that was seen again or grew worse, whole as it is now."""
 
     condition: Condition
 
@@ -34,7 +34,7 @@ class ConditionCleared(Struct, frozen=True, tag="condition_cleared"):
 
 
 class SourcesChanged(Struct, frozen=True, tag="sources_changed"):
-    """Who fell silent about nodes that have conditions, and who is heard again: node → sources (`staleness`)."""
+    """Sources that fell silent about nodes with conditions, or are heard again: node → sources (`staleness`)."""
 
     silent: dict[str, tuple[str, ...]]
     heard: dict[str, tuple[str, ...]]
@@ -88,7 +88,7 @@ def _clear(fleet: Fleet, event: ConditionCleared, at: datetime) -> None:
 
 
 def _count_anew(fleet: Fleet, node: Node, condition_id: str, at: datetime) -> None:
-    """What led to a suspicion that is cleared counts no more."""
+    """Forget what led to a suspicion that is cleared."""
     cleared = next((c for c in node.conditions if c.id == condition_id), None)
     had = fleet.tallies_of(node.id, cleared.part) if cleared is not None else ()
     if cleared is not None and any(t.result == cleared.type for t in had):
@@ -128,7 +128,7 @@ def _change_knowledge(fleet: Fleet, event: KnowledgeChanged, at: datetime) -> No
 
 
 def _known(condition: Condition, at: datetime) -> Condition:
-    """What clears by age goes on ageing from here: while nobody looked its time did not count."""
+    """Let a condition that clears by age go on ageing from here: while nobody looked its time did not count."""
     expires, since = condition.expires_at, condition.unknown_since
     later = expires + (at - since) if expires is not None and since is not None else expires
     return replace(condition, unknown_since=None, expires_at=later)

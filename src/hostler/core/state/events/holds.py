@@ -11,7 +11,7 @@ from hostler.core.state.model import LIFTED, OWNER, Hold, HoldKind, Window
 
 
 class HoldPlaced(Struct, frozen=True, tag="hold_placed"):
-    """Somebody keeps a node, asset, pool or the fleet as it is."""
+    """Hold of a person on a node, asset, pool or the fleet."""
 
     hold: Hold
 

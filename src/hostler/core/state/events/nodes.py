@@ -70,7 +70,7 @@ class BootObserved(Struct, frozen=True, tag="boot_observed"):
 
 
 class WaitingChanged(Struct, frozen=True, tag="waiting_changed"):
-    """What the node waits for changed; None when it waits for nothing any more."""
+    """Change of what the node waits for; None when it no longer waits."""
 
     node: str
     waiting: Waiting | None
@@ -169,7 +169,7 @@ def _assigned(node: Node, assignment: Assignment) -> Node:
 
 
 def _released(node: Node) -> Node:
-    """What serves nobody is in no cluster, and needs no cordon."""
+    """Take a node that serves nobody out of its cluster, with its cordon."""
     left, pool = node.left_cluster, node.left_pool
     if node.assignment is not None and node.assignment.cluster:
         left, pool = node.assignment.cluster, node.assignment.pool

@@ -67,7 +67,7 @@ class PlanEnded(Struct, frozen=True, tag="plan_ended"):
 
 
 class WorkConsented(Struct, frozen=True, tag="work_consented"):
-    """Whoever may say so lets this running work be ended for one remedy; nothing else on the node is included."""
+    """Consent to end this running work for one remedy; nothing else on the node is included."""
 
     node: str
     ticket: str

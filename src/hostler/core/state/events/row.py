@@ -37,7 +37,7 @@ def of_node(event: Any) -> tuple[str, ...]:
 
 
 def of_nobody(_event: Struct) -> tuple[str, ...]:
-    """Nobody: the event is about the whole cell."""
+    """No node: the event is about the whole cell."""
     return ()
 
 

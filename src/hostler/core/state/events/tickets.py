@@ -40,7 +40,7 @@ class IncidentOpened(Struct, frozen=True, tag="incident_opened"):
 
 
 class IncidentUpdated(Struct, frozen=True, tag="incident_updated"):
-    """Who joined (since when) and who left; `state` and `calm_since` as they now stand. `by` is a person or hostler."""
+    """Members that joined (since when) and left; `state` and `calm_since` as they are now. `by`: person or hostler."""
 
     incident: str
     scope: str
@@ -54,7 +54,7 @@ class IncidentUpdated(Struct, frozen=True, tag="incident_updated"):
 
 
 class IncidentClosed(Struct, frozen=True, tag="incident_closed"):
-    """It is over, disproved, or part of a wider one (`merged_into`). `nodes` were its members to the end.
+    """End of an incident: over, disproved, or part of a wider one (`merged_into`). `nodes` were its members to the end.
 
     Unless merged, what those nodes of `scope` show already never again counts towards an incident of this `syndrome`.
     """

@@ -33,7 +33,7 @@ class Seen(Struct, frozen=True):
 LOGGED = Seen("a line of the kernel log")
 INVENTORIED = Seen("an inventory", 1, 1)
 GPU_GATE = ("nvml", "pci", "kernel_log")
-"""What a GPU says itself, what PCI shows, and no line of the kernel's about it since."""
+"""Sources for a GPU: itself, PCI, and no line of the kernel about it since."""
 
 
 class Recurrence(Struct, frozen=True):
