@@ -263,6 +263,25 @@ def test_what_waits_for_an_answer_is_in_no_persons_way() -> None:
     assert drive.node("a").phase is Phase.triage
 
 
+def test_a_ticket_closed_without_an_answer_is_opened_again_when_the_node_comes_to_the_check_anew() -> None:
+    """Mutants: the condition that stands keeps the new plan quiet, and nobody looks again; a ticket each turn."""
+    drive = Drive(ALONE, [a_node("a", pool="", phase=Phase.triage)], quiet=True)
+    drive.profiles["a"] = ("gate",)
+    drive.step(NodeSeen("a", "on"), AgentHeard("a", "a-b1", ("gate",)))
+    drive.wait(minutes=5)
+    (asked,) = drive.fleet.tickets.values()
+    assert drive.ask("close-ticket", asked.id).granted
+    drive.wait(days=2)
+    assert not drive.fleet.tickets
+    assert drive.ask("power-off", "a").granted
+    drive.run()
+    assert drive.ask("release", next(iter(drive.fleet.holds))).granted
+    drive.wait(hours=1)
+    (again,) = drive.fleet.tickets.values()
+    assert (again.kind, again.fault) == ("check", "suspect")
+    assert drive.ask("vouch", "a", profile="suspect").granted
+
+
 # --- the stories that were seen
 
 

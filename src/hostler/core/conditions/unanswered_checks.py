@@ -169,10 +169,11 @@ def unasked(scene: DecisionContext, node: Node, plan: Plan) -> Answer | None:
     """Why the step is not asked (again) now: its agent has said that it cannot, or its next turn is to come."""
     profile = profile_at(plan)
     condition, can = standing(node, profile), _ability(scene, node, profile)
-    if condition is None:
+    if can is False and (condition is None or _is_forgotten(scene.fleet, node, plan, condition)):
         detail = f"the agent of {node.id} has no checks of this profile"
-        lacking = Unsaid(profile, Verdict.inconclusive, detail, cannot=True)
-        return Act(left_open(scene, node, lacking)) if can is False else None
+        return Act(left_open(scene, node, Unsaid(profile, Verdict.inconclusive, detail, cannot=True)))
+    if condition is None:
+        return None
     if can and condition.evidence[-1].facts.get(CANNOT):
         return None
     if can is not False and plan.step_since is not None and plan.step_since > condition.last_seen:
@@ -184,6 +185,12 @@ def unasked(scene: DecisionContext, node: Node, plan: Plan) -> Answer | None:
     ends = f"{able}, or a person vouches for it ({next_command(node, profile)})"
     text = condition.evidence[-1].text
     return Wait(plan.name, (Blocker("check", profile, text, ends),), until=None if can is False else again)
+
+
+def _is_forgotten(fleet: Fleet, node: Node, plan: Plan, condition: Condition) -> bool:
+    """Whether the ticket was closed without an answer before this plan came to the check: nobody would look again."""
+    later = plan.step_since is not None and plan.step_since > condition.last_seen
+    return later and ticket_of(fleet, node, profile_at(plan)) is None
 
 
 def pauses(scene: DecisionContext, node: Node) -> Wait | None:
