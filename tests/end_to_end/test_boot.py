@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.xdist_group("boot"), pytest.mark.skipif(bool(missing()
 HISTORY = (
     "registered as this",
     "set_boot_network done",
-    "power_on asked for",
+    "power_on requested",
     "boots image production in its boot window, known by the secret given to its BMC",
     "cloud-init's data given",
     "seed refused",
