@@ -95,7 +95,7 @@ def test_products_in_the_formats_of_gpus() -> None:
 def test_the_others_run_on_tensors(check: str) -> None:
     found = here(check, part=TORCH)
     assert found.verdict in ("passed", "inconclusive"), found.detail
-    assert found.load_s > 0, found.detail
+    assert found.load_s > 0 or found.verdict == "inconclusive", found.detail
 
 
 def test_without_pytorch_it_says_so() -> None:

@@ -215,7 +215,7 @@ async def test_a_failed_drain_leaves_the_node_cordoned(world: Clustered, admin: 
         await until(lambda: True in shut and not shut[-1], "the cordon to come and to go")
     assert await world.spec("failed-1") == (False, [])
     assert await runs_still(admin, "failed-1")
-    await world.waits("failed-1", "research is asked to consent")
+    await world.waits("failed-1", "research has been asked to consent")
 
 
 async def test_a_fixed_share_is_useless_for_a_small_pool(world: Clustered, admin: Admin) -> None:

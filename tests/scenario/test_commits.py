@@ -92,7 +92,7 @@ def test_a_commit_fails_and_the_next_controller_goes_on_from_the_journal(failing
     assert drive.sweep() == 0
 
 
-UNUSED = ("assets", "retired", "approvals", "rollouts", "incidents")
+UNUSED = ("assets", "retired", "approvals", "rollouts", "incidents", "fabrics", "fabric_cases")
 
 
 def tables(fleet: Fleet) -> dict[str, dict[str, object]]:

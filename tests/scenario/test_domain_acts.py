@@ -147,7 +147,7 @@ def test_a_member_comes_first_with_what_it_has_under_way() -> None:
     drive.run()
     assert drive.ask_two("reboot", DOMAIN).granted
     assert together(drive, [n for n in TRAYS if n != "t09"]) == ["none"]
-    assert "t09 has gpu_reset under way" in first_blocker(drive, "t00").text
+    assert "t09 is busy with gpu_reset" in first_blocker(drive, "t00").text
     drive.wait(hours=2)
     assert {drive.boots[name] for name in TRAYS if name != "t09"} == {2}
     assert not acts(drive.fleet)
@@ -210,7 +210,7 @@ def test_an_act_is_called_off_whole(name: str) -> None:
     assert not drive.cordoned
     assert not any(drive.node(n).conditions for n in TRAYS)
     assert drive.sweep() == 0
-    assert "nobody asks for any" in drive.ask("call-off", name).text
+    assert "no person has asked for one" in drive.ask("call-off", name).text
 
 
 def fabric(policy: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from hostler.agent.host_commands import NotPossibleError
 from hostler.agent.machine import Powers, RealHostMachine
-from hostler.agent.node_operations import VERBS, OperationResult
+from hostler.agent.node_operations import RUN, VERBS, OperationResult
 from hostler.controller.inputs import Replied
 from hostler.controller.ready import Send
 from hostler.core.state import events as e
@@ -38,7 +38,7 @@ class RealDrive(Drive):
         if key not in self.answers:
             verb = VERBS[operation.kind]
             try:
-                self.answers[key] = verb.act(self.body, {**verb.arguments, **operation.args})
+                self.answers[key] = verb.act(self.body, {**verb.arguments, **operation.args, RUN: operation.id})
             except NotPossibleError as error:
                 self.answers[key] = OperationResult("refused", str(error))
         return self.answers[key]

@@ -39,7 +39,7 @@ def test_a_line_of_the_kernel_log_alone_disturbs_nobody_where_a_tenant_has_root(
     assert drive.plans() == []
     ((kind, text),) = waits_for(drive, "a")
     assert kind == "confirmation"
-    assert "its tenant has root there: neither NVML, PCI nor the BMC agrees" in text
+    assert "its tenant can write there as root; NVML, PCI and BMC do not show it" in text
     assert drive.sweep() == 0
 
 

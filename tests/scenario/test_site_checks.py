@@ -7,7 +7,7 @@ import pytest
 
 from hostler.agent import check_plugins
 from hostler.agent.machine import Powers, RealHostMachine, SensorSources
-from hostler.agent.node_operations import VERBS
+from hostler.agent.node_operations import RUN, VERBS
 from hostler.controller.inputs import AgentHeard, Replied
 from hostler.controller.ready import Send
 from hostler.core.state import events as e
@@ -185,7 +185,7 @@ class RealDrive(Drive):
             super().serve(send)
             return
         verb = VERBS[operation.kind]
-        answer = verb.act(self.body, {**verb.arguments, **operation.args})
+        answer = verb.act(self.body, {**verb.arguments, **operation.args, RUN: operation.id})
         said = Outcome(operation.id, "a", answer.result, answer.detail, answer.facts, attempt=operation.attempt)
         self.step(Replied(said))
 

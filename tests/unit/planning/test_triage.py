@@ -48,4 +48,4 @@ def test_who_was_taken_out_for_maintenance_is_left_to_the_technician() -> None:
     node = replace(in_triage(), conditions=(a_condition("operator.maintenance", owner="pat"),))
     answer = waits(a_scene(node), node)
     assert isinstance(answer, Wait)
-    assert (answer.what, answer.blockers[0].text) == ("maintenance", "pat took it out for maintenance")
+    assert (answer.what, answer.blockers[0].text) == ("maintenance", "pat took the node out for maintenance")

@@ -57,7 +57,7 @@ def mail(message: Message, cell: str, route: Route) -> EmailMessage:
     letter["Date"] = format_datetime(message.at)
     letter["Message-ID"] = _identity(message.id, domain)
     if message.id != f"{message.key}/1":
-        letter["In-HttpAnswer-To"] = letter["References"] = _identity(f"{message.key}/1", domain)
+        letter["In-Reply-To"] = letter["References"] = _identity(f"{message.key}/1", domain)
     letter["Auto-Submitted"] = "auto-generated"
     letter["X-Hostler-Key"] = message.key
     letter.set_content(text)
