@@ -16,9 +16,10 @@ from hostler.controller.inputs import Observed
 from hostler.core.diagnose import judge as diagnose
 from hostler.core.planning import domain_plans, drain, execution, idle_checks, remediation, spares
 from hostler.core.policy import budgets, disturb, guards, second_witness
-from hostler.core.state import fold, health, index_keys
+from hostler.core.state import health, index_keys
 from hostler.core.state.decisions import Act, Wait
 from hostler.core.state.events import PlanAdvanced
+from hostler.core.state.events import cell as cell_events
 from hostler.core.state.health import DOUBTS
 from hostler.core.state.model import Blocker, Mode, Phase, Verdict, Waiting
 from hostler.core.state.requalification import has_proven_itself
@@ -278,7 +279,7 @@ def deadlines_before_observation(patch: pytest.MonkeyPatch) -> None:
         return outstanding(scene, node, plan, operation)
 
     patch.setattr(execution, "_outstanding", hasty)
-    patch.setattr(fold, "extend", lambda _fleet, _gap: None)
+    patch.setattr(cell_events, "extend", lambda _fleet, _gap: None)
 
 
 def taken_whole(shape: Shape) -> bool:
