@@ -159,8 +159,8 @@ async def test_a_corrupt_tail_is_not_started_on(tmp_path: Path) -> None:
     assert served.journal.records() == before, "what was refused was changed"
     code, said = await run(HOSTLER, "journal", "check", str(served.journal.path))
     assert code == ExitCode.unsound
-    assert f"records 1 to {last - 1} stand" in said
-    assert f"record {last} does not" in said
+    assert f"records 1 to {last - 1} are valid" in said
+    assert f"record {last} is corrupt" in said
 
 
 async def test_a_malformed_configuration_is_refused_whole_and_the_running_one_stays(tmp_path: Path) -> None:
