@@ -19,26 +19,11 @@ from hostler_checks.judging import CUSUM_LIMIT, MIN_HISTORY, cusum
 from hostler_checks.plants import PERMISSION, PLANTS
 from hostler_checks.reference import Golden, Reference, stack_key
 from hostler_checks.runner import CheckRunner, Request
+from tests.checks.suite_runs import PACKAGE, SMALL
 
 DEBIAN = "/usr/bin/python3"
-PACKAGE = Path(__file__).parents[1] / "packages/checks"
 SECONDS, DEADLINE_S = 0.1, 20.0
 SEEDS, RUNS, STEP_AT = 300, 180, 50
-SMALL: dict[str, dict[str, object]] = {
-    "gemm_perf": {"n": 128},
-    "gemm_golden": {"n": 96},
-    "gemm_abft": {"n": 64},
-    "train_replay": {"steps": 4, "every": 2, "width": 16, "blocks": 1, "batch": 2, "length": 8},
-    "hbm_bandwidth": {"mib": 8},
-    "hbm_pattern": {"mib": 8},
-    "pcie_bandwidth": {"mib": 4},
-    "thermal_soak": {"n": 96},
-    "power_pulse": {"n": 96, "period_s": 0.2},
-    "alloc_cycle": {"mib": 4, "cycles": 10},
-    "host_memory": {"mib": 8},
-    "nvme_fio": {"mib": 4},
-    "allreduce": {"mib": 1},
-}
 SHORT = {"passed": "·", "failed": "FAILED", "suspect": "SUSPECT", "inconclusive": "inconcl."}
 
 

@@ -72,7 +72,7 @@ function Asking({ now }) {
       say({ busy: false, text: answer.text, bad: false, done: !dryRun });
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      say({ busy: false, text: `${error.message}${error.instead ? `: ${error.instead}` : ""}`, bad: true, done: false });
+      say({ busy: false, text: error.text, bad: true, done: false });
     }
   };
   const grave = plan && touched(plan) > 0;

@@ -32,6 +32,11 @@ export class Problem extends Error {
     this.status = status;
     this.instead = body.instead || "";
   }
+
+  // What is wrong, and what to do instead, as it is shown.
+  get text() {
+    return this.instead ? `${this.message}: ${this.instead}` : this.message;
+  }
 }
 
 export async function ask(path) {

@@ -172,7 +172,7 @@ function folded(rows) {
   const kinds = new Map();
   for (const row of rows) {
     const intent = row.event.intent;
-    const kind = intent ? `${intent.person} ${JSON.stringify(intent.act?.verb ?? intent.verb)}` : row.text;
+    const kind = intent ? `${intent.person} ${intent.act.verb}` : row.text;
     if (kinds.has(kind)) kinds.get(kind).times += 1;
     else kinds.set(kind, { row, times: 1 });
   }

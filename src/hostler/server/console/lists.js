@@ -1,10 +1,9 @@
 // Lists from the API, read page by page and again when something has been recorded.
 import { ask } from "./api.js";
-import { onRecord } from "./state.js";
+import { onRecord, pace, throttled } from "./state.js";
 import { useEffect, useState } from "./ui.js";
 
 const ROWS_MAX = 20000;
-const AGAIN_MS = 1500;
 
 // { items, problem, cut }: `items` null while nothing has been read, `cut` where there are more than are shown.
 export function useList(path, query = {}) {
@@ -12,22 +11,16 @@ export function useList(path, query = {}) {
   const [found, show] = useState({ items: null, problem: "", cut: false, of: "" });
   useEffect(() => {
     let left = false;
-    let timer = null;
     const read = async () => {
       const answer = await whole(path, wanted);
       if (left) return;
       show((before) => ({ ...(answer.problem && before.of === wanted ? before : {}), ...answer, of: wanted }));
     };
     read();
-    const end = onRecord(() => {
-      timer ??= setTimeout(() => {
-        timer = null;
-        read();
-      }, AGAIN_MS);
-    });
+    const later = throttled(() => left || read());
+    const end = onRecord(() => later(pace()));
     return () => {
       left = true;
-      clearTimeout(timer);
       end();
     };
   }, [path, wanted]);
@@ -44,7 +37,7 @@ async function whole(path, wanted) {
       cursor = page.cursor;
     } while (cursor && items.length < ROWS_MAX);
   } catch (error) {
-    return { items: null, problem: `${error.message}${error.instead ? `: ${error.instead}` : ""}` };
+    return { items: null, problem: error.text ?? error.message };
   }
   return { items, problem: "", cut: Boolean(cursor) };
 }

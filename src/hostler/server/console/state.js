@@ -60,7 +60,7 @@ async function attempt(act) {
     await act();
     failure.value = "";
   } catch (error) {
-    if (token.value) failure.value = `${error.message}${error.instead ? `: ${error.instead}` : ""}`;
+    if (token.value) failure.value = error.text ?? error.message;
   }
 }
 
@@ -100,7 +100,7 @@ export async function openNode(name) {
   try {
     await readNode(name);
   } catch (error) {
-    if (opened() === name) missing.value = `${error.message}${error.instead ? `: ${error.instead}` : ""}`;
+    if (opened() === name) missing.value = error.text ?? error.message;
   }
 }
 
@@ -128,7 +128,7 @@ function take(record) {
   draw(record);
   for (const tell of listeners) tell();
   later.status(1000);
-  later.fleet(fleet.value.ids.length > 20000 ? 30000 : fleet.value.ids.length > 2000 ? 5000 : 1500);
+  later.fleet(pace());
   if (node.value && record.subjects.includes(node.value.node.id)) {
     timeline.value = merged([record], timeline.value);
     later.node(400);
@@ -147,20 +147,26 @@ function draw(record) {
 }
 
 // One timer per thing: the first call starts it, those that follow change nothing, so reading is never put off forever.
-function throttled(act) {
+export function throttled(act) {
   let timer = null;
   return (wait) => {
     timer ??= setTimeout(() => {
       timer = null;
-      attempt(act);
+      act();
     }, wait);
   };
 }
 
+// How long after a record what has the size of the fleet is read again.
+export function pace() {
+  const nodes = fleet.value.ids.length;
+  return nodes > 20000 ? 30000 : nodes > 2000 ? 5000 : 1500;
+}
+
 const later = {
-  fleet: throttled(readFleet),
-  status: throttled(readStatus),
-  node: throttled(() => (opened() ? readNode(opened()) : undefined)),
+  fleet: throttled(() => attempt(readFleet)),
+  status: throttled(() => attempt(readStatus)),
+  node: throttled(() => attempt(() => (opened() ? readNode(opened()) : undefined))),
 };
 
 setInterval(() => {
