@@ -9,6 +9,7 @@ import numpy as np
 
 from hostler_checks.answers import Answer
 from hostler_checks.device import UnableError
+from hostler_checks.plants import STALL
 from hostler_checks.work import Work, median
 
 THERMAL_REASONS = {0x20: "software thermal slowdown", 0x40: "hardware thermal slowdown", 0x80: "power brake"}
@@ -25,7 +26,7 @@ def thermal(work: Work) -> Answer:
     once()
     for turn in work.rounds(least=QUARTER * 2):
         spent = work.timed(once)
-        times.append(spent if work.plant != "stall" or turn >= QUARTER else spent / 10_000.0)
+        times.append(spent if work.plant != "stall" or turn >= QUARTER else spent / STALL)
     taken = 0.0 if work.device.is_cuda or work.plant else (_waited_s() - waited_s) / work.load_s
     if taken > MOST_TAKEN:
         raise UnableError(
