@@ -39,7 +39,7 @@ async def _measure(folder: Path, figures: Figures) -> None:
         ]
         await world.ask(Register(msgspec.json.encode(specs).decode()))
         async with asyncio.timeout(PATIENCE_S):
-            while len(world.hand.given) < MACHINES or not _all_wait(world):  # noqa: ASYNC110 - the view has no event
+            while len(world.driver.given) < MACHINES or not _all_wait(world):  # noqa: ASYNC110 - the view has no event
                 await asyncio.sleep(0.05)
         await world.script("/ipxe", mac="52:54:00:ff:ff:ff")  # checksums are verified with the first request
         began = time.monotonic()
@@ -60,8 +60,8 @@ def _all_wait(world: worlds.BootWorld) -> bool:
 
 async def _ask(world: worlds.BootWorld, number: int) -> float:
     began = time.monotonic()
-    door = urlsplit(world.hand.given[f"n{number}"]).path.replace("/boot.efi", "/script")
-    _, script = await world.script(door, mac=_mac(number), serial=f"S{number}")
+    endpoint = urlsplit(world.driver.given[f"n{number}"]).path.replace("/boot.efi", "/script")
+    _, script = await world.script(endpoint, mac=_mac(number), serial=f"S{number}")
     assert "kernel " in script, script
     return time.monotonic() - began
 

@@ -46,9 +46,9 @@ def controller(nodes: int) -> Controller:
     for number in range(nodes):
         evolve(fleet, e.Record(number + 1, NOW, 1, "bench", e.NodeRegistered(a_node(number))))
     fleet.merge()
-    present = LiveState()
-    present.clusters["k1"] = ""
-    found = Controller(fleet, present, {}, 1)
+    live = LiveState()
+    live.clusters["k1"] = ""
+    found = Controller(fleet, live, {}, 1)
     found.resume(NOW, "bench")
     found.committed()
     found.step((), NOW)
@@ -92,9 +92,9 @@ def _alone(which: Controller) -> float:
     fleet = which.fleet
     for incident in list(fleet.incidents):
         fleet.put_incident(incident, None)
-    scene = DecisionContext(fleet, which.present, NOW + timedelta(seconds=60))
+    context = DecisionContext(fleet, which.live, NOW + timedelta(seconds=60))
     began = time.process_time()
-    found = [next(review(scene, [f"n{number:06d}" for number in range(SILENT)]))]
+    found = [next(review(context, [f"n{number:06d}" for number in range(SILENT)]))]
     took = time.process_time() - began
     fleet.drop()
     assert isinstance(found[0], e.IncidentOpened)

@@ -41,7 +41,7 @@ def chosen(count: int) -> tuple[Placed, ...]:
     random.Random(SEED).shuffle(plants)
     families: dict[str, list[Placed]] = {}
     for one in plants:
-        families.setdefault(one.wish.family, []).append(one)
+        families.setdefault(one.expected.family, []).append(one)
     turns = [one for turn in range(count) for family in families.values() for one in family[turn : turn + 1]]
     return tuple(turns[:count])
 
@@ -77,7 +77,7 @@ async def measured(place: Path, count: int) -> Truth:
             said = await _write(running, plants)
         listening.cancel()
         await asyncio.gather(listening, return_exceptions=True)
-    mine = {one.wish.part for one in plants}
+    mine = {one.expected.part for one in plants}
     told = [one for one in running.told if one.part in mine]
     return truth(f"{count} kinds of fault written to {KMSG}, the real agent, a served cell", attributed(said, told), [])
 
@@ -89,7 +89,7 @@ async def _write(running: Lab, plants: tuple[Placed, ...]) -> list[tuple[float, 
         for line in plant.lines:
             _say(line)
         await asyncio.sleep(len(plant.lines) / LINES_PER_S)
-    wanted = {plant.wish.wanted for plant in plants}
+    wanted = {plant.expected.wanted for plant in plants}
     await running.until(lambda: wanted <= {(one.type, one.part) for one in running.told}, WAIT_S)
     return said
 

@@ -170,7 +170,7 @@ class Stage(Struct):
     url: str
     agent: str
     operator: str
-    hand: NotingHand
+    driver: NotingHand
     figures: Figures
 
 
@@ -196,7 +196,7 @@ async def _fault(stage: Stage, session: aiohttp.ClientSession) -> None:
     body = {"node": VICTIM, "spool": "v", "boot_id": seen.boot_id, "observations": [seen]}
     began = time.perf_counter()
     taken = await _post(session, f"{stage.url}/v1/agent/observations", stage.agent, body, URGENT)
-    sent_at = await asyncio.wait_for(stage.hand.victim_at, SPAN_S)
+    sent_at = await asyncio.wait_for(stage.driver.victim_at, SPAN_S)
     stage.figures.add("Xid 79 amid the storm: durable after", taken * 1e3, "ms")
     stage.figures.add("… and first act sent to a driver after", (sent_at - began) * 1e3, "ms")
 
@@ -224,15 +224,15 @@ async def measure(directory: Path, figures: Figures) -> None:
     made = tokens.create_all([Grant(f"agent-{name}", Role.agent, node=name) for name in names])
     (directory / "tokens").write_text("\n".join(made))
     operator = tokens.create(Grant("olga", Role.operator))
-    hand = NotingHand()
+    driver = NotingHand()
     desk = AgentMailboxes(lambda: cell.epoch)
-    cell = Cell(journal, performers(Wiring((desk, hand))))
+    cell = Cell(journal, performers(Wiring((desk, driver))))
     await cell.start()
     async with (
         serving(create_app(cell, tokens, desk, Settings(port=0)), Settings(port=0)) as url,
         aiohttp.ClientSession() as session,
     ):
-        stage = Stage(url, made[int(VICTIM[4:])], operator, hand, figures)
+        stage = Stage(url, made[int(VICTIM[4:])], operator, driver, figures)
         await _post(session, f"{url}/v1/nodes/{CORDONED}/cordon", operator, {"reason": "looked at"})
         figures.add("RSS before", rss_mb(), "MB")
         memory: list[float] = []

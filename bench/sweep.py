@@ -74,8 +74,8 @@ class _Cell:
 class _Counted:
     """The driver's eyes, and whose readings are complete."""
 
-    def __init__(self, eyes: RedfishReader, wanted: int) -> None:
-        self._eyes = eyes
+    def __init__(self, reader: RedfishReader, wanted: int) -> None:
+        self._eyes = reader
         self._wanted = wanted
         self.read: set[str] = set()
         self.looks = 0
@@ -92,9 +92,9 @@ class _Counted:
 
 
 class _CountedSight:
-    def __init__(self, counted: _Counted, sight: RedfishSight, node: str) -> None:
-        self.power, self.health, self.version = sight.power, sight.health, sight.version
-        self._counted, self._sight, self._node = counted, sight, node
+    def __init__(self, counted: _Counted, reader: RedfishSight, node: str) -> None:
+        self.power, self.health, self.version = reader.power, reader.health, reader.version
+        self._counted, self._sight, self._node = counted, reader, node
 
     async def entries(self, cursor: str) -> tuple[tuple[Observation, ...], str]:
         return await self._sight.entries(cursor)
@@ -133,30 +133,30 @@ async def _sweep(figures: Figures, count: int, certificate: Certificate) -> None
     access = Access(USER, PASSWORD, fingerprint=certificate.fingerprint)
     flat_out = Pace(period_s=0.0, looks_per_s=1e9, close_s=1e9)
     async with Connections() as connections:
-        eyes = RedfishReader(Clients(connections, lambda _: access))
+        reader = RedfishReader(Clients(connections, lambda _: access))
         for what in ("flat out, nothing known", "flat out, layouts known"):
-            await _round(figures, what, _Counted(eyes, count - count // HANGING_EVERY), nodes, flat_out)
+            await _round(figures, what, _Counted(reader, count - count // HANGING_EVERY), nodes, flat_out)
         bmc_readings.PARTS_S = bmc_readings.FIRMWARE_S = bmc_readings.LOG_S = 0.0
         some = dict(list(nodes.items())[:ALL_OF])
         what = "with parts, firmware and log of each"
-        await _round(figures, what, _Counted(eyes, len(some) - len(some) // HANGING_EVERY), some, flat_out)
+        await _round(figures, what, _Counted(reader, len(some) - len(some) // HANGING_EVERY), some, flat_out)
 
 
-async def _round(figures: Figures, what: str, eyes: _Counted, nodes: dict[str, Node], pace: Pace) -> None:
+async def _round(figures: Figures, what: str, reader: _Counted, nodes: dict[str, Node], pace: Pace) -> None:
     cell: Any = _Cell(nodes)
-    watch = BmcPoller(cell, eyes, lambda: datetime.now(UTC), pace)
+    watch = BmcPoller(cell, reader, lambda: datetime.now(UTC), pace)
     began, cpu = time.monotonic(), time.process_time()
     task = asyncio.ensure_future(watch.run())
-    await asyncio.wait({task, asyncio.ensure_future(eyes.swept.wait())}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({task, asyncio.ensure_future(reader.swept.wait())}, return_when=asyncio.FIRST_COMPLETED)
     took, used = time.monotonic() - began, time.process_time() - cpu
     if task.done():
         task.result()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    print(f"sweep: {what}: {took:.1f} s, {used:.1f} s of CPU, {len(eyes.read)} read", file=sys.stderr, flush=True)
+    print(f"sweep: {what}: {took:.1f} s, {used:.1f} s of CPU, {len(reader.read)} read", file=sys.stderr, flush=True)
     figures.add(what, took, "s", f"{len(nodes)} BMCs over TLS, one in {HANGING_EVERY} of them hangs")
     figures.add("  CPU of the watching process", used, "s", f"{used / took * 100:.0f} % of a core")
-    figures.add("  CPU of a look", used / max(1, eyes.looks) * 1000, "ms", f"{eyes.looks} looks")
+    figures.add("  CPU of a look", used / max(1, reader.looks) * 1000, "ms", f"{reader.looks} looks")
     figures.add("  RSS after it", _rss_mib(), "MiB")
 
 

@@ -23,7 +23,7 @@ def kept_bytes(controller: Controller) -> int:
     weighed as a controller that starts now would have it: here it shares its words with the world's machines.
     """
     fleet = snapshot.load(snapshot.dump(state_of(controller.fleet)))
-    return weight(fleet, controller.present, controller.cursors, controller.silent, controller.agenda)
+    return weight(fleet, controller.live, controller.cursors, controller.silent, controller.agenda)
 
 
 def main() -> Figures:

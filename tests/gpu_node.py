@@ -76,8 +76,8 @@ class Node:
 
     def body(self, state: str | Path, scratch: tuple[str, ...] = ()) -> RealHostMachine:
         twin = STATES / f"{state}.json" if isinstance(state, str) else state
-        eyes = SensorSources(nvml_twin=str(twin), kernel_log=str(self.log), root=str(self.root))
-        self._bodies.append(RealHostMachine("n1", self.state, Powers(actions=True, scratch=scratch), eyes))
+        reader = SensorSources(nvml_twin=str(twin), kernel_log=str(self.log), root=str(self.root))
+        self._bodies.append(RealHostMachine("n1", self.state, Powers(actions=True, scratch=scratch), reader))
         return self._bodies[-1]
 
     def look(self, state: str | Path, want: Expected | None = None, profile: str = "gate") -> StressResult:

@@ -92,7 +92,7 @@ def decided(plants: tuple[Placed, ...], drive: Drive) -> list[Seen]:
         ear = ears.setdefault(name, Ear(name, drive.boot_of(name)))
         now_s += 60.0
         recorded = tell(drive, name, ear.hear(one.lines, now_s, one.facility))
-        found.append(Seen(one.wish, tuple((condition.type, condition.part) for condition in recorded)))
+        found.append(Seen(one.expected, tuple((condition.type, condition.part) for condition in recorded)))
     return found
 
 

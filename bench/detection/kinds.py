@@ -5,8 +5,8 @@ from bench.detection.plants import Placed, Plant, placed
 
 NOT_PLANTED = {
     **{
-        f"operator.{wish}": "a person asks for it; no fault and no looker is meant"
-        for wish in ("maintenance", "reboot", "power_cycle", "gpu_reset", "replacement")
+        f"operator.{expected}": "a person asks for it; no fault and no looker is meant"
+        for expected in ("maintenance", "reboot", "power_cycle", "gpu_reset", "replacement")
     },
     "remedy.failed": "it follows from a plan of ours that failed, and here nobody acts",
     "nvswitch.fabric_manager": "only user space says so, which convicts nobody: its lines are planted as forged",

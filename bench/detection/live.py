@@ -9,10 +9,10 @@ from pathlib import Path
 from bench.detection import kinds, states
 from bench.detection.decided import name_of
 from bench.detection.laboratory import Lab, LabNode, Told, Wanted, lab
-from bench.detection.plants import Placed, Wish, nodes_of
+from bench.detection.plants import Expected, Placed, nodes_of
 from bench.detection.states import State
 from bench.detection.table import Name, Quiet, Seen, Truth, truth
-from bench.detection.watched import ail, wish_of, write
+from bench.detection.watched import ail, expected_of, write
 from hostler.core.state.model import Severity
 from hostler.sim.bmc.request_faults import RequestFaultRule
 
@@ -69,7 +69,7 @@ async def _write(running: Lab, plants: tuple[Placed, ...]) -> list[Seen]:
         await asyncio.sleep(max(0.0, begun_s + number / LINES_PER_S - time.monotonic()))
         said.append((time.monotonic(), plant))
         running.nodes[plant.node].say(plant.lines, plant.facility)
-    wanted = {(name_of(plant.node), *plant.wish.wanted) for plant in plants}
+    wanted = {(name_of(plant.node), *plant.expected.wanted) for plant in plants}
     await running.until(lambda: wanted <= {(t.node, t.type, t.part) for t in running.told}, LINE_WAIT_S)
     return attributed(said, running.told)
 
@@ -80,23 +80,23 @@ def attributed(said: list[tuple[float, Placed]], told: list[Told]) -> list[Seen]
     for one in told:
         name = (one.type, one.part)
         mine = [n for n, (at_s, plant) in enumerate(said) if name_of(plant.node) == one.node and at_s <= one.heard_s]
-        wants = [n for n in mine if name == said[n][1].wish.wanted]
-        comes = [n for n in mine if one.type in said[n][1].wish.beside and one.part == said[n][1].wish.part]
+        wants = [n for n in mine if name == said[n][1].expected.wanted]
+        comes = [n for n in mine if one.type in said[n][1].expected.beside and one.part == said[n][1].expected.part]
         chosen = (wants or comes or mine)[-1:]
         for number in chosen:
             found[number].append((one.heard_s, name))
-    return [_seen(plant.wish, at_s, found[number]) for number, (at_s, plant) in enumerate(said)]
+    return [_seen(plant.expected, at_s, found[number]) for number, (at_s, plant) in enumerate(said)]
 
 
-def _seen(wish: Wish, at_s: float, told: list[tuple[float, Name]]) -> Seen:
-    took = [heard_s - at_s for heard_s, name in told if name == wish.wanted]
-    return Seen(wish, tuple(dict.fromkeys(name for _, name in told)), min(took, default=None))
+def _seen(expected: Expected, at_s: float, told: list[tuple[float, Name]]) -> Seen:
+    took = [heard_s - at_s for heard_s, name in told if name == expected.wanted]
+    return Seen(expected, tuple(dict.fromkeys(name for _, name in told)), min(took, default=None))
 
 
 async def _show(running: Lab, node: LabNode, state: State) -> Seen:
     """Let the node settle, then the state shows itself; wait for what is recorded of it."""
     await asyncio.sleep(SETTLE_S)
-    wish, name = wish_of(state, node.number), name_of(node.number)
+    expected, name = expected_of(state, node.number), name_of(node.number)
     at_s, first = time.monotonic(), len(running.told)
     before = {(one.type, one.part) for one in running.told[:first] if one.node == name}
     _plant(node, state)
@@ -104,8 +104,8 @@ async def _show(running: Lab, node: LabNode, state: State) -> Seen:
     def heard() -> list[tuple[float, Name]]:
         return [(t.heard_s, (t.type, t.part)) for t in running.told[first:] if t.node == name]
 
-    await running.until(lambda: any(one == wish.wanted for _, one in heard()), STATE_WAIT_S)
-    return _seen(wish, at_s, [one for one in heard() if one[1] not in before])
+    await running.until(lambda: any(one == expected.wanted for _, one in heard()), STATE_WAIT_S)
+    return _seen(expected, at_s, [one for one in heard() if one[1] not in before])
 
 
 def _plant(node: LabNode, state: State) -> None:

@@ -21,7 +21,7 @@ _MEMORY = frozenset(
 )
 
 
-class Wish(Struct, frozen=True):
+class Expected(Struct, frozen=True):
     """What must be recorded of a fault, and under which family of the table it counts.
 
     `condition` of `part` is wanted; conditions of the types `beside` may come with it.
@@ -58,7 +58,7 @@ class Plant(Struct, frozen=True):
 class Placed(Struct, frozen=True):
     """A plant on the n-th node, its lines and its part as they are there."""
 
-    wish: Wish
+    expected: Expected
     node: int
     lines: tuple[str, ...]
     facility: int = 0
@@ -115,8 +115,8 @@ def nodes_of(plants: tuple[Placed, ...]) -> int:
 
 def _names(one: Placed) -> set[tuple[int, str, str]]:
     """What no other plant may have on that part; errors of one GPU's memory are read together, so one GPU has one."""
-    kinds = {one.wish.condition, *one.wish.beside}
-    return {(one.node, "memory" if kind in _MEMORY else kind, one.wish.part) for kind in kinds}
+    kinds = {one.expected.condition, *one.expected.beside}
+    return {(one.node, "memory" if kind in _MEMORY else kind, one.expected.part) for kind in kinds}
 
 
 def _at(plant: Plant, number: int, node: int, gpu: int) -> Placed:
@@ -127,8 +127,8 @@ def _at(plant: Plant, number: int, node: int, gpu: int) -> Placed:
         "n": str(number),
     }
     lines = tuple(_filled(line, words) for line in plant.lines)
-    wish = Wish(plant.family, plant.name, plant.condition, _filled(plant.part, words), plant.beside)
-    return Placed(wish, node, lines, plant.facility)
+    expected = Expected(plant.family, plant.name, plant.condition, _filled(plant.part, words), plant.beside)
+    return Placed(expected, node, lines, plant.facility)
 
 
 def _filled(text: str, words: dict[str, str]) -> str:

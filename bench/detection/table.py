@@ -4,7 +4,7 @@ from collections import Counter
 
 from msgspec import Struct, field
 
-from bench.detection.plants import Wish
+from bench.detection.plants import Expected
 
 NAMED = 40
 """So many misses, and so many wrong names, are told one by one."""
@@ -16,7 +16,7 @@ Name = tuple[str, str]
 class Seen(Struct, frozen=True):
     """What became of one fault. `latency_s`: from it showed until the condition was recorded, if known."""
 
-    wish: Wish
+    expected: Expected
     recorded: tuple[Name, ...]
     latency_s: float | None = None
 
@@ -28,8 +28,8 @@ class Seen(Struct, frozen=True):
     @property
     def misnamed(self) -> tuple[Name, ...]:
         """Conditions that it is not: another than the one wanted, and any that does not come with it."""
-        strange = tuple(n for n in self.recorded if n != self.wish.wanted and n[0] not in self.wish.beside)
-        return strange or (() if self.wish.wanted in self.recorded else self.recorded)
+        strange = tuple(n for n in self.recorded if n != self.expected.wanted and n[0] not in self.expected.beside)
+        return strange or (() if self.expected.wanted in self.recorded else self.recorded)
 
 
 class Row(Struct):
@@ -84,15 +84,15 @@ def truth(path: str, lines: list[Seen], states: list[Seen], quiet: tuple[Quiet, 
     seen = [*lines, *states]
     for part, told in (("all of the kernel's lines", lines), ("all that is looked for", states)):
         for one in told:
-            _count(rows.setdefault(one.wish.family, Row(one.wish.family)), one)
+            _count(rows.setdefault(one.expected.family, Row(one.expected.family)), one)
             _count(total, one)
         if told:
             rows[part] = Row(part)
             for one in told:
                 _count(rows[part], one)
-    misses = tuple(f"{_of(one)}: wanted {_words(one.wish.wanted)}" for one in seen if one.missed)
+    misses = tuple(f"{_of(one)}: wanted {_words(one.expected.wanted)}" for one in seen if one.missed)
     wrong = tuple(
-        f"{_of(one)}: wanted {_words(one.wish.wanted)}, was told {', '.join(map(_words, one.recorded))}"
+        f"{_of(one)}: wanted {_words(one.expected.wanted)}, was told {', '.join(map(_words, one.recorded))}"
         for one in seen
         if one.misnamed
     )
@@ -147,7 +147,7 @@ def _line(row: Told, width: int) -> str:
 
 
 def _of(one: Seen) -> str:
-    return f"{one.wish.family}, {one.wish.name}"
+    return f"{one.expected.family}, {one.expected.name}"
 
 
 def _words(name: Name) -> str:

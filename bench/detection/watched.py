@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from bench.detection import states
 from bench.detection.decided import configuration, name_of, node_of, tell
 from bench.detection.occasions import Poll, Told, occasions
-from bench.detection.plants import GPUS, Wish, serial
+from bench.detection.plants import GPUS, Expected, serial
 from bench.detection.states import State
 from bench.detection.table import Name, Seen
 from hostler.agent.check_plugins import Plugin, Schedule, read_answers, sightings
@@ -58,10 +58,10 @@ def twin_addresses() -> tuple[str, ...]:
     return tuple(f"{word[4:8]}:{word[9:14]}".lower() for word in words)
 
 
-def wish_of(state: State, node: int) -> Wish:
+def expected_of(state: State, node: int) -> Expected:
     """What must be recorded of the state on the n-th node."""
     part = state.part.replace("{gpu3}", serial(node, 3))
-    return Wish(state.family, state.name, state.condition, part, state.beside)
+    return Expected(state.family, state.name, state.condition, part, state.beside)
 
 
 def watched(place: Path, shown: tuple[State, ...]) -> list[Seen]:
@@ -72,11 +72,11 @@ def watched(place: Path, shown: tuple[State, ...]) -> list[Seen]:
 def _one(place: Path, state: State) -> Seen:
     place.mkdir()
     drive = _cell(state)
-    wish = wish_of(state, 0)
+    expected = expected_of(state, 0)
     life = _Life(drive, *_poll_of(state, place, drive.node(name_of(0))))
     before, _ = life.lived(SETTLED_S, bad=False)
-    after, latency_s = life.lived(max(PATIENCE_S, LOOKS * life.period_s), bad=True, wish=wish)
-    return Seen(wish, (*before, *after), latency_s)
+    after, latency_s = life.lived(max(PATIENCE_S, LOOKS * life.period_s), bad=True, expected=expected)
+    return Seen(expected, (*before, *after), latency_s)
 
 
 def _cell(state: State) -> Drive:
@@ -101,8 +101,8 @@ class _Life:
         self._poll = poll
         self._posts = 0
 
-    def lived(self, until_s: float, *, bad: bool, wish: Wish | None = None) -> tuple[list[Name], float | None]:
-        """All that is recorded until the wish has come true or time is over, and after how long the wish had.
+    def lived(self, until_s: float, *, bad: bool, expected: Expected | None = None) -> tuple[list[Name], float | None]:
+        """All that is recorded until the request has come true or time is over, and after how long the request had.
 
         What begins begins just after a look, so the time until the next one counts.
         """
@@ -112,7 +112,7 @@ class _Life:
         while (passed_s := (drive.now - begun).total_seconds()) < until_s:
             for one in self._poll((drive.now - NOW).total_seconds(), bad):
                 recorded += [(condition.type, condition.part) for condition in self._tell(one)]
-            if wish is not None and wish.wanted in recorded:
+            if expected is not None and expected.wanted in recorded:
                 return recorded, passed_s + self.period_s
             drive.now += timedelta(seconds=self.period_s)
         return recorded, None
@@ -298,13 +298,13 @@ def _of_bmc(shows: states.ByBmc, node: Node) -> tuple[float, Poll]:
 def _looked_at(node: Node, errand: ReadingTask, befall: Callable[[Machine], None]) -> Poll:
     """One of the watch's errands, again and again, as far as it has repeated itself."""
     machine = machine_of(1)
-    eyes, heard = _eyes(machine), dict[str, RepeatedReading]()
+    reader, heard = _eyes(machine), dict[str, RepeatedReading]()
     sku = configuration().skus[node.sku]
 
     def poll(_now_s: float, bad: bool) -> list[Told]:
         if bad:
             befall(machine)
-        read = at_once(_read(eyes, node, errand))
+        read = at_once(_read(reader, node, errand))
         settled = settle(heard, read, errand.subjects(read, node, sku))
         told(heard)
         return [settled.observation] if settled.news else []
@@ -312,13 +312,13 @@ def _looked_at(node: Node, errand: ReadingTask, befall: Callable[[Machine], None
     return poll
 
 
-async def _read(eyes: RedfishReader, node: Node, errand: ReadingTask) -> Observation:
-    return await errand.read(await eyes.look(node))
+async def _read(reader: RedfishReader, node: Node, errand: ReadingTask) -> Observation:
+    return await errand.read(await reader.look(node))
 
 
 def _entries(entry: states.Entry, node: Node) -> Poll:
     machine = machine_of(1)
-    eyes, cursor, written = _eyes(machine), "", False
+    reader, cursor, written = _eyes(machine), "", False
     machine.write_log("OK", "The server was powered on.", NOW)
 
     def poll(_now_s: float, bad: bool) -> list[Told]:
@@ -328,14 +328,14 @@ def _entries(entry: states.Entry, node: Node) -> Poll:
                 machine.write_log(entry.severity, entry.message, NOW + timedelta(hours=1))
             written = True
         first = not cursor
-        found, cursor = at_once(_log(eyes, node, cursor))
+        found, cursor = at_once(_log(reader, node, cursor))
         return [] if first else [*found]
 
     return poll
 
 
-async def _log(eyes: RedfishReader, node: Node, cursor: str) -> tuple[tuple[Observation, ...], str]:
-    return await (await eyes.look(node)).entries(cursor)
+async def _log(reader: RedfishReader, node: Node, cursor: str) -> tuple[tuple[Observation, ...], str]:
+    return await (await reader.look(node)).entries(cursor)
 
 
 def _eyes(machine: Machine) -> RedfishReader:

@@ -89,27 +89,27 @@ class Guarded:
         ]  # fmt: skip
         await self.post("/v1/adopt", {"nodes": nodes, "reason": "they serve already"})
         for node in ids:
-            self.world.hand.heard(node, f"first-{node}")
+            self.world.driver.heard(node, f"first-{node}")
             await self.world.inventory(node, f"first-{node}")
-            self.world.hand.works(node, ())
+            self.world.driver.works(node, ())
         view = self.world.cell
         await self.world.until(lambda: all(view.view.nodes[i].phase == "production" for i in ids))
 
     async def _life(self, name: str) -> None:
-        """A fault with a plan and an operation, a waiting wish, a domain act, a window, an approval, a ticket."""
+        """A fault with a plan and an operation, a waiting request, a domain act, a window, an approval, a ticket."""
         world = self.world
         cell = world.cell
-        world.hand.stuck.add("power_off")
+        world.driver.stuck.add("power_off")
         await world.report(f"{name}-2", kind="kernel_log", text=f"{XID79} {name}", facility=0)
         await world.until(lambda: cell.view.nodes[f"{name}-2"].operation)
         await world.report(f"{name}-3", kind="kernel_log", text=f"{XID119} {name}", facility=0)
         await world.until(lambda: cell.view.nodes[f"{name}-3"].shadows)
-        world.hand.verdict = "inconclusive"
+        world.driver.verdict = "inconclusive"
         await self.post(f"/v1/nodes/{name}-6/reboot", {"reason": f"a driver for {name}"})
         await world.until(lambda: any(t.node == f"{name}-6" for t in cell.view.tickets.values()))
         work = (Workload(f"{name}-job", f"{name}-co", WorkClass.uninterruptible),)
         for n in (3, 4, 5):
-            world.hand.works(f"{name}-{n}", work)
+            world.driver.works(f"{name}-{n}", work)
         await self.post(f"/v1/nodes/{name}-3/reboot", {"reason": f"a kernel for {name}"})
         await world.until(lambda: cell.view.nodes[f"{name}-3"].waiting)
         await self.post(f"/v1/racks/{name}-lane/drain", {"reason": f"a cable of {name}"})

@@ -135,11 +135,13 @@ class Client:
 class House:
     """The cell, its server, and a client per role."""
 
-    def __init__(self, cell: Cell, tokens: TokenStore, mailboxes: AgentMailboxes, hand: ObligingHand, url: str) -> None:
+    def __init__(
+        self, cell: Cell, tokens: TokenStore, mailboxes: AgentMailboxes, driver: ObligingHand, url: str
+    ) -> None:
         self.cell = cell
         self.tokens = tokens
         self.mailboxes = mailboxes
-        self.hand = hand
+        self.driver = driver
         self.url = url
         self.agents_url = url
         self.session = aiohttp.ClientSession()
@@ -147,7 +149,7 @@ class House:
         self.offers: dict[str, JoinOffer] = {}
         self.outbox: Outbox | None = None
         self._sequences: dict[str, int] = {}
-        hand.tells_parts = self.inventory
+        driver.tells_parts = self.inventory
 
     def client(self, grant: Grant) -> Client:
         return Client(self.url, self.session, self.tokens.create(grant))
@@ -171,9 +173,9 @@ class House:
         status, body = await self.operator.post("/v1/adopt", {"nodes": nodes, "reason": "they serve already"})
         assert status == 200, body
         for name in names:
-            self.hand.heard(name, f"first-{name}")
+            self.driver.heard(name, f"first-{name}")
             await self.inventory(name, f"first-{name}")
-            self.hand.works(name, ())
+            self.driver.works(name, ())
         await self.until(lambda: all(self.cell.view.nodes[n].phase == "production" for n in names))
         return names
 
@@ -191,7 +193,7 @@ class House:
 
     def work(self, node: str, tenant: str) -> None:
         """A customer's uninterruptible work on the node."""
-        self.hand.works(node, (Workload(f"{tenant}/train-0", tenant, WorkClass.uninterruptible),))
+        self.driver.works(node, (Workload(f"{tenant}/train-0", tenant, WorkClass.uninterruptible),))
 
     async def until(self, holds: Any) -> None:
         """Wait until the committed view says so."""
@@ -211,12 +213,12 @@ async def house(
 ) -> AsyncIterator[House]:
     """A running cell and server. With `agents`, the agents' operations go to their mailboxes, not to the driver."""
     kinds = frozenset(kind for kind, row in OPERATIONS.items() if row.port != "present")
-    hand = ObligingHand(kinds - KINDS if agents else kinds)
+    driver = ObligingHand(kinds - KINDS if agents else kinds)
     tokens = TokenStore(folder / "tokens.sqlite")
     offers: dict[str, JoinOffer] = {}
     mailboxes = AgentMailboxes(lambda: cell.epoch, offered=offers.get)
-    cell = Cell(MemoryJournal(), performers(Wiring((hand, mailboxes) if agents else (hand,))))
-    hand.cell = cell
+    cell = Cell(MemoryJournal(), performers(Wiring((driver, mailboxes) if agents else (driver,))))
+    driver.cell = cell
     await cell.start()
     async with AsyncExitStack() as stack:
         stack.push_async_callback(cell.stop)
@@ -227,7 +229,7 @@ async def house(
         outside = Outside(machines, NotificationLog(outbox, notifier.sent, notifier.failed))
         chosen = Settings(port=0, stop_s=1.0, agents=agents_at, **settings)
         url = await stack.enter_async_context(serving(create_app(cell, tokens, mailboxes, chosen, outside), chosen))
-        inside = House(cell, tokens, mailboxes, hand, url)
+        inside = House(cell, tokens, mailboxes, driver, url)
         inside.offers = offers
         inside.outbox = outbox
         inside.agents_url = f"http://{agents_at[0]}:{agents_at[1]}" if agents_at else url

@@ -86,7 +86,7 @@ class BootWorld:
     """The cell, its listener's address, and what the BMC was given."""
 
     cell: Cell
-    hand: NotingHand
+    driver: NotingHand
     url: str
     session: aiohttp.ClientSession
     images: Path
@@ -134,12 +134,12 @@ class BootWorld:
         assert boot is not None
         return boot
 
-    def door(self) -> str:
+    def endpoint(self) -> str:
         """The path of the script that the BMC's address leads to."""
-        return urlsplit(self.hand.given["n1"]).path.replace("/boot.efi", "/script")
+        return urlsplit(self.driver.given["n1"]).path.replace("/boot.efi", "/script")
 
     async def script(self, path: str = "", mac: str = MAC, serial: str = SERIAL) -> tuple[int, str]:
-        return await self.get(f"{path or self.door()}?mac={mac}&serial={serial}&arch=i386")
+        return await self.get(f"{path or self.endpoint()}?mac={mac}&serial={serial}&arch=i386")
 
     async def seed(self) -> str:
         """The path of cloud-init's data, as the boot script gives it."""
@@ -170,17 +170,17 @@ async def boot_world(folder: Path, **more: str) -> AsyncIterator[BootWorld]:
     images.mkdir()
     (images / "vmlinuz").write_bytes(KERNEL)
     (images / "initrd").write_bytes(INITRD)
-    hand = NotingHand(frozenset(kind for kind, row in OPERATIONS.items() if row.port != "present"))
+    driver = NotingHand(frozenset(kind for kind, row in OPERATIONS.items() if row.port != "present"))
     fleet: list[Cell] = []
 
     def view() -> Fleet:
         return fleet[0].view
 
-    cell = Cell(MemoryJournal(), performers(Wiring((hand,), (BootSecretHandover(hand, view, KEY),))))
+    cell = Cell(MemoryJournal(), performers(Wiring((driver,), (BootSecretHandover(driver, view, KEY),))))
     fleet.append(cell)
-    hand.cell = cell
+    driver.cell = cell
     await cell.start()
-    requests = BootRequests(cell, ImageCatalogue(images), KEY, hand.offers.get)
+    requests = BootRequests(cell, ImageCatalogue(images), KEY, driver.offers.get)
     try:
         async with boot_listening(requests, "127.0.0.1", 0) as url, aiohttp.ClientSession() as session:
             told = documents(url, **more)
@@ -190,6 +190,6 @@ async def boot_world(folder: Path, **more: str) -> AsyncIterator[BootWorld]:
             async with asyncio.timeout(PATIENCE_S):
                 while cell.view.cell.format < Release().reads:  # noqa: ASYNC110 - the view has no event
                     await asyncio.sleep(0.005)
-            yield BootWorld(cell, hand, url, session, images)
+            yield BootWorld(cell, driver, url, session, images)
     finally:
         await cell.stop()

@@ -55,8 +55,8 @@ class Bmc:
         self.now = START
         self.client = RedfishClient(self.exchange, "https://b")
         self.node: Node = node_at("https://b", SERIAL)
-        self.eyes = RedfishReader(lambda _: self.client)
-        self.hand = RedfishDriver(lambda _: self.client, lambda: self.now, NamedImages(images_by_name))
+        self.reader = RedfishReader(lambda _: self.client)
+        self.driver = RedfishDriver(lambda _: self.client, lambda: self.now, NamedImages(images_by_name))
 
     async def exchange(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> HttpResponse:
         self.asked.append((method, path))
@@ -142,6 +142,6 @@ async def table() -> str:
         read, there = await read_by_the_driver(bmc), in_the_document(bmc)
         counts = [f"{getattr(read, one)} / {getattr(there, one)}" for one in COUNTED]
         bmc.asked.clear()
-        await (await bmc.eyes.look(bmc.node)).sensors()
+        await (await bmc.reader.look(bmc.node)).sensors()
         lines.append(f"| {' | '.join((vendor, *counts, str(len(bmc.asked))))} |")
     return "\n".join(lines) + "\n"

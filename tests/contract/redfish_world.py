@@ -55,7 +55,7 @@ class Clock:
 class World:
     """A node whose BMC answers, and the Hand that reaches it. `machine` is None where the BMC is not ours."""
 
-    hand: OperationDriver
+    driver: OperationDriver
     node: Node
     pass_by: Callable[[float], Awaitable[None]]
     machine: Machine | None = None
@@ -64,10 +64,10 @@ class World:
     numbers: Iterator[int] = field(default_factory=count)
 
     async def perform(self, kind: str, **args: str) -> Outcome:
-        return await self.hand.perform(operation(kind, self.node, **args), self.node)
+        return await self.driver.perform(operation(kind, self.node, **args), self.node)
 
     async def observe(self, kind: str, **args: str) -> Outcome:
-        return await self.hand.observe(operation(kind, self.node, **args), self.node)
+        return await self.driver.observe(operation(kind, self.node, **args), self.node)
 
     async def observe_until(self, result: str, kind: str, *, within_s: float = 30, **args: str) -> Outcome:
         """Observe every second of the world's time until this result comes; the last one seen if it never does."""
@@ -82,12 +82,12 @@ class World:
     async def verified(self, **versions: str) -> Outcome:
         """Outcome of a verification of its own, once it has read often enough to be sure."""
         asked = replace(operation("verify_firmware", self.node, **versions), id=f"op-verify-{next(self.numbers)}")
-        seen = await self.hand.perform(asked, self.node)
+        seen = await self.driver.perform(asked, self.node)
         for _ in range(40):
             if seen.result != "unknown":
                 break
             await self.pass_by(10)
-            seen = await self.hand.observe(asked, self.node)
+            seen = await self.driver.observe(asked, self.node)
         return seen
 
     @property
@@ -153,7 +153,7 @@ async def emulated(
         farm = await stack.enter_async_context(a_farm(clock, CERTIFICATE if backend == "https" else None))
         fingerprint = CERTIFICATE.fingerprint if backend == "https" else ""
         access = Access(USER, PASSWORD, fingerprint=fingerprint, timeout_s=timeout_s)
-        hand = await stack.enter_async_context(a_hand(access, clock))
+        driver = await stack.enter_async_context(a_hand(access, clock))
         origin = await farm.serve(service)
         images = await stack.enter_async_context(_image_server())
 
@@ -163,7 +163,7 @@ async def emulated(
 
         address = f"{origin}#{machine.id}" if backend == "shared" else origin
         yield World(
-            hand, node_at(address, machine.hardware.serial), pass_by_real, machine, f"{images}/BIOS/2.0.0", faults
+            driver, node_at(address, machine.hardware.serial), pass_by_real, machine, f"{images}/BIOS/2.0.0", faults
         )
 
 
@@ -212,8 +212,8 @@ class SushyTools:
     @asynccontextmanager
     async def world(self) -> AsyncIterator[World]:
         system = self.systems.pop()
-        async with a_hand(Access(timeout_s=30), lambda: datetime.now(UTC)) as hand:
-            yield World(hand, node_at(f"{self.origin}/redfish/v1/Systems/{system}", system), asyncio.sleep)
+        async with a_hand(Access(timeout_s=30), lambda: datetime.now(UTC)) as driver:
+            yield World(driver, node_at(f"{self.origin}/redfish/v1/Systems/{system}", system), asyncio.sleep)
 
 
 def start_sushy_tools(folder: Path, systems: int = 40) -> tuple[SushyTools, subprocess.Popen[bytes]]:

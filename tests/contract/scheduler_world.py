@@ -157,9 +157,9 @@ class SimulatedWorld:
 class KubernetesWorld:
     """A real API server."""
 
-    def __init__(self, scheduler: KubernetesScheduler, admin: Admin, api: Api, book: ClusterCache) -> None:
+    def __init__(self, scheduler: KubernetesScheduler, admin: Admin, api: Api, cache: ClusterCache) -> None:
         self.api = api
-        self.book = book
+        self.cache = cache
         self.node = replace(a_node("n1"), bindings=_bound("kubernetes"))
         self.scheduler = scheduler
         self.admin = admin
@@ -221,8 +221,8 @@ async def kubernetes_world(plane: ControlPlane) -> AsyncIterator[KubernetesWorld
         admin = await stack.enter_async_context(an_admin(plane))
         hostler = await as_hostler(plane, admin)
         api = await stack.enter_async_context(Api(load_kubeconfig(str(hostler)), lambda: None))
-        book = ClusterCache(api, OWNER, Random(1).random, patience=Patience(landing_s=0.1))
-        world = KubernetesWorld(KubernetesScheduler("k1", api, book, OWNER), admin, api, book)
+        cache = ClusterCache(api, OWNER, Random(1).random, patience=Patience(landing_s=0.1))
+        world = KubernetesWorld(KubernetesScheduler("k1", api, cache, OWNER), admin, api, cache)
         await admin.space("acme")
         await admin.node("box-1")
         await stack.enter_async_context(running(world.scheduler.watch()))

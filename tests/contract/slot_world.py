@@ -112,11 +112,11 @@ class KubernetesSlots:
 async def kubernetes_slots(plane: ControlPlane) -> AsyncIterator[KubernetesSlots]:
     async with kubernetes_world(plane) as world:
         slots = KubernetesSlots(world)
-        await until(lambda: not world.book.checks_lost, "Jobs to be listed")
+        await until(lambda: not world.cache.checks_lost, "Jobs to be listed")
         try:
             yield slots
         finally:
-            for job in list(world.book.jobs.items.values()):
+            for job in list(world.cache.jobs.items.values()):
                 where = f"/apis/batch/v1/namespaces/{job.namespace}/jobs/{job.name}?propagationPolicy=Background"
                 await world.admin.delete(where)
             await world.admin.clear("hostler-checks")

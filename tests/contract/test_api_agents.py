@@ -62,7 +62,7 @@ async def test_the_agents_own_client_is_understood(world: House, tmp_path: Path)
     shown = await world.operator.get("/v1/nodes/n0")
     assert (shown["agent"]["version"], shown["agent"]["rss_kib"], shown["agent"]["heard"]) == ("1.2.3", 40_960, True)
     assert shown["agent"]["profiles"] == ["gate"]
-    assert world.cell.present.of("n0").profiles == ("gate",), "what it lacks is not asked for in vain"
+    assert world.cell.live.of("n0").profiles == ("gate",), "what it lacks is not asked for in vain"
 
 
 async def test_where_a_long_check_stands_is_explained_while_its_agent_says_so(world: House, tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ async def test_an_agent_sees_and_does_nothing_else(world: House) -> None:
 
 async def test_an_agent_does_not_answer_for_the_bmc(world: House) -> None:
     """Mutant: forward every outcome to the controller; the node then counts as powered off while it is on."""
-    world.hand.stuck.add("power_off")
+    world.driver.stuck.add("power_off")
     await world.operator.post("/v1/nodes/n0/power-cycle", {"reason": "x"})
     agent = world.agent("n0")
     async with asyncio.timeout(PATIENCE_S):

@@ -18,7 +18,7 @@ async def world(tmp_path: Path) -> AsyncIterator[House]:
 async def a_rack_asked_for(world: House) -> str:
     await world.adopt(12)
     for number in range(12):
-        world.hand.works(f"n{number}", ())
+        world.driver.works(f"n{number}", ())
     status, body = await world.operator.post(
         "/v1/intents",
         {"verb": "drain", "target": "pool:alpha", "reason": "a new floor"},

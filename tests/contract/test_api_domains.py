@@ -19,7 +19,7 @@ async def world(tmp_path: Path) -> AsyncIterator[House]:
 
 async def test_progress_and_blockers_of_all_members_are_in_one_place(world: House) -> None:
     await world.adopt(2)
-    world.hand.works("n1", (Workload("job-7", "acme", WorkClass.uninterruptible),))
+    world.driver.works("n1", (Workload("job-7", "acme", WorkClass.uninterruptible),))
     status, body = await world.operator.post("/v1/racks/r0/drain", {"reason": "the manifold is replaced"})
     assert status == 200, body
     await world.until(lambda: [m for act in acts(world.cell.view) for m in act.members if m.stage is DomainStage.drain])
@@ -33,8 +33,8 @@ async def test_progress_and_blockers_of_all_members_are_in_one_place(world: Hous
     assert one["nodes"] == ["n0", "n1"]
     assert [member["node"] for member in one["members"][row["id"]]] == ["n0", "n1"]
     assert all(member["blockers"] for member in one["members"][row["id"]])
-    wish = {"verb": "call-off", "target": "rack:r0", "reason": "next week"}
-    assert (await world.operator.post("/v1/intents", wish))[0] == 200
+    request = {"verb": "call-off", "target": "rack:r0", "reason": "next week"}
+    assert (await world.operator.post("/v1/intents", request))[0] == 200
     await world.until(lambda: not acts(world.cell.view))
     assert (await world.operator.get("/v1/domains"))["items"] == []
 

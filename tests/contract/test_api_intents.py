@@ -43,7 +43,7 @@ async def test_a_refusal_says_why_and_is_recorded(world: House) -> None:
 async def test_a_dry_run_tells_the_plan_and_records_nothing(world: House) -> None:
     await world.adopt(1)
     world.work("n0", "acme")
-    await world.until(lambda: world.cell.present.workloads(world.cell.view.nodes["n0"]))
+    await world.until(lambda: world.cell.live.workloads(world.cell.view.nodes["n0"]))
     before = world.cell.health().seq
     status, answer = await world.operator.post("/v1/nodes/n0/reboot", {"reason": "x", "dry_run": True})
     assert status == 200
@@ -111,7 +111,7 @@ async def test_keys_of_different_people_do_not_meet(world: House) -> None:
 async def test_a_rack_is_returned_for_maintenance_as_a_whole(world: House) -> None:
     names = await world.adopt(3)
     world.work("n0", "acme")
-    await world.until(lambda: world.cell.present.workloads(world.cell.view.nodes["n0"]))
+    await world.until(lambda: world.cell.live.workloads(world.cell.view.nodes["n0"]))
     status, answer = await world.operator.post("/v1/racks/r0/return-for-maintenance", {"reason": "PDU swap"})
     assert status == 200, answer
     asked = [c for n in names for c in world.cell.view.nodes[n].conditions if c.type == "operator.maintenance"]
@@ -271,14 +271,14 @@ async def test_a_tenants_past_node_shows_its_own_interval(world: House) -> None:
 async def test_an_intent_can_be_followed_from_its_wait_to_its_end(world: House) -> None:
     await world.adopt(1)
     world.work("n0", "acme")
-    await world.until(lambda: world.cell.present.workloads(world.cell.view.nodes["n0"]))
+    await world.until(lambda: world.cell.live.workloads(world.cell.view.nodes["n0"]))
     _, answer = await world.operator.post("/v1/nodes/n0/reboot", {"reason": "a kernel"})
     path = f"/v1/intents/{answer['detail']['intent']}"
     await world.until(lambda: world.cell.view.nodes["n0"].waiting)
     found = await world.operator.get(path)
     assert (found["state"], found["verb"], found["nodes"][0]["state"]) == ("under_way", "reboot", "running")
     assert "acme/train-0" in found["nodes"][0]["blockers"][0]["text"]
-    world.hand.works("n0", ())
+    world.driver.works("n0", ())
     await world.until(lambda: world.cell.view.nodes["n0"].plan is None)
     ended = await world.operator.get(path)
     assert (ended["state"], ended["nodes"][0]["state"]) == ("done", "done")

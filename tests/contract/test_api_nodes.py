@@ -52,7 +52,7 @@ async def test_lists_are_paged_and_selected(world: House) -> None:
 
 async def test_a_fault_is_seen_in_every_list_it_belongs_to(world: House) -> None:
     await world.adopt(2)
-    world.hand.stuck.add("power_off")
+    world.driver.stuck.add("power_off")
     await world.report("n0", kind="kernel_log", text=XID79, facility=0)
     await world.until(lambda: (n := world.cell.view.nodes["n0"]).operation and n.operation.kind == "power_off")
     get = world.operator.get
@@ -78,7 +78,7 @@ async def test_a_fault_is_seen_in_every_list_it_belongs_to(world: House) -> None
 async def test_a_pool_counts_what_it_has(world: House) -> None:
     await world.adopt(3)
     world.work("n0", "acme")
-    await world.until(lambda: world.cell.present.workloads(world.cell.view.nodes["n0"]))
+    await world.until(lambda: world.cell.live.workloads(world.cell.view.nodes["n0"]))
     pool = await world.operator.get("/v1/pools/alpha")
     assert [pool[k] for k in ("reserved", "delivered", "healthy", "dark", "in_use", "spares")] == [3, 3, 3, 0, 1, 0]
     assert [p["pool"]["name"] for p in (await world.operator.get("/v1/pools"))["items"]] == ["alpha", "beta"]
@@ -135,7 +135,7 @@ async def test_status_tells_what_became_of_nodes_apart_from_what_people_asked_fo
 
 
 async def test_a_closed_ticket_stays_in_the_repair_history(world: House) -> None:
-    world.hand.verdict = "failed"
+    world.driver.verdict = "failed"
     nodes = [{"id": "m0", "sku": "h100", "serial": "SN-m0", "rack": "r9"}]
     await world.operator.post("/v1/nodes", {"nodes": nodes, "reason": "new"})
     await world.until(lambda: world.cell.view.nodes["m0"].phase == "onboard")

@@ -15,7 +15,7 @@ async def test_a_boot_from_power_on_to_onboard(tmp_path: Path) -> None:
     """Mutants: a boot is answered twice; user-data are given twice; a phone-home does not end the wait."""
     async with boot_world(tmp_path) as world:
         await world.register()
-        status, first = await world.get(world.door().replace("/script", "/boot.efi"))
+        status, first = await world.get(world.endpoint().replace("/script", "/boot.efi"))
         assert status == 200
         assert "chain" in first
         status, script = await world.script()
@@ -78,9 +78,9 @@ async def test_a_secret_of_another_boot_opens_nothing(tmp_path: Path) -> None:
 async def test_a_bmc_without_http_boot_is_labelled_where_that_is_allowed(tmp_path: Path) -> None:
     """Mutants: MAC addresses are enough everywhere; the secret is told in the refusal."""
     async with boot_world(tmp_path, mac_only="true") as world:
-        world.hand.has_http = False
+        world.driver.has_http = False
         await world.register()
-        assert world.hand.given["n1"] == ""
+        assert world.driver.given["n1"] == ""
         _, script = await world.script("/ipxe")
         assert "kernel" in script
         assert world.booted.identity == "mac"
@@ -93,9 +93,11 @@ async def test_a_bmc_without_http_boot_is_labelled_where_that_is_allowed(tmp_pat
 async def test_a_machine_that_is_on_is_left_no_address_for_some_later_boot(tmp_path: Path) -> None:
     """Mutant: each power-on sets the boot, and a node that restarts by itself months later asks with an old secret."""
     async with boot_world(tmp_path) as world:
-        world.hand.on = True
+        world.driver.on = True
         await world.register()
-        assert world.hand.sets == 1  # set_boot_network itself does what it says; the power-on that found it on does not
+        assert (
+            world.driver.sets == 1
+        )  # set_boot_network itself does what it says; the power-on that found it on does not
 
 
 async def test_where_mac_addresses_are_not_enough_the_machine_is_held_with_the_reason(tmp_path: Path) -> None:
@@ -117,15 +119,15 @@ async def test_user_data_carry_a_token_that_was_minted_for_them(tmp_path: Path) 
         node = await world.register()
         seed = await world.seed()
         assert (await world.get(f"{seed}meta-data"))[0] == 200
-        assert world.hand.minted == []
-        world.hand.mints = False
+        assert world.driver.minted == []
+        world.driver.mints = False
         assert (await world.get(f"{seed}user-data"))[0] == 503
-        world.hand.mints = True
+        world.driver.mints = True
         status, user = await world.get(f"{seed}user-data")
         assert status == 200
         assert "abcdef.0123456789abcdef" in user
         assert node.plan is not None
-        assert world.hand.minted == [node.plan.id] * 2
+        assert world.driver.minted == [node.plan.id] * 2
         assert (await world.get(f"{seed}user-data"))[0] == 403
         assert not any("0123456789abcdef" in repr(record) for record in world.cell.journal.records())
 

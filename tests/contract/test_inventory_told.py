@@ -146,7 +146,7 @@ async def test_links_that_rest_change_nothing(agent: AgentOf) -> None:
 async def test_a_controller_that_has_just_begun_is_told_the_whole(agent: AgentOf, world: House) -> None:
     """Mutant: what was told to the one before counts."""
     await agent.settles()
-    world.cell.present.forget(world.cell.now())
+    world.cell.live.forget(world.cell.now())
     assert await agent.beats() == ""
     await agent.settles()
 

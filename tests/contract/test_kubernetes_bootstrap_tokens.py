@@ -151,7 +151,7 @@ async def test_a_join_that_is_given_up_undone_or_taken_over_leaves_no_old_token(
     join, offer = await issued(world)
     assert (await world.scheduler.perform(join, world.node)).result == "unknown"
     assert world.scheduler.joining.offer("n1") == offer  # asked again, it is the same
-    heir = KubernetesScheduler("k1", world.api, world.book, OWNER)
+    heir = KubernetesScheduler("k1", world.api, world.cache, OWNER)
     assert (await heir.perform(join, world.node)).result == "unknown"
     new = heir.joining.offer("n1")
     assert new is not None
@@ -189,7 +189,7 @@ async def test_without_the_right_to_issue_tokens_it_is_said_and_without_a_ttl_no
 ) -> None:
     """Mutant: the join waits for a kubelet that nothing lets in."""
     async with Api(load_kubeconfig(str(control_plane.kubeconfig("alice"))), lambda: None) as stranger:
-        poor = KubernetesScheduler("k1", stranger, world.book, OWNER)
+        poor = KubernetesScheduler("k1", stranger, world.cache, OWNER)
         join = operation("join_cluster", world.node, token_ttl_s="600")
         with pytest.raises(RefusedError, match="join_token_ttl_s"):
             await poor.joining.issue(join, world.node, "box-1")

@@ -49,8 +49,8 @@ async def test_kubectl_shows_where_a_node_stands_what_ails_it_and_why_it_is_shut
     fleet.configurations.put("active", configuration({"train": pool_document(target=1)}))
     fleet.put_node("n1", node)
     await perform(world, "cordon")
-    await until(lambda: world.book.nodes.items["box-1"].unschedulable, "the cordon to be seen")
-    await NodeStatusWriter(world.scheduler, world.api, world.book, lambda: fleet).turn()
+    await until(lambda: world.cache.nodes.items["box-1"].unschedulable, "the cordon to be seen")
+    await NodeStatusWriter(world.scheduler, world.api, world.cache, lambda: fleet).turn()
 
     labels = kubectl(control_plane, "-L", ",".join(name.name for name in LABELS))
     assert labels[1] == "Ready,SchedulingDisabled"

@@ -235,7 +235,7 @@ async def test_a_pods_own_account_is_read_where_pods_have_it(
     (tmp_path / "token").write_text("admin-token")
     (found,) = await asked(IN_CLUSTER)
     assert found.status == 200
-    assert Api(load_kubeconfig(IN_CLUSTER), lambda: None).door is None, "nodes do not reach it there"
+    assert Api(load_kubeconfig(IN_CLUSTER), lambda: None).endpoint is None, "nodes do not reach it there"
 
 
 @pytest.mark.parametrize(

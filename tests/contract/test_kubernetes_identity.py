@@ -61,7 +61,7 @@ async def test_two_nodes_that_answer_to_each_others_names_are_both_named_and_not
 ) -> None:
     """Until a person has bound them anew. Mutants: the boot id is not read; the driver does not ask."""
     drive = cell()
-    eye = SchedulerEye(by_cluster([world.scheduler]), lambda: drive.fleet, lambda: drive.controller.present)
+    eye = SchedulerEye(by_cluster([world.scheduler]), lambda: drive.fleet, lambda: drive.controller.live)
     n1, n2 = drive.boot_of("n1"), drive.boot_of("n2")
     await kubelets(world, box_1=n1, box_2=n2)
     assert lives(drive, eye, 30) == []

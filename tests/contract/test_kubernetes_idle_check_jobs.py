@@ -50,19 +50,19 @@ async def test_checks_nobody_waits_for_are_tidied_away_and_others_are_left(slots
     operation = slots.check(None)
     await slots.scheduler.perform(operation, slots.node)
     world, key = slots.world, f"{CHECKS}/{job_name(operation, CELL)}"
-    await until(lambda: world.book.jobs.items.get(key), "the Job to be seen")
-    await Tidier(world.scheduler.checks, world.book, lambda: a_fleet(slots, operation)).turn()
+    await until(lambda: world.cache.jobs.items.get(key), "the Job to be seen")
+    await Tidier(world.scheduler.checks, world.cache, lambda: a_fleet(slots, operation)).turn()
     assert (await world.api.get(f"{JOBS}/{job_name(operation, CELL)}")).status == 200
     theirs = {"metadata": {"name": "theirs", "annotations": {OWNER: "cell-b"}}}
     spec = {"spec": {"suspend": True, "template": {"spec": {"restartPolicy": "Never", "containers": [_container()]}}}}
     await world.admin.ask("POST", JOBS, {**theirs, **spec})
-    await until(lambda: f"{CHECKS}/theirs" in world.book.jobs.items, "the other Job to be seen")
+    await until(lambda: f"{CHECKS}/theirs" in world.cache.jobs.items, "the other Job to be seen")
     for fleet in (Fleet(configuration()), a_fleet(slots, None), a_fleet(slots, slots.check(None))):
         await slots.scheduler.perform(operation, slots.node)
-        await until(lambda: world.book.jobs.items.get(key), "the Job to be seen")
-        async with running(Tidier(world.scheduler.checks, world.book, partial(_given, fleet)).run()):
-            await until(lambda: key not in world.book.jobs.items, "the Job to be gone")
-    assert f"{CHECKS}/theirs" in world.book.jobs.items
+        await until(lambda: world.cache.jobs.items.get(key), "the Job to be seen")
+        async with running(Tidier(world.scheduler.checks, world.cache, partial(_given, fleet)).run()):
+            await until(lambda: key not in world.cache.jobs.items, "the Job to be gone")
+    assert f"{CHECKS}/theirs" in world.cache.jobs.items
 
 
 def _given(fleet: Fleet) -> Fleet:
@@ -79,7 +79,7 @@ async def test_a_check_on_a_cordoned_or_full_node_waits_and_disturbs_nobody(slot
     operation = slots.check(None)
     await slots.scheduler.perform(operation, slots.node)
     name = job_name(operation, CELL)
-    await until(lambda: [p for p in slots.world.book.checking(name) if p.unplaced], "the scheduler's refusal")
+    await until(lambda: [p for p in slots.world.cache.checking(name) if p.unplaced], "the scheduler's refusal")
     said = await slots.scheduler.observe(operation, slots.node)
     assert (said.result, "nodes are available" in said.detail) == ("unknown", True)
     assert [w.id for w in slots.scheduler.views().nodes["box-1"].workloads] == [work]

@@ -77,7 +77,7 @@ async def a_cell(world: KubernetesWorld, journal: MemoryJournal, **pool: Any) ->
             await asyncio.sleep(TOLD_S)
 
     cell = Cell(journal, performers(Wiring((SchedulerDriver(clusters, StandaloneScheduler(), show),))))
-    eye = SchedulerEye(clusters, lambda: cell.view, lambda: cell.present)
+    eye = SchedulerEye(clusters, lambda: cell.view, lambda: cell.live)
 
     await cell.start()
     try:
@@ -141,7 +141,7 @@ async def test_a_customer_who_has_come_to_it_keeps_it_listed(world: KubernetesWo
         await world.admin.node("box-1")
         await world.admin.pod("acme", "landed", "box-1", gpus=1)
         await stands(cell)
-        await until(lambda: cell.present.of("n1").workloads.get("k1"), "the pod to be seen")
+        await until(lambda: cell.live.of("n1").workloads.get("k1"), "the pod to be seen")
         await ask(cell, "resume", FLEET)
         await until(lambda: told(cell) == ["workload"], "who keeps it")
         assert not await is_open(world)
@@ -165,7 +165,7 @@ async def test_who_uncordons_the_node_by_kubernetes_own_means_is_not_fought(worl
         await world.admin.node("box-1")
         await world.admin.pod("acme", "landed", "box-1", gpus=1)
         await stands(cell)
-        await until(lambda: cell.present.of("n1").workloads.get("k1"), "the pod to be seen")
+        await until(lambda: cell.live.of("n1").workloads.get("k1"), "the pod to be seen")
         await ask(cell, "resume", FLEET)
         await until(lambda: told(cell) == ["workload"], "who keeps it")
         await world.admin.patch("/api/v1/nodes/box-1", {"spec": {"unschedulable": None}})

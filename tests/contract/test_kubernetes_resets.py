@@ -48,7 +48,7 @@ class Agent(EmulatedHostMachine):
         self.machine = machine
         self.site = site
         self.marks = OperationLog(machine.home / "marks.sqlite")
-        self.hands = NodeOperations("n1", self, self.marks)
+        self.operations = NodeOperations("n1", self, self.marks)
         self.orders: list[str] = []
 
     def reset_gpus(self, wanted: ResetRequest) -> str:
@@ -60,10 +60,10 @@ class Agent(EmulatedHostMachine):
             uid = pod["metadata"]["uid"].replace("-", "_")
             home = f"/kubepods.slice/kubepods-pod{uid}.slice/cri-containerd-{'ab' * 32}.scope"
             self.machine.process(100 + number, pod["metadata"]["labels"]["app"][:15], home, "/dev/nvidia0")
-        return await asyncio.to_thread(self.hands.perform, operation, 1)
+        return await asyncio.to_thread(self.operations.perform, operation, 1)
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
-        return await asyncio.to_thread(self.hands.observe, operation, 1)
+        return await asyncio.to_thread(self.operations.observe, operation, 1)
 
     async def revoke(self, operation: Operation, node: Node) -> None:
         raise AssertionError((operation, node))
@@ -92,7 +92,7 @@ class Site:
         return Resetter([place], lambda: self.agent, self.fleet, clear_s)
 
     def restorer(self) -> Restorer:
-        return Restorer(self.operands, self.world.book, self.fleet)
+        return Restorer(self.operands, self.world.cache, self.fleet)
 
     async def perform(self, clear_s: float = 20.0) -> Outcome:
         return await self.resetter(clear_s).perform(self.operation, self.node)
@@ -143,7 +143,7 @@ class Site:
         """The copy shows a label's pause, or none with ""."""
 
         def is_shown() -> bool:
-            node = self.world.book.nodes.items.get("box-1")
+            node = self.world.cache.nodes.items.get("box-1")
             return node is not None and dict(node.paused).get(key, "") == value
 
         await until(is_shown, f"{key}={value} to be seen")
@@ -340,7 +340,7 @@ async def test_a_person_may_change_a_label_at_any_moment_and_is_not_overruled(si
     await site.label(**{DCGM: "true", PLUGIN: "true"})
     await site.perform()
     await site.shown(DCGM, OURS)
-    seen = site.world.book.nodes.items["box-1"]
+    seen = site.world.cache.nodes.items["box-1"]
     await site.label(**{DCGM: "false"})
     assert not await site.operands.let_back(seen), "decided on a copy that is older"
     assert await site.labels() == {DCGM: "false", PLUGIN: OURS}
@@ -354,7 +354,7 @@ async def test_let_back_late_is_nothing_to_the_next_reset(site: Site) -> None:
     await site.label(**{DCGM: "true"})
     await site.perform()
     await site.shown(DCGM, OURS)
-    seen = site.world.book.nodes.items["box-1"]
+    seen = site.world.cache.nodes.items["box-1"]
     site.operation = operation("gpu_reset", site.node)
     site.recorded = replace(site.node, operation=site.operation)
     await site.perform()

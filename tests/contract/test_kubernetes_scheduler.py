@@ -166,7 +166,7 @@ async def test_a_budget_keeps_nobody_who_has_not_begun(world: KubernetesWorld) -
         return shown.workloads if shown is not None else ()
 
     await until(seen, "the pod to be seen")
-    await until(lambda: world.book.budgets.items.get("acme/guard"), "the budget to be seen")
+    await until(lambda: world.cache.budgets.items.get("acme/guard"), "the budget to be seen")
     (work,) = seen()
     assert work.held_by == ""
     world.node = replace(world.node, bindings=(Binding("kubernetes", "box-2", NOW),))
@@ -285,7 +285,7 @@ async def test_users_see_phase_place_and_health_on_the_node_and_only_changes_are
     fleet.put_node("n1", replace(fleet.nodes["n1"], bindings=world.node.bindings))
     kubeconfig = load_kubeconfig(str(control_plane.kubeconfig("hostler")))
     async with Api(kubeconfig, lambda: writes.append(None)) as api:
-        await _is_marked(world, NodeStatusWriter(world.scheduler, api, world.book, lambda: fleet), writes)
+        await _is_marked(world, NodeStatusWriter(world.scheduler, api, world.cache, lambda: fleet), writes)
 
 
 async def _is_marked(world: KubernetesWorld, marker: NodeStatusWriter, writes: list[None]) -> None:
@@ -300,11 +300,11 @@ async def _is_marked(world: KubernetesWorld, marker: NodeStatusWriter, writes: l
     assert told["HostlerActive"] == ("False", "Idle")
     assert told["Drained"] == ("False", "None")
     assert told["Ready"][0] == "True"
-    await until(lambda: len(world.book.nodes.items["box-1"].shown) == 6, "the conditions to be seen")
+    await until(lambda: len(world.cache.nodes.items["box-1"].shown) == 6, "the conditions to be seen")
     before = len(writes)
     assert before
     changed = (await world.admin.patch(BOX, {"metadata": {"labels": {"another": "s"}}}))["metadata"]["resourceVersion"]
-    await until(lambda: int(world.book.nodes.items["box-1"].version) >= int(changed), "another's label to be seen")
+    await until(lambda: int(world.cache.nodes.items["box-1"].version) >= int(changed), "another's label to be seen")
     await marker.turn()
     await marker.turn()
     assert len(writes) == before
@@ -314,7 +314,7 @@ async def test_a_fault_shows_as_a_condition_with_its_reason_and_as_an_event(worl
     fleet = _members()
     fault = Condition("c1", "gpu.fallen_off_bus", "n1", Severity.catastrophic, NOW, NOW, "remedy", "hostler")
     fleet.put_node("n1", replace(fleet.nodes["n1"], bindings=world.node.bindings, conditions=(fault,)))
-    await NodeStatusWriter(world.scheduler, world.api, world.book, lambda: fleet).turn()
+    await NodeStatusWriter(world.scheduler, world.api, world.cache, lambda: fleet).turn()
     conditions = (await world.admin.get(BOX))["status"]["conditions"]
     told = next(c for c in conditions if c["type"] == "HostlerHealthy")
     assert (told["status"], told["reason"]) == ("False", "GpuFallenOffBus")
@@ -334,7 +334,7 @@ async def test_what_is_asked_for_on_a_node_becomes_an_intent_once_and_its_answer
         asked[intent.key] = intent
         return Reply(0, granted=intent.key == first, text="as you like")
 
-    requester = Requester(world.scheduler, world.api, world.book, lambda: fleet, ask)
+    requester = Requester(world.scheduler, world.api, world.cache, lambda: fleet, ask)
     for word, answer in (
         ("force-reboot", "granted: as you like"),
         ("reboot", "refused: as you like"),
@@ -342,9 +342,9 @@ async def test_what_is_asked_for_on_a_node_becomes_an_intent_once_and_its_answer
     ):
         notes = {"hostler.dev/request": word, "hostler.dev/request-reason": "it hangs"}
         await world.admin.patch(BOX, {"metadata": {"annotations": notes}}, manager="kubectl-annotate")
-        await until(lambda: world.book.nodes.items["box-1"].asked, "the request to be seen")
+        await until(lambda: world.cache.nodes.items["box-1"].asked, "the request to be seen")
         async with asyncio.timeout(PATIENCE_S):
-            while world.book.nodes.items["box-1"].asked:  # who changed the Node meanwhile makes it answer anew
+            while world.cache.nodes.items["box-1"].asked:  # who changed the Node meanwhile makes it answer anew
                 await requester.turn()
                 await asyncio.sleep(0.02)
         await requester.turn()
@@ -376,10 +376,10 @@ async def test_who_came_while_the_watch_was_silent_is_shown_before_the_cordon_is
     async with a_proxy(control_plane) as proxy:
         behind = control_plane.kubeconfig("proxied", "admin-token", proxy.url)
         async with Api(load_kubeconfig(str(behind)), lambda: None) as api:
-            book = ClusterCache(api, OWNER, Random(1).random, patience=Patience(landing_s=0.0))
-            late = KubernetesWorld(KubernetesScheduler("k1", api, book, OWNER), world.admin, api, book)
-            async with running(book.run()):
-                await until(lambda: not book.lost, "the lists")
+            cache = ClusterCache(api, OWNER, Random(1).random, patience=Patience(landing_s=0.0))
+            late = KubernetesWorld(KubernetesScheduler("k1", api, cache, OWNER), world.admin, api, cache)
+            async with running(cache.run()):
+                await until(lambda: not cache.lost, "the lists")
                 proxy.mood = "stall"
                 proxy.cut()
                 began = len(proxy.asked)

@@ -89,7 +89,7 @@ async def test_the_next_boot_is_from_the_network(world: World, target: str, show
 @pytest.mark.parametrize("kind", ["power_on", "power_off", "set_boot_network", "locate_on", "read_power"])
 async def test_another_machine_is_never_touched(world: World, kind: str) -> None:
     """Mutant: `check_identity` compares nothing."""
-    stranger = World(world.hand, node_at(world.node.binding("bmc"), "SN-OF-ANOTHER"), world.pass_by)
+    stranger = World(world.driver, node_at(world.node.binding("bmc"), "SN-OF-ANOTHER"), world.pass_by)
     with pytest.raises(RefusedError, match=r"binding mismatch.*SN-OF-ANOTHER"):
         await stranger.perform(kind)
     with pytest.raises(RefusedError, match="binding mismatch"):
@@ -124,7 +124,7 @@ async def test_inventory_says_what_it_could_not_read(world: World) -> None:
 async def test_what_a_bmc_does_not_offer_is_told_and_never_crashes(sushy_tools: SushyTools) -> None:
     async with sushy_tools.world() as world:
         said: list[str] = []
-        for kind in sorted(world.hand.kinds):
+        for kind in sorted(world.driver.kinds):
             try:
                 outcome = await world.perform(kind, component="BIOS", version="2", image="http://127.0.0.1:9/x")
             except PortError as error:
@@ -211,7 +211,7 @@ async def test_nobody_answering_is_unreachable() -> None:
     with closing(socket()) as unused:
         unused.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{unused.getsockname()[1]}"
-        async with a_hand() as hand:
-            world = World(hand, node_at(address, "SN1"), asyncio.sleep)
+        async with a_hand() as driver:
+            world = World(driver, node_at(address, "SN1"), asyncio.sleep)
             with pytest.raises(UnreachableError, match="gave no answer"):
                 await world.perform("power_off")

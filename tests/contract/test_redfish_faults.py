@@ -97,9 +97,9 @@ async def test_while_a_power_off_lands_nothing_asks_for_it_again(backend: str) -
 async def test_a_restarted_controller_counts_the_landing_time_from_the_record(backend: str) -> None:
     async with emulated(backend, running_machine()) as world:
         fresh = msgspec.structs.replace(operation("power_off", world.node), started=START)
-        assert (await world.hand.observe(fresh, world.node)).result == "unknown"
+        assert (await world.driver.observe(fresh, world.node)).result == "unknown"
         await world.pass_by(31)
-        assert (await world.hand.observe(fresh, world.node)).result == "not_done"
+        assert (await world.driver.observe(fresh, world.node)).result == "not_done"
 
 
 # the wrong machine
@@ -109,11 +109,11 @@ async def test_two_bmcs_swapped_in_the_middle_of_a_plan_cost_nobody_power() -> N
     """Mutant: the identity is checked once per client and then remembered."""
     clock = Clock()
     machines = [a_machine("SN1"), a_machine("SN2")]
-    async with a_farm(clock) as farm, a_hand() as hand:
+    async with a_farm(clock) as farm, a_hand() as driver:
         origins = [await farm.serve(Service([machine])) for machine in machines]
         nodes = [node_at(origin, f"SN{n}", f"n{n}") for n, origin in enumerate(origins, 1)]
         for node in nodes:
-            await hand.perform(operation("power_on", node), node)
+            await driver.perform(operation("power_on", node), node)
         clock.pass_by(10)
         for machine in machines:
             machine.advance(clock.now)
@@ -122,9 +122,9 @@ async def test_two_bmcs_swapped_in_the_middle_of_a_plan_cost_nobody_power() -> N
         for node in nodes:
             for kind in ("power_off", "power_off_graceful", "set_boot_network", "reset_bmc", "locate_on"):
                 with pytest.raises(RefusedError, match="binding mismatch"):
-                    await hand.perform(operation(kind, node), node)
+                    await driver.perform(operation(kind, node), node)
             with pytest.raises(RefusedError, match="binding mismatch"):
-                await hand.observe(operation("power_off", node), node)
+                await driver.observe(operation("power_off", node), node)
         clock.pass_by(60)
         for machine in machines:
             machine.advance(clock.now)
@@ -182,7 +182,7 @@ async def test_a_status_becomes_advice_in_the_bmcs_own_words(backend: str, statu
 
 
 async def test_a_refusal_in_the_wrong_state_is_looked_into(backend: str) -> None:
-    """The state was read as On, changed meanwhile, and the BMC answers 400: the wish is fulfilled."""
+    """The state was read as On, changed meanwhile, and the BMC answers 400: the request is fulfilled."""
     stale = RequestFaultRule("/redfish/v1/Systems/*", "GET", patch={"PowerState": "On"}, times=1)
     async with emulated(backend, None, (stale,)) as world:
         outcome = await world.perform("power_off")
@@ -191,10 +191,10 @@ async def test_a_refusal_in_the_wrong_state_is_looked_into(backend: str) -> None
 
 
 async def test_a_wrong_password_is_refused() -> None:
-    async with a_farm(Clock()) as farm, a_hand(Access(USER, "guessed")) as hand:
+    async with a_farm(Clock()) as farm, a_hand(Access(USER, "guessed")) as driver:
         node = node_at(await farm.serve(Service([a_machine()])), "SN1")
         with pytest.raises(RefusedError, match="401"):
-            await hand.perform(operation("power_on", node), node)
+            await driver.perform(operation("power_on", node), node)
 
 
 # firmware that is not what the BMC says
@@ -387,10 +387,10 @@ async def test_a_link_to_another_host_is_never_followed(how: str) -> None:
             async def redirect(_: web.BaseRequest) -> web.Response:
                 return web.Response(status=307, headers={"Location": elsewhere})
 
-            async with a_server(redirect) as origin, a_hand() as hand:
+            async with a_server(redirect) as origin, a_hand() as driver:
                 node = node_at(origin, "SN1")
                 with pytest.raises(UnreachableError, match=r"not followed|no path"):
-                    await hand.perform(operation("power_on", node), node)
+                    await driver.perform(operation("power_on", node), node)
         else:
             async with emulated("http", None, (rules[how],)) as world:
                 with pytest.raises(UnreachableError, match=r"not followed|no path"):
@@ -406,10 +406,10 @@ async def test_an_endless_answer_is_cut(packed: bool) -> None:
         headers = {"Content-Encoding": "gzip"} if packed else {}
         return web.Response(body=gzip.compress(huge) if packed else huge, headers=headers)
 
-    async with a_server(flood) as origin, a_hand() as hand:
+    async with a_server(flood) as origin, a_hand() as driver:
         node = node_at(origin, "SN1")
         with pytest.raises(UnreachableError, match="more than 8 MiB"):
-            await hand.perform(operation("power_on", node), node)
+            await driver.perform(operation("power_on", node), node)
 
 
 @pytest.mark.parametrize("body", [b"", b"\xff\xfe", b"[]", b"<html>busy</html>", b"[" * 100_000, b'{"Systems": 7}'])
@@ -420,10 +420,10 @@ async def test_nonsense_is_unreadable_and_nothing_is_sent(body: bytes) -> None:
         methods.append(request.method)
         return web.Response(body=body)
 
-    async with a_server(babble) as origin, a_hand() as hand:
+    async with a_server(babble) as origin, a_hand() as driver:
         node = node_at(origin, "SN1")
         with pytest.raises(UnreachableError, match="the BMC's service root"):
-            await hand.perform(operation("power_off", node), node)
+            await driver.perform(operation("power_off", node), node)
     assert set(methods) == {"GET"}
 
 
@@ -436,13 +436,13 @@ async def test_a_certificate_nobody_vouches_for_is_refused_before_anything_is_se
         node = node_at(await farm.serve(Service([machine])), "SN1")
         wrong = "00" * 32
         for access in (Access(USER, PASSWORD), Access(USER, PASSWORD, fingerprint=wrong)):
-            async with a_hand(access) as hand:
+            async with a_hand(access) as driver:
                 with pytest.raises(RefusedError, match=r"is not trusted.*fingerprint"):
-                    await hand.perform(operation("locate_on", node), node)
+                    await driver.perform(operation("locate_on", node), node)
         assert not machine.counts
         for access in (Access(USER, PASSWORD, insecure=True), Access(USER, PASSWORD, fingerprint=_colons())):
-            async with a_hand(access) as hand:
-                assert (await hand.perform(operation("locate_on", node), node)).result == "done"
+            async with a_hand(access) as driver:
+                assert (await driver.perform(operation("locate_on", node), node)).result == "done"
 
 
 async def test_a_trust_store_of_the_session_is_used() -> None:
@@ -450,8 +450,8 @@ async def test_a_trust_store_of_the_session_is_used() -> None:
         node = node_at(await farm.serve(Service([a_machine()])), "SN1")
         context: ssl.SSLContext = CERTIFICATE.client_context()
         async with Connections(trust=context) as connections:
-            hand = RedfishDriver(Clients(connections, lambda _: Access(USER, PASSWORD)), Clock())
-            assert (await hand.perform(operation("read_power", node), node)).result == "done"
+            driver = RedfishDriver(Clients(connections, lambda _: Access(USER, PASSWORD)), Clock())
+            assert (await driver.perform(operation("read_power", node), node)).result == "done"
 
 
 def _colons() -> str:
@@ -487,10 +487,10 @@ async def test_one_bmc_does_one_thing_at_a_time() -> None:
         return HttpResponse(reply.status, msgspec.json.encode(reply.body))
 
     client = RedfishClient(slow, "https://b")
-    hand = RedfishDriver(lambda _: client, Clock())
+    driver = RedfishDriver(lambda _: client, Clock())
     node = node_at("https://b", "SN1")
     kinds = ["locate_on", "set_boot_network", "power_off", "locate_off"] * 5
-    await asyncio.gather(*(hand.perform(operation(kind, node), node) for kind in kinds))
+    await asyncio.gather(*(driver.perform(operation(kind, node), node) for kind in kinds))
     assert most == 1
     assert machine.counts["ForceOff"] >= 1
 
@@ -498,9 +498,9 @@ async def test_one_bmc_does_one_thing_at_a_time() -> None:
 async def test_eyes_poll_through_the_hands_clients() -> None:
     async with a_farm(Clock()) as farm, Connections() as connections:
         node = node_at(await farm.serve(Service([Machine("s", gpu_server("SN1"))])), "SN1")
-        sight = await RedfishReader(Clients(connections, lambda _: Access(USER, PASSWORD))).look(node)
-        sensors = await sight.sensors()
-        assert (sight.power, sensors.text) == ("off", "")
+        reader = await RedfishReader(Clients(connections, lambda _: Access(USER, PASSWORD))).look(node)
+        sensors = await reader.sensors()
+        assert (reader.power, sensors.text) == ("off", "")
         assert sensors.facts["gpu7_temp_c"] == 45.0
 
 
@@ -524,14 +524,14 @@ async def test_a_flooded_log_is_told_of_and_not_copied() -> None:
     machine = a_machine()
     async with a_farm(Clock()) as farm, Connections() as connections:
         node = node_at(await farm.serve(Service([machine])), "SN1")
-        eyes = RedfishReader(Clients(connections, lambda _: Access(USER, PASSWORD)))
+        reader = RedfishReader(Clients(connections, lambda _: Access(USER, PASSWORD)))
         machine.write_log("OK", "begin", START)
-        _, cursor = await (await eyes.look(node)).entries("")
+        _, cursor = await (await reader.look(node)).entries("")
         for number in range(200):
             machine.write_log("Warning", f"Fan {number} is slow.", START)
-        entries, cursor = await (await eyes.look(node)).entries(cursor)
+        entries, cursor = await (await reader.look(node)).entries(cursor)
         assert (len(entries), entries[0].facts["lost"], entries[-1].text) == (64, 136, "Fan 199 is slow.")
-        assert await (await eyes.look(node)).entries(cursor) == ((), cursor)
+        assert await (await reader.look(node)).entries(cursor) == ((), cursor)
 
 
 async def test_sensors_at_rest_cost_four_requests_and_a_broken_layout_is_learned_anew() -> None:
@@ -546,15 +546,15 @@ async def test_sensors_at_rest_cost_four_requests_and_a_broken_layout_is_learned
         return HttpResponse(reply.status, msgspec.json.encode(reply.body))
 
     client = RedfishClient(exchange, "https://b")
-    eyes = RedfishReader(lambda _: client)
-    first = await (await eyes.look(node_at("https://b", "SN1"))).sensors()
+    reader = RedfishReader(lambda _: client)
+    first = await (await reader.look(node_at("https://b", "SN1"))).sensors()
     asked.clear()
-    assert (await (await eyes.look(node_at("https://b", "SN1"))).sensors()).facts == first.facts
+    assert (await (await reader.look(node_at("https://b", "SN1"))).sensors()).facts == first.facts
     assert len(asked) == 4, asked
     service.faults.add(RequestFaultRule("*/Sensors", status=503))
-    await (await eyes.look(node_at("https://b", "SN1"))).sensors()
+    await (await reader.look(node_at("https://b", "SN1"))).sensors()
     asked.clear()
-    assert (await (await eyes.look(node_at("https://b", "SN1"))).sensors()).facts == first.facts
+    assert (await (await reader.look(node_at("https://b", "SN1"))).sensors()).facts == first.facts
     assert len(asked) > 4
 
 

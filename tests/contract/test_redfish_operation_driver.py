@@ -95,9 +95,9 @@ async def test_an_effect_may_appear_until_its_landing_time_or_its_deadline(
     async with emulated("twin", running_machine(), (RequestFaultRule("*.Reset", drop="before"),)) as world:
         asked = replace(operation("power_off", world.node), deadline=START + timedelta(seconds=deadline_s))
         with pytest.raises(UnreachableError):
-            await world.hand.perform(asked, world.node)
+            await world.driver.perform(asked, world.node)
         await world.pass_by(passed_s)
-        assert (await world.hand.observe(asked, world.node)).result == result
+        assert (await world.driver.observe(asked, world.node)).result == result
 
 
 async def test_the_landing_time_counts_from_the_last_sending() -> None:
@@ -106,9 +106,9 @@ async def test_the_landing_time_counts_from_the_last_sending() -> None:
         asked = replace(operation("power_off", world.node), started=START)
         for _ in range(2):
             with pytest.raises(UnreachableError):
-                await world.hand.perform(asked, world.node)
+                await world.driver.perform(asked, world.node)
             await world.pass_by(20)
-        assert (await world.hand.observe(asked, world.node)).result == "unknown"
+        assert (await world.driver.observe(asked, world.node)).result == "unknown"
 
 
 def test_what_is_remembered_of_operations_is_bounded_and_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -388,7 +388,7 @@ async def test_only_a_restart_may_reach_a_bmc_that_shows_no_serial_and_never_ano
             await world.perform("power_off")
         assert (await world.perform("reset_bmc")).result == "unknown"
     async with emulated("twin", a_machine("SN-OTHER")) as world:
-        stranger = World(world.hand, node_at("https://twin", "SN1"), world.pass_by)
+        stranger = World(world.driver, node_at("https://twin", "SN1"), world.pass_by)
         with pytest.raises(RefusedError, match="binding mismatch"):
             await stranger.perform("reset_bmc")
         assert not world.ours.counts
@@ -403,11 +403,11 @@ async def test_a_reading_does_not_wait_for_an_act_and_each_has_a_budget_of_its_o
         return HttpResponse(reply.status, msgspec.json.encode(reply.body))
 
     client = RedfishClient(exchange, "https://b")
-    hand, node = RedfishDriver(lambda _: client, lambda: START), node_at("https://b", "SN1")
+    driver, node = RedfishDriver(lambda _: client, lambda: START), node_at("https://b", "SN1")
     async with client.alone, asyncio.timeout(30):
-        assert (await hand.perform(operation("read_power", node), node)).result == "done"
+        assert (await driver.perform(operation("read_power", node), node)).result == "done"
         spent = client.budget
-        assert (await hand.observe(operation("power_on", node), node)).result == "done"
+        assert (await driver.observe(operation("power_on", node), node)).result == "done"
         assert client.budget is not spent
 
 
@@ -424,4 +424,4 @@ async def test_a_node_without_the_bindings_that_name_its_machine_is_refused() ->
         for kind, why in (("serial", "no serial binding"), ("bmc", "no bmc binding")):
             node = replace(world.node, bindings=tuple(b for b in world.node.bindings if b.kind != kind))
             with pytest.raises(RefusedError, match=why):
-                await world.hand.perform(operation("power_on", node), node)
+                await world.driver.perform(operation("power_on", node), node)

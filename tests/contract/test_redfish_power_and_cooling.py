@@ -30,7 +30,7 @@ class Bmc:
         self.asked: list[str] = []
         self.silent_at = "nothing"
         client = RedfishClient(self._exchange, "https://b")
-        self.eyes = RedfishReader(lambda _: client)
+        self.reader = RedfishReader(lambda _: client)
 
     async def _exchange(self, method: str, path: str, body: bytes | None, _headers: dict[str, str]) -> HttpResponse:
         self.asked.append(path)
@@ -42,7 +42,7 @@ class Bmc:
 
     async def sensors(self) -> Observation:
         self.asked.clear()
-        return await (await self.eyes.look(NODE)).sensors()
+        return await (await self.reader.look(NODE)).sensors()
 
 
 async def facts_of(quirks: Quirks) -> dict[str, object]:
@@ -215,14 +215,14 @@ async def test_a_part_that_its_bmc_calls_unwell_is_known_by_its_serial(slot: str
     bmc = Bmc()
     serials = tuple((part.slot, part.serial) for part in bmc.machine.parts)
     node, sku = a_node("a", slots=serials), configuration().skus["h100"]
-    look = await bmc.eyes.look(NODE)
+    look = await bmc.reader.look(NODE)
     assert look.health == "ok"
     well = judge(await look.parts(), node, sku)
     assert {finding.part for finding in well} == {*dict(serials).values(), "system", "cover sys-SN1"}
     assert len(serials) == 58
     assert not any(finding.standing for finding in well)
     bmc.machine.sicken(slot, Ailment("Critical", LINK, "The link is down."))
-    look = await bmc.eyes.look(NODE)
+    look = await bmc.reader.look(NODE)
     assert look.health == ("ok" if kind == "nic" else "critical"), "a system does not sum up its adapters"
     (unwell,) = (finding for finding in judge(await look.parts(), node, sku) if finding.standing)
     assert (unwell.type, unwell.part) == (condition, dict(serials)[slot])
@@ -233,7 +233,7 @@ async def test_parts_that_cannot_be_read_say_nothing_of_themselves_and_the_other
     """Mutant: a collection that fails ends the reading."""
     bmc = Bmc()
     bmc.service.faults.add(RequestFaultRule("*/Processors", status=500, times=0))
-    read = await (await bmc.eyes.look(NODE)).parts()
+    read = await (await bmc.reader.look(NODE)).parts()
     assert read.facts["complete"] is False
     assert "500" in read.text
     assert {name.split(":")[1] for name in read.facts if name.startswith("health:")} == {
@@ -248,7 +248,7 @@ async def test_a_bmc_that_lists_parts_without_end_is_read_in_part() -> None:
     """Mutant: no limit. Each of ten thousand "drives" would be a condition of the node."""
     bmc = Bmc()
     bmc.machine.parts = tuple(Part(f"M{n}", "memory", "DDR5", f"memory{n}") for n in range(1000))
-    read = await (await bmc.eyes.look(NODE)).parts()
+    read = await (await bmc.reader.look(NODE)).parts()
     assert sum(name.startswith("health:memory:") for name in read.facts) == 256
     assert (read.facts["complete"], "1000 memory parts" in read.text) == (False, True)
 
@@ -258,5 +258,5 @@ async def test_versions_are_read_without_what_is_being_written_or_waits() -> Non
     bmc = Bmc()
     bmc.machine.firmware_staged["BIOS"] = "2.0.0"
     bmc.machine.start_update("HMC", "http://images/x", START)
-    read = await (await bmc.eyes.look(NODE)).firmware()
+    read = await (await bmc.reader.look(NODE)).firmware()
     assert read.facts == {f"firmware.{name}": "1.0.0" for name in ("BIOS", "BMC", "GPU", "Retimer")}

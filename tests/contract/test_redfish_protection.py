@@ -26,9 +26,9 @@ from tests.kit import BAD_LINES, NOW, Drive, a_node, a_workload, configuration, 
 class Cell:
     """What the watch tells goes to a controller; what that sends to a BMC goes to the driver."""
 
-    def __init__(self, drive: Drive, hand: RedfishDriver) -> None:
+    def __init__(self, drive: Drive, driver: RedfishDriver) -> None:
         self.drive = drive
-        self.hand = hand
+        self.driver = driver
         self.journal = SimpleNamespace(cursors=dict, observation=lambda _identity: None)
 
     @property
@@ -50,8 +50,8 @@ class Cell:
     async def send(self) -> None:
         while self.drive.pending:
             send = self.drive.pending.pop(0)
-            if send.operation.kind in self.hand.kinds and send.how == "perform":
-                await self.hand.perform(send.operation, send.node)
+            if send.operation.kind in self.driver.kinds and send.how == "perform":
+                await self.driver.perform(send.operation, send.node)
             elif send.operation.kind == "bmc_cold_reset":
                 self.from_inside()
                 done = Outcome(send.operation.id, "a", "done", attempt=send.operation.attempt)

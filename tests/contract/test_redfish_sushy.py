@@ -200,16 +200,16 @@ def test_settings_the_bios_does_not_have_are_refused() -> None:
 
 
 def test_a_rule_lets_some_pass_then_spoils_so_many() -> None:
-    book = RequestFaults(RequestFaultRule("/a/*", "GET", "s*", status=500, skip=1, times=2))
-    hits = [book.spoil("GET", "/a/b", "s1") is not None for _ in range(5)]
+    cache = RequestFaults(RequestFaultRule("/a/*", "GET", "s*", status=500, skip=1, times=2))
+    hits = [cache.spoil("GET", "/a/b", "s1") is not None for _ in range(5)]
     assert hits == [False, True, True, False, False]
-    assert book.spoil("POST", "/a/b", "s1") is None
-    assert book.spoil("GET", "/b", "s1") is None
-    assert book.spoil("GET", "/a/b", "t1") is None
-    book.add(RequestFaultRule(status=503, times=0))
-    assert [book.spoil("PUT", "/x", "") is not None for _ in range(3)] == [True] * 3
-    book.clear()
-    assert book.spoil("PUT", "/x", "") is None
+    assert cache.spoil("POST", "/a/b", "s1") is None
+    assert cache.spoil("GET", "/b", "s1") is None
+    assert cache.spoil("GET", "/a/b", "t1") is None
+    cache.add(RequestFaultRule(status=503, times=0))
+    assert [cache.spoil("PUT", "/x", "") is not None for _ in range(3)] == [True] * 3
+    cache.clear()
+    assert cache.spoil("PUT", "/x", "") is None
 
 
 def test_a_patch_merges_as_rfc_7396_says() -> None:

@@ -158,8 +158,8 @@ async def test_two_hundred_operations_read_the_cluster_a_few_times() -> None:
     """Mutant: each operation reads the cluster itself."""
     twin = _Moody()
     scheduler = _scheduler(twin)
-    hand = [scheduler.observe(_operation("cordon"), _node("gpu001")) for _ in range(200)]
-    assert {outcome.result for outcome in await asyncio.gather(*hand)} == {"not_done"}
+    driver = [scheduler.observe(_operation("cordon"), _node("gpu001")) for _ in range(200)]
+    assert {outcome.result for outcome in await asyncio.gather(*driver)} == {"not_done"}
     assert twin.reads <= 2
 
 

@@ -83,9 +83,9 @@ class One:
 
     def __init__(self, name: str, place: str, terms: LeaseTerms) -> None:
         self.journal = Held(open_journal(place))
-        self.hand = WritingHand()
+        self.driver = WritingHand()
         seat = ControllerIdentity(controller=name, mark=f"{name}/1", address=f"http://{name}", alone=False, terms=terms)
-        self.cell = Cell(self.journal, performers(Wiring((self.hand,))), seat=seat)
+        self.cell = Cell(self.journal, performers(Wiring((self.driver,))), seat=seat)
 
     async def until(self, holds: Callable[["Cell"], object], what: str) -> None:
         try:
@@ -225,8 +225,8 @@ async def test_what_disturbs_waits_for_what_the_one_before_may_have_sent(make: A
     now = datetime.now(UTC)
     leak = Observation("n1", "sensors", "bmc", "s1", 1, facts={"leak_tray": "critical"}, received=now)
     await b.cell.observe("n1", (leak,))
-    await b.until(lambda _: b.hand.performed, "protection")
-    assert b.hand.performed == ["power_off"]
+    await b.until(lambda _: b.driver.performed, "protection")
+    assert b.driver.performed == ["power_off"]
     waits = b.cell.view.nodes["n0"].operation
     assert waits is not None
     assert waits.kind == "cordon"
@@ -269,9 +269,9 @@ async def test_nothing_is_sent_while_the_lease_is_not_renewed(make: Any, place: 
     a.sees_no_work()
     assert await a.asks("power-cycle", "n0")
     await a.until(lambda cell: cell.view.nodes["n0"].operation, "an operation that is recorded")
-    assert not a.hand.performed
+    assert not a.driver.performed
     del a.journal.says["renew"]
-    await a.until(lambda _: a.hand.performed, "it is sent after all")
+    await a.until(lambda _: a.driver.performed, "it is sent after all")
     assert a.cell.health().ok
 
 
@@ -358,7 +358,7 @@ async def test_a_takeover_of_5_000_nodes_finds_nobody_lost_and_treats_nobody(mak
     assert await b.hold("rack:near"), "and has looked at every node by then"
     after = set(names(b.journal.records(before)))
     assert after <= {"controller_started", "clock_gap", "intent_recorded", "hold_placed", "boot_observed"}, after
-    assert not any(seen.heard for seen in b.cell.present.nodes.values())
+    assert not any(seen.heard for seen in b.cell.live.nodes.values())
     a.journal.go_on()
     await a.role("standby")
-    assert not a.cell.present.nodes, "what it knew of the present is forgotten"
+    assert not a.cell.live.nodes, "what it knew of the present is forgotten"

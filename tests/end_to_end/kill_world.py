@@ -458,7 +458,7 @@ class Witness:
     async def _asks(self) -> None:
         """A hold on a place that does not matter, with a key; asked until it is answered."""
         for number in range(10_000):
-            key = f"wish-{number}"
+            key = f"request-{number}"
             self.answers[key] = await self._served.ask("/v1/intents", _wish(key))
             await asyncio.sleep(5 * POLL_S)
 

@@ -138,8 +138,8 @@ async def test_an_incident_stands_on_every_page_until_it_is_closed(world: House,
     await expect(tab.page.get_by_role("alert")).to_contain_text("rack r0 is suspected")
     await expect(tab.page.locator(".waiting")).to_contain_text("rack r0 is suspected of power.off_unexpected")
     (row,) = (await world.operator.get("/v1/incidents"))["items"]
-    wish = {"verb": "close-incident", "target": row["id"], "reason": "the feed is back"}
-    await world.operator.post("/v1/intents", wish)
+    request = {"verb": "close-incident", "target": row["id"], "reason": "the feed is back"}
+    await world.operator.post("/v1/intents", request)
     await expect(tab.page.get_by_role("alert")).to_have_count(0)
 
 

@@ -110,7 +110,7 @@ async def test_chosen_nodes_are_compared_and_acted_upon_as_one(world: House, tab
 async def test_a_second_person_approves_with_a_button(world: House, tab: Tab) -> None:  # noqa: F811
     await world.adopt(8, start=4)
     for number in range(12):
-        world.hand.works(f"n{number}", ())
+        world.driver.works(f"n{number}", ())
     drain = {"verb": "drain", "target": "pool:alpha", "reason": "a new floor"}
     status, body = await world.operator.post("/v1/intents", drain)
     assert status == 202, body
@@ -135,7 +135,7 @@ async def test_a_technician_begins_work_from_a_ticket_with_the_serial_number(
     tab: Tab,  # noqa: F811
 ) -> None:
     """Mutant: a technician is offered what only operators may do."""
-    world.hand.verdict = "failed"
+    world.driver.verdict = "failed"
     nodes = [{"id": "m0", "sku": "h100", "serial": "SN-m0", "rack": "r9", "u": 7}]
     await world.operator.post("/v1/nodes", {"nodes": nodes, "reason": "new"})
     await world.until(lambda: world.cell.view.nodes["m0"].phase == "onboard")

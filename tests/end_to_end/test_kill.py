@@ -58,13 +58,13 @@ async def test_a_controller_killed_after_each_commit_still_cycles_the_power_once
         (box, mute), before = cell.boxes, cell.journal.last()
         box.machine.delays = SLOW
         mute.faults.add(RequestFaultRule(path="*/Systems/n2", method="GET", latency_s=30.0, times=0))
-        await wish(cell, mute, "power-cycle")
+        await request(cell, mute, "power-cycle")
         await recorded(cell, mute, "operation_started power_off", before)
         await cell.served.kill()
         mute.faults.clear()
         assert not mute.machine.counts, "its BMC was asked already: the test came too late"
         await cell.served.start()
-        await wish(cell, box, "power-cycle")
+        await request(cell, box, "power-cycle")
         for moment in MOMENTS:
             await recorded(cell, box, moment, before)
             await asked(cell, box, before)
@@ -80,7 +80,7 @@ async def test_a_controller_killed_at_random_moments_loses_nothing(tmp_path: Pat
     async with world(tmp_path, machines=2) as cell, witnessed(cell, seed), talking(cell, seed):
         before = cell.journal.last()
         for box in cell.boxes:
-            await wish(cell, box, "power-cycle")
+            await request(cell, box, "power-cycle")
         for number in range(12):
             await asyncio.sleep(draw.uniform(0.0, 1.5 if number < 6 else 6.0))
             await cell.restart()
@@ -102,7 +102,7 @@ async def test_a_reply_lost_together_with_the_controller_costs_no_second_actuati
             box.faults.clear()
             box.faults.add(RequestFaultRule(path="*/ComputerSystem.Reset", method="POST", drop="after"))
             if kind == "ForceOff":
-                await wish(cell, box, "power-cycle")
+                await request(cell, box, "power-cycle")
             await until(lambda kind=kind: box.machine.counts[kind], f"{kind} at the BMC")  # type: ignore[misc]
             await cell.restart()
         await cell.returned(before)
@@ -120,7 +120,7 @@ async def test_an_agent_killed_at_random_moments_loses_no_line_and_acts_once(tmp
         before = cell.journal.last()
         async with talking(cell, seed=3) as told:
             for box in cell.boxes:
-                await wish(cell, box, "reset-gpu")
+                await request(cell, box, "reset-gpu")
             for box, act in zip(cell.boxes, ("gpu_reset", "run_checks"), strict=False):
                 await until(lambda box=box, act=act: act in _kinds(box), f"{act} of {box.name}")  # type: ignore[misc]
                 await box.kill_agent()
@@ -229,7 +229,7 @@ async def talking(cell: World, seed: int) -> AsyncIterator[dict[str, Counter[str
         await asyncio.wait([task])
 
 
-async def wish(cell: World, box: Box, verb: str) -> None:
+async def request(cell: World, box: Box, verb: str) -> None:
     """Ask for a remedy in a person's name."""
     body = {"reason": "a test that kills", "key": f"{verb}-{box.name}", "args": {"now": "true"}}
     await cell.served.ask(f"/v1/nodes/{box.name}/{verb}", body)

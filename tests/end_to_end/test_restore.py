@@ -23,7 +23,7 @@ QUIET_S = 12.0
 """Longer than a poll of every BMC and two heartbeats of every agent."""
 
 
-async def wish(cell: World, node: str, verb: str, **more: str) -> None:
+async def request(cell: World, node: str, verb: str, **more: str) -> None:
     body = {"reason": "the drill", "key": f"{verb}-{node}", "args": {"now": "true", **more}}
     await cell.served.ask(f"/v1/nodes/{node}/{verb}", body)
 
@@ -66,14 +66,14 @@ async def go_on_after_the_backup(cell: World, backup: Path) -> None:
     cut, cycled, swapped, retired = cell.boxes
     cut.machine.delays = SLOW
     before = cell.journal.last()
-    await wish(cell, cut.name, "power-cycle")
+    await request(cell, cut.name, "power-cycle")
     await until(lambda: "operation_started power_off" in cell.labels(cut.name, before), "a power cycle under way")
     code, said = await run(HOSTLER, "journal", "export", str(cell.journal.path), str(backup))
     assert code == ExitCode.ok, said
     for box in (cut, cycled, swapped, retired):
         box.ring.say(f"nvme nvme0: said after the backup on {box.name}")
-    await wish(cell, cycled.name, "power-cycle")
-    await wish(cell, retired.name, "return-for-maintenance")
+    await request(cell, cycled.name, "power-cycle")
+    await request(cell, retired.name, "return-for-maintenance")
     (swapped.directory / "gpu").write_text("NEW-GPU")
     await swapped.kill_agent()
     for box in (cut, cycled):

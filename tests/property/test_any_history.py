@@ -1,4 +1,4 @@
-"""Over any history of faults, wishes, outcomes, silence and time: nothing raises, and safety holds from outside."""
+"""Over any history of faults, requests, outcomes, silence and time: nothing raises, and safety holds from outside."""
 
 import random
 from datetime import timedelta

@@ -27,22 +27,22 @@ def variants(node: Node) -> Iterator[Node]:
 
 def judged(drive: Drive) -> int:
     """How many nodes rest; each of them gets the whole answer too."""
-    scene = DecisionContext(drive.fleet, drive.controller.present, drive.now)
+    context = DecisionContext(drive.fleet, drive.controller.live, drive.now)
     nodes = [one for name in drive.fleet.nodes for one in variants(drive.node(name))]
     resting = [node for node in nodes if rests(drive.fleet, node)]
     for node in resting:
-        assert isinstance(next_step(scene, node), Rest), f"{node.id} is passed over, and needs something"
-        assert wakes_at(scene, node) is None, f"{node.id} is passed over, and the clock has something for it"
+        assert isinstance(next_step(context, node), Rest), f"{node.id} is passed over, and needs something"
+        assert wakes_at(context, node) is None, f"{node.id} is passed over, and the clock has something for it"
     return len(resting)
 
 
 def unasked(drive: Drive) -> int:
     """How many of those who wait are not asked when something eases; each of them would be told the same again."""
-    scene = DecisionContext(drive.fleet, drive.controller.present, drive.now)
+    context = DecisionContext(drive.fleet, drive.controller.live, drive.now)
     waiting, blocked = (drive.fleet.index.members(key) for key in ("waiting", "blocked"))
     in_hands = [drive.node(name) for name in waiting if name not in blocked]
     for node in in_hands:
-        answer = next_step(scene, node)
+        answer = next_step(context, node)
         assert isinstance(answer, Wait), f"{node.id} is not asked again, and would go on"
         assert told(node, answer, drive.now) == node.waiting, f"{node.id} is not asked again, and waits for another"
     return len(in_hands)

@@ -163,7 +163,7 @@ class Still:
     name, version, role, epoch, elsewhere = "cell", "1", "active", 1, ""
 
     def __init__(self, drive: Told) -> None:
-        self.view, self.present = drive.fleet, drive.controller.present
+        self.view, self.live = drive.fleet, drive.controller.live
         self.records = drive.journal
         self.journal = MemoryJournal()
         epoch = 0

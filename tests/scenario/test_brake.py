@@ -30,8 +30,8 @@ def fleet(count: int, policy: Any = None, **budget: Any) -> Drive:
     return Drive(configuration(pools, policy), [a_node(f"n{number:02}") for number in range(count)])
 
 
-def scene(drive: Drive) -> DecisionContext:
-    return DecisionContext(drive.fleet, drive.controller.present, drive.now)
+def context(drive: Drive) -> DecisionContext:
+    return DecisionContext(drive.fleet, drive.controller.live, drive.now)
 
 
 def test_as_many_as_the_limit_pass_and_the_next_latches_the_brake() -> None:
@@ -55,10 +55,10 @@ def test_what_was_before_the_window_does_not_count() -> None:
         drive.run()
         drive.wait(minutes=10)
     drive.wait(minutes=29)
-    assert storm(scene(drive), 1), "all three are within the hour"
+    assert storm(context(drive), 1), "all three are within the hour"
     drive.wait(minutes=2)
-    assert storm(scene(drive), 1) == ""
-    assert storm(scene(drive), 2)
+    assert storm(context(drive), 1) == ""
+    assert storm(context(drive), 2)
 
 
 def test_the_limit_grows_with_the_fleet() -> None:
@@ -68,8 +68,8 @@ def test_the_limit_grows_with_the_fleet() -> None:
         policy["brake"] = {"disruptions": 2, "percent": 10, "window_s": 3600}
 
     drive = fleet(40, tenth)
-    assert storm(scene(drive), 4) == ""
-    assert storm(scene(drive), 5) == "5 disruptions within 60 min, the limit is 4"
+    assert storm(context(drive), 4) == ""
+    assert storm(context(drive), 5) == "5 disruptions within 60 min, the limit is 4"
 
 
 def test_nodes_that_a_person_releases_are_no_storm() -> None:
@@ -86,7 +86,7 @@ def test_nodes_that_a_person_releases_are_no_storm() -> None:
 
 
 def test_what_persons_ask_for_passes_a_brake_that_it_fills() -> None:
-    """It counts for the next fault. Mutants: wishes latch the brake; wishes count for nothing."""
+    """It counts for the next fault. Mutants: requests latch the brake; requests count for nothing."""
     drive = fleet(6, at(2))
     for number in range(3):
         drive.ask("reboot", f"n{number:02}")
@@ -139,7 +139,7 @@ def test_a_released_brake_counts_anew() -> None:
 
 def removals(drive: Drive, node: str) -> list[str]:
     request = DisruptionRequest("triage", ActClass.pending, (drive.node(node),))
-    return [b.name for b in blockers(scene(drive), request) if b.name.startswith("removals:")]
+    return [b.name for b in blockers(context(drive), request) if b.name.startswith("removals:")]
 
 
 @pytest.mark.parametrize(("hours", "waits"), [(13, True), (23, True), (25, False)])
@@ -167,7 +167,7 @@ def test_as_many_removals_as_the_pool_allows_and_only_its_own() -> None:
     assert removals(drive, "s2") == ["removals:serve"]
     assert removals(drive, "t2") == []
     both = DisruptionRequest("triage", ActClass.pending, (drive.node("t2"), drive.node("t3")))
-    assert "removals:train" in [b.name for b in blockers(scene(drive), both)], "two more would be three"
+    assert "removals:train" in [b.name for b in blockers(context(drive), both)], "two more would be three"
     drive.ask("request-replacement", "t1")
     drive.run()
     assert removals(drive, "t2") == ["removals:train"]

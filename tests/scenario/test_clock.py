@@ -165,7 +165,7 @@ def test_a_process_that_was_held_up_finds_out_by_itself() -> None:
     shell.turn(7 * 3600)
     (gap,) = drive.events(e.ClockGap)
     assert (gap.unattended_s, gap.leap_s, gap.doubt) == (7 * 3600, 0.0, "")
-    assert drive.controller.present.workloads(drive.node("b")) is None
+    assert drive.controller.live.workloads(drive.node("b")) is None
     assert [(s.how, s.operation.id) for s in drive.pending] == [("observe", operation.id)]
     assert drive.node("a").operation is not None
     assert drive.node("a").phase is Phase.zap
@@ -223,7 +223,7 @@ def test_holds_windows_strikes_and_the_brake_stand_still_while_the_clock_is_doub
     assert "no maintenance window" in waiting.blockers[0].text
     assert "hostler clock confirm" in waiting.blockers[0].ends_when
     limit = drive.fleet.policy.brake.disruptions
-    assert storm(DecisionContext(drive.fleet, drive.controller.present, drive.now), limit), (
+    assert storm(DecisionContext(drive.fleet, drive.controller.live, drive.now), limit), (
         "the brake's window has not moved on"
     )
     drive.ask("confirm-clock", "fleet")

@@ -214,15 +214,15 @@ def said(drive: Drive, *, works: bool) -> Iterator[str]:
     """What the watcher of law 4 says of this journal where the rack's work went on, or did not."""
     hosts = {n: SimpleNamespace(severed=works, running=works, boot_id="", faults=()) for n in drive.fleet.nodes}
     world = SimpleNamespace(hosts=hosts, scheduler=SimpleNamespace(works=lambda _node: ()))
-    limits, book = PolicyLimits(), JournalReading()
-    case = cast("LawCase", SimpleNamespace(book=book, world=world, met=Counter()))
+    limits, cache = PolicyLimits(), JournalReading()
+    case = cast("LawCase", SimpleNamespace(reading=cache, world=world, met=Counter()))
     for record in drive.journal:
         yield from limits.record(case, record)
-        book.turn(record)
+        cache.turn(record)
 
 
 def anybody_held(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(pool_places, "_runs_nothing", lambda _scene, _node: True)
+    patch.setattr(pool_places, "_runs_nothing", lambda _context, _node: True)
 
 
 def any_spare(patch: pytest.MonkeyPatch) -> None:

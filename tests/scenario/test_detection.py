@@ -56,14 +56,14 @@ def test_the_planted_lines_cover_all_that_can_be_diagnosed() -> None:
         if family is not FABRIC_MANAGER and not any(read_line(family, row, line) for line in lines)
     ]
     assert unread == []
-    named = {plant.wish.name for plant in plants}
+    named = {plant.expected.name for plant in plants}
     assert {code for code in XIDS if f"Xid {code}" not in named} == set()
     assert {code for code in SXIDS if not any(name.startswith(f"SXid {code},") for name in named)} == set()
 
 
 def test_every_condition_is_planted_or_it_is_said_why_not() -> None:
     """Mutants: a new condition that nobody plants; a reason for one that is planted."""
-    planted = {plant.wish.condition for plant in kinds.lines()} | {state.condition for state in kinds.shown()}
+    planted = {plant.expected.condition for plant in kinds.lines()} | {state.condition for state in kinds.shown()}
     assert set(CONDITIONS) - planted == set(kinds.NOT_PLANTED)
     assert planted <= set(CONDITIONS)
     assert all(len(reason.split()) >= 6 for reason in kinds.NOT_PLANTED.values())
@@ -125,11 +125,11 @@ def test_a_fault_in_healthy_life_is_an_alarm() -> None:
 
 
 def test_the_table_tells_misses_and_wrong_names() -> None:
-    wishes = [plant.wish for plant in kinds.lines()[:3]]
+    expecteds = [plant.expected for plant in kinds.lines()[:3]]
     seen = [
-        Seen(wishes[0], ()),
-        Seen(wishes[1], (("host.thermal", ""),)),
-        Seen(wishes[2], (wishes[2].wanted, ("gpu.fallen_off_bus", "x"))),
+        Seen(expecteds[0], ()),
+        Seen(expecteds[1], (("host.thermal", ""),)),
+        Seen(expecteds[2], (expecteds[2].wanted, ("gpu.fallen_off_bus", "x"))),
     ]
     found = truth("by hand", seen, [])
     assert (found.total.planted, found.total.found, found.total.missed, found.total.misnamed) == (3, 0, 1, 2)

@@ -131,7 +131,7 @@ def test_an_older_controller_refuses_a_journal_beyond_it_and_says_what_to_do() -
 def test_a_controller_never_writes_what_others_cannot_read_even_by_mistake() -> None:
     """Ours is the bug then: nothing of the batch is written."""
     drive = Drive(ONE, [a_node("n")])
-    drive.controller.present.release = Release("1.1", {("hold_placed", 1): 2})
+    drive.controller.live.release = Release("1.1", {("hold_placed", 1): 2})
     hold = Hold("h", "n", HoldKind.operator, "ann", "why", drive.now)
     with pytest.raises(AssertionError, match="not every controller reads hold_placed"):
         drive.controller._record_all((e.HoldPlaced(hold),), "test")  # noqa: SLF001 - a bug of ours

@@ -74,9 +74,9 @@ def test_who_falls_silent_while_it_is_delivered_is_let_to_work_once_it_is_heard(
 
 
 def said(page: NodeHistory, event: e.Event) -> list[str]:
-    book = JournalReading()
-    book.pages[page.id] = page
-    case = LawCase(cast("Any", None), book)
+    cache = JournalReading()
+    cache.pages[page.id] = page
+    case = LawCase(cast("Any", None), cache)
     found: Iterator[str] = DoubtIsNotHealth().record(case, e.Record(1, NOW, 1, "", event))
     return list(found)
 

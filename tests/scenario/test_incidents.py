@@ -381,7 +381,7 @@ def test_what_a_former_member_shows_of_an_earlier_boot_is_none_of_its_conditions
     was = replace(lost, id="n003/power.off_unexpected", type="power.off_unexpected", clears="age")
     told = (e.ConditionCleared("n003", lost.id, "observation", "heard"), e.ConditionRaised(was))
     drive.controller._record_all(told, "test")  # noqa: SLF001 - a fleet in a state, by no particular way
-    (left,) = incident_rules.review(DecisionContext(drive.fleet, drive.controller.present, drive.now), ["n003"])
+    (left,) = incident_rules.review(DecisionContext(drive.fleet, drive.controller.live, drive.now), ["n003"])
     assert isinstance(left, e.IncidentUpdated)
     assert (left.left, left.conditions) == (("n003",), ())
 
@@ -396,7 +396,7 @@ def test_the_incident_row_of_the_guard_table(act_class: ActClass) -> None:
     fall_silent(drive, names(0, 32))
     node = drive.node("n003")
     request = DisruptionRequest("power_cycle", act_class, (node,), tuple(c.id for c in node.conditions))
-    found = blockers(DecisionContext(drive.fleet, drive.controller.present, drive.now), request)
+    found = blockers(DecisionContext(drive.fleet, drive.controller.live, drive.now), request)
     assert ("incident" in [b.kind for b in found]) is (act_class in (ActClass.immediate, ActClass.pending))
 
 
@@ -724,10 +724,10 @@ def test_the_checkers_see_a_plan_made_against_an_incident() -> None:
 
 
 def _violations(journal: list[e.Record]) -> Iterator[str]:
-    budgets, book = Budgets(), JournalReading()
+    budgets, cache = Budgets(), JournalReading()
     for record in journal:
-        yield from budgets.record(cast("LawCase", SimpleNamespace(book=book)), record)
-        book.turn(record)
+        yield from budgets.record(cast("LawCase", SimpleNamespace(reading=cache)), record)
+        cache.turn(record)
 
 
 @pytest.mark.parametrize(("after_s", "suspect"), [(-1, False), (0, True), (7 * 86_400, True), (7 * 86_400 + 1, False)])
@@ -735,6 +735,6 @@ def test_firmware_is_suspected_for_as_long_as_its_change_is_recent(after_s: floa
     """Mutants: what showed before the change is blamed on it; the last moment is too late."""
     drive = Drive(configuration({"train": pool_document(target=1)}), [a_node("a", changed_at=NOW)])
     assert drive.fleet.policy.incidents.recent_change_s == 7 * 86_400
-    scene, since = DecisionContext(drive.fleet, drive.controller.present, NOW), NOW + timedelta(seconds=after_s)
-    found = incident_rules._is_suspect(scene, drive.node("a"), "firmware:BIOS=2", since)  # noqa: SLF001
+    context, since = DecisionContext(drive.fleet, drive.controller.live, NOW), NOW + timedelta(seconds=after_s)
+    found = incident_rules._is_suspect(context, drive.node("a"), "firmware:BIOS=2", since)  # noqa: SLF001
     assert found is suspect

@@ -118,7 +118,7 @@ def in_memory(controller: Controller) -> Iterator[tuple[str, int]]:
         value = getattr(controller.fleet.cell, name)
         if isinstance(value, tuple):
             yield f"cell.{name}", len(value)
-    for owner in (controller.present, controller, controller.agenda):
+    for owner in (controller.live, controller, controller.agenda):
         for name, value in vars(owner).items():
             if isinstance(value, dict | list | set | tuple):
                 yield f"{type(owner).__name__}.{name}", len(value)

@@ -114,12 +114,12 @@ def opened_while_firmware_is_written() -> Drive:
 
 def in_the_open(drive: Drive) -> list[str]:
     """What law 3's watcher has to say of acts behind a lifted cordon, by the journal alone."""
-    book, found = JournalReading(), list[str]()
+    cache, found = JournalReading(), list[str]()
     for record in drive.journal:
         if isinstance(record.event, e.OperationStarted):
             operation = record.event.operation
-            found.extend(acts_in_the_open(book, book.pages[operation.node], operation))
-        book.turn(record)
+            found.extend(acts_in_the_open(cache, cache.pages[operation.node], operation))
+        cache.turn(record)
     return found
 
 
@@ -187,11 +187,11 @@ def test_a_node_whose_own_cluster_is_lost_has_unknown_work_and_others_are_as_the
     drive = Drive(configuration({"train": pool_document(target=2)}), [a_node("a"), a_node("b")])
     drive.see_work("a")
     drive.step(WorkSeen((), cluster="another", lost="kubernetes: nodes are not watched"))
-    assert drive.controller.present.workloads(drive.node("a")) == ()
+    assert drive.controller.live.workloads(drive.node("a")) == ()
     drive.step(NodeSeen("a", ready=False))
     drive.step(WorkSeen((), cluster=CLUSTER, lost="kubernetes: nodes are not watched"))
-    assert drive.controller.present.of("a").ready is None  # mutant: a lost cluster's belief stays a witness
-    assert drive.controller.present.workloads(drive.node("a")) is None
+    assert drive.controller.live.of("a").ready is None  # mutant: a lost cluster's belief stays a witness
+    assert drive.controller.live.workloads(drive.node("a")) is None
     assert drive.ask("drain", "a").granted
     drive.wait(minutes=1)
     waiting = drive.node("a").waiting
@@ -204,10 +204,10 @@ def test_what_a_cluster_believed_of_a_node_that_it_lists_no_more_is_no_witness()
     drive = Drive(configuration({"train": pool_document(target=1)}), [a_node("a")])
     drive.see_work("a")
     drive.step(NodeSeen("a", ready=False))
-    assert has_second_witness(drive.controller.present, drive.node("a"))
+    assert has_second_witness(drive.controller.live, drive.node("a"))
     gone = WorkloadView("a", (), listed=False)
     drive.step(WorkSeen((gone,), cluster=CLUSTER))
-    assert not has_second_witness(drive.controller.present, drive.node("a"))
+    assert not has_second_witness(drive.controller.live, drive.node("a"))
 
 
 def test_work_that_a_budget_holds_is_waited_for_by_name_and_evicted_when_it_may() -> None:

@@ -117,7 +117,7 @@ def test_a_bad_policy_disturbs_the_first_slice_at_most_and_stops_by_itself(bad: 
 
 def test_without_the_stop_it_would_have_gone_through_every_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same world with the stop taken out: the test above sees the difference."""
-    monkeypatch.setattr("hostler.controller.loop.judged", lambda scene, event: ())
+    monkeypatch.setattr("hostler.controller.loop.judged", lambda context, event: ())
     drive, first = a_bad_policy_is_tried(REBOOTS)
     assert the_rollout(drive).state == "completed"
     assert len(disturbed(drive) - first) > 20

@@ -43,7 +43,7 @@ def test_work_starts_only_where_the_power_is_seen_off(power: str) -> None:
     """A BMC that does not answer says nothing. Mutants: only "on" is refused; the power is not asked for."""
     drive = dark()
     drive.step(NodeSeen("a", power))
-    drive.controller.present.entry("a").power = power
+    drive.controller.live.entry("a").power = power
     assert "is not seen powered off" in answer(drive)
 
 

@@ -186,7 +186,7 @@ def test_a_protective_power_off_that_fails_is_tried_until_the_node_is_dark(answe
 def test_a_protective_power_off_that_fails_is_tried_again_though_nobody_knows_of_the_power() -> None:
     """Mutant: only a node that is seen on is tried again."""
     drive = Drive(ALONE, [a_node("a")])
-    drive.checks.append(lambda drive, _: setattr(drive.controller.present.entry("a"), "power", "unknown"))
+    drive.checks.append(lambda drive, _: setattr(drive.controller.live.entry("a"), "power", "unknown"))
     drive.script("power_off", "failed", "refused")
     drive.leak("a")
     drive.wait(minutes=20)

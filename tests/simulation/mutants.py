@@ -123,8 +123,8 @@ def unknown_is_repeated(patch: pytest.MonkeyPatch) -> None:
     """An unknown outcome counts as one that did not happen."""
     of_reply = operation_replies.of_reply
 
-    def blind(scene: Any, node: Any, outcome: Any) -> Any:
-        return of_reply(scene, node, replace(outcome, result="not_done") if outcome.result == "unknown" else outcome)
+    def blind(context: Any, node: Any, outcome: Any) -> Any:
+        return of_reply(context, node, replace(outcome, result="not_done") if outcome.result == "unknown" else outcome)
 
     patch.setattr(operation_replies, "of_reply", blind)
 
@@ -139,15 +139,15 @@ def budget_of_current_members(patch: pytest.MonkeyPatch) -> None:
 
     unavailable = budgets.unavailable
 
-    def current(scene: Any, pool: Any) -> int:
-        return unavailable(scene, replace(pool, target=scene.fleet.index.count(f"pool:{pool.name}")))
+    def current(context: Any, pool: Any) -> int:
+        return unavailable(context, replace(pool, target=context.fleet.index.count(f"pool:{pool.name}")))
 
     patch.setattr(budgets, "unavailable", current)
 
 
 def holds_are_not_asked(patch: pytest.MonkeyPatch) -> None:
     """A person's hold stops nobody."""
-    patch.setitem(guards._ANSWERS, "hold", lambda _scene, _request: [])
+    patch.setitem(guards._ANSWERS, "hold", lambda _context, _request: [])
 
 
 def every_pool_acts(patch: pytest.MonkeyPatch) -> None:
@@ -157,7 +157,7 @@ def every_pool_acts(patch: pytest.MonkeyPatch) -> None:
 
 def domains_have_no_budget(patch: pytest.MonkeyPatch) -> None:
     """Any number of nodes of one NVLink domain may be disturbed at once."""
-    patch.setitem(guards._ANSWERS, "domain", lambda _scene, _request: [])
+    patch.setitem(guards._ANSWERS, "domain", lambda _context, _request: [])
 
 
 def blockers_are_left_out(patch: pytest.MonkeyPatch) -> None:
@@ -167,7 +167,7 @@ def blockers_are_left_out(patch: pytest.MonkeyPatch) -> None:
 
 def a_persons_cordon_is_lifted(patch: pytest.MonkeyPatch) -> None:
     """A plan that ends uncordons whatever it finds."""
-    patch.setattr(execution, "_cordoned_by_person", lambda _scene, _node: False)
+    patch.setattr(execution, "_cordoned_by_person", lambda _context, _node: False)
 
 
 def nobody_overrides(patch: pytest.MonkeyPatch) -> None:
@@ -202,7 +202,7 @@ def root_is_believed(patch: pytest.MonkeyPatch) -> None:
 
 def silence_convicts(patch: pytest.MonkeyPatch) -> None:
     """An agent that is not heard needs no second witness."""
-    patch.setattr(second_witness, "has_second_witness", lambda _present, _node: True)
+    patch.setattr(second_witness, "has_second_witness", lambda _live, _node: True)
 
 
 def a_remedy_forgets_its_checks(patch: pytest.MonkeyPatch) -> None:
@@ -229,11 +229,11 @@ def nothing_times_out(patch: pytest.MonkeyPatch) -> None:
     """An operation without an answer is waited for, whatever its deadline."""
     outstanding = execution._outstanding
 
-    def patient(scene: Any, node: Any, plan: Any, operation: Any) -> Any:
-        if operation.deadline > scene.now:
-            return outstanding(scene, node, plan, operation)
+    def patient(context: Any, node: Any, plan: Any, operation: Any) -> Any:
+        if operation.deadline > context.now:
+            return outstanding(context, node, plan, operation)
         blocker = Blocker("operation", operation.id, "it will come", "it comes")
-        return Wait(plan.name, (blocker,), until=scene.now + timedelta(hours=1))
+        return Wait(plan.name, (blocker,), until=context.now + timedelta(hours=1))
 
     patch.setattr(execution, "_outstanding", patient)
 
@@ -261,7 +261,7 @@ def everybody_is_doomed(patch: pytest.MonkeyPatch) -> None:
 
 def an_agreement_before_its_time(patch: pytest.MonkeyPatch) -> None:
     """A pool that lets work be ended after its drain deadline has it ended at once."""
-    patch.setattr(drain, "_agreed_at", lambda scene, *_: scene.now)
+    patch.setattr(drain, "_agreed_at", lambda context, *_: context.now)
 
 
 def incidents_hold_nobody(patch: pytest.MonkeyPatch) -> None:
@@ -274,9 +274,9 @@ def deadlines_before_observation(patch: pytest.MonkeyPatch) -> None:
     """What was under way when nobody attended expires at once, with nobody having looked what came of it."""
     outstanding = execution._outstanding
 
-    def hasty(scene: Any, node: Any, plan: Any, operation: Any) -> Any:
-        scene.present.unobserved.clear()
-        return outstanding(scene, node, plan, operation)
+    def hasty(context: Any, node: Any, plan: Any, operation: Any) -> Any:
+        context.live.unobserved.clear()
+        return outstanding(context, node, plan, operation)
 
     patch.setattr(execution, "_outstanding", hasty)
     patch.setattr(cell_events, "extend", lambda _fleet, _gap: None)
@@ -290,7 +290,7 @@ def taken_whole(shape: Shape) -> bool:
 def members_begin_alone(patch: pytest.MonkeyPatch) -> None:
     """Of a domain those are taken that come first."""
     whole = remediation._domain
-    patch.setattr(remediation, "_domain", lambda scene, need: whole(scene, need)[:1])
+    patch.setattr(remediation, "_domain", lambda context, need: whole(context, need)[:1])
 
 
 def members_do_not_wait(patch: pytest.MonkeyPatch) -> None:
@@ -342,7 +342,7 @@ def the_brake_never_latches(patch: pytest.MonkeyPatch) -> None:
 
 def windows_are_ignored(patch: pytest.MonkeyPatch) -> None:
     """What can wait for a maintenance window does not."""
-    patch.setitem(guards._ANSWERS, "window", lambda _scene, _request: [])
+    patch.setitem(guards._ANSWERS, "window", lambda _context, _request: [])
 
 
 def any_number_leaves(patch: pytest.MonkeyPatch) -> None:
@@ -359,8 +359,8 @@ def the_last_spare_is_delivered(patch: pytest.MonkeyPatch) -> None:
     """No spare is kept back."""
     balance = spares.balance
 
-    def all_of_them(scene: Any, pool: Any, dark: Any) -> Any:
-        return balance(scene, replace(pool, budget=replace(pool.budget, spares_floor=0)), dark)
+    def all_of_them(context: Any, pool: Any, dark: Any) -> Any:
+        return balance(context, replace(pool, budget=replace(pool.budget, spares_floor=0)), dark)
 
     patch.setattr(loop, "balance", all_of_them)
 
@@ -369,8 +369,8 @@ def one_spare_too_many_is_delivered(patch: pytest.MonkeyPatch) -> None:
     """A pool that is full gets one more."""
     balance = spares.balance
 
-    def one_more(scene: Any, pool: Any, dark: Any) -> Any:
-        return balance(scene, replace(pool, target=pool.target + 1), dark)
+    def one_more(context: Any, pool: Any, dark: Any) -> Any:
+        return balance(context, replace(pool, target=pool.target + 1), dark)
 
     patch.setattr(loop, "balance", one_more)
 
@@ -389,8 +389,8 @@ def groups_have_no_domain_budget(patch: pytest.MonkeyPatch) -> None:
     """Who is disturbed together is asked about no domain."""
     asked = guards._ANSWERS["domain"]
 
-    def alone(scene: Any, request: Any) -> Any:
-        return asked(scene, request) if len(request.nodes) == 1 else []
+    def alone(context: Any, request: Any) -> Any:
+        return asked(context, request) if len(request.nodes) == 1 else []
 
     patch.setitem(guards._ANSWERS, "domain", alone)
 
@@ -404,7 +404,7 @@ def unknown_use_is_doomed(patch: pytest.MonkeyPatch) -> None:
 def drains_are_passed_by(patch: pytest.MonkeyPatch) -> None:
     """A drain ends at once, and whoever is there is told to go by a later step."""
 
-    def passed(_scene: Any, node: Any, plan: Any) -> Act:
+    def passed(_context: Any, node: Any, plan: Any) -> Act:
         return Act((PlanAdvanced(node.id, plan.id, plan.index + 1),))
 
     patch.setitem(execution._PRESENT, "drain", passed)

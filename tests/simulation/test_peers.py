@@ -122,8 +122,8 @@ def test_who_drains_on_any_condition_takes_healthy_nodes_for_a_programs_fault() 
 def test_auto_repair_waits_its_ten_minutes() -> None:
     records, _ = one_fault("auto-repair", "off_bus", "part")
     raised = next(r.at for r in records if isinstance(r.event, e.ConditionRaised) and r.event.condition.severity >= 3)
-    wishes = [r for r in records if isinstance(r.event, e.IntentRecorded) and r.event.intent.person == "auto-repair"]
-    assert (wishes[0].at - raised).total_seconds() == pytest.approx(UNHEALTHY_S, abs=2)
+    requests = [r for r in records if isinstance(r.event, e.IntentRecorded) and r.event.intent.person == "auto-repair"]
+    assert (requests[0].at - raised).total_seconds() == pytest.approx(UNHEALTHY_S, abs=2)
 
 
 def test_reboot_only_reboots_and_then_pages_people() -> None:

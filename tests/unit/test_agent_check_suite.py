@@ -169,15 +169,15 @@ def test_an_operation_that_was_cut_off_goes_on_at_its_next_attempt(tmp_path: Pat
     asked = Operation("op1", "run_checks", "n1", "plan1", 0, NOW, NOW, {"profile": "burn_in"})
     outcomes: list[Outcome] = []
     with closing(OperationLog(tmp_path / "marks.sqlite")) as marks:
-        hands = NodeOperations("n1", body, marks)
-        first = threading.Thread(target=lambda: outcomes.append(hands.perform(asked, 1)))
+        operations = NodeOperations("n1", body, marks)
+        first = threading.Thread(target=lambda: outcomes.append(operations.perform(asked, 1)))
         first.start()
         until = time.monotonic() + 120
         while not body.progress() and time.monotonic() < until:
             time.sleep(0.02)
-        assert hands.revoke(asked, 1).detail == "called off"
+        assert operations.revoke(asked, 1).detail == "called off"
         first.join(60)
-        again = hands.perform(replace(asked, attempt=2), 1)
+        again = operations.perform(replace(asked, attempt=2), 1)
     assert [verdict_of(one) for one in (*outcomes, again)] == [Verdict.inconclusive, Verdict.passed]
     assert again.detail.endswith("interrupted 1 times")
     assert str(again.facts["look:gemm_abft cpu"]).startswith("passed")

@@ -243,8 +243,8 @@ def test_a_gpu_that_is_being_reset_is_held_open_by_nobody(tmp_path: Path, monkey
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     here = RealHostMachine("n1", tmp_path, Powers(actions=True), SensorSources(nvml_twin=str(twin)))
     assert here.gpus().state == "answers"
-    with ThreadPoolExecutor(1) as hands:
-        reset = hands.submit(here.reset_gpus, ResetRequest())
+    with ThreadPoolExecutor(1) as operations:
+        reset = operations.submit(here.reset_gpus, ResetRequest())
         while not (tmp_path / "begun").exists():
             time.sleep(0.01)
         assert here.gpus().state == "busy"

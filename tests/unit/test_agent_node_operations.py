@@ -43,12 +43,12 @@ class World:
         self.directory = directory
         self.body = EmulatedHostMachine("n1", (Part("GPU-1", "gpu"),))
         self.marks = OperationLog(directory / "marks.sqlite")
-        self.hands = NodeOperations("n1", self.body, self.marks)
+        self.operations = NodeOperations("n1", self.body, self.marks)
 
     def restart(self) -> None:
         self.marks.close()
         self.marks = OperationLog(self.directory / "marks.sqlite")
-        self.hands = NodeOperations("n1", self.body, self.marks)
+        self.operations = NodeOperations("n1", self.body, self.marks)
 
 
 @pytest.fixture
@@ -61,10 +61,10 @@ def world(tmp_path: Path) -> Iterator[World]:
 @pytest.mark.parametrize("kind", sorted(VERBS))
 def test_a_second_delivery_never_acts_again(world: World, kind: str) -> None:
     """Mutant: the mark is written after the act."""
-    first = world.hands.perform(operation(kind), 1, brought=an_offer())
+    first = world.operations.perform(operation(kind), 1, brought=an_offer())
     world.restart()
     assert first.result == ("unknown" if kind == "reboot" else "done")
-    again = world.hands.perform(operation(kind), 1)
+    again = world.operations.perform(operation(kind), 1)
     assert again.result == "done"  # a reboot: the boot id has changed since
     assert len(world.body.asked) == 1
 
@@ -85,7 +85,7 @@ def test_a_second_delivery_never_acts_again(world: World, kind: str) -> None:
     ],
 )
 def test_refusals_say_why_and_do_nothing(world: World, asked: Operation, epoch: int, why: str) -> None:
-    outcome = world.hands.perform(asked, epoch)
+    outcome = world.operations.perform(asked, epoch)
     assert outcome.result == "refused"
     assert why in outcome.detail
     assert world.body.asked == []
@@ -93,7 +93,7 @@ def test_refusals_say_why_and_do_nothing(world: World, asked: Operation, epoch: 
 
 def test_what_lets_a_kubelet_in_is_in_no_mark_and_no_outcome(world: World) -> None:
     """Mutant: what is brought is marked with its order."""
-    outcome = world.hands.perform(operation("join_cluster"), 1, brought=an_offer("token-of-n1"))
+    outcome = world.operations.perform(operation("join_cluster"), 1, brought=an_offer("token-of-n1"))
     assert world.body.invited is not None
     assert world.body.invited.token == "token-of-n1"
     kept = b"".join(file.read_bytes() for file in world.directory.iterdir())
@@ -117,71 +117,71 @@ def test_a_kubelets_files_come_and_go_and_only_its_machine_reads_them(tmp_path: 
 
 
 def test_a_deposed_controller_is_refused_even_if_its_successor_only_looked(world: World) -> None:
-    world.hands.observe(replace(operation("reboot"), id="other"), 5)
+    world.operations.observe(replace(operation("reboot"), id="other"), 5)
     world.restart()
-    outcome = world.hands.perform(operation("reboot"), 4)
+    outcome = world.operations.perform(operation("reboot"), 4)
     assert (outcome.result, outcome.detail, world.body.asked) == ("refused", "epoch 4 is over: 5 was seen", [])
 
 
 def test_an_attempt_before_the_last_is_refused(world: World) -> None:
-    world.hands.perform(replace(operation("run_checks"), attempt=2), 1)
-    assert world.hands.perform(operation("run_checks"), 1).result == "refused"
-    assert world.hands.perform(replace(operation("run_checks"), attempt=3), 1).result == "done"
+    world.operations.perform(replace(operation("run_checks"), attempt=2), 1)
+    assert world.operations.perform(operation("run_checks"), 1).result == "refused"
+    assert world.operations.perform(replace(operation("run_checks"), attempt=3), 1).result == "done"
     assert len(world.body.asked) == 2
 
 
 def test_an_order_that_comes_too_late_is_not_begun(world: World) -> None:
     """The GPU would be reset under the next customer. Mutant: an order has no age."""
-    assert world.hands.perform(operation("gpu_reset"), 1, begin_by=boottime() - 1).result == "refused"
+    assert world.operations.perform(operation("gpu_reset"), 1, begin_by=boottime() - 1).result == "refused"
     assert world.body.asked == []
-    assert world.hands.perform(operation("gpu_reset"), 1, begin_by=boottime() + 60).result == "done"
-    assert world.hands.perform(operation("gpu_reset"), 1, begin_by=0).result == "done", "what was done is told"
+    assert world.operations.perform(operation("gpu_reset"), 1, begin_by=boottime() + 60).result == "done"
+    assert world.operations.perform(operation("gpu_reset"), 1, begin_by=0).result == "done", "what was done is told"
 
 
 def test_a_reboot_is_unknown_until_the_boot_id_has_changed(world: World) -> None:
     world.body.gone_wrong["reboot"] = FateUnknownError("systemctl hung")
     asked = replace(operation("reboot"), boot_id=world.body.boot_id())
-    assert world.hands.perform(asked, 1).result == "unknown"
+    assert world.operations.perform(asked, 1).result == "unknown"
     world.restart()
-    assert [outcome.result for outcome in world.hands.settle()] == ["unknown"]
-    assert world.hands.observe(asked, 1).result == "unknown"
+    assert [outcome.result for outcome in world.operations.settle()] == ["unknown"]
+    assert world.operations.observe(asked, 1).result == "unknown"
     world.body.boots += 1
     world.restart()
-    (settled,) = world.hands.settle()
+    (settled,) = world.operations.settle()
     assert (settled.result, settled.facts) == ("done", {"boot_id": "n1-boot-2"})
-    assert world.hands.perform(asked, 1).result == "done"
+    assert world.operations.perform(asked, 1).result == "done"
     assert world.body.asked == ["reboot"]
 
 
 def test_a_reboot_by_other_means_is_observed(world: World) -> None:
     asked = replace(operation("reboot"), boot_id="n1-boot-0")
-    assert world.hands.observe(asked, 1).result == "done"
-    assert world.hands.observe(replace(asked, boot_id="n1-boot-1"), 1).result == "not_done"
+    assert world.operations.observe(asked, 1).result == "done"
+    assert world.operations.observe(replace(asked, boot_id="n1-boot-1"), 1).result == "not_done"
 
 
 def test_what_an_earlier_attempt_did_says_nothing_of_a_later_one(world: World) -> None:
     """Mutant: the last mark there is answers for an attempt that never arrived."""
-    assert world.hands.perform(operation("sanitise"), 1).result == "done"
-    assert world.hands.observe(operation("sanitise"), 1).result == "done"
-    later = world.hands.observe(replace(operation("sanitise"), attempt=2), 1)
+    assert world.operations.perform(operation("sanitise"), 1).result == "done"
+    assert world.operations.observe(operation("sanitise"), 1).result == "done"
+    later = world.operations.observe(replace(operation("sanitise"), attempt=2), 1)
     assert (later.result, later.detail, later.attempt) == ("not_done", "this agent never began it", 2)
 
 
 @pytest.mark.parametrize(("meant_for", "result"), [("", "not_done"), ("n1-boot-1", "not_done"), ("n1-boot-0", "done")])
 def test_a_reboot_is_seen_by_another_boot_than_it_was_meant_for(world: World, meant_for: str, result: str) -> None:
     """Mutant: an order that names no boot is done by whichever boot there is."""
-    assert world.hands.observe(replace(operation("reboot"), boot_id=meant_for), 1).result == result
+    assert world.operations.observe(replace(operation("reboot"), boot_id=meant_for), 1).result == result
 
 
 def test_failure_and_unknown_fate_are_told_apart(world: World) -> None:
     world.body.gone_wrong["gpu_reset"] = ActFailedError("in use")
-    failed = world.hands.perform(operation("gpu_reset", gpu="gpu3"), 1)
+    failed = world.operations.perform(operation("gpu_reset", gpu="gpu3"), 1)
     assert (failed.result, failed.detail) == ("failed", "in use")
     world.body.gone_wrong["gpu_reset"] = FateUnknownError("hung")
     second = replace(operation("gpu_reset"), id="op2")
-    assert world.hands.perform(second, 1).result == "unknown"
-    assert world.hands.observe(second, 1).result == "unknown"
-    assert world.hands.perform(second, 1).result == "unknown"
+    assert world.operations.perform(second, 1).result == "unknown"
+    assert world.operations.observe(second, 1).result == "unknown"
+    assert world.operations.perform(second, 1).result == "unknown"
     assert world.body.asked == ["gpu_reset gpu3", "gpu_reset all"]
 
 
@@ -198,20 +198,20 @@ def test_an_act_that_failed_is_told_after_a_restart_and_not_tried_again(
 ) -> None:
     """The controller's next order is its own decision. Mutants: failed, or refused, outcomes are not kept."""
     world.body.gone_wrong["gpu_reset"] = wrong
-    said = world.hands.perform(operation("gpu_reset"), 1)
+    said = world.operations.perform(operation("gpu_reset"), 1)
     assert said.result == result
     world.restart()
     assert world.marks.unsent(9) == [said]
-    assert world.hands.settle() == []
-    assert world.hands.perform(operation("gpu_reset"), 1) == said
-    assert world.hands.observe(operation("gpu_reset"), 1) == said
+    assert world.operations.settle() == []
+    assert world.operations.perform(operation("gpu_reset"), 1) == said
+    assert world.operations.observe(operation("gpu_reset"), 1) == said
     assert world.body.asked == ["gpu_reset all"]
 
 
 def test_an_unknown_fate_is_no_end_and_waits_to_be_observed(world: World) -> None:
     """Mutant: it is kept as if it were the end."""
     world.body.gone_wrong["reboot"] = FateUnknownError("systemctl hung")
-    world.hands.perform(operation("reboot"), 1)
+    world.operations.perform(operation("reboot"), 1)
     assert world.marks.unsent(9) == []
     assert [mark.operation for mark in world.marks.unfinished()] == ["op1"]
 
@@ -221,17 +221,17 @@ def test_what_is_said_of_an_act_that_was_cut_off_is_said_once(world: World, kind
     """Mutant: the next start says it again, of an operation that has long ended."""
     world.marks.start(operation(kind), 1, world.body.boot_id())
     world.restart()
-    assert [outcome.result for outcome in world.hands.settle()] == [result]
+    assert [outcome.result for outcome in world.operations.settle()] == [result]
     world.restart()
-    assert world.hands.settle() == []
+    assert world.operations.settle() == []
     assert [outcome.result for outcome in world.marks.unsent(9)] == [result]
 
 
 def test_checks_and_inventory_answer_with_what_they_found(world: World) -> None:
     world.body.verdict = Verdict.failed
-    checked = world.hands.perform(operation("run_checks", profile="gate"), 1)
+    checked = world.operations.perform(operation("run_checks", profile="gate"), 1)
     assert checked.facts == {"profile": "gate", "verdict": "failed", "detail": "emulated"}
-    found = world.hands.perform(replace(operation("collect_inventory"), id="op2"), 1)
+    found = world.operations.perform(replace(operation("collect_inventory"), id="op2"), 1)
     assert found.parts == world.body.parts
 
 
@@ -263,16 +263,20 @@ def test_one_act_at_a_time_and_a_running_one_is_busy(tmp_path: Path) -> None:
         _run_beside(NodeOperations("n1", body, marks), body, asked)
 
 
-def _run_beside(hands: NodeOperations, body: SlowBody, asked: Operation) -> None:
-    thread = threading.Thread(target=hands.perform, args=(asked, 1))
+def _run_beside(operations: NodeOperations, body: SlowBody, asked: Operation) -> None:
+    thread = threading.Thread(target=operations.perform, args=(asked, 1))
     thread.start()
     assert body.begun.wait(30)
-    answers = [hands.perform(asked, 1), hands.observe(asked, 1), hands.perform(replace(asked, id="op2"), 1)]
+    answers = [
+        operations.perform(asked, 1),
+        operations.observe(asked, 1),
+        operations.perform(replace(asked, id="op2"), 1),
+    ]
     body.go_on.set()
     thread.join(30)
     assert [answer.result for answer in answers] == ["busy"] * 3
-    assert hands.settle() == []
-    assert hands.observe(asked, 1).result == "done"
+    assert operations.settle() == []
+    assert operations.observe(asked, 1).result == "done"
 
 
 @pytest.mark.parametrize(
@@ -283,16 +287,16 @@ def test_only_a_check_that_runs_is_called_off(tmp_path: Path, kind: str, detail:
     """Mutants: another operation's check is called off; a reset half-way is; a running check is not."""
     body, asked = SlowBody(), operation(kind)
     with closing(OperationLog(tmp_path / "marks.sqlite")) as marks:
-        hands = NodeOperations("n1", body, marks)
-        assert hands.revoke(asked, 1).detail == "it does not run"
-        thread = threading.Thread(target=hands.perform, args=(asked, 1))
+        operations = NodeOperations("n1", body, marks)
+        assert operations.revoke(asked, 1).detail == "it does not run"
+        thread = threading.Thread(target=operations.perform, args=(asked, 1))
         thread.start()
         try:
             assert body.begun.wait(30)
-            other = hands.revoke(replace(asked, id="op2"), 1)
+            other = operations.revoke(replace(asked, id="op2"), 1)
             assert (other.operation, other.result, other.detail) == ("op2", "revoked", "it does not run")
             assert "call_off" not in body.asked
-            told = hands.revoke(asked, 1)
+            told = operations.revoke(asked, 1)
             assert (told.operation, told.result) == ("op1", "revoked")
             assert (told.detail, body.asked.count("call_off")) == (detail, detail == "called off")
         finally:
@@ -302,8 +306,8 @@ def test_only_a_check_that_runs_is_called_off(tmp_path: Path, kind: str, detail:
 
 def test_who_revokes_is_a_controller_that_counts(world: World) -> None:
     """Mutant: the epoch of whoever only calls off is not kept, and its deposed predecessor may still act."""
-    world.hands.revoke(operation("sanitise"), 8)
-    late = world.hands.perform(operation("sanitise"), 7)
+    world.operations.revoke(operation("sanitise"), 8)
+    late = world.operations.perform(operation("sanitise"), 7)
     assert (late.result, late.detail) == ("refused", "epoch 7 is over: 8 was seen")
 
 
@@ -339,9 +343,9 @@ def test_killed_between_started_and_done(world: World, kind: str, repeated: str,
     killed = subprocess.run([sys.executable, "-c", KILLED, str(world.directory), kind], check=False)
     assert killed.returncode == -signal.SIGKILL
     world.restart()
-    assert world.hands.perform(operation(kind), 7).result == repeated
-    assert world.hands.observe(operation(kind), 7).result == observed
-    assert world.hands.perform(replace(operation(kind), attempt=2), 6).result == "refused"
+    assert world.operations.perform(operation(kind), 7).result == repeated
+    assert world.operations.observe(operation(kind), 7).result == observed
+    assert world.operations.perform(replace(operation(kind), attempt=2), 6).result == "refused"
     assert world.body.asked == []
 
 
@@ -349,13 +353,13 @@ def test_the_real_body_acts_only_when_it_may(tmp_path: Path) -> None:
     """A refused reboot is the only kind that a test can ask of the machine it runs on."""
     marks = OperationLog(tmp_path / "marks.sqlite")
     body = RealHostMachine("n1", tmp_path, Powers())
-    hands = NodeOperations("n1", body, marks)
+    operations = NodeOperations("n1", body, marks)
     for number, kind in enumerate(("reboot", "gpu_reset", "sanitise")):
-        outcome = hands.perform(replace(operation(kind), id=f"op{number}"), 1)
+        outcome = operations.perform(replace(operation(kind), id=f"op{number}"), 1)
         assert (outcome.result, "--allow-actions" in outcome.detail) == ("refused", True)
-    gate = hands.perform(replace(operation("run_checks", profile="gate"), id="gate"), 1)
+    gate = operations.perform(replace(operation("run_checks", profile="gate"), id="gate"), 1)
     assert gate.facts["verdict"] == "passed", gate.detail
-    unknown = hands.perform(replace(operation("run_checks", profile="burn_in"), id="burn"), 1)
+    unknown = operations.perform(replace(operation("run_checks", profile="burn_in"), id="burn"), 1)
     assert unknown.facts["verdict"] == "inconclusive"
     body.close()
     marks.close()
@@ -378,5 +382,5 @@ def test_marks_are_bounded_and_none_is_forgotten_of_what_began(tmp_path: Path, m
 
 def test_an_order_is_begun_at_the_last_moment_of_its_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hostler.agent.node_operations.boottime", lambda: 100.0)
-    assert world.hands.perform(operation("sanitise"), 1, begin_by=99.9).result == "refused"
-    assert world.hands.perform(operation("sanitise"), 1, begin_by=100.0).result == "done"
+    assert world.operations.perform(operation("sanitise"), 1, begin_by=99.9).result == "refused"
+    assert world.operations.perform(operation("sanitise"), 1, begin_by=100.0).result == "done"

@@ -86,10 +86,10 @@ class World:
 
     def begin(self) -> None:
         self.marks = OperationLog(self._directory / "marks.sqlite")
-        self.hands = NodeOperations("n1", self.body, self.marks)
+        self.operations = NodeOperations("n1", self.body, self.marks)
         upward: Any = self.upward
         far: Any = self.far
-        self.operator = Operator(self.hands, self.marks, upward, upward, far)
+        self.operator = Operator(self.operations, self.marks, upward, upward, far)
 
     def restart(self) -> None:
         self.marks.close()
@@ -172,7 +172,7 @@ async def test_no_order_is_taken_while_nobody_knows_what_was_begun(
     spool: Any = SimpleNamespace(now_s=lambda: 1.0, append=told.extend)
     uploader: Any = SimpleNamespace(wake=lambda: None)
     far: Any = world.far
-    operator = Operator(world.hands, world.marks, spool, uploader, far)
+    operator = Operator(world.operations, world.marks, spool, uploader, far)
     refusals = [sqlite3.OperationalError("full")] * 3
 
     def settle() -> list[Outcome]:
@@ -180,7 +180,7 @@ async def test_no_order_is_taken_while_nobody_knows_what_was_begun(
             raise refusals.pop()
         return []
 
-    monkeypatch.setattr(world.hands, "settle", settle)
+    monkeypatch.setattr(world.operations, "settle", settle)
     monkeypatch.setattr("hostler.agent.operation_worker.backoff_s", lambda *_: 0.0)
     await asyncio.wait_for(operator._settled(lambda: 0.0), 10.0)  # noqa: SLF001 - what `take_orders` begins with
     assert [one.facts["collector"] for one in told] == ["marks", "marks"]

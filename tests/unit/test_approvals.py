@@ -38,7 +38,7 @@ def waiting(drive: Drive) -> str:
 
 
 def test_a_rack_of_ten_waits_and_says_on_every_node_what_for() -> None:
-    """Mutants: the limit is not asked; the wish is granted beside the approval."""
+    """Mutants: the limit is not asked; the request is granted beside the approval."""
     drive = fleet()
     reply = drive.ask("reboot", "rack:r1")
     assert not reply.granted

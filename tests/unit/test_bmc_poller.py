@@ -234,8 +234,8 @@ class Script:
 QUICK = Pace(period_s=0.02, close_s=0.01, rarest_s=0.05)
 
 
-async def watch_until(cell: Any, eyes: Script, places: PollLimits, enough: Any) -> None:
-    task = asyncio.ensure_future(BmcPoller(cell, eyes, lambda: NOW, QUICK, places).run())
+async def watch_until(cell: Any, reader: Script, places: PollLimits, enough: Any) -> None:
+    task = asyncio.ensure_future(BmcPoller(cell, reader, lambda: NOW, QUICK, places).run())
     try:
         async with asyncio.timeout(20):
             while not enough():
@@ -251,21 +251,21 @@ async def test_bmcs_that_hang_hold_nobody_up() -> None:
     """Mutant: a hanging look keeps its place (patience_s as long as the deadline)."""
     hanging = [a_node(f"h{n}") for n in range(40)]
     cell = Cell(*hanging, a_node("good"))
-    eyes = Script(good=[{"psu0_health": "ok"}], **{node.id: ["hang"] for node in hanging})
+    reader = Script(good=[{"psu0_health": "ok"}], **{node.id: ["hang"] for node in hanging})
     places = PollLimits(quick=4, slow=8, patience_s=0.03, deadline_s=60.0)
 
     def enough() -> bool:
         return sum(1 for one in cell.told if one.node == "good") >= 5
 
-    await watch_until(cell, eyes, places, enough)
+    await watch_until(cell, reader, places, enough)
     assert {one.node for one in cell.told} == {"good"}, "no room is no evidence against anybody"
 
 
 async def test_a_bmc_is_unreachable_after_several_misses_and_told_why() -> None:
     cell = Cell(a_node("a"))
-    eyes = Script(a=[UnreachableError("no route to host")])
-    await watch_until(cell, eyes, PollLimits(), lambda: any(one.bmc_unreachable for one in cell.told))
-    assert eyes.looks >= MISSED
+    reader = Script(a=[UnreachableError("no route to host")])
+    await watch_until(cell, reader, PollLimits(), lambda: any(one.bmc_unreachable for one in cell.told))
+    assert reader.looks >= MISSED
     assert cell.told[0].bmc_says == "no route to host"
 
 
@@ -279,8 +279,8 @@ async def test_a_look_past_its_deadline_is_a_miss() -> None:
 async def test_a_bmc_that_refuses_is_not_unreachable() -> None:
     """Mutant: every PortError is a miss. A wrong password would then have the BMC reset again and again."""
     cell = Cell(a_node("a"))
-    eyes = Script(a=[RefusedError("401, wrong password")])
-    await watch_until(cell, eyes, PollLimits(), lambda: len(cell.told) >= MISSED + 2)
+    reader = Script(a=[RefusedError("401, wrong password")])
+    await watch_until(cell, reader, PollLimits(), lambda: len(cell.told) >= MISSED + 2)
     assert {(one.bmc_unreachable, one.bmc_refuses) for one in cell.told} == {(False, "401, wrong password")}
 
 
@@ -305,8 +305,8 @@ async def test_a_reading_counts_from_the_second_look(spikes: int) -> None:
     """Mutant: `raise_looks` of 1. One reading of 99 °C among 40 °C powers nobody off."""
     script: list[Any] = [{"vr_temp_c": 40.0}] * 4 + [{"vr_temp_c": 99.0}] * spikes + [{"vr_temp_c": 40.0}] * 8
     cell = Cell(a_node("a"))
-    eyes = Script(a=script)
-    await watch_until(cell, eyes, PollLimits(), lambda: eyes.looks >= 13)
+    reader = Script(a=script)
+    await watch_until(cell, reader, PollLimits(), lambda: reader.looks >= 13)
     assert any(seen.facts["vr_temp_c"] == 99.0 for seen in cell.seen) is (spikes >= 2)
 
 
@@ -314,14 +314,14 @@ async def test_the_event_log_is_read_on_over_a_restart(monkeypatch: pytest.Monke
     """Mutants: the cursor begins anew with each process; what the log held before the node came is told as news."""
     monkeypatch.setattr("hostler.polling.bmc_readings.LOG_S", 0.0)
     cell = Cell(a_node("a"))
-    eyes = Script(a=[{"psu0_health": "ok"}])
-    eyes.log = ["old", "older"]
-    await watch_until(cell, eyes, PollLimits(), cell.cursors)
+    reader = Script(a=[{"psu0_health": "ok"}])
+    reader.log = ["old", "older"]
+    await watch_until(cell, reader, PollLimits(), cell.cursors)
     assert [one.text for one in cell.seen if one.source == "bmc_log"] == [""], "history is not news"
-    eyes.log.append("Fan 3 failed")
-    eyes.cursors.clear()
-    await watch_until(cell, eyes, PollLimits(), lambda: len([o for o in cell.seen if o.source == "bmc_log"]) == 2)
-    assert eyes.cursors[0] == "2"
+    reader.log.append("Fan 3 failed")
+    reader.cursors.clear()
+    await watch_until(cell, reader, PollLimits(), lambda: len([o for o in cell.seen if o.source == "bmc_log"]) == 2)
+    assert reader.cursors[0] == "2"
     assert [(o.text, o.sequence) for o in cell.seen if o.source == "bmc_log"] == [("", 1), ("Fan 3 failed", 2)]
 
 
@@ -342,9 +342,9 @@ def exceeds(cell: Cell) -> list[tuple[str, str]]:
 
 async def test_a_bmc_that_shows_too_much_is_told_of_and_is_no_silent_one() -> None:
     """Mutants: it counts as a miss, and the BMC is reset for it; what its system says is told of its sensors."""
-    cell, eyes = Cell(a_node("a")), Script(a=[ExcessError("the System is 9 MiB"), {"inlet_c": 20.0}])
-    eyes.endless = ("sensors",)
-    await watch_until(cell, eyes, PollLimits(), lambda: len(exceeds(cell)) >= MISSED + 2)
+    cell, reader = Cell(a_node("a")), Script(a=[ExcessError("the System is 9 MiB"), {"inlet_c": 20.0}])
+    reader.endless = ("sensors",)
+    await watch_until(cell, reader, PollLimits(), lambda: len(exceeds(cell)) >= MISSED + 2)
     assert exceeds(cell)[0] == ("system", "the System is 9 MiB")
     assert set(exceeds(cell)[1:]) == {("sensors", "the sensors are too large")}
     assert not any(one.bmc_unreachable for one in cell.told)
@@ -357,11 +357,11 @@ async def test_that_it_shows_as_much_as_is_read_is_told_where_a_condition_stands
     Mutants: told of what was not looked at; told with every look; never told by a process that has not raised it.
     """
     cell = Cell(a_node("a", conditions=standing("system", "event_log")))
-    eyes = Script(a=[{"inlet_c": 20.0}])
-    await watch_until(cell, eyes, PollLimits(), lambda: eyes.looks >= 5)
+    reader = Script(a=[{"inlet_c": 20.0}])
+    await watch_until(cell, reader, PollLimits(), lambda: reader.looks >= 5)
     assert set(exceeds(cell)) == {("system", "")}, "its log was not looked at"
     quiet = Cell(a_node("a"))
-    await watch_until(quiet, eyes, PollLimits(), lambda: eyes.looks >= 10)
+    await watch_until(quiet, reader, PollLimits(), lambda: reader.looks >= 10)
     assert exceeds(quiet) == []
 
 
@@ -369,25 +369,25 @@ async def test_an_endless_log_is_kept_off_and_all_else_is_read_as_ever(monkeypat
     """Mutants: each look asks for it again; the sensors are asked less for it; it blames whoever is asked after it."""
     monkeypatch.setattr("hostler.polling.bmc_readings.PARTS_S", 0.0)
     monkeypatch.setattr("hostler.polling.bmc_readings.share", lambda _name: 0.0)
-    cell, eyes = Cell(a_node("a")), Script(a=[{"inlet_c": 20.0}])
-    eyes.endless = ("event_log",)
-    await watch_until(cell, eyes, PollLimits(), lambda: eyes.looks >= 10)
+    cell, reader = Cell(a_node("a")), Script(a=[{"inlet_c": 20.0}])
+    reader.endless = ("event_log",)
+    await watch_until(cell, reader, PollLimits(), lambda: reader.looks >= 10)
     assert exceeds(cell) == [("event_log", "the event_log are too large")]
-    assert len(eyes.cursors) == 1, "it is asked for again in a quarter of an hour"
-    assert eyes.errands.count("parts") >= 5
+    assert len(reader.cursors) == 1, "it is asked for again in a quarter of an hour"
+    assert reader.errands.count("parts") >= 5
 
 
 async def test_a_word_of_health_that_flips_does_not_bring_back_what_is_kept_off() -> None:
     """Mutant: parts that are too many are asked for with each change of the system's word."""
-    cell, eyes = Cell(a_node("a")), Script(a=[{"inlet_c": 20.0}])
-    eyes.endless = ("parts",)
+    cell, reader = Cell(a_node("a")), Script(a=[{"inlet_c": 20.0}])
+    reader.endless = ("parts",)
 
     def flipped() -> bool:
-        eyes.health = ("ok", "warning")[eyes.looks % 2]
-        return eyes.looks >= 20
+        reader.health = ("ok", "warning")[reader.looks % 2]
+        return reader.looks >= 20
 
-    await watch_until(cell, eyes, PollLimits(), flipped)
-    assert eyes.errands == ["parts"]
+    await watch_until(cell, reader, PollLimits(), flipped)
+    assert reader.errands == ["parts"]
     assert exceeds(cell) == [("parts", "the parts are too large")]
 
 
@@ -403,14 +403,14 @@ def of_kind(cell: Cell, kind: str) -> list[Observation]:
 async def test_parts_are_asked_when_the_system_says_that_something_is_wrong() -> None:
     """Mutants: the system's word is not looked at; one look is enough; what is well is told; each look asks again."""
     cell = Cell(a_node("a"))
-    eyes = Script(a=[{"psu0_health": "ok"}])
-    eyes.parts = UNWELL
-    await watch_until(cell, eyes, PollLimits(), lambda: eyes.looks >= 6)
-    assert eyes.errands == [], "their turn comes within half an hour"
-    eyes.health = "warning"
-    begun = eyes.looks
-    await watch_until(cell, eyes, PollLimits(), lambda: of_kind(cell, "part_health") and eyes.looks >= begun + 8)
-    assert eyes.errands == ["parts"] * 2, "a word that stays as it is asks for nothing with every look"
+    reader = Script(a=[{"psu0_health": "ok"}])
+    reader.parts = UNWELL
+    await watch_until(cell, reader, PollLimits(), lambda: reader.looks >= 6)
+    assert reader.errands == [], "their turn comes within half an hour"
+    reader.health = "warning"
+    begun = reader.looks
+    await watch_until(cell, reader, PollLimits(), lambda: of_kind(cell, "part_health") and reader.looks >= begun + 8)
+    assert reader.errands == ["parts"] * 2, "a word that stays as it is asks for nothing with every look"
     told = [one.facts for one in of_kind(cell, "part_health")]
     assert all(facts == {"health:gpu:gpu0": "critical", "serial:gpu:gpu0": "a-G0"} for facts in told)
 
@@ -418,9 +418,9 @@ async def test_parts_are_asked_when_the_system_says_that_something_is_wrong() ->
 async def test_a_part_that_is_unwell_for_one_look_is_not_told_of() -> None:
     """Mutant: the first look at a part counts."""
     cell = Cell(a_node("a"))
-    eyes = Script(a=[{"psu0_health": "ok"}])
-    eyes.health, eyes.parts, eyes.parts_then = "warning", UNWELL, {"health:gpu:gpu0": "ok"}
-    await watch_until(cell, eyes, PollLimits(), lambda: len(eyes.errands) >= 2 and eyes.looks >= 8)
+    reader = Script(a=[{"psu0_health": "ok"}])
+    reader.health, reader.parts, reader.parts_then = "warning", UNWELL, {"health:gpu:gpu0": "ok"}
+    await watch_until(cell, reader, PollLimits(), lambda: len(reader.errands) >= 2 and reader.looks >= 8)
     assert [one for one in of_kind(cell, "part_health") if "critical" in one.facts.values()] == []
 
 
@@ -428,15 +428,15 @@ async def test_firmware_is_asked_when_the_bios_is_another_one_and_counts_from_th
     """Mutants: the BIOS's version is not looked at; the first look counts."""
     cell = Cell(a_node("a"))
     cell.view.configuration_of = lambda _node: configuration(firmware={"BIOS": "3.0"})
-    eyes = Script(a=[{"psu0_health": "ok"}])
-    eyes.versions = {"firmware.bios": "2.0", "firmware.other": "7"}
+    reader = Script(a=[{"psu0_health": "ok"}])
+    reader.versions = {"firmware.bios": "2.0", "firmware.other": "7"}
 
     def flashed() -> bool:
-        eyes.version = "2.0" if eyes.looks >= 3 else "1.0"
+        reader.version = "2.0" if reader.looks >= 3 else "1.0"
         return bool(of_kind(cell, "firmware"))
 
-    await watch_until(cell, eyes, PollLimits(), flashed)
-    assert eyes.errands[:2] == ["firmware"] * 2
+    await watch_until(cell, reader, PollLimits(), flashed)
+    assert reader.errands[:2] == ["firmware"] * 2
     assert of_kind(cell, "firmware")[0].facts == {"firmware.bios": "2.0"}
 
 
@@ -451,27 +451,27 @@ async def test_what_somebody_ended_and_the_bmc_still_shows_is_told_again() -> No
             self.view.nodes["a"] = a_node("a", conditions=(wet,))
             return await super().observe(node, seen)
 
-    cell, eyes = Deciding(a_node("a")), Script(a=[{"leak_tray": "critical"}])
+    cell, reader = Deciding(a_node("a")), Script(a=[{"leak_tray": "critical"}])
 
     def ended() -> bool:
-        if eyes.looks >= 12 and len(cell.seen) == 1:
+        if reader.looks >= 12 and len(cell.seen) == 1:
             cell.view.nodes["a"] = a_node("a")
         return len(cell.seen) >= 2
 
-    await watch_until(cell, eyes, PollLimits(), ended)
-    assert eyes.looks >= 12, "while it stands it is no news"
+    await watch_until(cell, reader, PollLimits(), ended)
+    assert reader.looks >= 12, "while it stands it is no news"
 
 
 async def test_of_what_nobody_has_taken_stock_the_bmc_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """An adopted node without an agent leaves `registered` so. Mutants: never; at every look; of every node."""
     monkeypatch.setattr("hostler.polling.bmc_readings.STOCK_S", 0.0)
     cell = Cell(a_node("a", inventory_at=None), a_node("b"))
-    eyes = Script(a=[{"inlet_c": 20.0}], b=[{"inlet_c": 20.0}])
-    eyes.stock = (Part("G0", "gpu", "H100", "gpu0"),)
-    await watch_until(cell, eyes, PollLimits(), lambda: "inventory" in eyes.errands and eyes.looks > 6)
+    reader = Script(a=[{"inlet_c": 20.0}], b=[{"inlet_c": 20.0}])
+    reader.stock = (Part("G0", "gpu", "H100", "gpu0"),)
+    await watch_until(cell, reader, PollLimits(), lambda: "inventory" in reader.errands and reader.looks > 6)
     told = of_kind(cell, "inventory")
     assert {one.node for one in told} == {"a"}
-    assert told[0].parts == eyes.stock
+    assert told[0].parts == reader.stock
     assert [one.sequence for one in told] == sorted({one.sequence for one in told}), "each has a number of its own"
 
 
@@ -485,9 +485,9 @@ async def test_what_only_a_bmc_lists_is_asked_for_again_in_each_boot(monkeypatch
     whole = (a_node("b", pool="", inventory_covers=seen), a_node("d", inventory_covers=seen))
     cell, supplied = Cell(a_node("a", pool=""), a_node("c"), *whole), configuration(parts={"psu": 2})
     cell.view = SimpleNamespace(nodes=cell.view.nodes, configuration_of=lambda _node: supplied, parts=PartTable())
-    eyes = Script(**{name: [{"inlet_c": 20.0}] for name in "abcd"})
-    eyes.stock = (Part("P0", "psu", "3000 W", "psu0"),)
-    await watch_until(cell, eyes, PollLimits(), lambda: eyes.errands.count("inventory") > 6)
+    reader = Script(**{name: [{"inlet_c": 20.0}] for name in "abcd"})
+    reader.stock = (Part("P0", "psu", "3000 W", "psu0"),)
+    await watch_until(cell, reader, PollLimits(), lambda: reader.errands.count("inventory") > 6)
     told = [one.node for one in of_kind(cell, "inventory")]
     assert sorted(told) == ["a", "c"], "told once, and of no node of which all has been seen"
 

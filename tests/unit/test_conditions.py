@@ -66,7 +66,7 @@ TRUE_OF: dict[str, dict[str, Any]] = {
     "node.uninvited": {"left_cluster": "k9"},
 }
 """How a node must be for what Hostler concludes of it to be so."""
-WISHES = {f"operator.{wish}" for wish in ("maintenance", "reboot", "power_cycle", "gpu_reset", "replacement")}
+WISHES = {f"operator.{request}" for request in ("maintenance", "reboot", "power_cycle", "gpu_reset", "replacement")}
 PAGE = Path(__file__).parents[2] / "docs/reference/conditions.md"
 
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.type)

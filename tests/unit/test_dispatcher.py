@@ -53,12 +53,12 @@ class ScriptedHand:
 class Desk:
     """A sender with its hands, and what it was told."""
 
-    def __init__(self, *hands: ScriptedHand, passes: bool = True) -> None:
+    def __init__(self, *operations: ScriptedHand, passes: bool = True) -> None:
         self.open = passes
         self.asked: list[str] = []
         self.replies: list[Outcome] = []
         self.sender = Sender(
-            performers(Wiring(hands)), self, lambda _, outcome: self.replies.append(outcome), lambda: NOW
+            performers(Wiring(operations)), self, lambda _, outcome: self.replies.append(outcome), lambda: NOW
         )
 
     async def passes(self, send: Send) -> bool:
@@ -77,10 +77,10 @@ class Desk:
 )
 async def test_the_hand_of_the_kind_is_asked_for_what_was_recorded(how: str, asked: list[str], detail: str) -> None:
     """Mutants: what is to be observed is performed once more; any hand is asked; the fence is not."""
-    other, hand = ScriptedHand("gpu_reset"), ScriptedHand("reboot", "power_on")
-    desk = Desk(other, hand)
+    other, driver = ScriptedHand("gpu_reset"), ScriptedHand("reboot", "power_on")
+    desk = Desk(other, driver)
     (outcome,) = await desk.send(how, an_operation())
-    assert (hand.asked, other.asked, desk.asked) == (asked, [], [how])
+    assert (driver.asked, other.asked, desk.asked) == (asked, [], [how])
     assert outcome == Outcome("a-o1", "a", "done", detail, attempt=2)
 
 
@@ -104,10 +104,10 @@ async def test_what_no_driver_performs_is_refused_and_said() -> None:
 @pytest.mark.parametrize("how", ["perform", "observe"])
 async def test_what_is_out_of_date_behind_the_fence_is_not_sent(how: str) -> None:
     """Mutant: the fence's answer is not looked at."""
-    hand = ScriptedHand("reboot")
-    desk = Desk(hand, passes=False)
+    driver = ScriptedHand("reboot")
+    desk = Desk(driver, passes=False)
     assert await desk.send(how, an_operation()) == []
-    assert (hand.asked, desk.asked) == ([], [how])
+    assert (driver.asked, desk.asked) == ([], [how])
 
 
 @pytest.mark.parametrize("raises", [None, UnreachableError("gone"), RefusedError("no"), ConflictError("changed")])
@@ -116,10 +116,10 @@ async def test_a_revocation_waits_for_no_fence_and_is_no_outcome(
 ) -> None:
     """Mutants: it is performed; its failing is told as the operation's, or not logged."""
     caplog.set_level(logging.INFO, "hostler")
-    hand = ScriptedHand("reboot", raises=raises)
-    desk = Desk(hand, passes=False)
+    driver = ScriptedHand("reboot", raises=raises)
+    desk = Desk(driver, passes=False)
     assert await desk.send("revoke", an_operation()) == []
-    assert (hand.asked, desk.asked) == (["revoke reboot on a"], [])
+    assert (driver.asked, desk.asked) == (["revoke reboot on a"], [])
     assert [record.getMessage() for record in caplog.records] == (["revoke_failed"] if raises else [])
 
 
@@ -142,13 +142,13 @@ async def test_only_what_was_to_be_done_and_would_not_be_is_refused(error: Excep
 
 async def test_a_drivers_bug_is_an_unknown_outcome_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     """Mutants: it counts as refused; it stops the sender; its text has no end."""
-    hand = ScriptedHand("reboot", raises=KeyError("x" * 900))
-    desk = Desk(hand)
+    driver = ScriptedHand("reboot", raises=KeyError("x" * 900))
+    desk = Desk(driver)
     (outcome,) = await desk.send("perform", an_operation())
     assert (outcome.result, outcome.attempt, len(outcome.detail)) == ("unknown", 2, 500)
     assert outcome.detail.startswith("driver error: KeyError: 'xxx")
     assert [record.getMessage() for record in caplog.records] == ["driver_failed"]
-    hand.raises = None
+    driver.raises = None
     assert [one.result for one in await desk.send("perform", an_operation())] == ["unknown", "done"]
 
 
@@ -192,8 +192,8 @@ async def test_a_revocation_has_a_moment_of_grace(
 
 async def test_stopping_lets_go_of_what_is_out_and_says_nothing_of_it() -> None:
     """Whoever is active next observes it. Mutants: it is waited for; it is told as an outcome."""
-    hand = ScriptedHand("reboot", endless=True)
-    desk = Desk(hand)
+    driver = ScriptedHand("reboot", endless=True)
+    desk = Desk(driver)
     assert await desk.send("perform", an_operation()) == []
     async with asyncio.timeout(10):
         await desk.sender.stop()

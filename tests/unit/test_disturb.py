@@ -144,7 +144,7 @@ def asked(
     """Whether this work may be ended."""
     drive = Drive(configuration(ALONE), [a_node("a", consented=consented)])
     drive.see_work("a", workload)
-    said = may_disturb(drive.node("a"), drive.controller.present, act, pool)
+    said = may_disturb(drive.node("a"), drive.controller.live, act, pool)
     assert isinstance(said, tuple)
     (consent,) = said
     assert (consent.blocker is None) is consent.allowed
@@ -215,57 +215,57 @@ def test_the_rule_that_decided_or_two_paths_doom_the_whole_node(*, ready: bool) 
     assert silent.type == "agent.lost"
     plan = drive.node("a").plan
     assert plan is not None
-    drive.controller.present.entry("a").ready = ready
+    drive.controller.live.entry("a").ready = ready
     for rule, causes, doomed in (
         ("agent.lost", (silent.id,), True),
         ("gpu.fallen_off_bus", (silent.id, "another"), not ready),
         ("agent.lost", ("another",), not ready),
     ):
-        scene = DecisionContext(drive.fleet, drive.controller.present, drive.now)
+        context = DecisionContext(drive.fleet, drive.controller.live, drive.now)
         caused = replace(plan, rule=rule, causes=causes)
-        lost = drain._lost_already(scene, drive.node("a"), caused)  # noqa: SLF001 - a plan, by no particular way
+        lost = drain._lost_already(context, drive.node("a"), caused)  # noqa: SLF001 - a plan, by no particular way
         assert bool(lost) is doomed, (rule, causes)
 
 
 def test_unknown_work_names_who_has_not_been_heard_and_why() -> None:
     """Mutants: the cluster, or the reason, is left out or made up."""
     drive = Drive(configuration(ALONE), [a_node("a"), a_node("s", pool="")], quiet=True)
-    present, node = drive.controller.present, drive.node("a")
-    said = unknown_work(node, present)
+    live, node = drive.controller.live, drive.node("a")
+    said = unknown_work(node, live)
     assert (said.kind, said.name) == ("unknown", "cluster:k1")
     assert said.text == "what runs on the node is unknown: cluster k1 has not been heard"
-    present.clusters["k1"] = "connection refused"
-    assert unknown_work(node, present).text.endswith("cluster k1 has not been heard (connection refused)")
-    spare = unknown_work(drive.node("s"), present)
+    live.clusters["k1"] = "connection refused"
+    assert unknown_work(node, live).text.endswith("cluster k1 has not been heard (connection refused)")
+    spare = unknown_work(drive.node("s"), live)
     assert (spare.name, spare.text) == (
         "scheduler",
         "what runs on the node is unknown: its scheduler has not been heard",
     )
     del drive.work["a"]
     drive.step(drive.view())
-    assert unknown_work(node, present).text.endswith("cluster k1 lists no node by this name")
+    assert unknown_work(node, live).text.endswith("cluster k1 lists no node by this name")
 
 
 @pytest.mark.parametrize("act_class", [ActClass.pending, ActClass.immediate, ActClass.protective])
 def test_unknown_work_stops_everybody_but_protection(act_class: ActClass) -> None:
     """A spare has no scheduler to ask. Mutants: a spare's work is unknown; known work of a spare is nobody's."""
     drive = Drive(configuration(ALONE), [a_node("a"), a_node("s", pool="")], quiet=True)
-    present, act = drive.controller.present, Disturbance(act_class)
-    said = may_disturb(drive.node("a"), present, act, None)
-    assert said == (() if act_class is ActClass.protective else unknown_work(drive.node("a"), present))
-    assert may_disturb(drive.node("s"), present, act, None) == ()
+    live, act = drive.controller.live, Disturbance(act_class)
+    said = may_disturb(drive.node("a"), live, act, None)
+    assert said == (() if act_class is ActClass.protective else unknown_work(drive.node("a"), live))
+    assert may_disturb(drive.node("s"), live, act, None) == ()
     drive.step(drive.view())
     drive.see_work("s", a_workload("left over"))
-    left = may_disturb(drive.node("s"), present, act, None)
+    left = may_disturb(drive.node("s"), live, act, None)
     assert isinstance(left, tuple)
-    assert [consent.workload.id for consent in left] == [w.id for w in present.workloads(drive.node("s")) or ()]
+    assert [consent.workload.id for consent in left] == [w.id for w in live.workloads(drive.node("s")) or ()]
 
 
 def test_only_whom_the_act_reaches_is_asked() -> None:
     """Mutant: everybody on the node is."""
     drive = Drive(configuration(ALONE), [a_node("a")])
     drive.see_work("a", a_workload("on 0", [0]), a_workload("on 1", [1]))
-    said = may_disturb(drive.node("a"), drive.controller.present, Disturbance(ActClass.pending, parts=("gpu0",)), None)
+    said = may_disturb(drive.node("a"), drive.controller.live, Disturbance(ActClass.pending, parts=("gpu0",)), None)
     assert isinstance(said, tuple)
     assert [consent.workload.id for consent in said] == ["on 0"]
 
@@ -281,7 +281,7 @@ def test_whoever_is_waited_for_is_named_with_how_far_it_has_come(tenant: str, wh
     drive = Drive(configuration(ALONE), [a_node("a")])
     work = replace(a_workload("w"), tenant=tenant, job="train-7", progress="step 3 of 9")
     drive.see_work("a", work, a_workload("v"))
-    said = may_disturb(drive.node("a"), drive.controller.present, Disturbance(ActClass.pending), None)
+    said = may_disturb(drive.node("a"), drive.controller.live, Disturbance(ActClass.pending), None)
     assert isinstance(said, tuple)
     first, second = (consent.blocker for consent in said)
     assert first is not None

@@ -84,8 +84,8 @@ CLOSING: dict[str, tuple[Callable[[Drive], None], str]] = {
 }
 
 
-def scene(drive: Drive) -> DecisionContext:
-    return DecisionContext(drive.fleet, drive.controller.present, drive.now)
+def context(drive: Drive) -> DecisionContext:
+    return DecisionContext(drive.fleet, drive.controller.live, drive.now)
 
 
 @pytest.mark.parametrize(("guard", "act_class", "passes"), CELLS)
@@ -93,10 +93,10 @@ def test_a_guard_answers_a_class_as_the_reference_says(guard: str, act_class: Ac
     """Mutants: any cell of GUARDS flipped."""
     drive = four()
     request = DisruptionRequest("reboot", act_class, (drive.node("a"),))
-    assert blockers(scene(drive), request) == ()
+    assert blockers(context(drive), request) == ()
     close, kind = CLOSING[guard]
     close(drive)
-    found = blockers(scene(drive), request)
+    found = blockers(context(drive), request)
     assert [b.kind for b in found] == ([] if passes else [kind])
     assert all(b.text and b.ends_when and b.name for b in found)
 
@@ -107,7 +107,7 @@ def test_holds_and_pauses_reach_a_node_by_every_scope_it_belongs_to(scope: str) 
     drive = Drive(configuration(pools), [a_node("a", domains=("power:p1",)), a_node("b", pool="")])
     drive.ask("hold", scope)
     drive.ask("pause", scope)
-    found = blockers(scene(drive), DisruptionRequest("reboot", C.immediate, (drive.node("a"),)))
+    found = blockers(context(drive), DisruptionRequest("reboot", C.immediate, (drive.node("a"),)))
     assert [b.kind for b in found] == ["pause", "hold"]
 
 
@@ -179,7 +179,7 @@ def test_the_reserve_lets_one_more_immediate_act_pass_and_no_pending_one() -> No
     drive = four(reserve=1)
     spend(drive)
     ask = [DisruptionRequest("reboot", c, (drive.node("a"),)) for c in (C.pending, C.immediate)]
-    assert [bool(blockers(scene(drive), request)) for request in ask] == [True, False]
+    assert [bool(blockers(context(drive), request)) for request in ask] == [True, False]
 
 
 def test_protection_passes_the_budget_and_counts() -> None:
@@ -187,7 +187,7 @@ def test_protection_passes_the_budget_and_counts() -> None:
     drive = four()
     drive.leak("b")
     drive.run()
-    found = blockers(scene(drive), DisruptionRequest("reboot", C.pending, (drive.node("a"),)))
+    found = blockers(context(drive), DisruptionRequest("reboot", C.pending, (drive.node("a"),)))
     assert [b.kind for b in found] == ["budget"]
 
 
@@ -197,7 +197,7 @@ def test_unavailable_counts_against_the_target_and_not_against_who_is_left() -> 
         configuration({"train": pool_document(target=8, budget={"count": 4, "percent": 50, "reserve": 0})}),
         [a_node(name) for name in "abcd"],
     )
-    found = blockers(scene(drive), DisruptionRequest("reboot", C.pending, (drive.node("a"),)))
+    found = blockers(context(drive), DisruptionRequest("reboot", C.pending, (drive.node("a"),)))
     assert [b.text for b in found] == ["pool train: 4 of 8 unavailable, 1 more would exceed the budget of 4"]
 
 
@@ -210,11 +210,11 @@ def test_a_degraded_node_stays_while_only_the_floor_of_spares_is_left(floor: int
         configuration({"train": pool_document(target=4, budget=budget)}), [*(a_node(n) for n in "abcd"), *extra]
     )
     node = (drive.node("a"),)
-    found = blockers(scene(drive), DisruptionRequest("triage", C.pending, node))
+    found = blockers(context(drive), DisruptionRequest("triage", C.pending, node))
     assert bool(found) is waits
     assert all(b.kind == "budget" and b.name == "spares:h100" and b.ends_when for b in found)
-    assert not blockers(scene(drive), DisruptionRequest("triage", C.immediate, node))
-    assert not blockers(scene(drive), DisruptionRequest("reboot", C.pending, node))
+    assert not blockers(context(drive), DisruptionRequest("triage", C.immediate, node))
+    assert not blockers(context(drive), DisruptionRequest("reboot", C.pending, node))
 
 
 def test_a_failure_domain_has_a_budget_of_its_own() -> None:
@@ -223,10 +223,10 @@ def test_a_failure_domain_has_a_budget_of_its_own() -> None:
     drive.see_work("a", a_workload("w"))
     drive.ask("reboot", "a")
     kinds = [
-        (b.kind, b.name) for b in blockers(scene(drive), DisruptionRequest("reboot", C.immediate, (drive.node("b"),)))
+        (b.kind, b.name) for b in blockers(context(drive), DisruptionRequest("reboot", C.immediate, (drive.node("b"),)))
     ]
     assert kinds == [("budget", "nvlink:d1")]
-    assert not blockers(scene(drive), DisruptionRequest("reboot", C.immediate, (drive.node("c"),)))
+    assert not blockers(context(drive), DisruptionRequest("reboot", C.immediate, (drive.node("c"),)))
 
 
 def test_a_domains_budget_is_asked_for_who_is_not_disturbed_yet_and_not_for_the_domains_own_act() -> None:
@@ -244,10 +244,10 @@ def test_a_domains_budget_is_asked_for_who_is_not_disturbed_yet_and_not_for_the_
         (plan, False),
     ):
         asked = DisruptionRequest("reboot", C.immediate, (replace(b, plan=own),))
-        assert [x.name for x in blockers(scene(drive), asked)] == ["nvlink:d1"] * waits
+        assert [x.name for x in blockers(context(drive), asked)] == ["nvlink:d1"] * waits
     for scope, waits in (("", True), ("nvlink:d1", False)):
         asked = DisruptionRequest("reboot", C.immediate, (b, c), scope=scope)
-        assert [x.name for x in blockers(scene(drive), asked)] == ["nvlink:d1"] * waits
+        assert [x.name for x in blockers(context(drive), asked)] == ["nvlink:d1"] * waits
 
 
 def test_a_domain_that_is_asked_for_whole_has_nothing_left_to_spare() -> None:
@@ -255,8 +255,8 @@ def test_a_domain_that_is_asked_for_whole_has_nothing_left_to_spare() -> None:
     pools = {"train": pool_document(target=4, budget={"count": 4, "percent": 100})}
     drive = Drive(configuration(pools), [a_node(n, domains=("nvlink:d1",)) for n in "ab"])
     both, one = (drive.node("a"), drive.node("b")), (drive.node("a"),)
-    assert not blockers(scene(drive), DisruptionRequest("reboot", C.immediate, both))
-    assert not blockers(scene(drive), DisruptionRequest("reboot", C.immediate, one))
+    assert not blockers(context(drive), DisruptionRequest("reboot", C.immediate, both))
+    assert not blockers(context(drive), DisruptionRequest("reboot", C.immediate, one))
 
 
 def test_a_domain_of_a_kind_that_the_policy_does_not_name_has_no_budget() -> None:
@@ -265,7 +265,7 @@ def test_a_domain_of_a_kind_that_the_policy_does_not_name_has_no_budget() -> Non
     drive = Drive(configuration(pools), [a_node(n, domains=("aisle:a1",)) for n in "ab"])
     drive.see_work("a", a_workload("w"))
     drive.ask("reboot", "a")
-    assert not blockers(scene(drive), DisruptionRequest("reboot", C.immediate, (drive.node("b"),)))
+    assert not blockers(context(drive), DisruptionRequest("reboot", C.immediate, (drive.node("b"),)))
 
 
 def test_bring_up_has_its_own_budget() -> None:
@@ -278,7 +278,9 @@ def test_bring_up_has_its_own_budget() -> None:
     waiting = drive.node("c").waiting
     assert waiting is not None
     assert waiting.blockers[0].text == "2 nodes are being brought up, the limit is 2 at once"
-    assert not blockers(scene(drive), DisruptionRequest("zap", C.bring_up, (drive.node("c"),))), "who has begun goes on"
+    assert not blockers(context(drive), DisruptionRequest("zap", C.bring_up, (drive.node("c"),))), (
+        "who has begun goes on"
+    )
     drive.run()
     assert drive.node("c").phase is Phase.onboard, "one has finished, so the next begins"
 
@@ -305,10 +307,10 @@ def test_releasing_the_brake_does_not_forget_the_removals_of_the_day() -> None:
     drive.run()
     record(drive, e.BrakeLatched("test"))
     drive.ask("release-brake", "fleet")
-    assert [b.name for b in blockers(scene(drive), DisruptionRequest("triage", C.pending, (drive.node("b"),)))] == [
+    assert [b.name for b in blockers(context(drive), DisruptionRequest("triage", C.pending, (drive.node("b"),)))] == [
         "removals:train"
     ]
-    assert storm(scene(drive), 20) == ""
+    assert storm(context(drive), 20) == ""
 
 
 def test_a_window_opens_by_the_clock_and_closes_again() -> None:
@@ -365,7 +367,7 @@ def test_consent_is_asked_of_everybody_but_the_doomed(
     work = a_workload("w", [0] if doomed else [1], kind)
     drive.see_work("a", work)
     act = Disturbance(act_class, (Lost("a-G0", drive.now),))
-    said = may_disturb(drive.node("a"), drive.controller.present, act, None)
+    said = may_disturb(drive.node("a"), drive.controller.live, act, None)
     assert isinstance(said, tuple)
     assert said[0].allowed is (act_class is C.protective or doomed or willing)
     assert (said[0].blocker is None) is said[0].allowed
@@ -381,7 +383,7 @@ def test_who_came_after_the_fault_was_last_seen_is_not_doomed_by_it(
     began = None if after_s is None else drive.now + timedelta(seconds=after_s)
     drive.see_work("a", replace(a_workload("w", [0]), began=began))
     lost = (Lost(part, drive.now - timedelta(days=1)), Lost(part, drive.now))
-    said = may_disturb(drive.node("a"), drive.controller.present, Disturbance(C.immediate, lost), None)
+    said = may_disturb(drive.node("a"), drive.controller.live, Disturbance(C.immediate, lost), None)
     assert isinstance(said, tuple)
     assert said[0].allowed is doomed
 
@@ -391,7 +393,7 @@ def test_modes_stand_per_pool_and_remedy_and_what_is_set_by_intent_comes_first()
     drive = Drive(configuration(pools), [a_node("a"), a_node("b", pool="")])
 
     def blocked(remedy: str, node: Node) -> bool:
-        return any(b.kind == "mode" for b in blockers(scene(drive), DisruptionRequest(remedy, C.pending, (node,))))
+        return any(b.kind == "mode" for b in blockers(context(drive), DisruptionRequest(remedy, C.pending, (node,))))
 
     a = drive.node("a")
     assert [blocked(r, a) for r in ("reboot", "triage", "gpu_reset")] == [False, False, True]
@@ -405,9 +407,9 @@ def test_silence_alone_convicts_nobody() -> None:
     """Mutant: `confirm` is not asked."""
     drive = four()
     request = DisruptionRequest("power_cycle", C.immediate, (drive.node("a"),), confirm=True)
-    assert [b.kind for b in blockers(scene(drive), request)] == ["confirmation"]
-    drive.controller.present.entry("a").ready = False
-    assert not blockers(scene(drive), request)
+    assert [b.kind for b in blockers(context(drive), request)] == ["confirmation"]
+    drive.controller.live.entry("a").ready = False
+    assert not blockers(context(drive), request)
 
 
 def test_what_disturbs_nobody_is_counted_by_nobody_and_held_by_whoever_holds() -> None:
@@ -417,17 +419,21 @@ def test_what_disturbs_nobody_is_counted_by_nobody_and_held_by_whoever_holds() -
     brake(drive)
     window(drive)
     request = DisruptionRequest("bmc_reset", C.pending, (drive.node("a"),))
-    assert blockers(scene(drive), request) == ()
-    assert {b.kind for b in blockers(scene(drive), replace(request, remedy="reboot"))} == {"brake", "budget", "window"}
+    assert blockers(context(drive), request) == ()
+    assert {b.kind for b in blockers(context(drive), replace(request, remedy="reboot"))} == {
+        "brake",
+        "budget",
+        "window",
+    }
     hold(drive)
-    assert [b.kind for b in blockers(scene(drive), request)] == ["hold"]
+    assert [b.kind for b in blockers(context(drive), request)] == ["hold"]
 
 
 def test_a_node_of_a_pool_that_is_configured_no_more_waits_and_says_so() -> None:
     """Mutant: without a pool there is no budget, and all may be disturbed at once."""
     drive = four()
     stray = replace(drive.node("a"), assignment=Assignment("gone", "acme", "k1", drive.now))
-    found = blockers(scene(drive), DisruptionRequest("reboot", C.immediate, (stray,), approved=True))
+    found = blockers(context(drive), DisruptionRequest("reboot", C.immediate, (stray,), approved=True))
     text = "pool gone is not in the active configuration, so its budget is unknown"
     assert [b.text for b in found if b.kind == "budget"] == [text]
 
@@ -442,11 +448,11 @@ def test_an_act_on_two_pools_asks_each_for_its_own_nodes() -> None:
     nodes = [a_node(name, pool=pool) for pool, names in (("train", "tu"), ("serve", "sv")) for name in names]
     drive = Drive(configuration(pools), nodes)
     one_each = (drive.node("t"), drive.node("s"))
-    assert blockers(scene(drive), DisruptionRequest("reboot", C.immediate, one_each)) == ()
+    assert blockers(context(drive), DisruptionRequest("reboot", C.immediate, one_each)) == ()
     three = (*one_each, drive.node("u"))
-    assert [b.name for b in blockers(scene(drive), DisruptionRequest("reboot", C.immediate, three))] == ["pool:train"]
-    assert blockers(scene(drive), DisruptionRequest("triage", C.immediate, one_each)) == ()
-    found = [b.name for b in blockers(scene(drive), DisruptionRequest("triage", C.immediate, three))]
+    assert [b.name for b in blockers(context(drive), DisruptionRequest("reboot", C.immediate, three))] == ["pool:train"]
+    assert blockers(context(drive), DisruptionRequest("triage", C.immediate, one_each)) == ()
+    found = [b.name for b in blockers(context(drive), DisruptionRequest("triage", C.immediate, three))]
     assert found == ["pool:train", "removals:train"]
 
 
@@ -461,4 +467,4 @@ def test_an_act_on_two_pools_asks_each_for_its_own_nodes() -> None:
 def test_an_adopted_spare_is_only_observed_until_it_has_left_service(adopted: bool, phase: Phase, mode: Mode) -> None:
     """Mutants: every adopted node, or every spare, is."""
     drive = four()
-    assert mode_of(scene(drive), a_node("s", pool="", adopted=adopted, phase=phase), "reboot") is mode
+    assert mode_of(context(drive), a_node("s", pool="", adopted=adopted, phase=phase), "reboot") is mode

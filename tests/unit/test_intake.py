@@ -56,7 +56,7 @@ class World:
         asked = an_operation(kind, **dict(operation)) if kind else None
         plan = plan or (a_plan(kind) if kind else None)
         self.change(**{"operation": asked, "plan": plan, **node})
-        self.here = self.drive.controller.present.entry("a")
+        self.here = self.drive.controller.live.entry("a")
 
     def change(self, **fields: Any) -> None:
         self.drive.fleet.put_node("a", replace(self.drive.node("a"), **fields))
@@ -67,12 +67,12 @@ class World:
         return self.drive.node("a")
 
     @property
-    def scene(self) -> DecisionContext:
-        return DecisionContext(self.drive.fleet, self.drive.controller.present, self.drive.now)
+    def context(self) -> DecisionContext:
+        return DecisionContext(self.drive.fleet, self.drive.controller.live, self.drive.now)
 
     def reply(self, result: str, operation: str = "o1", attempt: int = 1, **facts: Any) -> reply_effect.ReplyEffect:
         outcome = Outcome(operation, "a", result, "as told", facts, attempt=attempt)
-        return operation_replies.of_reply(self.scene, self.node, outcome)
+        return operation_replies.of_reply(self.context, self.node, outcome)
 
 
 def kinds(events: tuple[e.Event, ...]) -> list[type]:
@@ -128,7 +128,7 @@ def test_silence_matters_unless_the_node_is_meant_to_be_away(fields: dict[str, A
     """Mutants: who is being restarted is lost; whoever has a plan, or an operation, is not."""
     world = World()
     world.change(**fields)
-    found = agent_presence.of_silence(world.scene, world.node, NOW)
+    found = agent_presence.of_silence(world.context, world.node, NOW)
     assert isinstance(found, e.ConditionRaised) is lost
 
 
@@ -141,7 +141,7 @@ def test_a_node_that_is_dark_or_in_somebodys_hands_is_not_lost(kind: HoldKind, l
     world = World()
     world.drive.fleet.holds.put("h", Hold("h", "a", kind, "tina", "because", NOW))
     world.drive.fleet.merge()
-    assert isinstance(agent_presence.of_silence(world.scene, world.node, NOW), e.ConditionRaised) is lost
+    assert isinstance(agent_presence.of_silence(world.context, world.node, NOW), e.ConditionRaised) is lost
 
 
 @pytest.mark.parametrize(
@@ -211,16 +211,16 @@ def test_a_lifted_cordon_is_recorded_once() -> None:
 
 def test_what_a_cluster_told_counts_no_more_once_it_is_lost_and_what_others_told_does() -> None:
     """Mutants: its nodes stay idle, or ready; those of other clusters are doubted too."""
-    present = LiveState()
+    live = LiveState()
     for name, cluster in (("a", CLUSTER), ("b", OTHER)):
         views = (WorkloadView(name, ()),)
-        scheduler_views.see_work(present, WorkSeen(views, whole=True, cluster=cluster), NOW)
-        present.entry(name).ready = True
-        assert present.of(name).idle_since == NOW
-    scheduler_views.see_work(present, WorkSeen((), cluster=CLUSTER, lost="gone"), NOW)
-    assert (present.entry("a").idle_since, present.entry("a").ready) == (None, None)
-    assert (present.of("b").idle_since, present.of("b").ready) == (NOW, True)
-    assert present.clusters[CLUSTER] == "gone"
+        scheduler_views.see_work(live, WorkSeen(views, whole=True, cluster=cluster), NOW)
+        live.entry(name).ready = True
+        assert live.of(name).idle_since == NOW
+    scheduler_views.see_work(live, WorkSeen((), cluster=CLUSTER, lost="gone"), NOW)
+    assert (live.entry("a").idle_since, live.entry("a").ready) == (None, None)
+    assert (live.of("b").idle_since, live.of("b").ready) == (NOW, True)
+    assert live.clusters[CLUSTER] == "gone"
 
 
 # replies

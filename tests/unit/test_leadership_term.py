@@ -251,7 +251,7 @@ async def test_what_is_told_wakes_and_is_decided(term: Term, monkeypatch: pytest
         wake()
         async with asyncio.timeout(PATIENCE_S):
             await turning
-    assert term.office.present.of("a").power == "off"
+    assert term.office.live.of("a").power == "off"
 
 
 async def test_a_snapshot_is_taken_in_the_background_when_one_is_due(

@@ -29,7 +29,7 @@ def test_what_is_written_is_read_again() -> None:
 
 
 def test_a_decision_leaves_no_trace_in_live_state() -> None:
-    """A node with a wish, of which nobody has heard: guards, plan and idle check ask. Mutant: one enters it."""
+    """A node with a request, of which nobody has heard: guards, plan and idle check ask. Mutant: one enters it."""
     drive = Drive(configuration({"train": {"target": 2, "sku": "h100"}}), [a_node("a"), a_node("b")])
     drive.ask("reboot", "a")
     live = LiveState()

@@ -101,14 +101,14 @@ def test_a_second_step_before_the_commit_is_a_bug_of_the_caller() -> None:
 def test_strangers_leave_nothing_behind() -> None:
     """Mutant: whoever is heard of takes memory for ever."""
     drive = Drive(ALONE, [a_node("a")])
-    before = len(drive.controller.present.nodes)
+    before = len(drive.controller.live.nodes)
     for number in range(50):
         drive.step(
             AgentSilent(f"x{number}", NOW),
             NodeSeen(f"x{number}", "on"),
             AgentHeard(f"x{number}", "b"),
         )
-    assert len(drive.controller.present.nodes) == before
+    assert len(drive.controller.live.nodes) == before
     assert drive.controller.silent == {}
 
 

@@ -58,14 +58,14 @@ class Two:
         self.kubernetes = Written("kubernetes", "k1", self.log)
         self.other = Written("kubernetes", "k2", self.log)
         self.clusters = by_cluster([self.slurm, self.kubernetes, self.other])
-        self.hand = SchedulerDriver(
+        self.driver = SchedulerDriver(
             self.clusters, StandaloneScheduler(), lambda node, _cluster: self.log.append(f"shown {node.id}")
         )
         self.fleet = Fleet(configuration({"train": pool_document(target=2)}))
         for name in ("a", "b"):
             self.put(a_node(name))
-        self.present = LiveState()
-        self.eye = SchedulerEye(self.clusters, lambda: self.fleet, lambda: self.present)
+        self.live = LiveState()
+        self.eye = SchedulerEye(self.clusters, lambda: self.fleet, lambda: self.live)
 
     def put(self, node: Node) -> None:
         self.fleet.put_node(node.id, node)
@@ -76,7 +76,7 @@ class Two:
         news = self.eye.news()
         for one in news:
             if isinstance(one, WorkSeen):
-                scheduler_views.see_work(self.present, one, NOW)
+                scheduler_views.see_work(self.live, one, NOW)
         return news
 
     def seen(self) -> list[tuple[str, list[str], bool]]:
@@ -105,26 +105,26 @@ async def test_a_node_is_taken_away_from_the_inside_and_given_back_from_the_outs
 ) -> None:
     """Mutants: always in one order; a cordon counts as done before it is shown who came before it."""
     two = Two()
-    assert (await two.hand.perform(operation(kind), a_node("a"))).result == "done"
+    assert (await two.driver.perform(operation(kind), a_node("a"))).result == "done"
     assert two.log == order
 
 
 async def test_who_has_not_done_it_stops_the_rest_and_tells_what_is_seen() -> None:
     two = Two()
     two.slurm.says = "unknown"
-    assert (await two.hand.perform(operation("cordon"), a_node("a"))).result == "unknown"
+    assert (await two.driver.perform(operation("cordon"), a_node("a"))).result == "unknown"
     assert two.log == ["slurm cordon"]
     two.kubernetes.says = "not_done"
-    assert (await two.hand.observe(operation("cordon"), a_node("a"))).result == "unknown"
+    assert (await two.driver.observe(operation("cordon"), a_node("a"))).result == "unknown"
     two.slurm.says = "done"
-    assert (await two.hand.observe(operation("cordon"), a_node("a"))).result == "not_done"
+    assert (await two.driver.observe(operation("cordon"), a_node("a"))).result == "not_done"
 
 
 async def test_each_ends_the_work_that_is_its_own() -> None:
     """Mutant: all of them are told all of it."""
     two = Two()
     two.slurm.show(WorkloadView("a", (work("job 1"), work("job 2"))))
-    await two.hand.perform(operation("evict", workloads="job 1,acme/pod:1"), a_node("a"))
+    await two.driver.perform(operation("evict", workloads="job 1,acme/pod:1"), a_node("a"))
     assert two.log == ["slurm evict job 1", "kubernetes evict acme/pod:1"]
 
 
@@ -132,8 +132,8 @@ async def test_a_cluster_that_nobody_serves_is_refused_and_a_node_in_none_is_its
     two = Two()
     stranger = replace(a_node("a"), assignment=Assignment("train", "acme", "k9", NOW))
     with pytest.raises(RefusedError, match="serves cluster k9"):
-        await two.hand.perform(operation("cordon"), stranger)
-    assert (await two.hand.perform(operation("cordon"), a_node("a", pool=""))).result == "done"
+        await two.driver.perform(operation("cordon"), stranger)
+    assert (await two.driver.perform(operation("cordon"), a_node("a", pool=""))).result == "done"
     assert two.log == ["shown a"]
 
 
@@ -145,15 +145,15 @@ def test_a_cluster_is_told_whole_once_and_then_what_changes() -> None:
     a, b = WorkloadView("a", (work("p1"),)), WorkloadView("b", ())
     two.kubernetes.show(a, b)
     assert two.seen() == [("k1", [], False), ("k2", [], True)]
-    assert two.present.workloads(two.fleet.nodes["a"]) is None
-    assert two.present.clusters["k1"] == "slurm: not listed yet"
+    assert two.live.workloads(two.fleet.nodes["a"]) is None
+    assert two.live.clusters["k1"] == "slurm: not listed yet"
     two.slurm.show(WorkloadView("a", (work("job 1"),)))
     assert two.seen() == [("k1", ["a", "b"], True)]
-    assert two.present.workloads(two.fleet.nodes["a"]) == (work("job 1"), work("p1"))
+    assert two.live.workloads(two.fleet.nodes["a"]) == (work("job 1"), work("p1"))
     assert two.seen() == []
     two.kubernetes.show(WorkloadView("a", ()), b)
     assert two.seen() == [("k1", ["a"], False)]
-    two.present.forget(NOW)
+    two.live.forget(NOW)
     assert two.seen() == [("k1", ["a", "b"], True), ("k2", [], True)]
 
 
@@ -164,7 +164,7 @@ def test_what_a_cordon_asks_to_see_is_told_of_that_node_alone_and_not_forgotten(
     two.kubernetes.show(WorkloadView("a", ()), WorkloadView("b", ()))
     a = two.fleet.nodes["a"]
     assert [one.whole for one in two.eye.of_node(a, "k1") if isinstance(one, WorkSeen)] == [True]
-    two.present.clusters["k1"] = ""
+    two.live.clusters["k1"] = ""
     two.slurm.show(WorkloadView("a", (work("job 1"),)))
     two.kubernetes.show(WorkloadView("a", (work("p1"),)), WorkloadView("b", (work("p2"),)))
     (seen,) = two.eye.of_node(a, "k1")
@@ -183,10 +183,10 @@ def test_who_is_listed_no_more_runs_nothing_and_who_never_was_is_unknown() -> No
     two.slurm.show()
     two.kubernetes.show(WorkloadView("a", (work("p1"),)))
     two.seen()
-    assert two.present.workloads(two.fleet.nodes["b"]) is None
+    assert two.live.workloads(two.fleet.nodes["b"]) is None
     two.kubernetes.show()
     assert two.seen() == [("k1", ["a"], False)]
-    assert two.present.workloads(two.fleet.nodes["a"]) == ()
+    assert two.live.workloads(two.fleet.nodes["a"]) == ()
 
 
 def test_names_are_bound_to_nodes_and_looked_up_anew() -> None:
@@ -199,7 +199,7 @@ def test_names_are_bound_to_nodes_and_looked_up_anew() -> None:
     two.put(replace(node, bindings=(*node.bindings, Binding("kubernetes", "k1/box-7", NOW))))
     told = [news for _ in range(LOOK_UP_TURNS) for news in two.seen()]
     assert told == [("k1", ["a"], False)]
-    assert two.present.workloads(two.fleet.nodes["a"]) == (work("p1"),)
+    assert two.live.workloads(two.fleet.nodes["a"]) == (work("p1"),)
 
 
 def test_a_quiet_cluster_is_not_gone_through_node_by_node() -> None:
@@ -226,8 +226,8 @@ def test_a_name_that_means_another_node_takes_its_work_along() -> None:
     two.put(replace(b, bindings=(*b.bindings, Binding("kubernetes", "k1/a", NOW))))
     told = [node for _ in range(2 * LOOK_UP_TURNS) for _, nodes, _ in two.seen() for node in nodes]
     assert sorted(told) == ["a", "b"]
-    assert two.present.workloads(two.fleet.nodes["b"]) == (work("p1"),)
-    assert two.present.workloads(two.fleet.nodes["a"]) == ()
+    assert two.live.workloads(two.fleet.nodes["b"]) == (work("p1"),)
+    assert two.live.workloads(two.fleet.nodes["a"]) == ()
 
 
 def test_another_clusters_node_of_the_same_name_says_nothing_of_ours() -> None:
@@ -237,7 +237,7 @@ def test_another_clusters_node_of_the_same_name_says_nothing_of_ours() -> None:
     two.kubernetes.show(WorkloadView("a", ()))
     two.other.show(WorkloadView("a", (work("p9"),)))
     news = two.told()
-    assert two.present.workloads(two.fleet.nodes["a"]) == ()
+    assert two.live.workloads(two.fleet.nodes["a"]) == ()
     assert [one.node for one in news if isinstance(one, NodeSeen)] == ["a"]
 
 
@@ -267,8 +267,8 @@ async def test_an_idle_check_is_asked_of_the_one_scheduler_that_offers_it_and_re
 
     own: Any = (Checker("slurm"), Checker("one", IDLE_CHECK), Checker("two", IDLE_CHECK))
     check = Operation("a-idle-1", IDLE_CHECK, "a", "", 0, NOW, after(minutes=20))
-    hand = SchedulerDriver({"k1": own}, StandaloneScheduler(), lambda _node, _cluster: None)
-    assert (await hand.perform(check, node)).result == "unknown"
+    driver = SchedulerDriver({"k1": own}, StandaloneScheduler(), lambda _node, _cluster: None)
+    assert (await driver.perform(check, node)).result == "unknown"
     assert asked == ["one"]
     for clusters in ({"k1": own[:1]}, {}):
         with pytest.raises(RefusedError, match="can check idle nodes"):

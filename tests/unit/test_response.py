@@ -121,14 +121,17 @@ def test_protection_stands_above_everything_and_everywhere() -> None:
 
 
 def test_an_unmanaged_node_gets_what_a_person_asks_for_and_protection_only() -> None:
-    fault, wish = a_condition("gpu.fallen_off_bus"), a_condition("operator.reboot", remedy="reboot", timing="pending")
+    fault, request = (
+        a_condition("gpu.fallen_off_bus"),
+        a_condition("operator.reboot", remedy="reboot", timing="pending"),
+    )
 
     def remedy(*conditions: Condition) -> str | None:
         need = need_of(POLICY, a_node("a", profile=Profile.unmanaged, conditions=conditions), NOW)
         return need.remedy if need else None
 
     assert remedy(fault) is None
-    assert remedy(wish) == "reboot"
+    assert remedy(request) == "reboot"
     assert remedy(a_condition("cooling.leak")) == "protective_power_off"
 
 

@@ -146,14 +146,14 @@ def test_a_need_tells_all_that_its_rule_and_condition_say() -> None:
 
 
 def test_what_is_left_out_is_left_out_unless_a_person_asks() -> None:
-    """Mutants: wishes are left out too; nothing is left out."""
+    """Mutants: requests are left out too; nothing is left out."""
     assert need(seen("boot"), without=("reboot",)) is None
     assert need(seen("boot", remedy="reboot"), without=("reboot",)) is not None
     assert found(seen("boot"), seen("reset"), without=("reboot",)).causes == ("reset",)
 
 
 def test_the_row_of_a_condition_is_its_wish_before_its_rule_and_shadow_only_watches() -> None:
-    """Mutants: a row in shadow acts; a wish has the rule's timing, or its dooms."""
+    """Mutants: a row in shadow acts; a request has the rule's timing, or its dooms."""
     assert rule_for(POLICY, seen("shadowed")).remedy == ""
     assert rule_for(POLICY, seen("shadowed", remedy="reboot")).remedy == "reboot"
     assert rule_for(POLICY, seen("boot-now", remedy="triage")) == Rule(
@@ -164,7 +164,7 @@ def test_the_row_of_a_condition_is_its_wish_before_its_rule_and_shadow_only_watc
 
 
 def test_a_row_in_shadow_tells_what_it_would_do() -> None:
-    """Mutants: rows that act are told of as well; so are a person's wishes."""
+    """Mutants: rows that act are told of as well; so are a person's requests."""
     node = a_node("a")
     would = shadow_need(POLICY, node, seen("shadowed"), NOW)
     assert would is not None

@@ -37,8 +37,8 @@ async def asked(
 
 
 async def test_an_order_is_fetched_and_answered(desk: AgentMailboxes) -> None:
-    hand: OperationDriver = desk
-    task = await asked(desk, hand.perform, operation())
+    driver: OperationDriver = desk
+    task = await asked(desk, driver.perform, operation())
     (order,) = await desk.collect("n1", 0)
     assert (order.operation.id, order.epoch, order.mode, order.left_s) == ("o1", 7, "perform", 30.0)
     assert desk.answer(done())

@@ -36,12 +36,12 @@ def told(drive: Drive, node: str = "") -> list[tuple[str, str]]:
 
 def judged(drive: Drive) -> list[str]:
     """What the simulator's watcher of budgets and modes says of this journal."""
-    book = JournalReading()
-    case, law = LawCase(World(Ground(1, 1, NOW)), book), Budgets()
+    cache = JournalReading()
+    case, law = LawCase(World(Ground(1, 1, NOW)), cache), Budgets()
     found: list[str] = []
     for record in drive.journal:
         found.extend(law.record(case, record))
-        book.turn(record)
+        cache.turn(record)
     return found
 
 

@@ -44,7 +44,7 @@ async def test_a_bmc_of_two_systems_needs_no_name_of_one() -> None:
     for vendor in ("dgx_h100", "gh200", "gb200", "gb300"):
         bmc = Bmc(vendor)
         assert (await bmc.client.system()).id == VENDORS[vendor].system
-        assert (await bmc.eyes.look(bmc.node)).power == "on"
+        assert (await bmc.reader.look(bmc.node)).power == "on"
 
 
 async def test_the_word_of_a_board_that_no_system_names_is_heard() -> None:
@@ -54,7 +54,7 @@ async def test_the_word_of_a_board_that_no_system_names_is_heard() -> None:
     bad = {"Status": {"State": "Enabled", "Health": "Critical"}}
     for board in ("HGX_CPU_0", "PDB_0"):
         bmc.service.faults.add(RequestFaultRule(f"*/Chassis/{board}", patch=bad, times=0))
-    read = await (await bmc.eyes.look(bmc.node)).parts()
+    read = await (await bmc.reader.look(bmc.node)).parts()
     standing = {(f.type, f.part) for f in judge(read, a_node("a", slots=()), SKU) if f.standing}
     assert standing == {("part.unhealthy", f"{SERIAL}-CPU0"), ("part.unhealthy", f"P{SERIAL}")}
 
@@ -76,7 +76,7 @@ async def test_a_root_of_trust_is_not_asked_by_itself() -> None:
     """One that never answers costs the look. Mutant: every chassis is asked."""
     bmc = Bmc("nvswitch")
     bmc.service.faults.add(RequestFaultRule("*ERoT*", drop="before", times=0))
-    assert (await (await bmc.eyes.look(bmc.node)).sensors()).facts
+    assert (await (await bmc.reader.look(bmc.node)).sensors()).facts
     await part_inventory.inventory(bmc.client, await bmc.client.system())
     assert not any("ERoT" in path for _, path in bmc.asked)
 
@@ -128,7 +128,7 @@ async def test_each_of_two_machines_behind_one_bmc_has_its_own_chassis_and_firmw
 
 async def _twice(bmc: Bmc) -> dict[str, str]:
     """Conditions that stand, by type, and the part."""
-    read = await (await bmc.eyes.look(bmc.node)).parts()
+    read = await (await bmc.reader.look(bmc.node)).parts()
     return {f.type: f.part for f in judge(read, a_node("a", slots=()), SKU) if f.standing}
 
 
@@ -157,12 +157,12 @@ async def test_an_opened_cover_is_a_condition() -> None:
 
 async def _done(bmc: Bmc, kind: str, **args: str) -> Outcome:
     """Perform, and observe until it has landed."""
-    outcome = await bmc.hand.perform(operation(kind, bmc.node, **args), bmc.node)
+    outcome = await bmc.driver.perform(operation(kind, bmc.node, **args), bmc.node)
     for _ in range(120):
         if outcome.result == "done":
             break
         bmc.now = bmc.now.replace(microsecond=0) + (START.replace(minute=1) - START) / 60
-        outcome = await bmc.hand.observe(operation(kind, bmc.node, **args), bmc.node)
+        outcome = await bmc.driver.observe(operation(kind, bmc.node, **args), bmc.node)
     return outcome
 
 
@@ -184,11 +184,11 @@ async def test_a_reset_that_only_the_action_info_rules_out_is_refused_and_not_se
     few = [{"Name": "ResetType", "AllowableValues": ["ForceOn", "PushPowerButton"]}]
     bmc.service.faults.add(RequestFaultRule("*/ResetActionInfo", patch={"Parameters": few}, times=0))
     with pytest.raises(RefusedError, match="does not offer the reset ForceOff; it offers ForceOn, PushPowerButton"):
-        await bmc.hand.perform(operation("power_off", bmc.node), bmc.node)
+        await bmc.driver.perform(operation("power_off", bmc.node), bmc.node)
     assert bmc.sent == []
     bmc.machine.power = "Off"
     with pytest.raises(RefusedError, match="ForceOn"):
-        await bmc.hand.perform(operation("power_on", bmc.node), bmc.node)
+        await bmc.driver.perform(operation("power_on", bmc.node), bmc.node)
     assert [body for _, _, body in bmc.sent] == [{"ResetType": "ForceOn"}]
 
 
@@ -211,7 +211,7 @@ async def test_a_settings_object_that_does_not_list_the_property_is_not_used() -
     bmc = Bmc("lenovo")
     bmc.service.faults.add(RequestFaultRule("*/Pending", patch={"Boot": None}, times=0))
     with pytest.raises(RefusedError, match="read-only"):
-        await bmc.hand.perform(operation("set_boot_network", bmc.node, target="pxe"), bmc.node)
+        await bmc.driver.perform(operation("set_boot_network", bmc.node, target="pxe"), bmc.node)
     assert [path for path, _, _ in bmc.sent] == ["/redfish/v1/Systems/1"]
 
 
@@ -247,7 +247,7 @@ async def test_a_bmc_that_takes_no_etag_is_not_asked_for_ever() -> None:
     bmc = Bmc("gh200")
     bmc.service.faults.add(RequestFaultRule("*/Settings", method="PATCH", status=412, times=0))
     with pytest.raises(PreconditionError):
-        await bmc.hand.perform(operation("set_boot_network", bmc.node, target="pxe"), bmc.node)
+        await bmc.driver.perform(operation("set_boot_network", bmc.node, target="pxe"), bmc.node)
     assert len(bmc.sent) == 2
     assert [headers.get("If-Match", "") != "" for _, headers, _ in bmc.sent] == [True, False]
 
@@ -255,10 +255,10 @@ async def test_a_bmc_that_takes_no_etag_is_not_asked_for_ever() -> None:
 async def test_a_supermicro_bios_is_verified_and_updated() -> None:
     """Its firmware is related to Systems/1/Bios. Mutant: what lies under a system is another's."""
     bmc = Bmc("supermicro")
-    verified = await bmc.hand.perform(operation("verify_firmware", bmc.node, BIOS="1.0.0"), bmc.node)
+    verified = await bmc.driver.perform(operation("verify_firmware", bmc.node, BIOS="1.0.0"), bmc.node)
     assert (verified.result, verified.facts) == ("unknown", {"BIOS": "1.0.0"}), "a reading has to repeat itself"
     wanted = {"component": "BIOS", "version": "2.0.0", "image": "http://images/BIOS/2.0.0"}
-    sent = await bmc.hand.perform(operation("update_firmware", bmc.node, **wanted), bmc.node)
+    sent = await bmc.driver.perform(operation("update_firmware", bmc.node, **wanted), bmc.node)
     assert sent.result == "unknown"
     assert bmc.machine.counts["SimpleUpdate"] == 1
     assert (await _observed(bmc, wanted)).detail.startswith("still writing")
@@ -278,11 +278,11 @@ async def test_a_bmc_without_simple_update_is_asked_for_none_and_pushed_to(vendo
     wanted = {"component": name, "version": "2.0.0", "image": f"http://images/{written}/2.0.0"}
     action = "/redfish/v1/UpdateService/Actions/UpdateService.SimpleUpdate"
     if vendor not in PUSHED_ONLY:
-        sent = await bmc.hand.perform(operation("update_firmware", bmc.node, **wanted), bmc.node)
+        sent = await bmc.driver.perform(operation("update_firmware", bmc.node, **wanted), bmc.node)
         assert sent.result == "unknown"
         assert [path for path, _, _ in bmc.sent] == [action]
         return
-    sent = await bmc.hand.perform(operation("update_firmware", bmc.node, **wanted), bmc.node)
+    sent = await bmc.driver.perform(operation("update_firmware", bmc.node, **wanted), bmc.node)
     assert sent.result == "unknown"
     ((path, _, pushed),) = bmc.sent
     assert path == "/redfish/v1/UpdateService/update-multipart"
@@ -295,7 +295,7 @@ async def test_a_bmc_without_simple_update_is_asked_for_none_and_pushed_to(vendo
 
 
 async def _observed(bmc: Bmc, wanted: dict[str, str]) -> Outcome:
-    return await bmc.hand.observe(operation("update_firmware", bmc.node, **wanted), bmc.node)
+    return await bmc.driver.observe(operation("update_firmware", bmc.node, **wanted), bmc.node)
 
 
 # logs
@@ -344,7 +344,7 @@ async def test_a_plain_bmc_is_asked_no_more_than_before() -> None:
     bmc = Bmc("dell")
     for requests in (7, 3, 3):
         bmc.asked.clear()
-        await (await bmc.eyes.look(bmc.node)).sensors()
+        await (await bmc.reader.look(bmc.node)).sensors()
         assert len(bmc.asked) == requests
 
 

@@ -154,20 +154,20 @@ class Powers(Struct, frozen=True):
 class RealHostMachine:
     """The machine on which the agent runs."""
 
-    def __init__(self, node: str, state_dir: Path, powers: Powers, eyes: SensorSources | None = None) -> None:
-        eyes = eyes or SensorSources()
+    def __init__(self, node: str, state_dir: Path, powers: Powers, reader: SensorSources | None = None) -> None:
+        reader = reader or SensorSources()
         self._node = node
-        self._eyes = eyes
+        self._eyes = reader
         self._state_dir = state_dir
         self._powers = powers
-        self._nvml = Companion((sys.executable, "-m", f"{_COLLECTORS}.nvml_state_reader", eyes.nvml_twin))
+        self._nvml = Companion((sys.executable, "-m", f"{_COLLECTORS}.nvml_state_reader", reader.nvml_twin))
         self._nvml_free = threading.Lock()
-        self._dcgm_url = eyes.dcgm
-        self._dcgm = Companion((sys.executable, "-m", f"{_COLLECTORS}.dcgm_reader", eyes.dcgm))
-        self._host = Companion((sys.executable, "-m", f"{_COLLECTORS}.host_reader", "/", ",".join(eyes.units)))
-        place = GatePlace(node, state_dir, Path(eyes.root), eyes.kernel_log)
+        self._dcgm_url = reader.dcgm
+        self._dcgm = Companion((sys.executable, "-m", f"{_COLLECTORS}.dcgm_reader", reader.dcgm))
+        self._host = Companion((sys.executable, "-m", f"{_COLLECTORS}.host_reader", "/", ",".join(reader.units)))
+        place = GatePlace(node, state_dir, Path(reader.root), reader.kernel_log)
         self._gate = GateRunner(place, self._gpus_anew, self.boot_id)
-        self._suite = CheckSuite(node, state_dir / "checks", eyes.suite)
+        self._suite = CheckSuite(node, state_dir / "checks", reader.suite)
 
     def boot_id(self) -> str:
         """The kernel's boot id."""

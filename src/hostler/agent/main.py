@@ -192,8 +192,8 @@ class Agent:
         self._uploader = Uploader(settings.node, spool, controller, random.random)
         self._inventory = InventoryNews()
         self._watch = CollectorLoops(body, spool, self._uploader.wake)
-        hands = NodeOperations(settings.node, body, marks)
-        self._operator = Operator(hands, marks, spool, self._uploader, controller)
+        operations = NodeOperations(settings.node, body, marks)
+        self._operator = Operator(operations, marks, spool, self._uploader, controller)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run all tasks until `stop` is set. Raises an ExceptionGroup where one of them fails: then all end."""

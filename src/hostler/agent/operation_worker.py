@@ -31,9 +31,14 @@ class Operator:
     """The agent's office for operations. One act at a time; observations are answered meanwhile."""
 
     def __init__(
-        self, hands: NodeOperations, marks: OperationLog, spool: Spool, uploader: Uploader, controller: ControllerClient
+        self,
+        operations: NodeOperations,
+        marks: OperationLog,
+        spool: Spool,
+        uploader: Uploader,
+        controller: ControllerClient,
     ) -> None:
-        self._hands = hands
+        self._hands = operations
         self._marks = marks
         self._spool = spool
         self._uploader = uploader

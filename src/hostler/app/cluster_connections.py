@@ -73,11 +73,11 @@ class Watched(Struct, frozen=True):
 
     scheduler: KubernetesScheduler
     api: Api
-    book: ClusterCache
+    cache: ClusterCache
 
     def marker(self, fleet: Callable[[], Fleet]) -> NodeStatusWriter:
         """Shows the cluster's users what Hostler knows and does."""
-        return NodeStatusWriter(self.scheduler, self.api, self.book, fleet)
+        return NodeStatusWriter(self.scheduler, self.api, self.cache, fleet)
 
     @property
     def admitter(self) -> CsrApprover:
@@ -86,16 +86,16 @@ class Watched(Struct, frozen=True):
 
     def tidier(self, fleet: Callable[[], Fleet]) -> Tidier:
         """Takes idle checks away that nobody waits for."""
-        return Tidier(self.scheduler.checks, self.book, fleet)
+        return Tidier(self.scheduler.checks, self.cache, fleet)
 
     @property
     def operands(self) -> Operands:
         """Operands that hold GPUs there and are paused for a reset."""
-        return Operands(self.api, OWNER, self.book.settings.operands, self.book.settings.actors)
+        return Operands(self.api, OWNER, self.cache.settings.operands, self.cache.settings.actors)
 
     def restorer(self, fleet: Callable[[], Fleet]) -> Restorer:
         """Lets back what went for a GPU reset that is over."""
-        return Restorer(self.operands, self.book, fleet)
+        return Restorer(self.operands, self.cache, fleet)
 
     def presence(self, holder: str) -> LivenessLease:
         """Shows that Hostler is up, and which controller decides."""
@@ -103,7 +103,7 @@ class Watched(Struct, frozen=True):
 
     def requester(self, fleet: Callable[[], Fleet], ask: Ask) -> Requester:
         """Answers what people ask for from inside the cluster."""
-        return Requester(self.scheduler, self.api, self.book, fleet, ask)
+        return Requester(self.scheduler, self.api, self.cache, fleet, ask)
 
 
 async def kubernetes_clusters(given: Sequence[str], gate: Gate, stack: AsyncExitStack) -> list[Watched]:
@@ -114,8 +114,8 @@ async def kubernetes_clusters(given: Sequence[str], gate: Gate, stack: AsyncExit
     found: list[Watched] = []
     settings = kubernetes_settings(given)
     for name, api in (await kubernetes_access(given, gate, stack)).items():
-        book = ClusterCache(api, OWNER, SystemRandom().random, settings[name])
-        found.append(Watched(KubernetesScheduler(name, api, book, OWNER), api, book))
+        cache = ClusterCache(api, OWNER, SystemRandom().random, settings[name])
+        found.append(Watched(KubernetesScheduler(name, api, cache, OWNER), api, cache))
     return found
 
 
@@ -230,10 +230,10 @@ class Rebooter:
 
     def _hand(self, node: Node) -> OperationDriver:
         own = self._clusters.get(node.assignment.cluster) if node.assignment else None
-        hand = own or self._agents()
-        if hand is None:
+        driver = own or self._agents()
+        if driver is None:
             raise UnreachableError("the controller has not started; nothing was sent")
-        return hand
+        return driver
 
 
 def _read(path: str) -> str:

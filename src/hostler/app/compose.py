@@ -99,9 +99,9 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
             if booting is not None and settings.boot is not None:
                 await stack.enter_async_context(booting.listening(cell, settings.boot))
             announce(inside.address, cell.role)
-            eyes = RedfishReader(clients)
-            watching = cell.while_active(lambda: BmcPoller(cell, eyes, now).run())
-            eye = SchedulerEye(clusters, lambda: cell.view, lambda: cell.present)
+            reader = RedfishReader(clients)
+            watching = cell.while_active(lambda: BmcPoller(cell, reader, now).run())
+            eye = SchedulerEye(clusters, lambda: cell.view, lambda: cell.live)
             gate.eye, gate.glance = lambda: [work_of(cell.view), *eye.news()], eye.of_node
             telling = cell.while_active(lambda: _tell(gate))
             notifying = cell.while_active(inside.notifier.run)
@@ -168,7 +168,7 @@ async def _up(
             await _resume(inside, fleet, lab, known)
             announce(inside.address, inside.data / TOKEN)
             cell = inside.cell
-            eye = SchedulerEye(lab.clusters, lambda: cell.view, lambda: cell.present)
+            eye = SchedulerEye(lab.clusters, lambda: cell.view, lambda: cell.live)
             gate.eye, gate.glance = eye.news, eye.of_node
             watch = BmcPoller(cell, RedfishReader(clients), now)
             await _until_told(stop, [watch.run(), _tell(gate), _staff(cell, fleet), *lab.begin(fleet, cell)])

@@ -110,7 +110,7 @@ class Gate:
 
     def is_heard(self, node: str) -> bool:
         """Whether the node's agent is heard now."""
-        here = self.cell.present.nodes.get(node) if self.cell is not None else None
+        here = self.cell.live.nodes.get(node) if self.cell is not None else None
         return here is not None and here.heard
 
     def show(self) -> None:

@@ -80,9 +80,9 @@ async def in_kubernetes(kubeconfig: str, nodes: int, gate: Gate, stack: AsyncExi
             cluster.restorer(lambda: cell.view).run(),
             cluster.presence(cell.name).run(),
             *(one.run() for one in examiners([cluster.scheduler], cell)),
-            KwokNodes(outside, cluster.book, fleet.hosts).run(),
+            KwokNodes(outside, cluster.cache, fleet.hosts).run(),
             Customers(outside, jobs_of(nodes), GPUS_OF_POOLS).run(),
         ]
 
-    hand = Escort(SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node), gate, [cluster])
-    return EmulatedLab(gate, clusters, Wiring((hand,), (resetter([cluster], gate),)), begin, lambda _node: None)
+    driver = Escort(SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node), gate, [cluster])
+    return EmulatedLab(gate, clusters, Wiring((driver,), (resetter([cluster], gate),)), begin, lambda _node: None)

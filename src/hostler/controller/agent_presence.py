@@ -35,12 +35,12 @@ def of_boot(node: Node, boot_id: str, now: datetime) -> Iterator[e.Event]:
 _SILENCE_MATTERS = frozenset({Phase.onboard, Phase.seatrial, Phase.zap, Phase.test, Phase.production})
 
 
-def of_silence(scene: DecisionContext, node: Node, since: datetime) -> e.Event | None:
+def of_silence(context: DecisionContext, node: Node, since: datetime) -> e.Event | None:
     """agent.lost, unless the node is meant to be away: in the middle of a plan that restarts it, or held dark.
 
     A node at a check without an answer is meant to be up again.
     """
-    if any(h.kind in (HoldKind.power, HoldKind.physical_work) for h in scene.fleet.holds_on([node.id])):
+    if any(h.kind in (HoldKind.power, HoldKind.physical_work) for h in context.fleet.holds_on([node.id])):
         return None
     away = node.plan is not None and node.plan.disturbed and not unanswered_checks.is_open(node, node.plan)
     if away or node.phase not in _SILENCE_MATTERS:
@@ -49,7 +49,7 @@ def of_silence(scene: DecisionContext, node: Node, since: datetime) -> e.Event |
         return None
     text = f"the agent has not been heard since {since:%H:%M:%S} UTC"
     finding = Finding("agent.lost", CONDITIONS["agent.lost"].severity, text)
-    return stand(node, finding, Evidence(scene.now, "hostler", text), "")
+    return stand(node, finding, Evidence(context.now, "hostler", text), "")
 
 
 def of_return(node: Node, now: datetime) -> e.Event | None:

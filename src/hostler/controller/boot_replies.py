@@ -13,10 +13,10 @@ BAD_REQUEST, UNAVAILABLE = 400, 503
 """HTTP statuses from the first on are refusals; the second asks to come again."""
 
 
-def answered(scene: DecisionContext, one: BootAsked) -> tuple[tuple[e.Event, ...], Reply]:
+def answered(context: DecisionContext, one: BootAsked) -> tuple[tuple[e.Event, ...], Reply]:
     """The events to record, and the reply that is given when they are durable: the status is `acknowledged`."""
-    said = decide(scene, one.request)
-    if needed := formats.needs(scene, said.events):
-        said = BootDecision(UNAVAILABLE, BootAnswer(HOLD, reason=formats.too_old(scene, needed)), said.node)
+    said = decide(context, one.request)
+    if needed := formats.needs(context, said.events):
+        said = BootDecision(UNAVAILABLE, BootAnswer(HOLD, reason=formats.too_old(context, needed)), said.node)
     detail = {"kind": said.answer.kind, "image": said.answer.image, "node": said.node, "plan": said.plan}
     return said.events, Reply(one.token, said.status < BAD_REQUEST, said.answer.reason, said.status, detail)

@@ -19,27 +19,27 @@ from hostler.core.tables.verdicts import ENDS, StepEnd, verdict_of
 ATTEMPTS = 3
 
 
-def checked(scene: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> ReplyEffect:
+def checked(context: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> ReplyEffect:
     """Only passed is passed, only failed is failed. What says neither is tried again, and then leaves its step open.
 
     One that was tried before is not tried at once: it has its pauses (`unanswered_checks`).
     """
     profile = operation.args.get("profile", "gate")
     verdict = verdict_of(outcome)
-    recorded = e.CheckRecorded(node.id, CheckResult(profile, verdict, scene.now, outcome.detail[:500]))
+    recorded = e.CheckRecorded(node.id, CheckResult(profile, verdict, context.now, outcome.detail[:500]))
     match ENDS[verdict]:
         case StepEnd.passed:
             told = _verified(node, profile)
         case StepEnd.failed:
-            told = (*_wanting(scene, node, profile, outcome.detail), *_conclusive(node, profile))
+            told = (*_wanting(context, node, profile, outcome.detail), *_conclusive(node, profile))
         case StepEnd.open:
             if operation.attempt < ATTEMPTS and unanswered_checks.standing(node, profile) is None:
-                return ReplyEffect((recorded, e.OperationStarted(again(operation, node, scene.now))))
-            return ReplyEffect(conclude(scene, node, operation, outcome))
+                return ReplyEffect((recorded, e.OperationStarted(again(operation, node, context.now))))
+            return ReplyEffect(conclude(context, node, operation, outcome))
         case other:
             assert_never(other)
-    closed = _closed(scene.fleet, node, profile, f"{profile} {verdict}")
-    return ReplyEffect((recorded, *told, *closed, *conclude(scene, node, operation, outcome)))
+    closed = _closed(context.fleet, node, profile, f"{profile} {verdict}")
+    return ReplyEffect((recorded, *told, *closed, *conclude(context, node, operation, outcome)))
 
 
 def _conclusive(node: Node, profile: str) -> Iterator[e.Event]:
@@ -54,25 +54,25 @@ def _closed(fleet: Fleet, node: Node, profile: str, why: str) -> Iterator[e.Even
         yield e.TicketClosed(ticket.id, why, "hostler")
 
 
-def _wanting(scene: DecisionContext, node: Node, profile: str, detail: str) -> tuple[e.Event, ...]:
+def _wanting(context: DecisionContext, node: Node, profile: str, detail: str) -> tuple[e.Event, ...]:
     severity, text = CONDITIONS["check.failed"].severity, f"{profile} failed: {detail}"[:500]
     finding = Finding("check.failed", severity, text, f"check:{profile}")
-    event = stand(node, finding, Evidence(scene.now, "check", finding.text), node.boot_id)
+    event = stand(node, finding, Evidence(context.now, "check", finding.text), node.boot_id)
     return (event,) if event else ()
 
 
-def idle_checked(scene: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> tuple[e.Event, ...]:
+def idle_checked(context: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> tuple[e.Event, ...]:
     """An idle check has ended. Inconclusive (pre-empted, refused, gone) accuses nobody and is not tried again."""
     verdict = verdict_of(outcome)
     detail = outcome.detail or ("" if outcome.result == "done" else f"the check came to nothing: {outcome.result}")
-    recorded = e.CheckRecorded(node.id, CheckResult(PROFILE, verdict, scene.now, detail[:500]))
+    recorded = e.CheckRecorded(node.id, CheckResult(PROFILE, verdict, context.now, detail[:500]))
     told: tuple[e.Event, ...] = ()
     if verdict is Verdict.passed:
         told = _verified(node, PROFILE)
     elif verdict is Verdict.failed:
-        told = _wanting(scene, node, PROFILE, detail)
+        told = _wanting(context, node, PROFILE, detail)
     finished = Outcome(operation.id, node.id, outcome.result, detail)
-    return (recorded, *told, *conclude(scene, node, operation, finished))
+    return (recorded, *told, *conclude(context, node, operation, finished))
 
 
 _THOROUGH = ("suspect", "burn_in")

@@ -11,17 +11,17 @@ from hostler.core.state.fabrics import FabricReport
 from hostler.core.state.live_state import LiveFabric, LiveState
 
 
-def of_report(scene: DecisionContext, seen: FabricReport) -> Iterator[e.Event]:
+def of_report(context: DecisionContext, seen: FabricReport) -> Iterator[e.Event]:
     """Take over what a validation shows, and what it makes of findings; a partial one leaves what was seen before."""
-    _see(scene.present, seen)
-    yield from fabric_cases.of_report(scene, seen)
+    _see(context.live, seen)
+    yield from fabric_cases.of_report(context, seen)
 
 
-def _see(present: LiveState, seen: FabricReport) -> None:
-    before = present.fabrics.get(seen.fabric)
+def _see(live: LiveState, seen: FabricReport) -> None:
+    before = live.fabrics.get(seen.fabric)
     if seen.look.verdict.concludes:
-        present.fabrics[seen.fabric] = LiveFabric(seen.look, seen.look, seen.links)
+        live.fabrics[seen.fabric] = LiveFabric(seen.look, seen.look, seen.links)
     elif before is not None:
-        present.fabrics[seen.fabric] = replace(before, last=seen.look)
+        live.fabrics[seen.fabric] = replace(before, last=seen.look)
     else:
-        present.fabrics[seen.fabric] = LiveFabric(seen.look)
+        live.fabrics[seen.fabric] = LiveFabric(seen.look)

@@ -29,53 +29,53 @@ class News(Struct, frozen=True):
 Input = AgentHeard | AgentSilent | NodeSeen | AgentRefused
 
 
-def of_node(scene: DecisionContext, silent: Silence, one: Input) -> News | None:
+def of_node(context: DecisionContext, silent: Silence, one: Input) -> News | None:
     """News in the input; None where nothing is."""
-    node = scene.fleet.nodes.get(one.node)
+    node = context.fleet.nodes.get(one.node)
     if node is None:
         return None
     match one:
         case AgentHeard():
             silent.pop(node.id, None)
-            scene.present.entry(node.id).heard = True
-            scene.present.entry(node.id).profiles = one.profiles
-            return News("heartbeat", _heard(scene, node, one.boot_id))
+            context.live.entry(node.id).heard = True
+            context.live.entry(node.id).profiles = one.profiles
+            return News("heartbeat", _heard(context, node, one.boot_id))
         case AgentSilent():
             silent[node.id] = one.since
-            scene.present.entry(node.id).heard = False
-            compare(scene.present.entry(node.id), node, scene.now)
+            context.live.entry(node.id).heard = False
+            compare(context.live.entry(node.id), node, context.now)
             return News("heartbeat")
         case AgentRefused():
-            return News("agent", agent_presence.of_refusal(node, one, scene.now))
+            return News("agent", agent_presence.of_refusal(node, one, context.now))
         case NodeSeen():
-            changed = node_readings.see_node(scene.present, one, scene.now)
-            differs = compare(scene.present.entry(node.id), node, scene.now)
-            found = node_readings.of_reach(scene.fleet, node, one, scene.now)
+            changed = node_readings.see_node(context.live, one, context.now)
+            differs = compare(context.live.entry(node.id), node, context.now)
+            found = node_readings.of_reach(context.fleet, node, one, context.now)
             return News("reading", found) if changed or differs else None
 
 
-def _heard(scene: DecisionContext, node: Node, boot_id: str) -> Iterator[e.Event]:
-    yield from agent_presence.of_boot(node, boot_id, scene.now)
-    compare(scene.present.entry(node.id), scene.fleet.nodes[node.id], scene.now)
+def _heard(context: DecisionContext, node: Node, boot_id: str) -> Iterator[e.Event]:
+    yield from agent_presence.of_boot(node, boot_id, context.now)
+    compare(context.live.entry(node.id), context.fleet.nodes[node.id], context.now)
     restarted = bool(node.boot_id and boot_id) and boot_id != node.boot_id
     if restarted and node.plan is None and node.phase is Phase.production:
-        yield from count_act(scene.fleet, scene.fleet.nodes[node.id], "boot:unplanned", "", scene.now)
-    event = agent_presence.of_return(scene.fleet.nodes[node.id], scene.now)
+        yield from count_act(context.fleet, context.fleet.nodes[node.id], "boot:unplanned", "", context.now)
+    event = agent_presence.of_return(context.fleet.nodes[node.id], context.now)
     if event is not None:
         yield event
 
 
-def by_clock(scene: DecisionContext, node: Node, silent: Silence) -> tuple[e.Event, ...]:
+def by_clock(context: DecisionContext, node: Node, silent: Silence) -> tuple[e.Event, ...]:
     """News of a node by the clock and by silence alone."""
-    found = list(concluded(scene, node))
+    found = list(concluded(context, node))
     if not node.conditions and not node.settling and node.id not in silent:
         return tuple(found)
-    found.extend(expired(node, scene.now))
+    found.extend(expired(node, context.now))
     found.extend(
-        e.OperationSettled(node.id, o.id, "its settle time is over") for o in node.settling if o.deadline <= scene.now
+        e.OperationSettled(node.id, o.id, "its settle time is over") for o in node.settling if o.deadline <= context.now
     )
     since = silent.get(node.id)
     if since is not None and not any(c.type == "agent.lost" for c in node.conditions):
-        event = agent_presence.of_silence(scene, node, since)
+        event = agent_presence.of_silence(context, node, since)
         found.extend([event] if event else [])
     return tuple(found)

@@ -49,9 +49,9 @@ ROUNDS = 32
 class Controller:
     """One active controller of one cell. Not reentrant: step, committed, step, and so on."""
 
-    def __init__(self, fleet: Fleet, present: LiveState, cursors: dict[str, tuple[str, int]], epoch: int) -> None:
+    def __init__(self, fleet: Fleet, live: LiveState, cursors: dict[str, tuple[str, int]], epoch: int) -> None:
         self.fleet = fleet
-        self.present = present
+        self.live = live
         self.epoch = epoch
         self.cursors = {key: told for key, told in cursors.items() if key.rpartition("/")[0] in fleet.nodes}
         self.silent: dict[str, datetime] = {}
@@ -76,10 +76,10 @@ class Controller:
 
         `witness` is what a standby has measured of the absence before it, `copy` the journal's word of being one.
         """
-        formats.check(self.fleet.cell.format, self.present.release.reads)
+        formats.check(self.fleet.cell.format, self.live.release.reads)
         begun = opening(self.fleet.cell.last_at, wall, witness)
         self._begin(begun.now)
-        self.present.started = begun.now
+        self.live.started = begun.now
         self._record_all(first_words(self.fleet, e.ControllerStarted(self.epoch, version), begun, copy), "clock")
         self._look_again()
         return self._finish()
@@ -89,8 +89,8 @@ class Controller:
         for node_id in self.fleet.index.members("operating"):
             node = self.fleet.nodes[node_id]
             for operation in node.under_way:
-                if operation.id not in self.present.unobserved:
-                    self.present.unobserved[operation.id] = self._now + OBSERVED_WITHIN
+                if operation.id not in self.live.unobserved:
+                    self.live.unobserved[operation.id] = self._now + OBSERVED_WITHIN
                     self._draft.sends.append(Send("observe", operation, node))
         for node_id in self.fleet.nodes:
             self._schedule(self.fleet.nodes[node_id])
@@ -127,7 +127,7 @@ class Controller:
 
     def _begin(self, now: datetime) -> None:
         self._now = now
-        self._scene = DecisionContext(self.fleet, self.present, now)
+        self._context = DecisionContext(self.fleet, self.live, now)
         self._draft = BatchDraft()
         self._eased = self._uneven = False
         self._quiet: dict[str, int] = {}
@@ -141,16 +141,16 @@ class Controller:
     def _emit(self, event: e.Event, cause: str) -> None:
         """Put the event into the batch and the overlay, and note what it touches."""
         self._draft.sends += wakeups.revocations(self.fleet, event)
-        errors = judged(self._scene, event)
-        if self.present.release.introduced:
-            assert self._scene.may_write(e.name_of(event)), f"not every controller reads {e.name_of(event)}"
+        errors = judged(self._context, event)
+        if self.live.release.introduced:
+            assert self._context.may_write(e.name_of(event)), f"not every controller reads {e.name_of(event)}"
         record = e.Record(self.fleet.cell.seq + 1, self._now, self.epoch, cause, event)
         evolve(self.fleet, record)
         self._draft.records.append(record)
         self._eased = self._eased or wakeups.asks_all_again(self.fleet, event)
         self._follow_up(record)
         self._touch_all(self.slot_waiters.woken(event), cause)
-        forget(event, self.agenda, self.present, self.silent, self.cursors)
+        forget(event, self.agenda, self.live, self.silent, self.cursors)
         self._record_all(errors, f"record:{record.seq}")
 
     def _follow_up(self, record: e.Record) -> None:
@@ -176,9 +176,9 @@ class Controller:
             case inputs.ClockSeen():
                 self._set_clock(one)
             case inputs.FellowsSeen(fellows=fellows):
-                self._eased = self._eased or fellows != self.present.fellows
-                self.present.fellows = fellows
-                self._record_all(formats.raised(self._scene), "fellows")
+                self._eased = self._eased or fellows != self.live.fellows
+                self.live.fellows = fellows
+                self._record_all(formats.raised(self._context), "fellows")
             case inputs.Observed():
                 self._observe(one)
             case inputs.IntentAsked():
@@ -186,24 +186,24 @@ class Controller:
             case inputs.Replied(outcome=outcome):
                 self._reply(outcome)
             case inputs.WorkSeen():
-                changed = (one.whole or bool(one.lost)) and one.lost != self.present.clusters.get(one.cluster)
+                changed = (one.whole or bool(one.lost)) and one.lost != self.live.clusters.get(one.cluster)
                 self._eased = self._eased or changed
-                for node_id in scheduler_views.see_work(self.present, one, self._now):
+                for node_id in scheduler_views.see_work(self.live, one, self._now):
                     self._touch(node_id, "scheduler")
                     self._touch_all(wakeups.beside(self.fleet, node_id), "scheduler")
                 if one.whole:
-                    self._touch_all(own_conditions.unlisted(self._scene, one.cluster), "scheduler")
+                    self._touch_all(own_conditions.unlisted(self._context, one.cluster), "scheduler")
                 self._record_all(scheduler_views.of_override(self.fleet, one, self._now), "scheduler")
             case inputs.AgentHeard() | inputs.AgentSilent() | inputs.NodeSeen() | inputs.AgentRefused():
-                if (told := live_updates.of_node(self._scene, self.silent, one)) is not None:
+                if (told := live_updates.of_node(self._context, self.silent, one)) is not None:
                     self._uneven = self._uneven or bool(self.fleet.incidents_of(one.node))
                     self._record_all(told.events, told.cause)
                     self._touch(one.node, told.cause)
             case inputs.FabricSeen(report=report):
-                self._record_all(of_report(self._scene, report), f"fabric:{report.fabric}")
+                self._record_all(of_report(self._context, report), f"fabric:{report.fabric}")
                 self._touch_all(cabling.waiting(self.fleet, report.fabric), "fabric")
             case inputs.BootAsked():
-                events, reply = answered(self._scene, one)
+                events, reply = answered(self._context, one)
                 self._record_all(events, "boot")
                 self._draft.replies.append(reply)
             case inputs.Tick() | inputs.AgentAhead():
@@ -216,7 +216,7 @@ class Controller:
         self._record_all(of_clock(self.fleet, seen), "clock")
         if seen.unattended_s:
             self.silent.clear()
-            self.present.forget(self._now)
+            self.live.forget(self._now)
             self._look_again()
         self._eased = True
 
@@ -234,7 +234,7 @@ class Controller:
             self._touch_all(e.subjects_of(event), cause)
 
     def _answer(self, one: inputs.IntentAsked) -> None:
-        answer = answer_intent(Ask(self._scene, one.intent, one.configuration, one.documents))
+        answer = answer_intent(Ask(self._context, one.intent, one.configuration, one.documents))
         self._record_all(answer.events, f"intent:{one.intent.id}")
         self._draft.replies.append(Reply(one.token, answer.granted, answer.text, detail=answer.detail))
 
@@ -250,15 +250,15 @@ class Controller:
         for observation in unread(seen.observations, read):
             stamped = received_at(observation, self._now)
             self._draft.store(key, stamped)
-            if see_devices(self.present, stamped):
+            if see_devices(self.live, stamped):
                 self._touch(node.id, stamped.id)
-            workloads = self.present.workloads(node)
+            workloads = self.live.workloads(node)
             for caused in of_observation(self.fleet, node, stamped, workloads):
                 self._emit(caused.event, caused.cause)
                 self._touch_all((node.id, *e.subjects_of(caused.event)), caused.cause)
                 node = self.fleet.nodes.get(node.id) or node
             if stamped.kind == "inventory" and stamped.source == "agent":
-                self.present.entry(node.id).inventory = known_inventory(self.fleet, node, stamped)
+                self.live.entry(node.id).inventory = known_inventory(self.fleet, node, stamped)
         spool, sequence = self._draft.read.get(key, read)
         self._draft.replies.append(Reply(seen.token, acknowledged=sequence, text=spool))
 
@@ -266,13 +266,13 @@ class Controller:
         node = self.fleet.nodes.get(outcome.node)
         if node is None:
             return
-        if operation_replies.is_known_by(node, outcome) and self.present.observed(outcome.operation):
+        if operation_replies.is_known_by(node, outcome) and self.live.observed(outcome.operation):
             self._touch(node.id, f"operation:{outcome.operation}")
         if restore_diff.is_of_the_copy(self.fleet, outcome):
             if outcome.result in ("unknown", "busy"):
                 self.agenda.return_to("observe", outcome.operation, outcome.node, self._now)
             return
-        reply = operation_replies.of_reply(self._scene, node, outcome)
+        reply = operation_replies.of_reply(self._context, node, outcome)
         if reply.observe or reply.resend:
             how = "observe" if reply.observe else "perform"
             self.agenda.return_to(how, outcome.operation, outcome.node, self._now)
@@ -284,7 +284,7 @@ class Controller:
     def _due(self) -> None:
         for node_id in self.agenda.due(self._now):
             if node_id == CALENDAR:
-                self._record_all(ended(self._scene), "clock")
+                self._record_all(ended(self._context), "clock")
                 self._eased = True
                 self._watch_calendar()
             self._touch(node_id, "clock")
@@ -300,21 +300,22 @@ class Controller:
 
     def _decide(self) -> None:
         """Step every touched node forward, the most urgent first; then pools; then those who waited for either."""
-        self._record_all(staleness.review(self._scene, list(self._touched), self.silent), "clock")
+        self._record_all(staleness.review(self._context, list(self._touched), self.silent), "clock")
         for _ in range(ROUNDS):
             for node_id, cause in list(self._touched.items()):
                 self._record_all(self._news(self.fleet.nodes.get(node_id)), cause)
             self._review()
             touched, self._touched = self._touched, {}
-            for node_id in wakeups.ranked(self._scene, (i for i in touched if not rests(self._scene, self.silent, i))):
+            busy = (i for i in touched if not rests(self._context, self.silent, i))
+            for node_id in wakeups.ranked(self._context, busy):
                 self._forward(node_id, touched[node_id])
             self._fill_and_ease()
             if not self._touched and not self._suspects:
-                self._record_all(advance(self._scene), "clock")
+                self._record_all(advance(self._context), "clock")
             if not (self._touched or self._suspects or self._eased):
                 break
         found = len(self._draft.records)
-        for node_id in restless(self._scene, self.silent, self._sweeping):
+        for node_id in restless(self._context, self.silent, self._sweeping):
             self._forward(node_id, "sweep")
         self.swept += len(self._draft.records) - found
         self._sweeping = {}
@@ -324,9 +325,9 @@ class Controller:
         eased = self._eased
         if eased or self._uneven:
             self._eased = self._uneven = False
-            dark = pool_places.dark(self._scene)
+            dark = pool_places.dark(self._context)
             for name, pool in self.fleet.pools.items():
-                self._record_all(balance(self._scene, pool, dark.get(name, {})), f"pool:{name}")
+                self._record_all(balance(self._context, pool, dark.get(name, {})), f"pool:{name}")
         if eased:
             for node_id in self.fleet.index.members("blocked"):
                 self._touch(node_id, "eased")
@@ -335,7 +336,7 @@ class Controller:
         """Before anybody is treated: do the nodes that changed in this batch share a cause?"""
         suspects, self._suspects = self._suspects, {}
         if suspects:
-            self._record_all(review(self._scene, suspects), f"record:{max(suspects.values())}")
+            self._record_all(review(self._context, suspects), f"record:{max(suspects.values())}")
             if not self.fleet.incidents.bare:
                 self._uneven = True
                 self._watch_calendar()
@@ -344,7 +345,7 @@ class Controller:
         """Events of the node by the clock. A node without any is not asked again before something is recorded."""
         if node is None or self._quiet.get(node.id) == len(self._draft.records):
             return ()
-        found = live_updates.by_clock(self._scene, node, self.silent)
+        found = live_updates.by_clock(self._context, node, self.silent)
         if not found:
             self._quiet[node.id] = len(self._draft.records)
         return found
@@ -357,7 +358,7 @@ class Controller:
                 return
             events = self._news(node)
             if not events:
-                answer = next_step(self._scene, node)
+                answer = next_step(self._context, node)
                 if not isinstance(answer, Act):
                     self._settle_down(node, answer, cause)
                     return
@@ -376,10 +377,10 @@ class Controller:
             self._emit(e.WaitingChanged(node.id, fresh), cause)
             node = self.fleet.nodes[node.id]
             self._eased = self._eased or is_spare(node)
-        self.slot_waiters.note(self._scene, node)
+        self.slot_waiters.note(self._context, node)
         self._schedule(node, answer.until if isinstance(answer, Wait) else None)
 
     def _schedule(self, node: Node, until: datetime | None = None) -> None:
-        moments = [at for at in (until, wakes_at(self._scene, node)) if at is not None and at > self._now]
+        moments = [at for at in (until, wakes_at(self._context, node)) if at is not None and at > self._now]
         if moments:
             self.agenda.wake(node.id, min(moments), self._now)

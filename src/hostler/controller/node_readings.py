@@ -14,9 +14,9 @@ from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Evidence, Node
 
 
-def see_node(present: LiveState, seen: NodeSeen, now: datetime) -> bool:
+def see_node(live: LiveState, seen: NodeSeen, now: datetime) -> bool:
     """Take over volatile readings; whether anything changed, or is told that is kept nowhere else."""
-    here = present.entry(seen.node)
+    here = live.entry(seen.node)
     before = (here.power, here.ready, here.bmc_unreachable, here.bmc_refused, here.scheduler_boot)
     if seen.power:
         here.power, here.power_at = seen.power, now

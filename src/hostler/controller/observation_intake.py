@@ -87,10 +87,10 @@ def of_observation(
             node = fleet.nodes.get(node.id) or node
 
 
-def see_devices(present: LiveState, seen: Observation) -> bool:
+def see_devices(live: LiveState, seen: Observation) -> bool:
     """Take over which pod has which GPUs, as the node's agent says; whether it said anything of it."""
     if seen.kind != "devices":
         return False
     told = ((name.removeprefix("pod:"), str(ids)) for name, ids in seen.facts.items() if name.startswith("pod:"))
-    present.entry(seen.node).devices = {uid: tuple(ids.split(",")) for uid, ids in told if ids}
+    live.entry(seen.node).devices = {uid: tuple(ids.split(",")) for uid, ids in told if ids}
     return True

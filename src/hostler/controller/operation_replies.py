@@ -23,7 +23,7 @@ def is_known_by(node: Node, outcome: Outcome) -> bool:
     return same and outcome.result not in ("unknown", "busy")
 
 
-def of_reply(scene: DecisionContext, node: Node, outcome: Outcome) -> ReplyEffect:
+def of_reply(context: DecisionContext, node: Node, outcome: Outcome) -> ReplyEffect:
     """A driver's answer. Unknown is observed, never repeated; not_done may be sent again where that is safe."""
     operation = next((one for one in node.under_way if one.id == outcome.operation), None)
     if operation is None:
@@ -34,28 +34,28 @@ def of_reply(scene: DecisionContext, node: Node, outcome: Outcome) -> ReplyEffec
     if outcome.result in ("unknown", "busy"):
         return ReplyEffect(observe=True)
     if operation.kind == IDLE_CHECK:
-        return ReplyEffect(idle_checked(scene, node, operation, outcome))
+        return ReplyEffect(idle_checked(context, node, operation, outcome))
     if outcome.result == "not_done":
-        return _not_done(scene, node, operation, outcome)
+        return _not_done(context, node, operation, outcome)
     if operation.kind == "run_checks":
-        return checked(scene, node, operation, outcome)
+        return checked(context, node, operation, outcome)
     if outcome.result == "done":
-        _see_effect(scene, node, operation, outcome)
-        return _done(scene, node, operation, outcome)
+        _see_effect(context, node, operation, outcome)
+        return _done(context, node, operation, outcome)
     result = outcome.result if outcome.result in ("failed", "refused") else "failed"
     failed = Outcome(outcome.operation, node.id, result, outcome.detail, outcome.facts)
-    return ReplyEffect(conclude(scene, node, operation, failed))
+    return ReplyEffect(conclude(context, node, operation, failed))
 
 
-def _not_done(scene: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> ReplyEffect:
+def _not_done(context: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> ReplyEffect:
     row = OPERATIONS[operation.kind]
     if row.repeatable and operation.attempt > 1:
         return ReplyEffect(resend=True)
     if row.repeatable:
-        return ReplyEffect((e.OperationStarted(again(operation, node, scene.now)),))
+        return ReplyEffect((e.OperationStarted(again(operation, node, context.now)),))
     said = f": {outcome.detail}" if outcome.detail else ""
     failed = Outcome(operation.id, node.id, "failed", f"observed not to have happened{said}", outcome.facts)
-    return ReplyEffect(conclude(scene, node, operation, failed))
+    return ReplyEffect(conclude(context, node, operation, failed))
 
 
 def _late(node: Node, outcome: Outcome) -> tuple[e.Event, ...]:
@@ -67,9 +67,9 @@ def _late(node: Node, outcome: Outcome) -> tuple[e.Event, ...]:
     return (late,)
 
 
-def _see_effect(scene: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> None:
+def _see_effect(context: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> None:
     """Take over what a confirmed effect shows, until the next reading."""
-    here, now = scene.present.entry(operation.node), scene.now
+    here, now = context.live.entry(operation.node), context.now
     cluster = node.assignment.cluster if node.assignment else ""
     if operation.kind in ("power_on", "power_off"):
         here.power, here.power_at = (ON if operation.kind == "power_on" else OFF), now
@@ -96,10 +96,10 @@ def _without(works: tuple[Workload, ...], operation: Operation, outcome: Outcome
     )
 
 
-def _done(scene: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> ReplyEffect:
+def _done(context: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> ReplyEffect:
     extra: list[e.Event] = []
     if operation.kind == unanswered_checks.SANITISE:
-        extra.extend(unanswered_checks.answered(scene.fleet, node, operation.kind, "observation", "it was erased"))
+        extra.extend(unanswered_checks.answered(context.fleet, node, operation.kind, "observation", "it was erased"))
     if operation.kind == "collect_inventory" and outcome.parts:
-        extra.extend(of_inventory(scene.fleet, node, outcome, scene.now))
-    return ReplyEffect((*extra, *conclude(scene, node, operation, outcome)))
+        extra.extend(of_inventory(context.fleet, node, outcome, context.now))
+    return ReplyEffect((*extra, *conclude(context, node, operation, outcome)))

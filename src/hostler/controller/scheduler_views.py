@@ -11,19 +11,19 @@ from hostler.core.state.model import OWNER, Hold, HoldKind, Node, WorkClass
 from hostler.ports import WorkloadView
 
 
-def see_work(present: LiveState, seen: WorkSeen, now: datetime) -> list[str]:
+def see_work(live: LiveState, seen: WorkSeen, now: datetime) -> list[str]:
     """Take over what a cluster's schedulers show; the nodes whose work changed."""
-    touched = [view.node for view in seen.views if _see(present.entry(view.node), seen.cluster, view, now)]
+    touched = [view.node for view in seen.views if _see(live.entry(view.node), seen.cluster, view, now)]
     if seen.whole or seen.lost:
-        present.clusters[seen.cluster] = seen.lost
+        live.clusters[seen.cluster] = seen.lost
     if seen.lost:
-        present.whole_since.pop(seen.cluster, None)
-        for here in present.nodes.values():
+        live.whole_since.pop(seen.cluster, None)
+        for here in live.nodes.values():
             if seen.cluster in here.workloads:
                 here.idle_since = None
                 here.ready = None  # what a scheduler believed when it was last heard is no witness
     elif seen.whole:
-        present.whole_since.setdefault(seen.cluster, now)
+        live.whole_since.setdefault(seen.cluster, now)
     return touched
 
 

@@ -11,16 +11,16 @@ SOURCES = ("agent", "bmc")
 
 
 def forget(
-    event: e.Event, agenda: Agenda, present: LiveState, silent: Silence, cursors: dict[str, tuple[str, int]]
+    event: e.Event, agenda: Agenda, live: LiveState, silent: Silence, cursors: dict[str, tuple[str, int]]
 ) -> None:
     """Forget what is not recorded and of no use any more after the event."""
     match event:
         case e.OperationFinished(operation=operation_id):
             agenda.known(operation_id)
-            present.observed(operation_id)
+            live.observed(operation_id)
         case e.PhaseChanged(node=node_id, after=Phase.retired):
             silent.pop(node_id, None)
-            present.nodes.pop(node_id, None)
+            live.nodes.pop(node_id, None)
             for source in SOURCES:
                 cursors.pop(f"{node_id}/{source}", None)
         case _:

@@ -17,17 +17,17 @@ from hostler.core.state.syndromes import SYNDROME_OF
 from hostler.core.tables.operations import IDLE_CHECK, OPERATIONS
 
 
-def ranked(scene: DecisionContext, node_ids: Iterable[str]) -> list[str]:
+def ranked(context: DecisionContext, node_ids: Iterable[str]) -> list[str]:
     """Waiters rank by severity, GPU-hours at stake, age, id."""
-    return [key[-1] for key in sorted(_rank(scene, i) for i in node_ids if i in scene.fleet.nodes)]
+    return [key[-1] for key in sorted(_rank(context, i) for i in node_ids if i in context.fleet.nodes)]
 
 
-def _rank(scene: DecisionContext, node_id: str) -> tuple[int, float, datetime, str]:
-    node = scene.fleet.nodes[node_id]
+def _rank(context: DecisionContext, node_id: str) -> tuple[int, float, datetime, str]:
+    node = context.fleet.nodes[node_id]
     if not node.conditions:
         return (0, 0.0, node.phase_since, node_id)
     worst = max(int(c.severity) for c in node.conditions)
-    stake = sum(w.gpu_hours_at_stake for w in scene.present.workloads(node) or ())
+    stake = sum(w.gpu_hours_at_stake for w in context.live.workloads(node) or ())
     return (-worst, -stake, min(c.since for c in node.conditions), node_id)
 
 
@@ -180,10 +180,10 @@ class SlotWaiters:
         self._for_room: dict[str, dict[str, None]] = {}
         self._kept: dict[str, None] = {}
 
-    def note(self, scene: DecisionContext, node: Node) -> None:
+    def note(self, context: DecisionContext, node: Node) -> None:
         """The node was looked at and stays as it is."""
-        waiting = idle_checks.waits(scene, node)
-        kept = waiting and bool(idle_checks.keeps_away(scene, node))
+        waiting = idle_checks.waits(context, node)
+        kept = waiting and bool(idle_checks.keeps_away(context, node))
         if kept:
             self._kept[node.id] = None
         elif self._kept:

@@ -47,13 +47,13 @@ class BmcPoller:
     def __init__(
         self,
         cell: Cell,
-        eyes: BmcReader,
+        reader: BmcReader,
         clock: Callable[[], datetime],
         pace: Pace = Pace(),  # noqa: B008 - frozen
         places: PollLimits = PollLimits(),  # noqa: B008 - frozen
     ) -> None:
         self._cell = cell
-        self._eyes = eyes
+        self._eyes = reader
         self._places = places
         self._rota = Rota(pace)
         self._looks = Looks(cell, clock)
@@ -140,7 +140,7 @@ class BmcPoller:
         if node is None:
             return
         try:
-            sight = await self._eyes.look(node)
+            reader = await self._eyes.look(node)
         except RefusedError as error:
             self._refused(node, str(error))
             return
@@ -151,14 +151,14 @@ class BmcPoller:
         except PortError as error:
             self._missed(node_id, str(error))
             return
-        self._cell.tell(NodeSeen(node_id, power=sight.power, bmc_unreachable=False, bmc_refuses=""))
+        self._cell.tell(NodeSeen(node_id, power=reader.power, bmc_unreachable=False, bmc_refuses=""))
         self._looks.within(node, SYSTEM)
         worked_on = node.plan is not None and node.plan.disturbed
         if worked_on and not self._looks.due(node, asyncio.get_running_loop().time()):
             self._seen(node_id, close=True)
             return
         try:
-            waits = await self._looks.read(node, sight, self._rota.period_s)
+            waits = await self._looks.read(node, reader, self._rota.period_s)
         except ExcessError as error:
             self._exceeded(node, SENSORS.name, str(error))
             return

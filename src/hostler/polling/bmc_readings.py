@@ -96,9 +96,9 @@ class ReadingTask(Struct, frozen=True):
     brief: bool = True
 
 
-SENSORS = ReadingTask("sensors", lambda sight: sight.sensors(), subjects, brief=False)
-PARTS = ReadingTask("parts", lambda sight: sight.parts(), part_subjects)
-FIRMWARE = ReadingTask("firmware", lambda sight: sight.firmware(), firmware_subjects)
+SENSORS = ReadingTask("sensors", lambda reader: reader.sensors(), subjects, brief=False)
+PARTS = ReadingTask("parts", lambda reader: reader.parts(), part_subjects)
+FIRMWARE = ReadingTask("firmware", lambda reader: reader.firmware(), firmware_subjects)
 
 
 class Memory(Struct):
@@ -149,14 +149,14 @@ class Looks:
         """Whether the readings are due, or power alone is to be looked at for now."""
         return self._of(node.id).due.get(SENSORS.name, now) <= now
 
-    async def read(self, node: Node, sight: BmcSession, period_s: float) -> bool:
+    async def read(self, node: Node, reader: BmcSession, period_s: float) -> bool:
         """Read and tell what is due; whether something waits to repeat itself. Raises PortError for the readings.
 
         What else is too large is told here, and kept off.
         """
         memory, now = self._of(node.id), asyncio.get_running_loop().time()
         memory.spent = False
-        seen = await sight.sensors()
+        seen = await reader.sensors()
         self.within(node, SENSORS.name)
         memory.due[SENSORS.name] = now + period_s
         if now >= memory.affirm_at:
@@ -164,19 +164,19 @@ class Looks:
                 forget(heard)
             memory.affirm_at = now + AFFIRM_S
         if self._lacks_stock(node) and self._is_due(node, memory, INVENTORY, now, stock_s(node)):
-            await self._take_stock(node, sight, memory)
+            await self._take_stock(node, reader, memory)
         if self._is_due(node, memory, LOG, now, LOG_S):
-            await self._read_on(node, sight, memory)
+            await self._read_on(node, reader, memory)
         waits = await self._tell(node, SENSORS, seen, memory)
-        word = sight.health or "ok"
+        word = reader.health or "ok"
         if self._changed(memory, PARTS, word, "ok"):
             memory.due[PARTS.name] = now
-        if self._changed(memory, FIRMWARE, sight.version, sight.version):
+        if self._changed(memory, FIRMWARE, reader.version, reader.version):
             memory.due[FIRMWARE.name] = now
         parts_s = PARTS_S if word == "ok" else max(ALARM_S, ALARM_LOOKS * period_s)
         for errand, every_s in ((PARTS, parts_s), (FIRMWARE, FIRMWARE_S)):
             if self._is_due(node, memory, errand.name, now, every_s):
-                waits |= await self._run(node, errand, sight, memory)
+                waits |= await self._run(node, errand, reader, memory)
         return waits
 
     def exceeded(self, node: Node, what: str, why: str) -> None:
@@ -214,10 +214,10 @@ class Looks:
             return has_unseen_kinds(self._cell.view, node)
         return node.phase in _STOCKED and is_unseen(self._cell.view, node)
 
-    async def _run(self, node: Node, errand: ReadingTask, sight: BmcSession, memory: Memory) -> bool:
+    async def _run(self, node: Node, errand: ReadingTask, reader: BmcSession, memory: Memory) -> bool:
         """One of the rarer errands; whether what it has brought waits to repeat itself."""
         try:
-            seen = await errand.read(sight)
+            seen = await errand.read(reader)
         except PortError as error:
             self._failed(node, memory, errand.name, error)
             return False
@@ -268,13 +268,13 @@ class Looks:
             _let_go(heard)
         return settled.open
 
-    async def _take_stock(self, node: Node, sight: BmcSession, memory: Memory) -> None:
+    async def _take_stock(self, node: Node, reader: BmcSession, memory: Memory) -> None:
         """Observe what a node consists of of which nobody has told yet: an adopted one needs no agent for it.
 
         The same of the same boot is told once.
         """
         try:
-            seen = await sight.inventory()
+            seen = await reader.inventory()
             self._read_well(node, memory, INVENTORY)
             stock = hash((node.boot_id, seen.parts, seen.facts.get("covers")))
             if not seen.parts or (stock == memory.stock and not is_contested(node)):
@@ -287,12 +287,12 @@ class Looks:
         except BusyError:
             return
 
-    async def _read_on(self, node: Node, sight: BmcSession, memory: Memory) -> None:
+    async def _read_on(self, node: Node, reader: BmcSession, memory: Memory) -> None:
         """Observe what came into the event log since the last reading; what it held before the first one is history."""
         if memory.log_cursor is None and memory.log_number:
             memory.log_cursor = await asyncio.to_thread(self._cursor_of, node.id, memory.log_number)
         try:
-            entries, cursor = await sight.entries(memory.log_cursor or "")
+            entries, cursor = await reader.entries(memory.log_cursor or "")
         except PortError as error:
             self._failed(node, memory, LOG, error)
             return

@@ -59,24 +59,24 @@ class Sender:
         """Ask a driver, unless the operation is out of date by now; whatever it says becomes an input."""
         bound(operation=send.operation.id, node=send.node.id)
         async with self._limit:
-            hand = self._drivers.get(send.operation.kind)
-            if hand is None:
+            driver = self._drivers.get(send.operation.kind)
+            if driver is None:
                 why = f"no driver performs {send.operation.kind}"
                 self._replied(send, _outcome(send.operation, "refused", why))
             elif send.how == "revoke":
-                await self._revoke(hand, send)
+                await self._revoke(driver, send)
             elif await self._fence.passes(send):
-                self._replied(send, await self._ask(hand, send))
+                self._replied(send, await self._ask(driver, send))
 
-    async def _ask(self, hand: OperationDriver, send: Send) -> Outcome:
+    async def _ask(self, driver: OperationDriver, send: Send) -> Outcome:
         operation, node = send.operation, send.node
         left_s = (operation.deadline - self._clock()).total_seconds() + GRACE_S
         try:
             async with asyncio.timeout(max(GRACE_S, left_s)):
                 if send.how == "observe":
-                    said = await hand.observe(operation, node)
+                    said = await driver.observe(operation, node)
                 else:
-                    said = await hand.perform(operation, node)
+                    said = await driver.perform(operation, node)
         except (UnreachableError, ConflictError, RefusedError, TimeoutError) as error:
             return fate(send, error)
         except Exception as bug:  # the one place: a driver's bug must not stop the cell
@@ -84,10 +84,10 @@ class Sender:
             return _outcome(operation, "unknown", f"driver error: {type(bug).__name__}: {bug}")
         return said
 
-    async def _revoke(self, hand: OperationDriver, send: Send) -> None:
+    async def _revoke(self, driver: OperationDriver, send: Send) -> None:
         try:
             async with asyncio.timeout(GRACE_S):
-                await hand.revoke(send.operation, send.node)
+                await driver.revoke(send.operation, send.node)
         except (UnreachableError, ConflictError, RefusedError, TimeoutError) as away:
             log.info("revoke_failed", kind=send.operation.kind, reason=str(away))
 

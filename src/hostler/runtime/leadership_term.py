@@ -55,12 +55,12 @@ class Office:
 
     def __init__(self, around: Around, epoch: int, cursors: dict[str, tuple[str, int]]) -> None:
         self.epoch = epoch
-        self.present = LiveState(around.release)
+        self.live = LiveState(around.release)
         self.heartbeats = HeartbeatTable()
         self.commit_ms = 0.0
         self._around = around
         self._view = around.follower.view
-        self._controller = Controller(around.follower.fleet, self.present, cursors, epoch)
+        self._controller = Controller(around.follower.fleet, self.live, cursors, epoch)
         self._queues = Queues()
         self._answers: dict[int, asyncio.Future[Reply]] = {}
         self._work = asyncio.Event()

@@ -47,15 +47,15 @@ class SchedulerDriver:
     async def perform(self, operation: Operation, node: Node) -> Outcome:
         """Done where all have done it; what the first that has not says."""
         said = Outcome(operation.id, node.id, "done", attempt=operation.attempt)
-        for hand, part in self._asked(operation, node):
-            said = await hand.perform(part, node)
+        for driver, part in self._asked(operation, node):
+            said = await driver.perform(part, node)
             if said.result != "done":
                 return said
         return self._shown(operation, node, said)
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
         """Done where all show it; not_done where one does not and none is unknown."""
-        said = [await hand.observe(part, node) for hand, part in self._asked(operation, node)]
+        said = [await driver.observe(part, node) for driver, part in self._asked(operation, node)]
         others = [one for one in said if one.result != "done"]
         unknown = [one for one in others if one.result != "not_done"]
         done = Outcome(operation.id, node.id, "done", attempt=operation.attempt)
@@ -63,8 +63,8 @@ class SchedulerDriver:
 
     async def revoke(self, operation: Operation, node: Node) -> None:
         """Call it off with each of them."""
-        for hand, part in self._asked(operation, node):
-            await hand.revoke(part, node)
+        for driver, part in self._asked(operation, node):
+            await driver.revoke(part, node)
 
     def _shown(self, operation: Operation, node: Node, said: Outcome) -> Outcome:
         if said.result == "done" and operation.aside:
@@ -135,10 +135,10 @@ class SchedulerEye:
     `fleet` and `present` give the cell's; after a start, a gap or a change of office the present knows nothing.
     """
 
-    def __init__(self, clusters: Clusters, fleet: Callable[[], Fleet], present: Callable[[], LiveState]) -> None:
+    def __init__(self, clusters: Clusters, fleet: Callable[[], Fleet], live: Callable[[], LiveState]) -> None:
         self._clusters = clusters
         self._fleet = fleet
-        self._present = present
+        self._live = live
         self._told = {cluster: _Told() for cluster in clusters}
 
     def news(self) -> list[WorkSeen | NodeSeen]:
@@ -149,7 +149,7 @@ class SchedulerEye:
         """View of one node by the cluster now, without a look at its others while the cluster is in touch."""
         own = self._clusters.get(cluster, ())
         views = [one.views() for one in own]
-        if own and (not self._present().synced(cluster) or any(view.lost for view in views)):
+        if own and (not self._live().synced(cluster) or any(view.lost for view in views)):
             return list(self._of(cluster))
         named = [(name_there(node, one), view.nodes) for one, view in zip(own, views, strict=True)]
         found = [nodes[name] for name, nodes in named if name in nodes]
@@ -160,14 +160,14 @@ class SchedulerEye:
         return [WorkSeen((told,), cluster=cluster)]
 
     def _of(self, cluster: str) -> Iterator[WorkSeen | NodeSeen]:
-        present, own = self._present(), self._clusters[cluster]
+        live, own = self._live(), self._clusters[cluster]
         views = [one.views() for one in own]
         lost = next((f"{one.kind}: {view.lost}" for one, view in zip(own, views, strict=True) if view.lost), "")
         if lost:
-            if present.clusters.get(cluster) != lost:
+            if live.clusters.get(cluster) != lost:
                 yield WorkSeen((), cluster=cluster, lost=lost)
             return
-        whole = not present.synced(cluster)
+        whole = not live.synced(cluster)
         told = self._told[cluster] = _Told() if whole else self._told[cluster]
         moved = self._moved(cluster, views, told)
         yield from self._works(cluster, views, moved, whole=whole)

@@ -147,9 +147,9 @@ class Cell:
         return self._follower.view
 
     @property
-    def present(self) -> LiveState:
+    def live(self) -> LiveState:
         """Live state, as far as it was told in this term of office; all unknown where it stands by."""
-        return self._office.present if self._office is not None else self._nothing[0]
+        return self._office.live if self._office is not None else self._nothing[0]
 
     def now(self) -> datetime:
         """Controller time, which never goes back; the wall clock's where this controller stands by."""
@@ -240,7 +240,7 @@ class Cell:
     def known_inventory(self, node: str, boot_id: str) -> str:
         """The digest of the inventory that the node's agent need not tell again in this boot, "" for none."""
         found = self.view.nodes.get(node)
-        return "" if found is None else still_known(self.view, found, boot_id, self.present.of(node).inventory)
+        return "" if found is None else still_known(self.view, found, boot_id, self.live.of(node).inventory)
 
     def tell(self, one: Input) -> None:
         """Put a volatile reading (workloads, power) before the controller; who stands by has no use for it."""

@@ -136,9 +136,9 @@ class NodeView(Struct, frozen=True):
     addresses: dict[str, str]
 
 
-def holds_on(scene: DecisionContext, node: Node) -> tuple[Hold, ...]:
+def holds_on(context: DecisionContext, node: Node) -> tuple[Hold, ...]:
     """Every hold that the node feels: its own, its rack's, its pool's, the fleet's."""
-    return tuple(scene.fleet.holds_on(scopes(scene, node)))
+    return tuple(context.fleet.holds_on(scopes(context, node)))
 
 
 def parts_of(fleet: Fleet, node: Node) -> tuple[Part, ...]:

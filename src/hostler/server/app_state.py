@@ -65,9 +65,9 @@ class AppState:
         """Controller time."""
         return self.settings.clock()
 
-    def scene(self) -> DecisionContext:
+    def context(self) -> DecisionContext:
         """Everything that a decision would read now."""
-        return DecisionContext(self.cell.view, self.cell.present, self.now())
+        return DecisionContext(self.cell.view, self.cell.live, self.now())
 
     def node(self, who: Identity, name: str) -> Node:
         """The node by id, serial or host name. Raises ProblemError (404) where there is none in the caller's reach."""
@@ -87,6 +87,6 @@ class AppState:
     def agent_view(self, node: Node) -> AgentView:
         """The node's agent: whether it is heard, when last, its version and memory in KiB."""
         seen = self.agents.get(node.id, AgentSeen())
-        heard = self.cell.present.nodes.get(node.id)
+        heard = self.cell.live.nodes.get(node.id)
         last = self.cell.heartbeats.last(node.id)
         return AgentView(node.id, heard.heard if heard else False, last, seen.version, seen.rss_kib, seen.profiles)

@@ -74,7 +74,7 @@ class CellView(Protocol):
         """The committed fleet."""
 
     @property
-    def present(self) -> LiveState:
+    def live(self) -> LiveState:
         """Live state: what is so now and not recorded."""
 
     @property

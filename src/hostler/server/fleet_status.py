@@ -97,7 +97,7 @@ def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> Fl
     ailing = _members(fleet, who, "ailing")
     waiting = [shown(who, fleet, node) for node in _members(fleet, who, "waiting")]
     phases = _phases(fleet, who)
-    dark = pool_places.dark(DecisionContext(fleet, cell.present, now))
+    dark = pool_places.dark(DecisionContext(fleet, cell.live, now))
     pools = tuple(pool_view(cell, pool, dark) for pool in own_pools(fleet, who))
     return FleetStatus(
         cell=cell.name,
@@ -137,7 +137,7 @@ def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> Fl
 def _rollout(cell: CellView, now: datetime) -> str:
     """Progress of the running rollout, "" without one."""
     running = cell.view.rollout
-    return f"{running.id}: {waits_for(DecisionContext(cell.view, cell.present, now), running)}" if running else ""
+    return f"{running.id}: {waits_for(DecisionContext(cell.view, cell.live, now), running)}" if running else ""
 
 
 def _stopped(fleet: Fleet, now: datetime) -> str:
@@ -200,11 +200,11 @@ def pool_view(cell: CellView, pool: Pool, dark: dict[str, pool_places.Dark]) -> 
 
 def _in_use(cell: CellView, pool: Pool) -> list[list[Workload]] | None:
     """Customers' work by node, where there is any; None where schedulers have not told."""
-    if not cell.present.synced(pool.cluster):
+    if not cell.live.synced(pool.cluster):
         return None
     found = []
     for node_id in cell.view.index.base.get(f"pool:{pool.name}", {}):
-        here = cell.present.nodes.get(node_id)
+        here = cell.live.nodes.get(node_id)
         work = here.workloads.get(pool.cluster) if here else None
         own = [w for w in work or () if w.work_class is not WorkClass.infrastructure]
         found += [own] if own else []

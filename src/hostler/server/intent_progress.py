@@ -132,18 +132,18 @@ def _of_node(found: Asked, node: Node, history: History) -> NodeProgress:
     act = found.intent.act
     if not isinstance(act, RemedyVerb):
         return NodeProgress(node.id, "done")
-    wish, plan = f"{node.id}/{act.remedy.condition}", node.plan
-    if plan is not None and wish in plan.causes:
+    request, plan = f"{node.id}/{act.remedy.condition}", node.plan
+    if plan is not None and request in plan.causes:
         step = plan.steps[plan.index].operation if plan.index < len(plan.steps) else ""
         told = f"step {min(plan.index + 1, len(plan.steps))} of {len(plan.steps)}, {plan.state}"
         blockers = node.waiting.blockers if node.waiting is not None else ()
         return NodeProgress(node.id, "running", plan.id, step, told, blockers)
-    if any(condition.id == wish for condition in node.conditions):
+    if any(condition.id == request for condition in node.conditions):
         return NodeProgress(node.id, "waiting", blockers=node.waiting.blockers if node.waiting is not None else ())
-    return _ended(found, node, wish, history)
+    return _ended(found, node, request, history)
 
 
-def _ended(found: Asked, node: Node, wish: str, history: History) -> NodeProgress:
+def _ended(found: Asked, node: Node, request: str, history: History) -> NodeProgress:
     """How it came out, from the node's records since."""
     plans: dict[str, e.PlanEnded] = {}
     cleared = "it is no longer asked for"
@@ -153,9 +153,9 @@ def _ended(found: Asked, node: Node, wish: str, history: History) -> NodeProgres
         match record.event:
             case e.PlanEnded():
                 plans[record.event.plan] = record.event
-            case e.PlanRecorded(plan=plan) if wish in plan.causes and (ended := plans.get(plan.id)) is not None:
+            case e.PlanRecorded(plan=plan) if request in plan.causes and (ended := plans.get(plan.id)) is not None:
                 return NodeProgress(node.id, _ENDS.get(ended.result, "ended"), plan.id, detail=ended.reason)
-            case e.ConditionCleared(condition=condition) if condition == wish:
+            case e.ConditionCleared(condition=condition) if condition == request:
                 cleared = record.event.reason
             case _:
                 continue

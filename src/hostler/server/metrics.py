@@ -135,7 +135,7 @@ class CellCollector(Collector):
         )
         pools = self._cell.view.configuration.pools.values()
         for cluster in sorted({pool.cluster for pool in pools if pool.cluster}):
-            found.add_metric([cluster], int(self._cell.present.synced(cluster)))
+            found.add_metric([cluster], int(self._cell.live.synced(cluster)))
         return found
 
     def _fabric_findings(self) -> Metric:
@@ -157,7 +157,7 @@ class CellCollector(Collector):
         text = "1 where the last validation concluded something."
         whole = GaugeMetricFamily("hostler_fabric_validation_whole", text, labels=["fabric"])
         for name in self._cell.view.fabrics:
-            live = self._cell.present.fabrics.get(name)
+            live = self._cell.live.fabrics.get(name)
             whole.add_metric([name], int(live is not None and live.last.verdict.concludes))
             if live is not None and live.good is not None:
                 age.add_metric([name], max(0.0, (self._now() - live.good.began).total_seconds()))

@@ -101,7 +101,7 @@ def _settle(drive: Drive) -> None:
     clock = drive.world.clock
     end = clock.now + timedelta(seconds=HEALED_S)
     moved, seq = clock.now, drive.seq
-    while clock.now < end and not is_at_rest(drive.court.book, clock.now):
+    while clock.now < end and not is_at_rest(drive.court.reading, clock.now):
         drive.run(clock.now + timedelta(seconds=GLANCE_S))
         if drive.seq != seq:
             moved, seq = clock.now, drive.seq
@@ -174,7 +174,7 @@ def heal(stage: Stage) -> None:
     drive.slow_down(SweepInterval(sweep_s=HOUR_S))
     assert drive.court is not None, "small worlds are judged"
     people = drive.world.people
-    for hold in drive.court.book.holds.values():
+    for hold in drive.court.reading.holds.values():
         if hold.owner == "hal":
             verb, target = ("uncordon", hold.scope) if hold.kind.value == "cordon" else ("release", hold.id)
             people.ask(Errand(verb, target, "hal", "all is well"))

@@ -268,7 +268,7 @@ class Drive:
         if who.lease.margin(self._moment) <= 0:
             self.fenced += 1
             return
-        self.world.hands.take(send, who.epoch)
+        self.world.actuators.take(send, who.epoch)
 
     def _watch(self, ready: Ready) -> None:
         if ready.batch.records:

@@ -81,7 +81,7 @@ def tell(story: Story, fates: dict[int, str] | None = None) -> Telling:
 def _ends(drive: Drive) -> tuple[NodeEnd, ...]:
     assert drive.court is not None, "stories are judged"
     ends = []
-    for page in drive.court.book.pages.values():
+    for page in drive.court.reading.pages.values():
         host, seat = drive.world.hosts[page.id], drive.world.scheduler.seat(page.id)
         busy = page.plan.name if page.plan else page.operation.kind if page.operation else ""
         ends.append(

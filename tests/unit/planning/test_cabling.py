@@ -38,14 +38,14 @@ def at_cabling(
     step = Step(cabling.VERIFY, 1800.0, {cabling.FABRIC: "ib", cabling.DEVICE: "a"})
     plan = replace(a_plan("reboot"), name="seatrial", steps=(step,), index=0, step_since=NOW)
     node = replace(a_node("a", phase=Phase.seatrial, phase_since=BEFORE), plan=plan)
-    scene = a_scene(node, now=after(minutes=10))
+    context = a_scene(node, now=after(minutes=10))
     fabric = Fabric("ib", "", "d1", DiscoverySource(), 14_400.0, {"a": 1}, 1, 1, ())
-    scene.fleet.fabrics.put("ib", fabric)
-    scene.fleet.merge()
+    context.fleet.fabrics.put("ib", fabric)
+    context.fleet.merge()
     if began is not None:
         look = FabricLook(NOW + began, design, FabricVerdict.differs, 1, 1, 0, "r1")
-        scene.present.fabrics["ib"] = LiveFabric(look, look, FabricLinks(links, {"a": tuple(range(len(links)))}))
-    return scene, node, plan
+        context.live.fabrics["ib"] = LiveFabric(look, look, FabricLinks(links, {"a": tuple(range(len(links)))}))
+    return context, node, plan
 
 
 def test_ports_as_designed_pass_the_step() -> None:
@@ -98,16 +98,16 @@ def test_a_validation_from_before_the_step_passes_and_does_not_fail() -> None:
 
 
 def test_a_design_that_names_the_node_no_more_asks_for_nothing_and_records_no_pass() -> None:
-    scene, node, plan = at_cabling(LINK)
-    scene.fleet.fabrics.put("ib", replace(scene.fleet.fabrics["ib"], hosts={}))
-    found = cabling.verify(scene, node, plan)
+    context, node, plan = at_cabling(LINK)
+    context.fleet.fabrics.put("ib", replace(context.fleet.fabrics["ib"], hosts={}))
+    found = cabling.verify(context, node, plan)
     assert isinstance(found, Act)
     assert [type(event) for event in found.events] == [e.PlanAdvanced]
 
 
 def test_who_waits_for_a_network_is_known_by_its_step() -> None:
-    scene, _, _ = at_cabling(LINK)
-    assert cabling.waiting(scene.fleet, "ib") == ["a"]
-    assert cabling.waiting(scene.fleet, "other") == []
-    assert cabling.wanted_since(scene.fleet, "ib") == NOW
-    assert cabling.wanted_since(scene.fleet, "other") is None
+    context, _, _ = at_cabling(LINK)
+    assert cabling.waiting(context.fleet, "ib") == ["a"]
+    assert cabling.waiting(context.fleet, "other") == []
+    assert cabling.wanted_since(context.fleet, "ib") == NOW
+    assert cabling.wanted_since(context.fleet, "other") is None

@@ -80,5 +80,5 @@ def test_a_phases_own_work_fails_over_its_limit_or_by_a_grave_condition(
     stood = (a_condition(condition),) if condition else ()
     made = replace(a_node("a", pool="", phase=phase), conditions=stood, deadline=after(hours=1))
     node, plan = with_plan(phase.value, made)
-    scene = a_scene(node, now=after(hours=2) if late else after(minutes=1))
-    assert bool(bring_up_fails(scene, node, plan)) is fails
+    context = a_scene(node, now=after(hours=2) if late else after(minutes=1))
+    assert bool(bring_up_fails(context, node, plan)) is fails

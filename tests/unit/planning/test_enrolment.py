@@ -40,8 +40,8 @@ def test_it_is_brought_up_or_adopted_or_waits(fields: dict[str, Any], phase: Pha
 def test_it_waits_while_as_many_are_brought_up_as_may_be_at_once() -> None:
     busy = [a_node(f"n{number}", pool="", phase=Phase.initializing) for number in range(99)]
     node = registered()
-    scene = a_scene(node, *busy)
-    answer = enrol(scene, node)
+    context = a_scene(node, *busy)
+    answer = enrol(context, node)
     assert isinstance(answer, Wait)
     assert [b.name for b in answer.blockers] == ["bring_up"]
 

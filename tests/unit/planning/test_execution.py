@@ -30,8 +30,8 @@ def draining() -> tuple[Drive, Node, Plan]:
     return drive, node, node.plan
 
 
-def scene(drive: Drive) -> DecisionContext:
-    return DecisionContext(drive.fleet, drive.controller.present, drive.now)
+def context(drive: Drive) -> DecisionContext:
+    return DecisionContext(drive.fleet, drive.controller.live, drive.now)
 
 
 def test_the_platforms_own_work_is_neither_waited_for_nor_ended() -> None:
@@ -81,7 +81,7 @@ def test_what_is_graver_supersedes_and_protection_that_is_done_does_not(
     cause = a_condition("gpu.fallen_off_bus")
     node = replace(node, conditions=(*node.conditions, cause))
     need = Need(remedy, act_class, (cause.id,), cause.type)
-    found = early_end.ends_early(scene(drive), node, plan, need)
+    found = early_end.ends_early(context(drive), node, plan, need)
     assert ([type(event) for event in found or ()] == [e.PlanEnded]) is supersedes
 
 
@@ -93,7 +93,7 @@ def test_who_is_not_heard_keeps_our_cordon(conditions: tuple[str, ...], asked: s
     drive, node, plan = draining()
     last = [step.operation for step in plan.steps].index("uncordon")
     node = replace(node, conditions=tuple(a_condition(kind) for kind in conditions))
-    said = execution._step(scene(drive), node, replace(plan, index=last))  # noqa: SLF001 - the step, by no particular way
+    said = execution._step(context(drive), node, replace(plan, index=last))  # noqa: SLF001 - the step, by no particular way
     assert isinstance(said, Act)
     (event,) = said.events
     assert (event.operation.kind if isinstance(event, e.OperationStarted) else "") == asked
@@ -138,19 +138,19 @@ def test_a_node_is_back_once_its_agent_is_heard_and_not_before(kind: str) -> Non
     """Mutants: another boot is enough, unheard; the last moment is one too many; who is late is waited for."""
     drive, node, plan = draining()
     plan = replace(plan, steps=(Step(kind, 300.0),), index=0, step_since=drive.now, boot_id="an earlier one")
-    here = drive.controller.present.entry("a")
-    assert isinstance(execution._step(scene(drive), node, plan), Act)  # noqa: SLF001 - the step, by no particular way
+    here = drive.controller.live.entry("a")
+    assert isinstance(execution._step(context(drive), node, plan), Act)  # noqa: SLF001 - the step, by no particular way
     here.heard = False
     drive.now += timedelta(seconds=299)
-    said = execution._step(scene(drive), node, plan)  # noqa: SLF001
+    said = execution._step(context(drive), node, plan)  # noqa: SLF001
     assert isinstance(said, Wait)
     assert (said.blockers[0].kind, said.until) == ("boot", step_operation.step_deadline(plan))
     drive.now += timedelta(seconds=1)
-    over = execution._step(scene(drive), node, plan)  # noqa: SLF001
+    over = execution._step(context(drive), node, plan)  # noqa: SLF001
     assert isinstance(over, Act)
     assert not any(isinstance(event, e.PlanAdvanced) for event in over.events)
     here.heard = True
-    late = execution._step(scene(drive), node, plan)  # noqa: SLF001
+    late = execution._step(context(drive), node, plan)  # noqa: SLF001
     assert isinstance(late, Act)
     assert isinstance(late.events[0], e.PlanAdvanced), "who is heard at the last moment is back"
 
@@ -160,7 +160,7 @@ def test_a_node_that_still_runs_the_boot_that_was_to_end_is_not_back() -> None:
     drive, node, plan = draining()
     plan = replace(plan, steps=(Step("wait_boot", 300.0),), index=0, step_since=drive.now, boot_id=node.boot_id)
     for left, back in ((None, False), ("", True), (node.boot_id, False), ("another", True)):
-        said = execution._step(scene(drive), node, replace(plan, left_boot=left))  # noqa: SLF001
+        said = execution._step(context(drive), node, replace(plan, left_boot=left))  # noqa: SLF001
         assert isinstance(said, Act) is back, left
 
 
@@ -171,12 +171,12 @@ def test_a_bmc_is_back_once_its_power_was_read(read: bool, unreachable: bool, ba
     """Mutants: a reading of before its restart is enough; so is that nobody has called it unreachable."""
     drive, node, plan = draining()
     plan = replace(plan, steps=(Step("wait_bmc", 300.0),), index=0, step_since=drive.now)
-    here = drive.controller.present.entry("a")
+    here = drive.controller.live.entry("a")
     here.power_at, here.bmc_unreachable = (drive.now if read else None), unreachable
-    said = execution._step(scene(drive), node, plan)  # noqa: SLF001
+    said = execution._step(context(drive), node, plan)  # noqa: SLF001
     assert isinstance(said, Act) is back
     drive.now += timedelta(seconds=300)
-    over = execution._step(scene(drive), node, plan)  # noqa: SLF001
+    over = execution._step(context(drive), node, plan)  # noqa: SLF001
     assert isinstance(over, Act)
     assert isinstance(over.events[0], e.PlanAdvanced) is back
 
@@ -192,14 +192,14 @@ def test_a_delivery_that_is_taken_back_ends_no_work_that_came_to_an_open_node(
 ) -> None:
     """Mutant: a node that was opened leaves its cluster with the work on it."""
     drive = Drive(configuration({"train": pool_document(target=1)}), [a_node("a")])
-    plan = freeze(scene(drive), drive.node("a"), RECIPES["deliver"], Frame(ActClass.bring_up))
+    plan = freeze(context(drive), drive.node("a"), RECIPES["deliver"], Frame(ActClass.bring_up))
     index = [step.operation for step in plan.steps].index(reached)
     plan = replace(plan, state="undoing", index=0, reached=index, result="failed")
     if work:
         drive.work["a"] = (a_workload("came"),)
         drive.see_work("a", a_workload("came"))
     node = replace(drive.node("a"), plan=plan, operation=None)
-    said = execution.advance(scene(drive), node, plan, None)
+    said = execution.advance(context(drive), node, plan, None)
     if not leaves:
         assert isinstance(said, Wait)
         assert [b.name for b in said.blockers] == ["came"]
@@ -223,7 +223,7 @@ def test_a_plan_goes_on_where_what_is_graver_would_wait(kind: str) -> None:
         drive.fleet.put_ticket("t1", Ticket("t1", "a", kind, "as asked", NOW, action="reboot", owner="pat"))
         drive.fleet.merge()
     need = Need("power_cycle", ActClass.immediate, (cause.id,), cause.type)
-    found = early_end.ends_early(scene(drive), node, plan, need)
+    found = early_end.ends_early(context(drive), node, plan, need)
     assert [type(event) for event in found or ()] == ([] if kind else [e.PlanEnded])
 
 
@@ -235,13 +235,13 @@ def test_a_phases_own_work_makes_way_for_a_person_where_nobody_answers_it(
 ) -> None:
     """Mutants: it does for a remedy that nobody asked for; in the midst of a check; for nobody."""
     drive = Drive(configuration(), [a_node("a", pool="", phase=Phase.test)])
-    plan = freeze(scene(drive), drive.node("a"), RECIPES["test"], Frame(ActClass.bring_up))
+    plan = freeze(context(drive), drive.node("a"), RECIPES["test"], Frame(ActClass.bring_up))
     open_check = replace(a_condition("check.inconclusive"), id="a/check.inconclusive/check:burn_in")
     node = replace(drive.node("a"), plan=plan, conditions=(open_check,) if unanswered else ())
     need = Need("reboot", ActClass.pending, (), "operator.reboot", wished=wished)
-    found = early_end.ends_early(scene(drive), node, plan, need)
+    found = early_end.ends_early(context(drive), node, plan, need)
     assert [type(event) for event in found or ()] == ([e.PlanEnded] if makes_way else [])
-    assert early_end.ends_early(scene(drive), node, plan, None) is None
+    assert early_end.ends_early(context(drive), node, plan, None) is None
 
 
 @pytest.mark.parametrize(("passed_s", "waits"), [(0, True), (59, True), (60, False)])
@@ -250,12 +250,12 @@ def test_an_idle_check_that_is_being_ended_is_waited_for_and_not_for_ever(passed
     drive, node, plan = draining()
     drive.see_work("a", replace(a_workload("check"), check="a-o9"))
     drive.now = plan.recorded_at + timedelta(seconds=passed_s)
-    found = drain._ending_check(scene(drive), node, plan)  # noqa: SLF001
+    found = drain._ending_check(context(drive), node, plan)  # noqa: SLF001
     assert (found is not None) is waits
     if found is not None:
         assert (found.blockers[0].name, found.until) == ("a-o9", plan.recorded_at + timedelta(seconds=60))
     drive.see_work("a", a_workload("w"))
-    assert drain._ending_check(scene(drive), node, plan) is None, "it is a customer's"  # noqa: SLF001
+    assert drain._ending_check(context(drive), node, plan) is None, "it is a customer's"  # noqa: SLF001
 
 
 def test_who_is_asked_to_consent_is_asked_by_one_ticket() -> None:
@@ -266,6 +266,6 @@ def test_who_is_asked_to_consent_is_asked_by_one_ticket() -> None:
         if asked:
             drive.fleet.put_ticket("t1", Ticket("t1", "a", "consent", "as asked", NOW, owner="pat"))
             drive.fleet.merge()
-        said = drain.drain(scene(drive), node, plan)
+        said = drain.drain(context(drive), node, plan)
         assert isinstance(said, Act)
         assert [type(event) for event in said.events] == [*([] if asked else [e.TicketOpened]), e.PlanUndoing]

@@ -197,13 +197,13 @@ def test_a_member_of_an_incident_is_left_in_peace() -> None:
 def test_what_came_of_a_check_is_looked_for_before_it_is_given_up_for_its_time() -> None:
     """Mutant: the deadline counts though nobody has looked since the start."""
     drive = mid_check()
-    check, present = drive.node("n1").operation, drive.controller.present
+    check, live = drive.node("n1").operation, drive.controller.live
     assert check is not None
-    late = DecisionContext(drive.fleet, present, check.deadline + timedelta(seconds=1))
-    present.unobserved[check.id] = late.now + timedelta(minutes=5)
+    late = DecisionContext(drive.fleet, live, check.deadline + timedelta(seconds=1))
+    live.unobserved[check.id] = late.now + timedelta(minutes=5)
     assert idle_checks.end(late, drive.node("n1"), check) is None
     assert idle_checks.wakes_at(late, drive.node("n1")) == late.now + timedelta(minutes=5)
-    present.unobserved.clear()
+    live.unobserved.clear()
     assert idle_checks.end(late, drive.node("n1"), check) is not None
 
 
@@ -225,9 +225,7 @@ def test_who_was_checked_late_in_a_slot_is_left_in_peace_in_the_next() -> None:
     for hour in range(2):
         while drive.now < NOW + timedelta(hours=hour + 1) or len(checked(drive)) < hour:
             drive.wait(minutes=5)
-    begins = idle_checks.slot_begins(
-        DecisionContext(drive.fleet, drive.controller.present, drive.now), drive.node("n1")
-    )
+    begins = idle_checks.slot_begins(DecisionContext(drive.fleet, drive.controller.live, drive.now), drive.node("n1"))
     busy(drive)
     drive.wait(seconds=(begins + timedelta(minutes=110) - drive.now).total_seconds())
     drive.see_work("n1")

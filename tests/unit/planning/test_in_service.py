@@ -40,11 +40,11 @@ def test_a_cordon_of_ours_that_nobody_wants_any_more_is_lifted() -> None:
 
 
 def test_who_lifted_our_cordon_overrides_a_cordon_and_no_hands_in_the_machine() -> None:
-    cordon, hands, override = (
+    cordon, operations, override = (
         a_hold("a", kind) for kind in (HoldKind.cordon, HoldKind.physical_work, HoldKind.override)
     )
     assert keeping_away([cordon, override]) == []
-    assert keeping_away([hands, override]) == [hands]
+    assert keeping_away([operations, override]) == [operations]
     assert keeping_away([cordon]) == [cordon]
 
 

@@ -83,9 +83,9 @@ def answer(kind: str, disruptive: bool, missing: Callable[[Drive], None] | None 
     drive.run()
     if missing is not None:
         missing(drive)
-    node, scene = drive.node("a"), DecisionContext(drive.fleet, drive.controller.present, drive.now)
+    node, context = drive.node("a"), DecisionContext(drive.fleet, drive.controller.live, drive.now)
     plan = at(kind, disruptive, node, drive)
-    return advance(scene, node, replace(plan, boot_id=boot or plan.boot_id), None)
+    return advance(context, node, replace(plan, boot_id=boot or plan.boot_id), None)
 
 
 def sent(found: Answer) -> list[str]:

@@ -37,11 +37,11 @@ class World:
         self.drive = Drive(configuration({"train": pool_document(target=1)}), [made])
         self.drive.fleet.put_node("a", replace(self.drive.node("a"), conditions=made.conditions))
         self.drive.fleet.merge()
-        self.scene = DecisionContext(self.drive.fleet, self.drive.controller.present, self.drive.now)
+        self.context = DecisionContext(self.drive.fleet, self.drive.controller.live, self.drive.now)
         causes = tuple(condition.id for condition in made.conditions)
         row = RECIPES[recipe]
         frame = Frame(row.act_class or ActClass.immediate, causes, FAULT, "", recipe if row.disruptive else "")
-        self.plan = freeze(self.scene, self.node, row, frame)
+        self.plan = freeze(self.context, self.node, row, frame)
 
     @property
     def node(self) -> Node:
@@ -53,7 +53,7 @@ class World:
         return replace(self.plan, index=index, **fields)
 
     def cleared(self, plan: Plan | None = None) -> set[str]:
-        done = complete(self.scene, self.node, plan or self.plan)
+        done = complete(self.context, self.node, plan or self.plan)
         return {event.condition for event in done if isinstance(event, e.ConditionCleared)}
 
 
@@ -80,7 +80,7 @@ def test_a_plan_that_failed_is_taken_back_unless_somebody_was_disturbed(
 ) -> None:
     """Mutants: what has disturbed is undone too; a release leads to triage though its node never left its cluster."""
     world = World(recipe)
-    found = fail_plan(world.scene, world.node, world.at(at, disturbed=disturbed), "as told")
+    found = fail_plan(world.context, world.node, world.at(at, disturbed=disturbed), "as told")
     undoing = [event.result for event in found if isinstance(event, e.PlanUndoing)]
     assert (undoing, moves(found)) == (
         ["failed"] if ends == "undone" else [],
@@ -104,7 +104,7 @@ def test_where_only_evidence_leads_no_failure_does(
     """The fourth is a plan that an older version froze. Mutant: a failed plan names the vendor, and its node goes."""
     world = World("examine", Phase.test if after == [Phase.triage] else Phase.triage)
     plan = replace(world.plan, failed_phase=failed, convicted_phase=convicted)
-    assert moves(fail_plan(world.scene, world.node, plan, "as told", ground)) == after
+    assert moves(fail_plan(world.context, world.node, plan, "as told", ground)) == after
 
 
 # done
@@ -122,7 +122,7 @@ def test_a_finished_plan_closes_the_tickets_that_it_answers(recipe: str, closed:
         ticket = Ticket(f"t-{name}", "a", kind, "as asked", NOW, action=action)
         world.drive.fleet.put_ticket(ticket.id, ticket)
     world.drive.fleet.merge()
-    done = complete(world.scene, world.node, world.plan)
+    done = complete(world.context, world.node, world.plan)
     assert sorted(event.ticket for event in done if isinstance(event, e.TicketClosed)) == closed
 
 
@@ -198,7 +198,7 @@ def test_an_examination_answers_what_ages_of_earlier_boots() -> None:
 def test_evidence_is_what_somebody_saw_of_the_machine_and_is_known(
     kind: str, fields: dict[str, Any], evidence: bool
 ) -> None:
-    """Mutants: a wish, silence, a doubt of ours, a warning, or what nobody can confirm any more convicts."""
+    """Mutants: a request, silence, a doubt of ours, a warning, or what nobody can confirm any more convicts."""
     assert is_evidence(a_condition(kind, **fields)) is evidence
 
 
@@ -222,7 +222,7 @@ def test_an_examination_that_passed_leads_to_the_vendor_only_by_what_still_stand
 ) -> None:
     """Mutants: what is a person's to end, degraded, or unknown sends a node away; so does what the remedy answers."""
     world = World("examine", Phase.triage, conditions=(a_condition(kind, **fields),))
-    assert moves(complete(world.scene, world.node, world.plan)) == [after]
+    assert moves(complete(world.context, world.node, world.plan)) == [after]
 
 
 @pytest.mark.parametrize(("visits", "watched"), [(True, True), (False, False)])
@@ -232,5 +232,5 @@ def test_who_was_repaired_is_watched_more_strictly_for_a_while_and_nobody_else(v
     node = world.node
     if visits:
         node = replace(node, visits=(Attempt(Phase.triage.value, "", NOW - timedelta(days=1)),))
-    (moved,) = [x for x in complete(world.scene, node, world.plan) if isinstance(x, e.PhaseChanged)]
+    (moved,) = [x for x in complete(world.context, node, world.plan) if isinstance(x, e.PhaseChanged)]
     assert (moved.after, moved.probation_until is not None) == (Phase.production, watched)

@@ -75,8 +75,8 @@ class World:
         return self.drive.node("a")
 
     @property
-    def scene(self) -> DecisionContext:
-        return DecisionContext(self.drive.fleet, self.drive.controller.present, self.drive.now)
+    def context(self) -> DecisionContext:
+        return DecisionContext(self.drive.fleet, self.drive.controller.live, self.drive.now)
 
 
 def kinds(answer: Any) -> list[str]:
@@ -105,15 +105,15 @@ def planned(answer: Any) -> list[str]:
 def test_what_has_just_been_tried_rests_unless_a_person_asks_again_for_what_went_well(
     failed: bool, wished: bool, passed_s: float, rests: bool
 ) -> None:
-    """Mutants: nothing rests; a person's wish never does, or always; it rests a moment too long."""
+    """Mutants: nothing rests; a person's request never does, or always; it rests a moment too long."""
     world = World()
     world.tried(Attempt("reboot", "", world.drive.now, failed=failed))
     world.drive.now += timedelta(seconds=passed_s)
-    said = tired(world.scene, world.node, "reboot", RULE, wished=wished)
+    said = tired(world.context, world.node, "reboot", RULE, wished=wished)
     assert (said is not None) is rests
     if said is not None:
         assert kinds(said) == ["clock"]
-    assert tired(world.scene, world.node, "power_cycle", RULE, wished=wished) is None, "another one was not tried"
+    assert tired(world.context, world.node, "power_cycle", RULE, wished=wished) is None, "another one was not tried"
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_what_failed_again_and_again_within_a_week_becomes_a_persons_decision(
         at = world.drive.now - timedelta(days=known.pop("days", 1))
         made.append(Attempt(known.pop("remedy", "reboot"), "", at, **known))
     world.tried(*made)
-    said = tired(world.scene, world.node, "reboot", RULE, wished=False)
+    said = tired(world.context, world.node, "reboot", RULE, wished=False)
     tickets = [event.ticket for event in said.events if isinstance(event, e.TicketOpened)] if said else []  # type: ignore[union-attr]
     assert [(t.kind, t.action, t.owner) for t in tickets] == ([("stuck", "reboot", "operator")] if asked else [])
 
@@ -151,8 +151,8 @@ def test_while_its_ticket_is_open_a_stuck_remedy_waits_and_no_other_does() -> No
     world = World()
     world.tried(Attempt("reboot", "", NOW - timedelta(days=30)), Attempt("power_cycle", "", NOW - timedelta(days=30)))
     world.ticket(a_ticket("stuck", action="reboot"))
-    assert kinds(tired(world.scene, world.node, "reboot", RULE)) == ["person"]
-    assert tired(world.scene, world.node, "power_cycle", RULE) is None
+    assert kinds(tired(world.context, world.node, "reboot", RULE)) == ["person"]
+    assert tired(world.context, world.node, "power_cycle", RULE) is None
 
 
 # who is asked
@@ -174,12 +174,12 @@ def test_a_customer_who_is_asked_to_consent_is_waited_for_while_work_may_be_ther
     world = World()
     world.ticket(a_ticket("consent"))
     if work == "some":
-        world.drive.controller.present.entry("a").workloads["k1"] = (a_workload("w"),)
+        world.drive.controller.live.entry("a").workloads["k1"] = (a_workload("w"),)
     if work == "unknown":
-        world.drive.controller.present.clusters.clear()
-        world.drive.controller.present.entry("a").workloads.clear()
-        assert world.drive.controller.present.workloads(world.node) is None
-    said = remedy(world.scene, world.node, a_need(act_class=act_class))
+        world.drive.controller.live.clusters.clear()
+        world.drive.controller.live.entry("a").workloads.clear()
+        assert world.drive.controller.live.workloads(world.node) is None
+    said = remedy(world.context, world.node, a_need(act_class=act_class))
     waits = isinstance(said, Wait) and any("asked to consent" in b.text for b in said.blockers)
     assert waits is asks
 
@@ -198,7 +198,7 @@ def test_a_plan_is_ended_for_a_graver_one_only_where_that_would_begin(ticket: Ti
     """Mutant: a graver plan that would then wait for a person takes the place of one that goes on."""
     world = World()
     world.ticket(ticket)
-    assert may_begin(world.scene, world.node, a_need()) is begins
+    assert may_begin(world.context, world.node, a_need()) is begins
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_a_plan_is_ended_for_a_graver_one_only_where_that_would_begin(ticket: Ti
 def test_a_plan_is_not_ended_for_one_that_would_only_be_proposed(mode: str, wished: bool, begins: bool) -> None:
     """Mutant: only where the pool observes does the graver one wait."""
     world = World(modes={"*": "act", "power_cycle": mode})
-    assert may_begin(world.scene, world.node, a_need(wished=wished)) is begins
+    assert may_begin(world.context, world.node, a_need(wished=wished)) is begins
 
 
 def test_what_the_present_plan_has_tried_itself_does_not_tire_what_follows() -> None:
@@ -219,31 +219,31 @@ def test_what_the_present_plan_has_tried_itself_does_not_tire_what_follows() -> 
     plan = world.node.plan
     assert plan is not None
     need = a_need("reboot")
-    assert may_begin(world.scene, world.node, need)
+    assert may_begin(world.context, world.node, need)
     world.tried(Attempt("reboot", "", plan.recorded_at - timedelta(seconds=1)), *world.node.attempts)
-    assert not may_begin(world.scene, world.node, need), "an earlier one does"
+    assert not may_begin(world.context, world.node, need), "an earlier one does"
 
 
 @pytest.mark.parametrize(("wished", "begins"), [(False, False), (True, True)])
 def test_the_storm_brake_is_for_what_nobody_asked_for(wished: bool, begins: bool) -> None:
-    """Mutant: a person's wish, which would begin on a node without a plan, waits where there is one."""
+    """Mutant: a person's request, which would begin on a node without a plan, waits where there is one."""
     world = World()
     world.disturbed_ago(*(60.0 + s for s in range(world.drive.fleet.policy.brake.disruptions)))
-    assert storm(world.scene, 1)
-    assert may_begin(world.scene, world.node, a_need(wished=wished)) is begins
+    assert storm(world.context, 1)
+    assert may_begin(world.context, world.node, a_need(wished=wished)) is begins
 
 
 def test_the_clock_is_asked_when_another_remedy_may_take_a_plans_place() -> None:
     """Mutants: only a sweep finds that the brake's window or a try's rest has passed; a passed moment is told."""
     world = World()
-    assert room_at(world.scene, world.node) is None
+    assert room_at(world.context, world.node) is None
     window_s = world.drive.fleet.policy.brake.window_s
     world.disturbed_ago(window_s - 10.0, 60.0)
-    assert room_at(world.scene, world.node) == world.drive.now + timedelta(seconds=10)
+    assert room_at(world.context, world.node) == world.drive.now + timedelta(seconds=10)
     world.tried(Attempt("reboot", "", world.drive.now - timedelta(seconds=BACK_OFF_S - 5)))
-    assert room_at(world.scene, world.node) == world.drive.now + timedelta(seconds=5)
+    assert room_at(world.context, world.node) == world.drive.now + timedelta(seconds=5)
     world.drive.now += timedelta(seconds=5)
-    assert room_at(world.scene, world.node) == world.drive.now + timedelta(seconds=5)
+    assert room_at(world.context, world.node) == world.drive.now + timedelta(seconds=5)
 
 
 # protection
@@ -254,9 +254,9 @@ def test_protection_does_not_begin_on_what_nobody_can_vouch_for() -> None:
     world = World()
     world.change(conditions=(a_condition(unknown_since=NOW),))
     need = a_need("protective_power_off", ActClass.protective)
-    assert kinds(protect(world.scene, world.node, need)) == ["observation"]
+    assert kinds(protect(world.context, world.node, need)) == ["observation"]
     world.change(conditions=(a_condition(),))
-    assert planned(protect(world.scene, world.node, need)) == ["protective_power_off"]
+    assert planned(protect(world.context, world.node, need)) == ["protective_power_off"]
 
 
 @pytest.mark.parametrize(
@@ -270,8 +270,8 @@ def test_protection_is_tried_again_where_power_is_seen_or_the_try_has_failed(
     world.drive.fleet.holds.put("h", Hold("h", "a", HoldKind.power, "hostler", "leak", NOW))
     world.drive.fleet.merge()
     world.tried(Attempt("protective_power_off", "", NOW - timedelta(hours=2), failed=failed))
-    world.drive.controller.present.entry("a").power = power
-    said = protect(world.scene, world.node, a_need("protective_power_off", ActClass.protective))
+    world.drive.controller.live.entry("a").power = power
+    said = protect(world.context, world.node, a_need("protective_power_off", ActClass.protective))
     assert (said is not None) is again
 
 
@@ -286,11 +286,11 @@ def test_an_act_is_proposed_where_any_of_its_nodes_pools_wants_that() -> None:
     """Mutant: the first member's pool decides for all."""
     pools = {"train": pool_document(target=1), "careful": pool_document(target=1, modes={"*": "propose"})}
     drive = Drive(configuration(pools), [a_node("a"), a_node("b", pool="careful")])
-    scene, need = DecisionContext(drive.fleet, drive.controller.present, drive.now), a_need()
+    context, need = DecisionContext(drive.fleet, drive.controller.live, drive.now), a_need()
     proposed = remedies._is_proposed  # noqa: SLF001 - of members of two pools, by no particular way
-    assert not proposed(scene, (drive.node("a"),), need)
-    assert proposed(scene, (drive.node("a"), drive.node("b")), need)
-    assert not proposed(scene, (drive.node("a"), drive.node("b")), replace(need, wished=True))
+    assert not proposed(context, (drive.node("a"),), need)
+    assert proposed(context, (drive.node("a"), drive.node("b")), need)
+    assert not proposed(context, (drive.node("a"), drive.node("b")), replace(need, wished=True))
 
 
 def test_a_domains_fault_that_takes_more_than_one_word_may_disturb_is_proposed() -> None:
@@ -299,16 +299,16 @@ def test_a_domains_fault_that_takes_more_than_one_word_may_disturb_is_proposed()
     reach = world.drive.fleet.policy.reach.nodes
     proposed, node = remedies._is_proposed, world.node  # noqa: SLF001
     far = a_need(group="nvlink:d1/fault")
-    assert not proposed(world.scene, (node,) * reach, far)
-    assert proposed(world.scene, (node,) * (reach + 1), far)
-    assert not proposed(world.scene, (node,) * (reach + 1), a_need(group="wish"))
+    assert not proposed(world.context, (node,) * reach, far)
+    assert proposed(world.context, (node,) * (reach + 1), far)
+    assert not proposed(world.context, (node,) * (reach + 1), a_need(group="request"))
 
 
 @pytest.mark.parametrize(
     ("name", "wished", "latches"), [("power_cycle", False, True), ("bmc_reset", False, False), ("reboot", True, False)]
 )
 def test_the_brake_latches_for_what_disturbs_and_nobody_asked_for(name: str, wished: bool, latches: bool) -> None:
-    """Mutants: a BMC's restart, or a person's wish, latches it."""
+    """Mutants: a BMC's restart, or a person's request, latches it."""
 
     def no_disruptions(policy: dict[str, Any]) -> None:
         policy["brake"] = {"disruptions": 0, "percent": 0}
@@ -317,8 +317,8 @@ def test_the_brake_latches_for_what_disturbs_and_nobody_asked_for(name: str, wis
     drive = Drive(configuration(pools, no_disruptions), [a_node("a"), a_node("b")])
     drive.fleet.put_node("a", replace(drive.node("a"), conditions=(a_condition(),)))
     drive.fleet.merge()
-    scene = DecisionContext(drive.fleet, drive.controller.present, drive.now)
-    said = remedy(scene, drive.node("a"), a_need(name, ActClass.pending, wished=wished))
+    context = DecisionContext(drive.fleet, drive.controller.live, drive.now)
+    said = remedy(context, drive.node("a"), a_need(name, ActClass.pending, wished=wished))
     assert isinstance(said, Act)
     assert any(isinstance(event, e.BrakeLatched) for event in said.events) is latches
 
@@ -337,9 +337,9 @@ def test_a_domains_act_takes_who_was_asked_for_and_a_fault_of_it_all_that_we_man
         other = next(profile for profile in Profile if profile is not Profile.managed)
         drive.fleet.put_node(name, replace(drive.node(name), profile=other))
     drive.fleet.merge()
-    scene = DecisionContext(drive.fleet, drive.controller.present, drive.now)
+    context = DecisionContext(drive.fleet, drive.controller.live, drive.now)
     taken = {
-        wished: [n.id for n in remedies._group(scene, drive.node("a"), a_need(group=group, wished=wished))]  # noqa: SLF001
+        wished: [n.id for n in remedies._group(context, drive.node("a"), a_need(group=group, wished=wished))]  # noqa: SLF001
         for wished in (True, False)
     }
     assert taken == {True: ["a", "c"], False: ["a", "b", "c"]}

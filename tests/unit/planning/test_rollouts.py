@@ -31,18 +31,18 @@ NEW = configuration(POOLS, reboots)
 def running(now: datetime = NOW, node: Node | None = None, **fields: Any) -> tuple[DecisionContext, Rollout]:
     """A cell in which the new configuration's rollout runs."""
     nodes = [node if node is not None and one.id == node.id else one for one in NODES]
-    scene = a_scene(*nodes, config=OLD, now=now)
-    started = begin(replace_now(scene, NOW), RolloutOrder(NEW, {}, "ann", "a new rule")).rollout
+    context = a_scene(*nodes, config=OLD, now=now)
+    started = begin(replace_now(context, NOW), RolloutOrder(NEW, {}, "ann", "a new rule")).rollout
     rollout = replace(started, **fields)
-    scene.fleet.rollouts.put(rollout.id, rollout)
-    scene.fleet.singles.put("cell", replace(scene.fleet.cell, rollout=rollout.id))
-    scene.fleet.configurations.put("next", NEW)
-    scene.fleet.merge()
-    return scene, rollout
+    context.fleet.rollouts.put(rollout.id, rollout)
+    context.fleet.singles.put("cell", replace(context.fleet.cell, rollout=rollout.id))
+    context.fleet.configurations.put("next", NEW)
+    context.fleet.merge()
+    return context, rollout
 
 
-def replace_now(scene: DecisionContext, now: datetime) -> DecisionContext:
-    return DecisionContext(scene.fleet, scene.present, now)
+def replace_now(context: DecisionContext, now: datetime) -> DecisionContext:
+    return DecisionContext(context.fleet, context.live, now)
 
 
 def test_the_smallest_pool_comes_first_and_what_is_in_no_pool_last() -> None:
@@ -51,8 +51,8 @@ def test_the_smallest_pool_comes_first_and_what_is_in_no_pool_last() -> None:
 
 
 def test_the_first_slice_is_a_few_named_nodes() -> None:
-    scene = a_scene(*[one for one in NODES if one.pool == "train"], config=OLD)
-    first, rest = slices_of(scene.fleet, NEW)
+    context = a_scene(*[one for one in NODES if one.pool == "train"], config=OLD)
+    first, rest = slices_of(context.fleet, NEW)
     assert (first.pool, first.size, len(first.nodes)) == ("train", 4, 4)
     assert (rest.pool, rest.size, rest.nodes) == ("train", 2, ())
 
@@ -66,29 +66,29 @@ def test_what_is_frozen_at_the_start_names_both_configurations() -> None:
 def test_a_remedy_that_only_the_new_one_begins_is_an_error_and_the_second_one_stops_it() -> None:
     """Mutants: what the configuration before would have done too counts; the stop comes one error too late."""
     node = replace(NODES[0], conditions=(a_condition(HARMLESS, "dev0"),))
-    scene, rollout = running(node=node, expected=())
+    context, rollout = running(node=node, expected=())
     plan = a_plan("reboot", node, config=NEW.sha256, rule=HARMLESS)
-    (error,) = judged(scene, e.PlanRecorded(plan))
+    (error,) = judged(context, e.PlanRecorded(plan))
     assert isinstance(error, e.SliceErrorSeen)
     assert (error.error.node, error.error.kind) == ("dev0", "unexpected")
-    assert judged(scene, e.PlanRecorded(replace(plan, config=OLD.sha256))) == ()
-    assert judged(scene, e.PlanRecorded(replace(plan, state="proposed"))) == ()
+    assert judged(context, e.PlanRecorded(replace(plan, config=OLD.sha256))) == ()
+    assert judged(context, e.PlanRecorded(replace(plan, state="proposed"))) == ()
     once = replace(rollout, errors=(replace(error.error, node="dev1"),))
-    scene.fleet.rollouts.put(rollout.id, once)
-    _, stop = judged(scene, e.PlanRecorded(plan))
+    context.fleet.rollouts.put(rollout.id, once)
+    _, stop = judged(context, e.PlanRecorded(plan))
     assert isinstance(stop, e.RolloutStopped)
 
 
 def test_what_was_expected_of_a_node_is_no_error() -> None:
     node = replace(NODES[0], conditions=(a_condition(HARMLESS, "dev0"),))
-    scene, rollout = running(node=node)
+    context, rollout = running(node=node)
     assert rollout.expected == ("dev0",)
-    assert judged(scene, e.PlanRecorded(a_plan("reboot", node, config=NEW.sha256, rule=HARMLESS))) == ()
+    assert judged(context, e.PlanRecorded(a_plan("reboot", node, config=NEW.sha256, rule=HARMLESS))) == ()
 
 
 def test_a_slice_is_watched_for_its_time_and_then_comes_the_next() -> None:
-    scene, rollout = running()
-    assert advance(scene) == ()
+    context, rollout = running()
+    assert advance(context) == ()
     later, _ = running(now=rollout.until)
     (started,) = advance(later)
     assert isinstance(started, e.SliceStarted)
@@ -96,8 +96,8 @@ def test_a_slice_is_watched_for_its_time_and_then_comes_the_next() -> None:
 
 
 def test_the_last_slice_ends_with_the_configuration_in_force() -> None:
-    scene, _ = running(now=after(days=1), index=1)
-    completed, activated = advance(scene)
+    context, _ = running(now=after(days=1), index=1)
+    completed, activated = advance(context)
     assert isinstance(completed, e.RolloutCompleted)
     assert isinstance(activated, e.ConfigActivated)
     assert activated.configuration == NEW
@@ -105,10 +105,10 @@ def test_the_last_slice_ends_with_the_configuration_in_force() -> None:
 
 @pytest.mark.parametrize(("brake", "paused"), [("too much", ()), ("", ("fleet",)), ("", ("pool:dev",))])
 def test_time_in_which_nothing_may_be_disturbed_proves_nothing(brake: str, paused: tuple[str, ...]) -> None:
-    scene, rollout = running(now=after(hours=2))
-    scene.fleet.singles.put("cell", replace(scene.fleet.cell, brake=brake, paused=paused))
-    assert len(unsettled(scene, rollout)) == 1
-    assert advance(scene) == ()
+    context, rollout = running(now=after(hours=2))
+    context.fleet.singles.put("cell", replace(context.fleet.cell, brake=brake, paused=paused))
+    assert len(unsettled(context, rollout)) == 1
+    assert advance(context) == ()
     late, rollout = running(now=after(seconds=rollout.limit_s))
     late.fleet.singles.put("cell", replace(late.fleet.cell, brake=brake, paused=paused))
     assert [type(event) for event in advance(late)] == [e.RolloutStopped]

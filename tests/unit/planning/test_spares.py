@@ -14,8 +14,8 @@ from tests.unit.planning.values import a_scene, held
 
 def delivered(*nodes: Node, dark: dict[str, str] | None = None, **pool: Any) -> list[str]:
     config = configuration({"train": pool_document(**{"target": 2, **pool})})
-    scene = a_scene(*nodes, config=config)
-    found = balance(scene, scene.fleet.pools["train"], dark or {})
+    context = a_scene(*nodes, config=config)
+    found = balance(context, context.fleet.pools["train"], dark or {})
     assert [type(event) for event in found] == [e.NodeAssigned, e.PlanRecorded] * (len(found) // 2)
     return [event.node for event in found if isinstance(event, e.NodeAssigned)]
 
@@ -58,8 +58,8 @@ def test_who_is_not_fit_is_passed_over(fields: dict[str, Any]) -> None:
 
 
 def test_a_held_spare_is_passed_over() -> None:
-    scene = held(a_scene(A, S), HoldKind.cordon, node="s")
-    assert balance(scene, scene.fleet.pools["train"], {}) == ()
+    context = held(a_scene(A, S), HoldKind.cordon, node="s")
+    assert balance(context, context.fleet.pools["train"], {}) == ()
 
 
 @pytest.mark.parametrize(("modes", "names"), [({"*": "act"}, ["s"]), ({"*": "observe"}, [])])

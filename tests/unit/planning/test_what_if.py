@@ -38,35 +38,35 @@ STRICT = configuration({"train": pool_document(target=2)}, reboots)
 
 def test_supposing_changes_nothing() -> None:
     """Mutant: the fleet itself gets the other configuration."""
-    scene = a_scene(ILL)
-    assert supposing(scene, STRICT).fleet.configuration.sha256 == STRICT.sha256
-    assert supposing(scene, paused=("fleet",)).fleet.cell.paused == ("fleet",)
-    assert scene.fleet.configuration.sha256 == TWO.sha256
-    assert scene.fleet.cell.paused == ()
+    context = a_scene(ILL)
+    assert supposing(context, STRICT).fleet.configuration.sha256 == STRICT.sha256
+    assert supposing(context, paused=("fleet",)).fleet.cell.paused == ("fleet",)
+    assert context.fleet.configuration.sha256 == TWO.sha256
+    assert context.fleet.cell.paused == ()
 
 
 def test_only_what_begins_by_itself_counts() -> None:
-    scene = idle(a_scene(ILL), "a")
-    assert begins(scene, ILL) == ""
-    assert begins(supposing(scene, STRICT), ILL) == "reboot"
+    context = idle(a_scene(ILL), "a")
+    assert begins(context, ILL) == ""
+    assert begins(supposing(context, STRICT), ILL) == "reboot"
     watching = configuration({"train": pool_document(target=2, modes={"*": "observe"})}, reboots)
-    assert begins(supposing(scene, watching), ILL) == ""
+    assert begins(supposing(context, watching), ILL) == ""
 
 
 def test_disturbed_are_those_whom_only_the_new_one_would_disturb() -> None:
     doomed = replace(a_node("b"), conditions=(a_condition("gpu.fallen_off_bus", "b"),))
-    scene = idle(a_scene(ILL, doomed, a_node("c")), "a", "b", "c")
-    assert disturbed(scene, STRICT) == ("a",)
-    assert disturbed(scene, TWO) == ()
+    context = idle(a_scene(ILL, doomed, a_node("c")), "a", "b", "c")
+    assert disturbed(context, STRICT) == ("a",)
+    assert disturbed(context, TWO) == ()
 
 
 def test_a_larger_budget_lets_those_begin_that_wait_for_it() -> None:
     wait = Waiting("reboot", NOW, (Blocker("budget", "pool:train", "full", "room"),))
     waiting = [replace(a_node(name), waiting=wait) for name in ("a", "b")]
-    scene = a_scene(*waiting, config=with_pool(budget={"count": 0, "percent": 100}))
-    assert waiting_for(scene.fleet, "budget", "pool:train") == ("a", "b")
-    assert waiting_for(scene.fleet, "budget", "pool:other") == ()
-    assert disturbed(scene, with_pool(budget={"count": 1, "percent": 100})) == ("a",)
+    context = a_scene(*waiting, config=with_pool(budget={"count": 0, "percent": 100}))
+    assert waiting_for(context.fleet, "budget", "pool:train") == ("a", "b")
+    assert waiting_for(context.fleet, "budget", "pool:other") == ()
+    assert disturbed(context, with_pool(budget={"count": 1, "percent": 100})) == ("a",)
 
 
 def test_counts_by_pool_and_of_gpus() -> None:

@@ -35,24 +35,24 @@ def a_scene(*nodes: Node, now: datetime = NOW, config: Configuration = TWO, **ce
     return DecisionContext(a_fleet(*nodes, config=config, **cell), LiveState(), now)
 
 
-def idle(scene: DecisionContext, *nodes: str, **fields: Any) -> DecisionContext:
-    """The same scene with these nodes heard, on, and known to run nothing but what `fields` say."""
+def idle(context: DecisionContext, *nodes: str, **fields: Any) -> DecisionContext:
+    """The same context with these nodes heard, on, and known to run nothing but what `fields` say."""
     for node in nodes:
         here = LiveNode(
             power="on", power_at=NOW, ready=True, workloads={CLUSTER: ()}, listed={CLUSTER: None}, heard=True
         )
-        scene.present.nodes[node] = replace(here, **fields)
-    scene.present.clusters[CLUSTER] = ""
-    return scene
+        context.live.nodes[node] = replace(here, **fields)
+    context.live.clusters[CLUSTER] = ""
+    return context
 
 
-def held(scene: DecisionContext, *kinds: HoldKind, node: str = "a") -> DecisionContext:
-    """The same scene with a person's holds of these kinds on the node."""
+def held(context: DecisionContext, *kinds: HoldKind, node: str = "a") -> DecisionContext:
+    """The same context with a person's holds of these kinds on the node."""
     for kind in kinds:
         hold = a_hold(node, kind)
-        scene.fleet.holds.put(hold.id, hold)
-    scene.fleet.merge()
-    return scene
+        context.fleet.holds.put(hold.id, hold)
+    context.fleet.merge()
+    return context
 
 
 def a_condition(kind: str = "gpu.fallen_off_bus", node: str = "a", **fields: Any) -> Condition:

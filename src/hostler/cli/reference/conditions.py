@@ -15,7 +15,7 @@ _CLEARS = {
     "operator": "a person",
     "age": "time",
 }
-_OURS = {"hostler": "never: Hostler's own word", "person": "never: a person's wish"}
+_OURS = {"hostler": "never: Hostler's own word", "person": "never: a person's request"}
 
 
 def page() -> str:

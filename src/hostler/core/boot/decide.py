@@ -60,18 +60,18 @@ class BootDecision(Struct, frozen=True):
     events: tuple[e.Event, ...] = ()
 
 
-def decide(scene: DecisionContext, asked: BootRequest) -> BootDecision:
+def decide(context: DecisionContext, asked: BootRequest) -> BootDecision:
     """The answer to a request."""
-    node = node_of(scene.fleet, asked)
+    node = node_of(context.fleet, asked)
     if node is None:
-        return _stranger(scene, asked)
+        return _stranger(context, asked)
     if why := _impostor(node, asked):
-        return _refused(scene, node, asked, why)
+        return _refused(context, node, asked, why)
     if asked.what == SCRIPT:
-        return _script(scene, node, asked)
+        return _script(context, node, asked)
     if asked.identity == WRONG or not asked.plan or asked.plan != window_of(node):
-        return _refused(scene, node, asked, f"{_named(asked)} outside its boot window")
-    return _seed(scene, node, asked) if asked.what == SEED else _home(scene, node, asked)
+        return _refused(context, node, asked, f"{_named(asked)} outside its boot window")
+    return _seed(context, node, asked) if asked.what == SEED else _home(context, node, asked)
 
 
 def node_of(fleet: Fleet, asked: BootRequest) -> Node | None:
@@ -93,25 +93,25 @@ def _impostor(node: Node, asked: BootRequest) -> str:
     return ""
 
 
-def _script(scene: DecisionContext, node: Node, asked: BootRequest) -> BootDecision:
-    boots = scene.fleet.configuration_of(node).boot
-    window, answer = window_of(node), answer_for(scene.fleet, node)
+def _script(context: DecisionContext, node: Node, asked: BootRequest) -> BootDecision:
+    boots = context.fleet.configuration_of(node).boot
+    window, answer = window_of(node), answer_for(context.fleet, node)
     if asked.identity == WRONG:
-        return _refused(scene, node, asked, "the secret is not that of this boot")
+        return _refused(context, node, asked, "the secret is not that of this boot")
     if answer.kind == IMAGE and (why := _unfit(boots, answer.image, asked)):
         answer = BootAnswer(HOLD, reason=why)
     if answer.kind == HOLD:
-        return _held(scene, node, asked, answer)
+        return _held(context, node, asked, answer)
     if asked.identity == MAC and (boots is None or not boots.mac_only):
         why = "it shows its MAC address alone, and the configuration does not allow that (boot.mac_only)"
-        return _held(scene, node, asked, BootAnswer(HOLD, reason=why))
+        return _held(context, node, asked, BootAnswer(HOLD, reason=why))
     if asked.identity == BMC and asked.plan != window:
-        return _refused(scene, node, asked, "the secret is of an earlier boot, or the boot window is closed")
+        return _refused(context, node, asked, "the secret is of an earlier boot, or the boot window is closed")
     if window and node.boot is not None and node.boot.plan == window and node.boot.kind == IMAGE:
-        return _refused(scene, node, asked, "this boot has been answered already: its secret opens once")
-    if not window and _is_repeated(scene, node, answer):
+        return _refused(context, node, asked, "this boot has been answered already: its secret opens once")
+    if not window and _is_repeated(context, node, answer):
         return BootDecision(200, answer, node.id)
-    given = BootRecord(window, scene.now, answer.kind, answer.image, asked.identity, "", asked.address)
+    given = BootRecord(window, context.now, answer.kind, answer.image, asked.identity, "", asked.address)
     return BootDecision(200, answer, node.id, window, (e.BootAnswered(node.id, given),))
 
 
@@ -123,51 +123,51 @@ def _unfit(boots: BootConfiguration | None, image: str, asked: BootRequest) -> s
     return f"image {image} cannot be served: {asked.unusable[image]}" if image in asked.unusable else ""
 
 
-def _is_repeated(scene: DecisionContext, node: Node, answer: BootAnswer) -> bool:
+def _is_repeated(context: DecisionContext, node: Node, answer: BootAnswer) -> bool:
     """Whether a boot outside a window was answered alike a moment ago: a machine that restarts again and again."""
     last = node.boot
     same = last is not None and (last.plan, last.kind, last.image) == ("", answer.kind, answer.image)
-    return same and last is not None and scene.now - last.at < AGAIN
+    return same and last is not None and context.now - last.at < AGAIN
 
 
-def _held(scene: DecisionContext, node: Node, asked: BootRequest, answer: BootAnswer) -> BootDecision:
+def _held(context: DecisionContext, node: Node, asked: BootRequest, answer: BootAnswer) -> BootDecision:
     """Hold, recorded when its reason is new."""
     last = node.boot
     if last is not None and last.kind == HOLD and last.reason == answer.reason:
         return BootDecision(200, answer, node.id)
-    held = BootRecord("", scene.now, HOLD, "", asked.identity, answer.reason, asked.address)
+    held = BootRecord("", context.now, HOLD, "", asked.identity, answer.reason, asked.address)
     if last is not None and last.plan and last.plan == window_of(node) and last.kind == IMAGE:
         return BootDecision(200, answer, node.id)  # a boot under way keeps its record
     return BootDecision(200, answer, node.id, "", (e.BootAnswered(node.id, held),))
 
 
-def _seed(scene: DecisionContext, node: Node, asked: BootRequest) -> BootDecision:
+def _seed(context: DecisionContext, node: Node, asked: BootRequest) -> BootDecision:
     """cloud-init's data, once for each boot; the token that goes with them is minted first."""
     given = node.boot
     if given is None or given.plan != asked.plan or given.kind != IMAGE:
-        return _refused(scene, node, asked, "cloud-init's data asked for before a boot was answered")
+        return _refused(context, node, asked, "cloud-init's data asked for before a boot was answered")
     if given.seeded is not None:
-        return _refused(scene, node, asked, "cloud-init's data were given already: they are given once")
+        return _refused(context, node, asked, "cloud-init's data were given already: they are given once")
     if asked.offered:
         answer = BootAnswer(given.kind, given.image)
         return BootDecision(200, answer, node.id, asked.plan, (e.BootSeeded(node.id, asked.plan, asked.address),))
     if node.aside is not None:
         return BootDecision(202, node=node.id, plan=asked.plan)
-    return BootDecision(202, node=node.id, plan=asked.plan, events=(e.OperationStarted(_mint(scene, node)),))
+    return BootDecision(202, node=node.id, plan=asked.plan, events=(e.OperationStarted(_mint(context, node)),))
 
 
-def _mint(scene: DecisionContext, node: Node) -> Operation:
-    configuration = scene.fleet.configuration_of(node)
+def _mint(context: DecisionContext, node: Node) -> Operation:
+    configuration = context.fleet.configuration_of(node)
     assert configuration.boot is not None, "a boot was answered under a boot configuration"
     assert node.plan is not None, "an open window has a plan"
     return Operation(
-        id=f"{node.id}-o{scene.fleet.cell.seq}",
+        id=f"{node.id}-o{context.fleet.cell.seq}",
         kind=MINT,
         node=node.id,
         plan=node.plan.id,
         step=node.plan.index,
-        started=scene.now,
-        deadline=scene.now + timedelta(seconds=MINT_S),
+        started=context.now,
+        deadline=context.now + timedelta(seconds=MINT_S),
         args={
             "cluster": configuration.boot.cluster,
             "token_ttl_s": f"{configuration.policy.join_token_ttl_s:g}",
@@ -176,31 +176,31 @@ def _mint(scene: DecisionContext, node: Node) -> Operation:
     )
 
 
-def _home(_scene: DecisionContext, node: Node, asked: BootRequest) -> BootDecision:
+def _home(_context: DecisionContext, node: Node, asked: BootRequest) -> BootDecision:
     if node.boot is None or node.boot.plan != asked.plan:
-        return _refused(_scene, node, asked, "it phones home before its boot was answered")
+        return _refused(_context, node, asked, "it phones home before its boot was answered")
     home = e.BootPhonedHome(node.id, asked.plan, asked.address)
     return BootDecision(200, node=node.id, plan=asked.plan, events=(home,))
 
 
-def _refused(scene: DecisionContext, node: Node, asked: BootRequest, why: str) -> BootDecision:
+def _refused(context: DecisionContext, node: Node, asked: BootRequest, why: str) -> BootDecision:
     """403, recorded unless so many are that nobody learns more from another."""
     last = node.boot
     known = last is not None and last.refused >= REFUSALS_RECORDED and last.refused_at is not None
     told = BootAnswer(HOLD, reason=why)
-    if known and last is not None and last.refused_at is not None and scene.now - last.refused_at < AGAIN:
+    if known and last is not None and last.refused_at is not None and context.now - last.refused_at < AGAIN:
         return BootDecision(403, told, node.id)
     return BootDecision(403, told, node.id, "", (e.BootRefused(node.id, asked.what, why, asked.address),))
 
 
-def _stranger(scene: DecisionContext, asked: BootRequest) -> BootDecision:
+def _stranger(context: DecisionContext, asked: BootRequest) -> BootDecision:
     """404, recorded when the machine is new, or is seen again after a while."""
     answer = BootAnswer(HOLD, reason="this machine is not expected here: no node has its MAC address")
-    known = scene.fleet.cell.strangers
-    fresh = [one for one in known if scene.now - one.at < AGAIN]
+    known = context.fleet.cell.strangers
+    fresh = [one for one in known if context.now - one.at < AGAIN]
     if not asked.mac or any(one.mac == asked.mac for one in fresh) or len(fresh) >= STRANGERS_KEPT:
         return BootDecision(404, answer)
-    seen = Stranger(asked.mac, asked.serial, asked.address, scene.now)
+    seen = Stranger(asked.mac, asked.serial, asked.address, context.now)
     return BootDecision(404, answer, events=(e.StrangerSeen(seen),))
 
 

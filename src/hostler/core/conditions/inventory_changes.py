@@ -33,13 +33,13 @@ def of_inventory(fleet: Fleet, node: Node, seen: Observation | Outcome, at: date
     looked = _looked(node, seen, kinds, _addresses(node, seen, dict(slots)))
     if node.inventory_at is not None and _is_as_before(node, looked, slots) and _same_models(known, parts):
         return
-    present = frozenset(serial for _, serial in slots)
+    live = frozenset(serial for _, serial in slots)
     for part in parts:
         before = known.get(part.serial) or fleet.parts.get(part.serial)
         if before is not None and before.node not in ("", node.id):
             yield e.PartMoved(part.serial, before.node, node.id, part.slot)
     for serial in known:
-        if serial not in present:
+        if serial not in live:
             yield e.PartMoved(serial, node.id, "", "")
     yield replace(looked, at=at, parts=(*parts, *others))
 
@@ -100,6 +100,6 @@ def _addresses(node: Node, seen: Observation | Outcome, slots: dict[str, str]) -
     kinds = ("pci:", "uuid:")
     stated = {name: slots[str(slot)] for name, slot in seen.facts.items() if name.startswith(kinds) and slot in slots}
     if not stated:
-        present = frozenset(slots.values())
-        stated = {name: serial for name, serial in node.addresses if serial in present}
+        live = frozenset(slots.values())
+        stated = {name: serial for name, serial in node.addresses if serial in live}
     return tuple(sorted(stated.items()))

@@ -22,29 +22,29 @@ UNLISTED_S = 600.0
 _NAMES = ("kubernetes", "slurm", "hostname")
 
 
-def concluded(scene: DecisionContext, node: Node) -> tuple[e.Event, ...]:
+def concluded(context: DecisionContext, node: Node) -> tuple[e.Event, ...]:
     """The events that make these conditions agree with how the node is now; mostly none."""
     standing = [c.type for c in node.conditions]
     findings = (
-        _stuck(scene, node, STUCK in standing),
-        _unlisted(scene, node, WORK_UNKNOWN in standing),
-        _misbound(scene, node, MISMATCH in standing),
-        _uninvited(scene, node, UNINVITED in standing),
+        _stuck(context, node, STUCK in standing),
+        _unlisted(context, node, WORK_UNKNOWN in standing),
+        _misbound(context, node, MISMATCH in standing),
+        _uninvited(context, node, UNINVITED in standing),
     )
-    moot = tuple(unanswered_checks.moot(scene, node)) if node.conditions else ()
+    moot = tuple(unanswered_checks.moot(context, node)) if node.conditions else ()
     if not any(findings):
         return moot
-    told = (stand(node, f, Evidence(scene.now, "hostler", f.text, facts=f.facts), "") for f in findings if f)
+    told = (stand(node, f, Evidence(context.now, "hostler", f.text, facts=f.facts), "") for f in findings if f)
     return (*moot, *(event for event in told if event is not None))
 
 
-def wakes_at(scene: DecisionContext, node: Node) -> datetime | None:
+def wakes_at(context: DecisionContext, node: Node) -> datetime | None:
     """When the clock alone may make the next of them stand."""
-    moments = (_stuck_at(scene, node), _unlisted_at(scene, node), misbound_at(scene, node))
-    return min((at for at in moments if at is not None and at > scene.now), default=None)
+    moments = (_stuck_at(context, node), _unlisted_at(context, node), misbound_at(context, node))
+    return min((at for at in moments if at is not None and at > context.now), default=None)
 
 
-def _stuck_at(scene: DecisionContext, node: Node) -> datetime | None:
+def _stuck_at(context: DecisionContext, node: Node) -> datetime | None:
     """When the node counts as stuck in its phase; None in a phase with a limit of its own, or none.
 
     Who clears the condition grants it another usual stay.
@@ -53,68 +53,68 @@ def _stuck_at(scene: DecisionContext, node: Node) -> datetime | None:
     if usual_s is None:
         return None
     return (node.stay_granted or node.phase_since) + timedelta(
-        seconds=scaled(scene.fleet.policy_of(node), usual_s, LAB_PHASE_FLOOR_S)
+        seconds=scaled(context.fleet.policy_of(node), usual_s, LAB_PHASE_FLOOR_S)
     )
 
 
-def _stuck(scene: DecisionContext, node: Node, stood: bool) -> Finding | None:
-    at = _stuck_at(scene, node)
-    if (at is not None and at <= scene.sure) == stood:
+def _stuck(context: DecisionContext, node: Node, stood: bool) -> Finding | None:
+    at = _stuck_at(context, node)
+    if (at is not None and at <= context.sure) == stood:
         return None
     if stood:
         return over(STUCK, f"the node moved on to {node.phase}")
-    stay = duration((scene.sure - node.phase_since).total_seconds())
+    stay = duration((context.sure - node.phase_since).total_seconds())
     waits = node.waiting.blockers[0].text if node.waiting and node.waiting.blockers else "the reason is not recorded"
     text = f"in phase {node.phase} for {stay}: {waits}"
     return stands(STUCK, text, facts={"phase": node.phase.value, "since": node.phase_since.isoformat()})
 
 
-def is_unlisted(scene: DecisionContext, node: Node) -> bool:
+def is_unlisted(context: DecisionContext, node: Node) -> bool:
     """Whether the node's own cluster is heard, has told of all its nodes, and this one is not among them."""
     cluster = _serves(node)
-    if not cluster or not scene.present.synced(cluster):
+    if not cluster or not context.live.synced(cluster):
         return False
-    here = scene.present.nodes.get(node.id)
+    here = context.live.nodes.get(node.id)
     return here is None or cluster not in here.workloads
 
 
-def unlisted(scene: DecisionContext, cluster: str) -> Iterator[str]:
+def unlisted(context: DecisionContext, cluster: str) -> Iterator[str]:
     """The members of the cluster's pools of which it says nothing."""
-    for pool in scene.fleet.pools.values():
+    for pool in context.fleet.pools.values():
         if pool.cluster == cluster:
-            members = scene.fleet.index.members(f"pool:{pool.name}")
-            yield from (node_id for node_id in members if is_unlisted(scene, scene.fleet.nodes[node_id]))
+            members = context.fleet.index.members(f"pool:{pool.name}")
+            yield from (node_id for node_id in members if is_unlisted(context, context.fleet.nodes[node_id]))
 
 
-def _unlisted(scene: DecisionContext, node: Node, stood: bool) -> Finding | None:
+def _unlisted(context: DecisionContext, node: Node, stood: bool) -> Finding | None:
     """Of a cluster that is not heard nothing follows for its nodes: what was so before may be so still."""
     cluster = _serves(node)
-    if stood and (not cluster or (scene.present.synced(cluster) and not is_unlisted(scene, node))):
+    if stood and (not cluster or (context.live.synced(cluster) and not is_unlisted(context, node))):
         return over(WORK_UNKNOWN, "its cluster says what runs on it, or it is in no cluster any more")
     if stood:
         return None
-    at = _unlisted_at(scene, node)
-    if at is None or scene.now < at:
+    at = _unlisted_at(context, node)
+    if at is None or context.now < at:
         return None
     names = ", ".join(f"{b.kind} {b.value}" for b in node.bindings if b.kind in _NAMES and b.until is None)
     text = f"cluster {cluster} lists no node that is called so: {names or node.id}"
     return stands(WORK_UNKNOWN, text, facts={"cluster": cluster})
 
 
-def _unlisted_at(scene: DecisionContext, node: Node) -> datetime | None:
+def _unlisted_at(context: DecisionContext, node: Node) -> datetime | None:
     """When a member that its cluster does not list, and that nobody is at work on, counts as unlisted."""
-    if node.assignment is None or node.plan is not None or not is_unlisted(scene, node):
+    if node.assignment is None or node.plan is not None or not is_unlisted(context, node):
         return None
-    since = max(scene.present.whole_since.get(node.assignment.cluster, scene.now), node.assignment.since)
+    since = max(context.live.whole_since.get(node.assignment.cluster, context.now), node.assignment.since)
     return since + timedelta(seconds=UNLISTED_S)
 
 
-def _misbound(scene: DecisionContext, node: Node, stood: bool) -> Finding | None:
+def _misbound(context: DecisionContext, node: Node, stood: bool) -> Finding | None:
     """Once seen it stands until a person has settled who is who: that both agree again explains nothing."""
-    at = misbound_at(scene, node)
-    if stood or at is None or scene.now < at:
+    at = misbound_at(context, node)
+    if stood or at is None or context.now < at:
         return None
-    here, cluster = scene.present.of(node.id), _serves(node)
+    here, cluster = context.live.of(node.id), _serves(node)
     text = (
         f"what cluster {cluster} calls by this node's name runs under boot id {here.scheduler_boot}, the node's agent "
         f"under {node.boot_id}: another machine answers to the name"
@@ -122,21 +122,21 @@ def _misbound(scene: DecisionContext, node: Node, stood: bool) -> Finding | None
     return stands(MISMATCH, text, facts={"cluster": cluster, "there": here.scheduler_boot, "here": node.boot_id})
 
 
-def misbound_at(scene: DecisionContext, node: Node) -> datetime | None:
+def misbound_at(context: DecisionContext, node: Node) -> datetime | None:
     """When two boots under one name are an error of nobody who tells of them; None while they agree."""
-    here = scene.present.nodes.get(node.id)
+    here = context.live.nodes.get(node.id)
     if here is None or here.boots_differ_since is None or not _serves(node):
         return None
     bound = (b.since for b in node.bindings if b.until is None and b.kind in _NAMES)
-    return max((here.boots_differ_since, *bound)) + timedelta(seconds=scaled(scene.fleet.policy_of(node), MISBOUND_S))
+    return max((here.boots_differ_since, *bound)) + timedelta(seconds=scaled(context.fleet.policy_of(node), MISBOUND_S))
 
 
-def _uninvited(scene: DecisionContext, node: Node, stood: bool) -> Finding | None:
+def _uninvited(context: DecisionContext, node: Node, stood: bool) -> Finding | None:
     """A kubelet that was restarted lists the node again, open to work, in the cluster that it has left."""
     left = node.left_cluster
-    if not (left or stood) or (left and not scene.present.synced(left)):
+    if not (left or stood) or (left and not context.live.synced(left)):
         return None
-    here = scene.present.nodes.get(node.id)
+    here = context.live.nodes.get(node.id)
     stands_now = bool(left) and left != _serves(node) and here is not None and left in here.listed
     if stands_now == stood:
         return None

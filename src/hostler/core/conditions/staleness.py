@@ -88,19 +88,19 @@ class SilentSources(Struct, frozen=True):
     heard: tuple[str, ...] = ()
 
 
-def _now(scene: DecisionContext, node: Node, unheard_agents: Iterable[str]) -> SilentSources:
+def _now(context: DecisionContext, node: Node, unheard_agents: Iterable[str]) -> SilentSources:
     asked = dict.fromkeys(s for c in node.conditions for chain in sources_of(c) for s in chain)
     asked.update(dict.fromkeys(source for source, _ in node.unheard))
-    states = {source: _is_silent(scene, node, source, unheard_agents) for source in asked}
+    states = {source: _is_silent(context, node, source, unheard_agents) for source in asked}
     return SilentSources(tuple(s for s in states if states[s]), tuple(s for s in states if states[s] is False))
 
 
-def _is_silent(scene: DecisionContext, node: Node, source: str, unheard_agents: Iterable[str]) -> bool | None:
+def _is_silent(context: DecisionContext, node: Node, source: str, unheard_agents: Iterable[str]) -> bool | None:
     """None: not known yet, as for a while after a start."""
     if source == AGENT:
         if node.id in unheard_agents or _stands(node, "agent.outdated") or _stands(node, "agent.refused"):
             return True
-        return False if scene.present.of(node.id).heard else None
+        return False if context.live.of(node.id).heard else None
     if source == BMC:
         too_large = any(c.type == BMC_TOO_LARGE and c.part in _ALL_READINGS for c in node.conditions)
         return too_large or _stands(node, "bmc.unreachable") or _stands(node, "bmc.refused")
@@ -138,16 +138,16 @@ def silent_since(node: Node, condition: Condition) -> datetime | None:
     return max(known) if known and len(known) == len(ways) else None
 
 
-def unknown_at(scene: DecisionContext, node: Node, condition: Condition) -> datetime | None:
+def unknown_at(context: DecisionContext, node: Node, condition: Condition) -> datetime | None:
     """When the condition becomes unknown if nobody is heard until then; None where somebody is, or it is so already."""
     since = silent_since(node, condition) if condition.unknown_since is None else None
     row = CONDITIONS.get(condition.type)
     if since is None or row is None:
         return None
-    return since + timedelta(seconds=scaled(scene.fleet.policy_of(node), row.unknown_after_s))
+    return since + timedelta(seconds=scaled(context.fleet.policy_of(node), row.unknown_after_s))
 
 
-def known_at(scene: DecisionContext, node: Node, condition: Condition) -> datetime | None:
+def known_at(context: DecisionContext, node: Node, condition: Condition) -> datetime | None:
     """When an unknown condition is believed again because who could say otherwise is back and does not."""
     if condition.unknown_since is None or node.heard_again is None or silent_since(node, condition) is not None:
         return None
@@ -155,18 +155,18 @@ def known_at(scene: DecisionContext, node: Node, condition: Condition) -> dateti
     unheard = dict(node.unheard)
     if not any(path not in TELLS_AGAIN and unheard.keys().isdisjoint(chain) for path, chain in ways):
         return None
-    return node.heard_again + timedelta(seconds=scaled(scene.fleet.policy_of(node), SETTLE_S))
+    return node.heard_again + timedelta(seconds=scaled(context.fleet.policy_of(node), SETTLE_S))
 
 
-def next_moment(scene: DecisionContext, node: Node) -> datetime | None:
+def next_moment(context: DecisionContext, node: Node) -> datetime | None:
     """When the clock alone makes a condition of the node unknown, or known again."""
     if not node.unheard and node.heard_again is None:
         return None
-    found = (at for c in node.conditions for at in (unknown_at(scene, node, c), known_at(scene, node, c)))
+    found = (at for c in node.conditions for at in (unknown_at(context, node, c), known_at(context, node, c)))
     return min((at for at in found if at is not None), default=None)
 
 
-def review(scene: DecisionContext, node_ids: Iterable[str], unheard_agents: Iterable[str]) -> Iterator[e.Event]:
+def review(context: DecisionContext, node_ids: Iterable[str], unheard_agents: Iterable[str]) -> Iterator[e.Event]:
     """Events of silence and its end for these nodes, in records about many nodes each. Nothing where all is as it was.
 
     `unheard_agents` are the nodes whose agents have passed the policy's silence by now.
@@ -176,19 +176,19 @@ def review(scene: DecisionContext, node_ids: Iterable[str], unheard_agents: Iter
     unknown: dict[str, tuple[str, ...]] = {}
     known: dict[str, tuple[str, ...]] = {}
     for node_id in node_ids:
-        node = scene.fleet.nodes.get(node_id)
+        node = context.fleet.nodes.get(node_id)
         if node is None or not node.conditions:
             continue
-        now, before = _now(scene, node, unheard_agents), dict(node.unheard)
+        now, before = _now(context, node, unheard_agents), dict(node.unheard)
         if fresh := tuple(s for s in now.silent if s not in before):
             silent[node_id] = fresh
         if back := tuple(s for s in now.heard if s in before):
             heard[node_id] = back
         if back or fresh:
             continue
-        if due := tuple(c.id for c in node.conditions if _is_due(scene, unknown_at(scene, node, c))):
+        if due := tuple(c.id for c in node.conditions if _is_due(context, unknown_at(context, node, c))):
             unknown[node_id] = due
-        if sure := tuple(c.id for c in node.conditions if _is_due(scene, known_at(scene, node, c))):
+        if sure := tuple(c.id for c in node.conditions if _is_due(context, known_at(context, node, c))):
             known[node_id] = sure
     for part in _parts(silent, heard):
         yield e.SourcesChanged(*part)
@@ -196,8 +196,8 @@ def review(scene: DecisionContext, node_ids: Iterable[str], unheard_agents: Iter
         yield e.KnowledgeChanged(*part)
 
 
-def _is_due(scene: DecisionContext, at: datetime | None) -> bool:
-    return at is not None and at <= scene.now
+def _is_due(context: DecisionContext, at: datetime | None) -> bool:
+    return at is not None and at <= context.now
 
 
 Named = dict[str, tuple[str, ...]]

@@ -87,24 +87,24 @@ class Unsaid(Struct, frozen=True):
     ticketed: bool = False
 
 
-def left_open(scene: DecisionContext, node: Node, said: Unsaid) -> tuple[e.Event, ...]:
+def left_open(context: DecisionContext, node: Node, said: Unsaid) -> tuple[e.Event, ...]:
     """Events of an answer that says nothing: the verdict, the condition, and a ticket naming the command."""
     profile, verdict, detail = said.profile, said.verdict, said.detail
     known = standing(node, profile)
     facts: Facts = {"check": profile, "verdict": verdict.value, CANNOT: said.cannot}
     text = f"{profile} is {verdict}: {detail or 'no reason was given'}"[:500]
-    evidence = Evidence(scene.now, "check", text, facts=facts, path=PATH)
+    evidence = Evidence(context.now, "check", text, facts=facts, path=PATH)
     condition = _condition(node, profile, known, evidence)
     found: list[e.Event] = []
     if profile != SANITISE:
-        found.append(e.CheckRecorded(node.id, CheckResult(profile, verdict, scene.now, detail[:500])))
+        found.append(e.CheckRecorded(node.id, CheckResult(profile, verdict, context.now, detail[:500])))
     found.append(e.ConditionUpdated(condition) if known else e.ConditionRaised(condition))
-    asked = ticket_of(scene.fleet, node, profile)
-    ticket = _ticket(scene, node, profile, f"{text}. {said.hint}" if said.hint else text)
+    asked = ticket_of(context.fleet, node, profile)
+    ticket = _ticket(context, node, profile, f"{text}. {said.hint}" if said.hint else text)
     if asked is None and not said.ticketed:
         found.append(e.TicketOpened(ticket))
     elif asked is not None and asked.summary != ticket.summary:
-        found.append(e.TicketUpdated(replace(ticket, id=asked.id, opened=asked.opened, updated=scene.now)))
+        found.append(e.TicketUpdated(replace(ticket, id=asked.id, opened=asked.opened, updated=context.now)))
     return tuple(found)
 
 
@@ -131,13 +131,13 @@ def _identity(node: Node, profile: str) -> str:
     return f"{node.id}/{UNSANITISED}" if profile == SANITISE else f"{node.id}/{INCONCLUSIVE}/check:{profile}"
 
 
-def _ticket(scene: DecisionContext, node: Node, profile: str, text: str) -> Ticket:
+def _ticket(context: DecisionContext, node: Node, profile: str, text: str) -> Ticket:
     return Ticket(
-        id=f"{node.id}-t{scene.fleet.cell.seq}",
+        id=f"{node.id}-t{context.fleet.cell.seq}",
         node=node.id,
         kind=TICKET,
         summary=f"{node.id} does not pass: {text}",
-        opened=scene.now,
+        opened=context.now,
         fault=profile,
         action=next_command(node, profile),
         owner="technician" if profile in _OF_PRESENT else "operator",
@@ -165,21 +165,21 @@ def _words(node: Node, profile: str) -> str:
     return vouch
 
 
-def unasked(scene: DecisionContext, node: Node, plan: Plan) -> Answer | None:
+def unasked(context: DecisionContext, node: Node, plan: Plan) -> Answer | None:
     """Why the step is not asked (again) now: its agent has said that it cannot, or its next turn is to come."""
     profile = profile_at(plan)
-    condition, can = standing(node, profile), _ability(scene, node, profile)
-    if can is False and (condition is None or _is_forgotten(scene.fleet, node, plan, condition)):
+    condition, can = standing(node, profile), _ability(context, node, profile)
+    if can is False and (condition is None or _is_forgotten(context.fleet, node, plan, condition)):
         detail = f"the agent of {node.id} has no checks of this profile"
-        return Act(left_open(scene, node, Unsaid(profile, Verdict.inconclusive, detail, cannot=True)))
+        return Act(left_open(context, node, Unsaid(profile, Verdict.inconclusive, detail, cannot=True)))
     if condition is None:
         return None
     if can and condition.evidence[-1].facts.get(CANNOT):
         return None
     if can is not False and plan.step_since is not None and plan.step_since > condition.last_seen:
         return None  # what an earlier plan was told, of a node that has been acted on since, answers this one nothing
-    again = _again_at(scene, node, condition)
-    if again <= scene.now and can is not False:
+    again = _again_at(context, node, condition)
+    if again <= context.now and can is not False:
         return None
     able = "an agent with this check is installed" if can is False else f"the next try is at {again:%Y-%m-%d %H:%M} UTC"
     ends = f"{able}, or a person vouches for it ({next_command(node, profile)})"
@@ -193,11 +193,11 @@ def _is_forgotten(fleet: Fleet, node: Node, plan: Plan, condition: Condition) ->
     return later and ticket_of(fleet, node, profile_at(plan)) is None
 
 
-def pauses(scene: DecisionContext, node: Node) -> Wait | None:
+def pauses(context: DecisionContext, node: Node) -> Wait | None:
     """The wait of a phase whose work was given up for a person's while it waited: until the check's next turn."""
     for profile in sorted(_of_phase(node.phase)):
         condition = standing(node, profile)
-        if condition is not None and (again := _again_at(scene, node, condition)) > scene.now:
+        if condition is not None and (again := _again_at(context, node, condition)) > context.now:
             ends = (
                 f"the next try is at {again:%Y-%m-%d %H:%M} UTC, or work on the node is ended (hostler node end-work)"
             )
@@ -205,22 +205,22 @@ def pauses(scene: DecisionContext, node: Node) -> Wait | None:
     return None
 
 
-def _ability(scene: DecisionContext, node: Node, profile: str) -> bool | None:
+def _ability(context: DecisionContext, node: Node, profile: str) -> bool | None:
     """Whether the node's agent has the check; None where it has not said, as of sanitise and of a site's own checks."""
-    said = scene.present.of(node.id).profiles
+    said = context.live.of(node.id).profiles
     return profile in said if said is not None and profile in OURS else None
 
 
-def _again_at(scene: DecisionContext, node: Node, condition: Condition) -> datetime:
+def _again_at(context: DecisionContext, node: Node, condition: Condition) -> datetime:
     pause_s = AGAIN_S[min(condition.count, len(AGAIN_S)) - 1]
-    return condition.last_seen + timedelta(seconds=scaled(scene.fleet.policy_of(node), pause_s))
+    return condition.last_seen + timedelta(seconds=scaled(context.fleet.policy_of(node), pause_s))
 
 
-def wakes_at(scene: DecisionContext, node: Node) -> datetime | None:
+def wakes_at(context: DecisionContext, node: Node) -> datetime | None:
     """When the clock alone makes an open step be asked again."""
     profile = profile_at(node.plan) if node.plan is not None else ""
     condition = standing(node, profile) if profile not in _OF_PRESENT else None
-    return _again_at(scene, node, condition) if condition is not None else None
+    return _again_at(context, node, condition) if condition is not None else None
 
 
 def answered(fleet: Fleet, node: Node, profile: str, by: str, why: str) -> Iterator[e.Event]:
@@ -237,13 +237,13 @@ def asked_anew(fleet: Fleet, node: Node, person: str) -> Iterator[e.Event]:
         yield from answered(fleet, node, profile, person, "somebody worked on the node: the check runs again")
 
 
-def moot(scene: DecisionContext, node: Node) -> Iterator[e.Event]:
+def moot(context: DecisionContext, node: Node) -> Iterator[e.Event]:
     """Ends what is asked for by nothing any more: the plan is over, or the node has left the phase."""
     asked = [c for c in node.conditions if c.type in (INCONCLUSIVE, UNSANITISED) and PATH in c.paths]
     for condition in asked:
         profile = condition.part.removeprefix("check:") or SANITISE
         if profile not in _needed(node):
-            yield from answered(scene.fleet, node, profile, "observation", "nothing asks for it any more")
+            yield from answered(context.fleet, node, profile, "observation", "nothing asks for it any more")
 
 
 def _needed(node: Node) -> set[str]:

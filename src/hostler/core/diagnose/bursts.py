@@ -50,7 +50,7 @@ def fold(findings: tuple[Decoded, ...]) -> tuple[Burst, ...]:
     upon disks (device mapper, arrays, file systems that name none) joins the one disk that fails.
     """
     own = [one for one in findings if one.code not in _FOLLOWS and not _of_application(one) and not _of_fabric(one)]
-    scene = _Scene(
+    context = _Scene(
         bearers=frozenset(one.pci for one in own if one.pci),
         off_the_bus=frozenset(one.pci for one in own if one.code == _OFF_THE_BUS),
         disks=_disks(own),
@@ -60,26 +60,26 @@ def fold(findings: tuple[Decoded, ...]) -> tuple[Burst, ...]:
     )
     causes: dict[str, list[Decoded]] = {}
     for one in findings:
-        causes.setdefault(_cause(one, scene), []).append(one)
+        causes.setdefault(_cause(one, context), []).append(one)
     return tuple(Burst(cause, tuple(found)) for cause, found in causes.items())
 
 
-def _cause(one: Decoded, scene: _Scene) -> str:
+def _cause(one: Decoded, context: _Scene) -> str:
     if _of_fabric(one):
         return FABRIC
     follows = one.code in _FOLLOWS
-    if (follows or _of_application(one)) and one.pci in scene.bearers:
+    if (follows or _of_application(one)) and one.pci in context.bearers:
         return one.pci
-    if follows and scene.fabric:
+    if follows and context.fabric:
         return FABRIC
-    if _of_application(one) or (one.code == _TORN_DOWN and scene.application):
+    if _of_application(one) or (one.code == _TORN_DOWN and context.application):
         return APPLICATION
-    if _of_a_port(one) and one.pci not in scene.off_the_bus and len(scene.off_the_bus) == 1:
-        return next(iter(scene.off_the_bus))
-    if one.event in _OF_THE_KERNEL or (one.event == "nfs_writeback_hang" and scene.kernel):
+    if _of_a_port(one) and one.pci not in context.off_the_bus and len(context.off_the_bus) == 1:
+        return next(iter(context.off_the_bus))
+    if one.event in _OF_THE_KERNEL or (one.event == "nfs_writeback_hang" and context.kernel):
         return _KERNEL
-    if one.kind == "disk" and len(scene.disks) == 1 and not _DISK.match(_device(one)):
-        return scene.disks[0]
+    if one.kind == "disk" and len(context.disks) == 1 and not _DISK.match(_device(one)):
+        return context.disks[0]
     return one.pci or _part(one)
 
 

@@ -62,9 +62,9 @@ def _recovery(facts: Facts) -> AspectReading:
     row = _RECOVERY.get(int(action)) if action is not None else None
     if row is None:
         return NOTHING
-    condition, wish = row
+    condition, request = row
     said: Facts = {"recovery_action": action}
-    return AspectReading(f"bad {condition}", (stands(condition, f"the driver asks for {wish}", facts=said),))
+    return AspectReading(f"bad {condition}", (stands(condition, f"the driver asks for {request}", facts=said),))
 
 
 def _ecc(facts: Facts) -> AspectReading:

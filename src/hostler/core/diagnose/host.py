@@ -31,10 +31,10 @@ Ruling = tuple[bool, str] | None
 
 def _cpus(facts: Facts) -> AspectReading:
     """Processors that are present and not online; with SMT switched off every second one is meant to be."""
-    online, present = number(facts, "cpus_online", 1, 2.0**16), number(facts, "cpus_present", 1, 2.0**16)
-    if online is None or present is None:
+    online, live = number(facts, "cpus_online", 1, 2.0**16), number(facts, "cpus_present", 1, 2.0**16)
+    if online is None or live is None:
         return NOTHING
-    wanted = present / 2 if facts.get("smt") in ("off", "forceoff") else present
+    wanted = live / 2 if facts.get("smt") in ("off", "forceoff") else live
     if online < wanted:
         text = f"{wanted - online:g} of {wanted:g} processors are offline"
         return AspectReading(

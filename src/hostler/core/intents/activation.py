@@ -17,18 +17,18 @@ CHANGES_SHOWN = 50
 def activate(ask: Ask[Activate]) -> Granted:
     """The configuration is in force, or its rollout has begun."""
     fresh = _checked(ask)
-    fleet = ask.scene.fleet
+    fleet = ask.context.fleet
     if fresh.sha256 == fleet.configuration.sha256:
         return f"configuration {fresh.sha256[:12]} is active already", ()
-    if rolls_out(ask.scene, fresh) and not ask.act.at_once:
+    if rolls_out(ask.context, fresh) and not ask.act.at_once:
         order = RolloutOrder(fresh, ask.documents, ask.intent.person, ask.intent.reason, ask.approved_by)
-        started = begin(ask.scene, order)
+        started = begin(ask.context, order)
         return f"configuration {fresh.sha256[:12]}: {_planned(started.rollout)}", (started,)
     return f"configuration {fresh.sha256[:12]} is active", (e.ConfigActivated(fresh, ask.documents, ask.intent.person),)
 
 
 def _checked(ask: Ask[Activate]) -> Configuration:
-    fresh, fleet = ask.configuration, ask.scene.fleet
+    fresh, fleet = ask.configuration, ask.context.fleet
     if fresh is None:
         raise RefusalError("the request carries no checked configuration; use `hostler config activate`")
     if (running := fleet.rollout) is not None:
@@ -41,18 +41,18 @@ def _checked(ask: Ask[Activate]) -> Configuration:
         raise RefusalError(
             f"pools {', '.join(lost)} have members but are missing from the configuration; release their nodes first"
         )
-    waiting = blockers(supposing(ask.scene, fresh).fleet, begins_to_act(fleet.configuration, fresh))
+    waiting = blockers(supposing(ask.context, fresh).fleet, begins_to_act(fleet.configuration, fresh))
     if waiting:
         raise RefusalError(f"pools would begin to act: {waiting[0].text}; wait until {waiting[0].ends_when}")
     return fresh
 
 
-def rolls_out(scene: DecisionContext, fresh: Configuration) -> bool:
+def rolls_out(context: DecisionContext, fresh: Configuration) -> bool:
     """Whether it decides otherwise about single nodes, and more nodes act than one person's word may disturb."""
-    active = scene.fleet.configuration
+    active = context.fleet.configuration
     if not decides_otherwise(active, fresh):
         return False
-    return acting(scene.fleet, active, fresh) > scene.fleet.policy.reach.nodes
+    return acting(context.fleet, active, fresh) > context.fleet.policy.reach.nodes
 
 
 def _planned(rollout: Rollout) -> str:
@@ -66,21 +66,21 @@ def _planned(rollout: Rollout) -> str:
 
 def effect(ask: Ask[Activate]) -> dict[str, str]:
     """Effect that activating it would have, for a dry run."""
-    fresh, fleet = ask.configuration, ask.scene.fleet
+    fresh, fleet = ask.configuration, ask.context.fleet
     if fresh is None:
         return {}
-    nodes = disturbed(ask.scene, fresh)
+    nodes = disturbed(ask.context, fresh)
     return {
         "nodes": ",".join(nodes[:1000]),
         "disturbs": str(len(nodes)),
         "pools": "; ".join(pool_changes(fleet.configuration, fresh)[:CHANGES_SHOWN]),
-        "rollout": "yes" if rolls_out(ask.scene, fresh) else "no",
+        "rollout": "yes" if rolls_out(ask.context, fresh) else "no",
     }
 
 
 def stop_rollout(ask: Ask[StopRollout]) -> Granted:
     """The configuration before is in force everywhere again."""
-    running = ask.scene.fleet.rollout
+    running = ask.context.fleet.rollout
     if running is None or ask.intent.target not in (running.id, "fleet"):
         raise RefusalError(f"no rollout {ask.intent.target} is under way; see `hostler rollout list`")
     why = f"stopped by a person: {ask.intent.reason}"
@@ -89,7 +89,7 @@ def stop_rollout(ask: Ask[StopRollout]) -> Granted:
 
 
 def _disturbed(ask: Ask[Activate]) -> Nodes:
-    return disturbed(ask.scene, ask.configuration) if ask.configuration is not None else ()
+    return disturbed(ask.context, ask.configuration) if ask.configuration is not None else ()
 
 
 HANDLERS: Handlers = {Activate: Handler(activate, _disturbed), StopRollout: Handler(stop_rollout)}

@@ -31,8 +31,8 @@ class Demand(Struct, frozen=True):
 
 def demand(ask: AnyAsk, nodes: Nodes) -> Demand:
     """The nodes that the intent would disturb, and why that is not for one person to decide."""
-    fleet, reach = ask.scene.fleet, ask.scene.fleet.policy.reach
-    since = ask.scene.now - timedelta(seconds=reach.window_s)
+    fleet, reach = ask.context.fleet, ask.context.fleet.policy.reach
+    since = ask.context.now - timedelta(seconds=reach.window_s)
     lately = {n for a in fleet.cell.acts if a.at > since and is_same(a.person, ask.intent.person) for n in a.nodes}
     total = len(lately.union(nodes))
     if nodes and total > reach.nodes:
@@ -43,7 +43,7 @@ def demand(ask: AnyAsk, nodes: Nodes) -> Demand:
 
 def _unwatched(ask: AnyAsk) -> str:
     """Why what disturbs few now, a configuration or where a BMC's password is sent, still needs a second person."""
-    fleet, fresh = ask.scene.fleet, ask.configuration
+    fleet, fresh = ask.context.fleet, ask.configuration
     if isinstance(ask.act, Rebind) and ask.act.kind == "bmc":
         return "the BMC's password will be sent to its new address"
     if fresh is None or not len(fleet.nodes):
@@ -53,7 +53,7 @@ def _unwatched(ask: AnyAsk) -> str:
         return ""
     if loosens(fleet.policy.reach, fresh.policy.reach):
         return "it raises the limit for one person, or shortens the watch of a rollout"
-    if isinstance(ask.act, Activate) and ask.act.at_once and rolls_out(ask.scene, fresh):
+    if isinstance(ask.act, Activate) and ask.act.at_once and rolls_out(ask.context, fresh):
         return f"it would take effect at once on {acts} nodes, without a rollout"
     return ""
 
@@ -65,8 +65,8 @@ def is_same(one: str, other: str) -> bool:
 
 def pending(ask: AnyAsk) -> Approval | None:
     """The approval that the same person's same intent waits for already."""
-    asked, now = _sameness(ask.intent, ask.configuration), ask.scene.now
-    waiting = (a for a in ask.scene.fleet.approvals.values() if a.expires > now)
+    asked, now = _sameness(ask.intent, ask.configuration), ask.context.now
+    waiting = (a for a in ask.context.fleet.approvals.values() if a.expires > now)
     return next((a for a in waiting if _sameness(a.intent, a.configuration) == asked), None)
 
 
@@ -77,7 +77,7 @@ def _sameness(intent: Intent, configuration: Configuration | None) -> tuple[obje
 
 def request(ask: AnyAsk, why: str, nodes: tuple[str, ...]) -> Approval:
     """The approval that the intent waits for from now on. Raises RefusalError where too many wait already."""
-    fleet, now = ask.scene.fleet, ask.scene.now
+    fleet, now = ask.context.fleet, ask.context.now
     if len(fleet.approvals) >= APPROVALS_MAX:
         raise RefusalError(f"{APPROVALS_MAX} intents wait for a second person already; see `hostler approval list`")
     return Approval(
@@ -100,8 +100,8 @@ def told(approval: Approval) -> str:
 
 
 def _the_approval(ask: AnyAsk) -> Approval:
-    approval = ask.scene.fleet.approvals.get(ask.intent.target)
-    if approval is None or approval.expires <= ask.scene.now:
+    approval = ask.context.fleet.approvals.get(ask.intent.target)
+    if approval is None or approval.expires <= ask.context.now:
         raise RefusalError(f"no intent waits for approval {ask.intent.target}; see `hostler approval list`")
     return approval
 
@@ -117,7 +117,7 @@ def approving(
             raise RefusalError(
                 f"{ask.intent.person} asked for it; a second person has to approve it under their own name"
             )
-        again: AnyAsk = Ask(ask.scene, approval.intent, approval.configuration, approval.documents, ask.intent.person)
+        again: AnyAsk = Ask(ask.context, approval.intent, approval.configuration, approval.documents, ask.intent.person)
         try:
             check_bounds(again)
             _refuse_more(again, approval, disturbed_by(again))
@@ -134,7 +134,7 @@ def approving(
 def _refuse_more(ask: AnyAsk, approval: Approval, nodes: Nodes) -> None:
     """Raises RefusalError where the intent would do more by now than was asked to be approved."""
     approved = dict(approval.pools)
-    for pool, number in by_pool(ask.scene.fleet, nodes):
+    for pool, number in by_pool(ask.context.fleet, nodes):
         if number > approved.get(pool, 0):
             where = f"pool {pool}" if pool else "nodes of no pool"
             asked = approved.get(pool, 0)

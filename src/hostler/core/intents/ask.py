@@ -43,7 +43,7 @@ V = TypeVar("V", bound=Verb)
 class Ask(Struct, Generic[V], frozen=True):
     """An intent with everything that decides it; `approved_by` is the second person, where one has said yes."""
 
-    scene: DecisionContext
+    context: DecisionContext
     intent: Intent
     configuration: Configuration | None = None
     documents: dict[str, str] = {}
@@ -76,9 +76,9 @@ AnyAsk = Ask[Any]
 
 def node_of(ask: AnyAsk) -> Node:
     """The node that the intent names. Raises RefusalError where there is none."""
-    node = ask.scene.fleet.resolve(ask.intent.target)
+    node = ask.context.fleet.resolve(ask.intent.target)
     if node is None:
-        gone = ask.intent.target in ask.scene.fleet.retired
+        gone = ask.intent.target in ask.context.fleet.retired
         why = "is retired; its history remains" if gone else "is not known; see `hostler node list`"
         raise RefusalError(f"node {ask.intent.target} {why}")
     return node
@@ -86,7 +86,7 @@ def node_of(ask: AnyAsk) -> Node:
 
 def nodes_of(ask: AnyAsk) -> tuple[Node, ...]:
     """The nodes of the target: one, those listed, or all in production of a rack, pool, domain or asset."""
-    fleet, target = ask.scene.fleet, ask.intent.target
+    fleet, target = ask.context.fleet, ask.intent.target
     if target == NODES:
         return _listed(ask)
     if ":" not in target and target not in fleet.assets:
@@ -102,8 +102,8 @@ def _listed(ask: AnyAsk) -> tuple[Node, ...]:
     names = ask.intent.nodes
     if not 0 < len(names) <= NODES_MAX:
         raise RefusalError(f"{len(names)} nodes are listed; name 1 to {NODES_MAX}")
-    found = {node.id: node for name in names if (node := ask.scene.fleet.resolve(name)) is not None}
-    if unknown := [name for name in names if ask.scene.fleet.resolve(name) is None]:
+    found = {node.id: node for name in names if (node := ask.context.fleet.resolve(name)) is not None}
+    if unknown := [name for name in names if ask.context.fleet.resolve(name) is None]:
         raise RefusalError(f"node {', '.join(unknown[:5])} is not known; see `hostler node list`")
     return tuple(found.values())
 
@@ -118,9 +118,11 @@ def scope_of(ask: AnyAsk) -> str:
 
 def hold_of(ask: AnyAsk, scope: str, kind: HoldKind, hours: float | None = None, ticket: str = "") -> Hold:
     """A hold of the person who asks, for so many hours, None: until somebody ends it."""
-    if len(ask.scene.fleet.holds_on([scope])) >= HOLDS_MAX:
+    if len(ask.context.fleet.holds_on([scope])) >= HOLDS_MAX:
         raise RefusalError(f"{HOLDS_MAX} holds are placed on {scope} already; release one first (hostler hold list)")
-    until = ask.scene.now + timedelta(hours=hours) if hours else None
-    identity = f"h{ask.scene.fleet.cell.seq}-{kind.value}-{scope}"[:100]
+    until = ask.context.now + timedelta(hours=hours) if hours else None
+    identity = f"h{ask.context.fleet.cell.seq}-{kind.value}-{scope}"[:100]
     intent = ask.intent
-    return Hold(identity, scope, kind, intent.person, intent.reason, ask.scene.now, until, ticket, intent.bounds.tenant)
+    return Hold(
+        identity, scope, kind, intent.person, intent.reason, ask.context.now, until, ticket, intent.bounds.tenant
+    )

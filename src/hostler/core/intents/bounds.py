@@ -13,7 +13,7 @@ def check_bounds(ask: AnyAsk) -> None:
     intent = ask.intent
     if intent.bounds == Bounds():
         return
-    nodes = concerned(ask.scene.fleet, intent.target, intent.nodes)
+    nodes = concerned(ask.context.fleet, intent.target, intent.nodes)
     outside = [node.id for node in nodes if not within(intent.bounds, node)]
     if outside or not nodes:
         raise RefusalError(f"'{intent.target[:100]}' is not wholly yours; name a node that you see")

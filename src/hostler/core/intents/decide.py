@@ -1,6 +1,6 @@
 """Decides an intent: the events that grant it, or the reason against it and the way out.
 
-A wish about a node becomes a condition with the person's name; the same guards, plans and records apply to it as to
+A request about a node becomes a condition with the person's name; the same guards, plans and records apply to it as to
 any fault. Every intent is recorded, granted or not, unless it is a dry run; a repeated key gets the first answer.
 What would disturb more than one person may decide waits for a second one.
 """
@@ -43,15 +43,15 @@ SLIM_CHARS = 256
 def answer(ask: AnyAsk) -> Answered:
     """The recorded answer to an intent. Never raises on what was asked."""
     intent = ask.intent
-    earlier = ask.scene.fleet.answers.get(intent.key) if intent.key else None
+    earlier = ask.context.fleet.answers.get(intent.key) if intent.key else None
     if earlier is not None:
         return repeated(ask, earlier)
     try:
         _check(intent)
         check_bounds(ask)
         text, events = _grant(ask)
-        if needed := formats.needs(ask.scene, events):
-            raise RefusalError(formats.too_old(ask.scene, needed))  # noqa: TRY301 - it is answered here
+        if needed := formats.needs(ask.context, events):
+            raise RefusalError(formats.too_old(ask.context, needed))  # noqa: TRY301 - it is answered here
         needs = approvals.demand(ask, _disturbed_by(ask))
         if intent.dry_run:
             return _tried(ask, needs, text)

@@ -85,13 +85,13 @@ def _problems(spec: FabricSpec) -> Iterator[Problem]:
 
 def register(ask: Ask[RegisterFabric]) -> Granted:
     """The network is validated against this design from now on; what is found already goes on."""
-    spec, fleet, intent = read(ask.act.fabric), ask.scene.fleet, ask.intent
+    spec, fleet, intent = read(ask.act.fabric), ask.context.fleet, ask.intent
     known = fleet.fabrics.get(spec.name)
     if known is None and len(fleet.fabrics) >= FABRICS_MAX:
         raise RefusalError(f"{FABRICS_MAX} networks are registered already: remove one first")
     design = designed(spec)
     text = render_csv(design)
-    version = DesignVersion(sha256(text.encode()).hexdigest(), ask.scene.now, intent.person)
+    version = DesignVersion(sha256(text.encode()).hexdigest(), ask.context.now, intent.person)
     fresh = Fabric(
         name=spec.name,
         design=text,
@@ -134,7 +134,7 @@ def _hosts(design: Design) -> dict[str, int]:
 
 def fabric_of(ask: AnyAsk) -> Fabric:
     """The network that the intent names. Raises RefusalError where there is none."""
-    found = known_fabric(ask.scene.fleet, ask.intent.target)
+    found = known_fabric(ask.context.fleet, ask.intent.target)
     if found is None:
         raise RefusalError(f"no network {ask.intent.target}; see `hostler fabric list`")
     return found
@@ -147,7 +147,7 @@ def known_fabric(fleet: Fleet, target: str) -> Fabric | None:
 
 def remove(ask: Ask[RemoveFabric]) -> Granted:
     """The network is validated no more."""
-    fabric, intent, fleet = fabric_of(ask), ask.intent, ask.scene.fleet
+    fabric, intent, fleet = fabric_of(ask), ask.intent, ask.context.fleet
     why = f"network {fabric.name} is removed: {intent.reason}"
     over = [event for case in fleet.cases_of(fabric.name) for event in ended(case, why, intent.person)]
     incidents = [

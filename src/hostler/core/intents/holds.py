@@ -31,7 +31,7 @@ def cordon(ask: Ask[Cordon]) -> Granted:
 def uncordon(ask: Ask[Uncordon]) -> Granted:
     """Lift the cordons that people placed; of a tenant, those that this tenant placed."""
     nodes = nodes_of(ask)
-    held = [h for node in nodes for h in ask.scene.fleet.holds_on([node.id]) if h.kind is HoldKind.cordon]
+    held = [h for node in nodes for h in ask.context.fleet.holds_on([node.id]) if h.kind is HoldKind.cordon]
     if not held:
         raise RefusalError(f"no person has cordoned {ask.intent.target}; see `hostler node get {ask.intent.target}`")
     own = [h for h in held if is_theirs(ask.intent.bounds, h.tenant)]
@@ -51,7 +51,7 @@ def place_hold(ask: Ask[PlaceHold]) -> Granted:
 
 def release_hold(ask: Ask[ReleaseHold]) -> Granted:
     """A hold ends."""
-    hold = ask.scene.fleet.holds.get(ask.intent.target)
+    hold = ask.context.fleet.holds.get(ask.intent.target)
     if hold is None:
         raise RefusalError(f"no hold {ask.intent.target}; see `hostler hold list`")
     if hold.kind is HoldKind.physical_work:
@@ -79,7 +79,7 @@ def _resumed(ask: Ask[Resume]) -> Nodes:
 
 
 def _unheld(ask: Ask[ReleaseHold]) -> Nodes:
-    hold = ask.scene.fleet.holds.get(ask.intent.target)
+    hold = ask.context.fleet.holds.get(ask.intent.target)
     if hold is None or hold.kind in (HoldKind.cordon, HoldKind.physical_work):
         return ()
     return freed(ask, "hold", hold.id)

@@ -27,17 +27,17 @@ from hostler.core.tables.recipes import RECIPES
 def schedule_window(ask: Ask[ScheduleMaintenance]) -> Granted:
     """Pending disruption of the scope happens inside this window."""
     act = ask.act
-    if not act.starts < act.ends or act.ends <= ask.scene.now:
+    if not act.starts < act.ends or act.ends <= ask.context.now:
         raise RefusalError("a window starts before it ends, and ends in the future")
     window = Window(
-        f"w{ask.scene.fleet.cell.seq}", scope_of(ask), act.starts, act.ends, ask.intent.reason, ask.intent.person
+        f"w{ask.context.fleet.cell.seq}", scope_of(ask), act.starts, act.ends, ask.intent.reason, ask.intent.person
     )
     return f"window {window.id} scheduled", (e.WindowScheduled(window),)
 
 
 def cancel_window(ask: Ask[CancelMaintenance]) -> Granted:
     """A maintenance window is called off."""
-    if ask.intent.target not in ask.scene.fleet.windows:
+    if ask.intent.target not in ask.context.fleet.windows:
         raise RefusalError(f"no maintenance window {ask.intent.target}")
     return "window cancelled", (e.WindowEnded(ask.intent.target, ask.intent.person),)
 
@@ -45,33 +45,33 @@ def cancel_window(ask: Ask[CancelMaintenance]) -> Granted:
 def start_work(ask: Ask[StartWork]) -> Granted:
     """Hands in the machine: drained and dark, the right one, and nothing will power it until the work is ended."""
     node = node_of(ask)
-    scanned, ticket = ask.act.serial, ask.scene.fleet.tickets.get(ask.act.ticket)
+    scanned, ticket = ask.act.serial, ask.context.fleet.tickets.get(ask.act.ticket)
     expected = {node.binding("serial"), ticket.hardware if ticket and ticket.node == node.id else ""} - {""}
     if scanned not in expected:
         raise RefusalError(f"scanned serial '{scanned}' is not {' or '.join(sorted(expected))}: wrong machine")
-    held = (h for h in ask.scene.fleet.holds_on([node.id]) if h.kind is HoldKind.physical_work)
+    held = (h for h in ask.context.fleet.holds_on([node.id]) if h.kind is HoldKind.physical_work)
     if any(h.owner == ask.intent.person for h in held):
         return f"{node.id} stays dark until end-work: you work on it already", ()
-    work = ask.scene.present.workloads(node) if node.assignment else ()
+    work = ask.context.live.workloads(node) if node.assignment else ()
     if work is None or any(w.work_class is not WorkClass.infrastructure for w in work):
         raise RefusalError(f"{node.id} is not drained: return it for maintenance first")
     if node.phase is Phase.production and node.assignment is not None:
         raise RefusalError(f"{node.id} serves pool {node.pool}: return it for maintenance first")
     if node.operation is not None or node.settling:
         raise RefusalError(f"{node.id}: an operation is under way or may still take effect; wait for it")
-    if ask.scene.present.of(node.id).power != OFF:
+    if ask.context.live.of(node.id).power != OFF:
         raise RefusalError(f"{node.id} is not seen powered off: `hostler node power-off {node.id}` first")
     hold = hold_of(ask, node.id, HoldKind.physical_work, ticket=ticket.id if ticket else "")
     events: list[e.Event] = [e.HoldPlaced(hold), *_no_longer_kept_dark(ask, node)]
     if node.plan is None:
-        events.append(e.PlanRecorded(freeze(ask.scene, node, RECIPES["locate"], Frame(ActClass.easing))))
+        events.append(e.PlanRecorded(freeze(ask.context, node, RECIPES["locate"], Frame(ActClass.easing))))
     return f"{node.id} stays dark until end-work", tuple(events)
 
 
 def _no_longer_kept_dark(ask: AnyAsk, node: Node) -> list[e.Event]:
     """End holds and requests that kept it off until this work began: the work keeps it off from now on."""
     person, why = ask.intent.person, "work on it has begun"
-    dark = (h for h in ask.scene.fleet.holds_on([node.id]) if h.kind is HoldKind.power and h.owner != OWNER)
+    dark = (h for h in ask.context.fleet.holds_on([node.id]) if h.kind is HoldKind.power and h.owner != OWNER)
     wished = (c for c in node.conditions if rules_of(c.remedy).keeps == HoldKind.power)
     cleared = [e.ConditionCleared(node.id, c.id, person, why) for c in wished]
     return [*(e.HoldReleased(h.id, h.scope, person, why) for h in dark), *cleared]
@@ -80,7 +80,7 @@ def _no_longer_kept_dark(ask: AnyAsk, node: Node) -> list[e.Event]:
 def end_work(ask: Ask[EndWork]) -> Granted:
     """The hands are out of the machine: their holds end; with the last of them what it was taken out for is done."""
     node = node_of(ask)
-    holds = [h for h in ask.scene.fleet.holds_on([node.id]) if h.kind is HoldKind.physical_work]
+    holds = [h for h in ask.context.fleet.holds_on([node.id]) if h.kind is HoldKind.physical_work]
     if not holds:
         raise RefusalError(f"nobody works on {node.id}")
     stays = [] if ask.act.shift_lead else [h.owner for h in holds if h.owner != ask.intent.person]
@@ -95,20 +95,22 @@ def end_work(ask: Ask[EndWork]) -> Granted:
         for c in node.conditions
         if c.type == "operator.maintenance"
     )
-    events.extend(unanswered_checks.asked_anew(ask.scene.fleet, node, ask.intent.person))
+    events.extend(unanswered_checks.asked_anew(ask.context.fleet, node, ask.intent.person))
     if node.plan is None:
-        events.append(e.PlanRecorded(freeze(ask.scene, node, RECIPES["unlocate"], Frame(ActClass.easing))))
+        events.append(e.PlanRecorded(freeze(ask.context, node, RECIPES["unlocate"], Frame(ActClass.easing))))
     return f"work on {node.id} is ended", tuple(events)
 
 
 def _window(ask: AnyAsk) -> Nodes:
     """The nodes that wait for a window of this scope: one that opens, or the last that is called off, frees them."""
-    fleet = ask.scene.fleet
+    fleet = ask.context.fleet
     window = fleet.windows.get(ask.intent.target)
     scope = window.scope if window is not None else ask.intent.target
     nodes = (fleet.nodes[i] for i in fleet.index.members("waiting"))
     waiting = (n for n in nodes if n.waiting and any(b.kind == "window" for b in n.waiting.blockers))
-    return tuple(n.id for n in waiting if begins(ask.scene, n) and (scope in scopes(ask.scene, n) or scope == FLEET))
+    return tuple(
+        n.id for n in waiting if begins(ask.context, n) and (scope in scopes(ask.context, n) or scope == FLEET)
+    )
 
 
 HANDLERS: Handlers = {

@@ -14,12 +14,12 @@ from hostler.core.tables.recipes import RECIPES
 def set_mode(ask: Ask[SetMode]) -> Granted:
     """How far a pool lets a remedy go by itself."""
     pool = ask.intent.target.removeprefix("pool:")
-    if pool not in ask.scene.fleet.configuration.pools:
+    if pool not in ask.context.fleet.configuration.pools:
         raise RefusalError(f"no pool '{pool}'; see `hostler pool list`")
     remedy, wanted = ask.act.remedy, ask.act.mode
     if remedy not in ("*", IDLE_CHECK) and remedy not in RECIPES:
         raise RefusalError(f"no remedy '{remedy}'; write one of {', '.join(sorted(RECIPES))}, '{IDLE_CHECK}', or '*'")
-    beside = blockers(ask.scene.fleet, {pool}) if wanted is Mode.act and remedy != IDLE_CHECK else []
+    beside = blockers(ask.context.fleet, {pool}) if wanted is Mode.act and remedy != IDLE_CHECK else []
     if beside:
         raise RefusalError(f"pool {pool} may not act: {beside[0].text}; wait until {beside[0].ends_when}")
     return f"pool {pool}: mode of {remedy} is {wanted}", (e.ModeSet(pool, remedy, wanted, ask.intent.person),)
@@ -27,18 +27,18 @@ def set_mode(ask: Ask[SetMode]) -> Granted:
 
 def release_brake(ask: Ask[ReleaseBrake]) -> Granted:
     """Disruption may go on after a storm."""
-    if not ask.scene.fleet.cell.brake:
+    if not ask.context.fleet.cell.brake:
         raise RefusalError("the storm brake is not latched")
     return "the storm brake is released", (e.BrakeReleased(ask.intent.person, ask.intent.reason),)
 
 
 def _under_new_mode(ask: Ask[SetMode]) -> Nodes:
     """The ailing nodes of the pool on which something would begin under the new mode."""
-    scene, act = ask.scene, ask.act
+    context, act = ask.context, ask.act
     pool = ask.intent.target.removeprefix("pool:")
-    kept = tuple(m for m in scene.fleet.cell.modes if m[:2] != (pool, act.remedy))
-    after = supposing(scene, modes=(*kept, (pool, act.remedy, act.mode.value)))
-    return changed(scene, after, [n for n in ailing(scene.fleet) if n.pool == pool])
+    kept = tuple(m for m in context.fleet.cell.modes if m[:2] != (pool, act.remedy))
+    after = supposing(context, modes=(*kept, (pool, act.remedy, act.mode.value)))
+    return changed(context, after, [n for n in ailing(context.fleet) if n.pool == pool])
 
 
 def _unbraked(ask: Ask[ReleaseBrake]) -> Nodes:

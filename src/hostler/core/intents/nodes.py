@@ -38,7 +38,7 @@ def register(adopt: bool) -> Callable[[AnyAsk], Granted]:
 
     def grant(ask: AnyAsk) -> Granted:
         specs = registration.read(ask.act.nodes)
-        events = registration.register(ask.scene.fleet, specs, adopt, ask.scene.now)
+        events = registration.register(ask.context.fleet, specs, adopt, ask.context.now)
         return f"{len(events)} node(s) {'adopted' if adopt else 'registered'}", events
 
     return grant
@@ -47,7 +47,7 @@ def register(adopt: bool) -> Callable[[AnyAsk], Granted]:
 def register_assets(ask: Ask[RegisterAssets]) -> Granted:
     """Assets that are not nodes become known."""
     specs = registration.read_assets(ask.act.assets)
-    events = registration.register_assets(ask.scene.fleet, specs)
+    events = registration.register_assets(ask.context.fleet, specs)
     return f"{len(events)} asset(s) registered", events
 
 
@@ -70,7 +70,7 @@ def move(
         raise RefusalError(f"{node.id}: {node.operation.kind} is under way; wait for it, or hold the node")
     if node.plan is not None:
         ended = (e.PlanEnded(node.id, node.plan.id, "cancelled", why),)
-    return (*ended, *change_phase(ask.scene, node, after, why, ground))
+    return (*ended, *change_phase(ask.context, node, after, why, ground))
 
 
 def moving(before: Phase, after: Phase) -> Callable[[AnyAsk], Granted]:
@@ -91,7 +91,7 @@ def return_from_vendor(ask: Ask[RmaReturn]) -> Granted:
     cleared = [e.ConditionCleared(node.id, c.id, ask.intent.person, "repaired") for c in node.conditions]
     closed = [
         e.TicketClosed(t.id, ask.intent.reason, ask.intent.person)
-        for t in ask.scene.fleet.tickets_about(node.id)
+        for t in ask.context.fleet.tickets_about(node.id)
         if t.kind in ("rma", "stuck")
     ]
     return f"{node.id} is back from the vendor", (*moved, *cleared, *closed)
@@ -112,7 +112,7 @@ def rebind(ask: Ask[Rebind]) -> Granted:
         )
     if kind != "bmc" and (problem := outside_problem(kind, value)):
         raise RefusalError(problem)
-    if holders := [i for i in ask.scene.fleet.index.members(f"{kind}:{value}") if i != node.id]:
+    if holders := [i for i in ask.context.fleet.index.members(f"{kind}:{value}") if i != node.id]:
         raise RefusalError(f"{kind} {value} is bound to {holders[0]}: rebind or retire that one first")
     if node.operation is not None and OPERATIONS[node.operation.kind].port == "bmc":
         raise RefusalError(f"{node.id}: {node.operation.kind} is under way; wait for it")
@@ -121,7 +121,7 @@ def rebind(ask: Ask[Rebind]) -> Granted:
         for c in node.conditions
         if c.type == MISMATCH
     )
-    bound = e.BindingChanged(node.id, Binding(kind, value, ask.scene.now))
+    bound = e.BindingChanged(node.id, Binding(kind, value, ask.context.now))
     return f"{kind} of {node.id} is now {value}", (bound, *settled)
 
 
@@ -131,8 +131,10 @@ def retire(ask: Ask[Retire]) -> Granted:
     if node.phase is Phase.production:
         raise RefusalError(f"{node.id} is in production: return it for maintenance first")
     moved = move(ask, node, (node.phase, Phase.retired), ask.intent.reason)
-    closed = [e.TicketClosed(t.id, "retired", ask.intent.person) for t in ask.scene.fleet.tickets_about(node.id)]
-    lifted = [e.HoldReleased(h.id, h.scope, ask.intent.person, "retired") for h in ask.scene.fleet.holds_on([node.id])]
+    closed = [e.TicketClosed(t.id, "retired", ask.intent.person) for t in ask.context.fleet.tickets_about(node.id)]
+    lifted = [
+        e.HoldReleased(h.id, h.scope, ask.intent.person, "retired") for h in ask.context.fleet.holds_on([node.id])
+    ]
     return f"{node.id} retired", (*moved, *closed, *lifted)
 
 
@@ -165,9 +167,9 @@ def vouch(ask: Ask[Vouch]) -> Granted:
     if node.operation is not None:
         raise RefusalError(f"{node.id}: {asked} is running again; wait for its answer")
     word = f"{intent.person} vouches: {intent.reason}"
-    passed = CheckResult(asked, Verdict.passed, ask.scene.now, word[:500], intent.person)
+    passed = CheckResult(asked, Verdict.passed, ask.context.now, word[:500], intent.person)
     recorded = () if asked == unanswered_checks.SANITISE else (e.CheckRecorded(node.id, passed),)
-    ended = unanswered_checks.answered(ask.scene.fleet, node, asked, intent.person, word)
+    ended = unanswered_checks.answered(ask.context.fleet, node, asked, intent.person, word)
     return f"{asked} of {node.id} counts as passed, this once", (
         *recorded,
         *ended,

@@ -20,7 +20,7 @@ def approve(ask: Ask[Approve]) -> Granted:
     request = DisruptionRequest(
         plan.remedy or plan.name, plan.act_class, nodes, plan.causes, approved=True, scope=scope
     )
-    if found := blockers(ask.scene, request):
+    if found := blockers(ask.context, request):
         waits = "; ".join(f"{b.text} (ends when {b.ends_when})" for b in found[:5])
         raise RefusalError(f"{plan.name} cannot begin now: {waits}")
     approved = tuple(e.PlanApproved(n.id, n.plan.id, ask.intent.person) for n in nodes if n.plan is not None)
@@ -29,7 +29,7 @@ def approve(ask: Ask[Approve]) -> Granted:
 
 def together(ask: AnyAsk, node: Node) -> tuple[Node, ...]:
     """The node, with the others of a domain act whose plans are proposed with its own."""
-    others = (mate for mate, theirs in mates(ask.scene.fleet, node) if theirs.state == "proposed")
+    others = (mate for mate, theirs in mates(ask.context.fleet, node) if theirs.state == "proposed")
     return tuple(sorted((node, *others), key=lambda n: n.id))
 
 
@@ -46,7 +46,7 @@ def reject(ask: Ask[Reject]) -> Granted:
 
 def _approved(ask: Ask[Approve]) -> Nodes:
     """Saying yes to a domain act is saying so for all of it."""
-    node = ask.scene.fleet.resolve(ask.intent.target)
+    node = ask.context.fleet.resolve(ask.intent.target)
     plan = node.plan if node is not None else None
     if node is None or plan is None or plan.state != "proposed" or not scope_of(plan.group):
         return ()

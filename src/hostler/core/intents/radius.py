@@ -11,5 +11,5 @@ def named(ask: AnyAsk) -> Nodes:
 
 def freed(ask: AnyAsk, kind: str, name: str) -> Nodes:
     """The nodes that wait for this and would begin something by themselves without it."""
-    fleet = ask.scene.fleet
-    return tuple(i for i in waiting_for(fleet, kind, name) if begins(ask.scene, fleet.nodes[i]))
+    fleet = ask.context.fleet
+    return tuple(i for i in waiting_for(fleet, kind, name) if begins(ask.context, fleet.nodes[i]))

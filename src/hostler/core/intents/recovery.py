@@ -12,8 +12,8 @@ NAMED = 20
 
 def release_restore(ask: Ask[ReleaseRestore]) -> Granted:
     """The restored cell acts again, in its recorded modes; nodes that nobody has heard need a word of their own."""
-    scene, intent = ask.scene, ask.intent
-    fleet = scene.fleet
+    context, intent = ask.context, ask.intent
+    fleet = context.fleet
     if intent.target != FLEET:
         raise RefusalError("a restore is released for the whole cell; the target is fleet")
     if fleet.cell.restored is None:
@@ -32,7 +32,7 @@ def release_restore(ask: Ask[ReleaseRestore]) -> Granted:
 
 
 def _unheard(ask: AnyAsk, unheard: int) -> str:
-    fleet = ask.scene.fleet
+    fleet = ask.context.fleet
     names: list[str] = []
     for node_id in fleet.nodes:
         if fleet.nodes[node_id].compared is None:
@@ -46,7 +46,7 @@ def _unheard(ask: AnyAsk, unheard: int) -> str:
 
 def confirm_clock(ask: Ask[ConfirmClock]) -> Granted:
     """The clock as it stands is right; what counts days counts on."""
-    doubt = ask.scene.fleet.cell.doubt
+    doubt = ask.context.fleet.cell.doubt
     if doubt is None:
         raise RefusalError("the clock is not in doubt")
     return f"the clock is confirmed; it was in doubt since {doubt.since:%Y-%m-%d %H:%M} UTC: {doubt.text}", (

@@ -17,7 +17,7 @@ def report(ask: Ask[ReportRemediators]) -> Granted:
     names = tuple(sorted({name.strip() for name in ask.act.remediators.split(",")} - {""}))
     if len(names) > NAMES_MAX or any(len(name) > 64 for name in names):
         raise RefusalError(f"name at most {NAMES_MAX} remediators, each with at most 64 characters")
-    if names == tuple(sorted(one.name for one in ask.scene.fleet.cell.remediators if one.cluster == cluster)):
+    if names == tuple(sorted(one.name for one in ask.context.fleet.cell.remediators if one.cluster == cluster)):
         return f"cluster {cluster}: no change", ()
     text = f"other remediators in cluster {cluster}: {', '.join(names) or 'none'}"
     return text, (e.RemediatorsFound(cluster, names, ask.intent.person),)
@@ -28,10 +28,10 @@ def accept(accepted: bool) -> Callable[[AnyAsk], Granted]:
 
     def grant(ask: AnyAsk) -> Granted:
         cluster, name = _cluster(ask), ask.act.remediator
-        here = {one.name for one in ask.scene.fleet.cell.remediators if one.cluster == cluster}
+        here = {one.name for one in ask.context.fleet.cell.remediators if one.cluster == cluster}
         if name not in here:
             raise RefusalError(f"no remediator '{name}' was found in cluster {cluster}: {', '.join(sorted(here))}")
-        if (name in {one.name for one in unaccepted(ask.scene.fleet, cluster)}) is not accepted:
+        if (name in {one.name for one in unaccepted(ask.context.fleet, cluster)}) is not accepted:
             raise RefusalError(
                 f"remediator {name} of cluster {cluster} is {'accepted already' if accepted else 'not accepted'}"
             )

@@ -35,7 +35,7 @@ from hostler.core.tables.recipes import RECIPES
 
 def grant_remedy(ask: Ask[RemedyVerb]) -> Granted:
     """Each node of the target gets the condition that asks for the remedy."""
-    wish = ask.act.remedy
+    request = ask.act.remedy
     nodes = nodes_of(ask)
     events: list[e.Event] = []
     group = _group(ask, nodes)
@@ -46,10 +46,10 @@ def grant_remedy(ask: Ask[RemedyVerb]) -> Granted:
             raise RefusalError(f"{node.id} is in phase {node.phase}; {ask.intent.verb} is for nodes in production")
         if isinstance(ask.act, Drain) and not scope_of(group):  # of a domain, once all of it is drained
             events.append(e.HoldPlaced(hold_of(ask, node.id, HoldKind.cordon, ask.act.hours)))
-        events.append(e.ConditionRaised(_wished(ask, node, wish, group)))
-    if found := [n.id for n in nodes if any(c.type == wish.condition and scope_of(c.group) for c in n.conditions)]:
+        events.append(e.ConditionRaised(_condition_of(ask, node, request, group)))
+    if found := [n.id for n in nodes if any(c.type == request.condition and scope_of(c.group) for c in n.conditions)]:
         raise RefusalError(f"{found[0]} is part of such an act already; see `hostler domain list`")
-    if scope_of(group) and (why := never_fits(ask.scene, _asked_for(ask, nodes, group))):
+    if scope_of(group) and (why := never_fits(ask.context, _asked_for(ask, nodes, group))):
         raise RefusalError(
             f"it can never begin: {why}; name so many of its nodes at a time, or raise the pool's budget"
         )
@@ -66,25 +66,25 @@ def _group(ask: Ask[RemedyVerb], nodes: tuple[Node, ...]) -> str:
     """Name that ties the requests of one act together; a domain's members go together all the way (`core.domains`)."""
     if len(nodes) == 1:
         return ""
-    return group_of(ask.scene.fleet, ask.intent.target, ask.intent.id) or ask.intent.id
+    return group_of(ask.context.fleet, ask.intent.target, ask.intent.id) or ask.intent.id
 
 
-def _wished(ask: Ask[RemedyVerb], node: Node, wish: RemedyRequest, group: str) -> Condition:
+def _condition_of(ask: Ask[RemedyVerb], node: Node, request: RemedyRequest, group: str) -> Condition:
     intent = ask.intent
     hours: Facts = {HOURS: ask.act.hours} if isinstance(ask.act, Drain) and ask.act.hours else {}
     asker: Facts = {TENANT: intent.bounds.tenant} if intent.bounds.tenant else {}
     now = "immediate" if ask.act.now else "pending"
     return Condition(
-        id=f"{node.id}/{wish.condition}",
-        type=wish.condition,
+        id=f"{node.id}/{request.condition}",
+        type=request.condition,
         node=node.id,
         severity=Severity.warning,
-        since=ask.scene.now,
-        last_seen=ask.scene.now,
-        clears=wish.clears,
+        since=ask.context.now,
+        last_seen=ask.context.now,
+        clears=request.clears,
         owner=intent.person,
-        evidence=(Evidence(ask.scene.now, intent.person, intent.reason, facts={**hours, **asker}),),
-        remedy=wish.remedy,
+        evidence=(Evidence(ask.context.now, intent.person, intent.reason, facts={**hours, **asker}),),
+        remedy=request.remedy,
         timing=now,
         group=group,
     )
@@ -92,20 +92,20 @@ def _wished(ask: Ask[RemedyVerb], node: Node, wish: RemedyRequest, group: str) -
 
 def preview(ask: Ask[RemedyVerb]) -> Answered:
     """Answer what would happen: the plan, whom it disturbs, and what it would wait for. Records nothing."""
-    wish = ask.act.remedy
+    request = ask.act.remedy
     nodes = nodes_of(ask)
     grant_remedy(ask)
     group = _group(ask, nodes)
-    wishing = tuple(replace(n, conditions=(_wished(ask, n, wish, group),)) for n in nodes)
-    need = need_of(ask.scene.fleet.policy_of(wishing[0]), wishing[0], ask.scene.now)
+    asked = tuple(replace(n, conditions=(_condition_of(ask, n, request, group),)) for n in nodes)
+    need = need_of(ask.context.fleet.policy_of(asked[0]), asked[0], ask.context.now)
     if need is None:
         raise RefusalError(f"{nodes[0].id} would not be touched: its phase or profile does not allow it")
     frame = Frame(need.act_class, need.causes, need.rule, need.part, need.remedy)
-    plan = freeze(ask.scene, wishing[0], RECIPES[need.remedy], frame)
-    request = DisruptionRequest(need.remedy, need.act_class, wishing, approved=True, scope=scope_of(group))
-    waits = [b.text for b in blockers(ask.scene, request)]
-    for node in wishing:
-        consents = may_disturb(node, ask.scene.present, Disturbance(need.act_class, parts=plan.parts), None)
+    plan = freeze(ask.context, asked[0], RECIPES[need.remedy], frame)
+    disruption = DisruptionRequest(need.remedy, need.act_class, asked, approved=True, scope=scope_of(group))
+    waits = [b.text for b in blockers(ask.context, disruption)]
+    for node in asked:
+        consents = may_disturb(node, ask.context.live, Disturbance(need.act_class, parts=plan.parts), None)
         if isinstance(consents, tuple):
             waits.extend(c.blocker.text for c in consents if c.blocker)
         else:
@@ -113,40 +113,40 @@ def preview(ask: Ask[RemedyVerb]) -> Answered:
     detail = {
         "plan": " → ".join(step.operation for step in plan.steps),
         "nodes": ",".join(n.id for n in nodes),
-        "gpus": str(sum(blast_radius(ask.scene.fleet, n.id).gpus for n in nodes)),
+        "gpus": str(sum(blast_radius(ask.context.fleet, n.id).gpus for n in nodes)),
         "waits_for": "; ".join(waits[:20]),
     }
     return Answered(True, f"would {need.remedy} {len(nodes)} node(s)", detail=detail)
 
 
 def call_off(ask: Ask[CallOff]) -> Granted:
-    """The wishes of every act on the domain end. What has ended work goes on: its nodes are not what they were."""
+    """The requests of every act on the domain end. What has ended work goes on: its nodes are not what they were."""
     target = ask.intent.target
-    scopes = resolve(ask.scene.fleet, target)
-    found = [act for act in acts(ask.scene.fleet) if act.scope in scopes]
-    wished = [act for act in found if act.wish is not None]
-    own = [act for act in wished if act.wish is not None and is_theirs(ask.intent.bounds, _tenant(act.wish))]
-    if wished and not own:
+    scopes = resolve(ask.context.fleet, target)
+    found = [act for act in acts(ask.context.fleet) if act.scope in scopes]
+    requested = [act for act in found if act.request is not None]
+    own = [act for act in requested if act.request is not None and is_theirs(ask.intent.bounds, _tenant(act.request))]
+    if requested and not own:
         raise RefusalError(f"the act on {target} is not yours to call off; ask who asked for it, or an operator")
-    wished = own
-    if not wished:
+    requested = own
+    if not requested:
         why = (
             "it answers a fault: hold the domain, or reject what is proposed"
             if found
             else "no person has asked for one"
         )
         raise RefusalError(f"no act on {target} can be called off: {why}; see `hostler domain list`")
-    events = tuple(event for act in wished for event in _cleared(ask, act))
-    return f"{', '.join(act.remedy for act in wished)} on {', '.join(scopes)} is called off", events
+    events = tuple(event for act in requested for event in _cleared(ask, act))
+    return f"{', '.join(act.remedy for act in requested)} on {', '.join(scopes)} is called off", events
 
 
-def _tenant(wish: Condition) -> str:
-    return str(wish.evidence[0].facts.get(TENANT, "")) if wish.evidence else ""
+def _tenant(request: Condition) -> str:
+    return str(request.evidence[0].facts.get(TENANT, "")) if request.evidence else ""
 
 
 def _cleared(ask: Ask[CallOff], act: DomainAct) -> tuple[e.Event, ...]:
-    wishes = [(m.node.id, wish.id) for m in act.members if (wish := wish_of(m.node, act.group)) is not None]
-    return tuple(e.ConditionCleared(node, wish, ask.intent.person, ask.intent.reason) for node, wish in wishes)
+    requests = [(m.node.id, request.id) for m in act.members if (request := wish_of(m.node, act.group)) is not None]
+    return tuple(e.ConditionCleared(node, request, ask.intent.person, ask.intent.reason) for node, request in requests)
 
 
 HANDLERS: Handlers = {

@@ -12,19 +12,19 @@ from hostler.core.state.verbs.tickets import CloseIncident, CloseTicket, Consent
 
 def consent(ask: Ask[ConsentToEviction]) -> Granted:
     """Yes, evict: the work that a consent ticket asks about may be ended, for its remedy and for no other."""
-    scene, intent = ask.scene, ask.intent
-    ticket = scene.fleet.tickets.get(intent.target)
+    context, intent = ask.context, ask.intent
+    ticket = context.fleet.tickets.get(intent.target)
     if ticket is None or ticket.kind != "consent":
         raise RefusalError(f"no open consent ticket {intent.target}; see `hostler ticket list`")
-    node = scene.fleet.nodes[ticket.node]
-    pool = scene.fleet.pool_of(node)
+    node = context.fleet.nodes[ticket.node]
+    pool = context.fleet.pool_of(node)
     if intent.bounds.tenant and pool is not None and pool.owner and intent.person not in (pool.owner, ticket.owner):
         raise RefusalError(f"{ticket.owner} or an operator has to consent")
-    running = scene.present.workloads(node)
+    running = context.live.workloads(node)
     if running is None:
         raise RefusalError(f"what runs on {node.id} is unknown: its scheduler is silent; try again when it answers")
     work = tuple(
-        ConsentedWork(w.id, ticket.action, ticket.id, intent.person, scene.now)
+        ConsentedWork(w.id, ticket.action, ticket.id, intent.person, context.now)
         for w in running
         if w.work_class is WorkClass.uninterruptible
     )
@@ -38,20 +38,20 @@ def consent(ask: Ask[ConsentToEviction]) -> Granted:
 
 def close_ticket(ask: Ask[CloseTicket]) -> Granted:
     """The work is done, or not needed. An incident's ticket is closed with the incident."""
-    ticket = ask.scene.fleet.tickets.get(ask.intent.target)
+    ticket = ask.context.fleet.tickets.get(ask.intent.target)
     if ticket is None:
         raise RefusalError(f"no open ticket {ask.intent.target}; see `hostler ticket list`")
-    of = next((i for i in ask.scene.fleet.incidents.values() if i.ticket == ticket.id), None)
+    of = next((i for i in ask.context.fleet.incidents.values() if i.ticket == ticket.id), None)
     if of is not None:
         return f"ticket {ticket.id} and incident {of.id} closed", closed(of, ask.intent.person, ask.intent.reason)
-    if (case := fabric_cases.of_ticket(ask.scene.fleet, ticket)) is not None:
+    if (case := fabric_cases.of_ticket(ask.context.fleet, ticket)) is not None:
         text = f"ticket {ticket.id} closed; network {case.fabric} is validated now, and shows whether it is repaired"
         return text, tuple(fabric_cases.said_done(case, ask.intent.person, ask.intent.reason))
     return f"ticket {ticket.id} closed", (e.TicketClosed(ticket.id, ask.intent.reason, ask.intent.person),)
 
 
 def _incident(ask: AnyAsk) -> Incident:
-    incident = ask.scene.fleet.incidents.get(ask.intent.target)
+    incident = ask.context.fleet.incidents.get(ask.intent.target)
     if incident is None:
         raise RefusalError(f"no open incident {ask.intent.target}; see `hostler incident list`")
     return incident
@@ -74,7 +74,7 @@ def treat_individually(ask: Ask[TreatIndividually]) -> Granted:
 
 
 def _ticketed(ask: Ask[ConsentToEviction]) -> Nodes:
-    ticket = ask.scene.fleet.tickets.get(ask.intent.target)
+    ticket = ask.context.fleet.tickets.get(ask.intent.target)
     return (ticket.node,) if ticket is not None else ()
 
 

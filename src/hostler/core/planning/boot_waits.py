@@ -8,35 +8,35 @@ from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.model import Blocker, Node, Plan
 
 
-def wait_boot(scene: DecisionContext, node: Node, plan: Plan) -> Answer:
+def wait_boot(context: DecisionContext, node: Node, plan: Plan) -> Answer:
     """Another boot than the one that ended: a node that has restarted by itself meanwhile has not for that."""
     before = plan.boot_id if plan.left_boot is None else plan.left_boot
     booted = node.boot_id != before or not before or node.test_mode
-    return _wait_heard(scene, node, plan, done=booted)
+    return _wait_heard(context, node, plan, done=booted)
 
 
-def wait_agent(scene: DecisionContext, node: Node, plan: Plan) -> Answer:
+def wait_agent(context: DecisionContext, node: Node, plan: Plan) -> Answer:
     """Wait until the agent is heard, or the machine has phoned home from the boot that this plan powered on."""
     if node.boot is not None and node.boot.plan == plan.id and node.boot.home is not None:
         return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
-    return _wait_heard(scene, node, plan, done=True)
+    return _wait_heard(context, node, plan, done=True)
 
 
-def _wait_heard(scene: DecisionContext, node: Node, plan: Plan, *, done: bool) -> Answer:
-    if done and scene.present.of(node.id).heard:
+def _wait_heard(context: DecisionContext, node: Node, plan: Plan, *, done: bool) -> Answer:
+    if done and context.live.of(node.id).heard:
         return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
-    if scene.now >= step_deadline(plan):
-        return Act(fail_step(scene, node, plan, "the agent was not heard in time"))
+    if context.now >= step_deadline(plan):
+        return Act(fail_step(context, node, plan, "the agent was not heard in time"))
     blocker = Blocker("boot", node.id, "the node is booting; its agent has not reported yet", "its agent reports")
     return Wait(plan.name, (blocker,), until=step_deadline(plan))
 
 
-def wait_bmc(scene: DecisionContext, node: Node, plan: Plan) -> Answer:
+def wait_bmc(context: DecisionContext, node: Node, plan: Plan) -> Answer:
     """Wait until the BMC answers a look."""
-    here = scene.present.of(node.id)
+    here = context.live.of(node.id)
     if here.power_at is not None and not here.bmc_unreachable:
         return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
-    if scene.now >= step_deadline(plan):
-        return Act(fail_step(scene, node, plan, "the BMC did not answer in time"))
+    if context.now >= step_deadline(plan):
+        return Act(fail_step(context, node, plan, "the BMC did not answer in time"))
     blocker = Blocker("bmc", node.id, "the BMC is restarting and does not answer yet", "the BMC answers")
     return Wait(plan.name, (blocker,), until=step_deadline(plan))

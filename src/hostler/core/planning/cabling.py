@@ -53,23 +53,23 @@ def _stands_at(node: Node, fabric: str) -> bool:
     return step.operation == VERIFY and step.args.get(FABRIC) == fabric
 
 
-def verify(scene: DecisionContext, node: Node, plan: Plan) -> Answer:
+def verify(context: DecisionContext, node: Node, plan: Plan) -> Answer:
     """Pass the step, wait for a validation, or leave it open with what is wrong at which port."""
     args = plan.steps[plan.index].args
-    fabric, device = scene.fleet.fabrics.get(args[FABRIC]), args[DEVICE]
+    fabric, device = context.fleet.fabrics.get(args[FABRIC]), args[DEVICE]
     if fabric is None or device not in fabric.hosts:
-        return _passed(scene, node, plan, f"the design of {args[FABRIC]} names {device} no more", asked=False)
-    verdict, text = _judged(scene, node, plan, fabric)
+        return _passed(context, node, plan, f"the design of {args[FABRIC]} names {device} no more", asked=False)
+    verdict, text = _judged(context, node, plan, fabric)
     if verdict is Verdict.passed:
-        return _passed(scene, node, plan, text)
+        return _passed(context, node, plan, text)
     until = _deadline(plan)
     standing = unanswered_checks.standing(node, CABLING)
-    if verdict is Verdict.inconclusive and standing is None and scene.now < until:
+    if verdict is Verdict.inconclusive and standing is None and context.now < until:
         coming = Blocker("observation", text[:120], text, "a validation of the network has seen the node's ports")
         return Wait(plan.name, (coming,), until=until)
     if standing is None or not standing.evidence[-1].text.endswith(text):
-        ticketed = any(c.ticket and device in c.finding.devices for c in scene.fleet.cases_of(fabric.name))
-        return Act(unanswered_checks.left_open(scene, node, Unsaid(CABLING, verdict, text, ticketed=ticketed)))
+        ticketed = any(c.ticket and device in c.finding.devices for c in context.fleet.cases_of(fabric.name))
+        return Act(unanswered_checks.left_open(context, node, Unsaid(CABLING, verdict, text, ticketed=ticketed)))
     ends = f"a validation finds its ports as designed ({unanswered_checks.next_command(node, CABLING)})"
     return Wait(plan.name, (Blocker(CABLING, text[:120], text, ends),))
 
@@ -79,20 +79,20 @@ def _deadline(plan: Plan) -> datetime:
     return plan.step_since + timedelta(seconds=plan.steps[plan.index].deadline_s)
 
 
-def _passed(scene: DecisionContext, node: Node, plan: Plan, text: str, *, asked: bool = True) -> Act:
+def _passed(context: DecisionContext, node: Node, plan: Plan, text: str, *, asked: bool = True) -> Act:
     """The step is over; where its design is gone nothing was looked at, and nothing is recorded as passed."""
-    over = unanswered_checks.answered(scene.fleet, node, CABLING, "observation", text)
-    recorded = (e.CheckRecorded(node.id, CheckResult(CABLING, Verdict.passed, scene.now, text)),) if asked else ()
+    over = unanswered_checks.answered(context.fleet, node, CABLING, "observation", text)
+    recorded = (e.CheckRecorded(node.id, CheckResult(CABLING, Verdict.passed, context.now, text)),) if asked else ()
     return Act((*recorded, *over, e.PlanAdvanced(node.id, plan.id, plan.index + 1)))
 
 
-def _judged(scene: DecisionContext, node: Node, plan: Plan, fabric: Fabric) -> tuple[Verdict, str]:
+def _judged(context: DecisionContext, node: Node, plan: Plan, fabric: Fabric) -> tuple[Verdict, str]:
     """Verdict of the last whole validation on the node's ports, and in which words.
 
     One from before the phase says nothing. One from before the step, when the node may have been without power, passes
     and does not fail it.
     """
-    seen = scene.present.fabrics.get(fabric.name)
+    seen = context.live.fabrics.get(fabric.name)
     if seen is None or seen.good is None:
         why = f": {seen.last.why}" if seen is not None else " since the controller began"
         return Verdict.inconclusive, f"no validation of {fabric.name} has concluded anything{why}"

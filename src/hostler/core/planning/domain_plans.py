@@ -39,7 +39,7 @@ def wish_of(node: Node, group: str) -> Condition | None:
 
 
 def members(fleet: Fleet, group: str) -> list[Node]:
-    """The nodes that are to be taken or have been: on them the wish stands, or the act's plan. By id."""
+    """The nodes that are to be taken or have been: on them the request stands, or the act's plan. By id."""
     return [fleet.nodes[i] for i in fleet.index.members(f"group:{group}")]
 
 
@@ -126,7 +126,7 @@ class DomainAct(Struct, frozen=True):
     scope: str
     remedy: str
     state: str
-    wish: Condition | None
+    request: Condition | None
     members: tuple[DomainMember, ...]
 
 
@@ -144,11 +144,11 @@ def act_of(fleet: Fleet, group: str) -> DomainAct:
     """The act of this group, with all its members."""
     nodes = [node for node in members(fleet, group) if node.phase is Phase.production or _plan(node, group)]
     plans = [plan for node in nodes if (plan := _plan(node, group)) is not None]
-    wish = next((found for node in nodes if (found := wish_of(node, group)) is not None), None)
+    request = next((found for node in nodes if (found := wish_of(node, group)) is not None), None)
     states = [plan.state for plan in plans]
     state = next((s for s in ("undoing", "running", "proposed") if s in states), "waiting")
-    remedy = plans[0].remedy or plans[0].name if plans else wish.remedy if wish else ""
-    return DomainAct(group, scope_of(group), remedy, state, wish, tuple(_member(node, group) for node in nodes))
+    remedy = plans[0].remedy or plans[0].name if plans else request.remedy if request else ""
+    return DomainAct(group, scope_of(group), remedy, state, request, tuple(_member(node, group) for node in nodes))
 
 
 def _plan(node: Node, group: str) -> Plan | None:

@@ -28,9 +28,9 @@ DEAD_S = 60.0
 """So long the work of a node that is lost with all of it has for being told to end and shown as ended."""
 
 
-def undrained(scene: DecisionContext, node: Node, plan: Plan) -> list[Blocker]:
+def undrained(context: DecisionContext, node: Node, plan: Plan) -> list[Blocker]:
     """Blockers of a step that needs an empty node: the work that is still there, or is unknown."""
-    consents = _consents(scene, node, plan)
+    consents = _consents(context, node, plan)
     if isinstance(consents, Blocker):
         return [consents]
     return [
@@ -39,44 +39,44 @@ def undrained(scene: DecisionContext, node: Node, plan: Plan) -> list[Blocker]:
     ]
 
 
-def _consents(scene: DecisionContext, node: Node, plan: Plan) -> tuple[Consent, ...] | Blocker:
+def _consents(context: DecisionContext, node: Node, plan: Plan) -> tuple[Consent, ...] | Blocker:
     """The answers of the customers' work on the node; a Blocker where that work is unknown."""
     if has_left(plan):
         return ()
-    pool = scene.fleet.pool_of(node)
-    overdue = pool is not None and _agreed_at(scene, node, plan, pool) <= scene.now
-    waited_s = (scene.now - _asks_since(plan)).total_seconds() * scene.fleet.policy_of(node).time_scale
-    lost = _lost_already(scene, node, plan)
+    pool = context.fleet.pool_of(node)
+    overdue = pool is not None and _agreed_at(context, node, plan, pool) <= context.now
+    waited_s = (context.now - _asks_since(plan)).total_seconds() * context.fleet.policy_of(node).time_scale
+    lost = _lost_already(context, node, plan)
     asked = Disturbance(plan.act_class, lost, overdue, plan.remedy or plan.name, plan.parts, waited_s)
-    said = may_disturb(node, scene.present, asked, pool)
+    said = may_disturb(node, context.live, asked, pool)
     if isinstance(said, Blocker):
         return said
     return tuple(c for c in said if c.workload.work_class is not WorkClass.infrastructure)
 
 
-def _lost_already(scene: DecisionContext, node: Node, plan: Plan) -> tuple[Lost, ...]:
+def _lost_already(context: DecisionContext, node: Node, plan: Plan) -> tuple[Lost, ...]:
     """Work that the plan's causes have ended; all of the node's where the deciding rule says so, or it is down."""
-    policy = scene.fleet.policy_of(node)
+    policy = context.fleet.policy_of(node)
     said = [(rule_for(policy, c), c) for c in node.conditions]
-    gone = (Lost("", scene.now),) if is_listed_from_an_earlier_boot(scene.present.of(node.id), node) else ()
+    gone = (Lost("", context.now),) if is_listed_from_an_earlier_boot(context.live.of(node.id), node) else ()
     return gone + tuple(
         lost
         for rule, condition in said
         if (condition.id in plan.causes and (rule.dooms != "node" or condition.type == plan.rule))
-        or (rule.dooms == "node" and rule.confirm and _is_down(scene, node, condition))
+        or (rule.dooms == "node" and rule.confirm and _is_down(context, node, condition))
         for lost in lost_to(condition, rule.dooms)
     )
 
 
-def _is_down(scene: DecisionContext, node: Node, condition: Condition) -> bool:
+def _is_down(context: DecisionContext, node: Node, condition: Condition) -> bool:
     """Whether two paths say that the node is lost: then all its work is, whatever its plan was laid for."""
-    sure = condition.unknown_since is None and has_second_witness(scene.present, node)
-    return sure and not scene.present.of(node.id).heard
+    sure = condition.unknown_since is None and has_second_witness(context.live, node)
+    return sure and not context.live.of(node.id).heard
 
 
-def _agreed_at(scene: DecisionContext, node: Node, plan: Plan, pool: Pool) -> datetime:
+def _agreed_at(context: DecisionContext, node: Node, plan: Plan, pool: Pool) -> datetime:
     """When a pool's recorded agreement lets its work be ended; time that nobody attended to does not count."""
-    return _asks_since(plan) + timedelta(seconds=scaled(scene.fleet.policy_of(node), pool.drain_deadline_s))
+    return _asks_since(plan) + timedelta(seconds=scaled(context.fleet.policy_of(node), pool.drain_deadline_s))
 
 
 def _asks_since(plan: Plan) -> datetime:
@@ -84,43 +84,43 @@ def _asks_since(plan: Plan) -> datetime:
     return plan.step_since if drains and plan.step_since else plan.recorded_at
 
 
-def _next_agreement(scene: DecisionContext, node: Node, plan: Plan, pool: Pool | None) -> datetime | None:
+def _next_agreement(context: DecisionContext, node: Node, plan: Plan, pool: Pool | None) -> datetime | None:
     """When some work that is waited for may be ended, by its own agreement or its pool's, or is not waited for."""
-    scale = scene.fleet.policy_of(node).time_scale
-    own = (w.agreed_after_s for w in scene.present.workloads(node) or ())
+    scale = context.fleet.policy_of(node).time_scale
+    own = (w.agreed_after_s for w in context.live.workloads(node) or ())
     moments = [_asks_since(plan) + timedelta(seconds=s / scale) for s in own if s is not None]
     if pool is not None and pool.evict_after_deadline:
-        moments.append(_agreed_at(scene, node, plan, pool))
-    if (over := _nobody_ends_it_after(scene, node, plan)) is not None:
+        moments.append(_agreed_at(context, node, plan, pool))
+    if (over := _nobody_ends_it_after(context, node, plan)) is not None:
         moments.append(over)
-    return min((at for at in moments if at > scene.now), default=None)
+    return min((at for at in moments if at > context.now), default=None)
 
 
-def drain(scene: DecisionContext, node: Node, plan: Plan) -> Answer:
+def drain(context: DecisionContext, node: Node, plan: Plan) -> Answer:
     """Go on once the node is empty."""
-    return empty(scene, node, plan) or Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
+    return empty(context, node, plan) or Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
 
 
-def empty(scene: DecisionContext, node: Node, plan: Plan) -> Answer | None:
+def empty(context: DecisionContext, node: Node, plan: Plan) -> Answer | None:
     """End the work that may be ended, wait for the rest; None where no work is left."""
     if plan.act_class is ActClass.protective:
         return None
-    if (check := _ending_check(scene, node, plan)) is not None:
+    if (check := _ending_check(context, node, plan)) is not None:
         return check
-    consents = _consents(scene, node, plan)
+    consents = _consents(context, node, plan)
     if isinstance(consents, Blocker):
-        return _overdue(scene, node, plan, (consents,))
+        return _overdue(context, node, plan, (consents,))
     allowed = [c.workload.id for c in consents if c.allowed and not c.workload.held_by]
     if allowed:
-        left = (step_deadline(plan) - scene.now).total_seconds()
+        left = (step_deadline(plan) - context.now).total_seconds()
         step = Step("evict", max(60.0, min(left, 600.0)), {"workloads": ",".join(allowed[:64])})
-        return Act((e.OperationStarted(start(scene, node, plan, step)),))
+        return Act((e.OperationStarted(start(context, node, plan, step)),))
     stopped = tuple(c.blocker or _held_work(c.workload) for c in consents)
-    if not stopped or _is_past_ending(scene, node, plan):
+    if not stopped or _is_past_ending(context, node, plan):
         return None
-    if (agreed := _all_agreed_at(node, plan, consents)) is not None and scene.now < agreed + ASKED_AGAIN:
-        return Wait(plan.name, stopped, until=_sooner(_next_agreement(scene, node, plan, None), agreed + ASKED_AGAIN))
-    return _overdue(scene, node, plan, stopped)
+    if (agreed := _all_agreed_at(node, plan, consents)) is not None and context.now < agreed + ASKED_AGAIN:
+        return Wait(plan.name, stopped, until=_sooner(_next_agreement(context, node, plan, None), agreed + ASKED_AGAIN))
+    return _overdue(context, node, plan, stopped)
 
 
 def _all_agreed_at(node: Node, plan: Plan, waiting: tuple[Consent, ...]) -> datetime | None:
@@ -135,34 +135,34 @@ def _sooner(one: datetime | None, other: datetime) -> datetime:
     return min(one or other, other)
 
 
-def _is_past_ending(scene: DecisionContext, node: Node, plan: Plan) -> bool:
+def _is_past_ending(context: DecisionContext, node: Node, plan: Plan) -> bool:
     """Whether what the fault has ended may be left as its scheduler lists it: nobody there is left to take it away."""
-    until = _nobody_ends_it_after(scene, node, plan)
-    return until is not None and until <= scene.now
+    until = _nobody_ends_it_after(context, node, plan)
+    return until is not None and until <= context.now
 
 
-def _nobody_ends_it_after(scene: DecisionContext, node: Node, plan: Plan) -> datetime | None:
+def _nobody_ends_it_after(context: DecisionContext, node: Node, plan: Plan) -> datetime | None:
     """When work on a node that is lost with all of it is waited for no longer; None while somebody there is heard.
 
     A kubelet or slurmd that is dead never says that what it ran is gone, and no budget protects what has ended. Nor
     does one that has not come up with its node.
     """
-    here = scene.present.of(node.id)
-    if all(lost.part for lost in _lost_already(scene, node, plan)):
+    here = context.live.of(node.id)
+    if all(lost.part for lost in _lost_already(context, node, plan)):
         return None
-    silent = not here.heard and has_second_witness(scene.present, node)
+    silent = not here.heard and has_second_witness(context.live, node)
     if not silent and not is_listed_from_an_earlier_boot(here, node):
         return None
-    policy, asked = scene.fleet.policy_of(node), _asks_since(plan)
+    policy, asked = context.fleet.policy_of(node), _asks_since(plan)
     told_s = max(scaled(policy, DEAD_S), policy.agent_silence_s)
-    return max(asked, scene.present.started or asked) + timedelta(seconds=told_s)
+    return max(asked, context.live.started or asked) + timedelta(seconds=told_s)
 
 
-def _ending_check(scene: DecisionContext, node: Node, plan: Plan) -> Wait | None:
+def _ending_check(context: DecisionContext, node: Node, plan: Plan) -> Wait | None:
     """Our own idle check was called off when the plan came: its end is waited for, though not for ever."""
-    left = next((w for w in scene.present.workloads(node) or () if w.check), None)
+    left = next((w for w in context.live.workloads(node) or () if w.check), None)
     until = plan.recorded_at + timedelta(seconds=CHECK_ENDS_S)
-    if left is None or until <= scene.now:
+    if left is None or until <= context.now:
         return None
     text = f"the idle check {left.check} is being ended"
     return Wait(plan.name, (Blocker("operation", left.check, text, "it has left the node"),), until=until)
@@ -173,17 +173,17 @@ def _held_work(work: Workload) -> Blocker:
     return Blocker("scheduler", work.id, text, "the scheduler lets it go, or the work ends by itself")
 
 
-def _overdue(scene: DecisionContext, node: Node, plan: Plan, stopped: tuple[Blocker, ...]) -> Answer:
+def _overdue(context: DecisionContext, node: Node, plan: Plan, stopped: tuple[Blocker, ...]) -> Answer:
     """Waiting for work to end; past the deadline it becomes a named person's decision, never an eviction.
 
     A plan that can still be taken back then is. What is broken already, or must not wait, stays cordoned.
     """
-    pool = scene.fleet.pool_of(node)
+    pool = context.fleet.pool_of(node)
     deadline = step_deadline(plan)
-    if scene.now < deadline:
-        return Wait(plan.name, stopped, until=min(_next_agreement(scene, node, plan, pool) or deadline, deadline))
-    asked = next((t for t in scene.fleet.tickets_about(node.id) if t.kind == "consent"), None)
-    stays = plan.disturbed or plan.act_class is ActClass.immediate or domain_plans.has_disturbed(scene.fleet, node)
+    if context.now < deadline:
+        return Wait(plan.name, stopped, until=min(_next_agreement(context, node, plan, pool) or deadline, deadline))
+    asked = next((t for t in context.fleet.tickets_about(node.id) if t.kind == "consent"), None)
+    stays = plan.disturbed or plan.act_class is ActClass.immediate or domain_plans.has_disturbed(context.fleet, node)
     if stays and asked is not None:
         text = f"{asked.owner} has been asked to consent (ticket {asked.id})"
         return Wait(
@@ -195,7 +195,7 @@ def _overdue(scene: DecisionContext, node: Node, plan: Plan, stopped: tuple[Bloc
                 ),
             ),
         )
-    ticket = asked or _consent_ticket(scene, node, plan, stopped[0], pool)
+    ticket = asked or _consent_ticket(context, node, plan, stopped[0], pool)
     opened = () if asked is not None else (e.TicketOpened(ticket),)
     if stays:
         return Act(opened)
@@ -203,16 +203,16 @@ def _overdue(scene: DecisionContext, node: Node, plan: Plan, stopped: tuple[Bloc
     return Act((*opened, e.PlanUndoing(node.id, plan.id, why)))
 
 
-def _consent_ticket(scene: DecisionContext, node: Node, plan: Plan, waits_for: Blocker, pool: Pool | None) -> Ticket:
+def _consent_ticket(context: DecisionContext, node: Node, plan: Plan, waits_for: Blocker, pool: Pool | None) -> Ticket:
     """Person to ask about the work: whom the work itself names, else its pool's owner."""
-    works = scene.present.workloads(node) or ()
+    works = context.live.workloads(node) or ()
     named = next((w.owner for w in works if w.id == waits_for.name and w.owner), "")
     return Ticket(
-        id=f"{node.id}-t{scene.fleet.cell.seq}",
+        id=f"{node.id}-t{context.fleet.cell.seq}",
         node=node.id,
         kind="consent",
         summary=f"{plan.name} is needed ({plan.rule}) and waits: {waits_for.text}",
-        opened=scene.now,
+        opened=context.now,
         action=plan.remedy or plan.name,
         owner=named or (pool.owner if pool else "") or "the pool's owner",
         account=pool.tenant if pool else "",

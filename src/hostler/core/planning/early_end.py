@@ -23,11 +23,11 @@ from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.recipe_facts import rules_of
 
 
-def bring_up_fails(scene: DecisionContext, node: Node, plan: Plan) -> str:
+def bring_up_fails(context: DecisionContext, node: Node, plan: Plan) -> str:
     """Why a phase's own work has failed already: over the limit, or a grave condition appeared; "" if it has not."""
     if not plan.failed_phase:
         return ""
-    if _is_over_limit(scene, node, plan):
+    if _is_over_limit(context, node, plan):
         return f"over the limit of {node.phase}"
     if node.phase not in (Phase.seatrial, Phase.zap, Phase.test):
         return ""
@@ -36,7 +36,7 @@ def bring_up_fails(scene: DecisionContext, node: Node, plan: Plan) -> str:
         c
         for c in node.conditions
         if c.severity >= Severity.critical
-        and rule_for(scene.fleet.policy_of(node), c).remedy
+        and rule_for(context.fleet.policy_of(node), c).remedy
         and (checking or not _shows_restart(c))
         and not c.type.startswith("inventory.")  # a step of its own looks at that
     ]
@@ -49,44 +49,44 @@ def _shows_restart(condition: Condition) -> bool:
     return kind is not None and kind.restarting
 
 
-def _is_over_limit(scene: DecisionContext, node: Node, plan: Plan) -> bool:
+def _is_over_limit(context: DecisionContext, node: Node, plan: Plan) -> bool:
     """Whether the phase has had its time.
 
     A step that waits for an answer has a deadline of its own, and what nobody answers is no failure; the steps behind
     it have their own times as well.
     """
-    if node.deadline is None or node.deadline > scene.now or plan.index >= len(plan.steps):
+    if node.deadline is None or node.deadline > context.now or plan.index >= len(plan.steps):
         return False
     if unanswered_checks.profile_at(plan):
         return False
     asked = any(unanswered_checks.profile_of(step.operation, step.args) for step in plan.steps[: plan.index])
     left_s = sum(step.deadline_s for step in plan.steps[plan.index :]) if asked else 0.0
-    return plan.step_since is None or plan.step_since + timedelta(seconds=left_s) <= scene.now
+    return plan.step_since is None or plan.step_since + timedelta(seconds=left_s) <= context.now
 
 
-def ends_early(scene: DecisionContext, node: Node, plan: Plan, need: Need | None) -> tuple[e.Event, ...] | None:
+def ends_early(context: DecisionContext, node: Node, plan: Plan, need: Need | None) -> tuple[e.Event, ...] | None:
     """The events that end the plan at this boundary, None where it goes on."""
-    if why := bring_up_fails(scene, node, plan) or _down_at_its_gate(scene, node, plan):
-        return fail_plan(scene, node, plan, why)
+    if why := bring_up_fails(context, node, plan) or _down_at_its_gate(context, node, plan):
+        return fail_plan(context, node, plan, why)
     remedial = plan.disruptive or plan.act_class in (ActClass.pending, ActClass.immediate)
     if plan.act_class in (ActClass.protective, ActClass.easing) or not remedial:
         return _makes_way(node, plan, need)
-    if given_way := _releases(scene, node, plan) or _to_a_graver(scene, node, plan, need):
+    if given_way := _releases(context, node, plan) or _to_a_graver(context, node, plan, need):
         return given_way
-    if why := domain_plans.turned_back(scene.fleet, node) or _overridden(scene, node, plan):
+    if why := domain_plans.turned_back(context.fleet, node) or _overridden(context, node, plan):
         return (e.PlanUndoing(node.id, plan.id, why),)
-    if plan.disturbed or domain_plans.has_disturbed(scene.fleet, node):
+    if plan.disturbed or domain_plans.has_disturbed(context.fleet, node):
         return None
-    if plan.causes and not domain_plans.stands(scene.fleet, node, plan):
+    if plan.causes and not domain_plans.stands(context.fleet, node, plan):
         return (e.PlanUndoing(node.id, plan.id, "its cause is gone"),)
     request = DisruptionRequest(plan.remedy or plan.name, plan.act_class, (node,), plan.causes, approved=True)
-    stops = [b for b in blockers(scene, request) if b.kind in ("hold", "pause", "brake", "incident")]
+    stops = [b for b in blockers(context, request) if b.kind in ("hold", "pause", "brake", "incident")]
     if stops:
         return (e.PlanUndoing(node.id, plan.id, stops[0].text),)
     return None
 
 
-def _down_at_its_gate(scene: DecisionContext, node: Node, plan: Plan) -> str:
+def _down_at_its_gate(context: DecisionContext, node: Node, plan: Plan) -> str:
     """Why the plan has failed though nobody has answered its gate: the node is down again, and two paths say so.
 
     The check says nothing, and convicts nobody; that the node does not stay up is evidence of its own.
@@ -94,12 +94,12 @@ def _down_at_its_gate(scene: DecisionContext, node: Node, plan: Plan) -> str:
     if unanswered_checks.profile_at(plan) != "gate" or plan.failed_phase or not unanswered_checks.is_open(node, plan):
         return ""
     lost = next((c for c in node.conditions if c.type == "agent.lost" and c.unknown_since is None), None)
-    if lost is None or not has_second_witness(scene.present, node):
+    if lost is None or not has_second_witness(context.live, node):
         return ""
     return f"it went down before its gate was answered: {lost.evidence[-1].text if lost.evidence else lost.type}"
 
 
-def _to_a_graver(scene: DecisionContext, node: Node, plan: Plan, need: Need | None) -> tuple[e.Event, ...] | None:
+def _to_a_graver(context: DecisionContext, node: Node, plan: Plan, need: Need | None) -> tuple[e.Event, ...] | None:
     """The end of a plan that a graver need takes the place of.
 
     Where the graver plan would wait, this one goes on: its cordon would stand with nothing being done. A release of a
@@ -107,28 +107,33 @@ def _to_a_graver(scene: DecisionContext, node: Node, plan: Plan, need: Need | No
     """
     if need is None or need.act_class is ActClass.protective or not _is_graver(need, plan):
         return None
-    if domain_plans.scope_of(plan.group) or not may_begin(scene, node, need):
+    if domain_plans.scope_of(plan.group) or not may_begin(context, node, need):
         return None
     if plan.rules.releases is Releases.done and not need.wished and not has_proven_itself(node):
         return None
     return (e.PlanEnded(node.id, plan.id, "superseded", f"{need.remedy} is needed for {need.rule}"),)
 
 
-def _releases(scene: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...] | None:
+def _releases(context: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...] | None:
     """A gate that nobody can answer keeps a node from no release that a person asks for; it stays unproven.
 
     It is free of work already. What the remedy was for stands, and is answered once the tenant has let go.
     """
     asked = (c for c in node.conditions if rules_of(c.remedy).releases is Releases.done and not c.group)
-    wish = next(asked, None)
-    if wish is None or plan.rules.releases is Releases.done or plan.group or not unanswered_checks.is_open(node, plan):
+    request = next(asked, None)
+    if (
+        request is None
+        or plan.rules.releases is Releases.done
+        or plan.group
+        or not unanswered_checks.is_open(node, plan)
+    ):
         return None
-    apart = replace(node, plan=None, conditions=(wish,))
-    need = needed(scene, apart)
-    begun = remedy(scene, apart, need) if need is not None else None
+    apart = replace(node, plan=None, conditions=(request,))
+    need = needed(context, apart)
+    begun = remedy(context, apart, need) if need is not None else None
     if not isinstance(begun, Act) or not any(isinstance(event, e.PlanRecorded) for event in begun.events):
         return None
-    return (e.PlanEnded(node.id, plan.id, "superseded", f"{wish.type} is asked for"), *begun.events)
+    return (e.PlanEnded(node.id, plan.id, "superseded", f"{request.type} is asked for"), *begun.events)
 
 
 def _makes_way(node: Node, plan: Plan, need: Need | None) -> tuple[e.Event, ...] | None:
@@ -138,14 +143,14 @@ def _makes_way(node: Node, plan: Plan, need: Need | None) -> tuple[e.Event, ...]
     return (e.PlanEnded(node.id, plan.id, "superseded", f"{need.remedy} is asked for"),)
 
 
-def _overridden(scene: DecisionContext, node: Node, plan: Plan) -> str:
+def _overridden(context: DecisionContext, node: Node, plan: Plan) -> str:
     """Owner of a lift of our cordon, "" for none, while the hardware is untouched: a drain without one never ends.
 
     It does not matter that some work was ended already; hardware that was acted upon has to prove itself first.
     """
-    if has_left(plan) or plan.touched or any(theirs.touched for _, theirs in domain_plans.mates(scene.fleet, node)):
+    if has_left(plan) or plan.touched or any(theirs.touched for _, theirs in domain_plans.mates(context.fleet, node)):
         return ""
-    found = (h for h in scene.fleet.holds_on(scopes(scene, node)) if h.kind is HoldKind.override)
+    found = (h for h in context.fleet.holds_on(scopes(context, node)) if h.kind is HoldKind.override)
     return next((held(hold).text for hold in found), "")
 
 

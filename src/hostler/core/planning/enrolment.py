@@ -9,11 +9,11 @@ from hostler.core.state.model import ActClass, Blocker, Node, Phase
 from hostler.core.tables.phases import PHASES
 
 
-def enrol(scene: DecisionContext, node: Node) -> Answer:
+def enrol(context: DecisionContext, node: Node) -> Answer:
     """Begin the bring-up of a registered node, or take an adopted one into service; else why it waits."""
     if node.adopted:
         if node.inventory_at is not None:
-            return Act(change_phase(scene, node, Phase.production, "adopted, its inventory seen"))
+            return Act(change_phase(context, node, Phase.production, "adopted, its inventory seen"))
         text = "its inventory has not been seen yet"
         return Wait("adopt", (Blocker("observation", "inventory", text, "its agent or BMC reports the inventory"),))
     if node.provisioner == "none":
@@ -22,7 +22,7 @@ def enrol(scene: DecisionContext, node: Node) -> Answer:
             "bring_up",
             (Blocker("person", "operator", text, "a person adopts it (hostler adopt) or gives it a provisioner"),),
         )
-    found = blockers(scene, DisruptionRequest(PHASES[Phase.initializing].recipe, ActClass.bring_up, (node,)))
+    found = blockers(context, DisruptionRequest(PHASES[Phase.initializing].recipe, ActClass.bring_up, (node,)))
     if found:
         return Wait("bring_up", found)
-    return Act(change_phase(scene, node, Phase.initializing, "bring-up begins"))
+    return Act(change_phase(context, node, Phase.initializing, "bring-up begins"))

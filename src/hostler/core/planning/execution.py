@@ -26,31 +26,31 @@ from hostler.core.state.requalification import has_proven_itself
 from hostler.core.tables.operations import OPERATIONS, OperationKind
 
 
-def advance(scene: DecisionContext, node: Node, plan: Plan, need: Need | None) -> Answer:
+def advance(context: DecisionContext, node: Node, plan: Plan, need: Need | None) -> Answer:
     """The plan's next event, or what its current step waits for."""
-    if _must_protect(scene, node, plan, need):
-        return Act(_drop(node, plan, scene.now))
+    if _must_protect(context, node, plan, need):
+        return Act(_drop(node, plan, context.now))
     if plan.state == "proposed":
-        return _proposed(scene, node, plan, need)
+        return _proposed(context, node, plan, need)
     if node.operation is not None:
-        return _outstanding(scene, node, plan, node.operation)
+        return _outstanding(context, node, plan, node.operation)
     if plan.state == "undoing":
-        return _undo(scene, node, plan)
-    early = ends_early(scene, node, plan, need)
+        return _undo(context, node, plan)
+    early = ends_early(context, node, plan, need)
     if early is not None:
         return Act(early)
-    if late := domain_plans.behind(scene.fleet, node, plan):
+    if late := domain_plans.behind(context.fleet, node, plan):
         return Wait(plan.name, late)
     if plan.index >= len(plan.steps):
-        return Act(complete(scene, node, plan))
-    return _step(scene, node, plan)
+        return Act(complete(context, node, plan))
+    return _step(context, node, plan)
 
 
-def _must_protect(scene: DecisionContext, node: Node, plan: Plan, need: Need | None) -> bool:
+def _must_protect(context: DecisionContext, node: Node, plan: Plan, need: Need | None) -> bool:
     """Protection waits for nobody's plan; a node that is held dark already may go on with its own."""
     if need is None or need.act_class is not ActClass.protective or plan.act_class is need.act_class:
         return False
-    return isinstance(protect(scene, node, need), Act)
+    return isinstance(protect(context, node, need), Act)
 
 
 def _drop(node: Node, plan: Plan, now: datetime) -> tuple[e.Event, ...]:
@@ -61,29 +61,29 @@ def _drop(node: Node, plan: Plan, now: datetime) -> tuple[e.Event, ...]:
     return (_give_up(node, operation, OPERATIONS[operation.kind], "revoked", now), ended)
 
 
-def _proposed(scene: DecisionContext, node: Node, plan: Plan, need: Need | None) -> Answer:
-    if not domain_plans.stands(scene.fleet, node, plan) or (need is not None and need.remedy != plan.remedy):
+def _proposed(context: DecisionContext, node: Node, plan: Plan, need: Need | None) -> Answer:
+    if not domain_plans.stands(context.fleet, node, plan) or (need is not None and need.remedy != plan.remedy):
         return Act((e.PlanEnded(node.id, plan.id, "cancelled", "it is no longer needed"),))
-    if held := holding(scene.fleet, node, plan.causes):
+    if held := holding(context.fleet, node, plan.causes):
         return Act((e.PlanEnded(node.id, plan.id, "cancelled", held[0].text),))
     text = f"{plan.name} is proposed and needs approval (hostler plan approve {node.id})"
     return Wait(plan.name, (Blocker("approval", plan.id, text, "a person approves or rejects it"),))
 
 
-def _outstanding(scene: DecisionContext, node: Node, plan: Plan, operation: Operation) -> Answer:
+def _outstanding(context: DecisionContext, node: Node, plan: Plan, operation: Operation) -> Answer:
     row = OPERATIONS[operation.kind]
-    first = scene.present.unobserved.get(operation.id)
-    if first is not None and scene.now < first:
+    first = context.live.unobserved.get(operation.id)
+    if first is not None and context.now < first:
         text = f"{operation.kind} was under way while no controller was active; its result is being checked"
         return Wait(plan.name, (Blocker("operation", operation.id, text, "its outcome is known"),), until=first)
-    if row.interruptible and (why := bring_up_fails(scene, node, plan)):
-        return Act((_give_up(node, operation, row, "revoked", scene.now), *fail_plan(scene, node, plan, why)))
-    if operation.deadline <= scene.now:
-        gone = _give_up(node, operation, row, "timed_out", scene.now)
+    if row.interruptible and (why := bring_up_fails(context, node, plan)):
+        return Act((_give_up(node, operation, row, "revoked", context.now), *fail_plan(context, node, plan, why)))
+    if operation.deadline <= context.now:
+        gone = _give_up(node, operation, row, "timed_out", context.now)
         if row.answers:
-            said = unsaid(scene, node, operation, Verdict.inconclusive, "nobody answered in its time")
+            said = unsaid(context, node, operation, Verdict.inconclusive, "nobody answered in its time")
             return Act((gone, *said))
-        return Act((gone, *fail_step(scene, node, plan, f"{operation.kind} did not finish in time")))
+        return Act((gone, *fail_step(context, node, plan, f"{operation.kind} did not finish in time")))
     text = f"{operation.kind} was asked for at {operation.started:%H:%M:%S} and has not been answered"
     return Wait(
         plan.name, (Blocker("operation", operation.id, text, "its outcome is known"),), until=operation.deadline
@@ -95,28 +95,28 @@ def _give_up(node: Node, operation: Operation, row: OperationKind, result: str, 
     return e.OperationFinished(node.id, operation.id, operation.kind, result, settle_until=until)
 
 
-def _step(scene: DecisionContext, node: Node, plan: Plan) -> Answer:
+def _step(context: DecisionContext, node: Node, plan: Plan) -> Answer:
     step = plan.steps[plan.index]
     row = OPERATIONS[step.operation]
-    if (moot := _passed_over(scene, node, plan)) is not None:
+    if (moot := _passed_over(context, node, plan)) is not None:
         return Act((*moot, e.PlanAdvanced(node.id, plan.id, plan.index + 1)))
     if "drained" in row.needs and plan.disruptive:
-        if (again := _cordon_again(scene, node, plan)) is not None:
+        if (again := _cordon_again(context, node, plan)) is not None:
             return again
-        if undrained := empty(scene, node, plan):
+        if undrained := empty(context, node, plan):
             return undrained
-    if stopped := _preconditions(scene, node, plan, row):
+    if stopped := _preconditions(context, node, plan, row):
         return Wait(plan.name, stopped)
-    if row.answers and row.port != "present" and (unasked := unanswered_checks.unasked(scene, node, plan)):
+    if row.answers and row.port != "present" and (unasked := unanswered_checks.unasked(context, node, plan)):
         return unasked
     if row.port == "present":
-        return _PRESENT[step.operation](scene, node, plan)
+        return _PRESENT[step.operation](context, node, plan)
     # A plan of an older version has a gate that names nothing to see.
-    laid = gate_requirements.seeing(scene.fleet, node, plan).steps[plan.index]
-    return Act((e.OperationStarted(start(scene, node, plan, laid)),))
+    laid = gate_requirements.seeing(context.fleet, node, plan).steps[plan.index]
+    return Act((e.OperationStarted(start(context, node, plan, laid)),))
 
 
-def _passed_over(scene: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...] | None:
+def _passed_over(context: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...] | None:
     """Events where the step is not taken, None where it is.
 
     It was meant for another boot, it would open a node that is to stay shut, or a site's check has passed by itself.
@@ -124,14 +124,14 @@ def _passed_over(scene: DecisionContext, node: Node, plan: Plan) -> tuple[e.Even
     operation, profile = plan.steps[plan.index].operation, unanswered_checks.profile_at(plan)
     if "boot" in OPERATIONS[operation].needs and plan.boot_id and node.boot_id != plan.boot_id:
         return ()
-    if operation == "uncordon" and (_cordoned_by_person(scene, node) or _stays_cordoned(node, plan)):
+    if operation == "uncordon" and (_cordoned_by_person(context, node) or _stays_cordoned(node, plan)):
         return ()
     if has_passed_since(node, plan, profile):
-        return tuple(unanswered_checks.answered(scene.fleet, node, profile, "observation", f"{profile} passed"))
+        return tuple(unanswered_checks.answered(context.fleet, node, profile, "observation", f"{profile} passed"))
     return None
 
 
-def _cordon_again(scene: DecisionContext, node: Node, plan: Plan) -> Act | None:
+def _cordon_again(context: DecisionContext, node: Node, plan: Plan) -> Act | None:
     """The plan's own cordon once more, where a person had lifted it and has let us go on; None where none is needed.
 
     To an open node work comes while the last of it is being ended, and what disturbs would end that unasked.
@@ -139,9 +139,9 @@ def _cordon_again(scene: DecisionContext, node: Node, plan: Plan) -> Act | None:
     laid = next((step for step in plan.steps[: plan.index] if step.operation == "cordon"), None)
     if laid is None or LIFTED not in node.cordons or plan.act_class is ActClass.protective:
         return None
-    if any(hold.kind is HoldKind.override for hold in scene.fleet.holds_on(scopes(scene, node))):
+    if any(hold.kind is HoldKind.override for hold in context.fleet.holds_on(scopes(context, node))):
         return None
-    return Act((e.OperationStarted(start(scene, node, plan, laid)),))
+    return Act((e.OperationStarted(start(context, node, plan, laid)),))
 
 
 def _stays_cordoned(node: Node, plan: Plan) -> bool:
@@ -149,21 +149,21 @@ def _stays_cordoned(node: Node, plan: Plan) -> bool:
     return plan.act_class is not ActClass.easing and is_unheard(node)
 
 
-def _cordoned_by_person(scene: DecisionContext, node: Node) -> bool:
+def _cordoned_by_person(context: DecisionContext, node: Node) -> bool:
     """A person keeps new work away too: our cordon stays until theirs is lifted, or somebody overrides it."""
-    kinds = {h.kind for h in scene.fleet.holds_on(scopes(scene, node))}
+    kinds = {h.kind for h in context.fleet.holds_on(scopes(context, node))}
     return HoldKind.physical_work in kinds or (HoldKind.cordon in kinds and HoldKind.override not in kinds)
 
 
-def _preconditions(scene: DecisionContext, node: Node, plan: Plan, row: OperationKind) -> tuple[Blocker, ...]:
+def _preconditions(context: DecisionContext, node: Node, plan: Plan, row: OperationKind) -> tuple[Blocker, ...]:
     found: list[Blocker] = []
     if "drained" in row.needs and not plan.disruptive:
-        found.extend(undrained(scene, node, plan))
+        found.extend(undrained(context, node, plan))
     if "power" in row.needs or ("power_off" in row.needs and plan.act_class is not ActClass.protective):
-        found.extend(_dark(scene, node, "power" in row.needs))
+        found.extend(_dark(context, node, "power" in row.needs))
     if plan.act_class is ActClass.bring_up and GUARDS["pause"][ActClass.bring_up]:
         request = DisruptionRequest(plan.name, plan.act_class, (node,), approved=True)
-        found.extend(b for b in blockers(scene, request) if b.kind in ("hold", "pause", "brake"))
+        found.extend(b for b in blockers(context, request) if b.kind in ("hold", "pause", "brake"))
     if row.port == "bmc":
         found.extend(
             Blocker("operation", o.id, f"{o.kind} may still take effect", "its settle time is over")
@@ -173,9 +173,9 @@ def _preconditions(scene: DecisionContext, node: Node, plan: Plan, row: Operatio
     return tuple(found)
 
 
-def _dark(scene: DecisionContext, node: Node, powers_on: bool) -> list[Blocker]:
+def _dark(context: DecisionContext, node: Node, powers_on: bool) -> list[Blocker]:
     kinds = (HoldKind.physical_work, HoldKind.power) if powers_on else (HoldKind.physical_work,)
-    return [held(h) for h in scene.fleet.holds_on(scopes(scene, node)) if h.kind in kinds]
+    return [held(h) for h in context.fleet.holds_on(scopes(context, node)) if h.kind in kinds]
 
 
 _PRESENT = {
@@ -193,16 +193,16 @@ def undo_tail(plan: Plan) -> tuple[Step, ...]:
     return tuple(Step(name, 60.0) for name in reversed(plan.undo[: plan.reached + 1]) if name)
 
 
-def _undo(scene: DecisionContext, node: Node, plan: Plan) -> Answer:
+def _undo(context: DecisionContext, node: Node, plan: Plan) -> Answer:
     tail = undo_tail(plan)
     if plan.index >= len(tail):
-        return Act(undone(scene, node, plan))
-    if together := domain_plans.going_on(scene.fleet, node):
+        return Act(undone(context, node, plan))
+    if together := domain_plans.going_on(context.fleet, node):
         return Wait(plan.name, together)
     step = tail[plan.index]
-    if step.operation == "uncordon" and (_cordoned_by_person(scene, node) or not has_proven_itself(node)):
+    if step.operation == "uncordon" and (_cordoned_by_person(context, node) or not has_proven_itself(node)):
         return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
     opened = any(s.operation == "uncordon" for s in plan.steps[: plan.reached + 1])
-    if opened and "drained" in OPERATIONS[step.operation].needs and (stopped := undrained(scene, node, plan)):
+    if opened and "drained" in OPERATIONS[step.operation].needs and (stopped := undrained(context, node, plan)):
         return Wait(plan.name, tuple(stopped))
-    return Act((e.OperationStarted(start(scene, node, plan, step)),))
+    return Act((e.OperationStarted(start(context, node, plan, step)),))

@@ -38,7 +38,7 @@ def readers_of(condition: str, part: str = "") -> tuple[str, ...]:
     """The readers that must each see the condition gone: those of its row.
 
     What has none and is ended by its own observer needs none, for that observer still says whether it stands; of the
-    rest nobody here can say that it is gone. A wish convicts nothing.
+    rest nobody here can say that it is gone. A request convicts nothing.
     """
     kind = CONDITIONS.get(condition)
     if kind is None:

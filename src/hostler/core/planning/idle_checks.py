@@ -55,64 +55,66 @@ def running(node: Node) -> Operation | None:
     return node.operation if node.operation is not None and node.operation.kind == IDLE_CHECK else None
 
 
-def begin(scene: DecisionContext, node: Node) -> Act | None:
+def begin(context: DecisionContext, node: Node) -> Act | None:
     """The check of the node's slot begins now; None where none is due, or it may not."""
-    if node.operation is not None or not serves(scene.fleet, node) or not _is_due(scene, node):
+    if node.operation is not None or not serves(context.fleet, node) or not _is_due(context, node):
         return None
-    if keeps_away(scene, node) or not _is_quiet(scene, node) or not _has_room(scene, node):
+    if keeps_away(context, node) or not _is_quiet(context, node) or not _has_room(context, node):
         return None
-    return Act((e.OperationStarted(_operation(scene, node)),))
+    return Act((e.OperationStarted(_operation(context, node)),))
 
 
-def end(scene: DecisionContext, node: Node, check: Operation) -> Act | None:
+def end(context: DecisionContext, node: Node, check: Operation) -> Act | None:
     """The check under way is called off, inconclusively, because somebody wants the node or its time is over."""
-    if scene.fleet.cell.restored is not None:
+    if context.fleet.cell.restored is not None:
         return None
-    first = scene.present.unobserved.get(check.id)
-    why = keeps_away(scene, node) or _busy(scene, node)
-    if not why and check.deadline <= scene.now and (first is None or first <= scene.now):
+    first = context.live.unobserved.get(check.id)
+    why = keeps_away(context, node) or _busy(context, node)
+    if not why and check.deadline <= context.now and (first is None or first <= context.now):
         why = "it did not end in its time"
     if not why:
         return None
-    verdict = CheckResult(PROFILE, Verdict.inconclusive, scene.now, f"called off: {why}"[:500])
+    verdict = CheckResult(PROFILE, Verdict.inconclusive, context.now, f"called off: {why}"[:500])
     finished = e.OperationFinished(node.id, check.id, check.kind, "revoked", verdict.detail)
     return Act((e.CheckRecorded(node.id, verdict), finished))
 
 
-def waits(scene: DecisionContext, node: Node) -> bool:
+def waits(context: DecisionContext, node: Node) -> bool:
     """Whether the node would be checked now if there were room, and nothing kept it away."""
-    return node.operation is None and serves(scene.fleet, node) and _is_due(scene, node) and _is_quiet(scene, node)
+    return (
+        node.operation is None and serves(context.fleet, node) and _is_due(context, node) and _is_quiet(context, node)
+    )
 
 
-def keeps_away(scene: DecisionContext, node: Node) -> str:
+def keeps_away(context: DecisionContext, node: Node) -> str:
     """Why no idle check may run on the node whoever works there, "" where nothing keeps it away."""
-    if not serves(scene.fleet, node):
+    if not serves(context.fleet, node):
         return "its pool wants no idle checks"
-    return _wanted_by_others(scene, node) or _stopped(scene, node)
+    return _wanted_by_others(context, node) or _stopped(context, node)
 
 
-def _wanted_by_others(scene: DecisionContext, node: Node) -> str:
+def _wanted_by_others(context: DecisionContext, node: Node) -> str:
     if node.plan is not None:
         return f"{node.plan.name} is under way"
     if ailing := next((c for c in node.conditions if _matters(c.severity, c.type, c.part, c.remedy)), None):
         return f"{ailing.type} stands on it"
-    if scene.fleet.incidents_of(node.id):
+    if context.fleet.incidents_of(node.id):
         return "it belongs to an incident"
-    if node.cordons or scene.present.of(node.id).cordoned_by_other:
+    if node.cordons or context.live.of(node.id).cordoned_by_other:
         return "it is cordoned"
     if node.settling or not has_proven_itself(node):
         return "it has not proven itself since it was acted upon"
     return ""
 
 
-def _stopped(scene: DecisionContext, node: Node) -> str:
-    if scene.fleet.cell.doubt is not None:
+def _stopped(context: DecisionContext, node: Node) -> str:
+    if context.fleet.cell.doubt is not None:
         return IN_DOUBT
-    found = blockers(scene, DisruptionRequest(IDLE_CHECK, ActClass.idle_check, (node,)))
-    return next((_clause(scene, one) for one in found), "")
+    found = blockers(context, DisruptionRequest(IDLE_CHECK, ActClass.idle_check, (node,)))
+    return next((_clause(context, one) for one in found), "")
 
 
-def _clause(scene: DecisionContext, found: Blocker) -> str:
+def _clause(context: DecisionContext, found: Blocker) -> str:
     """The blocker as the end of "called off: …" in a verdict's record."""
     match found.kind:
         case "restored":
@@ -120,42 +122,42 @@ def _clause(scene: DecisionContext, found: Blocker) -> str:
         case "brake":
             return "the storm brake is latched"
         case "hold":
-            return f"{scene.fleet.holds[found.name].owner} holds it"
+            return f"{context.fleet.holds[found.name].owner} holds it"
         case _:
             return "it is paused"
 
 
-def _matters(severity: Severity, kind: str, part: str, wish: str) -> bool:
+def _matters(severity: Severity, kind: str, part: str, request: str) -> bool:
     """A node that is unwell is a remedy's. What its own last check said is just what the next one is to confirm."""
     if kind == "check.failed" and part.partition("/")[0] == f"check:{PROFILE}":
         return False
-    return severity >= Severity.degraded or bool(wish)
+    return severity >= Severity.degraded or bool(request)
 
 
-def _busy(scene: DecisionContext, node: Node) -> str:
+def _busy(context: DecisionContext, node: Node) -> str:
     """Work on the node; not known to work is not working."""
-    for work in scene.present.workloads(node) or ():
+    for work in context.live.workloads(node) or ():
         if work.work_class is not WorkClass.infrastructure:
             return f"{work.job or work.id} has come"
     return ""
 
 
-def _is_quiet(scene: DecisionContext, node: Node) -> bool:
+def _is_quiet(context: DecisionContext, node: Node) -> bool:
     """Whether nobody works there, no check is left, for long enough by now, and its scheduler calls it ready."""
-    here, works = scene.present.of(node.id), scene.present.workloads(node)
+    here, works = context.live.of(node.id), context.live.workloads(node)
     if works is None or here.ready is not True or here.idle_since is None:
         return False
     if any(work.check or work.work_class is not WorkClass.infrastructure for work in works):
         return False
-    return _quiet_at(scene, node, here.idle_since) <= scene.now
+    return _quiet_at(context, node, here.idle_since) <= context.now
 
 
-def _quiet_at(scene: DecisionContext, node: Node, idle_since: datetime) -> datetime:
-    policy = scene.fleet.policy_of(node)
+def _quiet_at(context: DecisionContext, node: Node, idle_since: datetime) -> datetime:
+    policy = context.fleet.policy_of(node)
     return idle_since + timedelta(seconds=scaled(policy, policy.slots.quiet_s))
 
 
-def _is_due(scene: DecisionContext, node: Node) -> bool:
+def _is_due(context: DecisionContext, node: Node) -> bool:
     """Whether the node has not been looked at in its present slot.
 
     Nobody is due before a slot of its own has begun since it was delivered, since the configuration came into force,
@@ -164,24 +166,24 @@ def _is_due(scene: DecisionContext, node: Node) -> bool:
     """
     tried = next((check.at for check in node.checks if check.profile == PROFILE), None)
     assert node.assignment is not None, "only members of a pool are served"
-    activated = scene.fleet.configuration_of(node).activated
-    moments = (tried, node.assignment.since, activated, scene.present.started)
-    begins, apart = slot_begins(scene, node), timedelta(seconds=_period_s(scene, node) / 2)
+    activated = context.fleet.configuration_of(node).activated
+    moments = (tried, node.assignment.since, activated, context.live.started)
+    begins, apart = slot_begins(context, node), timedelta(seconds=_period_s(context, node) / 2)
     if tried is not None and tried + apart > begins:
         return False
     return max(at for at in moments if at is not None) < begins
 
 
-def slot_begins(scene: DecisionContext, node: Node) -> datetime:
+def slot_begins(context: DecisionContext, node: Node) -> datetime:
     """When the node's present slot began: a whole second, so that its end and the next one's beginning are one."""
-    period_s = _period_s(scene, node)
+    period_s = _period_s(context, node)
     offset_s = int(stagger(node.id) * period_s)
-    passed = (int(scene.sure.timestamp()) - offset_s) // period_s
+    passed = (int(context.sure.timestamp()) - offset_s) // period_s
     return datetime.fromtimestamp(passed * period_s + offset_s, UTC)
 
 
-def _period_s(scene: DecisionContext, node: Node) -> int:
-    policy = scene.fleet.policy_of(node)
+def _period_s(context: DecisionContext, node: Node) -> int:
+    policy = context.fleet.policy_of(node)
     return max(1, int(scaled(policy, policy.slots.period_s)))
 
 
@@ -191,9 +193,9 @@ def stagger(node_id: str) -> float:
     return int.from_bytes(blake2s(node_id.encode(), digest_size=6).digest(), "big") / (1 << 48)
 
 
-def _has_room(scene: DecisionContext, node: Node) -> bool:
+def _has_room(context: DecisionContext, node: Node) -> bool:
     """Whether pool and cluster check fewer nodes than they may at once."""
-    fleet, pool = scene.fleet, scene.fleet.pool_of(node)
+    fleet, pool = context.fleet, context.fleet.pool_of(node)
     assert node.assignment is not None, "only members of a pool are served"
     assert pool is not None, "only members of a pool are served"
     limits, cluster = fleet.policy_of(node).slots, node.assignment.cluster
@@ -213,30 +215,30 @@ def allowance(limits: IdleCheckPolicy, target: int) -> int:
     return min(limits.count, max(1, int(share)) if share > 0 else 0)
 
 
-def _operation(scene: DecisionContext, node: Node) -> Operation:
+def _operation(context: DecisionContext, node: Node) -> Operation:
     """Its id names node and slot, so that whoever is asked twice does it once."""
-    policy = scene.fleet.policy_of(node)
-    begins = slot_begins(scene, node)
+    policy = context.fleet.policy_of(node)
+    begins = slot_begins(context, node)
     return Operation(
         id=f"{node.id}-idle-{int(begins.timestamp())}",
         kind=IDLE_CHECK,
         node=node.id,
         plan="",
         step=0,
-        started=scene.now,
-        deadline=scene.now + timedelta(seconds=scaled(policy, policy.slots.limit_s)),
+        started=context.now,
+        deadline=context.now + timedelta(seconds=scaled(policy, policy.slots.limit_s)),
         args={"profile": PROFILE, "image": policy.slots.image},
         boot_id=node.boot_id,
     )
 
 
-def wakes_at(scene: DecisionContext, node: Node) -> datetime | None:
+def wakes_at(context: DecisionContext, node: Node) -> datetime | None:
     """When the clock alone may begin or end a check of the node."""
     if (check := running(node)) is not None:
-        return max(check.deadline, scene.present.unobserved.get(check.id, check.deadline))
-    if not serves(scene.fleet, node):
+        return max(check.deadline, context.live.unobserved.get(check.id, check.deadline))
+    if not serves(context.fleet, node):
         return None
-    idle_since = scene.present.of(node.id).idle_since
-    if idle_since is not None and _is_due(scene, node) and (at := _quiet_at(scene, node, idle_since)) > scene.now:
+    idle_since = context.live.of(node.id).idle_since
+    if idle_since is not None and _is_due(context, node) and (at := _quiet_at(context, node, idle_since)) > context.now:
         return at
-    return slot_begins(scene, node) + timedelta(seconds=_period_s(scene, node))
+    return slot_begins(context, node) + timedelta(seconds=_period_s(context, node))

@@ -27,48 +27,48 @@ def keeping_away(holds: Iterable[Hold]) -> list[Hold]:
     return [h for h in found if h.kind in CORDONING and not (overridden and h.kind is HoldKind.cordon)]
 
 
-def serve(scene: DecisionContext, node: Node) -> Answer:
+def serve(context: DecisionContext, node: Node) -> Answer:
     """Answer for a node in production that needs no remedy; at rest, the approvals that it waits for."""
-    answer = _serve(scene, node)
-    if not isinstance(answer, Rest) or not (asked := scene.fleet.approvals_for(node.id)):
+    answer = _serve(context, node)
+    if not isinstance(answer, Rest) or not (asked := context.fleet.approvals_for(node.id)):
         return answer
     ends = "a second person approves or denies it (hostler approval list)"
     return Wait(asked[0].intent.verb, tuple(Blocker("approval", a.id, asked_for(a), ends) for a in asked))
 
 
-def _serve(scene: DecisionContext, node: Node) -> Answer:
-    if scene.fleet.holds.bare and not node.cordons and not node.attempts:
-        return _unseen(scene, node) or Rest()
-    holds = list(scene.fleet.holds_on(scopes(scene, node)))
+def _serve(context: DecisionContext, node: Node) -> Answer:
+    if context.fleet.holds.bare and not node.cordons and not node.attempts:
+        return _unseen(context, node) or Rest()
+    holds = list(context.fleet.holds_on(scopes(context, node)))
     kept = keeping_away(holds)
     if kept and OWNER not in node.cordons and node.assignment is not None:
         overrides = tuple(held(hold) for hold in holds if hold.kind is HoldKind.override)
-        return Wait("cordon", overrides) if overrides else _cordon(scene, node, kept)
+        return Wait("cordon", overrides) if overrides else _cordon(context, node, kept)
     if kept:
         return Wait("cordoned", tuple(held(hold) for hold in kept))
     if node.cordons or not has_proven_itself(node):
         name = "uncordon" if has_proven_itself(node) else "return_to_service"
-        again = Act((record(scene, node, RECIPES[name], Frame(ActClass.easing)),))
-        return tired(scene, node, name) or again
-    if node.assignment is None and (waiting := tired(scene, node, "deliver")):
+        again = Act((record(context, node, RECIPES[name], Frame(ActClass.easing)),))
+        return tired(context, node, name) or again
+    if node.assignment is None and (waiting := tired(context, node, "deliver")):
         return waiting
-    return _unseen(scene, node) or Rest()
+    return _unseen(context, node) or Rest()
 
 
-def _unseen(scene: DecisionContext, node: Node) -> Wait | None:
+def _unseen(context: DecisionContext, node: Node) -> Wait | None:
     """Why a spare is delivered to nobody: it is not what its SKU says, or nobody has seen what it is in this boot."""
-    if node.assignment is not None or not (found := gaps(scene.fleet, node)):
+    if node.assignment is not None or not (found := gaps(context.fleet, node)):
         return None
     text = "; ".join(str(gap) for gap in found)[:400]
     return Wait("deliver", (Blocker("inventory", text[:120], text, "it is seen as its SKU says, by its agent or BMC"),))
 
 
-def _cordon(scene: DecisionContext, node: Node, kept: list[Hold]) -> Answer:
+def _cordon(context: DecisionContext, node: Node, kept: list[Hold]) -> Answer:
     """A cordon counts as disruption and asks the guards; of a node that is dark anyway it takes nothing."""
     dark = any(h.kind is not HoldKind.cordon for h in kept)
     act_class = ActClass.easing if dark else ActClass.immediate
     request = DisruptionRequest("cordon", act_class, (node,), approved=True)
-    if found := blockers(scene, request):
-        return Wait("cordon", found, until=reopens(scene, found))
-    plan = record(scene, node, RECIPES["cordon"], Frame(act_class, remedy="cordon"))
-    return tired(scene, node, "cordon") or Act((plan,))
+    if found := blockers(context, request):
+        return Wait("cordon", found, until=reopens(context, found))
+    plan = record(context, node, RECIPES["cordon"], Frame(act_class, remedy="cordon"))
+    return tired(context, node, "cordon") or Act((plan,))

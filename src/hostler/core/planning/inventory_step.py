@@ -15,34 +15,34 @@ from hostler.core.state.model import Blocker, CheckResult, Node, Plan, Verdict
 from hostler.core.tables.verdicts import Conviction
 
 
-def verify_inventory(scene: DecisionContext, node: Node, plan: Plan) -> Answer:
+def verify_inventory(context: DecisionContext, node: Node, plan: Plan) -> Answer:
     """The node is what its SKU says, as it was seen in this boot; else the step waits where it is, or convicts.
 
     What nobody has looked at convicts nobody, and neither does a part of another model, or one that it never showed.
     """
-    found = gaps(scene.fleet, node)
+    found = gaps(context.fleet, node)
     if not found:
-        passed = CheckResult(INVENTORY, Verdict.passed, scene.now, "as its SKU, in this boot")
-        over = unanswered_checks.answered(scene.fleet, node, INVENTORY, "observation", "it is as its SKU")
+        passed = CheckResult(INVENTORY, Verdict.passed, context.now, "as its SKU, in this boot")
+        over = unanswered_checks.answered(context.fleet, node, INVENTORY, "observation", "it is as its SKU")
         return Act((e.CheckRecorded(node.id, passed), *over, e.PlanAdvanced(node.id, plan.id, plan.index + 1)))
     text = "; ".join(str(gap) for gap in found)[:400]
     missing = [str(gap) for gap in found if gap.missing]
     if missing and plan.steps[plan.index].args.get("missing") == "convicts":
-        return _still_missing(scene, node, plan, missing)
+        return _still_missing(context, node, plan, missing)
     verdict = Verdict.failed if any(gap.seen for gap in found) else Verdict.inconclusive
-    if verdict is Verdict.inconclusive and scene.now < step_deadline(plan):
+    if verdict is Verdict.inconclusive and context.now < step_deadline(plan):
         coming = Blocker("observation", text[:120], text, "its agent or BMC reports it")
         return Wait(plan.name, (coming,), until=step_deadline(plan))
     standing = unanswered_checks.standing(node, INVENTORY)
     if standing is None or not standing.evidence[-1].text.endswith(text):
-        hint = doubt_of_sku(scene.fleet, node, found)
+        hint = doubt_of_sku(context.fleet, node, found)
         unsaid = unanswered_checks.Unsaid(INVENTORY, verdict, text, hint=hint)
-        return Act(unanswered_checks.left_open(scene, node, unsaid))
+        return Act(unanswered_checks.left_open(context, node, unsaid))
     blocker = Blocker("inventory", text[:120], text, unanswered_checks.next_command(node, INVENTORY))
     return Wait(plan.name, (blocker,))
 
 
-def _still_missing(scene: DecisionContext, node: Node, plan: Plan, missing: list[str]) -> Answer:
+def _still_missing(context: DecisionContext, node: Node, plan: Plan, missing: list[str]) -> Answer:
     """A part convicts by its absence once nothing more has been seen of the node for as long as the step has.
 
     After a restart inventories come in pieces: a BMC still lists a board's parts, and adapters and drives come up late.
@@ -50,10 +50,10 @@ def _still_missing(scene: DecisionContext, node: Node, plan: Plan, missing: list
     why, step = f"still missing: {'; '.join(missing)}"[:400], plan.steps[plan.index]
     assert plan.step_since is not None, "a running plan knows when its step began"
     settled = max(plan.step_since, node.inventory_at or plan.step_since) + timedelta(seconds=step.deadline_s)
-    if scene.now < settled:
+    if context.now < settled:
         coming = Blocker(
             "inventory", why[:120], why, f"it is seen; otherwise the step fails at {settled:%Y-%m-%d %H:%M} UTC"
         )
         return Wait(plan.name, (coming,), until=settled)
-    failed = CheckResult(INVENTORY, Verdict.failed, scene.now, why)
-    return Act((e.CheckRecorded(node.id, failed), *fail_step(scene, node, plan, why, Conviction(why))))
+    failed = CheckResult(INVENTORY, Verdict.failed, context.now, why)
+    return Act((e.CheckRecorded(node.id, failed), *fail_step(context, node, plan, why, Conviction(why))))

@@ -30,34 +30,34 @@ from hostler.core.tables.recipes import RECIPES, Recipe
 from hostler.core.tables.verdicts import Conviction
 
 
-def next_step(scene: DecisionContext, node: Node) -> Answer:
+def next_step(context: DecisionContext, node: Node) -> Answer:
     """Next step of this node: events to record, a wait, or rest."""
-    if told := would_have(scene, node):
+    if told := would_have(context, node):
         return Act(told)
-    need = needed(scene, node)
-    answer = _next(scene, node, need)
-    if not isinstance(answer, Act) and (check := idle_checks.begin(scene, node)) is not None:
+    need = needed(context, node)
+    answer = _next(context, node, need)
+    if not isinstance(answer, Act) and (check := idle_checks.begin(context, node)) is not None:
         answer = check
-    answer = standing_still(scene, node, need, answer)
-    return writable(scene, node, rejoin_guard.beside(scene, node, answer))
+    answer = standing_still(context, node, need, answer)
+    return writable(context, node, rejoin_guard.beside(context, node, answer))
 
 
-def _next(scene: DecisionContext, node: Node, need: Need | None) -> Answer:
+def _next(context: DecisionContext, node: Node, need: Need | None) -> Answer:
     check = idle_checks.running(node)
-    if check is not None and (called_off := idle_checks.end(scene, node, check)) is not None:
+    if check is not None and (called_off := idle_checks.end(context, node, check)) is not None:
         return called_off
     if node.plan is not None:
-        return advance(scene, node, node.plan, need)
+        return advance(context, node, node.plan, need)
     if need is not None and need.act_class is ActClass.protective:
-        return protect(scene, node, need) or _phase_work(scene, node)
+        return protect(context, node, need) or _phase_work(context, node)
     if node.settling:
         return _settling(node)
     if need is not None:
-        return remedy(scene, node, need)
-    about = scene.fleet.tickets_about(node.id)
+        return remedy(context, node, need)
+    about = context.fleet.tickets_about(node.id)
     if answered := [t for t in about if t.kind == "consent" or (t.kind == "stuck" and t.fault)]:
         return Act(tuple(e.TicketClosed(t.id, "what it was for is no longer needed", "hostler") for t in answered))
-    return _phase_work(scene, node)
+    return _phase_work(context, node)
 
 
 def _settling(node: Node) -> Wait:
@@ -70,51 +70,51 @@ def _settling(node: Node) -> Wait:
     )
 
 
-def _phase_work(scene: DecisionContext, node: Node) -> Answer:
+def _phase_work(context: DecisionContext, node: Node) -> Answer:
     row = PHASES[node.phase]
     if node.phase is Phase.production:
-        return serve(scene, node)
+        return serve(context, node)
     if node.phase is Phase.registered:
-        return enrol(scene, node)
-    over = node.deadline is not None and node.deadline <= scene.now and not unanswered_checks.holds_the_phase(node)
+        return enrol(context, node)
+    over = node.deadline is not None and node.deadline <= context.now and not unanswered_checks.holds_the_phase(node)
     if row.limit_s is not None and row.on_limit and over:
-        return Act(change_phase(scene, node, row.on_limit, f"over the limit of {node.phase}"))
+        return Act(change_phase(context, node, row.on_limit, f"over the limit of {node.phase}"))
     if node.phase is Phase.triage:
-        if waits := triage.waits(scene, node):
+        if waits := triage.waits(context, node):
             return waits
-        if is_lemon(scene.fleet.policy_of(node), node, scene.sure):
+        if is_lemon(context.fleet.policy_of(node), node, context.sure):
             why = "one visit to triage too many"
-            return Act(change_phase(scene, node, Phase.rma, why, Conviction(why)))
-    if paused := unanswered_checks.pauses(scene, node):
+            return Act(change_phase(context, node, Phase.rma, why, Conviction(why)))
+    if paused := unanswered_checks.pauses(context, node):
         return paused
     if not row.recipe:
         return Wait(node.phase.value, (Blocker("person", "technician", row.waits_for, "that is done"),))
-    return _bring_up(scene, node, RECIPES[row.recipe])
+    return _bring_up(context, node, RECIPES[row.recipe])
 
 
-def _bring_up(scene: DecisionContext, node: Node, recipe: Recipe) -> Answer:
+def _bring_up(context: DecisionContext, node: Node, recipe: Recipe) -> Answer:
     request = DisruptionRequest(recipe.name, ActClass.bring_up, (node,))
-    found = blockers(scene, request)
+    found = blockers(context, request)
     if found:
         return Wait(recipe.name, found, until=node.deadline)
-    return Act((record(scene, node, recipe, Frame(ActClass.bring_up)),))
+    return Act((record(context, node, recipe, Frame(ActClass.bring_up)),))
 
 
-def wakes_at(scene: DecisionContext, node: Node) -> datetime | None:
+def wakes_at(context: DecisionContext, node: Node) -> datetime | None:
     """When the clock alone may change the answer: operation, step, limits, conclusion, condition, strike, slot."""
-    concluded, slot = own_conditions.wakes_at(scene, node), idle_checks.wakes_at(scene, node)
+    concluded, slot = own_conditions.wakes_at(context, node), idle_checks.wakes_at(context, node)
     if (node.deadline or node.plan or concluded) is None and not node.conditions and not node.settling:
         return slot
-    moments = [node.deadline, concluded, slot, ladder_changes_at(scene.fleet.policy_of(node), node, scene.sure)]
+    moments = [node.deadline, concluded, slot, ladder_changes_at(context.fleet.policy_of(node), node, context.sure)]
     if node.operation is not None:
         moments.append(node.operation.deadline)
     moments.extend(operation.deadline for operation in node.settling)
     moments.extend(c.expires_at for c in node.conditions)
-    moments.append(staleness.next_moment(scene, node))
-    moments.append(unanswered_checks.wakes_at(scene, node))
+    moments.append(staleness.next_moment(context, node))
+    moments.append(unanswered_checks.wakes_at(context, node))
     plan = node.plan
     if plan is not None and plan.step_since is not None and plan.index < len(plan.steps):
         moments.append(plan.step_since + timedelta(seconds=plan.steps[plan.index].deadline_s))
     if plan is not None and plan.remedy and node.operation is None:
-        moments.append(room_at(scene, node))
-    return min((at for at in moments if at is not None and at > scene.now), default=None)
+        moments.append(room_at(context, node))
+    return min((at for at in moments if at is not None and at > context.now), default=None)

@@ -35,7 +35,7 @@ from hostler.core.tables.recipe_facts import rules_of
 from hostler.core.tables.verdicts import ENDS, Conviction, StepEnd, verdict_of
 
 
-def conclude(scene: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> tuple[e.Event, ...]:
+def conclude(context: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> tuple[e.Event, ...]:
     """Events of a known outcome (done, failed, refused, open) of the outstanding operation.
 
     Only a check that says *failed* convicts; what needs an ability that the agent lacks leaves the step open.
@@ -51,11 +51,11 @@ def conclude(scene: DecisionContext, node: Node, operation: Operation, outcome: 
             # an eviction, or a cordon laid again, only makes way for the step
             aside = plan.state == "running" and plan.steps[plan.index].operation != operation.kind
             moved = () if aside else (e.PlanAdvanced(node.id, plan.id, plan.index + 1),)
-            return (finished, *moved, *_counted(scene, node, plan, operation))
+            return (finished, *moved, *_counted(context, node, plan, operation))
         case StepEnd.open:
-            return (finished, *unsaid(scene, node, operation, verdict_of(outcome), outcome.detail or outcome.result))
+            return (finished, *unsaid(context, node, operation, verdict_of(outcome), outcome.detail or outcome.result))
         case StepEnd.failed:
-            return (finished, *_failed(scene, node, plan, operation, outcome))
+            return (finished, *_failed(context, node, plan, operation, outcome))
         case _:
             assert_never(end)
 
@@ -75,22 +75,22 @@ def _end_of(operation: Operation, outcome: Outcome) -> StepEnd:
 
 
 def _failed(
-    scene: DecisionContext, node: Node, plan: Plan, operation: Operation, outcome: Outcome
+    context: DecisionContext, node: Node, plan: Plan, operation: Operation, outcome: Outcome
 ) -> tuple[e.Event, ...]:
     """A check that failed is evidence, and so are drives that defy erasing; that anything else failed is none."""
-    if operation.kind == "cordon" and _leads_out(plan) and scene.present.has_left(node):
+    if operation.kind == "cordon" and _leads_out(plan) and context.live.has_left(node):
         return (e.PlanAdvanced(node.id, plan.id, plan.index + 1),)
     why = f"{operation.args.get('profile', operation.kind)}: {outcome.detail or outcome.result}"
     ground = Conviction(why) if operation.kind in ("run_checks", unanswered_checks.SANITISE) else None
-    return fail_step(scene, node, plan, why, ground)
+    return fail_step(context, node, plan, why, ground)
 
 
 def unsaid(
-    scene: DecisionContext, node: Node, operation: Operation, verdict: Verdict, detail: str
+    context: DecisionContext, node: Node, operation: Operation, verdict: Verdict, detail: str
 ) -> tuple[e.Event, ...]:
     """The operation was to be an answer and was none: its step stays open, and the node where it is."""
     profile = unanswered_checks.profile_of(operation.kind, operation.args)
-    return unanswered_checks.left_open(scene, node, unanswered_checks.Unsaid(profile, verdict, detail))
+    return unanswered_checks.left_open(context, node, unanswered_checks.Unsaid(profile, verdict, detail))
 
 
 def _leads_out(plan: Plan) -> bool:
@@ -98,25 +98,25 @@ def _leads_out(plan: Plan) -> bool:
     return plan.state == "running" and any(step.operation == "leave_cluster" for step in plan.steps)
 
 
-def _counted(scene: DecisionContext, node: Node, plan: Plan, operation: Operation) -> tuple[e.Event, ...]:
+def _counted(context: DecisionContext, node: Node, plan: Plan, operation: Operation) -> tuple[e.Event, ...]:
     """One more cure; what a person asked for is none that has failed to last."""
     cures = plan.remedy != "" and plan.rules.cures == operation.kind
     if not cures or plan.rule.startswith("operator.") or plan.state != "running":
         return ()
-    return tuple(count_act(scene.fleet, node, f"act:{plan.remedy}", plan.part, scene.now))
+    return tuple(count_act(context.fleet, node, f"act:{plan.remedy}", plan.part, context.now))
 
 
 def fail_step(
-    scene: DecisionContext, node: Node, plan: Plan, why: str, ground: Conviction | None = None
+    context: DecisionContext, node: Node, plan: Plan, why: str, ground: Conviction | None = None
 ) -> tuple[e.Event, ...]:
     """An optional step (or a step of the undo tail) is passed over; any other ends the plan."""
     if plan.state == "undoing" or plan.steps[plan.index].optional:
         return (e.PlanAdvanced(node.id, plan.id, plan.index + 1),)
-    return fail_plan(scene, node, plan, why, ground)
+    return fail_plan(context, node, plan, why, ground)
 
 
 def fail_plan(
-    scene: DecisionContext, node: Node, plan: Plan, why: str, ground: Conviction | None = None
+    context: DecisionContext, node: Node, plan: Plan, why: str, ground: Conviction | None = None
 ) -> tuple[e.Event, ...]:
     """The plan has failed: its phase says where the node goes; a remedy leaves the next rung to the ladder.
 
@@ -125,14 +125,14 @@ def fail_plan(
     """
     ended = e.PlanEnded(node.id, plan.id, "failed", why)
     if after := _leads_to(plan, ground):
-        return (ended, *change_phase(scene, node, after, why, ground))
+        return (ended, *change_phase(context, node, after, why, ground))
     if plan.rules.left_phase and has_left(plan):
         reason = f"a customer's data may still be on it: {why}"
-        return (ended, *change_phase(scene, node, Phase(plan.rules.left_phase), reason, ground))
+        return (ended, *change_phase(context, node, Phase(plan.rules.left_phase), reason, ground))
     if plan.rules.on_failure is OnFailure.undoes or (plan.disruptive and not plan.disturbed):
         return (e.PlanUndoing(node.id, plan.id, why, "failed"),)
     if plan.rules.on_failure is OnFailure.raises:
-        return (ended, e.ConditionRaised(_failed_remedy(node, plan, why, scene.now)))
+        return (ended, e.ConditionRaised(_failed_remedy(node, plan, why, context.now)))
     return (ended,)
 
 
@@ -149,12 +149,12 @@ def has_left(plan: Plan) -> bool:
     return plan.state == "running" and any(s.operation == "leave_cluster" for s in plan.steps[: plan.index])
 
 
-def undone(scene: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...]:
+def undone(context: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...]:
     """The undo tail has run. A node that could not be delivered is a spare again."""
     ended = e.PlanEnded(node.id, plan.id, plan.result, plan.reason)
     if plan.rules.releases is not Releases.undone or node.assignment is None:
         return (ended,)
-    return (ended, e.NodeReleased(node.id, scene.now, plan.reason))
+    return (ended, e.NodeReleased(node.id, context.now, plan.reason))
 
 
 def _failed_remedy(node: Node, plan: Plan, why: str, now: datetime) -> Condition:
@@ -171,65 +171,67 @@ def _failed_remedy(node: Node, plan: Plan, why: str, now: datetime) -> Condition
     )
 
 
-def complete(scene: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...]:
+def complete(context: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...]:
     """The plan is done: its causes are answered, and the node stands where the recipe says."""
-    kept = (*_kept_away(scene, node, plan), *_kept_dark(scene, node, plan))
+    kept = (*_kept_away(context, node, plan), *_kept_dark(context, node, plan))
     found: list[e.Event] = [*kept, e.PlanEnded(node.id, plan.id, "done", "")]
-    answered = _answered(scene.fleet, node, plan)
+    answered = _answered(context.fleet, node, plan)
     found.extend(e.ConditionCleared(node.id, c.id, "remedy", f"{plan.name} done") for c in answered)
     found.extend(
         e.TicketClosed(t.id, f"{plan.name} done", "hostler")
-        for t in scene.fleet.tickets_about(node.id)
+        for t in context.fleet.tickets_about(node.id)
         if (t.kind == "consent" and plan.disruptive) or (t.kind == "stuck" and t.action in (plan.remedy, plan.name))
     )
     if plan.rules.releases is Releases.done:
-        found.append(e.NodeReleased(node.id, scene.now, plan.rule or "released"))
+        found.append(e.NodeReleased(node.id, context.now, plan.rule or "released"))
     if plan.to_phase:
-        found.extend(_moved(scene, node, plan, [c for c in node.conditions if c not in answered]))
+        found.extend(_moved(context, node, plan, [c for c in node.conditions if c not in answered]))
     return tuple(found)
 
 
-def _moved(scene: DecisionContext, node: Node, plan: Plan, left: list[Condition]) -> tuple[e.Event, ...]:
+def _moved(context: DecisionContext, node: Node, plan: Plan, left: list[Condition]) -> tuple[e.Event, ...]:
     """Where the finished plan leads; an examination that leaves evidence standing leads to the vendor."""
     after, shown = Phase(plan.to_phase), [c.type for c in node.conditions if c.id in plan.causes and is_evidence(c)]
     if plan.rules.found_phase:
         shown = [f"{c.type}: {c.evidence[-1].text if c.evidence else c.part}" for c in left if _is_for_vendor(c)]
         after = Phase(plan.rules.found_phase) if shown else after
     ground = Conviction("; ".join(shown)[:500]) if shown else None
-    return change_phase(scene, node, after, f"{plan.name} done", ground)
+    return change_phase(context, node, after, f"{plan.name} done", ground)
 
 
 TENANT = "tenant"
 """Key of the tenant whose token asked, in the condition's evidence."""
 HOURS = "hours"
-"""How long the cordon of a drain stands that a person asked for, of a domain: in its wish's evidence."""
+"""How long the cordon of a drain stands that a person asked for, of a domain: in its request's evidence."""
 
 
-def _kept_away(scene: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...]:
+def _kept_away(context: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...]:
     """A domain that a person had drained stays cordoned from the moment that all of it is drained."""
     keeps = plan.rules.keeps == HoldKind.cordon and scope_of(plan.group)
-    wish = wish_of(node, plan.group) if keeps else None
-    if wish is None:
+    request = wish_of(node, plan.group) if keeps else None
+    if request is None:
         return ()
-    told = wish.evidence[0]
+    told = request.evidence[0]
     hours = told.facts.get(HOURS)
-    until = scene.now + timedelta(hours=hours) if isinstance(hours, float) else None
-    identity = f"h{scene.fleet.cell.seq}-cordon-{node.id}"[:100]
+    until = context.now + timedelta(hours=hours) if isinstance(hours, float) else None
+    identity = f"h{context.fleet.cell.seq}-cordon-{node.id}"[:100]
     tenant = str(told.facts.get(TENANT, ""))
-    hold = Hold(identity, node.id, HoldKind.cordon, wish.owner, told.text, scene.now, until, tenant=tenant)
+    hold = Hold(identity, node.id, HoldKind.cordon, request.owner, told.text, context.now, until, tenant=tenant)
     return (e.HoldPlaced(hold),)
 
 
-def _kept_dark(scene: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...]:
+def _kept_dark(context: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...]:
     """Keep a node off that a person has powered off, whatever its phase would do, until work begins or they let go."""
     wished = _wished_dark(node) if plan.rules.keeps == HoldKind.power else ()
-    wish = next((c for c in wished if c.id in plan.causes), None)
-    if wish is None or any(h.kind is HoldKind.power for h in scene.fleet.holds_on([node.id])):
+    request = next((c for c in wished if c.id in plan.causes), None)
+    if request is None or any(h.kind is HoldKind.power for h in context.fleet.holds_on([node.id])):
         return ()
-    told = wish.evidence[0]
-    identity = f"h{scene.fleet.cell.seq}-power-{node.id}"[:100]
+    told = request.evidence[0]
+    identity = f"h{context.fleet.cell.seq}-power-{node.id}"[:100]
     tenant = str(told.facts.get(TENANT, ""))
-    return (e.HoldPlaced(Hold(identity, node.id, HoldKind.power, wish.owner, told.text, scene.now, tenant=tenant)),)
+    return (
+        e.HoldPlaced(Hold(identity, node.id, HoldKind.power, request.owner, told.text, context.now, tenant=tenant)),
+    )
 
 
 _RETURNED = frozenset(kind.type for kind in CONDITIONS.values() if kind.returned)
@@ -242,7 +244,7 @@ def _has_left(fleet: Fleet, condition: Condition) -> bool:
 
 
 def is_evidence(condition: Condition) -> bool:
-    """Whether somebody has seen a fault of this machine, and it is known: neither a wish, nor silence, nor a doubt.
+    """Whether somebody has seen a fault of this machine, and it is known: neither a request, nor silence, nor a doubt.
 
     What a site's own check says is none: it leads to triage, where the suspect profile decides.
     """
@@ -283,17 +285,17 @@ def _answered(fleet: Fleet, node: Node, plan: Plan) -> list[Condition]:
 
 
 def change_phase(
-    scene: DecisionContext, node: Node, after: Phase, why: str, ground: Conviction | None = None
+    context: DecisionContext, node: Node, after: Phase, why: str, ground: Conviction | None = None
 ) -> tuple[e.Event, ...]:
     """The move along an edge of the graph, with what follows from it: limit, release, ticket."""
     assert edge(node.phase, after), f"no edge from {node.phase} to {after}"
     assert ground is not None or not PHASES[after].convicted, f"nothing convicts {node.id}: it does not go to {after}"
-    limit_s, policy = PHASES[after].limit_s, scene.fleet.policy_of(node)
-    deadline = scene.now + timedelta(seconds=scaled(policy, limit_s, LAB_PHASE_FLOOR_S)) if limit_s else None
+    limit_s, policy = PHASES[after].limit_s, context.fleet.policy_of(node)
+    deadline = context.now + timedelta(seconds=scaled(policy, limit_s, LAB_PHASE_FLOOR_S)) if limit_s else None
     found: list[e.Event] = []
     if node.phase is Phase.production and node.assignment is not None:
-        found.append(e.NodeReleased(node.id, scene.now, why))
-    probation = _probation(scene, node, after)
+        found.append(e.NodeReleased(node.id, context.now, why))
+    probation = _probation(context, node, after)
     person, convicted = (ground.person, "" if ground.person else ground.text) if ground else ("", "")
     moved = e.PhaseChanged(node.id, node.phase, after, why, deadline, person, probation)
     found.append(replace(moved, convicted=convicted))
@@ -301,40 +303,40 @@ def change_phase(
         refused = "it is in service now: return it for maintenance first"
         found.extend(e.ConditionCleared(node.id, c.id, "hostler", refused) for c in _wished_dark(node))
     if after is Phase.rma:
-        found.append(e.TicketOpened(_rma_ticket(scene, node, why)))
+        found.append(e.TicketOpened(_rma_ticket(context, node, why)))
     if after is Phase.zap_fail:
-        found.append(e.TicketOpened(_zap_ticket(scene, node, why)))
+        found.append(e.TicketOpened(_zap_ticket(context, node, why)))
     if node.phase is Phase.zap_fail:
-        about = scene.fleet.tickets_about(node.id)
+        about = context.fleet.tickets_about(node.id)
         found.extend(e.TicketClosed(t.id, why[:500], person or "hostler") for t in about if t.kind == ZAP)
     return tuple(found)
 
 
 def _wished_dark(node: Node) -> tuple[Condition, ...]:
-    """Wishes to have the node simply powered off, which only a node outside production is."""
+    """Requests to have the node simply powered off, which only a node outside production is."""
     return tuple(c for c in node.conditions if rules_of(c.remedy).keeps == HoldKind.power)
 
 
-def _probation(scene: DecisionContext, node: Node, after: Phase) -> datetime | None:
+def _probation(context: DecisionContext, node: Node, after: Phase) -> datetime | None:
     """Until when a node that was repaired and requalified is watched more strictly."""
-    policy = scene.fleet.policy_of(node)
+    policy = context.fleet.policy_of(node)
     if after is not Phase.production or not node.visits or not policy.probation_s:
         return None
-    return scene.now + timedelta(seconds=scaled(policy, policy.probation_s))
+    return context.now + timedelta(seconds=scaled(policy, policy.probation_s))
 
 
 ZAP = "zap"
 """The kind of ticket that asks a person about firmware that failed."""
 
 
-def _zap_ticket(scene: DecisionContext, node: Node, why: str) -> Ticket:
+def _zap_ticket(context: DecisionContext, node: Node, why: str) -> Ticket:
     again = f"hostler node zap-again {node.id} --reason …"
     return Ticket(
-        id=f"{node.id}-t{scene.fleet.cell.seq}",
+        id=f"{node.id}-t{context.fleet.cell.seq}",
         node=node.id,
         kind=ZAP,
         summary=f"firmware of {node.id} failed: {why}"[:500],
-        opened=scene.now,
+        opened=context.now,
         hardware=node.binding("serial"),
         component="firmware",
         fault=why[:500],
@@ -344,15 +346,15 @@ def _zap_ticket(scene: DecisionContext, node: Node, why: str) -> Ticket:
     )
 
 
-def _rma_ticket(scene: DecisionContext, node: Node, why: str) -> Ticket:
+def _rma_ticket(context: DecisionContext, node: Node, why: str) -> Ticket:
     worst = max(node.conditions, key=lambda c: (c.severity, c.id), default=None)
-    part = scene.fleet.parts.get(worst.part) if worst else None
+    part = context.fleet.parts.get(worst.part) if worst else None
     return Ticket(
-        id=f"{node.id}-t{scene.fleet.cell.seq}",
+        id=f"{node.id}-t{context.fleet.cell.seq}",
         node=node.id,
         kind="rma",
         summary=f"return {node.id} to the vendor: {why}",
-        opened=scene.now,
+        opened=context.now,
         hardware=part.serial if part else node.binding("serial"),
         component=part.kind if part else "node",
         fault=worst.type if worst else why,

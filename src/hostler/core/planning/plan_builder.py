@@ -28,26 +28,26 @@ class Frame(Struct, frozen=True):
     proposed: bool = False
 
 
-def record(scene: DecisionContext, node: Node, recipe: Recipe, frame: Frame) -> e.PlanRecorded:
+def record(context: DecisionContext, node: Node, recipe: Recipe, frame: Frame) -> e.PlanRecorded:
     """The recipe frozen for this node, with the evidence and the present facts that decided it."""
-    seen = scene.present.of(node.id)
-    work = scene.present.workloads(node)
+    seen = context.live.of(node.id)
+    work = context.live.workloads(node)
     evidence = tuple(c.evidence[-1] for c in node.conditions if c.id in frame.causes and c.evidence)
     facts = {
         "power": seen.power,
         "workloads": "unknown" if work is None else ",".join(w.id for w in work[:16]),
         "ready": str(seen.ready).lower(),
     }
-    return e.PlanRecorded(freeze(scene, node, recipe, frame), evidence, facts)
+    return e.PlanRecorded(freeze(context, node, recipe, frame), evidence, facts)
 
 
-def freeze(scene: DecisionContext, node: Node, recipe: Recipe, frame: Frame) -> Plan:
+def freeze(context: DecisionContext, node: Node, recipe: Recipe, frame: Frame) -> Plan:
     """A frozen copy of the recipe for this node: no table is read for it again."""
-    parts = _confined(scene, node, recipe, frame)
+    parts = _confined(context, node, recipe, frame)
     steps = _asking_again(recipe, site_checks.convicting(node, frame.causes))
-    rows = [laid for row in steps for laid in _lay(scene, node, row, parts)]
+    rows = [laid for row in steps for laid in _lay(context, node, row, parts)]
     plan = Plan(
-        id=f"{node.id}-p{scene.fleet.cell.seq}",
+        id=f"{node.id}-p{context.fleet.cell.seq}",
         node=node.id,
         name=recipe.name,
         act_class=frame.act_class,
@@ -55,9 +55,9 @@ def freeze(scene: DecisionContext, node: Node, recipe: Recipe, frame: Frame) -> 
         undo=tuple(undo for _, undo in rows),
         causes=frame.causes,
         rule=frame.rule,
-        config=scene.fleet.configuration_of(node).sha256,
-        radius=blast_radius(scene.fleet, node.id),
-        recorded_at=scene.now,
+        config=context.fleet.configuration_of(node).sha256,
+        radius=blast_radius(context.fleet, node.id),
+        recorded_at=context.now,
         remedy=frame.remedy,
         to_phase=recipe.to_phase.value if recipe.to_phase else "",
         failed_phase=recipe.failed_phase.value if recipe.failed_phase else "",
@@ -71,9 +71,9 @@ def freeze(scene: DecisionContext, node: Node, recipe: Recipe, frame: Frame) -> 
         disruptive=recipe.disruptive,
         rules=recipe.rules,
         state="proposed" if frame.proposed else "running",
-        step_since=scene.now,
+        step_since=context.now,
     )
-    return gate_requirements.seeing(scene.fleet, node, plan)
+    return gate_requirements.seeing(context.fleet, node, plan)
 
 
 def _asking_again(recipe: Recipe, checks: tuple[str, ...]) -> Iterator[StepRow]:
@@ -84,9 +84,9 @@ def _asking_again(recipe: Recipe, checks: tuple[str, ...]) -> Iterator[StepRow]:
             yield from (StepRow("run_checks", site_checks.AGAIN_S, args={"profile": name}) for name in checks)
 
 
-def _confined(scene: DecisionContext, node: Node, recipe: Recipe, frame: Frame) -> tuple[str, ...]:
+def _confined(context: DecisionContext, node: Node, recipe: Recipe, frame: Frame) -> tuple[str, ...]:
     """The slots that the plan touches, where its model's GPUs are reset one by one and every cause names its GPU."""
-    sku = scene.fleet.configuration_of(node).skus.get(node.sku)
+    sku = context.fleet.configuration_of(node).skus.get(node.sku)
     if not any(row.operation == "gpu_reset" for row in recipe.steps) or sku is None or sku.reset.domain != "gpu":
         return ()
     slot_of = {name: slot for slot, serial in node.slots if slot.startswith("gpu") for name in (slot, serial)}
@@ -94,10 +94,10 @@ def _confined(scene: DecisionContext, node: Node, recipe: Recipe, frame: Frame) 
     return tuple(sorted(dict.fromkeys(named))) if all(named) else ()
 
 
-def _lay(scene: DecisionContext, node: Node, row: StepRow, parts: tuple[str, ...]) -> list[tuple[Step, str]]:
+def _lay(context: DecisionContext, node: Node, row: StepRow, parts: tuple[str, ...]) -> list[tuple[Step, str]]:
     if OPERATIONS[row.operation].port == "scheduler" and node.assignment is None:
         return []  # a spare is in no cluster
-    configuration = scene.fleet.configuration_of(node)
+    configuration = context.fleet.configuration_of(node)
     sku = configuration.skus.get(node.sku)
     deadline_s = scaled(configuration.policy, row.deadline_s)
     if row.operation == "drain" and (pool := configuration.pools.get(node.pool)):
@@ -106,7 +106,7 @@ def _lay(scene: DecisionContext, node: Node, row: StepRow, parts: tuple[str, ...
         laid = firmware_steps(node, sku) if sku else ()
         return [(Step(one.operation, scaled(configuration.policy, one.deadline_s), one.args), "") for one in laid]
     if row.each == "fabric":
-        networks = sorted((fabric.name, device) for fabric, device in cabling.fabrics_of(scene.fleet, node))
+        networks = sorted((fabric.name, device) for fabric, device in cabling.fabrics_of(context.fleet, node))
         return [
             (Step(row.operation, deadline_s, {cabling.FABRIC: n, cabling.DEVICE: d}), row.undo) for n, d in networks
         ]

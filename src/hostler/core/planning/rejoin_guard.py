@@ -30,9 +30,9 @@ REFUSED_PAUSE_S = 3600.0
 """The same after a refusal: the scheduler will say so again until somebody has changed something."""
 
 
-def beside(scene: DecisionContext, node: Node, answer: Answer) -> Answer:
+def beside(context: DecisionContext, node: Node, answer: Answer) -> Answer:
     """The answer with what is done beside it, or waited for, to turn the node away from the cluster it has left."""
-    if isinstance(answer, Act) or (aside := turn_away(scene, node)) is None:
+    if isinstance(answer, Act) or (aside := turn_away(context, node)) is None:
         return answer
     if isinstance(aside, Act) or isinstance(answer, Rest):
         return aside
@@ -44,44 +44,44 @@ def beside(scene: DecisionContext, node: Node, answer: Answer) -> Answer:
     return Wait(f"{answer.what}, {TURN_AWAY}", (*answer.blockers, *aside.blockers), until)
 
 
-def turn_away(scene: DecisionContext, node: Node) -> Act | Wait | None:
+def turn_away(context: DecisionContext, node: Node) -> Act | Wait | None:
     """The next operation against the uninvited Node, what that waits for, or None where there is nothing to do."""
     if node.aside is not None:
-        return _outstanding(scene, node, node.aside)
+        return _outstanding(context, node, node.aside)
     if not node.left_cluster or not any(c.type == UNINVITED for c in node.conditions):
         return None
-    if stopped := _stopped(scene, node):
+    if stopped := _stopped(context, node):
         return Wait(TURN_AWAY, stopped)
-    here = scene.present.of(node.id)
+    here = context.live.of(node.id)
     if node.left_cluster not in here.listed:
         return None  # the condition is about to end
     row = CORDON if node.left_cluster in here.open else DELETE
-    if row is DELETE and (works := _customers(scene, node)):
+    if row is DELETE and (works := _customers(context, node)):
         return Wait(TURN_AWAY, works)
-    return _paused(scene, node) or Act((e.OperationStarted(_operation(scene, node, row)),))
+    return _paused(context, node) or Act((e.OperationStarted(_operation(context, node, row)),))
 
 
-def _outstanding(scene: DecisionContext, node: Node, operation: Operation) -> Act | Wait:
+def _outstanding(context: DecisionContext, node: Node, operation: Operation) -> Act | Wait:
     """The operation is answered, observed or given up at its deadline; the node shows it, so no blocker does."""
-    restored, first = scene.fleet.cell.restored, scene.present.unobserved.get(operation.id)
+    restored, first = context.fleet.cell.restored, context.live.unobserved.get(operation.id)
     if restored is not None and operation.started < restored:
         return Wait(TURN_AWAY, (restored_at(restored),))
-    if first is not None and scene.now < first:
+    if first is not None and context.now < first:
         return Wait(TURN_AWAY, (), until=first)
-    if scene.now < operation.deadline:
+    if context.now < operation.deadline:
         return Wait(TURN_AWAY, (), until=operation.deadline)
     late = "it did not finish in time"
     return Act((e.OperationFinished(node.id, operation.id, operation.kind, "timed_out", late),))
 
 
-def _stopped(scene: DecisionContext, node: Node) -> tuple[Blocker, ...]:
+def _stopped(context: DecisionContext, node: Node) -> tuple[Blocker, ...]:
     """Blockers that keep the Node as it is: a cluster not heard, another machine behind the name, or a guard."""
     cluster = node.left_cluster
-    if not scene.present.synced(cluster):
-        why = scene.present.clusters.get(cluster) or "it has not been heard yet"
+    if not context.live.synced(cluster):
+        why = context.live.clusters.get(cluster) or "it has not been heard yet"
         text = f"the nodes that cluster {cluster} lists are not known: {why}"
         return (Blocker("scheduler", cluster, text, "the cluster answers again"),)
-    there = scene.present.of(node.id).scheduler_boot
+    there = context.live.of(node.id).scheduler_boot
     if there and node.boot_id and there != node.boot_id:
         text = f"the node that cluster {cluster} lists by this name runs boot {there}, not {node.boot_id}"
         return (
@@ -90,8 +90,8 @@ def _stopped(scene: DecisionContext, node: Node) -> tuple[Blocker, ...]:
             ),
         )
     member = _as_member(node)
-    found = blockers(scene, DisruptionRequest(TURN_AWAY, ActClass.immediate, (member,)))
-    if not found and mode_of(scene, member, TURN_AWAY) is Mode.propose:
+    found = blockers(context, DisruptionRequest(TURN_AWAY, ActClass.immediate, (member,)))
+    if not found and mode_of(context, member, TURN_AWAY) is Mode.propose:
         text = f"{TURN_AWAY} is only proposed in pool {node.left_pool}, so a person has to delete the Node"
         ends = (
             f"a person deletes the Node in cluster {cluster}, or sets the mode (hostler pool mode {node.left_pool} act)"
@@ -105,9 +105,9 @@ def _as_member(node: Node) -> Node:
     return replace(node, assignment=Assignment(node.left_pool, "", node.left_cluster, node.phase_since))
 
 
-def _customers(scene: DecisionContext, node: Node) -> tuple[Blocker, ...]:
+def _customers(context: DecisionContext, node: Node) -> tuple[Blocker, ...]:
     """The customers' work that has come to the Node: it ends by itself, and nobody asks it to."""
-    works = scene.present.of(node.id).workloads.get(node.left_cluster, ())
+    works = context.live.of(node.id).workloads.get(node.left_cluster, ())
     return tuple(
         Blocker("workload", work.id, f"workload {work.id} runs there in cluster {node.left_cluster}", "it ends")
         for work in works
@@ -115,28 +115,28 @@ def _customers(scene: DecisionContext, node: Node) -> tuple[Blocker, ...]:
     )
 
 
-def _paused(scene: DecisionContext, node: Node) -> Wait | None:
+def _paused(context: DecisionContext, node: Node) -> Wait | None:
     """Wait before a failed attempt is repeated, a longer time after each."""
     failed = node.aside_failed
     if failed is None:
         return None
     pause_s = PAUSES_S[min(failed.times, len(PAUSES_S)) - 1]
     again = failed.at + timedelta(seconds=REFUSED_PAUSE_S if failed.result == "refused" else pause_s)
-    if again <= scene.now:
+    if again <= context.now:
         return None
     text = f"{failed.kind} {failed.result.replace('_', ' ')}: {failed.detail}"
     return Wait(TURN_AWAY, (Blocker("clock", failed.kind, text, f"the next try is at {again:%H:%M:%S} UTC"),), again)
 
 
-def _operation(scene: DecisionContext, node: Node, row: StepRow) -> Operation:
+def _operation(context: DecisionContext, node: Node, row: StepRow) -> Operation:
     return Operation(
-        id=f"{node.id}-o{scene.fleet.cell.seq}",
+        id=f"{node.id}-o{context.fleet.cell.seq}",
         kind=row.operation,
         node=node.id,
         plan="",
         step=0,
-        started=scene.now,
-        deadline=scene.now + timedelta(seconds=row.deadline_s),
+        started=context.now,
+        deadline=context.now + timedelta(seconds=row.deadline_s),
         args={"cluster": node.left_cluster},
         aside=True,
     )

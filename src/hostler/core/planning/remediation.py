@@ -35,96 +35,96 @@ TRIES_WINDOW = timedelta(days=7)
 _NOTHING: frozenset[str] = frozenset()
 
 
-def needed(scene: DecisionContext, node: Node) -> Need | None:
+def needed(context: DecisionContext, node: Node) -> Need | None:
     """The gravest need that its pool's modes let be answered; where they let none, the gravest, to be shown.
 
     What nobody confirms and what an incident explains come last: they wait, and are in the way of nothing else.
     """
     if not node.conditions:
         return None
-    held = explained(scene.fleet, node)
-    doubtful = unconfirmed(scene.fleet, node)
+    held = explained(context.fleet, node)
+    doubtful = unconfirmed(context.fleet, node)
     for aside in dict.fromkeys((held | doubtful, held, _NOTHING)):
         apart = replace(node, conditions=tuple(c for c in node.conditions if c.id not in aside)) if aside else node
-        if (need := _answerable(scene, apart)) is not None:
+        if (need := _answerable(context, apart)) is not None:
             return need
     return None
 
 
-def _answerable(scene: DecisionContext, node: Node) -> Need | None:
-    policy = scene.fleet.policy_of(node)
-    gravest = need = need_of(policy, node, scene.sure)
+def _answerable(context: DecisionContext, node: Node) -> Need | None:
+    policy = context.fleet.policy_of(node)
+    gravest = need = need_of(policy, node, context.sure)
     observed: tuple[str, ...] = ()
     while need is not None and not need.wished and need.act_class is not ActClass.protective:
-        if mode_of(scene, node, need.remedy) is not Mode.observe:
+        if mode_of(context, node, need.remedy) is not Mode.observe:
             break
         observed = (*observed, need.remedy)
-        need = need_of(policy, node, scene.sure, observed)
+        need = need_of(policy, node, context.sure, observed)
     return need or gravest
 
 
-def remedy(scene: DecisionContext, node: Node, need: Need) -> Answer:
+def remedy(context: DecisionContext, node: Node, need: Need) -> Answer:
     """Lay down the plans of the remedy, or say what they wait for."""
-    nodes = _group(scene, node, need)
-    if asked := [b for member in nodes for b in _consents_asked(scene, member, need)]:
+    nodes = _group(context, node, need)
+    if asked := [b for member in nodes for b in _consents_asked(context, member, need)]:
         return Wait(need.remedy, tuple(asked))
-    if held := incident_holds(scene, _request(need, nodes)):
+    if held := incident_holds(context, _request(need, nodes)):
         return Wait(need.remedy, tuple(held))
-    if busy := _busy(scene, nodes, need):
+    if busy := _busy(context, nodes, need):
         return Wait(need.remedy, busy)
-    if stopped := _stopped(scene, nodes, need):
+    if stopped := _stopped(context, nodes, need):
         return stopped
-    proposed = _is_proposed(scene, nodes, need)
-    return Act(tuple(_plan(scene, member, need, proposed=proposed) for member in nodes))
+    proposed = _is_proposed(context, nodes, need)
+    return Act(tuple(_plan(context, member, need, proposed=proposed) for member in nodes))
 
 
-def _stopped(scene: DecisionContext, nodes: tuple[Node, ...], need: Need) -> Answer | None:
+def _stopped(context: DecisionContext, nodes: tuple[Node, ...], need: Need) -> Answer | None:
     """Answer that keeps the remedy of these nodes from beginning, None for nothing: patience, guards, storm brake."""
     for member in nodes:
-        if waiting := tired(scene, member, need.remedy, need.rule, wished=need.wished):
+        if waiting := tired(context, member, need.remedy, need.rule, wished=need.wished):
             return waiting
-    if found := blockers(scene, _request(need, nodes)):
-        return Wait(need.remedy, found, until=reopens(scene, found))
-    if why := _storms(scene, need, len(nodes)):
+    if found := blockers(context, _request(need, nodes)):
+        return Wait(need.remedy, found, until=reopens(context, found))
+    if why := _storms(context, need, len(nodes)):
         return Act((e.BrakeLatched(why),))
     return None
 
 
-def _consents_asked(scene: DecisionContext, node: Node, need: Need) -> Iterator[Blocker]:
-    consent = next((t for t in scene.fleet.tickets_about(node.id) if t.kind == "consent"), None)
-    if consent is not None and need.act_class is ActClass.pending and scene.present.workloads(node) != ():
+def _consents_asked(context: DecisionContext, node: Node, need: Need) -> Iterator[Blocker]:
+    consent = next((t for t in context.fleet.tickets_about(node.id) if t.kind == "consent"), None)
+    if consent is not None and need.act_class is ActClass.pending and context.live.workloads(node) != ():
         text = f"{consent.owner} has been asked to consent (ticket {consent.id}): {consent.summary}"
         yield Blocker(
             "person", consent.owner, text, f"they consent (hostler ticket consent {consent.id}) or the work ends"
         )
 
 
-def may_begin(scene: DecisionContext, node: Node, need: Need) -> bool:
+def may_begin(context: DecisionContext, node: Node, need: Need) -> bool:
     """Whether nothing keeps the remedy from beginning at once, were the node's present plan out of the way."""
     own = node.plan.recorded_at if node.plan else None
     freed = replace(node, attempts=tuple(a for a in node.attempts if a.at != own))
-    if mode_of(scene, node, need.remedy) is not Mode.act and not need.wished:
+    if mode_of(context, node, need.remedy) is not Mode.act and not need.wished:
         return False
-    if any(not _ends_with_plan(ticket) for ticket in scene.fleet.tickets_about(node.id)):
+    if any(not _ends_with_plan(ticket) for ticket in context.fleet.tickets_about(node.id)):
         return False
-    return _stopped(scene, (freed,), need) is None
+    return _stopped(context, (freed,), need) is None
 
 
-def room_at(scene: DecisionContext, node: Node) -> datetime | None:
+def room_at(context: DecisionContext, node: Node) -> datetime | None:
     """When the clock alone may let a remedy begin in the place of the node's plan, None where it never does.
 
     A try has rested, or what was done to others has left the storm brake's window or the removals' day. While the
     clock is in doubt windows stand still; who waits is asked again when it is confirmed.
     """
-    rest = timedelta(seconds=scaled(scene.fleet.policy_of(node), BACK_OFF_S))
-    rested = (a.at + rest for a in node.attempts if a.at + rest > scene.now)
-    brake = timedelta(seconds=scene.fleet.policy.brake.window_s)
-    return min((at for at in (*rested, leaves(scene, brake), leaves(scene, DAY)) if at is not None), default=None)
+    rest = timedelta(seconds=scaled(context.fleet.policy_of(node), BACK_OFF_S))
+    rested = (a.at + rest for a in node.attempts if a.at + rest > context.now)
+    brake = timedelta(seconds=context.fleet.policy.brake.window_s)
+    return min((at for at in (*rested, leaves(context, brake), leaves(context, DAY)) if at is not None), default=None)
 
 
-def _storms(scene: DecisionContext, need: Need, asking: int) -> str:
+def _storms(context: DecisionContext, need: Need, asking: int) -> str:
     """Why the storm brake must latch first, "" where it need not: it is for what nobody asked for."""
-    return "" if need.wished or is_harmless(need.remedy) else storm(scene, asking)
+    return "" if need.wished or is_harmless(need.remedy) else storm(context, asking)
 
 
 def _ends_with_plan(ticket: Ticket) -> bool:
@@ -139,16 +139,16 @@ def _request(need: Need, nodes: tuple[Node, ...]) -> DisruptionRequest:
     )
 
 
-def tired(scene: DecisionContext, node: Node, name: str, rule: str = "", *, wished: bool = True) -> Answer | None:
+def tired(context: DecisionContext, node: Node, name: str, rule: str = "", *, wished: bool = True) -> Answer | None:
     """Wait after a recent try; after too many tries a person decides.
 
     Tries that failed count; of an automatic remedy that no rung follows, every try does: it cures nothing. A person's
-    wish ends there: the ticket answers it.
+    request ends there: the ticket answers it.
     """
     tried = [a for a in node.attempts if a.remedy == name]
     if not tried:
         return None
-    stuck = next((t for t in scene.fleet.tickets_about(node.id) if t.kind == "stuck" and t.action == name), None)
+    stuck = next((t for t in context.fleet.tickets_about(node.id) if t.kind == "stuck" and t.action == name), None)
     if stuck is not None:
         blocker = Blocker(
             "person",
@@ -158,15 +158,15 @@ def tired(scene: DecisionContext, node: Node, name: str, rule: str = "", *, wish
         )
         return Wait(name, (blocker,))
     leads_nowhere = not wished and name not in REMEDIES
-    lately = [a for a in tried if scene.sure - a.at < TRIES_WINDOW and not a.forgiven and (a.failed or leads_nowhere)]
+    lately = [a for a in tried if context.sure - a.at < TRIES_WINDOW and not a.forgiven and (a.failed or leads_nowhere)]
     if len(lately) >= LAST_TRIES:
-        wishes = [c for c in node.conditions if c.remedy == name]
-        opened = e.TicketOpened(_stuck(scene, node, name, len(lately), "" if wishes else rule))
+        requests = [c for c in node.conditions if c.remedy == name]
+        opened = e.TicketOpened(_stuck(context, node, name, len(lately), "" if requests else rule))
         return Act(
-            (opened, *(e.ConditionCleared(node.id, c.id, OWNER, f"given up: {opened.ticket.id}") for c in wishes))
+            (opened, *(e.ConditionCleared(node.id, c.id, OWNER, f"given up: {opened.ticket.id}") for c in requests))
         )
-    rested = tried[-1].at + timedelta(seconds=scaled(scene.fleet.policy_of(node), BACK_OFF_S))
-    if rested <= scene.now or (wished and not tried[-1].failed):
+    rested = tried[-1].at + timedelta(seconds=scaled(context.fleet.policy_of(node), BACK_OFF_S))
+    if rested <= context.now or (wished and not tried[-1].failed):
         return None
     blocker = Blocker(
         "clock", name, f"{name} was tried a moment ago", f"the next try may begin at {rested:%H:%M:%S} UTC"
@@ -174,47 +174,47 @@ def tired(scene: DecisionContext, node: Node, name: str, rule: str = "", *, wish
     return Wait(name, (blocker,), until=rested)
 
 
-def _stuck(scene: DecisionContext, node: Node, name: str, tries: int, rule: str) -> Ticket:
+def _stuck(context: DecisionContext, node: Node, name: str, tries: int, rule: str) -> Ticket:
     summary = f"{name} was tried {tries} times in a week" + (f", {rule} is still active" if rule else "")
     recipe = RECIPES.get(name)
     summary += f"; {recipe.last_resort}" if recipe is not None and recipe.last_resort else ""
-    identity = f"{node.id}-t{scene.fleet.cell.seq}"
+    identity = f"{node.id}-t{context.fleet.cell.seq}"
     due = DUE_NOW if recipe is not None and recipe.act_class is ActClass.protective else DUE_DAY
-    return Ticket(identity, node.id, "stuck", summary, scene.now, fault=rule, action=name, owner="operator", due=due)
+    return Ticket(identity, node.id, "stuck", summary, context.now, fault=rule, action=name, owner="operator", due=due)
 
 
-def _group(scene: DecisionContext, node: Node, need: Need) -> tuple[Node, ...]:
+def _group(context: DecisionContext, node: Node, need: Need) -> tuple[Node, ...]:
     """The nodes of one act: a domain whole, others of a group as far as they have nothing else under way."""
     if not need.group:
         return (node,)
     if scope_of(need.group):
-        return _domain(scene, need)
+        return _domain(context, need)
     found: list[Node] = []
-    for member in members(scene.fleet, need.group):
-        own = needed(scene, member) if member.plan is None and not member.settling else None
+    for member in members(context.fleet, need.group):
+        own = needed(context, member) if member.plan is None and not member.settling else None
         if own is not None and own.group == need.group and own.remedy == need.remedy:
             found.append(member)
     return tuple(found)
 
 
-def _domain(scene: DecisionContext, need: Need) -> tuple[Node, ...]:
+def _domain(context: DecisionContext, need: Need) -> tuple[Node, ...]:
     """Nodes that somebody asked for; for a fault of the domain, all of it that is in production."""
     scope = scope_of(need.group)
     found = (
-        members(scene.fleet, need.group)
+        members(context.fleet, need.group)
         if need.wished
-        else [scene.fleet.nodes[i] for i in scene.fleet.index.members(scene.fleet.sharers(scope))]
+        else [context.fleet.nodes[i] for i in context.fleet.index.members(context.fleet.sharers(scope))]
     )
     serving = (n for n in found if n.phase is Phase.production)
     return tuple(n for n in serving if wish_of(n, need.group) or (not need.wished and n.profile is Profile.managed))
 
 
-def _busy(scene: DecisionContext, nodes: tuple[Node, ...], need: Need) -> tuple[Blocker, ...]:
+def _busy(context: DecisionContext, nodes: tuple[Node, ...], need: Need) -> tuple[Blocker, ...]:
     """A domain is taken whole: what is under way on a member, or graver for it, comes first."""
-    return tuple(b for n in nodes for b in _first(scene, n, need)) if scope_of(need.group) else ()
+    return tuple(b for n in nodes for b in _first(context, n, need)) if scope_of(need.group) else ()
 
 
-def _first(scene: DecisionContext, node: Node, need: Need) -> Iterator[Blocker]:
+def _first(context: DecisionContext, node: Node, need: Need) -> Iterator[Blocker]:
     scope = scope_of(need.group)
     if node.plan is not None or node.settling:
         doing = node.plan.name if node.plan is not None else node.settling[0].kind
@@ -222,51 +222,51 @@ def _first(scene: DecisionContext, node: Node, need: Need) -> Iterator[Blocker]:
             "domain", node.id, f"{scope} is taken as a whole, and {node.id} is busy with {doing}", f"{doing} is over"
         )
         return
-    own = needed(scene, node)
+    own = needed(context, node)
     if own is not None and own.group != need.group and rank(own.remedy) >= rank(need.remedy):
         text = f"{scope} is taken as a whole, and {node.id} first needs {own.remedy} for {own.rule}"
         yield Blocker("domain", node.id, text, f"{own.remedy} is done")
 
 
-def _is_proposed(scene: DecisionContext, nodes: tuple[Node, ...], need: Need) -> bool:
+def _is_proposed(context: DecisionContext, nodes: tuple[Node, ...], need: Need) -> bool:
     """Whether a person says yes first: a pool wants it so, or a fault takes more nodes than one word may disturb."""
     if need.wished:
         return False
-    far = bool(scope_of(need.group)) and len(nodes) > scene.fleet.policy.reach.nodes
-    return far or any(mode_of(scene, node, need.remedy) is Mode.propose for node in nodes)
+    far = bool(scope_of(need.group)) and len(nodes) > context.fleet.policy.reach.nodes
+    return far or any(mode_of(context, node, need.remedy) is Mode.propose for node in nodes)
 
 
-def _plan(scene: DecisionContext, node: Node, need: Need, *, proposed: bool) -> e.Event:
-    own = needed(scene, node)
+def _plan(context: DecisionContext, node: Node, need: Need, *, proposed: bool) -> e.Event:
+    own = needed(context, node)
     if own is None or own.group != need.group:
         own = need
     frame = Frame(own.act_class, own.causes, own.rule, own.part, own.remedy, own.group, proposed)
-    return record(scene, node, RECIPES[own.remedy], frame)
+    return record(context, node, RECIPES[own.remedy], frame)
 
 
-def protect(scene: DecisionContext, node: Node, need: Need) -> Answer | None:
+def protect(context: DecisionContext, node: Node, need: Need) -> Answer | None:
     """Power off and hold; no guard is asked. Tried again while the node is seen on or the last try has failed.
 
     None where it is done: the node is held dark. It never begins on what is unknown; what has begun goes on.
     """
-    dark = next((h for h in scene.fleet.holds_on([node.id]) if h.kind is HoldKind.power), None)
+    dark = next((h for h in context.fleet.holds_on([node.id]) if h.kind is HoldKind.power), None)
     frame = Frame(ActClass.protective, need.causes, need.rule, need.part, need.remedy)
     if dark is None and (unknown := doubts(node, need.causes)):
         return Wait("power", tuple(unknown))
     if dark is None:
         reason = f"protective power-off: {need.rule}; only a named person powers it on again"
-        hold = Hold(f"{node.id}-power", node.id, HoldKind.power, OWNER, reason, scene.now)
+        hold = Hold(f"{node.id}-power", node.id, HoldKind.power, OWNER, reason, context.now)
         # The plan first: what it was decided on is the state before its own hold.
-        return Act((record(scene, node, RECIPES[need.remedy], frame), e.HoldPlaced(hold)))
+        return Act((record(context, node, RECIPES[need.remedy], frame), e.HoldPlaced(hold)))
     tried = [a for a in node.attempts if a.remedy == need.remedy]
-    if tried and not tried[-1].failed and scene.present.of(node.id).power != ON:
+    if tried and not tried[-1].failed and context.live.of(node.id).power != ON:
         return None
-    lately = [a for a in tried if scene.sure - a.at < timedelta(days=1)]
-    if len(lately) >= LAST_TRIES and not any(t.action == need.remedy for t in scene.fleet.tickets_about(node.id)):
-        return Act((e.TicketOpened(_stuck(scene, node, need.remedy, len(lately), need.rule)),))
+    lately = [a for a in tried if context.sure - a.at < timedelta(days=1)]
+    if len(lately) >= LAST_TRIES and not any(t.action == need.remedy for t in context.fleet.tickets_about(node.id)):
+        return Act((e.TicketOpened(_stuck(context, node, need.remedy, len(lately), need.rule)),))
     pause_s = min(PROTECT_AGAIN_S * 2.0 ** len(lately), PROTECT_AT_LEAST_S)
-    rested = lately[-1].at + timedelta(seconds=pause_s) if lately else scene.now
-    if rested > scene.now:
+    rested = lately[-1].at + timedelta(seconds=pause_s) if lately else context.now
+    if rested > context.now:
         blocker = Blocker(
             "clock",
             need.remedy,
@@ -274,4 +274,4 @@ def protect(scene: DecisionContext, node: Node, need: Need) -> Answer | None:
             f"the next try begins at {rested:%H:%M:%S} UTC",
         )
         return Wait("power", (held(dark), blocker), until=rested)
-    return Act((record(scene, node, RECIPES[need.remedy], frame),))
+    return Act((record(context, node, RECIPES[need.remedy], frame),))

@@ -14,24 +14,24 @@ from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.model import ActClass, Node
 
 
-def standing_still(scene: DecisionContext, node: Node, need: Need | None, answer: Answer) -> Answer:
+def standing_still(context: DecisionContext, node: Node, need: Need | None, answer: Answer) -> Answer:
     """The answer, or the wait in its place where it would act on what only a copy says."""
-    since = scene.fleet.cell.restored
-    if since is None or not isinstance(answer, Act) or _may_go_on(scene, node, need, since):
+    since = context.fleet.cell.restored
+    if since is None or not isinstance(answer, Act) or _may_go_on(context, node, need, since):
         return answer
     if _eases(node, answer):
         return answer
     return Wait(node.plan.name if node.plan else need.remedy if need else node.phase.value, (restored_at(since),))
 
 
-def _may_go_on(scene: DecisionContext, node: Node, need: Need | None, since: datetime) -> bool:
+def _may_go_on(context: DecisionContext, node: Node, need: Need | None, since: datetime) -> bool:
     """Protection, and what a person has had begun since: an LED that is lit, a cordon that is lifted."""
     plan = node.plan
     if plan is not None and plan.act_class in (ActClass.protective, ActClass.easing) and plan.recorded_at >= since:
         return True
     if need is None or need.act_class is not ActClass.protective:
         return False
-    return isinstance(protect(scene, node, need), Act)
+    return isinstance(protect(context, node, need), Act)
 
 
 def _eases(node: Node, answer: Act) -> bool:

@@ -25,7 +25,7 @@ EXAMINED = "suspect"
 
 
 class RolloutOrder(Struct, frozen=True):
-    """A wish to roll a configuration out: whose, why, and who approved it."""
+    """A request to roll a configuration out: whose, why, and who approved it."""
 
     configuration: Configuration
     documents: dict[str, str]
@@ -34,9 +34,9 @@ class RolloutOrder(Struct, frozen=True):
     approved_by: str = ""
 
 
-def begin(scene: DecisionContext, order: RolloutOrder) -> e.RolloutStarted:
+def begin(context: DecisionContext, order: RolloutOrder) -> e.RolloutStarted:
     """The rollout with its slices in their order, frozen, and the first of them reached."""
-    fleet, fresh = scene.fleet, order.configuration
+    fleet, fresh = context.fleet, order.configuration
     policy = fleet.policy
     reach, soak_s = policy.reach, scaled(policy, policy.reach.soak_s)
     slices = slices_of(fleet, fresh)
@@ -47,19 +47,19 @@ def begin(scene: DecisionContext, order: RolloutOrder) -> e.RolloutStarted:
             before=fleet.configuration.sha256,
             person=order.person,
             reason=order.reason,
-            started=scene.now,
+            started=context.now,
             slices=slices,
             soak_s=soak_s,
             limit_s=scaled(policy, reach.limit_s),
             error_percent=reach.error_percent,
             errors_most=max(1, reach.nodes),
-            since=scene.now,
-            until=scene.now + timedelta(seconds=soak_s),
+            since=context.now,
+            until=context.now + timedelta(seconds=soak_s),
             approved_by=order.approved_by,
             configuration=fresh,
             documents=order.documents,
-            expected=_expected(scene, slices[0], fresh),
-            foreseen=disturbed(scene, fresh)[:NODES_LISTED],
+            expected=_expected(context, slices[0], fresh),
+            foreseen=disturbed(context, fresh)[:NODES_LISTED],
             ahead_most=min(AHEAD_MOST, max(reach.nodes, int(len(fleet.nodes) * reach.error_percent / 100))),
         )
     )
@@ -85,22 +85,22 @@ def slices_of(fleet: Fleet, fresh: Configuration) -> tuple[Slice, ...]:
     return tuple(found)
 
 
-def _expected(scene: DecisionContext, slice_: Slice, fresh: Configuration) -> tuple[str, ...]:
+def _expected(context: DecisionContext, slice_: Slice, fresh: Configuration) -> tuple[str, ...]:
     """The slice's nodes that the configuration would disturb at once and the one before does not."""
-    before, after = supposing(scene, scene.fleet.configuration), supposing(scene, fresh)
-    nodes = [n for n in ailing(scene.fleet) if (n.id in slice_.nodes if slice_.nodes else n.pool == slice_.pool)]
+    before, after = supposing(context, context.fleet.configuration), supposing(context, fresh)
+    nodes = [n for n in ailing(context.fleet) if (n.id in slice_.nodes if slice_.nodes else n.pool == slice_.pool)]
     return changed(before, after, nodes)
 
 
 # what a record shows of the slice
 
 
-def judged(scene: DecisionContext, event: e.Event) -> tuple[e.Event, ...]:
+def judged(context: DecisionContext, event: e.Event) -> tuple[e.Event, ...]:
     """The error that this event is, with the stop where it is one too many. Asked before the event is folded."""
-    rollout = scene.fleet.rollout
+    rollout = context.fleet.rollout
     if rollout is None:
         return ()
-    error = _error(scene, rollout, event)
+    error = _error(context, rollout, event)
     if error is None or any((x.node, x.kind) == (error.node, error.kind) for x in rollout.errors):
         return ()
     seen = e.SliceErrorSeen(rollout.id, rollout.index, error)
@@ -129,43 +129,43 @@ def _too_many(rollout: Rollout, last: SliceError) -> str:
     )
 
 
-def _error(scene: DecisionContext, rollout: Rollout, event: e.Event) -> SliceError | None:
+def _error(context: DecisionContext, rollout: Rollout, event: e.Event) -> SliceError | None:
     match event:
         case e.PlanRecorded(plan=plan):
-            return _unexpected(scene, rollout, plan) if plan.state != "proposed" else None
+            return _unexpected(context, rollout, plan) if plan.state != "proposed" else None
         case e.PlanEnded(node=node_id, result="failed"):
-            return _failed(scene, rollout, scene.fleet.nodes[node_id], event.reason)
+            return _failed(context, rollout, context.fleet.nodes[node_id], event.reason)
         case e.OperationStarted(operation=operation) if operation.kind == "evict":
             ids = operation.args.get("workloads", "").split(",")
-            return _customer(scene, rollout, scene.fleet.nodes[operation.node], ids)
+            return _customer(context, rollout, context.fleet.nodes[operation.node], ids)
         case e.ConditionRaised(condition=condition) | e.ConditionUpdated(condition=condition):
-            node = scene.fleet.nodes[condition.node]
+            node = context.fleet.nodes[condition.node]
             if not rollout.reaches(node.id, node.pool):
-                return _ahead(scene, rollout, node, condition)
-            back = _came_back(scene, rollout, node, condition) if isinstance(event, e.ConditionRaised) else None
-            return back or _worsened(scene, rollout, node, condition)
+                return _ahead(context, rollout, node, condition)
+            back = _came_back(context, rollout, node, condition) if isinstance(event, e.ConditionRaised) else None
+            return back or _worsened(context, rollout, node, condition)
         case e.CheckRecorded(node=node_id, check=check) if (check.profile, check.verdict) == (EXAMINED, Verdict.passed):
-            return _wrong_removal(scene, rollout, scene.fleet.nodes[node_id])
+            return _wrong_removal(context, rollout, context.fleet.nodes[node_id])
         case _:
             return None
 
 
-def _is_new(scene: DecisionContext, rollout: Rollout, node: Node, plan: Plan) -> bool:
+def _is_new(context: DecisionContext, rollout: Rollout, node: Node, plan: Plan) -> bool:
     """Whether the plan is the new configuration's own: for its causes the one before would do less, or nothing."""
     if plan.config != rollout.sha256:
         return False
-    if scene.fleet.configuration.skus.get(node.sku) != _fresh(rollout).skus.get(node.sku):
+    if context.fleet.configuration.skus.get(node.sku) != _fresh(rollout).skus.get(node.sku):
         return True
     asking = replace(node, conditions=tuple(c for c in node.conditions if c.id in plan.causes))
-    return _is_graver(plan.remedy, _would(scene, scene.fleet.configuration, asking))
+    return _is_graver(plan.remedy, _would(context, context.fleet.configuration, asking))
 
 
 def _is_graver(remedy: str, before: str) -> bool:
     return bool(remedy) and (not before or rank(before) < rank(remedy))
 
 
-def _would(scene: DecisionContext, configuration: Configuration, node: Node) -> str:
-    return begins(supposing(scene, configuration), node)
+def _would(context: DecisionContext, configuration: Configuration, node: Node) -> str:
+    return begins(supposing(context, configuration), node)
 
 
 def _fresh(rollout: Rollout) -> Configuration:
@@ -173,101 +173,101 @@ def _fresh(rollout: Rollout) -> Configuration:
     return rollout.configuration
 
 
-def _unexpected(scene: DecisionContext, rollout: Rollout, plan: Plan) -> SliceError | None:
-    node = scene.fleet.nodes[plan.node]
-    if not plan.disruptive or node.id in rollout.expected or not _is_new(scene, rollout, node, plan):
+def _unexpected(context: DecisionContext, rollout: Rollout, plan: Plan) -> SliceError | None:
+    node = context.fleet.nodes[plan.node]
+    if not plan.disruptive or node.id in rollout.expected or not _is_new(context, rollout, node, plan):
         return None
-    text = f"{plan.name} for {plan.rule or 'a wish'} was not foreseen when the slice began"
-    return SliceError(node.id, "unexpected", text, scene.now)
+    text = f"{plan.name} for {plan.rule or 'a request'} was not foreseen when the slice began"
+    return SliceError(node.id, "unexpected", text, context.now)
 
 
-def _failed(scene: DecisionContext, rollout: Rollout, node: Node, why: str) -> SliceError | None:
+def _failed(context: DecisionContext, rollout: Rollout, node: Node, why: str) -> SliceError | None:
     plan = node.plan
-    if plan is None or not plan.disruptive or not _is_new(scene, rollout, node, plan):
+    if plan is None or not plan.disruptive or not _is_new(context, rollout, node, plan):
         return None
-    return SliceError(node.id, "failed", f"{plan.name} for {plan.rule}: {why}"[:300], scene.now)
+    return SliceError(node.id, "failed", f"{plan.name} for {plan.rule}: {why}"[:300], context.now)
 
 
-def _customer(scene: DecisionContext, rollout: Rollout, node: Node, ids: list[str]) -> SliceError | None:
+def _customer(context: DecisionContext, rollout: Rollout, node: Node, ids: list[str]) -> SliceError | None:
     """Work is ended that the configuration before would have left alone, and that the fault had not ended already."""
     plan = node.plan
-    if plan is None or not _is_new(scene, rollout, node, plan):
+    if plan is None or not _is_new(context, rollout, node, plan):
         return None
     cause = next((c for c in node.conditions if c.id in plan.causes and c.type == plan.rule), None)
-    rule = rule_for(scene.fleet.policy, cause) if cause else None
+    rule = rule_for(context.fleet.policy, cause) if cause else None
     fault = Disturbance(plan.act_class, lost_to(cause, rule.dooms) if cause and rule and rule.remedy else ())
-    ended = [w for w in scene.present.workloads(node) or () if w.id in ids and not is_doomed(node, w, fault)]
+    ended = [w for w in context.live.workloads(node) or () if w.id in ids and not is_doomed(node, w, fault)]
     if not ended:
         return None
     names = ", ".join(w.job or w.id for w in ended[:4])
-    return SliceError(node.id, "customer", f"{plan.name} for {plan.rule} ends running work: {names}", scene.now)
+    return SliceError(node.id, "customer", f"{plan.name} for {plan.rule} ends running work: {names}", context.now)
 
 
-def _came_back(scene: DecisionContext, rollout: Rollout, node: Node, condition: Condition) -> SliceError | None:
+def _came_back(context: DecisionContext, rollout: Rollout, node: Node, condition: Condition) -> SliceError | None:
     """The remedy that the new configuration brought has not cured what it was for."""
-    ours, before = rule_for(_fresh(rollout).policy, condition).remedy, rule_for(scene.fleet.policy, condition).remedy
+    ours, before = rule_for(_fresh(rollout).policy, condition).remedy, rule_for(context.fleet.policy, condition).remedy
     if ours == before or not any(a.remedy == ours and a.at >= rollout.started for a in node.attempts):
         return None
-    return SliceError(node.id, "worsened", f"{condition.type} came back after {ours}", scene.now)
+    return SliceError(node.id, "worsened", f"{condition.type} came back after {ours}", context.now)
 
 
-def _worsened(scene: DecisionContext, rollout: Rollout, node: Node, condition: Condition) -> SliceError | None:
+def _worsened(context: DecisionContext, rollout: Rollout, node: Node, condition: Condition) -> SliceError | None:
     """Something grave comes, or grows grave, where the two configurations have treated the node differently."""
     standing = next((c for c in node.conditions if c.id == condition.id), None)
     grown = standing is None or standing.severity < condition.severity
     if condition.severity < Severity.critical or not grown or not node.conditions:
         return None
-    if _would(scene, _fresh(rollout), node) == _would(scene, scene.fleet.configuration, node):
+    if _would(context, _fresh(rollout), node) == _would(context, context.fleet.configuration, node):
         return None
-    return SliceError(node.id, "worsened", f"{condition.type} came on top", scene.now)
+    return SliceError(node.id, "worsened", f"{condition.type} came on top", context.now)
 
 
-def _ahead(scene: DecisionContext, rollout: Rollout, node: Node, condition: Condition) -> SliceError | None:
+def _ahead(context: DecisionContext, rollout: Rollout, node: Node, condition: Condition) -> SliceError | None:
     """The node is not reached yet; what would the new configuration do about this?"""
     if node.id in rollout.foreseen or node.id in rollout.ahead:
         return None
     stood = tuple(c for c in node.conditions if c.id != condition.id)
     seen = replace(node, conditions=(*stood, condition))
-    would = _would(scene, _fresh(rollout), seen)
-    if not _is_graver(would, _would(scene, scene.fleet.configuration, seen)):
+    would = _would(context, _fresh(rollout), seen)
+    if not _is_graver(would, _would(context, context.fleet.configuration, seen)):
         return None
-    return SliceError(node.id, "ahead", f"{would} for {condition.type} would have begun", scene.now)
+    return SliceError(node.id, "ahead", f"{would} for {condition.type} would have begun", context.now)
 
 
-def _wrong_removal(scene: DecisionContext, rollout: Rollout, node: Node) -> SliceError | None:
+def _wrong_removal(context: DecisionContext, rollout: Rollout, node: Node) -> SliceError | None:
     """Examined in triage, a node that the new configuration took out of its pool is found to have nothing."""
     if node.id not in rollout.removed or node.phase is not Phase.triage:
         return None
     served = replace(node, phase=Phase.production, plan=None)
-    if rank(_would(scene, scene.fleet.configuration, served)) >= rank("triage"):
+    if rank(_would(context, context.fleet.configuration, served)) >= rank("triage"):
         return None
-    return SliceError(node.id, "wrong_removal", "it left its pool and was found healthy", scene.now)
+    return SliceError(node.id, "wrong_removal", "it left its pool and was found healthy", context.now)
 
 
 # what is next
 
 
-def advance(scene: DecisionContext) -> tuple[e.Event, ...]:
+def advance(context: DecisionContext) -> tuple[e.Event, ...]:
     """Next events of the running rollout: nothing yet, the next slice, its end."""
-    rollout = scene.fleet.rollout
-    if rollout is None or scene.now < rollout.until:
+    rollout = context.fleet.rollout
+    if rollout is None or context.now < rollout.until:
         return ()
-    if unsettled(scene, rollout):
-        if scene.now < rollout.since + timedelta(seconds=rollout.limit_s):
+    if unsettled(context, rollout):
+        if context.now < rollout.since + timedelta(seconds=rollout.limit_s):
             return ()
-        why = f"{named(rollout)} did not settle in time: {unsettled(scene, rollout)[0]}"
+        why = f"{named(rollout)} did not settle in time: {unsettled(context, rollout)[0]}"
         return (_stop(rollout, why),)
     if rollout.index + 1 < len(rollout.slices):
         index = rollout.index + 1
-        until = scene.now + timedelta(seconds=rollout.soak_s)
-        expected = _expected(scene, rollout.slices[index], _fresh(rollout))
+        until = context.now + timedelta(seconds=rollout.soak_s)
+        expected = _expected(context, rollout.slices[index], _fresh(rollout))
         return (e.SliceStarted(rollout.id, index, rollout.slices[index].pool, until, expected),)
-    return _complete(scene, rollout)
+    return _complete(context, rollout)
 
 
-def _complete(scene: DecisionContext, rollout: Rollout) -> tuple[e.Event, ...]:
-    fresh, pools = _fresh(rollout), scene.fleet.configuration.pools
-    if lost := sorted(n for n in pools if n not in fresh.pools and scene.fleet.index.count(f"pool:{n}")):
+def _complete(context: DecisionContext, rollout: Rollout) -> tuple[e.Event, ...]:
+    fresh, pools = _fresh(rollout), context.fleet.configuration.pools
+    if lost := sorted(n for n in pools if n not in fresh.pools and context.fleet.index.count(f"pool:{n}")):
         why = f"pools {', '.join(lost)} have got members and are not in it"
         return (_stop(rollout, why),)
     return (
@@ -276,9 +276,9 @@ def _complete(scene: DecisionContext, rollout: Rollout) -> tuple[e.Event, ...]:
     )
 
 
-def unsettled(scene: DecisionContext, rollout: Rollout) -> list[str]:
+def unsettled(context: DecisionContext, rollout: Rollout) -> list[str]:
     """Why the slice cannot be judged yet: nothing may be disturbed, or what it began has not ended."""
-    fleet = scene.fleet
+    fleet = context.fleet
     found = [f"the storm brake is latched: {fleet.cell.brake}"] if fleet.cell.brake else []
     scopes = (FLEET, f"pool:{rollout.current.pool}")
     found.extend(f"{scope} is paused" for scope in scopes if scope in fleet.cell.paused)
@@ -293,11 +293,11 @@ def unsettled(scene: DecisionContext, rollout: Rollout) -> list[str]:
     return found
 
 
-def waits_for(scene: DecisionContext, rollout: Rollout) -> str:
+def waits_for(context: DecisionContext, rollout: Rollout) -> str:
     """State of a running rollout and what it waits for, as every surface shows it."""
     errors = f"{len(rollout.errors)} errors of at most {rollout.tolerated}"
-    if scene.now < rollout.until:
+    if context.now < rollout.until:
         return f"{named(rollout)} is watched until {rollout.until:%Y-%m-%d %H:%M} UTC, {errors}"
-    waits = unsettled(scene, rollout)
+    waits = unsettled(context, rollout)
     more = f" and {len(waits) - 1} more" if len(waits) > 1 else ""
     return f"{named(rollout)} waits: {waits[0]}{more}; {errors}" if waits else f"{named(rollout)} is done, {errors}"

@@ -19,40 +19,40 @@ from hostler.core.state.requalification import has_proven_itself
 from hostler.core.tables.recipes import RECIPES
 
 
-def balance(scene: DecisionContext, pool: Pool, dark: pool_places.Dark) -> tuple[e.Event, ...]:
+def balance(context: DecisionContext, pool: Pool, dark: pool_places.Dark) -> tuple[e.Event, ...]:
     """Deliver spares for the places that nobody fills, in id order; one call delivers all that is to be had.
 
     A place is free below the pool's target, and where a member stays dark until a person comes (`dark`). Who comes back
     to a place that was filled makes the pool larger than its target until it loses a member.
     """
-    missing = pool.target - scene.fleet.index.count(f"pool:{pool.name}") + len(dark)
+    missing = pool.target - context.fleet.index.count(f"pool:{pool.name}") + len(dark)
     if missing <= 0:
         return ()
     found: list[e.Event] = []
-    suspected = pool_places.suspected(scene.fleet)
-    spares = [scene.fleet.nodes[i] for i in scene.fleet.spares(pool.sku)]
+    suspected = pool_places.suspected(context.fleet)
+    spares = [context.fleet.nodes[i] for i in context.fleet.spares(pool.sku)]
     sound = [node for node in spares if suspected.isdisjoint(node.shares)]
     for node in sound[: max(0, len(sound) - pool.budget.spares_floor)]:
         if missing == 0:
             break
-        assignment = Assignment(pool.name, pool.tenant, pool.cluster, scene.now)
+        assignment = Assignment(pool.name, pool.tenant, pool.cluster, context.now)
         joined = replace(node, assignment=assignment)
-        if not _is_deliverable(scene, node, joined, pool):
+        if not _is_deliverable(context, node, joined, pool):
             continue
         missing -= 1
         found.append(e.NodeAssigned(node.id, assignment, pool_places.told(dark)))
-        found.append(record(scene, joined, RECIPES["deliver"], Frame(ActClass.bring_up)))
+        found.append(record(context, joined, RECIPES["deliver"], Frame(ActClass.bring_up)))
     return tuple(found)
 
 
-def _is_deliverable(scene: DecisionContext, node: Node, joined: Node, pool: Pool) -> bool:
+def _is_deliverable(context: DecisionContext, node: Node, joined: Node, pool: Pool) -> bool:
     """An adopted spare is delivered only where the pool's mode says that Hostler may act there."""
     if node.profile is not pool.profile or node.provisioner == "none" or not has_proven_itself(node):
         return False
-    if node.adopted and mode_of(scene, joined, "deliver") is not Mode.act:
+    if node.adopted and mode_of(context, joined, "deliver") is not Mode.act:
         return False
-    if keeping_away(scene.fleet.holds_on(scopes(scene, node))) or gaps(scene.fleet, node):
+    if keeping_away(context.fleet.holds_on(scopes(context, node))) or gaps(context.fleet, node):
         return False
-    return not tired(scene, node, "deliver") and not blockers(
-        scene, DisruptionRequest("deliver", ActClass.bring_up, (joined,))
+    return not tired(context, node, "deliver") and not blockers(
+        context, DisruptionRequest("deliver", ActClass.bring_up, (joined,))
     )

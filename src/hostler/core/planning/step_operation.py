@@ -13,17 +13,17 @@ def step_deadline(plan: Plan) -> datetime:
     return plan.step_since + timedelta(seconds=plan.steps[plan.index].deadline_s)
 
 
-def start(scene: DecisionContext, node: Node, plan: Plan, step: Step) -> Operation:
+def start(context: DecisionContext, node: Node, plan: Plan, step: Step) -> Operation:
     """The operation of a step, meant for the boot the node is in now."""
     row = OPERATIONS[step.operation]
     return Operation(
-        id=f"{node.id}-o{scene.fleet.cell.seq}",
+        id=f"{node.id}-o{context.fleet.cell.seq}",
         kind=step.operation,
         node=node.id,
         plan=plan.id,
         step=plan.index,
-        started=scene.now,
-        deadline=scene.now + timedelta(seconds=step.deadline_s),
+        started=context.now,
+        deadline=context.now + timedelta(seconds=step.deadline_s),
         args=step.args,
         boot_id=node.boot_id if row.port == "agent" else plan.boot_id,
         disturbs=row.disrupts,

@@ -19,7 +19,7 @@ AGAIN_S = (600.0, 3600.0, 4 * 3600.0, 86_400.0)
 """So long after an examination that could not be made began the next one does; the last one for good."""
 
 
-def waits(scene: DecisionContext, node: Node) -> Answer | None:
+def waits(context: DecisionContext, node: Node) -> Answer | None:
     """The wait of a node in triage, or the ticket that asks them; None where it may be examined now."""
     asked = next((c for c in node.conditions if c.type == "operator.maintenance"), None)
     if asked is not None:
@@ -28,29 +28,29 @@ def waits(scene: DecisionContext, node: Node) -> Answer | None:
             "maintenance", (Blocker("person", "technician", text, "the work is ended (hostler node end-work)"),)
         )
     vain = _in_vain(node)
-    again = _again_at(scene, node, vain)
-    if again is None or again <= scene.now:
+    again = _again_at(context, node, vain)
+    if again is None or again <= context.now:
         return None
-    if len(vain) >= len(AGAIN_S) and _ticket(scene, node) is None:
-        return Act((e.TicketOpened(_asking(scene, node, len(vain))),))
+    if len(vain) >= len(AGAIN_S) and _ticket(context, node) is None:
+        return Act((e.TicketOpened(_asking(context, node, len(vain))),))
     text = f"the node could not be restarted for its examination, {len(vain)} times so far"
     ends = f"a technician sees to its power and BMC, or the next try at {again:%Y-%m-%d %H:%M} UTC works"
     return Wait(EXAMINE, (Blocker("person", "technician", text, ends),), until=again)
 
 
-def _ticket(scene: DecisionContext, node: Node) -> Ticket | None:
-    open_ones = (scene.fleet.tickets[i] for i in scene.fleet.index.members(f"ticket:{node.id}"))
+def _ticket(context: DecisionContext, node: Node) -> Ticket | None:
+    open_ones = (context.fleet.tickets[i] for i in context.fleet.index.members(f"ticket:{node.id}"))
     return next((t for t in open_ones if t.kind == "stuck" and t.action == EXAMINE), None)
 
 
-def _asking(scene: DecisionContext, node: Node, times: int) -> Ticket:
+def _asking(context: DecisionContext, node: Node, times: int) -> Ticket:
     """The ticket of a technician; once it is closed the node is examined anew."""
     summary = (
         f"{node.id} could not be restarted for its examination {times} times: check its power, BMC and boot; close "
         f"this ticket to have it examined again, or send it to its vendor (hostler node rma-send {node.id})"
     )
-    identity = f"{node.id}-t{scene.fleet.cell.seq}"
-    return Ticket(identity, node.id, "stuck", summary, scene.now, action=EXAMINE, owner="technician", due=DUE_DAY)
+    identity = f"{node.id}-t{context.fleet.cell.seq}"
+    return Ticket(identity, node.id, "stuck", summary, context.now, action=EXAMINE, owner="technician", due=DUE_DAY)
 
 
 def _in_vain(node: Node) -> list[Attempt]:
@@ -59,8 +59,8 @@ def _in_vain(node: Node) -> list[Attempt]:
     return [a for a in node.attempts if a.remedy == EXAMINE and a.failed and not a.forgiven and a.at >= since]
 
 
-def _again_at(scene: DecisionContext, node: Node, vain: list[Attempt]) -> datetime | None:
+def _again_at(context: DecisionContext, node: Node, vain: list[Attempt]) -> datetime | None:
     if not vain:
         return None
     pause_s = AGAIN_S[min(len(vain), len(AGAIN_S)) - 1]
-    return vain[-1].at + timedelta(seconds=scaled(scene.fleet.policy_of(node), pause_s))
+    return vain[-1].at + timedelta(seconds=scaled(context.fleet.policy_of(node), pause_s))

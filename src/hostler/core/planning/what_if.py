@@ -18,26 +18,26 @@ from hostler.core.state.overlay_table import Table
 from hostler.core.tables.recipes import RECIPES
 
 
-def supposing(scene: DecisionContext, configuration: Configuration | None = None, **cell: Any) -> DecisionContext:
-    """The scene as it would be under another configuration, or with other fields of the cell. Only to be read."""
-    fleet = scene.fleet
+def supposing(context: DecisionContext, configuration: Configuration | None = None, **cell: Any) -> DecisionContext:
+    """The context as it would be under another configuration, or with other fields of the cell. Only to be read."""
+    fleet = context.fleet
     view = Fleet()
     vars(view).update(vars(fleet))
     changes = cell if configuration is None else {**cell, "rollout": ""}
     view.singles = Table[CellRecord]({"cell": replace(fleet.cell, **changes)})
     if configuration is not None:
         view.configurations = Table({"active": configuration})
-    return DecisionContext(view, scene.present, scene.now)
+    return DecisionContext(view, context.live, context.now)
 
 
-def begins(scene: DecisionContext, node: Node) -> str:
+def begins(context: DecisionContext, node: Node) -> str:
     """The disruptive remedy that begins by itself on the node once nothing is in its way, "" where none does."""
-    need = needed(scene, node)
+    need = needed(context, node)
     if need is None or not RECIPES[need.remedy].disruptive:
         return ""
     if need.wished or need.act_class is ActClass.protective:
         return need.remedy
-    return need.remedy if mode_of(scene, node, need.remedy) is Mode.act else ""
+    return need.remedy if mode_of(context, node, need.remedy) is Mode.act else ""
 
 
 def changed(before: DecisionContext, after: DecisionContext, nodes: Iterable[Node]) -> tuple[str, ...]:
@@ -50,10 +50,10 @@ def ailing(fleet: Fleet) -> list[Node]:
     return [fleet.nodes[i] for i in fleet.index.members("ailing")]
 
 
-def disturbed(scene: DecisionContext, fresh: Configuration) -> tuple[str, ...]:
+def disturbed(context: DecisionContext, fresh: Configuration) -> tuple[str, ...]:
     """The nodes that the configuration would disturb now and the active one does not."""
-    before, after = supposing(scene, scene.fleet.configuration), supposing(scene, fresh)
-    found = dict.fromkeys(changed(before, after, ailing(scene.fleet)))
+    before, after = supposing(context, context.fleet.configuration), supposing(context, fresh)
+    found = dict.fromkeys(changed(before, after, ailing(context.fleet)))
     for name in sorted(fresh.pools):
         found.update(dict.fromkeys(_unblocked(before, after, name)))
     return tuple(sorted(found))

@@ -13,30 +13,32 @@ DAY = timedelta(days=1)
 """The window of the budget of removals."""
 
 
-def over_budget(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
+def over_budget(context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     """Blockers of the nodes' pools (unavailable members, removals of a day, spares kept back), or of bring-up."""
     if request.act_class is ActClass.bring_up:
-        return _bring_up_budget(scene, request)
+        return _bring_up_budget(context, request)
     found: list[Blocker] = []
     for name in sorted({node.pool for node in request.nodes if node.pool}):
-        pool = scene.fleet.pools.get(name)
+        pool = context.fleet.pools.get(name)
         if pool is None:
             text = f"pool {name} is not in the active configuration, so its budget is unknown"
             found.append(Blocker("budget", f"pool:{name}", text, "the pool is configured again"))
             continue
         members = [node for node in request.nodes if node.pool == name]
-        found.extend(_pool_budget(scene, pool, members, request))
-        found.extend(_removal_budget(scene, pool, members, request))
-        found.extend(_spares_floor(scene, pool, request))
+        found.extend(_pool_budget(context, pool, members, request))
+        found.extend(_removal_budget(context, pool, members, request))
+        found.extend(_spares_floor(context, pool, request))
     return found
 
 
-def _pool_budget(scene: DecisionContext, pool: Pool, members: list[Node], request: DisruptionRequest) -> list[Blocker]:
-    serving = frozenset(scene.fleet.index.members(f"serving:{pool.name}")) if len(members) > 1 else None
+def _pool_budget(
+    context: DecisionContext, pool: Pool, members: list[Node], request: DisruptionRequest
+) -> list[Blocker]:
+    serving = frozenset(context.fleet.index.members(f"serving:{pool.name}")) if len(members) > 1 else None
     cost = sum(1 for node in members if _is_serving(node, serving))
     if cost == 0:
         return []
-    now_out, limit = unavailable(scene, pool), allowance(pool.budget, pool.target, request.act_class)
+    now_out, limit = unavailable(context, pool), allowance(pool.budget, pool.target, request.act_class)
     if now_out + cost <= limit:
         return []
     text = f"pool {pool.name}: {now_out} of {pool.target} unavailable, {cost} more would exceed the budget of {limit}"
@@ -55,9 +57,9 @@ def allowance(budget: Budget, target: int, act_class: ActClass) -> int:
     return limit + budget.reserve if act_class is ActClass.immediate else limit
 
 
-def unavailable(scene: DecisionContext, pool: Pool) -> int:
+def unavailable(context: DecisionContext, pool: Pool) -> int:
     """The pool's target less its members in service: a node moved away counts, one that merely ails does not yet."""
-    return max(0, pool.target - scene.fleet.index.count(f"serving:{pool.name}"))
+    return max(0, pool.target - context.fleet.index.count(f"serving:{pool.name}"))
 
 
 def _is_serving(node: Node, serving: frozenset[str] | None) -> bool:
@@ -67,41 +69,41 @@ def _is_serving(node: Node, serving: frozenset[str] | None) -> bool:
 
 
 def _removal_budget(
-    scene: DecisionContext, pool: Pool, members: list[Node], request: DisruptionRequest
+    context: DecisionContext, pool: Pool, members: list[Node], request: DisruptionRequest
 ) -> list[Blocker]:
     if not removes(request.remedy):
         return []
-    day = scene.sure - DAY
-    done = sum(1 for r in scene.fleet.cell.recent if r.pool == pool.name and removes(r.name) and r.at > day)
+    day = context.sure - DAY
+    done = sum(1 for r in context.fleet.cell.recent if r.pool == pool.name and removes(r.name) and r.at > day)
     if done + len(members) <= pool.budget.removals_per_day:
         return []
     text = f"pool {pool.name}: {done} nodes were removed within 24 h, the limit is {pool.budget.removals_per_day}"
     return [Blocker("budget", f"removals:{pool.name}", text, "24 h have passed since the first removal")]
 
 
-def reopens(scene: DecisionContext, found: tuple[Blocker, ...]) -> datetime | None:
+def reopens(context: DecisionContext, found: tuple[Blocker, ...]) -> datetime | None:
     """When the clock alone changes a blocker: a removal budget has room again; None where it never does."""
     if not any(b.kind == "budget" and b.name.startswith("removals:") for b in found):
         return None
-    return leaves(scene, DAY)
+    return leaves(context, DAY)
 
 
-def leaves(scene: DecisionContext, window: timedelta) -> datetime | None:
+def leaves(context: DecisionContext, window: timedelta) -> datetime | None:
     """When the next of what was done to nodes leaves a window that counts it: there is room again.
 
     They stand in the order in which they were done, so that a storm's thousands are not walked through.
     """
-    recent = scene.fleet.cell.recent
-    first = bisect_right(recent, scene.now - window, key=lambda done: done.at)
+    recent = context.fleet.cell.recent
+    first = bisect_right(recent, context.now - window, key=lambda done: done.at)
     return recent[first].at + window if first < len(recent) else None
 
 
-def _spares_floor(scene: DecisionContext, pool: Pool, request: DisruptionRequest) -> list[Blocker]:
+def _spares_floor(context: DecisionContext, pool: Pool, request: DisruptionRequest) -> list[Blocker]:
     """A merely degraded node leaves its pool only where a spare may take its place; what is broken is out anyway."""
     floor = pool.budget.spares_floor
     if not removes(request.remedy) or request.act_class is not ActClass.pending or not floor:
         return []
-    ready = scene.fleet.index.count(f"spare:{pool.sku}")
+    ready = context.fleet.index.count(f"spare:{pool.sku}")
     if ready > floor:
         return []
     left = f"{ready} spares of {pool.sku} are left, {floor} are kept back"
@@ -109,10 +111,10 @@ def _spares_floor(scene: DecisionContext, pool: Pool, request: DisruptionRequest
     return [Blocker("budget", f"spares:{pool.sku}", text, "another spare is ready")]
 
 
-def never_fits(scene: DecisionContext, request: DisruptionRequest) -> str:
+def never_fits(context: DecisionContext, request: DisruptionRequest) -> str:
     """Why the request could not begin though nothing else were out: it asks for more than its pools allow at once."""
     for name in sorted({node.pool for node in request.nodes if node.pool}):
-        pool, cost = scene.fleet.pools.get(name), sum(1 for node in request.nodes if node.pool == name)
+        pool, cost = context.fleet.pools.get(name), sum(1 for node in request.nodes if node.pool == name)
         if pool is None or cost <= 1:
             continue
         limit = allowance(pool.budget, pool.target, request.act_class)
@@ -124,31 +126,31 @@ def never_fits(scene: DecisionContext, request: DisruptionRequest) -> str:
     return ""
 
 
-def _bring_up_budget(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
+def _bring_up_budget(context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     if request.remedy != PHASES[Phase.initializing].recipe:
         return []
-    limit = scene.fleet.policy.bring_up_at_once
-    busy = scene.fleet.index.count("phase:initializing")
+    limit = context.fleet.policy.bring_up_at_once
+    busy = context.fleet.index.count("phase:initializing")
     if busy + len(request.nodes) <= limit:
         return []
     text = f"{busy} nodes are being brought up, the limit is {limit} at once"
     return [Blocker("budget", "bring_up", text, "one of them has finished")]
 
 
-def over_domain_budget(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
+def over_domain_budget(context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     """Blockers of the failure domains that would have too many nodes disturbed at once."""
     found: list[Blocker] = []
     ids = frozenset(node.id for node in request.nodes)
     for domain in sorted({domain for node in request.nodes for domain in node.domains}):
-        budget = scene.fleet.policy.domains.get(domain.partition(":")[0])
+        budget = context.fleet.policy.domains.get(domain.partition(":")[0])
         if budget is None:
             continue
-        size = scene.fleet.index.count(f"member:{domain}")
+        size = context.fleet.index.count(f"member:{domain}")
         members = [node for node in request.nodes if domain in node.domains]
         asking = sum(1 for n in members if n.plan is None or not n.plan.disruptive or n.plan.state == "proposed")
-        if not asking or domain == request.scope or (len(ids) > 1 and _is_whole(scene, domain, ids)):
+        if not asking or domain == request.scope or (len(ids) > 1 and _is_whole(context, domain, ids)):
             continue
-        busy = scene.fleet.index.count(f"disturbed:{domain}")
+        busy = context.fleet.index.count(f"disturbed:{domain}")
         limit = min(budget.count, max(1, int(size * budget.percent / 100)))
         if busy + asking > limit:
             text = f"{domain}: {busy} of {size} nodes disturbed, {asking} more would exceed the budget of {limit}"
@@ -156,7 +158,7 @@ def over_domain_budget(scene: DecisionContext, request: DisruptionRequest) -> li
     return found
 
 
-def _is_whole(scene: DecisionContext, domain: str, asking: frozenset[str]) -> bool:
+def _is_whole(context: DecisionContext, domain: str, asking: frozenset[str]) -> bool:
     """Whether all of the domain that is in production is asked for at once: nothing of it is left to be spared."""
-    others = [i for i in scene.fleet.index.members(f"member:{domain}") if i not in asking]
-    return all(scene.fleet.nodes[i].phase is not Phase.production for i in others)
+    others = [i for i in context.fleet.index.members(f"member:{domain}") if i not in asking]
+    return all(context.fleet.nodes[i].phase is not Phase.production for i in others)

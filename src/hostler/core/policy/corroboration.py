@@ -1,7 +1,7 @@
 """Corroboration of a fault: where a tenant has root on a node, its kernel log is the tenant's word.
 
 There, remedies that would not wait for anybody need NVML, PCI or the BMC to agree; an inventory is what NVML and PCI
-show, a gpu_state what NVML counts. A person's wish and protection need no witness.
+show, a gpu_state what NVML counts. A person's request and protection need no witness.
 """
 
 from hostler.core.conditions.staleness import doubts

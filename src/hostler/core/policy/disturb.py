@@ -45,30 +45,30 @@ class Disturbance(Struct, frozen=True):
     waited_s: float = 0.0
 
 
-def unknown_work(node: Node, present: LiveState) -> Blocker:
+def unknown_work(node: Node, live: LiveState) -> Blocker:
     """Blocker where the node's work is unknown: which cluster is silent, and why."""
     cluster = node.assignment.cluster if node.assignment else ""
     heard = f"cluster {cluster} has not been heard" if cluster else "its scheduler has not been heard"
-    why = present.clusters.get(cluster, "")
-    if present.synced(cluster):
+    why = live.clusters.get(cluster, "")
+    if live.synced(cluster):
         heard = f"cluster {cluster} lists no node by this name"
-        if present.lags(node):
+        if live.lags(node):
             heard = f"cluster {cluster} does not show our cordon yet, so work that came before it may be missing"
     text = f"what runs on the node is unknown: {heard}" + (f" ({why})" if why else "")
     return Blocker("unknown", f"cluster:{cluster}" if cluster else "scheduler", text, "the scheduler answers")
 
 
-def may_disturb(node: Node, present: LiveState, act: Disturbance, pool: Pool | None) -> tuple[Consent, ...] | Blocker:
+def may_disturb(node: Node, live: LiveState, act: Disturbance, pool: Pool | None) -> tuple[Consent, ...] | Blocker:
     """Per workload that the act touches: may it be ended now, and if not, who says so.
 
     A Blocker instead of the answers means that the work itself is unknown; unknown work may not be disturbed.
     Protective acts ask nobody (they save hardware and people) and get their answers from an unknown node too.
     """
-    workloads = present.workloads(node)
+    workloads = live.workloads(node)
     if workloads is None and node.assignment is None:
         workloads = ()
     if workloads is None:
-        return () if act.act_class is ActClass.protective else unknown_work(node, present)
+        return () if act.act_class is ActClass.protective else unknown_work(node, live)
     return tuple(_consent(node, workload, act, pool) for workload in workloads if is_touched(node, workload, act))
 
 

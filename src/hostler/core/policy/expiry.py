@@ -25,15 +25,15 @@ ENTRIES = (
 """Events after which something may begin or end by the clock alone."""
 
 
-def ended(scene: DecisionContext) -> Iterator[e.Event]:
+def ended(context: DecisionContext) -> Iterator[e.Event]:
     """Ends of holds, windows and incidents that have run out by now. Each is folded before the next is asked for."""
-    fleet, now = scene.fleet, scene.sure
+    fleet, now = context.fleet, context.sure
     holds = [h for h in fleet.holds.values() if h.until is not None and h.until <= now]
     windows = [w for w in fleet.windows.values() if w.ends <= now]
     yield from (e.HoldReleased(h.id, h.scope, "clock", "its time is over") for h in holds)
     yield from (e.WindowEnded(w.id, "clock") for w in windows)
-    yield from incidents.by_clock(scene)
-    approvals = [a for a in fleet.approvals.values() if a.expires <= scene.now]
+    yield from incidents.by_clock(context)
+    approvals = [a for a in fleet.approvals.values() if a.expires <= context.now]
     yield from (e.ApprovalEnded(a.id, a.intent.target, "expired", "clock", "not approved in time") for a in approvals)
 
 

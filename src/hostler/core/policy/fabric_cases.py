@@ -37,9 +37,9 @@ _NOT_IN_SERVICE = frozenset(
 _HANDS = frozenset({HoldKind.operator, HoldKind.physical_work, HoldKind.power})
 
 
-def of_report(scene: DecisionContext, seen: FabricReport) -> Iterator[e.Event]:
+def of_report(context: DecisionContext, seen: FabricReport) -> Iterator[e.Event]:
     """Events of a validation. Each must be folded before the next is asked for."""
-    fabric = scene.fleet.fabrics.get(seen.fabric)
+    fabric = context.fleet.fabrics.get(seen.fabric)
     if fabric is None or seen.look.design != fabric.digest:
         return  # it was compared with a design that is no longer in force
     if _is_news(fabric, seen):
@@ -47,12 +47,12 @@ def of_report(scene: DecisionContext, seen: FabricReport) -> Iterator[e.Event]:
     if not seen.look.verdict.concludes:
         return
     left = {finding.key: finding for finding in seen.findings}
-    for case in scene.fleet.cases_of(fabric.name):
+    for case in context.fleet.cases_of(fabric.name):
         same = _same(case.finding, left)
-        yield from _went_on(scene, case, left.pop(same) if same is not None else None)
+        yield from _went_on(context, case, left.pop(same) if same is not None else None)
     for key in sorted(left):
-        yield from _opened(scene, fabric, left[key])
-    yield from _incidents(scene, fabric)
+        yield from _opened(context, fabric, left[key])
+    yield from _incidents(context, fabric)
 
 
 def _is_news(fabric: Fabric, seen: FabricReport) -> bool:
@@ -70,7 +70,7 @@ def _same(old: FabricFindingSeen, fresh: dict[str, FabricFindingSeen]) -> str | 
     return min((key for key, finding in fresh.items() if ports.intersection(finding.ports)), default=None)
 
 
-def _went_on(scene: DecisionContext, case: FabricCase, seen: FabricFindingSeen | None) -> Iterator[e.Event]:
+def _went_on(context: DecisionContext, case: FabricCase, seen: FabricFindingSeen | None) -> Iterator[e.Event]:
     if seen is None:
         if case.clean + 1 < CLEAN_RUNS:
             yield e.FabricFindingChanged(replace(case, clean=case.clean + 1))
@@ -78,32 +78,32 @@ def _went_on(scene: DecisionContext, case: FabricCase, seen: FabricFindingSeen |
         yield from ended(case, f"{CLEAN_RUNS} validations in a row have not found it any more", HOSTLER)
         return
     told = replace(case, finding=replace(seen, key=case.finding.key), clean=0)
-    yield from _asked_for(scene, case, told)
+    yield from _asked_for(context, case, told)
 
 
-def _opened(scene: DecisionContext, fabric: Fabric, finding: FabricFindingSeen) -> Iterator[e.Event]:
-    case = FabricCase(fabric.name, finding, scene.now)
-    yield from _asked_for(scene, None, case)
+def _opened(context: DecisionContext, fabric: Fabric, finding: FabricFindingSeen) -> Iterator[e.Event]:
+    case = FabricCase(fabric.name, finding, context.now)
+    yield from _asked_for(context, None, case)
 
 
-def _asked_for(scene: DecisionContext, before: FabricCase | None, case: FabricCase) -> Iterator[e.Event]:
+def _asked_for(context: DecisionContext, before: FabricCase | None, case: FabricCase) -> Iterator[e.Event]:
     """The case with its ticket: opened, told anew, or not yet, and then why."""
     if case.ticket:
         told = replace(case, waits="")
         if told != before:
             yield e.FabricFindingChanged(told)
-        known = scene.fleet.tickets.get(case.ticket)
-        fresh = _ticket(scene, case)
+        known = context.fleet.tickets.get(case.ticket)
+        fresh = _ticket(context, case)
         if known is not None and (known.summary, known.action) != (fresh.summary, fresh.action):
-            yield e.TicketUpdated(replace(fresh, opened=known.opened, updated=scene.now))
+            yield e.TicketUpdated(replace(fresh, opened=known.opened, updated=context.now))
         return
-    waits = expected(scene, case.finding) or _too_many(scene.fleet, case.fabric)
-    ticket = "" if waits else f"{case.fabric}-t{scene.fleet.cell.seq}"
+    waits = expected(context, case.finding) or _too_many(context.fleet, case.fabric)
+    ticket = "" if waits else f"{case.fabric}-t{context.fleet.cell.seq}"
     told = replace(case, ticket=ticket, waits=waits)
     if told != before:
         yield e.FabricFindingOpened(told) if before is None else e.FabricFindingChanged(told)
     if ticket:
-        yield e.TicketOpened(_ticket(scene, told))
+        yield e.TicketOpened(_ticket(context, told))
 
 
 def ended(case: FabricCase, why: str, by: str) -> Iterator[e.Event]:
@@ -135,9 +135,9 @@ def _too_many(fleet: Fleet, fabric: str) -> str:
     return f"{standing} tickets of this network are open; it is asked for when one of them is closed"
 
 
-def _ticket(scene: DecisionContext, case: FabricCase) -> Ticket:
+def _ticket(context: DecisionContext, case: FabricCase) -> Ticket:
     finding = case.finding
-    nodes = nodes_of(scene.fleet, finding)  # of several the ticket names all, and so is nobody's who sees only one
+    nodes = nodes_of(context.fleet, finding)  # of several the ticket names all, and so is nobody's who sees only one
     again = f" {case.done_by} said that it was done, and it is still found." if case.done_by else ""
     acts = " ".join(f"{number}. {act}" for number, act in enumerate(finding.steps, start=1))
     return Ticket(
@@ -145,7 +145,7 @@ def _ticket(scene: DecisionContext, case: FabricCase) -> Ticket:
         node=nodes[0].id if len(nodes) == 1 else e.fabric_subject(case.fabric),
         kind=CABLING,
         summary=f"{finding.headline}.{again}",
-        opened=scene.now,
+        opened=context.now,
         component=finding.switches[0] if finding.switches and not nodes else "",
         fault=finding.kind,
         action=f"{acts} Then close the ticket: the network is validated again, and it stays closed if this is gone.",
@@ -159,43 +159,43 @@ def nodes_of(fleet: Fleet, finding: FabricFindingSeen) -> list[Node]:
     return [node for node in found if node is not None]
 
 
-def expected(scene: DecisionContext, finding: FabricFindingSeen) -> str:
+def expected(context: DecisionContext, finding: FabricFindingSeen) -> str:
     """Why nobody is asked to repair it now: something that takes part is in maintenance; "" where nothing is."""
-    fleet = scene.fleet
+    fleet = context.fleet
     for node in nodes_of(fleet, finding):
-        if why := _node_in_maintenance(scene, node):
+        if why := _node_in_maintenance(context, node):
             return f"{node.id} {why}"
     for name in finding.switches:
         asset = fleet.assets.get(name)
         if asset is not None and asset.state != "in_service":
             return f"switch {name} is {asset.state}"
-        if why := _held(scene, (name, f"switch:{name}", f"leaf:{name}")):
+        if why := _held(context, (name, f"switch:{name}", f"leaf:{name}")):
             return f"switch {name} {why}"
     return ""
 
 
-def _node_in_maintenance(scene: DecisionContext, node: Node) -> str:
+def _node_in_maintenance(context: DecisionContext, node: Node) -> str:
     if node.phase in _NOT_IN_SERVICE:
         return f"is in {node.phase}"
     if node.plan is not None and node.plan.disturbed:
         return f"is being worked on ({node.plan.name})"
     pool = (f"pool:{node.pool}",) if node.pool else ()
-    return _held(scene, (node.id, f"rack:{node.position.rack}", *node.domains, *pool, FLEET))
+    return _held(context, (node.id, f"rack:{node.position.rack}", *node.domains, *pool, FLEET))
 
 
-def _held(scene: DecisionContext, scopes: Iterable[str]) -> str:
+def _held(context: DecisionContext, scopes: Iterable[str]) -> str:
     wanted = frozenset(scopes)
-    held = next((h for h in scene.fleet.holds_on(wanted) if h.kind in _HANDS), None)
+    held = next((h for h in context.fleet.holds_on(wanted) if h.kind in _HANDS), None)
     if held is not None:
         return f"is held by {held.owner}: {held.reason}"
-    inside = (w for w in scene.fleet.windows.values() if w.scope in wanted and w.starts <= scene.now < w.ends)
+    inside = (w for w in context.fleet.windows.values() if w.scope in wanted and w.starts <= context.now < w.ends)
     window = next(inside, None)
     return f"is in maintenance window {window.id}" if window is not None else ""
 
 
-def _incidents(scene: DecisionContext, fabric: Fabric) -> Iterator[e.Event]:
+def _incidents(context: DecisionContext, fabric: Fabric) -> Iterator[e.Event]:
     """Incidents of switches at which several findings stand; those at whose switch none is left are closed."""
-    fleet = scene.fleet
+    fleet = context.fleet
     at = _by_switch([case for case in fleet.cases_of(fabric.name) if case.ticket])
     standing = {i.scope: i for i in fleet.incidents.values() if _is_of(i, fabric.name)}
     involved = {name for case in fleet.cases_of(fabric.name) for name in case.finding.switches}
@@ -205,9 +205,9 @@ def _incidents(scene: DecisionContext, fabric: Fabric) -> Iterator[e.Event]:
             yield e.IncidentClosed(known.id, scope, CABLING, tuple(known.members), HOSTLER, reason)
     for switch, cases in at.items():
         incident = standing.get(f"switch:{switch}")
-        members = {node.id: scene.now for case in cases for node in nodes_of(fleet, case.finding)}
+        members = {node.id: context.now for case in cases for node in nodes_of(fleet, case.finding)}
         if incident is None and len(cases) >= INCIDENT_LEAST:
-            yield e.IncidentOpened(_incident(scene, fabric, switch, members))
+            yield e.IncidentOpened(_incident(context, fabric, switch, members))
         elif incident is not None and members.keys() != incident.members.keys():
             joined = {name: since for name, since in members.items() if name not in incident.members}
             left = tuple(sorted(incident.members.keys() - members.keys()))
@@ -237,19 +237,19 @@ def _by_switch(cases: list[FabricCase]) -> dict[str, list[FabricCase]]:
     return found
 
 
-def _incident(scene: DecisionContext, fabric: Fabric, switch: str, members: dict[str, datetime]) -> Incident:
+def _incident(context: DecisionContext, fabric: Fabric, switch: str, members: dict[str, datetime]) -> Incident:
     """Its tickets are those of its findings; it keeps no remedy of a node waiting."""
-    limits = scene.fleet.policy.incidents
+    limits = context.fleet.policy.incidents
     return Incident(
-        id=f"{fabric.name}-i{scene.fleet.cell.seq}",
+        id=f"{fabric.name}-i{context.fleet.cell.seq}",
         scope=f"switch:{switch}",
         syndrome=CABLING,
         conditions=(),
         members=members,
         size=fabric.switches,
         needed=INCIDENT_LEAST,
-        opened=scene.now,
-        deadline=scene.now + timedelta(seconds=limits.deadline_s),
+        opened=context.now,
+        deadline=context.now + timedelta(seconds=limits.deadline_s),
         owner=limits.owner,
         ticket="",
         state=INDIVIDUAL,

@@ -42,13 +42,13 @@ for a physical-work hold, easing passes but its power stays off (`operations.Ope
 have limits and a mode of their own (`planning.idle_checks`)."""
 
 
-def blockers(scene: DecisionContext, request: DisruptionRequest) -> tuple[Blocker, ...]:
+def blockers(context: DecisionContext, request: DisruptionRequest) -> tuple[Blocker, ...]:
     """Everything that makes the request wait, in the table's order; empty means that it may go on."""
     found: list[Blocker] = []
     harmless = is_harmless(request.remedy)
     for guard, asked in GUARDS.items():
         if asked[request.act_class] and not (harmless and guard in _OF_DISTURBANCE):
-            found.extend(_ANSWERS[guard](scene, request))
+            found.extend(_ANSWERS[guard](context, request))
     return tuple(found)
 
 
@@ -56,23 +56,23 @@ _OF_DISTURBANCE = frozenset({"brake", "budget", "domain", "window"})
 """Guards that count or time disturbance; what disturbs nobody need not ask them."""
 
 
-def _remediator(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
+def _remediator(context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     """Beside a second remediator of the cluster nothing is disturbed until a person has accepted it."""
-    if not scene.fleet.cell.remediators:
+    if not context.fleet.cell.remediators:
         return []
-    return remediators.blockers(scene.fleet, {node.pool for node in request.nodes})
+    return remediators.blockers(context.fleet, {node.pool for node in request.nodes})
 
 
-def _binding(_scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
+def _binding(_context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     """Where another machine answers to a node's name, nothing is done under it."""
     return [found for node in request.nodes if (found := misbound(node)) is not None]
 
 
-def incident_holds(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
+def incident_holds(context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     """The shared part is dealt with first: remedies of single nodes for what an incident explains wait."""
-    if scene.fleet.incidents.bare:
+    if context.fleet.incidents.bare:
         return []
-    found = [b for node in request.nodes for b in holding(scene.fleet, node, request.causes)]
+    found = [b for node in request.nodes for b in holding(context.fleet, node, request.causes)]
     return list(dict.fromkeys(found))
 
 

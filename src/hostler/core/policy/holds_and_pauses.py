@@ -8,18 +8,18 @@ from hostler.core.state.model import FLEET, OWNER, ActClass, Blocker, Hold, Hold
 from hostler.core.tables.recipe_facts import rules_of
 
 
-def scopes(scene: DecisionContext, node: Node) -> tuple[str, ...]:
+def scopes(context: DecisionContext, node: Node) -> tuple[str, ...]:
     """Every scope that a hold, pause or window on the node may be placed on."""
-    pool = scene.fleet.pool_of(node)
+    pool = context.fleet.pool_of(node)
     names = [FLEET, node.id, *node.domains, f"rack:{node.position.rack}"]
     if pool is not None:
         names += [f"pool:{pool.name}", f"cluster:{pool.cluster}"]
     return tuple(names)
 
 
-def restored(scene: DecisionContext, _request: DisruptionRequest) -> list[Blocker]:
+def restored(context: DecisionContext, _request: DisruptionRequest) -> list[Blocker]:
     """Blocker of everything while the journal is a copy that nobody has released."""
-    since = scene.fleet.cell.restored
+    since = context.fleet.cell.restored
     return [] if since is None else [restored_at(since)]
 
 
@@ -29,11 +29,11 @@ def restored_at(since: datetime) -> Blocker:
     return Blocker("restored", "journal", text, "a person releases it (hostler restore release)")
 
 
-def paused(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
+def paused(context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     """Blockers of the scopes for which a person has paused disruption."""
-    if not scene.fleet.cell.paused:
+    if not context.fleet.cell.paused:
         return []
-    paused = sorted({s for node in request.nodes for s in scopes(scene, node)} & set(scene.fleet.cell.paused))
+    paused = sorted({s for node in request.nodes for s in scopes(context, node)} & set(context.fleet.cell.paused))
     return [
         Blocker(
             "pause", s, f"disruption is paused for {s}", "a person resumes it (hostler resume, hostler pool resume)"
@@ -42,28 +42,28 @@ def paused(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     ]
 
 
-def stopped_by_hold(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
+def stopped_by_hold(context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     """Blockers by holds; what is kept off may be powered off again: somebody may have pressed its button.
 
     An idle check is new work for the node, so that a cordon stops it too.
     """
     if request.act_class is ActClass.idle_check:
-        return _holds(scene, request, (HoldKind.operator, HoldKind.cordon, HoldKind.override, HoldKind.power))
+        return _holds(context, request, (HoldKind.operator, HoldKind.cordon, HoldKind.override, HoldKind.power))
     kinds = (HoldKind.operator, HoldKind.override, HoldKind.power)
-    return _holds(scene, request, kinds[:2] if rules_of(request.remedy).keeps == HoldKind.power else kinds)
+    return _holds(context, request, kinds[:2] if rules_of(request.remedy).keeps == HoldKind.power else kinds)
 
 
-def worked_on(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
+def worked_on(context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     """Blockers of nodes that somebody has the hands in."""
-    return _holds(scene, request, (HoldKind.physical_work,))
+    return _holds(context, request, (HoldKind.physical_work,))
 
 
-def _holds(scene: DecisionContext, request: DisruptionRequest, kinds: tuple[HoldKind, ...]) -> list[Blocker]:
-    if not len(scene.fleet.holds):
+def _holds(context: DecisionContext, request: DisruptionRequest, kinds: tuple[HoldKind, ...]) -> list[Blocker]:
+    if not len(context.fleet.holds):
         return []
-    wanted = {scope for node in request.nodes for scope in scopes(scene, node)}
-    found = [h for h in scene.fleet.holds.values() if h.scope in wanted and h.kind in kinds]
-    return [held(h) for h in sorted(found, key=lambda h: h.id) if h.until is None or h.until > scene.sure]
+    wanted = {scope for node in request.nodes for scope in scopes(context, node)}
+    found = [h for h in context.fleet.holds.values() if h.scope in wanted and h.kind in kinds]
+    return [held(h) for h in sorted(found, key=lambda h: h.id) if h.until is None or h.until > context.sure]
 
 
 def held(hold: Hold) -> Blocker:

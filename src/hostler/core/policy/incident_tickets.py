@@ -32,37 +32,37 @@ def part_name(scope: str) -> str:
     return f"{_PARTS.get(kind, kind)} {name}"
 
 
-def opened(scene: DecisionContext, incident: Incident) -> Iterator[e.Event]:
+def opened(context: DecisionContext, incident: Incident) -> Iterator[e.Event]:
     """The ticket is opened."""
-    yield e.TicketOpened(_ticket(scene, incident))
+    yield e.TicketOpened(_ticket(context, incident))
 
 
-def told_again(scene: DecisionContext, incident: Incident) -> Iterator[e.Event]:
+def told_again(context: DecisionContext, incident: Incident) -> Iterator[e.Event]:
     """The ticket as the incident now stands; nothing where somebody has closed it."""
-    known = scene.fleet.tickets.get(incident.ticket)
+    known = context.fleet.tickets.get(incident.ticket)
     if known is not None:
-        fresh = replace(_ticket(scene, incident), opened=known.opened, updated=scene.now)
+        fresh = replace(_ticket(context, incident), opened=known.opened, updated=context.now)
         yield e.TicketUpdated(fresh)
 
 
-def superfluous(scene: DecisionContext, incident: Incident, ids: Iterable[str]) -> Iterator[e.Event]:
+def superfluous(context: DecisionContext, incident: Incident, ids: Iterable[str]) -> Iterator[e.Event]:
     """Tickets about single members are closed where the incident explains what they are about."""
     types = SYNDROMES[incident.syndrome].conditions
     for node_id in ids:
-        for ticket in scene.fleet.tickets_about(node_id):
+        for ticket in context.fleet.tickets_about(node_id):
             if ticket.kind == "stuck" and ticket.fault in types:
                 yield e.TicketClosed(ticket.id, f"explained by incident {incident.id}", "hostler")
 
 
-def _ticket(scene: DecisionContext, incident: Incident) -> Ticket:
+def _ticket(context: DecisionContext, incident: Incident) -> Ticket:
     kind, _, name = incident.scope.partition(":")
-    asset = scene.fleet.assets.get(name)
+    asset = context.fleet.assets.get(name)
     serial = next((b.value for b in asset.bindings if b.kind == "serial" and b.until is None), "") if asset else ""
     return Ticket(
         id=incident.ticket,
         node=incident.scope,
         kind="incident",
-        summary=_summary(scene, incident),
+        summary=_summary(context, incident),
         opened=incident.opened,
         hardware=serial,
         component=kind,
@@ -73,23 +73,23 @@ def _ticket(scene: DecisionContext, incident: Incident) -> Ticket:
     )
 
 
-def _summary(scene: DecisionContext, incident: Incident) -> str:
+def _summary(context: DecisionContext, incident: Incident) -> str:
     """The shared part, who shows what since when, in whose words."""
     members = sorted(incident.members)
     since = min(incident.members.values(), default=incident.opened)
     more = f" and {len(members) - NAMED} more" if len(members) > NAMED else ""
     shows = SYNDROMES[incident.syndrome].shows
     also = f" (or {', '.join(part_name(scope) for scope in incident.also)})" if incident.also else ""
-    said = "; ".join(_evidence(scene, incident, members))
+    said = "; ".join(_evidence(context, incident, members))
     return (
         f"{part_name(incident.scope)}{also}: {len(members)} of {incident.size} nodes {shows} "
         f"since {since:%Y-%m-%d %H:%M:%S} UTC: {', '.join(members[:NAMED])}{more}. {said}"
     )
 
 
-def _evidence(scene: DecisionContext, incident: Incident, members: list[str]) -> Iterator[str]:
+def _evidence(context: DecisionContext, incident: Incident, members: list[str]) -> Iterator[str]:
     for node_id in members[:EVIDENCE_SHOWN]:
-        node = scene.fleet.nodes.get(node_id)
+        node = context.fleet.nodes.get(node_id)
         conditions = node.conditions if node is not None else ()
         shown = next((c for c in conditions if c.type in incident.conditions and c.evidence), None)
         if shown is not None:

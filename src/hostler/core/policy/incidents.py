@@ -26,20 +26,20 @@ HOSTLER = "hostler"
 OPEN, OVERDUE, INDIVIDUAL = "open", "overdue", "individual"
 
 
-def review(scene: DecisionContext, suspects: Iterable[str]) -> Iterator[e.Event]:
+def review(context: DecisionContext, suspects: Iterable[str]) -> Iterator[e.Event]:
     """Events of incidents from nodes whose conditions have changed.
 
     Each event must be folded before the next is asked for.
     """
-    ids = [node_id for node_id in suspects if node_id in scene.fleet.nodes or scene.fleet.incidents_of(node_id)]
-    yield from _follow(scene, ids)
-    for syndrome, scopes in _questions(scene, ids).items():
-        yield from _blame(scene, SYNDROMES[syndrome], scopes)
+    ids = [node_id for node_id in suspects if node_id in context.fleet.nodes or context.fleet.incidents_of(node_id)]
+    yield from _follow(context, ids)
+    for syndrome, scopes in _questions(context, ids).items():
+        yield from _blame(context, SYNDROMES[syndrome], scopes)
 
 
-def _follow(scene: DecisionContext, ids: list[str]) -> Iterator[e.Event]:
+def _follow(context: DecisionContext, ids: list[str]) -> Iterator[e.Event]:
     """Members that recovered leave their incident; nodes of the blamed part that show the same join it."""
-    fleet = scene.fleet
+    fleet = context.fleet
     standing = {(i.syndrome, i.scope): i for i in fleet.incidents.values() if i.syndrome != CABLING}
     if not standing:
         return
@@ -58,35 +58,35 @@ def _follow(scene: DecisionContext, ids: list[str]) -> Iterator[e.Event]:
             if any(i.syndrome == syndrome for i in mine):
                 continue
             fits = next((i for scope in node.shares if (i := standing.get((syndrome, scope)))), None)
-            if fits is not None and (since := _belongs(scene, node, fits)) is not None:
+            if fits is not None and (since := _belongs(context, node, fits)) is not None:
                 joined.setdefault(fits.id, {})[node_id] = since
     for incident in list(standing.values()):
         gone = left.get(incident.id, {})
         changed = [node_id for node_id in ids if node_id in incident.members and node_id not in gone]
-        yield from _moved(scene, incident, joined.get(incident.id, {}), tuple(gone), changed)
+        yield from _moved(context, incident, joined.get(incident.id, {}), tuple(gone), changed)
 
 
-def _belongs(scene: DecisionContext, node: Node, incident: Incident) -> datetime | None:
+def _belongs(context: DecisionContext, node: Node, incident: Incident) -> datetime | None:
     """Since when the node shows what the incident explains; None where that is an older story."""
-    window = timedelta(seconds=scene.fleet.policy.incidents.window_s)
+    window = timedelta(seconds=context.fleet.policy.incidents.window_s)
     since = _first(node, incident.syndrome, incident.opened - window)
-    return since if since is not None and _is_suspect(scene, node, incident.scope, since) else None
+    return since if since is not None and _is_suspect(context, node, incident.scope, since) else None
 
 
 def _moved(
-    scene: DecisionContext, incident: Incident, joined: dict[str, datetime], left: tuple[str, ...], changed: list[str]
+    context: DecisionContext, incident: Incident, joined: dict[str, datetime], left: tuple[str, ...], changed: list[str]
 ) -> Iterator[e.Event]:
     after = len(incident.members) + len(joined) - len(left)
-    calm = (incident.calm_since or scene.now) if after < _release_below(scene.fleet, incident) else None
-    seen = _types(scene.fleet, incident.syndrome, (*joined, *changed))
+    calm = (incident.calm_since or context.now) if after < _release_below(context.fleet, incident) else None
+    seen = _types(context.fleet, incident.syndrome, (*joined, *changed))
     types = tuple(kind for kind in seen if kind not in incident.conditions)
     if not joined and not left and not types and calm == incident.calm_since:
         return
     yield e.IncidentUpdated(incident.id, incident.scope, incident.state, joined, left, types, calm)
     if joined:
-        yield from superfluous(scene, incident, joined)
+        yield from superfluous(context, incident, joined)
         if len(incident.members).bit_length() < after.bit_length():
-            yield from told_again(scene, scene.fleet.incidents[incident.id])
+            yield from told_again(context, context.fleet.incidents[incident.id])
 
 
 def _release_below(fleet: Fleet, incident: Incident) -> int:
@@ -94,12 +94,12 @@ def _release_below(fleet: Fleet, incident: Incident) -> int:
     return max(1, ceil(incident.needed * fleet.policy.incidents.release_percent / 100))
 
 
-def _questions(scene: DecisionContext, ids: list[str]) -> dict[str, list[str]]:
+def _questions(context: DecisionContext, ids: list[str]) -> dict[str, list[str]]:
     """Syndrome → the parts that changed nodes share, that could cause it, and that are not blamed for it yet.
 
     Where a part is blamed already, only wider ones can explain more.
     """
-    fleet = scene.fleet
+    fleet = context.fleet
     blamed = {(i.syndrome, i.scope) for i in fleet.incidents.values()}
     kinds = fleet.policy.incidents.domains
     found: dict[str, dict[str, int]] = {}
@@ -132,13 +132,13 @@ class _Suspect(Struct, frozen=True):
         return (-len(self.shown), self.size, self.scope)
 
 
-def _blame(scene: DecisionContext, syndrome: Syndrome, scopes: list[str]) -> Iterator[e.Event]:
+def _blame(context: DecisionContext, syndrome: Syndrome, scopes: list[str]) -> Iterator[e.Event]:
     """Open incidents: for the part that explains most, then for parts that explain what is left."""
-    found = [suspect for scope in scopes if (suspect := _suspect(scene, syndrome, scope)) is not None]
+    found = [suspect for scope in scopes if (suspect := _suspect(context, syndrome, scope)) is not None]
     while found:
         best, *others = sorted(found, key=lambda s: s.rank)
         also = tuple(o.scope for o in others if o.size == best.size and o.shown.keys() == best.shown.keys())
-        yield from _open(scene, syndrome, best, also)
+        yield from _open(context, syndrome, best, also)
         found = [fewer for o in others if (fewer := _without(o, best.shown)) is not None]
 
 
@@ -147,20 +147,20 @@ def _without(suspect: _Suspect, explained: Container[str]) -> _Suspect | None:
     return _Suspect(suspect.scope, suspect.size, suspect.needed, shown) if len(shown) >= suspect.needed else None
 
 
-def _suspect(scene: DecisionContext, syndrome: Syndrome, scope: str) -> _Suspect | None:
-    fleet = scene.fleet
+def _suspect(context: DecisionContext, syndrome: Syndrome, scope: str) -> _Suspect | None:
+    fleet = context.fleet
     threshold = fleet.policy.incidents.domains[scope.partition(":")[0]]
     key, size = f"shows:{syndrome.name}:{scope}", fleet.index.count(fleet.sharers(scope))
     needed = max(1, threshold.count, ceil(size * threshold.percent / 100))
     if fleet.index.count(key) < needed:
         return None
-    shown = _burst(scene, syndrome, scope)
+    shown = _burst(context, syndrome, scope)
     return _Suspect(scope, size, needed, shown) if len(shown) >= needed else None
 
 
-def _burst(scene: DecisionContext, syndrome: Syndrome, scope: str) -> dict[str, datetime]:
+def _burst(context: DecisionContext, syndrome: Syndrome, scope: str) -> dict[str, datetime]:
     """The largest number of the part's nodes that began to show the syndrome within one window, with since when."""
-    fleet = scene.fleet
+    fleet = context.fleet
     over = {c.scope: c.at for c in fleet.cell.closures if c.syndrome == syndrome.name}
     began: list[tuple[datetime, str]] = []
     for node_id in fleet.index.members(f"shows:{syndrome.name}:{scope}"):
@@ -168,7 +168,7 @@ def _burst(scene: DecisionContext, syndrome: Syndrome, scope: str) -> dict[str, 
         settled = max((over[share] for share in node.shares if share in over), default=None)
         since = _first(node, syndrome.name, settled)
         alone = any(i.syndrome == syndrome.name and not i.holds for i in fleet.incidents_of(node_id))
-        if since is not None and not alone and _is_suspect(scene, node, scope, since):
+        if since is not None and not alone and _is_suspect(context, node, scope, since):
             began.append((since, node_id))
     began.sort()
     window = timedelta(seconds=fleet.policy.incidents.window_s)
@@ -191,18 +191,18 @@ def _first(node: Node, syndrome: str, after: datetime | None) -> datetime | None
     return min((at for at in began if after is None or at > after), default=None)
 
 
-def _is_suspect(scene: DecisionContext, node: Node, scope: str, since: datetime) -> bool:
+def _is_suspect(context: DecisionContext, node: Node, scope: str, since: datetime) -> bool:
     """Firmware is suspected for a while after it was changed; the management network where a scheduler sees life."""
     kind = scope.partition(":")[0]
     if kind == "firmware":
-        recent = timedelta(seconds=scene.fleet.policy.incidents.recent_change_s)
+        recent = timedelta(seconds=context.fleet.policy.incidents.recent_change_s)
         return node.changed_at is not None and node.changed_at <= since <= node.changed_at + recent
-    return kind != "pool" or scene.present.of(node.id).ready is True
+    return kind != "pool" or context.live.of(node.id).ready is True
 
 
-def _open(scene: DecisionContext, syndrome: Syndrome, suspect: _Suspect, also: tuple[str, ...]) -> Iterator[e.Event]:
+def _open(context: DecisionContext, syndrome: Syndrome, suspect: _Suspect, also: tuple[str, ...]) -> Iterator[e.Event]:
     """The incident with its ticket; narrower ones of the same syndrome that it explains become part of it."""
-    fleet, ids = scene.fleet, suspect.shown.keys()
+    fleet, ids = context.fleet, suspect.shown.keys()
     touching = {i.id: i for node_id in ids for i in fleet.incidents_of(node_id) if i.syndrome == syndrome.name}
     merged = sorted((i for i in touching.values() if i.members.keys() <= ids), key=lambda i: (i.opened, i.id))
     apart = {node_id: None for i in touching.values() if not i.members.keys() <= ids for node_id in i.members}
@@ -220,8 +220,8 @@ def _open(scene: DecisionContext, syndrome: Syndrome, suspect: _Suspect, also: t
         members=left.shown,
         size=suspect.size,
         needed=suspect.needed,
-        opened=scene.now,
-        deadline=scene.now + timedelta(seconds=limits.deadline_s),
+        opened=context.now,
+        deadline=context.now + timedelta(seconds=limits.deadline_s),
         owner=(pool.owner if pool and suspect.scope.startswith("pool:") else "") or limits.owner,
         ticket=merged[0].ticket if merged else f"{fresh}-ticket",
         also=also,
@@ -232,8 +232,8 @@ def _open(scene: DecisionContext, syndrome: Syndrome, suspect: _Suspect, also: t
         yield e.IncidentClosed(part.id, part.scope, part.syndrome, tuple(part.members), HOSTLER, reason, fresh)
         if part.ticket != incident.ticket:
             yield e.TicketClosed(part.ticket, reason, HOSTLER)
-    yield from told_again(scene, incident) if merged else opened(scene, incident)
-    yield from superfluous(scene, incident, left.shown)
+    yield from told_again(context, incident) if merged else opened(context, incident)
+    yield from superfluous(context, incident, left.shown)
 
 
 def _types(fleet: Fleet, syndrome: str, ids: Iterable[str]) -> tuple[str, ...]:
@@ -248,17 +248,17 @@ def closed(incident: Incident, by: str, reason: str) -> tuple[e.Event, ...]:
     return (ended, e.TicketClosed(incident.ticket, reason, by)) if incident.ticket else (ended,)
 
 
-def by_clock(scene: DecisionContext) -> Iterator[e.Event]:
+def by_clock(context: DecisionContext) -> Iterator[e.Event]:
     """Incidents that have been calm for long enough are released; those past their deadline become their owner's."""
-    limits = scene.fleet.policy.incidents
-    for incident in list(scene.fleet.incidents.values()):
-        if incident.calm_since is not None and _calm_until(scene.fleet, incident.calm_since) <= scene.now:
+    limits = context.fleet.policy.incidents
+    for incident in list(context.fleet.incidents.values()):
+        if incident.calm_since is not None and _calm_until(context.fleet, incident.calm_since) <= context.now:
             left = f"{len(incident.members)} of {incident.size} nodes still show it, {incident.needed} would be needed"
             yield from closed(incident, HOSTLER, f"disproved: {left}")
-        elif incident.state == OPEN and incident.deadline <= scene.now:
+        elif incident.state == OPEN and incident.deadline <= context.now:
             reason = f"open for {limits.deadline_s / 3600:g} h: {incident.owner} decides"
             yield _as(incident, OVERDUE, HOSTLER, reason)
-            yield from told_again(scene, scene.fleet.incidents[incident.id])
+            yield from told_again(context, context.fleet.incidents[incident.id])
 
 
 def moments(fleet: Fleet) -> Iterator[datetime]:
@@ -285,7 +285,7 @@ def individually(incident: Incident, by: str, reason: str) -> e.Event:
 
 
 def explains(fleet: Fleet, incident: Incident, condition: Condition) -> bool:
-    """Whether the incident explains this condition of a member: neither a person's wish nor what asks for protection.
+    """Whether the incident explains a member's condition: neither a person's request nor what asks for protection.
 
     A member that can be neither heard nor proven sound has nothing that could be treated by itself.
     """

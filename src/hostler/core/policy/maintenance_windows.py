@@ -6,17 +6,17 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import Blocker
 
 
-def outside_window(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
+def outside_window(context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     """Blocker where the nodes' scopes have windows and none is open now, or a doubted clock cannot tell."""
-    if not len(scene.fleet.windows):
+    if not len(context.fleet.windows):
         return []
-    wanted = {scope for node in request.nodes for scope in scopes(scene, node)}
-    windows = [w for w in scene.fleet.windows.values() if w.scope in wanted and w.ends > scene.sure]
-    if windows and (doubt := scene.fleet.cell.doubt):
+    wanted = {scope for node in request.nodes for scope in scopes(context, node)}
+    windows = [w for w in context.fleet.windows.values() if w.scope in wanted and w.ends > context.sure]
+    if windows and (doubt := context.fleet.cell.doubt):
         scope = min(w.scope for w in windows)
         text = f"the clock is in doubt, so no maintenance window of {scope} counts as open: {doubt.text}"
         return [Blocker("window", "clock", text, "the clock is confirmed (hostler clock confirm)")]
-    if not windows or any(w.starts <= scene.now for w in windows):
+    if not windows or any(w.starts <= context.now for w in windows):
         return []
     opens = min(w.starts for w in windows)
     text = f"outside the maintenance window of {min(w.scope for w in windows)}"

@@ -5,7 +5,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import Blocker, Mode, Node, Phase
 
 
-def mode_of(scene: DecisionContext, node: Node, remedy: str) -> Mode:
+def mode_of(context: DecisionContext, node: Node, remedy: str) -> Mode:
     """The mode of the node's pool × remedy: what was set by intent, else the pool's document, else observe.
 
     Nodes outside every pool (spares, bring-up) act: there is no customer to ask. An adopted spare is only observed:
@@ -14,8 +14,8 @@ def mode_of(scene: DecisionContext, node: Node, remedy: str) -> Mode:
     pool = node.pool
     if not pool:
         return Mode.observe if node.adopted and node.phase is Phase.production else Mode.act
-    recorded = {(p, r): m for p, r, m in scene.fleet.cell.modes}
-    configured = scene.fleet.pool_of(node)
+    recorded = {(p, r): m for p, r, m in context.fleet.cell.modes}
+    configured = context.fleet.pool_of(node)
     documents = configured.modes if configured else {}
     for found in (
         recorded.get((pool, remedy)),
@@ -28,11 +28,11 @@ def mode_of(scene: DecisionContext, node: Node, remedy: str) -> Mode:
     return Mode.observe
 
 
-def only_observed(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
+def only_observed(context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     """Observe blocks here; propose lets the plan be recorded, and it waits as proposed for a person's yes."""
     if request.approved:
         return []
-    observed = {node.pool for node in request.nodes if mode_of(scene, node, request.remedy) is Mode.observe}
+    observed = {node.pool for node in request.nodes if mode_of(context, node, request.remedy) is Mode.observe}
     return [
         Blocker(
             "mode",

@@ -25,15 +25,15 @@ Dark = dict[str, str]
 """Members of one pool that stay dark until a person comes → by what."""
 
 
-def dark(scene: DecisionContext) -> dict[str, Dark]:
+def dark(context: DecisionContext) -> dict[str, Dark]:
     """By pool; found by the incidents and holds that stand, never by a walk over the fleet."""
-    fleet = scene.fleet
+    fleet = context.fleet
     found: dict[str, Dark] = {}
     for incident in _silent(fleet):
         why = f"in incident {incident.id} ({part_name(incident.scope)})"
         for node_id in incident.members:
             node = fleet.nodes.get(node_id)
-            if node is not None and node.pool and _runs_nothing(scene, node):
+            if node is not None and node.pool and _runs_nothing(context, node):
                 found.setdefault(node.pool, {})[node_id] = why
     for hold in fleet.holds.values():
         if hold.kind is HoldKind.power and hold.owner == OWNER:
@@ -74,13 +74,13 @@ def _silent(fleet: Fleet) -> list[Incident]:
     return [i for i in fleet.incidents.values() if i.holds and (s := SYNDROMES.get(i.syndrome)) is not None and s.mute]
 
 
-def _runs_nothing(scene: DecisionContext, node: Node) -> bool:
+def _runs_nothing(context: DecisionContext, node: Node) -> bool:
     """Its agent is lost, and its BMC says that it is off, or its scheduler has not seen it ready either for a while."""
     lost = _lost(node)
     if lost is None:
         return False
-    seen = scene.present.of(node.id)
-    return seen.power == OFF or (seen.ready is False and _filled_from(scene.fleet, lost) <= scene.sure)
+    seen = context.live.of(node.id)
+    return seen.power == OFF or (seen.ready is False and _filled_from(context.fleet, lost) <= context.sure)
 
 
 def _lost(node: Node) -> Condition | None:

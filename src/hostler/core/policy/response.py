@@ -34,7 +34,7 @@ class Need(Struct, frozen=True):
 
 
 def rule_for(policy: Policy, condition: Condition) -> Rule:
-    """The row that answers a condition; the condition's own remedy and timing (a person's wish) come first.
+    """The row that answers a condition; the condition's own remedy and timing (a person's request) come first.
 
     A row in shadow only watches.
     """
@@ -55,7 +55,7 @@ def need_of(policy: Policy, node: Node, now: datetime, without: tuple[str, ...] 
     `without` leaves the conditions out that ask for these remedies by themselves.
 
     Application faults, unruled conditions and findings of an earlier boot ask for nothing. Only managed nodes in
-    production get automatic remedies; a person's wish and protection count everywhere.
+    production get automatic remedies; a person's request and protection count everywhere.
     """
     asked = (_need(policy, node, condition, now) for condition in node.conditions)
     needs = [need for need in asked if need is not None and (need.wished or need.remedy not in without)]

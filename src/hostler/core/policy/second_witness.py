@@ -7,12 +7,12 @@ from hostler.core.state.live_state import OFF, LiveState
 from hostler.core.state.model import Blocker, Node
 
 
-def unconfirmed(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
+def unconfirmed(context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     """Absence alone convicts nobody, nor does a kernel log that a tenant can write: somebody else must say so too."""
-    doubts = [b for node in request.nodes for b in doubted(scene.fleet, node, request.causes)]
+    doubts = [b for node in request.nodes for b in doubted(context.fleet, node, request.causes)]
     if not request.confirm or doubts:
         return doubts
-    silent = [node for node in request.nodes if not has_second_witness(scene.present, node)]
+    silent = [node for node in request.nodes if not has_second_witness(context.live, node)]
     return [
         Blocker(
             "confirmation",
@@ -24,7 +24,7 @@ def unconfirmed(scene: DecisionContext, request: DisruptionRequest) -> list[Bloc
     ]
 
 
-def has_second_witness(present: LiveState, node: Node) -> bool:
+def has_second_witness(live: LiveState, node: Node) -> bool:
     """The scheduler calls the node not ready, or its BMC says that it is off."""
-    seen = present.of(node.id)
+    seen = live.of(node.id)
     return seen.ready is False or seen.power == OFF

@@ -14,7 +14,7 @@ AGAIN = timedelta(hours=1)
 BLOCKER_TEXT = 200
 
 
-def would_have(scene: DecisionContext, node: Node) -> tuple[e.Event, ...]:
+def would_have(context: DecisionContext, node: Node) -> tuple[e.Event, ...]:
     """Events not told yet of the rules in shadow that this node's conditions meet.
 
     An instance's first mention is due when its condition begins to stand, another when its remedy has changed; of
@@ -22,27 +22,27 @@ def would_have(scene: DecisionContext, node: Node) -> tuple[e.Event, ...]:
     """
     if not node.conditions:
         return ()
-    policy = scene.fleet.policy_of(node)
+    policy = context.fleet.policy_of(node)
     told = {(s.rule, s.remedy): s for s in node.shadows}
     found: dict[tuple[str, str], e.Event] = {}
     for condition in node.conditions:
-        need = shadow_need(policy, node, condition, scene.now)
+        need = shadow_need(policy, node, condition, context.now)
         if need is None:
             continue
         last = told.get((need.rule, need.remedy))
-        if last is None or (condition.since > last.at and scene.now - last.at >= AGAIN):
-            found.setdefault((need.rule, need.remedy), e.ShadowNoted(node.id, _shadow(scene, node, need)))
+        if last is None or (condition.since > last.at and context.now - last.at >= AGAIN):
+            found.setdefault((need.rule, need.remedy), e.ShadowNoted(node.id, _shadow(context, node, need)))
     return tuple(found.values())
 
 
-def _shadow(scene: DecisionContext, node: Node, need: Need) -> Shadow:
-    found = blockers(scene, DisruptionRequest(need.remedy, need.act_class, (node,), confirm=need.confirm))
-    works = scene.present.workloads(node)
+def _shadow(context: DecisionContext, node: Node, need: Need) -> Shadow:
+    found = blockers(context, DisruptionRequest(need.remedy, need.act_class, (node,), confirm=need.confirm))
+    works = context.live.workloads(node)
     return Shadow(
         rule=need.rule,
         remedy=need.remedy,
         act_class=need.act_class,
-        at=scene.now,
+        at=context.now,
         waits=found[0].text[:BLOCKER_TEXT] if found else "",
         works=None if works is None else sum(w.work_class is not WorkClass.infrastructure for w in works),
     )

@@ -162,7 +162,7 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True):
 
     `remedy` "" means watch only. `timing` is immediate or pending. `dooms` says that work using the faulted part
     is lost already. `confirm` asks for a second independent path before disturbing anybody. `shadow`: what the row
-    would do is recorded and not done; a person's wish is done all the same. `domain`: a kind of failure domain
+    would do is recorded and not done; a person's request is done all the same. `domain`: a kind of failure domain
     ("nvlink") that is at fault as a whole, and so is taken whole, as one act (`core.domains`).
     """
 

@@ -12,12 +12,12 @@ class DecisionContext(Struct, frozen=True):
     """The world at one moment, as far as it is known."""
 
     fleet: Fleet
-    present: LiveState
+    live: LiveState
     now: datetime
 
     def may_write(self, name: str) -> bool:
         """Whether every controller reads the event of this stored name; what is new falls back where not."""
-        return self.present.release.format_of(name) <= self.fleet.cell.format
+        return self.live.release.format_of(name) <= self.fleet.cell.format
 
     @property
     def sure(self) -> datetime:

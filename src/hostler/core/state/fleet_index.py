@@ -19,7 +19,7 @@ class Index:
     def count(self, key: str) -> int:
         """Number of members under the key."""
         base = self.base.get(key, {})
-        change = sum(present - (member in base) for member, present in self.over.get(key, {}).items())
+        change = sum(live - (member in base) for member, live in self.over.get(key, {}).items())
         return len(base) + change
 
     def members(self, key: str) -> list[str]:
@@ -28,7 +28,7 @@ class Index:
         if over is None:
             return sorted(base)
         found = [member for member in base if over.get(member, True)]
-        found.extend(m for m, present in over.items() if present and m not in base)
+        found.extend(m for m, live in over.items() if live and m not in base)
         return sorted(found)
 
     def lacks(self, key: str) -> bool:
@@ -43,8 +43,8 @@ class Index:
         """Make what the step has changed permanent."""
         for key, changes in self.over.items():
             members = self.base.setdefault(key, {})
-            for member, present in changes.items():
-                if present:
+            for member, live in changes.items():
+                if live:
                     members[member] = None
                 else:
                     members.pop(member, None)

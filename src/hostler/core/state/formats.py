@@ -25,18 +25,18 @@ def check(written: int, reads: int) -> None:
         )
 
 
-def needs(scene: DecisionContext, events: Iterable[e.Event]) -> int:
+def needs(context: DecisionContext, events: Iterable[e.Event]) -> int:
     """The highest format that any of the events needs, 0 where the cell may be given them all."""
-    release, cell = scene.present.release, scene.fleet.cell.format
+    release, cell = context.live.release, context.fleet.cell.format
     if release.reads <= cell:
         return 0
     came = (release.format_of(e.name_of(event)) for event in events)
     return max((number for number in came if number > cell), default=0)
 
 
-def too_old(scene: DecisionContext, needed: int) -> str:
+def too_old(context: DecisionContext, needed: int) -> str:
     """Why events of the format may not be written yet: which controller does not read it, and what ends that."""
-    cell, fellows = scene.fleet.cell.format, scene.present.fellows
+    cell, fellows = context.fleet.cell.format, context.live.fellows
     if fellows is None:
         who = "the controllers of the cell are not known yet"
     elif old := [f"{fellow.name} (reads up to {fellow.reads})" for fellow in fellows if fellow.reads < needed]:
@@ -46,20 +46,20 @@ def too_old(scene: DecisionContext, needed: int) -> str:
     return f"this needs event format {needed}, the cell writes format {cell}: {who}"
 
 
-def writable(scene: DecisionContext, node: Node, answer: Answer) -> Answer:
+def writable(context: DecisionContext, node: Node, answer: Answer) -> Answer:
     """The answer, or the visible wait in its place where it needs what not every controller reads."""
-    if not isinstance(answer, Act) or not (needed := needs(scene, answer.events)):
+    if not isinstance(answer, Act) or not (needed := needs(context, answer.events)):
         return answer
-    blocker = Blocker("format", str(needed), too_old(scene, needed), f"every controller reads format {needed}")
+    blocker = Blocker("format", str(needed), too_old(context, needed), f"every controller reads format {needed}")
     return Wait(node.plan.name if node.plan else node.phase.value, (blocker,))
 
 
-def raised(scene: DecisionContext) -> tuple[e.FormatRaised, ...]:
+def raised(context: DecisionContext) -> tuple[e.FormatRaised, ...]:
     """The raise that every live controller is ready for, if there is one."""
-    release, fellows = scene.present.release, scene.present.fellows
+    release, fellows = context.live.release, context.live.fellows
     if not fellows:
         return ()
     common = min(release.reads, *(fellow.reads for fellow in fellows))
-    if common <= scene.fleet.cell.format:
+    if common <= context.fleet.cell.format:
         return ()
     return (e.FormatRaised(common, tuple(sorted(fellow.name for fellow in fellows))),)

@@ -53,11 +53,11 @@ class Requester:
     """One cluster's. `ask` has an intent answered, and raises BusyError where nobody decides here now."""
 
     def __init__(
-        self, scheduler: KubernetesScheduler, api: Api, book: ClusterCache, fleet: Callable[[], Fleet], ask: Ask
+        self, scheduler: KubernetesScheduler, api: Api, cache: ClusterCache, fleet: Callable[[], Fleet], ask: Ask
     ) -> None:
         self._scheduler = scheduler
         self._api = api
-        self._book = book
+        self._book = cache
         self._fleet = fleet
         self._ask = ask
 

@@ -38,8 +38,8 @@ def read_cluster_info(body: bytes) -> ApiEndpoint | None:
     try:
         document = yaml_tree.read("cluster-info", msgspec.json.decode(body, type=_Info).data["kubeconfig"]).value
         cluster = document["clusters"][0]["cluster"]
-        door = ApiEndpoint(server_url(cluster["server"]), b64decode(cluster["certificate-authority-data"]).decode())
-        ca_hash(door.ca)
+        endpoint = ApiEndpoint(server_url(cluster["server"]), b64decode(cluster["certificate-authority-data"]).decode())
+        ca_hash(endpoint.ca)
     except (msgspec.MsgspecError, KeyError, IndexError, TypeError, ValueError, RecursionError):
         return None
-    return door
+    return endpoint

@@ -75,12 +75,12 @@ class BootstrapTokens:
         if not ttl_s or (standing is not None and self._tokens[node.id].meant.operation == operation.id):
             return
         meant = Meant(node.id, name, operation.id, operation.plan)
-        door, identity = await self._door(), token_id(self._owner, self._cluster, meant)
+        endpoint, identity = await self._door(), token_id(self._owner, self._cluster, meant)
         secret = "".join(secrets.choice(ALPHABET) for _ in range(SECRET_LENGTH))
         expires = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=ttl_s)
         await self._create(identity, body_of(identity, secret, meant, expires))
         shown = f"{identity}.{secret}"
-        offer = JoinOffer(self._cluster, name, door.server, door.ca, ca_hash(door.ca), shown, expires)
+        offer = JoinOffer(self._cluster, name, endpoint.server, endpoint.ca, ca_hash(endpoint.ca), shown, expires)
         self._tokens[node.id] = Token(meant, identity, offer)
         log.info("join_token_issued", node=node.id, operation=operation.id, token_id=identity)
 
@@ -125,10 +125,10 @@ class BootstrapTokens:
         answer = await self._api.get(CLUSTER_INFO)
         if answer.status == OK and (said := read_cluster_info(answer.body)) is not None:
             return said
-        if self._api.door is None:
+        if self._api.endpoint is None:
             instead = "write the ConfigMap kube-public/cluster-info as kubeadm does, or give --cluster a kubeconfig"
             raise RefusedError(f"where nodes reach the API server of cluster {self._cluster} is not known: {instead}")
-        return self._api.door
+        return self._api.endpoint
 
 
 def _ttl_s(operation: Operation) -> float:

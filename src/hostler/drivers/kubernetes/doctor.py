@@ -77,11 +77,11 @@ async def examine(
     return found
 
 
-async def second_remediators(api: Api, book: ClusterCache, actors: tuple[Actor, ...] = ACTORS) -> tuple[str, ...]:
+async def second_remediators(api: Api, cache: ClusterCache, actors: tuple[Actor, ...] = ACTORS) -> tuple[str, ...]:
     """List the second remediators at work now, from the cached copies. Raises PortError where that cannot be told."""
-    if book.lost:
-        raise UnreachableError(book.lost)
-    signs = signs_of(book.nodes.items.values(), book.pods.items.values(), await _standing(api, actors))
+    if cache.lost:
+        raise UnreachableError(cache.lost)
+    signs = signs_of(cache.nodes.items.values(), cache.pods.items.values(), await _standing(api, actors))
     return tuple(actor.name for actor, _ in at_work(signs, actors) if actor.duty == REFUSE)
 
 

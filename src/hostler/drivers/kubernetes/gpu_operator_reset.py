@@ -85,10 +85,10 @@ class Resetter:
         await self._hand().revoke(operation, node)
 
     def _hand(self) -> OperationDriver:
-        hand = self._agents()
-        if hand is None:
+        driver = self._agents()
+        if driver is None:
             raise UnreachableError("the controller has not started; nothing was sent")
-        return hand
+        return driver
 
     async def _cleared(self, place: ResetCluster, operation: Operation, name: str) -> OperandProgress | None:
         """How it stands once the operands have gone, or could not in time; None where the reset is called off."""
@@ -111,9 +111,9 @@ class Restorer:
     A reset that was given up counts as under way for as long as it may still land.
     """
 
-    def __init__(self, operands: Operands, book: ClusterCache, fleet: Callable[[], Fleet]) -> None:
+    def __init__(self, operands: Operands, cache: ClusterCache, fleet: Callable[[], Fleet]) -> None:
         self._operands = operands
-        self._book = book
+        self._book = cache
         self._fleet = fleet
 
     async def run(self) -> None:

@@ -40,9 +40,9 @@ JOBS = f"/apis/batch/v1/namespaces/{CHECKS}/jobs"
 class Checks:
     """One cluster's idle checks. `owner` is whose they are; others' are left alone. Raises only PortError."""
 
-    def __init__(self, api: Api, book: ClusterCache, owner: str) -> None:
+    def __init__(self, api: Api, cache: ClusterCache, owner: str) -> None:
         self._api = api
-        self._book = book
+        self._book = cache
         self._owner = owner
 
     async def begin(self, operation: Operation, name: str) -> Outcome:
@@ -107,9 +107,9 @@ class Checks:
 class Tidier:
     """Takes away whatever check of ours nobody waits for; what could not be is tried again at the next turn."""
 
-    def __init__(self, checks: Checks, book: ClusterCache, fleet: Callable[[], Fleet]) -> None:
+    def __init__(self, checks: Checks, cache: ClusterCache, fleet: Callable[[], Fleet]) -> None:
         self._checks = checks
-        self._book = book
+        self._book = cache
         self._fleet = fleet
 
     async def run(self) -> None:

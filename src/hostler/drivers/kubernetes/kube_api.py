@@ -84,7 +84,7 @@ class Api:
     def __init__(self, access: KubernetesAccess, fence: Callable[[], None]) -> None:
         self._fence = fence
         self._access = access
-        self.door = door_of(access)
+        self.endpoint = door_of(access)
         self.turn = ACT
         self._turns = RequestQueue()
         self._session: aiohttp.ClientSession | None = None

@@ -43,11 +43,11 @@ class NodeStatusWriter:
     """One cluster's. `fleet` gives the cell's; only members of the cluster are written on, and only what is ours."""
 
     def __init__(
-        self, scheduler: KubernetesScheduler, api: Api, book: ClusterCache, fleet: Callable[[], Fleet]
+        self, scheduler: KubernetesScheduler, api: Api, cache: ClusterCache, fleet: Callable[[], Fleet]
     ) -> None:
         self._scheduler = scheduler
         self._api = api.at(MARK)
-        self._book = book
+        self._book = cache
         self._fleet = fleet
         self._limit = asyncio.Semaphore(AT_ONCE)
         self._done: dict[str, tuple[Node, KubeNode, WorkloadView]] = {}

@@ -13,15 +13,15 @@ SHOWN_S = 2.0
 AGAIN_S = 0.05
 
 
-async def unseen(api: Api, book: ClusterCache, node: str) -> str:
+async def unseen(api: Api, cache: ClusterCache, node: str) -> str:
     """Pods that the API server has on the node and the copy does not show, by name; "" where none is missing.
 
     Waits for the copy `SHOWN_S` at most. Of a copy that does not count anyway nothing is asked. Raises PortError.
     """
     until = asyncio.get_running_loop().time() + SHOWN_S
     wait_s = AGAIN_S
-    while not book.lost:
-        missing = [key for key, uid in await _there(api, node) if not _shows(book, key, uid)]
+    while not cache.lost:
+        missing = [key for key, uid in await _there(api, node) if not _shows(cache, key, uid)]
         if not missing or asyncio.get_running_loop().time() > until:
             return ", ".join(missing[:4])
         await asyncio.sleep(wait_s)
@@ -38,6 +38,6 @@ async def _there(api: Api, node: str) -> list[tuple[str, str]]:
         raise UnreachableError(f"the answer is not a list of pods: {wrong}") from wrong
 
 
-def _shows(book: ClusterCache, key: str, uid: str) -> bool:
-    pod = book.pods.items.get(key)
+def _shows(cache: ClusterCache, key: str, uid: str) -> bool:
+    pod = cache.pods.items.get(key)
     return pod is not None and pod.uid == uid

@@ -49,13 +49,13 @@ class KubernetesScheduler:
     kinds = SCHEDULED | {IDLE_CHECK} | ASIDE
     kind = "kubernetes"
 
-    def __init__(self, cluster: str, api: Api, book: ClusterCache, owner: str) -> None:
+    def __init__(self, cluster: str, api: Api, cache: ClusterCache, owner: str) -> None:
         self.cluster = cluster
         self._api = api
-        self._book = book
+        self._book = cache
         self._owner = owner
-        self.checks = Checks(api, book, owner)
-        self._spaces, self._actors = book.settings.spaces, book.settings.actors
+        self.checks = Checks(api, cache, owner)
+        self._spaces, self._actors = cache.settings.spaces, cache.settings.actors
         self.joining = BootstrapTokens(cluster, api, owner)
 
     def views(self) -> ClusterView:

@@ -25,7 +25,7 @@ REBOOTING = frozenset({"REBOOT_ISSUED", "REBOOT_REQUESTED", "REBOOT"})
 _ABSENT = frozenset({"NOT_RESPONDING", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "POWER_DOWN", "POWER_UP"})
 _SHUT = frozenset({"DRAIN", "FAIL"})
 _SLURMS_OWN = ("Not responding", "Node unexpectedly rebooted", "reboot timed out", "ResumeTimeout reached")
-"""Reasons that slurmctld writes where a node has fallen down by itself: nobody's wish."""
+"""Reasons that slurmctld writes where a node has fallen down by itself: nobody's request."""
 
 
 class Classes(Struct, frozen=True, forbid_unknown_fields=True):

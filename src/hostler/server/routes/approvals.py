@@ -119,7 +119,7 @@ def rollout_view(app_state: AppState, rollout: Rollout) -> RolloutView:
         tolerated=rollout.tolerated,
         ahead=len(rollout.ahead),
         ahead_most=rollout.ahead_most,
-        waits_for=waits_for(app_state.scene(), rollout) if rollout.state == "running" else "",
+        waits_for=waits_for(app_state.context(), rollout) if rollout.state == "running" else "",
     )
 
 

@@ -81,7 +81,7 @@ class FabricView(Struct, frozen=True):
 
 def fabric_view(app_state: AppState, fabric: Fabric) -> FabricView:
     """The network as the API shows it."""
-    live = app_state.cell.present.fabrics.get(fabric.name)
+    live = app_state.cell.live.fabrics.get(fabric.name)
     last: FabricLook | None = live.last if live is not None else fabric.look
     cases = app_state.fleet.cases_of(fabric.name)
     return FabricView(
@@ -214,7 +214,7 @@ async def list_fabric_links(
 ) -> Page[LinkRow]:
     """Designed cables as the last whole validation found them; of one `device`, or all that were `found` so."""
     fabric = _found(app_state, name)
-    live = app_state.cell.present.fabrics.get(fabric.name)
+    live = app_state.cell.live.fabrics.get(fabric.name)
     if live is None or live.good is None:
         return Page((), seq=wanted.seq)
     began, rows = live.good.began, live.links.of(device) if device else live.links.rows
@@ -245,7 +245,7 @@ async def list_links(
 def links_of(app_state: AppState, who: Identity, node: Node) -> Iterator[LinkRow]:
     """The node's designed cables; ports of nodes that the caller does not see are not named."""
     for fabric, device in fabrics_of(app_state.fleet, node):
-        live = app_state.cell.present.fabrics.get(fabric.name)
+        live = app_state.cell.live.fabrics.get(fabric.name)
         if live is not None and live.good is not None:
             for link in live.links.of(device):
                 yield _within(app_state, who, _row(fabric.name, node.id, link, live.good.began))
@@ -276,9 +276,9 @@ def _named(app_state: AppState, who: Identity, fabric: str, port: str) -> str:
 async def post_fabric(app_state: TheAppState, caller: TheCaller, data: JSONBody[FabricBody]) -> IntentView:
     """Make a network known with its design, or give it a new one. All of the design is checked first."""
     text = msgspec.json.encode(data.fabric).decode()
-    wish = RequestedIntent("register-fabric", FLEET, data.reason, {"fabric": text}, data.dry_run, data.key)
+    request = RequestedIntent("register-fabric", FLEET, data.reason, {"fabric": text}, data.dry_run, data.key)
     try:
-        return await submit(app_state, caller, wish)
+        return await submit(app_state, caller, request)
     except ProblemError as refused:
         try:
             fabrics.designed(data.fabric)

@@ -124,7 +124,7 @@ async def submit(
     configuration: Configuration | None = None,
     documents: dict[str, str] | None = None,
 ) -> IntentView:
-    """Put a wish before the controller in the caller's name. Raises ProblemError (403, 404, 409, 422) and BusyError."""
+    """Ask the controller in the caller's name. Raises ProblemError (403, 404, 409, 422) and BusyError."""
     who, key = caller.who, asked.key or caller.key
     kind = VERBS.get(asked.verb)
     if kind is None:

@@ -149,7 +149,7 @@ async def list_pools(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[P
     """Pools with their counts."""
     pools = {pool.name: pool for pool in own_pools(app_state.fleet, who)}
     page = listed(((name, pool) for name, pool in pools.items() if wanted.sku in ("", pool.sku)), wanted)
-    dark = pool_places.dark(app_state.scene())
+    dark = pool_places.dark(app_state.context())
     return page.of(pool_view(app_state.cell, pool, dark) for pool in page.items)
 
 
@@ -159,7 +159,7 @@ async def get_pool(app_state: TheAppState, who: Who, name: FromPath[str]) -> Poo
     found = next((pool for pool in own_pools(app_state.fleet, who) if pool.name == name), None)
     if found is None:
         raise unknown("pool", name)
-    return pool_view(app_state.cell, found, pool_places.dark(app_state.scene()))
+    return pool_view(app_state.cell, found, pool_places.dark(app_state.context()))
 
 
 @get("/tickets", guards=SEE)
@@ -184,10 +184,10 @@ async def list_holds(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[H
 
 def _scopes_within(app_state: AppState, who: Identity) -> frozenset[str]:
     """Every scope that a node within the caller's reach stands in."""
-    scene, all_nodes = app_state.scene(), Selection(limit=1)
+    context, all_nodes = app_state.context(), Selection(limit=1)
     ids = ids_for(app_state, who, all_nodes)
     nodes = (n for i in ids for n in reached(app_state, who, all_nodes, i))
-    return frozenset(scope for node in nodes for scope in scopes(scene, node))
+    return frozenset(scope for node in nodes for scope in scopes(context, node))
 
 
 @get("/assets", guards=SEE_CELL)
@@ -250,7 +250,7 @@ async def _of_one(app_state: AppState, who: Identity, name: str) -> Maintenance:
         repairs.append(repair(node, ticket, app_state.shown(who, closing)))
     if node is None:
         return Maintenance((), (), (), tuple(repairs), tuple(deeds_of(name, records)))
-    feels = frozenset(scopes(app_state.scene(), node))
+    feels = frozenset(scopes(app_state.context(), node))
     windows = tuple(w for w in fleet.windows.values() if w.scope in feels)
     tickets = app_state.shown(who, tuple(t for t in fleet.tickets.values() if t.node == node.id))
     deeds = tuple(deeds_of(node.id, records))

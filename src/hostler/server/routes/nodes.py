@@ -141,7 +141,7 @@ _HEARD = frozenset({Phase.seatrial, Phase.zap, Phase.test, Phase.production})
 
 
 def _flags(app_state: AppState, node: Node) -> int:
-    silent = node.phase in _HEARD and not app_state.cell.present.of(node.id).heard
+    silent = node.phase in _HEARD and not app_state.cell.live.of(node.id).heard
     marks = (node.waiting, node.operation, node.cordons, node.assignment, silent)
     return sum(1 << place for place, mark in enumerate(marks) if mark)
 
@@ -150,15 +150,15 @@ def _flags(app_state: AppState, node: Node) -> int:
 async def get_node(app_state: TheAppState, who: Who, node_id: FromPath[str]) -> NodeView:
     """One node, by id, serial or host name."""
     node = app_state.node(who, node_id)
-    here = app_state.cell.present.nodes.get(node.id)
+    here = app_state.cell.live.nodes.get(node.id)
     return NodeView(
         node=replace(node, slots=NO_PAIRS, addresses=NO_PAIRS, versions=NO_PAIRS),
         hostname=node.binding("hostname"),
         healthy=is_healthy(node),
         power=here.power if here else "unknown",
         agent=app_state.agent_view(node),
-        workloads=app_state.cell.present.workloads(node),
-        holds=holds_on(app_state.scene(), node),
+        workloads=app_state.cell.live.workloads(node),
+        holds=holds_on(app_state.context(), node),
         tickets=tuple(t for t in app_state.fleet.tickets.values() if t.node == node.id),
         parts=parts_of(app_state.fleet, node),
         addresses=dict(node.addresses),

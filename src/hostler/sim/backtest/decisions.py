@@ -75,31 +75,31 @@ class RecordedLiveState:
     """The volatile present as far as it was recorded: what a plan's record says of power, readiness and work."""
 
     def __init__(self) -> None:
-        self.present = LiveState()
+        self.live = LiveState()
 
     def see(self, recorded: e.PlanRecorded, cluster: str) -> None:
         """Take over what the plan's record says of power, readiness and work at its node."""
-        here = self.present.entry(recorded.plan.node)
-        here.power = recorded.present.get("power", "unknown")
-        here.ready = {"true": True, "false": False}.get(recorded.present.get("ready", ""))
-        told = recorded.present.get("workloads", "unknown")
+        here = self.live.entry(recorded.plan.node)
+        here.power = recorded.live.get("power", "unknown")
+        here.ready = {"true": True, "false": False}.get(recorded.live.get("ready", ""))
+        told = recorded.live.get("workloads", "unknown")
         names = [name for name in told.split(",") if name]
         works = tuple(Workload(name, "", WorkClass.uninterruptible) for name in names)
-        self.present.clusters[cluster] = ""
+        self.live.clusters[cluster] = ""
         here.workloads = {} if told == "unknown" else {cluster: works}
 
 
-def decide(fleet: Fleet, present: LiveState, node: Node, now: datetime) -> Decision:
+def decide(fleet: Fleet, live: LiveState, node: Node, now: datetime) -> Decision:
     """Decide what would be recorded next about this node, or what it or its plan would wait for."""
-    scene = DecisionContext(fleet, present, now)
+    context = DecisionContext(fleet, live, now)
     if node.plan is not None:
-        return _needs(scene, node)
+        return _needs(context, node)
     told = ""
     for _ in range(ROUNDS):
-        answer = next_step(scene, node)
+        answer = next_step(context, node)
         shadows = _shadows(answer)
         if not shadows:
-            found = _read(scene, node, answer)
+            found = _read(context, node, answer)
             return Decision(TELLS, told) if told and found.does == NOTHING else found
         told = shadows[0].remedy
         node = replace(node, shadows=(*node.shadows, *shadows))
@@ -112,15 +112,15 @@ def _shadows(answer: Answer) -> list[Shadow]:
     return [event.shadow for event in answer.events if isinstance(event, e.ShadowNoted)]
 
 
-def _needs(scene: DecisionContext, node: Node) -> Decision:
-    need = needed(scene, node)
+def _needs(context: DecisionContext, node: Node) -> Decision:
+    need = needed(context, node)
     if need is None:
         return _NOTHING
     return Decision(ACTS, need.remedy, need.act_class.value, need.dooms, need.rule)
 
 
-def _read(scene: DecisionContext, node: Node, answer: Answer) -> Decision:
-    need = needed(scene, node)
+def _read(context: DecisionContext, node: Node, answer: Answer) -> Decision:
+    need = needed(context, node)
     if isinstance(answer, Wait) and need is not None:
         blockers = tuple(sorted({(b.kind, b.name) for b in answer.blockers}))
         does = OBSERVES if any(kind == "mode" for kind, _ in blockers) else WAITS
@@ -134,5 +134,5 @@ def _read(scene: DecisionContext, node: Node, answer: Answer) -> Decision:
         return Decision(WAITS, need.remedy, need.act_class.value, need.dooms, need.rule, blockers)
     does = PROPOSES if plan.state == "proposed" else ACTS
     cause = next((c for c in node.conditions if c.id in plan.causes and c.type == plan.rule), None)
-    dooms = rule_for(scene.fleet.policy_of(node), cause).dooms if cause else ""
+    dooms = rule_for(context.fleet.policy_of(node), cause).dooms if cause else ""
     return Decision(does, plan.remedy or plan.name, plan.act_class.value, dooms, plan.rule)

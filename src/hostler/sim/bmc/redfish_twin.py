@@ -50,8 +50,8 @@ class RedfishTwin:
     def look(self, node: Node, now: datetime) -> tuple[str, Observation]:
         """Power, and the readings."""
         self._now = now
-        sight = at_once(self._eyes.look(node))
-        return sight.power, at_once(sight.sensors())
+        reader = at_once(self._eyes.look(node))
+        return reader.power, at_once(reader.sensors())
 
     def _client(self, origin: str) -> RedfishClient:
         if origin not in self._clients:

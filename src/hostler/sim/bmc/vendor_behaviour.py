@@ -34,10 +34,10 @@ def admit(vendor: Vendor, shown: Document | None, asked: Mapping[str, str]) -> N
     if shown is None:
         raise BmcRefusalError(404, "The resource was not found.")
     named = next((value for name, value in asked.items() if name.lower() == "if-match"), "")
-    present = str(shown.get("@odata.etag", "")).removeprefix("W/")
+    live = str(shown.get("@odata.etag", "")).removeprefix("W/")
     if not named and vendor.demands:
         raise BmcRefusalError(428, "The request lacks the If-Match header.")
-    if named and named not in {"*", present}:
+    if named and named not in {"*", live}:
         raise BmcRefusalError(412, "The etag does not match the resource's.")
 
 

@@ -22,26 +22,26 @@ class Budgets:
         """Judge a plan's begin against budgets, pauses, brake, holds and mode."""
         match record.event:
             case e.PlanRecorded(plan=plan) if plan.disruptive and plan.act_class in GUARDED:
-                page = case.book.pages[plan.node]
+                page = case.reading.pages[plan.node]
                 if (
                     plan.state != "proposed"
                 ):  # what is only proposed takes nothing from a budget until somebody says yes
-                    yield from _over_budget(case.book, page, plan)
-                    yield from _over_domain(case.book, page, plan)
-                yield from _stopped(case.book, page, plan)
-                yield from _mode(case.book, page, plan)
-                yield from _shadowed(case.book, page, plan)
+                    yield from _over_budget(case.reading, page, plan)
+                    yield from _over_domain(case.reading, page, plan)
+                yield from _stopped(case.reading, page, plan)
+                yield from _mode(case.reading, page, plan)
+                yield from _shadowed(case.reading, page, plan)
             case e.PlanApproved(node=node):
-                page = case.book.pages[node]
+                page = case.reading.pages[node]
                 if page.plan is not None and page.plan.disruptive and page.plan.act_class in GUARDED:
-                    yield from _over_budget(case.book, page, page.plan)
-                    yield from _over_domain(case.book, page, page.plan)
+                    yield from _over_budget(case.reading, page, page.plan)
+                    yield from _over_domain(case.reading, page, page.plan)
             case e.OperationStarted(operation=operation) if operation.kind in _POWER:
-                page = case.book.pages[operation.node]
+                page = case.reading.pages[operation.node]
                 protective = page.plan is not None and page.plan.act_class is ActClass.protective
-                if not protective and case.book.held(page, "physical_work"):
+                if not protective and case.reading.held(page, "physical_work"):
                     yield f"{operation.kind} on {page.id} while somebody's hands are in it"
-                if operation.kind == "power_on" and (dark := case.book.held(page, "power")):
+                if operation.kind == "power_on" and (dark := case.reading.held(page, "power")):
                     yield f"power_on of {page.id}, which {dark[0].owner} keeps powered off"
             case _:
                 pass
@@ -50,11 +50,11 @@ class Budgets:
 _POWER = ("power_on", "power_off", "update_firmware", "reboot", "set_boot_network")
 
 
-def _over_budget(book: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
-    pool = book.pool(page.pool)
+def _over_budget(reading: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
+    pool = reading.pool(page.pool)
     if pool is None or not page.healthy:
         return
-    out, limit = max(0, pool.target - book.healthy[pool.name]), _limit(pool, plan)
+    out, limit = max(0, pool.target - reading.healthy[pool.name]), _limit(pool, plan)
     if out + 1 > limit:
         yield f"{plan.name} of {page.id}: {out} of {pool.target} of {pool.name} are out already, {limit} may be"
 
@@ -66,29 +66,29 @@ def _limit(pool: Pool, plan: Plan) -> int:
     return min(pool.budget.count, percent) + reserve
 
 
-def _over_domain(book: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
-    assert book.configuration is not None, "nothing is planned without a configuration"
+def _over_domain(reading: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
+    assert reading.configuration is not None, "nothing is planned without a configuration"
     for domain in page.domains:
-        budget = book.configuration.policy.domains.get(domain.partition(":")[0])
+        budget = reading.configuration.policy.domains.get(domain.partition(":")[0])
         if budget is None or plan.group:
             continue
-        inside = book.inside[domain]
+        inside = reading.inside[domain]
         busy = sum(other.disrupted for other in inside)
         limit = min(budget.count, max(1, int(len(inside) * budget.percent / 100)))
         if busy + 1 > limit:
             yield f"{plan.name} of {page.id}: {busy} of {domain} are disturbed already, {limit} may be"
 
 
-def _stopped(book: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
-    if book.brake:
+def _stopped(reading: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
+    if reading.brake:
         yield f"{plan.name} of {page.id} under the storm brake"
-    if any(scope in book.paused for scope in book.scopes(page)):
+    if any(scope in reading.paused for scope in reading.scopes(page)):
         yield f"{plan.name} of {page.id} while its scope is paused"
-    held = book.held(page, "operator", "override", "power", "physical_work")
+    held = reading.held(page, "operator", "override", "power", "physical_work")
     if held and (plan.name != "cordon" or held[0].kind.value != "physical_work"):
         yield f"{plan.name} of {page.id} against the hold {held[0].id}"
     causes = [page.conditions[cause] for cause in plan.causes if cause in page.conditions]
-    for incident in book.incidents.values():
+    for incident in reading.incidents.values():
         if page.id in incident.members and incident.holds and causes and _explains(incident, causes):
             yield f"{plan.name} of {page.id} for what incident {incident.id} explains"
 
@@ -97,14 +97,14 @@ def _explains(incident: Incident, causes: list[Condition]) -> bool:
     return all(cause.type in incident.conditions and not cause.remedy for cause in causes)
 
 
-def _mode(book: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
-    pool = book.pool(page.pool)
+def _mode(reading: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
+    pool = reading.pool(page.pool)
     if pool is None or plan.name == "cordon" or any(_wished(page, cause) for cause in plan.causes):
         return
     remedy = plan.remedy or plan.name
     stages = (
-        book.modes.get((pool.name, remedy)),
-        book.modes.get((pool.name, "*")),
+        reading.modes.get((pool.name, remedy)),
+        reading.modes.get((pool.name, "*")),
         pool.modes.get(remedy),
         pool.modes.get("*"),
     )
@@ -113,8 +113,8 @@ def _mode(book: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
         yield f"{plan.name} of {page.id} runs, and its pool stands at {mode}"
 
 
-def _shadowed(book: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
-    rule = book.configuration.policy.rules.get(plan.rule) if book.configuration else None
+def _shadowed(reading: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
+    rule = reading.configuration.policy.rules.get(plan.rule) if reading.configuration else None
     if rule is not None and rule.shadow and not any(_wished(page, cause) for cause in plan.causes):
         yield f"{plan.name} of {page.id} answers {plan.rule}, whose rule stands in shadow"
 
@@ -141,21 +141,21 @@ class NamedWaits:
 
     def batch(self, case: LawCase) -> Iterator[str]:
         """Judge that no node of the batch stands still without a wait."""
-        yield from (text for node in case.nodes if (text := _mute(case.book, case.book.pages[node])))
+        yield from (text for node in case.nodes if (text := _mute(case.reading, case.reading.pages[node])))
 
     def end(self, case: LawCase) -> Iterator[str]:
         """Judge the same for every node at the end, and that no wait was forgotten."""
-        yield from (text for page in case.book.pages.values() if (text := _mute(case.book, page)))
-        yield from _forgotten(case.book)
+        yield from (text for page in case.reading.pages.values() if (text := _mute(case.reading, page)))
+        yield from _forgotten(case.reading)
 
 
-def _forgotten(book: JournalReading) -> Iterator[str]:
+def _forgotten(reading: JournalReading) -> Iterator[str]:
     """Find a spare left idle, without a word, beside a pool that lacks a node and is not stopped."""
-    if book.brake or book.paused or book.holds or book.incidents or book.configuration is None:
+    if reading.brake or reading.paused or reading.holds or reading.incidents or reading.configuration is None:
         return
-    for pool in book.configuration.pools.values():
-        idle = [page.id for page in book.pages.values() if page.sku == pool.sku and _is_idle(page)]
-        members = sum(page.pool == pool.name for page in book.pages.values())
+    for pool in reading.configuration.pools.values():
+        idle = [page.id for page in reading.pages.values() if page.sku == pool.sku and _is_idle(page)]
+        members = sum(page.pool == pool.name for page in reading.pages.values())
         if members < pool.target and len(idle) > pool.budget.spares_floor:
             yield f"{idle[0]} is idle and waits for nobody, and {pool.name} has {members} of its {pool.target} nodes"
 
@@ -165,30 +165,30 @@ def _is_idle(page: NodeHistory) -> bool:
     return page.phase is Phase.production and not page.pool and not page.unproven and not busy
 
 
-def _mute(book: JournalReading, page: NodeHistory) -> str:
+def _mute(reading: JournalReading, page: NodeHistory) -> str:
     if page.operation is not None or page.waiting is not None or page.settling:
         return ""
-    why = _should_wait(book, page)
+    why = _should_wait(reading, page)
     return f"{page.id} {why}, does nothing, and waits for nobody" if why else ""
 
 
 _PEOPLE = (Phase.onboard, Phase.rma, Phase.zap_fail, Phase.debug)
 
 
-def _should_wait(book: JournalReading, page: NodeHistory) -> str:
+def _should_wait(reading: JournalReading, page: NodeHistory) -> str:
     if page.plan is not None:
         return f"has the plan {page.plan.name}"
     if page.phase in _PEOPLE:
         return f"stands at {page.phase}"
     if page.phase is Phase.production and page.managed:
-        return next((f"has {c.type}" for c in page.conditions.values() if _asks(book, page, c)), "")
+        return next((f"has {c.type}" for c in page.conditions.values() if _asks(reading, page, c)), "")
     return ""
 
 
-def _asks(book: JournalReading, page: NodeHistory, condition: Condition) -> bool:
+def _asks(reading: JournalReading, page: NodeHistory, condition: Condition) -> bool:
     if condition.boot_id and condition.boot_id != page.boot and condition.boot_id in page.boots:
         return False
-    rule = book.configuration.policy.rules.get(condition.type) if book.configuration else None
+    rule = reading.configuration.policy.rules.get(condition.type) if reading.configuration else None
     return bool(condition.remedy or (rule and rule.remedy and not rule.shadow))
 
 
@@ -213,7 +213,7 @@ class OnlyYourOwn:
             yield f"{stray.kind} of {stray.node} ({stray.operation}) reached the BMC of {stray.machine}"
         self._judged = len(strays)
         for node, since in case.world.scheduler.opened.items():
-            if _is_unrecorded(case.book, case.book.pages[node], since):
+            if _is_unrecorded(case.reading, case.reading.pages[node], since):
                 yield f"our cordon of {node} was lifted by a person, and that is not recorded"
 
     def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
@@ -222,35 +222,35 @@ class OnlyYourOwn:
             case e.IntentRecorded(intent=intent):
                 self._persons[intent.person] = None
                 if intent.verb == "start-work" and record.event.granted:
-                    yield from _wrong_machine(case.book, intent)
+                    yield from _wrong_machine(case.reading, intent)
             case e.HoldReleased(hold=hold, person=person):
-                placed = case.book.holds.get(hold)
+                placed = case.reading.holds.get(hold)
                 over = placed is not None and placed.until is not None and placed.until <= record.at
                 if placed is not None and placed.owner != OURS and not over and person not in self._persons:
                     yield f"{person or 'nobody'} releases {hold} of {placed.owner}"
             case e.OperationStarted(operation=operation) if operation.kind == "uncordon":
-                page = case.book.pages[operation.node]
-                overridden = case.book.held(page, "override")
-                if kept := case.book.held(page, *(() if overridden else ("cordon",)), "physical_work"):
+                page = case.reading.pages[operation.node]
+                overridden = case.reading.held(page, "override")
+                if kept := case.reading.held(page, *(() if overridden else ("cordon",)), "physical_work"):
                     yield f"{page.id} is uncordoned against {kept[0].id} of {kept[0].owner}"
             case e.OperationStarted(operation=operation) if operation.kind == "cordon":
-                page = case.book.pages[operation.node]
-                if lifted := case.book.held(page, "override"):
+                page = case.reading.pages[operation.node]
+                if lifted := case.reading.held(page, "override"):
                     yield f"{page.id} is cordoned again against {lifted[0].id}: {lifted[0].owner} has opened it"
             case _:
                 pass
 
 
-def _is_unrecorded(book: JournalReading, page: NodeHistory, since: datetime) -> bool:
+def _is_unrecorded(reading: JournalReading, page: NodeHistory, since: datetime) -> bool:
     """Whether the journal says that our cordon stands though who attends was told long ago that it was lifted."""
-    assert book.now is not None, "a batch has records"
+    assert reading.now is not None, "a batch has records"
     asked = page.operation is not None and page.operation.kind in ("cordon", "uncordon")
     stands = page.cordoned and not page.lifted and bool(page.pool) and not asked
-    return stands and book.now - max(since, page.cordoned_at or since, book.attended or since) > KNOWN
+    return stands and reading.now - max(since, page.cordoned_at or since, reading.attended or since) > KNOWN
 
 
-def _wrong_machine(book: JournalReading, intent: Intent) -> Iterator[str]:
-    page = book.pages.get(intent.target)
+def _wrong_machine(reading: JournalReading, intent: Intent) -> Iterator[str]:
+    page = reading.pages.get(intent.target)
     if page is not None and intent.args.get("serial") != page.serial:
         yield f"work on {page.id} was granted to somebody in front of {intent.args.get('serial')}"
 
@@ -268,14 +268,14 @@ class DoubtIsNotHealth:
             case e.PlanRecorded(plan=plan) if plan.disruptive:
                 yield from _convicted(case, record.event)
             case e.OperationStarted(operation=operation) if operation.kind == "uncordon":
-                yield from _opened(case.book.pages[operation.node])
+                yield from _opened(case.reading.pages[operation.node])
             case e.NodeAssigned(node=node):
-                if doubt := case.book.pages[node].doubt:
+                if doubt := case.reading.pages[node].doubt:
                     yield f"{node} is delivered, and nobody can say how it is: {doubt}"
             case e.PlanEnded(node=node, plan=plan_id, result="done"):
-                yield from _unproven(case.book.pages[node], plan_id)
+                yield from _unproven(case.reading.pages[node], plan_id)
             case e.PhaseChanged(node=node, before=Phase.test, after=Phase.production):
-                if not case.book.pages[node].passed:
+                if not case.reading.pages[node].passed:
                     yield f"{node} enters production without a passed burn-in"
             case _:
                 pass
@@ -294,17 +294,17 @@ def _opened(page: NodeHistory) -> Iterator[str]:
 
 def _convicted(case: LawCase, recorded: e.PlanRecorded) -> Iterator[str]:
     """On whose word a node is disturbed: not on silence's, and not on its own tenant's."""
-    plan, present = recorded.plan, recorded.present
-    page = case.book.pages[plan.node]
+    plan, live = recorded.plan, recorded.live
+    page = case.reading.pages[plan.node]
     if plan.act_class is ActClass.immediate and plan.state != "proposed":
         yield from _on_the_word_of_root(case, page, plan)
-    if _absent_only(page, plan) and present.get("ready") != "false" and present.get("power") != "off":
+    if _absent_only(page, plan) and live.get("ready") != "false" and live.get("power") != "off":
         yield f"{plan.name} of {plan.node} because it is silent, and no second witness says so"
 
 
 def _on_the_word_of_root(case: LawCase, page: NodeHistory, plan: Plan) -> Iterator[str]:
     """Every cause rests only on lines that a tenant with root has forged."""
-    pool, forged = case.book.pool(page.pool), case.world.site.ledger.forged
+    pool, forged = case.reading.pool(page.pool), case.world.site.ledger.forged
     causes = [page.conditions[cause] for cause in plan.causes if cause in page.conditions]
     if pool is None or not pool.tenant_root or not causes:
         return
@@ -341,7 +341,7 @@ class SacredWork:
             case e.WorkConsented(work=works):
                 self._consented |= {work.workload: work.remedy for work in works}
             case e.OperationStarted(operation=operation):
-                page = case.book.pages[operation.node]
+                page = case.reading.pages[operation.node]
                 self._sent[operation.id] = record.at
                 if page.plan is not None:
                     self._plans[operation.id] = (page.plan, page.plan.recorded_at, page.pool)
@@ -353,11 +353,11 @@ class SacredWork:
         """Judge each workload that was ended since the last batch."""
         ledger = case.world.site.ledger
         for disturbed in ledger.disturbances[self._judged :]:
-            if not (disturbed.doomed or disturbed.consent or self._excused(case.book, disturbed)):
+            if not (disturbed.doomed or disturbed.consent or self._excused(case.reading, disturbed)):
                 yield f"{disturbed.workload} on {disturbed.node} was ended by {disturbed.by} without a right to"
         self._judged = len(ledger.disturbances)
 
-    def _excused(self, book: JournalReading, disturbed: ActualDisturbance) -> bool:
+    def _excused(self, reading: JournalReading, disturbed: ActualDisturbance) -> bool:
         """Protection, a person's consent to this remedy, or the pool's recorded agreement after its drain deadline.
 
         What was on its way already may still land on whom a person let in against our cordon, before we knew.
@@ -373,7 +373,7 @@ class SacredWork:
             return disturbed.protective
         if self._consented.get(disturbed.workload) in (plan.remedy, plan.name):
             return True
-        pool = book.pool(pool_name)
+        pool = reading.pool(pool_name)
         return (
             pool is not None
             and pool.evict_after_deadline

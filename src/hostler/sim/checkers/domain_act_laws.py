@@ -23,42 +23,42 @@ class Wholeness:
             case e.PlanRecorded(plan=plan) if _is_domain(plan.group):
                 self._begun[plan.group] = None
             case e.OperationStarted(operation=operation):
-                page = case.book.pages[operation.node]
+                page = case.reading.pages[operation.node]
                 if page.plan is not None and _is_domain(page.plan.group):
-                    yield from _alone(case.book, page, operation.kind)
+                    yield from _alone(case.reading, page, operation.kind)
             case _:
                 pass
 
     def batch(self, case: LawCase) -> Iterator[str]:
         """Judge that acts were admitted whole."""
         for group in self._begun:
-            yield from _halved(case.book, group)
+            yield from _halved(case.reading, group)
         self._begun.clear()
-        groups = dict.fromkeys(p.plan.group for n in case.nodes if (p := case.book.pages[n]).plan is not None)
+        groups = dict.fromkeys(p.plan.group for n in case.nodes if (p := case.reading.pages[n]).plan is not None)
         for group in filter(_is_domain, groups):
-            yield from _at_odds(case.book, group)
+            yield from _at_odds(case.reading, group)
 
 
 def _is_domain(group: str) -> bool:
     return ":" in group.partition("/")[0]
 
 
-def _taken(book: JournalReading, group: str) -> list[NodeHistory]:
-    return [page for page in book.pages.values() if page.plan is not None and page.plan.group == group]
+def _taken(reading: JournalReading, group: str) -> list[NodeHistory]:
+    return [page for page in reading.pages.values() if page.plan is not None and page.plan.group == group]
 
 
-def _halved(book: JournalReading, group: str) -> Iterator[str]:
+def _halved(reading: JournalReading, group: str) -> Iterator[str]:
     """In the batch in which an act begins it begins on every node of which it is asked."""
-    for page in book.pages.values():
+    for page in reading.pages.values():
         asked = page.phase is Phase.production and any(c.group == group for c in page.conditions.values())
         if asked and (page.plan is None or page.plan.group != group):
             yield f"{group} begins without {page.id}"
 
 
-def _alone(book: JournalReading, page: NodeHistory, kind: str) -> Iterator[str]:
+def _alone(reading: JournalReading, page: NodeHistory, kind: str) -> Iterator[str]:
     """No node is disturbed while another is open, nor opened while another is still to be acted upon."""
     assert page.plan is not None, "its caller has looked"
-    others = [other for other in _taken(book, page.plan.group) if other.id != page.id]
+    others = [other for other in _taken(reading, page.plan.group) if other.id != page.id]
     if kind in ENDING:
         open_ = [other.id for other in others if other.pool and not other.cordoned]
         if open_:
@@ -74,9 +74,9 @@ def _may_open(page: NodeHistory) -> bool:
     return all(step.operation == "uncordon" for step in page.plan.steps[page.index :])
 
 
-def _at_odds(book: JournalReading, group: str) -> Iterator[str]:
+def _at_odds(reading: JournalReading, group: str) -> Iterator[str]:
     """Where one has turned back, all have, as soon as what each has under way is over."""
-    taken = _taken(book, group)
+    taken = _taken(reading, group)
     if any(page.state == "undoing" for page in taken):
         for page in taken:
             if page.state == "running" and page.operation is None:

@@ -26,7 +26,7 @@ class IdleChecks:
         """Judge that an idle check begins on an idle node, within the budget."""
         match record.event:
             case e.OperationStarted(operation=operation) if operation.kind == "idle_check":
-                page = case.book.pages[operation.node]
+                page = case.reading.pages[operation.node]
                 yield from (f"an idle check of {page.id} begins though {why}" for why in _wrong(case, page, record.at))
                 before = self._last.get(page.id)
                 if before is not None and record.at - before < APART:
@@ -37,9 +37,9 @@ class IdleChecks:
 
     def batch(self, case: LawCase) -> Iterator[str]:
         """A customer who has been shown for a while has the node for itself: the check was called off."""
-        now = case.book.now
+        now = case.reading.now
         assert now is not None, "a batch has records"
-        for page in [case.book.pages[name] for name in case.nodes]:
+        for page in [case.reading.pages[name] for name in case.nodes]:
             checked = page.operation is not None and page.operation.kind == "idle_check"
             if checked and page.plan is not None:
                 yield f"{page.plan.name} of {page.id} runs beside an idle check"
@@ -49,29 +49,29 @@ class IdleChecks:
 
 
 def _wrong(case: LawCase, page: NodeHistory, at: datetime) -> Iterator[str]:
-    book = case.book
+    reading = case.reading
     works, since = case.world.scheduler.shown.get(page.id, ([], at))
     if works and at - since > KNOWN:
         yield f"{works[0]} works there"
     if not page.pool or not page.managed:
         yield "it serves no pool that is managed"
-    if page.cordoned or book.held(page, "operator", "cordon", "physical_work", "override", "power"):
+    if page.cordoned or reading.held(page, "operator", "cordon", "physical_work", "override", "power"):
         yield "it is cordoned or held"
     if page.unproven or page.settling:
         yield "it has not proven itself"
-    if book.brake or any(scope in book.paused for scope in book.scopes(page)):
+    if reading.brake or any(scope in reading.paused for scope in reading.scopes(page)):
         yield "it is paused"
     grave = [c for c in page.conditions.values() if c.severity >= Severity.degraded and c.part != "check:idle"]
     if grave:
         yield f"{grave[0].type} stands on it"
-    pool = book.pool(page.pool)
-    if pool is None or book.configuration is None:
+    pool = reading.pool(page.pool)
+    if pool is None or reading.configuration is None:
         return
-    mode = book.modes.get((pool.name, "idle_check")) or pool.modes.get("idle_check", "")
+    mode = reading.modes.get((pool.name, "idle_check")) or pool.modes.get("idle_check", "")
     if mode != "act":
         yield "its pool has not asked for it"
-    others = [p for p in book.pages.values() if p.operation is not None and p.operation.kind == "idle_check"]
-    limit = _limit(book.configuration.policy.slots, pool.target)
+    others = [p for p in reading.pages.values() if p.operation is not None and p.operation.kind == "idle_check"]
+    limit = _limit(reading.configuration.policy.slots, pool.target)
     if sum(p.pool == page.pool for p in others) >= limit:
         yield f"{limit} of {pool.name} are being checked already"
 

@@ -17,17 +17,17 @@ class OneWriter:
 
     def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
         """Judge the record's number and epoch."""
-        book = case.book
-        if record.seq != book.seq + 1:
-            yield f"record {record.seq} follows record {book.seq}"
-        if record.epoch < book.epoch:
-            yield f"epoch {record.epoch} writes after epoch {book.epoch}"
-        if record.epoch > book.epoch and not isinstance(record.event, e.ControllerStarted):
+        reading = case.reading
+        if record.seq != reading.seq + 1:
+            yield f"record {record.seq} follows record {reading.seq}"
+        if record.epoch < reading.epoch:
+            yield f"epoch {record.epoch} writes after epoch {reading.epoch}"
+        if record.epoch > reading.epoch and not isinstance(record.event, e.ControllerStarted):
             yield f"epoch {record.epoch} writes before it has said that it started"
-        if record.epoch <= book.epoch and isinstance(record.event, e.ControllerStarted):
+        if record.epoch <= reading.epoch and isinstance(record.event, e.ControllerStarted):
             yield f"a controller starts under epoch {record.epoch}, which another has held"
-        if book.now is not None and record.at < book.now:
-            yield f"time goes back from {book.now} to {record.at}"
+        if reading.now is not None and record.at < reading.now:
+            yield f"time goes back from {reading.now} to {record.at}"
 
     def batch(self, case: LawCase) -> Iterator[str]:
         """Judge that deposed controllers were refused."""
@@ -54,7 +54,7 @@ class LevelNotEdge:
                     yield f"{c.id} is raised again by {key[1]}, which raised it before"
                 self._raised[key] = None
             case e.PlanRecorded(plan=plan) if plan.causes:
-                page = case.book.pages[plan.node]
+                page = case.reading.pages[plan.node]
                 standing = [page.conditions[cause] for cause in plan.causes if cause in page.conditions]
                 if not standing:
                     yield f"{plan.name} of {plan.node} answers {plan.causes[0]}, which does not stand"
@@ -80,25 +80,25 @@ class FrozenPlans:
 
     def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
         """Judge that operations are the plan's steps in order."""
-        book, event = case.book, record.event
+        reading, event = case.reading, record.event
         match event:
             case e.PlanRecorded(plan=plan):
-                page = book.pages[plan.node]
+                page = reading.pages[plan.node]
                 self._stayed.pop(plan.node, None)
                 if page.plan is not None:
                     yield f"{plan.name} is laid down for {plan.node} while {page.plan.name} runs"
             case e.OperationStarted(operation=operation):
                 self._started.setdefault((operation.id, operation.attempt), record.seq)
-                yield from _fits(book, book.pages[operation.node], operation)
-                yield from self._passed_by(book.pages[operation.node], operation)
-                yield from acts_in_the_open(book, book.pages[operation.node], operation)
-                yield from _repeated(case, book.pages[operation.node], operation)
+                yield from _fits(reading, reading.pages[operation.node], operation)
+                yield from self._passed_by(reading.pages[operation.node], operation)
+                yield from acts_in_the_open(reading, reading.pages[operation.node], operation)
+                yield from _repeated(case, reading.pages[operation.node], operation)
             case e.PlanAdvanced(node=node, index=index):
-                if index != book.pages[node].index + 1:
-                    yield f"the plan of {node} goes from step {book.pages[node].index} to {index}"
-                self._note_drained(case, book.pages[node])
+                if index != reading.pages[node].index + 1:
+                    yield f"the plan of {node} goes from step {reading.pages[node].index} to {index}"
+                self._note_drained(case, reading.pages[node])
             case e.PlanEnded(node=node) | e.PlanUndoing(node=node):
-                yield from _at_boundary(book.pages[node], event)
+                yield from _at_boundary(reading.pages[node], event)
             case _:
                 pass
 
@@ -121,9 +121,9 @@ class FrozenPlans:
         if plan is None or page.state != "running" or page.index >= len(plan.steps):
             return
         if plan.steps[page.index].operation == "drain":
-            works, since = case.world.scheduler.shown.get(page.id, ([], case.book.clock))
+            works, since = case.world.scheduler.shown.get(page.id, ([], case.reading.clock))
             lost = case.world.scheduler.seat(page.id).lost
-            known = case.book.clock - since > SHOWN
+            known = case.reading.clock - since > SHOWN
             self._stayed[page.id] = tuple(work for work in works if known and work not in lost)
 
     def _passed_by(self, page: NodeHistory, operation: Operation) -> Iterator[str]:
@@ -142,14 +142,14 @@ SHOWN = timedelta(minutes=2)
 """So long after it was shown whose work runs somewhere, nobody can say that he has not heard yet."""
 
 
-def acts_in_the_open(book: JournalReading, page: NodeHistory, operation: Operation) -> Iterator[str]:
+def acts_in_the_open(reading: JournalReading, page: NodeHistory, operation: Operation) -> Iterator[str]:
     """Nothing is acted upon behind a cordon that was lifted, once whoever lifted it has let Hostler go on."""
     plan = page.plan
     acts = operation.kind in ACTING and operation.attempt == 1 and page.state == "running"
     if not acts or plan is None or plan.act_class is ActClass.protective or not page.lifted:
         return
     laid = any(step.operation == "cordon" for step in plan.steps[: page.index])
-    if laid and not book.held(page, "override"):
+    if laid and not reading.held(page, "override"):
         yield f"{operation.kind} on {page.id} while it is open: its cordon was lifted, and nobody keeps it so"
 
 
@@ -164,10 +164,10 @@ def _makes_way(page: NodeHistory, step: Step, operation: Operation) -> bool:
     return operation.kind == "cordon" and step.operation in EMPTIED and page.lifted
 
 
-def _fits(book: JournalReading, page: NodeHistory, operation: Operation) -> Iterator[str]:
+def _fits(reading: JournalReading, page: NodeHistory, operation: Operation) -> Iterator[str]:
     plan = page.plan
     if operation.kind in UNINVITED:
-        yield from _turns_away(book, page, operation)
+        yield from _turns_away(reading, page, operation)
     elif operation.kind == "idle_check":  # disturbs nobody, and belongs to no plan: then none may be under way
         if plan is not None:
             yield f"{operation.kind} on {page.id} begins though {plan.name} is under way"
@@ -185,11 +185,13 @@ def _fits(book: JournalReading, page: NodeHistory, operation: Operation) -> Iter
             yield f"{operation.kind} on {page.id} is not step {page.index} of {plan.name}"
 
 
-def _turns_away(book: JournalReading, page: NodeHistory, operation: Operation) -> Iterator[str]:
+def _turns_away(reading: JournalReading, page: NodeHistory, operation: Operation) -> Iterator[str]:
     """Judge a turn-away: beside any plan, for its own condition, and where nobody keeps the node as it is."""
     if all(c.type != "node.uninvited" for c in page.conditions.values()):
         yield f"{operation.kind} on {page.id}, which no cluster lists against its journal"
-    if any(scope in book.paused for scope in book.scopes(page)) or book.held(page, "operator", "override", "power"):
+    if any(scope in reading.paused for scope in reading.scopes(page)) or reading.held(
+        page, "operator", "override", "power"
+    ):
         yield f"{operation.kind} on {page.id}, which somebody has held or paused"
 
 
@@ -253,7 +255,7 @@ class EverythingEnds:
             case e.ClockGap(unattended_s=gap_s) if gap_s:
                 self._attend(case, record.at)
             case e.OperationFinished(node=node, result="timed_out", operation=name):
-                operation = next((one for one in case.book.pages[node].outstanding if one.id == name), None)
+                operation = next((one for one in case.reading.pages[node].outstanding if one.id == name), None)
                 early = record.at < self._resumed + OBSERVED_WITHIN
                 if early and operation is not None and self._answered.get(operation.id) == _answers(case, operation):
                     yield f"{operation.kind} of {node} is given up before anybody has looked what came of it"
@@ -263,13 +265,13 @@ class EverythingEnds:
     def _attend(self, case: LawCase, at: datetime) -> None:
         """Note that a controller is active again: what is outstanding is to be observed first."""
         self._resumed = at
-        self._answered = {o.id: _answers(case, o) for o in _outstanding(case.book)}
+        self._answered = {o.id: _answers(case, o) for o in _outstanding(case.reading)}
 
     def batch(self, case: LawCase) -> Iterator[str]:
         """Judge the deadlines of the nodes that are busy."""
-        now = case.book.now
+        now = case.reading.now
         assert now is not None, "a batch has records"
-        for page in [case.book.pages[name] for name in case.book.busy]:
+        for page in [case.reading.pages[name] for name in case.reading.busy]:
             for what, due in _due(page):
                 observed = self._resumed + OBSERVED_WITHIN if page.outstanding else due
                 if max(due, observed) + SLACK < now and what not in self._told:
@@ -278,12 +280,12 @@ class EverythingEnds:
 
     def end(self, case: LawCase) -> Iterator[str]:
         """Judge that everything is over or names who is next."""
-        yield from _unfinished(case.book, case.world.clock.now)
-        yield from (text for page in case.book.pages.values() if (text := _waits_for_the_gone(case, page)))
+        yield from _unfinished(case.reading, case.world.clock.now)
+        yield from (text for page in case.reading.pages.values() if (text := _waits_for_the_gone(case, page)))
 
 
-def _outstanding(book: JournalReading) -> list[Operation]:
-    return [one for page in book.pages.values() for one in page.outstanding]
+def _outstanding(reading: JournalReading) -> list[Operation]:
+    return [one for page in reading.pages.values() for one in page.outstanding]
 
 
 def _answers(case: LawCase, operation: Operation) -> tuple[int, int]:
@@ -325,9 +327,9 @@ MOVING = timedelta(hours=30)
 """A world in which something was recorded so lately is on its way: one after the other, as budgets have it."""
 
 
-def _unfinished(book: JournalReading, now: datetime) -> Iterator[str]:
-    moving = book.moved is not None and now - book.moved < MOVING
-    for page in book.pages.values():
+def _unfinished(reading: JournalReading, now: datetime) -> Iterator[str]:
+    moving = reading.moved is not None and now - reading.moved < MOVING
+    for page in reading.pages.values():
         if page.outstanding:
             for late in (one for one in page.outstanding if one.deadline < now):
                 yield f"{page.id}: {late.kind} is still under way at {now:%d %H:%M}"
@@ -349,7 +351,7 @@ def _why(page: NodeHistory) -> str:
     return page.waiting.blockers[0].text if page.waiting else "waits for nobody"
 
 
-def is_at_rest(book: JournalReading, now: datetime) -> bool:
+def is_at_rest(reading: JournalReading, now: datetime) -> bool:
     """Every node serves or is spare, nothing runs but idle checks in their time, and nothing settles or waits."""
     return all(
         page.phase in REST
@@ -357,5 +359,5 @@ def is_at_rest(book: JournalReading, now: datetime) -> bool:
         and (page.operation is None or (page.operation.kind == "idle_check" and page.operation.deadline >= now))
         and page.waiting is None
         and not page.settling
-        for page in book.pages.values()
+        for page in reading.pages.values()
     )

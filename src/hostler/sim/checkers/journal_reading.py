@@ -187,9 +187,9 @@ def _is_of_slots(event: e.Event) -> bool:
             return False
 
 
-def _registered(book: JournalReading, event: e.NodeRegistered, _at: datetime) -> NodeHistory:
+def _registered(reading: JournalReading, event: e.NodeRegistered, _at: datetime) -> NodeHistory:
     node: Node = event.node
-    page = book.pages[node.id] = NodeHistory(
+    page = reading.pages[node.id] = NodeHistory(
         node.id,
         node.phase,
         node.assignment.pool if node.assignment else "",
@@ -202,60 +202,60 @@ def _registered(book: JournalReading, event: e.NodeRegistered, _at: datetime) ->
         settling={},
     )
     for domain in page.domains:
-        book.inside.setdefault(domain, []).append(page)
+        reading.inside.setdefault(domain, []).append(page)
     return page
 
 
-def _phase(book: JournalReading, event: e.PhaseChanged, _at: datetime) -> NodeHistory:
-    page = book.pages[event.node]
+def _phase(reading: JournalReading, event: e.PhaseChanged, _at: datetime) -> NodeHistory:
+    page = reading.pages[event.node]
     page.phase, page.deadline, page.waiting = event.after, event.deadline, None
     return page
 
 
-def _condition(book: JournalReading, event: e.ConditionRaised | e.ConditionUpdated, _at: datetime) -> NodeHistory:
-    page = book.pages[event.condition.node]
+def _condition(reading: JournalReading, event: e.ConditionRaised | e.ConditionUpdated, _at: datetime) -> NodeHistory:
+    page = reading.pages[event.condition.node]
     page.conditions[event.condition.id] = event.condition
     return page
 
 
-def _cleared(book: JournalReading, event: e.ConditionCleared, _at: datetime) -> NodeHistory:
-    page = book.pages[event.node]
+def _cleared(reading: JournalReading, event: e.ConditionCleared, _at: datetime) -> NodeHistory:
+    page = reading.pages[event.node]
     page.conditions.pop(event.condition, None)
     return page
 
 
-def _planned(book: JournalReading, event: e.PlanRecorded, _at: datetime) -> NodeHistory:
-    page = book.pages[event.plan.node]
+def _planned(reading: JournalReading, event: e.PlanRecorded, _at: datetime) -> NodeHistory:
+    page = reading.pages[event.plan.node]
     page.plan, page.state, page.index, page.passed = event.plan, event.plan.state, 0, False
     return page
 
 
-def _approved(book: JournalReading, event: e.PlanApproved, _at: datetime) -> NodeHistory:
-    page = book.pages[event.node]
+def _approved(reading: JournalReading, event: e.PlanApproved, _at: datetime) -> NodeHistory:
+    page = reading.pages[event.node]
     page.state = "running"
     return page
 
 
-def _advanced(book: JournalReading, event: e.PlanAdvanced, _at: datetime) -> NodeHistory:
-    page = book.pages[event.node]
+def _advanced(reading: JournalReading, event: e.PlanAdvanced, _at: datetime) -> NodeHistory:
+    page = reading.pages[event.node]
     page.index = event.index
     return page
 
 
-def _undoing(book: JournalReading, event: e.PlanUndoing, _at: datetime) -> NodeHistory:
-    page = book.pages[event.node]
+def _undoing(reading: JournalReading, event: e.PlanUndoing, _at: datetime) -> NodeHistory:
+    page = reading.pages[event.node]
     page.state, page.reached, page.index = "undoing", page.index, 0
     return page
 
 
-def _ended(book: JournalReading, event: e.PlanEnded, _at: datetime) -> NodeHistory:
-    page = book.pages[event.node]
+def _ended(reading: JournalReading, event: e.PlanEnded, _at: datetime) -> NodeHistory:
+    page = reading.pages[event.node]
     page.plan, page.state = None, ""
     return page
 
 
-def _started(book: JournalReading, event: e.OperationStarted, _at: datetime) -> NodeHistory:
-    page = book.pages[event.operation.node]
+def _started(reading: JournalReading, event: e.OperationStarted, _at: datetime) -> NodeHistory:
+    page = reading.pages[event.operation.node]
     if event.operation.kind in UNINVITED:
         page.aside = event.operation
         return page
@@ -265,8 +265,8 @@ def _started(book: JournalReading, event: e.OperationStarted, _at: datetime) -> 
     return page
 
 
-def _finished(book: JournalReading, event: e.OperationFinished, at: datetime) -> NodeHistory:
-    page = book.pages[event.node]
+def _finished(reading: JournalReading, event: e.OperationFinished, at: datetime) -> NodeHistory:
+    page = reading.pages[event.node]
     if event.kind in UNINVITED:
         page.aside = None
         return page
@@ -278,26 +278,26 @@ def _finished(book: JournalReading, event: e.OperationFinished, at: datetime) ->
     return page
 
 
-def _settled(book: JournalReading, event: e.OperationSettled, _at: datetime) -> NodeHistory:
-    page = book.pages[event.node]
+def _settled(reading: JournalReading, event: e.OperationSettled, _at: datetime) -> NodeHistory:
+    page = reading.pages[event.node]
     page.settling.pop(event.operation, None)
     return page
 
 
-def _waits(book: JournalReading, event: e.WaitingChanged, _at: datetime) -> NodeHistory:
-    page = book.pages[event.node]
+def _waits(reading: JournalReading, event: e.WaitingChanged, _at: datetime) -> NodeHistory:
+    page = reading.pages[event.node]
     page.waiting = event.waiting
     return page
 
 
-def _booted(book: JournalReading, event: e.BootObserved, _at: datetime) -> NodeHistory:
-    page = book.pages[event.node]
+def _booted(reading: JournalReading, event: e.BootObserved, _at: datetime) -> NodeHistory:
+    page = reading.pages[event.node]
     page.boot, page.boots = event.boot_id, (*page.boots, event.boot_id)
     return page
 
 
-def _checked(book: JournalReading, event: e.CheckRecorded, _at: datetime) -> NodeHistory:
-    page = book.pages[event.node]
+def _checked(reading: JournalReading, event: e.CheckRecorded, _at: datetime) -> NodeHistory:
+    page = reading.pages[event.node]
     if event.check.profile == "idle":
         return page  # says nothing of what a plan has done
     page.passed = event.check.verdict.value == "passed"
@@ -305,14 +305,14 @@ def _checked(book: JournalReading, event: e.CheckRecorded, _at: datetime) -> Nod
     return page
 
 
-def _assigned(book: JournalReading, event: e.NodeAssigned, _at: datetime) -> NodeHistory:
-    page = book.pages[event.node]
+def _assigned(reading: JournalReading, event: e.NodeAssigned, _at: datetime) -> NodeHistory:
+    page = reading.pages[event.node]
     page.pool = event.assignment.pool
     return page
 
 
-def _released(book: JournalReading, event: e.NodeReleased, _at: datetime) -> NodeHistory:
-    page = book.pages[event.node]
+def _released(reading: JournalReading, event: e.NodeReleased, _at: datetime) -> NodeHistory:
+    page = reading.pages[event.node]
     page.pool = ""
     return page
 
@@ -339,79 +339,79 @@ _NODE: dict[type, Callable[..., NodeHistory]] = {
 }
 
 
-def _config(book: JournalReading, event: e.ConfigActivated) -> None:
-    book.configuration = event.configuration
+def _config(reading: JournalReading, event: e.ConfigActivated) -> None:
+    reading.configuration = event.configuration
 
 
-def _held(book: JournalReading, event: e.HoldPlaced) -> None:
-    book.holds[event.hold.id] = event.hold
+def _held(reading: JournalReading, event: e.HoldPlaced) -> None:
+    reading.holds[event.hold.id] = event.hold
     if event.hold.kind is HoldKind.override:
-        book.pages[event.hold.scope].lifted = True
+        reading.pages[event.hold.scope].lifted = True
 
 
-def _unheld(book: JournalReading, event: e.HoldReleased) -> None:
-    book.holds.pop(event.hold, None)
+def _unheld(reading: JournalReading, event: e.HoldReleased) -> None:
+    reading.holds.pop(event.hold, None)
 
 
-def _paused(book: JournalReading, event: e.PauseSet) -> None:
-    book.paused.pop(event.scope, None)
+def _paused(reading: JournalReading, event: e.PauseSet) -> None:
+    reading.paused.pop(event.scope, None)
     if event.paused:
-        book.paused[event.scope] = None
+        reading.paused[event.scope] = None
 
 
-def _mode(book: JournalReading, event: e.ModeSet) -> None:
-    book.modes[event.pool, event.remedy] = event.mode.value
+def _mode(reading: JournalReading, event: e.ModeSet) -> None:
+    reading.modes[event.pool, event.remedy] = event.mode.value
 
 
-def _opened(book: JournalReading, event: e.IncidentOpened) -> None:
-    book.incidents[event.incident.id] = event.incident
+def _opened(reading: JournalReading, event: e.IncidentOpened) -> None:
+    reading.incidents[event.incident.id] = event.incident
 
 
-def _moved(book: JournalReading, event: e.IncidentUpdated) -> None:
-    incident = book.incidents[event.incident]
+def _moved(reading: JournalReading, event: e.IncidentUpdated) -> None:
+    incident = reading.incidents[event.incident]
     members = {**incident.members, **event.joined}
     left = {node: since for node, since in members.items() if node not in event.left}
     types = (*incident.conditions, *event.conditions)
-    book.incidents[event.incident] = replace(incident, members=left, conditions=types, state=event.state)
+    reading.incidents[event.incident] = replace(incident, members=left, conditions=types, state=event.state)
 
 
-def _closed(book: JournalReading, event: e.IncidentClosed) -> None:
-    del book.incidents[event.incident]
+def _closed(reading: JournalReading, event: e.IncidentClosed) -> None:
+    del reading.incidents[event.incident]
 
 
-def _known(book: JournalReading, event: e.KnowledgeChanged) -> None:
-    for changed, since in ((event.unknown, book.now), (event.known, None)):
+def _known(reading: JournalReading, event: e.KnowledgeChanged) -> None:
+    for changed, since in ((event.unknown, reading.now), (event.known, None)):
         for node, conditions in changed.items():
-            page = book.pages[node]
+            page = reading.pages[node]
             for identity in conditions:
                 page.conditions[identity] = replace(page.conditions[identity], unknown_since=since)
 
 
-def _braked(book: JournalReading, event: e.BrakeLatched) -> None:
-    book.brake = event.reason
+def _braked(reading: JournalReading, event: e.BrakeLatched) -> None:
+    reading.brake = event.reason
 
 
-def _unbraked(book: JournalReading, _event: e.BrakeReleased) -> None:
-    book.brake, book.calm = "", book.now
+def _unbraked(reading: JournalReading, _event: e.BrakeReleased) -> None:
+    reading.brake, reading.calm = "", reading.now
 
 
-def _window(book: JournalReading, event: e.WindowScheduled) -> None:
-    book.windows[event.window.id] = event.window
+def _window(reading: JournalReading, event: e.WindowScheduled) -> None:
+    reading.windows[event.window.id] = event.window
 
 
-def _unwindow(book: JournalReading, event: e.WindowEnded) -> None:
-    book.windows.pop(event.window, None)
+def _unwindow(reading: JournalReading, event: e.WindowEnded) -> None:
+    reading.windows.pop(event.window, None)
 
 
-def _begun(book: JournalReading, _event: e.ControllerStarted) -> None:
-    book.attended = book.now
+def _begun(reading: JournalReading, _event: e.ControllerStarted) -> None:
+    reading.attended = reading.now
 
 
-def _resumed(book: JournalReading, event: e.ClockGap) -> None:
+def _resumed(reading: JournalReading, event: e.ClockGap) -> None:
     """Move deadlines by the time in which no controller was active."""
-    book.attended = book.now
+    reading.attended = reading.now
     gap = timedelta(seconds=event.unattended_s)
-    for page in book.pages.values():
+    for page in reading.pages.values():
         page.settling = {operation: until + gap for operation, until in page.settling.items()}
         if page.deadline is not None:
             page.deadline += gap

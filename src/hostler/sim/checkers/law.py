@@ -31,7 +31,7 @@ class LawCase(Struct):
     """
 
     world: World
-    book: JournalReading
+    reading: JournalReading
     nodes: tuple[str, ...] = ()
     met: Counter[str] = field(default_factory=Counter)
 
@@ -65,9 +65,9 @@ class Court:
     """Keeps the book and hears every law's watcher."""
 
     def __init__(self, world: World, laws: tuple[Law, ...]) -> None:
-        self.book = JournalReading()
+        self.reading = JournalReading()
         self.violations: list[Violation] = []
-        self._case = LawCase(world, self.book)
+        self._case = LawCase(world, self.reading)
         self._laws = laws
         self._readers = tuple(law for law in laws if law.record is not _nothing_said)
         self._batchers = tuple(law for law in laws if law.batch is not _nothing)
@@ -76,11 +76,11 @@ class Court:
         """A batch has become durable."""
         nodes: dict[str, None] = {}
         for record in ready.batch.records:
-            self.book.clock = record.at
+            self.reading.clock = record.at
             for law in self._readers:
                 self._note(law, law.record(self._case, record))
-            self.book.turn(record)
-            if (node := node_of(record)) in self.book.pages:
+            self.reading.turn(record)
+            if (node := node_of(record)) in self.reading.pages:
                 nodes[node] = None
         self._case.nodes = tuple(nodes)
         for law in self._batchers:
@@ -99,7 +99,7 @@ class Court:
     def _note(self, law: Law, found: Found) -> None:
         for text in found:
             if len(self.violations) < MAX_KEPT:
-                self.violations.append(Violation(law.number, self.book.seq, text))
+                self.violations.append(Violation(law.number, self.reading.seq, text))
 
 
 def node_of(record: Record) -> str:

@@ -31,134 +31,134 @@ class PolicyLimits:
         """Judge what begins against the limits."""
         match record.event:
             case e.PlanRecorded(plan=plan) if _is_guarded(plan):
-                yield from self._asked(case, case.book.pages[plan.node], plan)
+                yield from self._asked(case, case.reading.pages[plan.node], plan)
                 if plan.state != "proposed":
-                    yield from self._begins(case, case.book.pages[plan.node], plan)
-                    yield from _storm(case.book, case.book.pages[plan.node], plan)
+                    yield from self._begins(case, case.reading.pages[plan.node], plan)
+                    yield from _storm(case.reading, case.reading.pages[plan.node], plan)
             case e.PlanApproved(node=node):
-                page = case.book.pages[node]
+                page = case.reading.pages[node]
                 if page.plan is not None and _is_guarded(page.plan):
                     yield from self._asked(case, page, page.plan)
                     yield from self._begins(case, page, page.plan)
             case e.NodeAssigned(node=node, assignment=assignment):
-                page = case.book.pages[node]
-                yield from _last_spares(case.book, page, assignment.pool)
+                page = case.reading.pages[node]
+                yield from _last_spares(case.reading, page, assignment.pool)
                 yield from _beyond_target(case, page, assignment.pool)
-                yield from _suspected(case.book, page)
+                yield from _suspected(case.reading, page)
             case e.BrakeLatched():
                 case.met[BRAKE] += 1
             case e.WaitingChanged(node=node, waiting=waiting) if waiting is not None:
-                _count(case, case.book.pages[node], waiting)
+                _count(case, case.reading.pages[node], waiting)
             case _:
                 pass
 
     def batch(self, case: LawCase) -> Iterator[str]:
         """Count plans that begin together once all of them have begun."""
         for group, begun in self._together.items():
-            yield from _over_domains(case.book, group, begun)
+            yield from _over_domains(case.reading, group, begun)
         self._together.clear()
 
     def _asked(self, case: LawCase, page: NodeHistory, plan: Plan) -> Iterator[str]:
         if plan.act_class is ActClass.pending:
-            yield from _outside(case.book, page, plan)
+            yield from _outside(case.reading, page, plan)
 
     def _begins(self, case: LawCase, page: NodeHistory, plan: Plan) -> Iterator[str]:
         if plan.group:
             self._together.setdefault(plan.group, []).append(page.id)
-        if plan.name == "triage" and (pool := case.book.pool(page.pool)) is not None:
-            yield from _too_many_leave(case.book, page, pool)
+        if plan.name == "triage" and (pool := case.reading.pool(page.pool)) is not None:
+            yield from _too_many_leave(case.reading, page, pool)
             if plan.act_class is ActClass.pending:
-                yield from _unreplaced(case.book, page, pool)
+                yield from _unreplaced(case.reading, page, pool)
 
 
 def _is_guarded(plan: Plan) -> bool:
     return plan.disruptive and plan.act_class in (ActClass.immediate, ActClass.pending)
 
 
-def _storm(book: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
+def _storm(reading: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
     """Find a plan without a person's word that passed the brake instead of latching it; a person's word counts too."""
     wished = any((c := page.conditions.get(cause)) is not None and c.remedy for cause in plan.causes)
-    if wished or plan.name == "cordon" or book.configuration is None:
+    if wished or plan.name == "cordon" or reading.configuration is None:
         return
-    brake = book.configuration.policy.brake
-    since = book.clock - timedelta(seconds=brake.window_s)
-    since = max(since, book.calm) if book.calm is not None else since
-    before = sum(one.at > since and one.name != "release" for one in book.begun)
-    nodes = sum(other.phase is not Phase.retired for other in book.pages.values())
+    brake = reading.configuration.policy.brake
+    since = reading.clock - timedelta(seconds=brake.window_s)
+    since = max(since, reading.calm) if reading.calm is not None else since
+    before = sum(one.at > since and one.name != "release" for one in reading.begun)
+    nodes = sum(other.phase is not Phase.retired for other in reading.pages.values())
     limit = max(brake.disruptions, int(nodes * brake.percent / 100))
     if before + 1 > limit:
         yield f"{plan.name} of {page.id} is the {before + 1}. in {brake.window_s:.0f} s, the brake allows {limit}"
 
 
-def _outside(book: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
+def _outside(reading: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
     """Where windows are set for it and none is open, what can wait waits."""
-    scopes = book.scopes(page)
-    ahead = [one for one in book.windows.values() if one.scope in scopes and one.ends > book.clock]
-    if ahead and all(one.starts > book.clock for one in ahead):
+    scopes = reading.scopes(page)
+    ahead = [one for one in reading.windows.values() if one.scope in scopes and one.ends > reading.clock]
+    if ahead and all(one.starts > reading.clock for one in ahead):
         yield f"{plan.name} of {page.id} begins outside the maintenance window of {ahead[0].scope}"
 
 
-def _too_many_leave(book: JournalReading, page: NodeHistory, pool: Pool) -> Iterator[str]:
-    left = sum(one.name == "triage" and one.pool == pool.name and one.at > book.clock - DAY for one in book.begun)
+def _too_many_leave(reading: JournalReading, page: NodeHistory, pool: Pool) -> Iterator[str]:
+    left = sum(one.name == "triage" and one.pool == pool.name and one.at > reading.clock - DAY for one in reading.begun)
     if left + 1 > pool.budget.removals_per_day:
         limit = pool.budget.removals_per_day
         yield f"{page.id} leaves {pool.name}, and {left} have left it within a day; {limit} may"
 
 
-def _spares(book: JournalReading, sku: str) -> int:
+def _spares(reading: JournalReading, sku: str) -> int:
     """Count possible spares of the model, however they are: no fewer than there really are."""
-    return sum(p.sku == sku and p.phase is Phase.production and not p.pool for p in book.pages.values())
+    return sum(p.sku == sku and p.phase is Phase.production and not p.pool for p in reading.pages.values())
 
 
-def _unreplaced(book: JournalReading, page: NodeHistory, pool: Pool) -> Iterator[str]:
-    spares, floor = _spares(book, pool.sku), pool.budget.spares_floor
+def _unreplaced(reading: JournalReading, page: NodeHistory, pool: Pool) -> Iterator[str]:
+    spares, floor = _spares(reading, pool.sku), pool.budget.spares_floor
     if floor and spares <= floor:
         yield f"{page.id} leaves {pool.name} though it could wait, with {spares} spares of which {floor} are kept back"
 
 
-def _last_spares(book: JournalReading, page: NodeHistory, name: str) -> Iterator[str]:
-    pool = book.pool(name)
-    if pool is not None and (left := _spares(book, page.sku) - 1) < pool.budget.spares_floor:
+def _last_spares(reading: JournalReading, page: NodeHistory, name: str) -> Iterator[str]:
+    pool = reading.pool(name)
+    if pool is not None and (left := _spares(reading, page.sku) - 1) < pool.budget.spares_floor:
         floor = pool.budget.spares_floor
         yield f"{page.id} is delivered to {name}, and {left} spares are left where {floor} are kept back"
 
 
 def _beyond_target(case: LawCase, page: NodeHistory, name: str) -> Iterator[str]:
     """A spare comes for a member that is missing or dark, never for one that works and only is not heard."""
-    pool = case.book.pool(name)
+    pool = case.reading.pool(name)
     if pool is None:
         return
-    working = sum(other.pool == name and not _is_dark(case, other) for other in case.book.pages.values())
+    working = sum(other.pool == name and not _is_dark(case, other) for other in case.reading.pages.values())
     if working >= pool.target:
         yield f"{page.id} is delivered to {name}, {working} of whose {pool.target} places are taken"
 
 
 def _is_dark(case: LawCase, page: NodeHistory) -> bool:
     """Held by an incident and dead in truth, or off under our own hold. What boots just now counts as dead still."""
-    if any(hold.owner == OURS and hold.scope == page.id for hold in case.book.held(page, "power")):
+    if any(hold.owner == OURS and hold.scope == page.id for hold in case.reading.held(page, "power")):
         return True
-    if not any(page.id in incident.members and incident.holds for incident in case.book.incidents.values()):
+    if not any(page.id in incident.members and incident.holds for incident in case.reading.incidents.values()):
         return False
     host = case.world.hosts[page.id]
     return not (host.severed and host.running and host.boot_id == page.boot)
 
 
-def _suspected(book: JournalReading, page: NodeHistory) -> Iterator[str]:
+def _suspected(reading: JournalReading, page: NodeHistory) -> Iterator[str]:
     """Tell whether the node is behind the part that is blamed for silence: it may be the next to fall silent."""
-    for incident in book.incidents.values():
+    for incident in reading.incidents.values():
         if incident.holds and incident.syndrome == "silence" and incident.scope in page.domains:
             yield f"{page.id} is delivered, and incident {incident.id} suspects its {incident.scope}"
 
 
-def _over_domains(book: JournalReading, group: str, begun: list[str]) -> Iterator[str]:
+def _over_domains(reading: JournalReading, group: str, begun: list[str]) -> Iterator[str]:
     """The budgets of all domains but the one that is taken whole, by name or because nobody of it is left over."""
-    assert book.configuration is not None, "nothing is planned without a configuration"
+    assert reading.configuration is not None, "nothing is planned without a configuration"
     scope, _, _ = group.partition("/")
-    for domain in dict.fromkeys(domain for node in begun for domain in book.pages[node].domains):
-        budget = book.configuration.policy.domains.get(domain.partition(":")[0])
+    for domain in dict.fromkeys(domain for node in begun for domain in reading.pages[node].domains):
+        budget = reading.configuration.policy.domains.get(domain.partition(":")[0])
         if budget is None or domain == scope:
             continue
-        inside = book.inside[domain]
+        inside = reading.inside[domain]
         spared = [page for page in inside if page.id not in begun and page.phase is Phase.production]
         busy = sum(page.disrupted for page in inside)
         limit = min(budget.count, max(1, int(len(inside) * budget.percent / 100)))

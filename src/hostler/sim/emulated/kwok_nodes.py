@@ -32,9 +32,9 @@ AS_KUBELET = {"fieldManager": "kubelet"}
 class KwokNodes:
     """Kubelets of these machines, by the names of their Nodes."""
 
-    def __init__(self, api: Api, book: ClusterCache, hosts: Mapping[str, EmulatedHost]) -> None:
+    def __init__(self, api: Api, reading: ClusterCache, hosts: Mapping[str, EmulatedHost]) -> None:
         self._api = api
-        self._book = book
+        self._book = reading
         self._hosts = hosts
         self._let_in: set[str] = set()
         self._running: dict[str, tuple[str, str]] = {}

@@ -42,7 +42,7 @@ def _breaks(stage: Stage, component: str, node: str) -> None:
 def bad_lot(stage: Stage, node: str, chance: Random) -> None:
     """GPUs of one lot run out of spare rows within hours: nodes of one pool are all to leave it."""
     assert stage.drive.court is not None, "small worlds are judged"
-    pages = stage.drive.court.book.pages
+    pages = stage.drive.court.reading.pages
     others = [name for name, page in pages.items() if name != node and page.pool and page.pool == pages[node].pool]
     for name in [node, *chance.sample(others, min(len(others), 3))]:
         stage.strikes(chance.uniform(0, 2 * HOUR_S), KINDS["remap_failed"], "gpu_hbm3_memory", name)
@@ -67,7 +67,7 @@ def forged_line(stage: Stage, node: str, chance: Random) -> None:
 def rooted_line(stage: Stage, node: str, chance: Random) -> None:
     """A tenant with root has the kernel write that a GPU is gone, or asks for a reset."""
     assert stage.drive.court is not None, "small worlds are judged"
-    if stage.shape.rooted and stage.drive.court.book.pages[node].pool:
+    if stage.shape.rooted and stage.drive.court.reading.pages[node].pool:
         line = chance.choice((OFF_BUS, KINDS["uncontained"].lines[0], KINDS["gsp"].lines[0]))
         stage.host(node).forge(line, pci=f"0000:{0x1B + 0x11 * chance.randrange(stage.shape.gpus):02x}:00")
 

@@ -75,7 +75,7 @@ def propose(stage: Stage, node: str, chance: Random) -> None:
     """A pool is to ask before it acts, or only to watch, for a while."""
     people = stage.world.people
     assert stage.drive.court is not None, "small worlds are judged"
-    pool = stage.drive.court.book.pages[node].pool or "alpha"
+    pool = stage.drive.court.reading.pages[node].pool or "alpha"
     mode = chance.choice(("propose", "observe"))
     stage.says("mode", f"pool:{pool}", mode=mode)
     act = Errand("mode", f"pool:{pool}", "hal", "go on", {"mode": "act"})
@@ -122,12 +122,12 @@ def hands_in(stage: Stage, node: str, chance: Random) -> None:
 
 def swapped_bmcs(stage: Stage, _node: str, chance: Random) -> None:
     """In the middle of a plan two cables are swapped: each BMC answers at the other's address."""
-    hands = stage.world.hands
+    actuators = stage.world.actuators
 
     def swap(node: str) -> None:
         other = chance.choice([name for name in stage.world.hosts if name != node])
-        stage.later(chance.uniform(0, 60), lambda: hands.swap(node, other))
-        stage.lasts(chance.uniform(600, 4 * HOUR_S), hands.unswap)
+        stage.later(chance.uniform(0, 60), lambda: actuators.swap(node, other))
+        stage.lasts(chance.uniform(600, 4 * HOUR_S), actuators.unswap)
 
     stage.ambush(swap)
 
@@ -169,6 +169,6 @@ CARELESS = {
 def done_without_work(stage: Stage, node: str, _chance: Random) -> None:
     """Close a ticket as done without looking."""
     assert stage.drive.court is not None, "small worlds are judged"
-    verb = CARELESS.get(stage.drive.court.book.pages[node].phase)
+    verb = CARELESS.get(stage.drive.court.reading.pages[node].phase)
     if verb is not None:
         stage.says(verb, node)

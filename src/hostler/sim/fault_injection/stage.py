@@ -82,7 +82,7 @@ class Stage:
     def neighbours(self, node: str, kind: str) -> list[str]:
         """The nodes that share a domain of this kind with it, itself first; only itself where it has none."""
         assert self.drive.court is not None, "small worlds are judged"
-        pages = self.drive.court.book.pages
+        pages = self.drive.court.reading.pages
         own = next((domain for domain in pages[node].domains if domain.startswith(f"{kind}:")), None)
         others = [name for name, page in pages.items() if name != node and own in page.domains] if own else []
         return [node, *others]

@@ -42,7 +42,7 @@ def rules_of(document: str) -> dict[str, Rule]:
 
 @cache
 def acted_on() -> frozenset[str]:
-    """The condition types for which the shipped policy has a remedy, persons' wishes left out."""
+    """The condition types for which the shipped policy has a remedy, persons' requests left out."""
     rules = rules_of(shipped()).items()
     return frozenset(name for name, rule in rules if rule.remedy and not name.startswith(WISHED))
 

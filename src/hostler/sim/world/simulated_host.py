@@ -52,7 +52,7 @@ class SimulatedHost:
         self.machine.on_boot = self._booted
         self.service = Service([self.machine])
         self.spool = MessageSpool(site, node, "agent", f"{self.serial}-1")
-        self.eyes = MessageSpool(site, node, "bmc", "bmc")
+        self.bmc_spool = MessageSpool(site, node, "bmc", "bmc")
         self.faults: list[Fault] = []
         self.boot_id = ""
         self.running = self.severed = self.unreached = False
@@ -238,7 +238,7 @@ class SimulatedHost:
 
     def show_present(self) -> None:
         """Send what polls of the BMC and the scheduler show just now."""
-        away = self.machine.away(self.site.clock.now) or not self.eyes.open
+        away = self.machine.away(self.site.clock.now) or not self.bmc_spool.open
         power = "unknown" if away else self.machine.power.lower()
         self.site.tell(NodeSeen(self.node, power=power, bmc_unreachable=self.unreached))
         self.on_ready(self, self.running)
@@ -246,7 +246,7 @@ class SimulatedHost:
     def sever(self) -> None:
         """The management network loses the node: neither agent nor BMC is reached, and its work goes on."""
         now = self.site.clock.now
-        self.severed, self.spool.open, self.eyes.open = True, False, False
+        self.severed, self.spool.open, self.bmc_spool.open = True, False, False
         self.down_since = self.down_since or now
         self.service.faults.add(RequestFaultRule(drop="before", times=0))
         self.site.clock.after(self.site.silence_s, lambda: self._silent(0))
@@ -254,13 +254,13 @@ class SimulatedHost:
 
     def mend(self) -> None:
         """The management network reaches the node again."""
-        self.severed, self.unreached, self.eyes.open = False, False, True
+        self.severed, self.unreached, self.bmc_spool.open = False, False, True
         self.service.faults.clear()
         if self.running:
             self.spool.open, self.down_since = True, None
         power = self.machine.power.lower()
         self.site.tell(NodeSeen(self.node, power=power, bmc_unreachable=False))
-        self.eyes.post_soon()
+        self.bmc_spool.post_soon()
         self.greet()
 
     def _bmc_missed(self) -> None:
@@ -274,7 +274,7 @@ class SimulatedHost:
             return
         power = self.machine.power.lower()
         self.site.tell(NodeSeen(self.node, power=power))
-        self.eyes.put("power", ObservationContent(facts={"power": power}))
+        self.bmc_spool.put("power", ObservationContent(facts={"power": power}))
 
     def show_sensors(self) -> None:
         """The BMC's sensors are polled; what two polls in a row say alike is told, as the engine's watch does."""
@@ -283,7 +283,7 @@ class SimulatedHost:
         def again() -> None:
             second = self._read_sensors()
             if _story(first) == _story(second):
-                self.eyes.put("sensors", ObservationContent(facts=second))
+                self.bmc_spool.put("sensors", ObservationContent(facts=second))
             else:
                 self.site.clock.after(POLL_S, self.show_sensors)
 

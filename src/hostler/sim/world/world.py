@@ -49,7 +49,7 @@ class World:
         self.hosts = {name: SimulatedHost(self.site, name, number, ground.gpus) for number, name in enumerate(names)}
         self.scheduler = SimulatedScheduler(self.site, self.hosts)
         self.people = People(self.site, self.hosts, ground.paces)
-        self.hands = Actuators(self.site, self.hosts, self.scheduler)
+        self.actuators = Actuators(self.site, self.hosts, self.scheduler)
         self.training: Training | None = None
         self.tenants: Tenants | None = None
         self.faults: list[Fault] = []
@@ -57,7 +57,7 @@ class World:
         self.hardship = ground.hardship
         self.hidden: list[Fault] = []
         self.struck: Callable[[Fault], None] = lambda _fault: None
-        self.hands.on_changed = self.changed
+        self.actuators.on_changed = self.changed
         self.scheduler.on_cordon = self._lands
         for host in self.hosts.values():
             host.on_down = self._down
@@ -200,7 +200,7 @@ class World:
         self.scheduler.judge(host.node, ready=ready)
 
     def _down(self, host: SimulatedHost) -> None:
-        self.hands.cut_off(host)
+        self.actuators.cut_off(host)
         if self.tenants is not None:
             self.tenants.down(host.node)
         if self.training is not None:

@@ -29,7 +29,7 @@ class PlanRecorded(Struct, frozen=True, tag="plan_recorded"):
 
     plan: Plan
     evidence: tuple[Evidence, ...] = ()
-    present: dict[str, str] = {}
+    live: dict[str, str] = {}
 
 
 class PlanApproved(Struct, frozen=True, tag="plan_approved"):

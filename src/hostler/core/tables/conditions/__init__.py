@@ -12,9 +12,9 @@ from hostler.core.tables.conditions import (
     network,
     parts,
     power_and_cooling,
+    requests,
     sources,
     storage,
-    wishes,
 )
 from hostler.core.tables.conditions.row import ConditionKind
 
@@ -22,6 +22,6 @@ __all__ = ["CONDITIONS", "ConditionKind"]
 
 CONDITIONS: dict[str, ConditionKind] = {
     kind.type: kind
-    for family in (gpu, accelerators, sources, parts, checks, power_and_cooling, network, storage, host, wishes)
+    for family in (gpu, accelerators, sources, parts, checks, power_and_cooling, network, storage, host, requests)
     for kind in family.KINDS
 }

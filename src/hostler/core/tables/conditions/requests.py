@@ -1,4 +1,4 @@
-"""Wishes of persons, and doubts of Hostler itself."""
+"""Requests of persons, and doubts of Hostler itself."""
 
 from hostler.core.state.model import Severity
 from hostler.core.tables.conditions.row import ConditionKind, Seen
