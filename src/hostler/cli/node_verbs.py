@@ -3,42 +3,29 @@
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter as Argument
 from inspect import Signature
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
-import msgspec
 from cyclopts import App, Parameter
 
 from hostler.cli.intent_requests import IntentRequest, ask
 from hostler.cli.options import ACT, CONNECT, SHOW_ONCE, Connect, ShowOnce, Why
 from hostler.core.state.model import FLEET
+from hostler.core.state.verbs.arguments import VerbArgument, arguments_of
 from hostler.core.state.verbs.facts import Target, Verb, help_of, name_of
 
 if TYPE_CHECKING:
     from hostler.cli.api_client import Client
 
 
-def options_of(kind: type[Verb]) -> tuple[Argument, ...]:
-    """The options of a verb, one for each of its fields."""
-    return tuple(_option(one) for one in msgspec.structs.fields(kind))
-
-
-def _option(one: msgspec.structs.FieldInfo) -> Argument:
-    plain, *about = get_args(one.type)
-    said = next((meta.description for meta in about if meta.description), "")
-    shown: Any = next((t for t in (bool, float, int) if t in (plain, *_parts(plain))), str)
-    typed = shown if one.required or one.default is not None else shown | None
-    option = Parameter(help=said, negative=(), show_default=None if one.default else False, group=ACT)
+def _option(one: VerbArgument) -> Argument:
+    option = Parameter(help=one.help, negative=(), show_default=None if one.default else False, group=ACT)
+    typed: Any = one.type if one.required or one.default is not None else one.type | None
     return keyword(one.name, Annotated[typed, option], Argument.empty if one.required else one.default)
 
 
-def _parts(plain: Any) -> tuple[Any, ...]:
-    """The members of an optional type, without what is said of them."""
-    return tuple((get_args(part) or (part,))[0] for part in get_args(plain))
-
-
-def args_of(kind: type[Verb], given: Mapping[str, Any]) -> dict[str, str]:
+def args_of(of: Sequence[VerbArgument], given: Mapping[str, Any]) -> dict[str, str]:
     """Arguments of an intent for the given options: all that differ from their defaults."""
-    values = ((one, given.get(one.name, one.default)) for one in msgspec.structs.fields(kind))
+    values = ((one, given.get(one.name, one.default)) for one in of)
     return {one.name: _written(value) for one, value in values if value != one.default}
 
 
@@ -60,16 +47,17 @@ def command(
     kind: type[Verb], first: Argument | None, asking: Asking, said: str = "", *more: Argument
 ) -> Callable[..., int]:
     """The command of a verb: its first word or words, its options, its help (`said` where that is another)."""
+    own = arguments_of(kind)
 
     def run(*words: str, **chosen: Any) -> int:
         given = {one.name: one.default for one in arguments} | chosen
         client = given["connect"].client()
-        requests = asking(client, words, args_of(kind, given), given)
+        requests = asking(client, words, args_of(own, given), given)
         return ask(client, given["why"], requests, given["show"].output)
 
     arguments = (
         *((first,) if first else ()),
-        *options_of(kind),
+        *map(_option, own),
         keyword("why", Why),
         *more,
         keyword("show", ShowOnce, SHOW_ONCE),

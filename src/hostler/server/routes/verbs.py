@@ -1,16 +1,15 @@
 """Verbs that a caller may ask for, with their arguments: what a form for them needs to know."""
 
-from typing import Any
-
 from litestar import Router, get
-from msgspec import Struct, inspect
+from msgspec import Struct
 
+from hostler.core.state.verbs.arguments import VerbArgument, arguments_of
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import Heading, Permission, Target, Verb, help_of
 from hostler.server.auth import may, needs
 from hostler.server.dependencies import Who
 
-_KINDS: dict[type, str] = {inspect.BoolType: "boolean", inspect.FloatType: "number", inspect.IntType: "number"}
+_KINDS: dict[type, str] = {bool: "boolean", float: "number", int: "number", str: "text"}
 
 
 class ArgumentView(Struct, frozen=True):
@@ -55,38 +54,13 @@ def verb_view(verb: str, kind: type[Verb]) -> VerbView:
         heading=facts.heading.value if facts.heading else "",
         command=facts.command or (f"node {verb}" if isinstance(facts.heading, Heading) else ""),
         route=facts.route,
-        args=_arguments(kind),
+        args=tuple(_argument_view(one) for one in arguments_of(kind)),
     )
 
 
-def _arguments(kind: type[Verb]) -> tuple[ArgumentView, ...]:
-    described = inspect.type_info(kind)
-    assert isinstance(described, inspect.StructType)
-    return tuple(_argument(field) for field in described.fields)
-
-
-def _argument(field: inspect.Field) -> ArgumentView:
-    told, plain = "", field.type
-    if isinstance(plain, inspect.Metadata):
-        told, plain = str((plain.extra_json_schema or {}).get("description", "")), plain.type
-    if isinstance(plain, inspect.UnionType):
-        plain = next(one for one in plain.types if not isinstance(one, inspect.NoneType))
-    if isinstance(plain, inspect.Metadata):
-        plain = plain.type
-    return ArgumentView(field.encode_name, _kind(plain), told, field.required, _choices(plain))
-
-
-def _kind(plain: inspect.Type) -> str:
-    return "choice" if _choices(plain) else _KINDS.get(type(plain), "text")
-
-
-def _choices(plain: inspect.Type) -> tuple[str, ...]:
-    values: tuple[Any, ...] = ()
-    if isinstance(plain, inspect.EnumType):
-        values = tuple(member.value for member in plain.cls)
-    elif isinstance(plain, inspect.LiteralType):
-        values = tuple(plain.values)
-    return tuple(map(str, values))
+def _argument_view(one: VerbArgument) -> ArgumentView:
+    kind = "choice" if one.choices else _KINDS[one.type]
+    return ArgumentView(one.name, kind, one.help, one.required, one.choices)
 
 
 VIEWS = tuple(verb_view(verb, kind) for verb, kind in VERBS.items())
