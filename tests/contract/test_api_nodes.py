@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import pytest
@@ -50,6 +51,37 @@ async def test_lists_are_paged_and_selected(world: House) -> None:
         assert [row["id"] for row in page["items"]] == ids, query
 
 
+async def test_lists_take_selectors_and_refuse_what_they_do_not_understand(world: House) -> None:
+    """Mutants: an unknown key selects everything; a negated term is looked up in an index."""
+    await world.adopt(6)
+    for selector, ids in {
+        "rack!=r1": ["n0", "n1", "n2", "n3"],
+        "rack in (r1,r7),phase=production": ["n4", "n5"],
+        "node notin (n0,SN-n1),rack=r0": ["n2", "n3"],
+        "!condition,rack=r1": ["n4", "n5"],
+        "!pool": [],
+    }.items():
+        page = await world.operator.get(f"/v1/nodes?selector={quote(selector)}")
+        assert [row["id"] for row in page["items"]] == ids, selector
+    for path in ("nodes", "conditions", "waiting", "plans"):
+        status, body = await world.operator.call("GET", f"/v1/{path}?selector=pol=train")
+        assert (status, body["error"], "select by phase, pool" in body["instead"]) == (400, "selector", True)
+
+
+async def test_a_tenant_selects_by_nothing_that_it_is_not_shown(world: House) -> None:
+    """Mutant: a selector is matched with the node as it is; a tenant then guesses tags and addresses one by one."""
+    bmc, one = "https://10.0.0.7", {"id": "n0", "sku": "h100", "serial": "SN-n0", "pool": "alpha"}
+    body = {"nodes": [{**one, "bmc": bmc}], "reason": "it serves already"}
+    assert (await world.operator.post("/v1/adopt", body))[0] == 200
+    await world.adopt(1, start=1)
+    acme = world.client(Grant("acme", Role.tenant, tenant="acme"))
+    assert bmc not in str(await acme.get("/v1/nodes/n0"))
+    for who, found in ((world.operator, ["n0"]), (acme, [])):
+        page = await who.get(f"/v1/nodes?selector={quote(f'node={bmc}')}")
+        assert [row["id"] for row in page["items"]] == found
+    assert (await acme.get("/v1/nodes?selector=phase%3Dproduction"))["items"]
+
+
 async def test_a_fault_is_seen_in_every_list_it_belongs_to(world: House) -> None:
     await world.adopt(2)
     world.driver.stuck.add("power_off")
@@ -61,6 +93,8 @@ async def test_a_fault_is_seen_in_every_list_it_belongs_to(world: House) -> None
     assert [p["name"] for p in (await get("/v1/plans"))["items"]] == ["power_cycle"]
     assert [o["operation"]["kind"] for o in (await get("/v1/operations"))["items"]] == ["power_off"]
     assert [c["type"] for c in (await get("/v1/nodes/n0/conditions"))["items"]] == ["gpu.fallen_off_bus"]
+    assert len((await get("/v1/conditions?selector=condition=gpu.fallen_off_bus"))["items"]) == 1
+    assert (await get("/v1/conditions?selector=condition"))["items"]
     (work,) = (await get("/v1/maintenance?rack=r0"))["work"]
     assert (work["state"], work["action"], work["account"]) == ("current", "power_cycle", "acme")
     assert work["hardware"]
@@ -257,6 +291,19 @@ async def test_a_stream_resumes_where_it_was_cut_off(world: House) -> None:
     again = await messages(world, "/v1/events", 2, **{"Last-Event-ID": "4"})
     assert [m["seq"] for m in again] == [5, 6]
     assert all(m["text"] and m["name"] and m["event"]["type"] == m["name"] for m in first)
+
+
+async def test_a_stream_ends_after_the_record_that_was_named(world: House) -> None:
+    """Mutants: it goes on; it waits for a record that will not come; a record of others' nodes does not end it."""
+    await world.adopt(2)
+    stands = world.cell.view.cell.seq
+    told = await messages(world, f"/v1/events?until={stands}", 10_000, **{"Last-Event-ID": "1"})
+    assert [m["seq"] for m in told] == list(range(2, stands + 1))
+    assert await messages(world, f"/v1/events?until={stands}", 1, **{"Last-Event-ID": str(stands)}) == []
+    of_one = await messages(world, f"/v1/events?node=n0&until={stands}", 10_000, **{"Last-Event-ID": "1"})
+    assert 0 < len(of_one) < len(told)
+    status, body = await world.operator.call("GET", f"/v1/events?until={stands + 1_000}")
+    assert (status, body["error"]) == (400, "malformed")
 
 
 async def test_a_stream_tells_what_happens_now_and_of_one_node_only(world: House) -> None:

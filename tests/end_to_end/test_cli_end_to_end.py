@@ -18,7 +18,7 @@ import pytest
 from hostler.agent.controller_client import About, ControllerClient
 from hostler.agent.machine import ANSWERED
 from hostler.agent.node_operations import PROFILES
-from hostler.cli import server_context
+from hostler.cli import server_contexts
 from hostler.cli.exit_codes import ExitCode
 from hostler.journal.sqlite import SqliteJournal
 from hostler.runtime.runner import Cell
@@ -65,13 +65,13 @@ async def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     """The data directory of a running cell with a policy and two nodes, which commands find by the context file."""
     for name in ("HOSTLER_SERVER", "HOSTLER_TOKEN", "HOSTLER_CA"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOSTLER_CONTEXT", str(tmp_path / "context.json"))
+    monkeypatch.setenv("HOSTLER_CONFIG", str(tmp_path / "contexts.json"))
     monkeypatch.chdir(tmp_path)
     policy = files("hostler.core.policy").joinpath("default_policy.yaml").read_text()
     for name, text in (("policy.yaml", policy), ("fleet.yaml", FLEET), ("nodes.yaml", NODES)):
         (tmp_path / name).write_text(text)
     async with running(tmp_path) as address:
-        server_context.write(server_context.Context(address, str(tmp_path / "operator.token")))
+        server_contexts.use("up", server_contexts.Context(address, str(tmp_path / "operator.token")))
         assert await call("policy", "activate", "policy.yaml", "fleet.yaml", "--reason", "first") == ExitCode.ok
         assert await call("node", "register", "nodes.yaml", "--reason", "row 1") == ExitCode.ok
         yield tmp_path
@@ -237,7 +237,7 @@ async def hears(data: Path, node: str, profiles: tuple[str, ...]) -> None:
     token.chmod(0o600)
     store.close()
     async with aiohttp.ClientSession() as session:
-        await ControllerClient(session, server_context.read().server, token, node).heartbeat(
+        await ControllerClient(session, server_contexts.read().of().server, token, node).heartbeat(
             "b1", About("1.0", profiles=profiles)
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from hostler.cli import list_watch, server_context
+from hostler.cli import list_watch, server_contexts
 from hostler.cli.exit_codes import ExitCode
 from tests.cli_api import Asked, FakeApi, hostler, page, serving
 
@@ -17,7 +17,7 @@ from tests.cli_api import Asked, FakeApi, hostler, page, serving
 def _nobodys_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("HOSTLER_SERVER", "HOSTLER_TOKEN", "HOSTLER_CA", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOSTLER_CONTEXT", str(tmp_path / "context.json"))
+    monkeypatch.setenv("HOSTLER_CONFIG", str(tmp_path / "contexts.json"))
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_limit_ends_the_list_and_asks_for_no_more(api: FakeApi, capsys: pytest
 def test_the_context_that_up_writes_is_found_and_private(api: FakeApi, tmp_path: Path) -> None:
     token = tmp_path / "operator.token"
     token.write_text("hst_abc\n")
-    written = server_context.write(server_context.Context(api.url, str(token)))
+    written = server_contexts.use("up", server_contexts.Context(api.url, str(token)))
     assert written.stat().st_mode & 0o077 == 0
     api.says("GET /v1/holds", page())
     assert hostler("hold", "list") == ExitCode.ok
@@ -59,7 +59,7 @@ def test_the_contexts_token_is_for_the_contexts_server_only(api: FakeApi, tmp_pa
     """Mutant: fall back to the context's token for any server; a mistyped --server then gets an operator's token."""
     token = tmp_path / "operator.token"
     token.write_text("hst_abc\n")
-    server_context.write(server_context.Context("http://127.0.0.1:9", str(token)))
+    server_contexts.use("up", server_contexts.Context("http://127.0.0.1:9", str(token)))
     api.says("GET /v1/holds", page())
     assert hostler("hold", "list", "--server", api.url) == ExitCode.ok
     assert "Authorization" not in api.asked[0].headers
@@ -68,7 +68,7 @@ def test_the_contexts_token_is_for_the_contexts_server_only(api: FakeApi, tmp_pa
 def test_environment_is_asked_before_the_file_and_options_before_both(
     api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server_context.write(server_context.Context("http://127.0.0.1:9", ""))
+    server_contexts.use("up", server_contexts.Context("http://127.0.0.1:9", ""))
     monkeypatch.setenv("HOSTLER_SERVER", api.url)
     monkeypatch.setenv("HOSTLER_TOKEN", "hst_env")
     api.says("GET /v1/holds", page())
@@ -86,9 +86,9 @@ def test_without_a_server_it_says_how_to_get_one(capsys: pytest.CaptureFixture[s
 
 
 def test_a_broken_context_file_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    server_context.path().write_text("{")
+    server_contexts.path().write_text("{")
     assert hostler("hold", "list") == ExitCode.usage
-    assert str(server_context.path()) in capsys.readouterr().err
+    assert str(server_contexts.path()) in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("url", ["http://10.0.0.1:8440", "ftp://localhost", "localhost:8440", "http://localhost:port"])

@@ -23,7 +23,7 @@ MUST = {
 
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeApi]:
-    monkeypatch.setenv("HOSTLER_CONTEXT", str(tmp_path / "context.json"))
+    monkeypatch.setenv("HOSTLER_CONFIG", str(tmp_path / "contexts.json"))
     monkeypatch.delenv("HOSTLER_TOKEN", raising=False)
     with serving() as fake:
         monkeypatch.setenv("HOSTLER_SERVER", fake.url)
@@ -132,7 +132,7 @@ def test_an_act_without_a_reason_is_not_sent(api: FakeApi, words: str, capsys: p
 def test_a_selector_names_the_nodes_that_it_finds_beside_those_given(api: FakeApi) -> None:
     api.says("GET /v1/nodes", page({"id": "n2"}, {"id": "n1"}))
     assert hostler("node", "cordon", "n1", "-l", "pool=train,phase=production", "--reason", "r") == ExitCode.ok
-    assert api.asked[0].query == {"pool": "train", "phase": "production", "limit": "11"}
+    assert api.asked[0].query == {"selector": "pool=train,phase=production", "limit": "11"}
     assert [body["target"] for body in api.posted()] == ["n1", "n2"]
 
 
@@ -146,14 +146,26 @@ def test_a_selector_that_finds_more_than_allowed_touches_nothing(
     assert "more than 2 nodes" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("selector", ["colour=red", "pool", ","])
-def test_a_selector_that_says_nothing_known_is_refused(
-    api: FakeApi, selector: str, capsys: pytest.CaptureFixture[str]
+def test_a_selector_that_the_server_does_not_understand_asks_for_nothing(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Mutant: pass over an unknown key; `-l pol=train` then means every node."""
-    assert hostler("node", "reboot", "-l", selector, "--reason", "r") == ExitCode.usage
+    """Mutant: go on without the selector; `-l pol=train` then means every node."""
+    problem = {
+        "error": "selector",
+        "what": "selector 'pol=train' is not understood",
+        "instead": "select by phase, pool",
+    }
+    api.says("GET /v1/nodes", problem, status=400)
+    assert hostler("node", "reboot", "-l", "pol=train", "--reason", "r") == ExitCode.usage
+    assert api.posted() == []
+    assert "select by phase, pool" in capsys.readouterr().err
+
+
+def test_an_empty_selector_is_refused(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    """Mutant: it is sent, and selects every node."""
+    assert hostler("node", "reboot", "-l", " ", "--reason", "r") == ExitCode.usage
     assert api.asked == []
-    assert "KEY=VALUE" in capsys.readouterr().err
+    assert "every node" in capsys.readouterr().err
 
 
 def test_no_target_at_all_is_refused(api: FakeApi) -> None:

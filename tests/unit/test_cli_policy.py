@@ -15,7 +15,7 @@ from tests.kit import POLICY, Drive, a_node, configuration
 
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeApi]:
-    monkeypatch.setenv("HOSTLER_CONTEXT", str(tmp_path / "context.json"))
+    monkeypatch.setenv("HOSTLER_CONFIG", str(tmp_path / "contexts.json"))
     with serving() as fake:
         monkeypatch.setenv("HOSTLER_SERVER", fake.url)
         yield fake

@@ -48,7 +48,7 @@ def test_listing_nodes_loads_no_server_and_no_rich(tmp_path: Path) -> None:
     with serving() as api:
         api.says("GET /v1/nodes", page({"id": "n1", "phase": "production"}))
         code = PROBE.format(arguments=["node", "list"], heavy=(*HEAVY, "rich"))
-        done = process(code, HOSTLER_SERVER=api.url, HOSTLER_CONTEXT=str(tmp_path / "none"))
+        done = process(code, HOSTLER_SERVER=api.url, HOSTLER_CONFIG=str(tmp_path / "none"))
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stderr.splitlines()[-1]) == []
     assert "n1" in done.stdout
@@ -73,7 +73,7 @@ def test_a_terminal_without_unicode_gets_no_traceback(tmp_path: Path) -> None:
     with serving() as api:
         api.says("GET /v1/nodes", page({"id": "n1", "waiting": "Straße"}))
         code = PROBE.format(arguments=["node", "list"], heavy=())
-        done = process(code, HOSTLER_SERVER=api.url, HOSTLER_CONTEXT=str(tmp_path / "none"), PYTHONIOENCODING="ascii")
+        done = process(code, HOSTLER_SERVER=api.url, HOSTLER_CONFIG=str(tmp_path / "none"), PYTHONIOENCODING="ascii")
     assert done.returncode == 0, done.stderr
     assert "Stra\\xdfe" in done.stdout
 

@@ -14,7 +14,6 @@ from hostler.cli.output import dump_json, dump_yaml, say, shown
 if TYPE_CHECKING:
     from hostler.cli.api_client import Client
 
-SELECTORS = ("phase", "pool", "rack", "sku", "condition", "tag", "q")
 TARGETS_MAX = 1_000
 _GOES_ON = (ExitCode.refused, ExitCode.not_found, ExitCode.usage)
 """Exit codes that concern one target only: the others are asked for all the same."""
@@ -31,24 +30,17 @@ class IntentRequest:
 
 
 def selection(selector: str) -> dict[str, str]:
-    """The query of "phase=production,pool=train". Raises CommandError on anything else."""
-    query: dict[str, str] = {}
-    for term in filter(None, selector.split(",")):
-        key, equals, value = term.partition("=")
-        if not equals or key not in SELECTORS:
-            raise unusable(f"selector '{term}'", f"write KEY=VALUE with a key of {', '.join(SELECTORS)}")
-        query[key] = value
-    return query
+    """The query of a selector, empty where none is given. The server reads it, and lists the keys where it cannot."""
+    return {"selector": selector} if selector else {}
 
 
 def targets_of(client: "Client", named: Sequence[str], pick: Pick) -> list[str]:
     """The targets by name and by selector. Raises CommandError where there are none, or more than allowed."""
     found = list(dict.fromkeys(named))
     if pick.selector:
-        query = selection(pick.selector)
-        if not query:
+        if not pick.selector.strip():
             raise unusable("an empty selector would mean every node", "write KEY=VALUE")
-        chosen = [node["id"] for node in client.pages("/v1/nodes", query, pick.at_most + 1)]
+        chosen = [node["id"] for node in client.pages("/v1/nodes", selection(pick.selector), pick.at_most + 1)]
         if len(chosen) > pick.at_most:
             raise CommandError(
                 ExitCode.refused,

@@ -3,23 +3,39 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from hostler.cli.command_errors import unusable
+from hostler.cli.exit_codes import ExitCode
 from hostler.cli.intent_requests import IntentRequest, ask
 from hostler.cli.list_watch import watch, whole
-from hostler.cli.options import Connect, Show, Why
-from hostler.cli.output import dump_json, dump_yaml, emit, shown
+from hostler.cli.options import Connect, Show, ShowList, Why
+from hostler.cli.output import dump_json, dump_yaml, json_of, shown
 from hostler.cli.table_columns import View, text_of
 
 if TYPE_CHECKING:
-    from hostler.cli.api_client import Client
+    from hostler.cli.api_client import Client, Query
+
+NO_QUERY: "Query" = {}
 
 
-def show_list(connect: Connect, view: View, show: Show) -> int:
-    """Print a whole list, and go on where asked."""
-    client = connect.client()
-    if show.watch:
-        watch(client, view, show.output, lambda: client.pages(view.path), whole(client, view))
-    emit(list(client.pages(view.path)), view, show.output)
-    return 0
+def show_list(  # noqa: PLR0913 - one argument per part of the question
+    connect: Connect, view: View, show: ShowList, query: "Query" = NO_QUERY, path: str = "", limit: int = 0
+) -> int:
+    """Print a whole list, of one cell or of all, and go on where asked. `path` where it is not the view's own."""
+    if isinstance(show, Show) and show.watch:
+        client = show.one_cell(connect)
+        watch(client, show.view(view), show.output, lambda: client.pages(view.path), whole(client, view))
+
+    def fetch(client: "Client") -> list[dict[str, Any]]:
+        return list(client.pages(path or view.path, query, limit))
+
+    if not show.all_cells:
+        show.emit(fetch(connect.client()), view)
+        return ExitCode.ok
+    from hostler.cli.all_cells import in_cells, of_all_cells
+
+    found, code = of_all_cells(connect, fetch)
+    show.emit(found, in_cells(view))
+    return code
 
 
 def show_one(connect: Connect, view: View, name: str, output: str) -> int:
@@ -33,6 +49,10 @@ def describe(found: Any, name: str, output: str) -> None:
     match output:
         case "json":
             dump_json(found)
+        case "jsonl":
+            print(json_of(found))
+        case "csv":
+            raise unusable("one object has no rows for `-o csv`", "use table, json, jsonl, yaml or name")
         case "yaml":
             dump_yaml(found)
         case "name":

@@ -32,6 +32,8 @@ COMMANDS: tuple[tuple[str, str, Group, str], ...] = (
     ("restore", "restore:app", _FLEET, "A restored journal: compare, then release."),
     ("clock", "fleet:clock", _FLEET, "The controller's clock."),
     ("adopt", "fleet:adopt", _FLEET, "Take over nodes that run in production already."),
+    ("context", "context:app", _FLEET, "Servers by name, and the one that commands mean."),
+    ("events", "events:events", _FLEET, "What happens in the fleet, as it is recorded."),
     ("node", "node:app", _THINGS, "Look at nodes, explain them, ask for acts."),
     ("pool", "pool:app", _THINGS, "Counts, modes and pauses of pools."),
     ("domain", "domain:app", _THINGS, "Racks and NVLink domains, taken as one."),

@@ -4,22 +4,30 @@ import os
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from hostler.cli import server_context
+from hostler.cli import server_contexts
 from hostler.cli.command_errors import unusable
 from hostler.cli.exit_cleanup import at_end
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hostler.cli.api_client import Client
+    from hostler.cli.table_columns import View
 
-Output = Literal["table", "wide", "json", "yaml", "name"]
-
-TableOutput = Annotated[
-    Literal["table", "wide", "json", "yaml", "csv"],
-    Parameter(name=("--output", "-o"), help="`json` and `yaml` are the API's own fields, `csv` the table's columns."),
+Output = Annotated[
+    Literal["table", "wide", "json", "yaml", "name"],
+    Parameter(name=("--output", "-o"), help="`json` and `yaml` are the API's own fields."),
+]
+ListOutput = Annotated[
+    Literal["table", "wide", "json", "jsonl", "yaml", "csv", "name"],
+    Parameter(
+        name=("--output", "-o"),
+        help="`json`, `jsonl` and `yaml` are the API's own fields, `csv` the table's columns, `name` one id a line.",
+    ),
 ]
 TABLE: Literal["table"] = "table"
 
@@ -34,10 +42,13 @@ ACT = Group("Act", sort_key=10)
 @Parameter(name="*", group=_CONNECTION)
 @dataclass(frozen=True)
 class Connect:
-    """Server and token: option, then environment, then the file that `hostler up` writes."""
+    """Server and token: option, then environment, then the context (`hostler context`), which `hostler up` writes."""
 
     server: Annotated[
         str, Parameter(env_var="HOSTLER_SERVER", show_default=False, help="The API's addresses, with commas between.")
+    ] = ""
+    context: Annotated[
+        str, Parameter(env_var="HOSTLER_CONTEXT", show_default=False, help="The context to use, by name.")
     ] = ""
     token_file: Annotated[
         str, Parameter(show_default=False, help="File with your token. HOSTLER_TOKEN may hold the token itself.")
@@ -53,7 +64,7 @@ class Connect:
         """A client for that server. Raises CommandError where none is named or a file cannot be read."""
         from hostler.cli.api_client import ApiAddress, Client
 
-        known = server_context.read()
+        known = server_contexts.read().of(self.context)
         server = self.server or known.server
         if not server:
             raise unusable("no server is named", "start `hostler up`, or give --server URL (or HOSTLER_SERVER)")
@@ -84,13 +95,47 @@ class Connect:
 
 @Parameter(name="*", group=_SHOWING)
 @dataclass(frozen=True)
-class Show:
-    """How an answer is printed, and whether to go on as it changes."""
+class ShowList:
+    """How a list is printed: in which columns, in which order."""
 
-    output: Annotated[
-        Output,
-        Parameter(name=("--output", "-o"), help="`json` and `yaml` are the API's own fields, `name` one id a line."),
-    ] = "table"
+    output: ListOutput = TABLE
+    sort_by: Annotated[
+        str, Parameter(show_default=False, help="Order by a column or a field of `-o json`; `FIELD:desc` backwards.")
+    ] = ""
+    columns: Annotated[
+        str, Parameter(show_default=False, help="These columns or fields, with commas between: `node,position.rack`.")
+    ] = ""
+
+    all_cells: Annotated[
+        bool,
+        Parameter(negative=(), show_default=False, help="Of every context, side by side; see `hostler context`."),
+    ] = False
+
+    def one_cell(self, connect: Connect) -> "Client":
+        """The client of one cell, for what cannot be done in several. Raises CommandError where all are asked for."""
+        if self.all_cells:
+            raise unusable("several cells cannot be watched together", "leave out --all-cells, or --watch")
+        return connect.client()
+
+    def emit(self, items: "Sequence[dict[str, Any]]", view: "View") -> None:
+        """Print the objects. Raises CommandError where none of them has the field to sort by."""
+        from hostler.cli.output import emit
+        from hostler.cli.table_columns import sort_by
+
+        emit(sort_by(items, view, self.sort_by) if self.sort_by else items, self.view(view), self.output)
+
+    def view(self, view: "View") -> "View":
+        """The view with the columns that were asked for. Raises CommandError on an empty one."""
+        from hostler.cli.table_columns import with_columns
+
+        return with_columns(view, self.columns) if self.columns else view
+
+
+@Parameter(name="*", group=_SHOWING)
+@dataclass(frozen=True)
+class Show(ShowList):
+    """How a list is printed, and whether to go on as it changes."""
+
     watch: Annotated[bool, Parameter(name=("--watch", "-w"), negative=(), help="Go on, and print what changes.")] = (
         False
     )
@@ -101,9 +146,7 @@ class Show:
 class ShowOnce:
     """How an answer is printed."""
 
-    output: Annotated[
-        Output, Parameter(name=("--output", "-o"), help="`json` and `yaml` are the API's own fields.")
-    ] = "table"
+    output: Output = TABLE
 
 
 @Parameter(name="*", group=ACT)
@@ -142,7 +185,7 @@ class Pick:
         Parameter(
             name=("--selector", "-l"),
             show_default=False,
-            help="Nodes by `phase=production,pool=train,rack=…,sku=…,condition=…`.",
+            help="Nodes by `phase=production,pool!=train,rack in (r1,r2),!condition`.",
         ),
     ] = ""
     at_most: Annotated[
@@ -156,4 +199,5 @@ class Pick:
 CONNECT = Connect()
 PICK = Pick()
 SHOW = Show()
+SHOW_LIST = ShowList()
 SHOW_ONCE = ShowOnce()

@@ -52,6 +52,11 @@ def emit(items: Sequence[dict[str, Any]], view: View, output: str) -> None:
             dump_json({"items": list(items)})
         case "yaml":
             dump_yaml({"items": list(items)})
+        case "jsonl":
+            for item in items:
+                print(json_of(item))
+        case "csv":
+            _csv(items, view)
         case "name":
             for item in items:
                 print(shown(view.name_of(item)))
@@ -59,11 +64,8 @@ def emit(items: Sequence[dict[str, Any]], view: View, output: str) -> None:
             table(view.titles(wide=output == "wide"), [row_of(item, view, output) for item in items], empty=view.empty)
 
 
-def emit_table(items: Sequence[dict[str, Any]], view: View, output: str) -> None:
-    """Print a list of objects, also as CSV: all columns, one object a line."""
-    if output != "csv":
-        emit(items, view, output)
-        return
+def _csv(items: Sequence[dict[str, Any]], view: View) -> None:
+    """Print all columns, one object a line."""
     import csv
 
     writer = csv.writer(sys.stdout, lineterminator="\n")

@@ -1,10 +1,13 @@
 """Columns of the API's objects: one table, for every list of the command line."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
+
+from hostler.cli.command_errors import unusable
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
 FEW = 4
@@ -55,6 +58,49 @@ class View:
     def titles(self, wide: bool) -> list[str]:
         """Headings of those columns."""
         return [column.title for column in self.shown(wide)]
+
+
+def with_columns(view: View, named: str) -> View:
+    """The view with these columns or fields alone. Raises CommandError on an empty name."""
+    names = [name.strip() for name in named.split(",")]
+    if not all(names):
+        raise unusable(f"--columns '{named}'", f"write names with commas between: {_known(view)}")
+    return replace(view, columns=tuple(_column(view, name) for name in names))
+
+
+def sort_by(items: Sequence[dict[str, Any]], view: View, named: str) -> list[dict[str, Any]]:
+    """The objects by a column or field, numbers within text as numbers; those without it come last.
+
+    Raises CommandError where none of them has it.
+    """
+    name, _, way = named.partition(":")
+    path = _column(view, name.strip()).path
+    having = [item for item in items if field(item, path) not in (None, "")]
+    if way not in ("", "asc", "desc") or (items and not having):
+        raise unusable(f"--sort-by '{named}'", f"name a column or a field of `-o json`, then `:desc`: {_known(view)}")
+    rest = [item for item in items if field(item, path) in (None, "")]
+    return [*sorted(having, key=lambda item: _natural(field(item, path)), reverse=way == "desc"), *rest]
+
+
+def _column(view: View, name: str) -> Column:
+    """The column of that title, or one of the field of that name."""
+    known = (column for column in view.columns if name.lower() in (column.title.lower(), column.path))
+    found = next(known, None)
+    return replace(found, wide=False) if found else Column(name.upper(), name)
+
+
+def _known(view: View) -> str:
+    return ", ".join(column.title.lower() for column in view.columns)
+
+
+def _natural(value: Any) -> tuple[tuple[bool, float, str], ...]:
+    """A key under which r2 comes before r10, and numbers before words."""
+    if isinstance(value, bool | int | float):
+        return ((False, float(value), ""),)
+    pieces = re.split(r"(\d+)", text_of(value).lower())
+    return tuple(
+        (not piece.isdecimal(), float(piece) if piece.isdecimal() else 0.0, piece) for piece in pieces if piece
+    )
 
 
 def field(item: Any, path: str) -> Any:
@@ -122,6 +168,11 @@ def severity(value: Any, _now: datetime) -> str:
 def steps(value: Any, _now: datetime) -> str:
     """A plan's steps in one line."""
     return " → ".join(step.get("operation", "?") for step in value)
+
+
+def count(value: Any, _now: datetime) -> str:
+    """How many there are."""
+    return str(len(value)) if value else ""
 
 
 def last_text(value: Any, _now: datetime) -> str:
@@ -577,6 +628,20 @@ HISTORY = View(
     empty="nothing is recorded",
 )
 
+EVENTS = View(
+    "",
+    (
+        Column("AT", "at", clock),
+        Column("SEQ", "seq"),
+        Column("EVENT", "name"),
+        Column("ON", "subjects"),
+        Column("WHAT", "text"),
+        Column("CAUSE", "cause", wide=True),
+    ),
+    name="seq",
+    empty="nothing is recorded",
+)
+
 _WORK = (
     Column("NODE", "node"),
     Column("RACK", "rack"),
@@ -619,6 +684,38 @@ TOKENS = View(
     ),
     name="token",
     empty="there are no tokens",
+)
+
+CELLS = View(
+    "",
+    (
+        Column("CALLS ITSELF", "name", wide=True),
+        Column("OK", "ok"),
+        Column("NODES", "nodes"),
+        Column("PRODUCTION", "phases.production"),
+        Column("AILING", "ailing"),
+        Column("WAITING", "waiting"),
+        Column("OPERATING", "operating"),
+        Column("INCIDENTS", "incidents", count),
+        Column("BRAKE", "brake"),
+        Column("PAUSED", "paused"),
+        Column("WHY", "why"),
+        Column("CONTROLLER", "controller", wide=True),
+    ),
+    name="cell",
+    empty="no cell answered",
+)
+
+CONTEXTS = View(
+    "",
+    (
+        Column("CURRENT", "current"),
+        Column("CONTEXT", "name"),
+        Column("SERVER", "server"),
+        Column("TOKEN FILE", "token"),
+    ),
+    name="name",
+    empty="no context is known; add one with `hostler context add`",
 )
 
 ASSETS = View(

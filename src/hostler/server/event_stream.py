@@ -135,12 +135,14 @@ class Streams:
         )
         return next(full, "")
 
-    async def lines(self, who: Identity, after: int, keep: Keep) -> AsyncIterator[bytes]:
+    async def lines(self, who: Identity, after: int, keep: Keep, until: int | None = None) -> AsyncIterator[bytes]:
         """The stream's body. Ends when the server stops or the client is too slow; it then resumes.
+
+        `until`: the record after which it ends.
 
         Room is looked for once more: many may have begun in the same moment.
         """
-        if self._taken(who):
+        if self._taken(who) or (until is not None and until <= after):
             return
         self._of_role[who.role] += 1
         self._of_owner[_owner(who)] += 1
@@ -152,6 +154,8 @@ class Streams:
                         yield b": alive\n\n"
                     elif (kept := keep(record)) is not None:
                         yield encode(kept)
+                    if until is not None and record is not None and record.seq >= until:
+                        return
         finally:
             self._of_role[who.role] -= 1
             self._of_owner -= Counter((_owner(who),))

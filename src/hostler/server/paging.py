@@ -11,6 +11,7 @@ from msgspec import Struct
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node, Phase
 from hostler.core.state.overlay_table import Table
+from hostler.server.node_selectors import SELECTOR_MAX, Term, terms_of
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -22,6 +23,13 @@ FEW = 5_000
 """An index entry with no more members than this is sorted anew for each page; a larger one is found by walking."""
 
 Name = Annotated[str, QueryParameter(max_length=200)]
+Selector = Annotated[
+    str,
+    QueryParameter(
+        max_length=SELECTOR_MAX,
+        description="nodes by KEY=VALUE, KEY!=VALUE, KEY in (A, B), KEY notin (A, B), KEY, !KEY, with commas between",
+    ),
+]
 Limit = Annotated[int, QueryParameter(ge=1, le=LIMIT_MAX)]
 
 
@@ -46,10 +54,9 @@ class Page(Struct, Generic[T], frozen=True):
 class Selection(Struct, frozen=True):
     """Selection of nodes for a list; empty fields select everything.
 
-    `q` is looked for in ids, names and serials.
-
-    `tag` is a tag's name, or "name=value". `seq` is the record that the fleet stood at when this was asked for, which
-    the answer carries: what comes after it may or may not be in the list, and is in the stream.
+    `q` is looked for in ids, names and serials; `tag` is a tag's name, or "name=value"; `terms` are a selector's.
+    `seq` is the record that the fleet stood at when this was asked for, which the answer carries: what comes after it
+    may or may not be in the list, and is in the stream.
     """
 
     phase: Phase | None = None
@@ -62,6 +69,17 @@ class Selection(Struct, frozen=True):
     limit: int = 100
     tag: str = ""
     seq: int = 0
+    terms: tuple[Term, ...] = ()
+
+    @property
+    def searches(self) -> bool:
+        """Whether it asks for what not everybody is shown of a node."""
+        return bool(self.q or self.tag or self.terms)
+
+    def takes_condition(self, kind: str) -> bool:
+        """Tell whether a condition of this type is among those asked for, on a node that is selected."""
+        named = (term for term in self.terms if term.key == "condition" and term.values and not term.negative)
+        return self.condition in ("", kind) and all(kind in term.values for term in named)
 
     def matches(self, node: Node) -> bool:
         """Tell whether the node is selected."""
@@ -73,6 +91,7 @@ class Selection(Struct, frozen=True):
             and (not self.condition or any(c.type == self.condition for c in node.conditions))
             and (not self.q or _found(node, self.q.lower()))
             and (not self.tag or _tagged(node, self.tag))
+            and all(term.matches(node) for term in self.terms)
         )
 
     def index_keys(self) -> Iterator[str]:
@@ -85,6 +104,7 @@ class Selection(Struct, frozen=True):
             yield f"member:rack:{self.rack}"
         if self.condition:
             yield "ailing"
+        yield from filter(None, (term.index_key for term in self.terms))
 
 
 def selection(  # noqa: PLR0913 - one argument per parameter of the URL
@@ -96,11 +116,12 @@ def selection(  # noqa: PLR0913 - one argument per parameter of the URL
     condition: Name = "",
     q: Name = "",
     tag: Name = "",
+    selector: Selector = "",
     cursor: Name = "",
     limit: Limit = 100,
 ) -> Selection:
-    """The selectors of a request's URL."""
-    return Selection(phase, pool, rack, sku, condition, q, cursor, limit, tag, stands)
+    """The selectors of a request's URL. Raises ProblemError (400)."""
+    return Selection(phase, pool, rack, sku, condition, q, cursor, limit, tag, stands, terms_of(selector))
 
 
 def _tagged(node: Node, wanted: str) -> bool:

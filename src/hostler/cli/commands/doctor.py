@@ -9,8 +9,8 @@ from hostler.cli.commands.run import CLUSTERS, Clusters
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.intent_requests import IntentRequest
 from hostler.cli.list_commands import ask_one
-from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce, Why
-from hostler.cli.output import emit, say
+from hostler.cli.options import CONNECT, SHOW_LIST, SHOW_ONCE, Connect, ShowList, ShowOnce, Why
+from hostler.cli.output import say
 from hostler.cli.table_columns import FINDINGS
 
 app = App(name="doctor", help="Check whether Hostler may act in a cluster, and which other remediators act there.")
@@ -21,7 +21,7 @@ Tool = Annotated[str, Parameter(help="The program, as `hostler doctor` names it.
 
 
 @app.default
-def examine(*, clusters: Clusters = CLUSTERS, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+def examine(*, clusters: Clusters = CLUSTERS, show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
     """Examine clusters, given as to `serve`: other remediators, missing rights, names of nodes, versions.
 
     Exit status 7 where something has to be done. The cell, if one is reached, says which nodes are ours.
@@ -41,12 +41,12 @@ def examine(*, clusters: Clusters = CLUSTERS, show: ShowOnce = SHOW_ONCE, connec
     except InvalidInputError as error:
         raise unusable(str(error)) from error
     rows: list[dict[str, Any]] = [_judged(to_builtins(one), accepted) for one in found]
-    emit(rows, FINDINGS, show.output)
+    show.emit(rows, FINDINGS)
     return ExitCode.unsound if any(row["bad"] for row in rows) else ExitCode.ok
 
 
 @app.command
-def pool(name: PoolName, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+def pool(name: PoolName, *, show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
     """Say which checks the agents of a pool's nodes and of its spares do not have, before the pool goes to act.
 
     Exit status 7 where nodes would wait for a person's word.
@@ -60,7 +60,7 @@ def pool(name: PoolName, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNE
     nodes = [node["id"] for node in client.pages("/v1/nodes", {"sku": found["sku"]}) if node["pool"] in (name, "")]
     told = {agent["node"]: agent["profiles"] for agent in client.pages("/v1/agents", {"sku": found["sku"]})}
     rows = lacking(found["cluster"], {node: told.get(node) for node in nodes})
-    emit(rows, FINDINGS, show.output)
+    show.emit(rows, FINDINGS)
     return ExitCode.unsound if any(row["bad"] for row in rows) else ExitCode.ok
 
 

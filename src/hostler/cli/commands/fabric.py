@@ -7,12 +7,10 @@ from cyclopts import App, Group, Parameter
 
 from hostler.cli.commands import fabric_design
 from hostler.cli.commands.fabric_design import Models
-from hostler.cli.exit_codes import ExitCode
 from hostler.cli.input_files import read_yaml, submit
 from hostler.cli.list_commands import show_list, show_one
 from hostler.cli.node_verbs import offer
-from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, TABLE, Connect, Show, ShowOnce, TableOutput, Why
-from hostler.cli.output import emit_table
+from hostler.cli.options import CONNECT, SHOW, SHOW_LIST, SHOW_ONCE, Connect, Show, ShowList, ShowOnce, Why
 from hostler.cli.table_columns import FABRIC_CASES, FABRIC_LINKS, FABRICS, LINKS
 from hostler.core.state.verbs.fabrics import RemoveFabric, ValidateFabric
 
@@ -37,11 +35,9 @@ def show(fabric: FabricName, *, show: ShowOnce = SHOW_ONCE, connect: Connect = C
 
 
 @app.command
-def findings(fabric: FabricName, *, output: TableOutput = TABLE, connect: Connect = CONNECT) -> int:
+def findings(fabric: FabricName, *, show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
     """List the places where a network differs from its design, each with its ticket and what to do."""
-    rows = list(connect.client().pages(FABRICS.one(fabric, "/findings")))
-    emit_table(rows, FABRIC_CASES, output)
-    return ExitCode.ok
+    return show_list(connect, FABRIC_CASES, show, path=FABRICS.one(fabric, "/findings"))
 
 
 @app.command
@@ -52,13 +48,11 @@ def links(
     found: Annotated[
         str, Parameter(help="Only those that are as_designed, degraded, unrated, missing or elsewhere.")
     ] = "",
-    output: TableOutput = TABLE,
+    show: ShowList = SHOW_LIST,
     connect: Connect = CONNECT,
 ) -> int:
     """List a network's designed cables, each as the last whole validation found it."""
-    asked = {key: value for key, value in (("device", device), ("found", found)) if value}
-    emit_table(list(connect.client().pages(FABRICS.one(fabric, "/links"), asked)), FABRIC_LINKS, output)
-    return ExitCode.ok
+    return show_list(connect, FABRIC_LINKS, show, {"device": device, "found": found}, FABRICS.one(fabric, "/links"))
 
 
 link = App(name="link", help="Links of single nodes.")
@@ -69,12 +63,11 @@ app.command(link)
 def show_link(
     node: Annotated[str, Parameter(help="A node by id, serial or host name.")],
     *,
-    output: TableOutput = TABLE,
+    show: ShowList = SHOW_LIST,
     connect: Connect = CONNECT,
 ) -> int:
     """Show each designed port of a node: where it is to lead, where it leads, and how fast."""
-    emit_table(list(connect.client().pages(LINKS.path, {"node": node})), LINKS, output)
-    return ExitCode.ok
+    return show_list(connect, LINKS, show, {"node": node})
 
 
 @app.command

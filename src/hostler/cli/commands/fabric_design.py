@@ -9,7 +9,7 @@ from cyclopts import Group, Parameter
 from hostler.cli.command_errors import CommandError, unusable
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.input_files import opened, read_yaml
-from hostler.cli.options import SHOW_ONCE, ShowOnce
+from hostler.cli.options import SHOW_LIST, ShowList
 from hostler.cli.output import dump_json, dump_yaml, emit, say, shown
 from hostler.cli.table_columns import DESIGN_CHANGES, FABRIC_FINDINGS
 
@@ -99,7 +99,7 @@ def check(design: DesignFile, *, models: Models = "") -> int:
     return ExitCode.ok
 
 
-def diff(old: DesignFile, new: DesignFile, *, models: Models = "", show: ShowOnce = SHOW_ONCE) -> int:
+def diff(old: DesignFile, new: DesignFile, *, models: Models = "", show: ShowList = SHOW_LIST) -> int:
     """Say which cables and devices a new design adds and removes, and whose rate it changes."""
     from hostler.core.fabric.design import diff as changes
 
@@ -109,7 +109,7 @@ def diff(old: DesignFile, new: DesignFile, *, models: Models = "", show: ShowOnc
     rows += [{"change": "device added", "a": name, "z": ""} for name in change.devices_added]
     for what, cables in (("removed", change.removed), ("added", change.added), ("rate", change.rates)):
         rows += [{"change": f"cable {what}", "a": str(a), "z": str(z)} for a, z in cables]
-    emit(rows, DESIGN_CHANGES, show.output)
+    show.emit(rows, DESIGN_CHANGES)
     return ExitCode.ok
 
 

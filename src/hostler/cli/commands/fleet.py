@@ -11,6 +11,7 @@ from hostler.cli.node_verbs import offer, plain
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
 from hostler.cli.output import shown
 from hostler.cli.status_screen import handover_text, screen
+from hostler.cli.table_columns import CELLS
 from hostler.core.state.verbs.holds import Pause, Resume
 from hostler.core.state.verbs.modes import ReleaseBrake
 from hostler.core.state.verbs.recovery import ConfirmClock
@@ -29,7 +30,9 @@ def status(
     connect: Connect = CONNECT,
 ) -> int:
     """One screen: brake, pauses, incidents, stuck nodes, spares, and what changed in 24 hours."""
-    client = connect.client()
+    if show.all_cells:
+        return _each_cell(show, connect)
+    client = show.one_cell(connect)
 
     def asked() -> tuple[dict[str, Any], int]:
         found = client.get("/v1/status")
@@ -55,6 +58,18 @@ def status(
             print()
             tell(caught_up(client, asked, event))
     return 0
+
+
+def _each_cell(show: Show, connect: Connect) -> int:
+    """One line for each context."""
+    from hostler.cli.all_cells import in_cells, of_all_cells
+
+    if show.watch:
+        show.one_cell(connect)
+
+    found, code = of_all_cells(connect, lambda client: [{"name": (one := client.get("/v1/status"))["cell"], **one}])
+    show.emit(found, in_cells(CELLS))
+    return code
 
 
 _NEWS = (

@@ -7,14 +7,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
+from hostler.cli.command_errors import CommandError, unusable
+from hostler.cli.exit_codes import ExitCode
 from hostler.cli.input_files import read_entries, submit
 from hostler.cli.intent_requests import IntentRequest, selection, targets_of
-from hostler.cli.list_commands import describe
+from hostler.cli.list_commands import describe, show_list
 from hostler.cli.list_watch import Item, Printer, follow, watch
 from hostler.cli.node_page import node_page
 from hostler.cli.node_verbs import command, keyword
-from hostler.cli.options import CONNECT, PICK, SHOW, SHOW_ONCE, Connect, Pick, Show, ShowOnce, Why
-from hostler.cli.output import emit, shown
+from hostler.cli.options import (
+    CONNECT,
+    PICK,
+    SHOW,
+    SHOW_LIST,
+    SHOW_ONCE,
+    Connect,
+    Pick,
+    Show,
+    ShowList,
+    ShowOnce,
+    Why,
+)
+from hostler.cli.output import say, shown
 from hostler.cli.table_columns import (
     AGENTS,
     CONDITIONS,
@@ -39,27 +53,38 @@ app = App(name="node", help="Nodes: look, explain, ask for acts.")
 Name = Annotated[str, Parameter(help="A node's id, serial number or host name.")]
 Tag = Annotated[str, Parameter(show_default=False, help="Nodes with this tag: its name, or NAME=VALUE.")]
 Limit = Annotated[int, Parameter(help="At most so many; 0 is all.")]
-Selector = Annotated[str, Parameter(name=("--selector", "-l"), show_default=False, help="`KEY=VALUE,…`, see above.")]
+Selector = Annotated[
+    str,
+    Parameter(name=("--selector", "-l"), show_default=False, help="`KEY=VALUE,KEY!=VALUE,…`; see `node list --help`."),
+]
 
 
 @app.command(name="list", group="Look")
-def list_(
-    *, selector: Selector = "", tag: Tag = "", limit: Limit = 0, show: Show = SHOW, connect: Connect = CONNECT
+def list_(  # noqa: PLR0913 - one argument per option
+    *,
+    selector: Selector = "",
+    tag: Tag = "",
+    search: Annotated[str, Parameter(show_default=False, help="Text within ids, host names and serials.")] = "",
+    limit: Limit = 0,
+    show: Show = SHOW,
+    connect: Connect = CONNECT,
 ) -> int:
-    """List nodes. Select with `-l phase=…,pool=…,rack=…,sku=…,condition=…,q=TEXT` (`q`: in ids, names and serials)."""
-    client, query = connect.client(), selection(selector)
-    if tag:
-        query["tag"] = tag
-    if show.watch:
-        shown_ids: set[str] = set()
+    """List nodes. Select with `-l KEY=VALUE`, `KEY!=VALUE`, `KEY in (A,B)`, `KEY notin (A,B)`, `KEY` or `!KEY`.
 
-        def items() -> Iterable[Item]:
-            for item in client.pages(NODES.path, query, limit):
-                shown_ids.add(item["id"])
-                yield item
+    Keys: phase, pool, site, row, rack, sku, profile, severity, condition, domain, tag, node.
+    """
+    query = {**selection(selector), "tag": tag, "q": search}
+    if not show.watch:
+        return show_list(connect, NODES, show, query, limit=limit)
+    client = show.one_cell(connect)
+    shown_ids: set[str] = set()
 
-        watch(client, NODES, show.output, items, _changed(client, query, shown_ids))
-    emit(list(client.pages(NODES.path, query, limit)), NODES, show.output)
+    def items() -> Iterable[Item]:
+        for item in client.pages(NODES.path, query, limit):
+            shown_ids.add(item["id"])
+            yield item
+
+    watch(client, show.view(NODES), show.output, items, _changed(client, query, shown_ids))
     return 0
 
 
@@ -85,16 +110,36 @@ def _row(client: "Client", query: dict[str, str], node: str) -> Item | None:
     return next((row for row in found if row["id"] == node), None)
 
 
-@app.command(group="Look")
-def get(node: Name, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """Show one node with all that stands around it: conditions, plan, what it waits for, holds, tickets, parts."""
-    found = connect.client().get(NODES.one(node))
-    if show.output in ("table", "wide"):
-        for line in node_page(found, wide=show.output == "wide"):
+@app.command(group="Look", name=("get", "describe"))
+def get(*nodes: Name, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """Show nodes with all that stands around them: conditions, plan, what each waits for, holds, tickets, parts."""
+    if not nodes:
+        raise unusable("no node is named", "name one or several, or see `hostler node list`")
+    client, worst = connect.client(), ExitCode.ok
+    found: list[dict[str, Any]] = []
+    for name in nodes:
+        try:
+            found.append(client.get(NODES.one(name)))
+        except CommandError as error:
+            if error.code is not ExitCode.not_found or len(nodes) == 1:
+                raise
+            say(str(error))
+            worst = error.code
+    _print_nodes(found, show.output)
+    return worst
+
+
+def _print_nodes(found: list[dict[str, Any]], output: str) -> None:
+    if output in ("json", "yaml") and len(found) > 1:
+        describe({"items": found}, "", output)
+        return
+    for number, one in enumerate(found):
+        if output not in ("table", "wide"):
+            describe(one, one["node"]["id"], output)
+            continue
+        print("\n" * bool(number), end="")
+        for line in node_page(one, wide=output == "wide"):
             print(shown(line))
-    else:
-        describe(found, found["node"]["id"], show.output)
-    return 0
 
 
 @app.command(group="Look")
@@ -107,9 +152,9 @@ def history(node: Name, *, limit: Limit = HISTORY_SHOWN, show: Show = SHOW, conn
     if client.archived:
         print(client.archived, file=sys.stderr)
     if not show.watch:
-        emit(rows, HISTORY, show.output)
+        show.emit(rows, HISTORY)
         return 0
-    printer = Printer(HISTORY, show.output)
+    printer = Printer(show.view(HISTORY), show.output)
     printer.show(rows)
     last = rows[-1]["seq"] if rows else 0  # the journal may be ahead of the fleet that the answer stands at
     for event in follow(client, stands, {"node": node}):
@@ -158,26 +203,22 @@ def conditions(
     node: Annotated[str, Parameter(show_default=False, help="Of this node only.")] = "",
     *,
     selector: Selector = "",
-    show: ShowOnce = SHOW_ONCE,
+    show: ShowList = SHOW_LIST,
     connect: Connect = CONNECT,
 ) -> int:
     """List the conditions that stand, on one node or on all; with their evidence under `-o json`."""
-    client = connect.client()
     if node:
-        emit(list(client.pages(NODES.one(node, "/conditions"))), NODE_CONDITIONS, show.output)
-    else:
-        emit(list(client.pages(CONDITIONS.path, selection(selector))), CONDITIONS, show.output)
-    return 0
+        return show_list(connect, NODE_CONDITIONS, show, path=NODES.one(node, "/conditions"))
+    return show_list(connect, CONDITIONS, show, selection(selector))
 
 
 @app.command(group="Look")
-def firmware(node: Name, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+def firmware(node: Name, *, show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
     """Show a node's firmware against its SKU's baseline: what its BMC last reported, and what zap would do.
 
     `refuse` stops zap: nothing may be written there. `leave` is not Hostler's to write.
     """
-    emit(list(connect.client().pages(NODES.one(node, "/firmware"))), FIRMWARE, show.output)
-    return 0
+    return show_list(connect, FIRMWARE, show, path=NODES.one(node, "/firmware"))
 
 
 @app.command(group="Look")
@@ -186,27 +227,23 @@ def observations(
     *,
     source: Annotated[str, Parameter(show_default=False, help="`agent`, or `bmc` for the BMC's own log.")] = "",
     limit: Limit = HISTORY_SHOWN,
-    show: ShowOnce = SHOW_ONCE,
+    show: ShowList = SHOW_LIST,
     connect: Connect = CONNECT,
 ) -> int:
     """List what was seen on or about a node, as it came in, newest first."""
-    found = list(connect.client().pages(NODES.one(node, "/observations"), {"source": source}, limit))
-    emit(found, OBSERVATIONS, show.output)
-    return 0
+    return show_list(connect, OBSERVATIONS, show, {"source": source}, NODES.one(node, "/observations"), limit)
 
 
 @app.command(group="Look")
-def agents(*, selector: Selector = "", show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+def agents(*, selector: Selector = "", show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
     """List the nodes' health agents: heard or not, when last, which version."""
-    emit(list(connect.client().pages(AGENTS.path, selection(selector))), AGENTS, show.output)
-    return 0
+    return show_list(connect, AGENTS, show, selection(selector))
 
 
 @app.command(group="Look")
-def waiting(*, selector: Selector = "", show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+def waiting(*, selector: Selector = "", show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
     """List who waits, since when, for whom, and what would end it."""
-    emit(list(connect.client().pages(WAITING.path, selection(selector))), WAITING, show.output)
-    return 0
+    return show_list(connect, WAITING, show, selection(selector))
 
 
 @app.command(group="Make known")

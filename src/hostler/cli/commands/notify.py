@@ -4,8 +4,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce
-from hostler.cli.output import emit
+from hostler.cli.options import CONNECT, SHOW_LIST, Connect, ShowList
 from hostler.cli.table_columns import DELIVERIES, NOTIFICATION_ROUTES
 
 app = App(name="notify", help="Notifications: routes, deliveries, dead letters.")
@@ -14,9 +13,9 @@ Because = Annotated[str, Parameter(name="--reason", help="Why; it is logged with
 
 
 @app.command(name="list")
-def list_(*, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+def list_(*, show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
     """List routes with what waits and what was given up on each."""
-    emit(connect.client().get(NOTIFICATION_ROUTES.path), NOTIFICATION_ROUTES, show.output)
+    show.emit(connect.client().get(NOTIFICATION_ROUTES.path), NOTIFICATION_ROUTES)
     return 0
 
 
@@ -32,17 +31,17 @@ def deliveries(
     route: Annotated[str, Parameter(show_default=False, help="Only this route's.")] = "",
     state: Literal["", "queued", "delivered", "dead"] = "",
     limit: Annotated[int, Parameter(help="How many, newest first.")] = 100,
-    show: ShowOnce = SHOW_ONCE,
+    show: ShowList = SHOW_LIST,
     connect: Connect = CONNECT,
 ) -> int:
     """List messages and what became of them, newest first."""
-    return _listed(connect, {"route": route, "result": state, "limit": limit}, show.output)
+    return _listed(connect, {"route": route, "result": state, "limit": limit}, show)
 
 
 @app.command
-def dead(*, route: str = "", show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+def dead(*, route: str = "", show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
     """List messages that were given up, with the last failure of each."""
-    return _listed(connect, {"route": route, "result": "dead", "limit": 100}, show.output)
+    return _listed(connect, {"route": route, "result": "dead", "limit": 100}, show)
 
 
 @app.command
@@ -51,9 +50,9 @@ def retry(number: int, *, reason: Because, connect: Connect = CONNECT) -> int:
     return _queued(connect, DELIVERIES.one(str(number), "/retry"), reason)
 
 
-def _listed(connect: Connect, query: dict[str, str | int], output: str) -> int:
+def _listed(connect: Connect, query: dict[str, str | int], show: ShowList) -> int:
     found: dict[str, Any] = connect.client().get(DELIVERIES.path, {k: v for k, v in query.items() if v})
-    emit(found["items"], DELIVERIES, output)
+    show.emit(found["items"], DELIVERIES)
     return 0
 
 

@@ -5,8 +5,8 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from hostler.cli.intent_requests import selection
-from hostler.cli.list_commands import describe
-from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce
+from hostler.cli.list_commands import describe, show_list
+from hostler.cli.options import CONNECT, SHOW_LIST, SHOW_ONCE, Connect, ShowList, ShowOnce
 from hostler.cli.output import emit
 from hostler.cli.table_columns import HISTORY, PARTS
 
@@ -21,13 +21,12 @@ def list_(
     ] = "",
     kind: Annotated[str, Parameter(show_default=False, help="Of this kind only: gpu, nic, drive …")] = "",
     shelf: Annotated[bool, Parameter(negative=(), help="Those that are in no node.")] = False,
-    show: ShowOnce = SHOW_ONCE,
+    show: ShowList = SHOW_LIST,
     connect: Connect = CONNECT,
 ) -> int:
     """List parts, by the node they are in."""
     query = {**selection(selector), "kind": kind, "shelf": "true" if shelf else ""}
-    emit(list(connect.client().pages(PARTS.path, query)), PARTS, show.output)
-    return 0
+    return show_list(connect, PARTS, show, query)
 
 
 @app.command

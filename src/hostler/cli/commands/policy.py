@@ -12,8 +12,8 @@ from hostler.cli.command_errors import CommandError, unusable
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.input_files import read_documents, submit
 from hostler.cli.list_commands import describe
-from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce, Why
-from hostler.cli.output import dump_json, emit, say, shown
+from hostler.cli.options import CONNECT, SHOW_LIST, SHOW_ONCE, Connect, ShowList, ShowOnce, Why
+from hostler.cli.output import dump_json, say, shown
 from hostler.cli.table_columns import SHADOWS
 
 AtOnce = Annotated[bool, Parameter(negative=(), help="Without a rollout; a second person has to approve it.")]
@@ -72,13 +72,13 @@ def show_(*, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
 
 
 @app.command
-def shadow(*, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+def shadow(*, show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
     """Show the effects that shadow rules (`shadow: true`) would have had: how often, on which nodes.
 
     `hostler node explain NODE` shows each of them where it stood; `-o wide` what would have kept the first waiting.
     """
     rows = list(connect.client().pages(SHADOWS.path))
-    emit(_by_rule(rows), SHADOWS, show.output)
+    show.emit(_by_rule(rows), SHADOWS)
     return 0
 
 

@@ -13,12 +13,14 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from hostler.app.start_settings import ServeSettings, UpSettings
-from hostler.cli import server_context
+from hostler.cli import server_contexts
 from hostler.cli.command_errors import CommandError, unusable
 from hostler.cli.exit_codes import ExitCode
 from hostler.logs.clean import Form
 
 _UP = UpSettings()
+UP_CONTEXT = "up"
+"""The context that `hostler up` writes and makes the current one."""
 _SERVE = ServeSettings(data="")
 
 SEEN = "hostler.dev/phase,hostler.dev/pool,hostler.dev/rack"
@@ -327,7 +329,7 @@ def _announce_serve(address: str, role: str) -> None:
 
 def _announce_up(settings: UpSettings, address: str, token_file: Path) -> None:
     """Say where everything is, and let commands find it."""
-    written = server_context.write(server_context.Context(address, str(token_file)))
+    written = server_contexts.use(UP_CONTEXT, server_contexts.Context(address, str(token_file)))
     lines = [
         f"Hostler is up with {settings.nodes} emulated nodes, time {settings.scale:g} times as fast.",
         f"  console   {address}/#token={token_file.read_text().strip()}",

@@ -11,8 +11,8 @@ from cyclopts import App, Parameter
 
 from hostler.cli.command_errors import CommandError, unusable
 from hostler.cli.exit_codes import ExitCode
-from hostler.cli.options import SHOW_ONCE, ShowOnce
-from hostler.cli.output import emit, say
+from hostler.cli.options import SHOW_LIST, ShowList
+from hostler.cli.output import say
 from hostler.cli.table_columns import TOKENS
 
 if TYPE_CHECKING:
@@ -82,13 +82,13 @@ def create(
 
 
 @app.command(name="list")
-def list_(*, kept: TokenLocation = KEPT, show: ShowOnce = SHOW_ONCE) -> int:
+def list_(*, kept: TokenLocation = KEPT, show: ShowList = SHOW_LIST) -> int:
     """List tokens: who they are, never what they read."""
     import msgspec
 
     with _store(kept) as store:
         items: list[dict[str, Any]] = [msgspec.to_builtins(identity) for identity in store.list()]
-    emit(items, TOKENS, show.output)
+    show.emit(items, TOKENS)
     return 0
 
 

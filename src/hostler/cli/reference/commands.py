@@ -26,7 +26,7 @@ what changes. Times in tables are ages; `-o json` has moments.
 | token | `--token-file` | `HOSTLER_TOKEN` (the token itself) | `token_file`, for that server only |
 | authorities | `--ca` | `HOSTLER_CA` | `ca`, for that server only |
 
-The file is `~/.config/hostler/context.json` (or `$XDG_CONFIG_HOME/hostler/context.json`, or what `HOSTLER_CONTEXT`
+The file is `~/.config/hostler/contexts.json` (or `$XDG_CONFIG_HOME/hostler/contexts.json`, or what `HOSTLER_CONFIG`
 names). `hostler up` writes it. These options, `--output` and `--watch` are left out below.
 """
 

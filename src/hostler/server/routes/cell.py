@@ -137,6 +137,9 @@ async def events(
     app_state: TheAppState,
     who: Who,
     node: Annotated[str, QueryParameter(max_length=200)] = "",
+    until: Annotated[
+        int | None, QueryParameter(ge=1, le=2**63 - 1, description="end the stream after this record")
+    ] = None,
     last_event_id: Annotated[str, HeaderParameter(name="Last-Event-ID", max_length=20)] = "",
 ) -> Stream:
     """Records as server-sent events from now on, or after `Last-Event-ID`; `node` gives one node's only.
@@ -147,8 +150,10 @@ async def events(
     if last_event_id and not (last_event_id.isascii() and last_event_id.isdigit()):
         raise refuse(400, "malformed", f"Last-Event-ID '{last_event_id}'", "send the last id that the stream gave")
     wanted = app_state.node(who, node).id if node else ""
+    if until is not None and until > app_state.fleet.cell.seq:
+        raise refuse(400, "malformed", f"until {until}", "name a record that is there: at most the `seq` of a list")
     after = await app_state.streams.begin(who, int(last_event_id) if last_event_id else None)
-    lines: AsyncIterator[bytes] = app_state.streams.lines(who, after, keeper(app_state.cell, who, wanted))
+    lines: AsyncIterator[bytes] = app_state.streams.lines(who, after, keeper(app_state.cell, who, wanted), until)
     return Stream(
         lines, media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     )

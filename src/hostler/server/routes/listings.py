@@ -72,7 +72,7 @@ async def list_conditions(app_state: TheAppState, who: Who, wanted: Wanted) -> P
         return [
             ConditionRow(c, node.phase, node.pool, rack, plan)
             for c in node.conditions
-            if wanted.condition in ("", c.type)
+            if wanted.takes_condition(c.type)
         ]
 
     return _by_index(app_state, who, wanted, "ailing", rows)

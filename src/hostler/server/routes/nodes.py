@@ -70,8 +70,7 @@ def reached(app_state: AppState, who: Identity, wanted: Selection, node_id: str)
     node = app_state.fleet.nodes.get(node_id)
     if node is None or not wanted.matches(node) or not sees(who, node):
         return ()
-    searched = wanted.q or wanted.tag
-    return (node,) if not searched or wanted.matches(app_state.shown(who, node)) else ()
+    return (node,) if not wanted.searches or wanted.matches(app_state.shown(who, node)) else ()
 
 
 def within_reach(app_state: AppState, who: Identity, keys: Iterable[str]) -> list[str]:
