@@ -10,8 +10,9 @@ import yaml
 
 from hostler.cli import output
 from hostler.cli.exit_codes import ExitCode
+from hostler.cli.list_view import age, clock, field, severity, span
 from hostler.cli.output import dump_json, dump_yaml
-from hostler.cli.table_columns import NODES, age, clock, field, severity, span
+from hostler.cli.table_columns import NODES
 from hostler.core.state.model import Severity
 from tests.cli_api import FakeApi, hostler, page, serving
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from hostler.cli import server_contexts
 from hostler.cli.command_errors import CommandError, unusable
 from hostler.cli.exit_codes import ExitCode
+from hostler.cli.list_view import Column, View
 from hostler.cli.options import Connect
 from hostler.cli.output import say
-from hostler.cli.table_columns import Column, View
 
 if TYPE_CHECKING:
     from hostler.cli.api_client import Client

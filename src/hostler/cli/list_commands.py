@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 from hostler.cli.command_errors import unusable
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.intent_requests import IntentRequest, ask
+from hostler.cli.list_view import View, text_of
 from hostler.cli.list_watch import watch, whole
 from hostler.cli.options import Connect, Show, ShowList, Why
 from hostler.cli.output import dump_json, dump_yaml, json_of, shown
-from hostler.cli.table_columns import View, text_of
 
 if TYPE_CHECKING:
     from hostler.cli.api_client import Client, Query

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hostler.cli.command_errors import CommandError, GoneError
 from hostler.cli.exit_codes import ExitCode
+from hostler.cli.list_view import View
 from hostler.cli.output import dump_yaml, json_of, line_of, row_of, say, shown, widths_of
-from hostler.cli.table_columns import View
 
 if TYPE_CHECKING:
     from hostler.cli.api_client import Client

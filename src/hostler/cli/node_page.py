@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from hostler.cli.table_columns import age, clock, field, severity, text_of
+from hostler.cli.list_view import age, clock, field, severity, text_of
 
 Object = dict[str, Any]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hostler.cli.api_client import Client
-    from hostler.cli.table_columns import View
+    from hostler.cli.list_view import View
 
 Output = Annotated[
     Literal["table", "wide", "json", "yaml", "name"],
@@ -119,14 +119,14 @@ class ShowList:
 
     def emit(self, items: "Sequence[dict[str, Any]]", view: "View") -> None:
         """Print the objects. Raises CommandError where none of them has the field to sort by."""
+        from hostler.cli.list_view import sort_by
         from hostler.cli.output import emit
-        from hostler.cli.table_columns import sort_by
 
         emit(sort_by(items, view, self.sort_by) if self.sort_by else items, self.view(view), self.output)
 
     def view(self, view: "View") -> "View":
         """The view with the columns that were asked for. Raises CommandError on an empty one."""
-        from hostler.cli.table_columns import with_columns
+        from hostler.cli.list_view import with_columns
 
         return with_columns(view, self.columns) if self.columns else view
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from hostler.cli.table_columns import View, field
+from hostler.cli.list_view import View, field
 
 CELL_MAX = 400
 """Characters of one cell of a table; `json` and `yaml` give everything."""

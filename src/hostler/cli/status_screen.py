@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
-from hostler.cli.table_columns import age, clock, parsed, span
+from hostler.cli.list_view import age, clock, parsed, span
 
 Status = dict[str, Any]
 

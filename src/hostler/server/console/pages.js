@@ -35,8 +35,13 @@ function selected(names) {
 }
 
 function listed(command, names) {
-  const given = names.filter((name) => route.value.query[name]).map((name) => `${name}=${route.value.query[name]}`);
-  return `hostler ${command}${given.length ? ` -l ${given.map((one) => (/[^\w.:=-]/.test(one) ? `'${one}'` : one)).join(",")}` : ""}`;
+  const { q: text, ...query } = selected(names);
+  const given = Object.entries(query).filter(([, value]) => value).map((one) => one.join("="));
+  return `hostler ${command}${given.length ? ` -l ${quoted(given.join(","))}` : ""}${text ? ` --search ${quoted(text)}` : ""}`;
+}
+
+function quoted(word) {
+  return /[^\w.:=,-]/.test(word) ? `'${word.replaceAll("'", "'\\''")}'` : word;
 }
 
 const NODE_COLUMNS = [
