@@ -21,7 +21,7 @@ from hostler.core.state.notify_routes import Route
 from hostler.drivers.notify.http_post import is_allowed, trust
 from hostler.drivers.notify.http_targets import http_targets
 from hostler.drivers.notify.mail import MailTarget
-from hostler.ports import BusyTargetError, NotificationDriver, RefusedError, Secret, UnreachableError
+from hostler.ports import BusyTargetError, ExcessError, NotificationDriver, RefusedError, Secret, UnreachableError
 from hostler.sim.bmc.tls_certificates import self_signed
 from tests.contract.notify_twin import FIELDS, NotifyTwin, notify_twin, verify
 
@@ -116,7 +116,7 @@ FAULTS = {
     "413": RefusedError,
     "redirect": UnreachableError,
     "reset": UnreachableError,
-    "flood": UnreachableError,
+    "flood": ExcessError,
     "hang": UnreachableError,
 }
 

@@ -120,7 +120,7 @@ async def test_two_bmcs_swapped_in_the_middle_of_a_plan_cost_nobody_power() -> N
             machine.counts.clear()
         farm.swap(*origins)
         for node in nodes:
-            for kind in ("power_off", "power_off_graceful", "set_boot_network", "reset_bmc", "locate_on"):
+            for kind in ("power_off", "set_boot_network", "reset_bmc", "locate_on"):
                 with pytest.raises(RefusedError, match="binding mismatch"):
                     await driver.perform(operation(kind, node), node)
             with pytest.raises(RefusedError, match="binding mismatch"):
@@ -139,7 +139,7 @@ def test_two_bmcs_swapped_in_virtual_time_cost_nobody_power() -> None:
     nodes = [node_at(origin, machine.hardware.serial) for origin, machine in zip(services, machines, strict=True)]
     for machine, node in zip(machines, nodes, strict=True):
         machine.start_powered()
-        assert twin.perform(operation("read_power", node), node, START).result == "done"
+        assert twin.perform(operation("power_on", node), node, START).result == "done"
     services["https://b1"], services["https://b2"] = services["https://b2"], services["https://b1"]
     for node in nodes:
         with pytest.raises(RefusedError, match="binding mismatch"):
@@ -303,7 +303,7 @@ async def test_an_unknown_power_state_is_never_off_and_does_not_stop_power_contr
     quirks = Quirks(missing_keys=frozenset({"PowerState"}))
     async with emulated(backend, running_machine(quirks)) as world:
         assert (await world.observe("power_off")).result == "unknown"
-        assert (await world.perform("read_power")).result == "unknown"
+        assert (await world.observe("power_on")).result == "unknown"
         await world.perform("power_off")
         assert dict(world.ours.counts) == {"ForceOff": 1}
 
@@ -408,7 +408,7 @@ async def test_an_endless_answer_is_cut(packed: bool) -> None:
 
     async with a_server(flood) as origin, a_hand() as driver:
         node = node_at(origin, "SN1")
-        with pytest.raises(UnreachableError, match="more than 8 MiB"):
+        with pytest.raises(UnreachableError, match="longer than 8 MiB"):
             await driver.perform(operation("power_on", node), node)
 
 
@@ -451,7 +451,7 @@ async def test_a_trust_store_of_the_session_is_used() -> None:
         context: ssl.SSLContext = CERTIFICATE.client_context()
         async with Connections(trust=context) as connections:
             driver = RedfishDriver(Clients(connections, lambda _: Access(USER, PASSWORD)), Clock())
-            assert (await driver.perform(operation("read_power", node), node)).result == "done"
+            assert (await driver.observe(operation("power_off", node), node)).result == "done"
 
 
 def _colons() -> str:

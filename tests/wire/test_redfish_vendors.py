@@ -172,9 +172,8 @@ async def test_power_goes_off_and_on_by_what_the_bmc_offers(vendor: str) -> None
     bmc = Bmc(vendor)
     assert (await _done(bmc, "power_off")).facts["power"] == "off"
     assert (await _done(bmc, "power_on")).facts["power"] == "on"
-    assert (await _done(bmc, "power_off_graceful")).facts["power"] == "off"
     kinds = [body["ResetType"] for _, _, body in bmc.sent if isinstance(body, dict)]
-    assert kinds == ["ForceOff", "On", "GracefulShutdown"]
+    assert kinds == ["ForceOff", "On"]
     assert set(kinds) <= set(VENDORS[vendor].resets)
 
 

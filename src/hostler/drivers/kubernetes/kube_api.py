@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 from yarl import URL
 
+from hostler.drivers.bounded_body import read_body
 from hostler.drivers.kubernetes.api_endpoint import door_of
 from hostler.drivers.kubernetes.kubeconfig import KubernetesAccess
 from hostler.drivers.kubernetes.request_queue import ACT, RequestQueue, RequestRank
@@ -130,7 +131,7 @@ class Api:
         try:
             async with self._answered(_HttpRequest("GET", _with(path, asked), silence_s=silence_s)) as response:
                 if response.status != OK:
-                    raise StatusError(_answer(response, await _whole(response)))
+                    raise StatusError(_answer(response, await read_body(response, MAX_BODY, f"the answer to {path}")))
                 yield _lines(response)
         except aiohttp.SocketTimeoutError as silent:
             raise SilenceError(f"the watch was silent for {silence_s:g} s") from silent
@@ -140,7 +141,7 @@ class Api:
     async def _ask(self, request: _HttpRequest) -> KubeResponse:
         try:
             async with self._answered(request) as response:
-                return _answer(response, await _whole(response))
+                return _answer(response, await read_body(response, MAX_BODY, f"the answer to {request.path}"))
         except BROKEN as broken:
             raise _unreachable(broken) from broken
 
@@ -213,16 +214,6 @@ def checked(answer: KubeResponse, what: str) -> bytes:
 def _answer(response: aiohttp.ClientResponse, body: bytes) -> KubeResponse:
     asked = response.headers.get("Retry-After", "")
     return KubeResponse(response.status, body, float(asked) if asked.isdigit() else 0.0)
-
-
-async def _whole(response: aiohttp.ClientResponse) -> bytes:
-    """The body. Raises UnreachableError for one that does not end."""
-    body = bytearray()
-    async for piece in response.content.iter_any():
-        body += piece
-        if len(body) > MAX_BODY:
-            raise UnreachableError(f"an answer of more than {MAX_BODY} bytes")
-    return bytes(body)
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:

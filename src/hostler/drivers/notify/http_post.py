@@ -18,6 +18,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from msgspec import Struct
 from yarl import URL
 
+from hostler.drivers.bounded_body import read_body
 from hostler.ports import BusyTargetError, RefusedError, UnreachableError
 
 MAX_ANSWER_BYTES = 64 * 1024
@@ -69,7 +70,7 @@ async def post(letter: Letter, reach: NetworkLimits) -> HttpAnswer:
                 URL(letter.url), data=letter.body, headers=letter.headers, allow_redirects=False, timeout=timeout
             ) as answer,
         ):
-            body = await _bounded(answer, host)
+            body = await read_body(answer, MAX_ANSWER_BYTES, f"the answer of {host}")
             return HttpAnswer(answer.status, body, {name.lower(): value for name, value in answer.headers.items()})
     except TimeoutError as error:
         raise UnreachableError(f"{host} gave no whole answer within {reach.timeout_s:g} s") from error
@@ -78,15 +79,6 @@ async def post(letter: Letter, reach: NetworkLimits) -> HttpAnswer:
     except (aiohttp.ClientError, OSError, ValueError) as error:
         why = str(error.os_error) if isinstance(error, aiohttp.ClientConnectorDNSError) else type(error).__name__
         raise UnreachableError(f"{host} cannot be reached: {why[:200]}") from None
-
-
-async def _bounded(answer: aiohttp.ClientResponse, host: str) -> bytes:
-    body = b""
-    while more := await answer.content.read(MAX_ANSWER_BYTES):
-        body += more
-        if len(body) > MAX_ANSWER_BYTES:
-            raise UnreachableError(f"{host} answered with more than {MAX_ANSWER_BYTES >> 10} KiB")
-    return body
 
 
 def demand_taken(reply: HttpAnswer, host: str) -> None:

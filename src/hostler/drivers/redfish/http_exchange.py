@@ -11,7 +11,8 @@ import aiohttp
 from msgspec import Struct
 from yarl import URL
 
-from hostler.ports import ExcessError, RefusedError, Secrets, UnreachableError
+from hostler.drivers.bounded_body import read_body
+from hostler.ports import RefusedError, Secrets, UnreachableError
 
 SYSTEM = "system"
 """The authorities that the system trusts, as an access names them."""
@@ -139,7 +140,9 @@ class HttpExchange:
                 timeout=limit,
                 ssl=self._ssl,
             ) as response:
-                content = await self._limited(response, f"{method} {path}")
+                content = await read_body(
+                    response, MAX_ANSWER_BYTES, f"the answer of {self._origin} to {method} {path}"
+                )
                 return HttpResponse(response.status, content, {k.lower(): v for k, v in response.headers.items()})
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ServerFingerprintMismatch) as error:
             raise RefusedError(
@@ -154,17 +157,6 @@ class HttpExchange:
             raise UnreachableError(
                 f"{self._origin} gave no answer to {method} {path}: {type(error).__name__} {error}".rstrip()
             ) from error
-
-    async def _limited(self, response: aiohttp.ClientResponse, what: str) -> bytes:
-        content = bytearray()
-        async for chunk in response.content.iter_chunked(65536):
-            content += chunk
-            if len(content) > MAX_ANSWER_BYTES:
-                response.close()
-                raise ExcessError(
-                    f"{self._origin} answered {what} with more than {MAX_ANSWER_BYTES >> 20} MiB; it is not read"
-                )
-        return bytes(content)
 
 
 def _trust(access: Access) -> bool | aiohttp.Fingerprint | ssl.SSLContext:

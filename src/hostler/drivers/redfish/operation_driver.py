@@ -146,10 +146,6 @@ def _power_seen(ask: OperationRequest, want: str) -> Outcome:
     return ask.outcome("unknown", f"power is {power or 'not shown by the BMC'}")
 
 
-async def _read_power(ask: OperationRequest) -> Outcome:
-    return ask.outcome("done" if ask.system.power else "unknown", f"power is {ask.system.power or 'not shown'}")
-
-
 # boot and light
 
 
@@ -265,8 +261,6 @@ async def _look_at_reset(ask: OperationRequest) -> Outcome:
 _ROWS: dict[str, OperationSteps] = {
     "power_on": _power("on", "On", "ForceOn"),
     "power_off": _power("off", "ForceOff"),
-    "power_off_graceful": _power("off", "GracefulShutdown"),
-    "read_power": OperationSteps(_read_power, _read_power),
     "set_boot_network": OperationSteps(_set_boot, _boot_seen),
     "collect_inventory": OperationSteps(_collect_inventory, _collect_inventory),
     "update_firmware": firmware_update.UPDATE,

@@ -74,13 +74,12 @@ Act = Callable[[OperationRequest], Awaitable[Outcome]]
 LANDS_S = {
     "power_on": 30.0,
     "power_off": 30.0,
-    "power_off_graceful": 86_400.0,
     "update_firmware": 30.0,
     "reset_bmc": 60.0,
     "ac_cycle": 120.0,
 }
-"""How long after sending an effect may still appear. Power-off was seen to take 1–11 s; a graceful one takes as long
-as its deadline allows; a BMC answers for a while before it goes away to restart."""
+"""How long after sending an effect may still appear. Power-off was seen to take 1–11 s; a BMC answers for a while
+before it goes away to restart."""
 
 
 class OperationSteps(Struct, frozen=True):

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 from yarl import URL
 
+from hostler.drivers.bounded_body import read_body
 from hostler.drivers.secrets import vault_wire
 from hostler.ports import RefusedError, Secret, UnreachableError
 
@@ -108,12 +109,7 @@ class Vault:
                 timeout=timeout,
                 ssl=self._trust,
             ) as answer:
-                content = await answer.content.read(MAX_ANSWER_BYTES + 1)
-                while len(content) <= MAX_ANSWER_BYTES and (more := await answer.content.read(MAX_ANSWER_BYTES)):
-                    content += more
-                if len(content) > MAX_ANSWER_BYTES:
-                    raise UnreachableError(f"Vault answered with more than {MAX_ANSWER_BYTES >> 20} MiB")
-                return answer.status, content
+                return answer.status, await read_body(answer, MAX_ANSWER_BYTES, f"the answer of Vault at {address}")
         except TimeoutError as error:
             raise UnreachableError(f"Vault at {address} gave no answer within {timeout.total:g} s") from error
         except (aiohttp.ClientError, OSError) as error:

@@ -9,6 +9,7 @@ import aiohttp
 from msgspec import Struct, json
 from yarl import URL
 
+from hostler.drivers.bounded_body import read_body
 from hostler.drivers.single_send import send_once
 from hostler.drivers.slurm import wire
 from hostler.drivers.slurm.hostlist import checked_name
@@ -111,7 +112,7 @@ class RestTransport:
                 timeout=self._timeout,
                 middlewares=() if method == "GET" else (send_once,),
             ) as response:
-                content = await _limited(response, what)
+                content = await read_body(response, MAX_ANSWER, f"the answer to {what}")
         except TimeoutError as late:
             raise UnreachableError(f"no answer to {what} within {self._rest.timeout_s:g} s") from late
         except aiohttp.ClientConnectorCertificateError as error:
@@ -139,16 +140,6 @@ class RestTransport:
             "X-SLURM-USER-NAME": self._rest.user,
             "X-SLURM-USER-TOKEN": _token(Path(self._rest.token_file)),
         }
-
-
-async def _limited(response: aiohttp.ClientResponse, what: str) -> bytes:
-    content = bytearray()
-    async for chunk in response.content.iter_chunked(1 << 18):
-        content += chunk
-        if len(content) > MAX_ANSWER:
-            response.close()
-            raise UnreachableError(f"the answer to {what} is longer than {MAX_ANSWER >> 20} MiB; none of it is read")
-    return bytes(content)
 
 
 def _check(rest: RestEndpoint) -> None:
