@@ -12,6 +12,8 @@ SEEDS ?= 200
 FRESH ?= 200
 CASES ?= 100000
 JOBS ?= 2
+CHECK_JOBS ?= 3
+QUICK := --hypothesis-profile quick -p no:schemathesis -p no:faker
 ARGS ?=
 SAMPLE ?= 20
 SEED ?= 1
@@ -21,6 +23,8 @@ CODE := src tests bench packages
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 export PYTHON
+# Bytecode is kept, whatever the shell says: without it every process of a test run compiles the whole house anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help up up-kubernetes test check fuzz sbom audit bench bench-checks bench-detection sim fabric-soak soak mutants peers docs docs-check pictures fmt lint wheels clean lock environment environment-test system-packages
 
@@ -41,7 +45,7 @@ test: system-packages lint ## everything: lint, types, imports and all tests (un
 	$(BIN)/pytest tests -n $(JOBS) --dist loadgroup
 
 check: lint ## the fast part: lint, types, imports, unit and property tests (few seeds), transcripts
-	$(BIN)/pytest tests/unit tests/property tests/transcripts --seeds 4 -n $(JOBS) --dist loadgroup
+	$(BIN)/pytest tests/unit tests/property tests/transcripts --seeds 4 $(QUICK) -n $(CHECK_JOBS) --dist loadgroup
 
 lint: environment-test ## lint, format check, types, import contracts, declared dependencies and the shape of the code
 	$(BIN)/ruff check .

@@ -26,6 +26,7 @@ DEFAULT_FRESH = 3
 
 hypothesis.settings.register_profile("here", deadline=None, print_blob=True)
 hypothesis.settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
+hypothesis.settings.register_profile("quick", deadline=None, print_blob=True, max_examples=20)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") == "true" else "here")
 
 

@@ -1,6 +1,7 @@
 """A node of files as the real agent sees it: sysfs, a kernel log, recorded NVML, with what its gate is to see."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -90,9 +91,12 @@ class Node:
             told = nvml_state_reader.NvmlStateReader(NvmlTwin(str(state)), lambda _doing: None).report(0.0)
             return gpu_state.decoded(json.dumps(told).encode())
 
-        return gate_runner.GateRunner(
-            gate_runner.GatePlace("n1", self.state, self.root, str(self.log)), gpus, lambda: "b1"
-        )
+        return self.gate_over(gpus)
+
+    def gate_over(self, gpus: Callable[[], gpu_state.GpuPoll]) -> gate_runner.GateRunner:
+        """The gate by itself, with polls of NVML that a test has at hand."""
+        place = gate_runner.GatePlace("n1", self.state, self.root, str(self.log))
+        return gate_runner.GateRunner(place, gpus, lambda: "b1")
 
     def judged(self, state: str | Path, want: Expected) -> StressResult:
         """The same looking within this process: the reader, the host's side and the judgement, without the tests."""

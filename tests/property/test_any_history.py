@@ -11,6 +11,7 @@ from hostler.controller.ready import Ready
 from hostler.core.state import events as e
 from hostler.core.state.model import ActClass, HoldKind, Phase, Profile
 from hostler.core.state.verbs.every import VERBS
+from tests.drawing import examples
 from tests.kit import Drive, a_node, a_workload, configuration, digest, fold, gpu_part, pool_document
 
 NODES = ("a", "b", "c", "d", "s", "t", "u", "n")
@@ -236,7 +237,9 @@ def reasons(drive: Drive) -> None:
 
 
 @given(history=st.lists(actions, max_size=40))
-@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(120, quick=40), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 def test_any_history_is_safe_ends_at_rest_and_leaves_a_sweep_nothing(history: list[tuple[object, ...]]) -> None:
     """Mutants: a failed uncordon is laid down again at once; a rack's members that have left are planned for again."""
     drive = world()

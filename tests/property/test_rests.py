@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 
 from hostler.controller.wakeups import told
@@ -14,6 +13,7 @@ from hostler.core.planning.next_step import next_step, wakes_at
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Rest, Wait
 from hostler.core.state.model import Node
+from tests.drawing import examples
 from tests.kit import Drive
 from tests.property.test_any_history import drawn, play, world
 
@@ -48,7 +48,6 @@ def unasked(drive: Drive) -> int:
     return len(in_hands)
 
 
-@pytest.mark.parametrize("seed", range(8))
 def test_a_node_that_a_sweep_passes_over_needs_nothing(seed: int) -> None:
     """Mutants: `rests` looks at no cordons; at no attempts; at no holds; at no conditions."""
     chance = random.Random(seed)
@@ -63,7 +62,7 @@ def test_a_node_that_a_sweep_passes_over_needs_nothing(seed: int) -> None:
 def test_a_node_that_is_not_asked_when_something_eases_waits_for_the_same() -> None:
     """Mutant: `is_in_hands` of everybody who waits."""
     in_hands = 0
-    for seed in range(8):
+    for seed in range(examples(8, quick=4)):
         chance, drive = random.Random(seed), world()
         for _ in range(150):
             play(drive, drawn(chance))

@@ -31,6 +31,7 @@ from hostler.server.cell_view import CellView
 from hostler.server.event_stream import keeper
 from hostler.server.server_settings import Settings
 from hostler.server.tokens import Grant, Identity, Role, TokenStore
+from tests.drawing import examples
 from tests.kit import GPUS, Drive, a_node, configuration, gpu_part, intent_of, pool_document
 
 OWN, FOREIGN = ("a", "b"), ("x", "y", "z")
@@ -270,7 +271,10 @@ async def told(drive: Told, tokens: TokenStore, token: str) -> dict[str, bytes]:
 
 
 @settings(
-    deadline=None, max_examples=8, phases=(Phase.explicit, Phase.generate), suppress_health_check=list(HealthCheck)
+    deadline=None,
+    max_examples=examples(8, quick=1),
+    phases=(Phase.explicit, Phase.generate),
+    suppress_health_check=list(HealthCheck),
 )
 @example(script=FULL)
 @example(script=FULL[:9])

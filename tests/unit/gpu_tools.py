@@ -5,16 +5,17 @@ import os
 import sys
 from pathlib import Path
 
-PROGRAM = """#!{python}
-import json, sys, time
-from pathlib import Path
-home = Path({home!r})
-name, args = Path(sys.argv[0]).name, sys.argv[1:]
-state = json.loads((home / "state.json").read_text())
-with (home / "asked").open("a") as log:
+PROGRAM = """#!{python} -SE
+import json, os, sys, time
+home = {home!r}
+name, args = os.path.basename(sys.argv[0]), sys.argv[1:]
+with open(home + "/state.json") as file:
+    state = json.load(file)
+with open(home + "/asked", "a") as log:
     log.write(" ".join([name, *args]) + "\\n")
 def keep():
-    (home / "state.json").write_text(json.dumps(state))
+    with open(home + "/state.json", "w") as file:
+        json.dump(state, file)
 def systemctl():
     verb, unit = args[0], args[-1]
     if verb == "is-active":

@@ -5,8 +5,11 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 import hostler
 
+pytestmark = pytest.mark.xdist_group("source")  # parsed once, by one worker
 SOURCE = Path(hostler.__file__).parent
 
 PERFORMING = {

@@ -66,7 +66,6 @@ def test_a_sound_node_passes_and_says_what_it_saw(node: Node) -> None:
 
 SEEN = [
     ("gpu_missing", "failed", "and NVML does not show it"),
-    ("gpu_lost", "failed", "NVML says that the GPU is lost"),
     ("remap_pending", "failed", "taken out of use at the next GPU reset"),
     ("remap_failure", "failed", "could not be remapped"),
     ("ecc_uncorrectable", "failed", "uncorrectable memory errors"),
@@ -79,6 +78,9 @@ SEEN = [
     ("fabric_degraded", "failed", "serves the GPU badly"),
     ("reset_asked", "failed", "the driver asks for"),
     ("pcie_idle", "passed", "as expected"),
+]
+SEEN_BY_A_CHILD = [
+    ("gpu_lost", "failed", "NVML says that the GPU is lost"),
     ("no_driver", "inconclusive", "NVML is absent: the driver is not loaded"),
     ("not_supported", "inconclusive", "not read"),
     ("garbage", "inconclusive", "not read"),
@@ -88,7 +90,14 @@ SEEN = [
 
 @pytest.mark.parametrize(("state", "verdict", "said"), SEEN, ids=[state for state, _, _ in SEEN])
 def test_what_nvml_shows_decides(node: Node, state: str, verdict: str, said: str) -> None:
-    """Every state that was recorded. Mutants: one reading of `ALSO` or `NEEDED` left out; missing counts as good."""
+    """Every reading that was recorded. Mutants: one reading of `ALSO` or `NEEDED` left out; missing counts as good."""
+    report = node.judged(state, expected())
+    assert (report.verdict, said in report.detail) == (verdict, True), report.detail
+
+
+@pytest.mark.parametrize(("state", "verdict", "said"), SEEN_BY_A_CHILD, ids=[state for state, _, _ in SEEN_BY_A_CHILD])
+def test_what_becomes_of_the_process_that_asks_nvml_decides(node: Node, state: str, verdict: str, said: str) -> None:
+    """Mutant: an answer that is none, or a child that crashed, counts as a node without GPUs."""
     report = node.look(state)
     assert (report.verdict, said in report.detail) == (verdict, True), report.detail
 
@@ -187,17 +196,18 @@ def test_without_nvml_a_node_with_gpus_is_never_passed_and_one_without_is(node: 
     assert (report.verdict, report.facts[GPUS_SEEN]) == (Verdict.passed, 0), report.detail
 
 
-@pytest.mark.parametrize(
-    ("condition", "part", "verdict"),
-    [("gpu.gsp_timeout", FAULTY, "failed"), ("gpu.gsp_timeout", SERIALS[5], "inconclusive"), ("", "", "inconclusive")],
-)
 def test_a_hang_at_the_faulted_gpu_fails_it_and_elsewhere_says_nothing(
-    node: Node, monkeypatch: pytest.MonkeyPatch, condition: str, part: str, verdict: str
+    node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Which call hangs is seen; a gate is not where another GPU's driver is convicted. Mutant: any hang fails."""
     monkeypatch.setattr("hostler.agent.machine.GPUS_S", 3.0)
-    report = node.look("hang_in_one_call", expected(condition, part))
-    assert (report.verdict, "NVML is hung" in report.detail or "does not return" in report.detail) == (verdict, True)
+    hung = node.body("hang_in_one_call").gpus()
+    assert hung.state == "hung"
+    gate = node.gate_over(lambda: hung)
+    for part, verdict in [(FAULTY, "failed"), (SERIALS[5], "inconclusive"), ("", "inconclusive")]:
+        report = gate.check(encode(expected("gpu.gsp_timeout" if part else "", part)))
+        said = "NVML is hung" in report.detail or "does not return" in report.detail
+        assert (report.verdict, said) == (verdict, True), part
 
 
 GONE = [

@@ -22,7 +22,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     made.tell(active=[DCGM, PERSISTENCED, FABRIC])
     monkeypatch.setenv("PATH", made.path)
     monkeypatch.setattr(resetting, "LINKS_S", 1.0)
-    monkeypatch.setattr(resetting, "POLL_S", 0.1)
+    monkeypatch.setattr(resetting, "POLL_S", 0.5)
     return made
 
 

@@ -12,6 +12,7 @@ from hostler.agent.local_observation import LocalObservation, Rank
 from hostler.core.diagnose.bursts import fold
 from hostler.core.diagnose.kernel_log import decode
 from hostler.core.diagnose.sieve import passes
+from tests.drawing import examples
 
 XID = b"NVRM: Xid (PCI:0000:4c:00): 79, pid=1234, GPU has fallen off the bus."
 
@@ -164,7 +165,7 @@ PIECES = (
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15, quick=3), deadline=None)
 @given(st.lists(st.lists(st.sampled_from(PIECES), max_size=5), min_size=700, max_size=900), st.integers(600, 695))
 def test_the_short_way_of_a_flood_counts_as_the_long_way_does(lines: list[list[bytes]], told: int) -> None:
     """More different lines than there is room for. Mutants: `plain` undoes no stamp, cuts nothing, takes escapes;

@@ -3,12 +3,15 @@
 import io
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 import msgspec
 import pytest
+from docstring_parser import attrdoc
 
 from hostler.agent.main import AgentSettings, settings_from
 from hostler.cli.command_errors import CommandError
@@ -18,6 +21,17 @@ from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS
 from hostler.journal.sqlite import SqliteJournal
 from hostler.server.tokens import Role, TokenStore
 from tests.cli_api import hostler, words
+
+
+@pytest.fixture(autouse=True, scope="module")
+def docstrings_read_once() -> Iterator[None]:
+    """Help reads the source of a command's options from disk for each of its parameters; here, once."""
+    read = attrdoc.AttributeDocstrings.get_attr_docs
+    known = cache(lambda component: read(attrdoc.AttributeDocstrings(), component))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(attrdoc.AttributeDocstrings, "get_attr_docs", lambda _self, component: known(component))
+        yield
+
 
 LINE = "NVRM: Xid (PCI:0000:4c:00): 79, pid=4711, name=trainer, GPU has fallen off the bus."
 POLICY = "policy:\n  rules:\n    gpu.thermal: {remedy: REMEDY}\n  rungs: {}\n"

@@ -19,12 +19,13 @@ from hostler.core.report import fabric_sentences, sentences
 from hostler.core.state.durations import duration
 from hostler.core.state.events import Event
 
+pytestmark = pytest.mark.xdist_group("source")  # parsed once, by one worker
 GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
 
 
 @pytest.fixture(scope="module")
 def sources() -> Sources:
-    return Sources(dict(modules()))
+    return messages.parsed()
 
 
 def test_the_examples_reach_every_sentence() -> None:

@@ -1,6 +1,7 @@
 """The messages' page: every text that operators read, by the place where it appears, read from the code."""
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import get_args
 
 from msgspec import Struct
@@ -66,9 +67,15 @@ JOURNAL = (
 )
 
 
+@cache
+def parsed() -> Sources:
+    """The code of the house as it stands when first asked; reading it takes seconds."""
+    return Sources(dict(modules()))
+
+
 def page() -> str:
     """The page."""
-    sources = Sources(dict(modules()))
+    sources = parsed()
     return "\n".join(
         (
             "# Messages\n",
