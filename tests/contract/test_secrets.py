@@ -157,7 +157,7 @@ async def test_a_vault_that_cannot_answer_now_is_asked_later(
     async with vault_twin() as other:
         twin.mood, twin.elsewhere = mood, other.url
         kind = ExcessError if mood == "endless" else UnreachableError
-            assert says in await refused(vault.read("kv/bmc/hall 1"), kind)
+        assert says in await refused(vault.read("kv/bmc/hall 1"), kind)
         assert other.asked == []
         twin.mood = ""
         assert dict((await vault.read("kv/bmc/hall 1")).fields) == FIELDS
