@@ -106,7 +106,6 @@ TestIndex.settings = SETTINGS
 HASH_SEEDS = ("0", "1", "4711")[: examples(3, quick=2)]
 RUN = """
 import hashlib
-from tests.drawing import examples
 from tests.kit import encoded
 from tests.property.test_any_history import chance
 print(hashlib.sha256(b"".join(encoded(chance(seed).journal) for seed in range(6))).hexdigest())

@@ -1,20 +1,23 @@
 """What ends a plan at a step boundary before its last step."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
 from hostler.core.planning.early_end import bring_up_fails, ends_early
 from hostler.core.policy.response import Need
 from hostler.core.state import events as e
-from hostler.core.state.model import ActClass, HoldKind, Node, Phase, Plan
-from tests.kit import a_node, after
+from hostler.core.state.model import ActClass, Attempt, Condition, HoldKind, Node, Phase, Plan, Severity
+from tests.kit import a_node, after, configuration, pool_document
 from tests.unit.planning.values import a_condition, a_scene, held, idle, with_plan
 
+ROOMY = configuration({"train": pool_document(target=2, budget={"count": 2, "percent": 100})})
 ILL = replace(a_node("a"), conditions=(a_condition(),))
 
 
 def ended(node: Node, plan: Plan, need: Need | None = None, *holds: HoldKind) -> tuple[e.Event, ...] | None:
-    return ends_early(held(idle(a_scene(node), "a"), *holds), node, plan, need)
+    return ends_early(held(idle(a_scene(node, a_node("b"), config=ROOMY), "a", "b"), *holds), node, plan, need)
 
 
 def test_a_plan_whose_cause_stands_goes_on() -> None:
@@ -82,3 +85,130 @@ def test_a_phases_own_work_fails_over_its_limit_or_by_a_grave_condition(
     node, plan = with_plan(phase.value, made)
     context = a_scene(node, now=after(hours=2) if late else after(minutes=1))
     assert bool(bring_up_fails(context, node, plan)) is fails
+
+
+FAULT = Need("reboot", ActClass.immediate, ("a/gpu.fallen_off_bus/",), "gpu.fallen_off_bus")
+
+
+@pytest.mark.parametrize(
+    ("running", "timing", "disturbed", "remedy", "at_once", "ends"),
+    [
+        ("reboot", ActClass.immediate, False, "power_cycle", True, True),  # a higher rung
+        ("reboot", ActClass.immediate, True, "power_cycle", True, True),  # and after work was ended too
+        ("power_cycle", ActClass.immediate, False, "reboot", True, False),  # a lower one
+        ("reboot", ActClass.immediate, False, "reboot", True, False),  # the same
+        ("reboot", ActClass.pending, False, "reboot", True, True),  # the same, at once instead of later
+        ("reboot", ActClass.pending, True, "reboot", True, False),  # which is no sooner once work has ended
+        ("reboot", ActClass.pending, False, "reboot", False, False),
+    ],
+)
+def test_graver_is_a_higher_rung_or_the_same_sooner(
+    running: str, timing: ActClass, disturbed: bool, remedy: str, at_once: bool, ends: bool
+) -> None:
+    """Mutants: `>=` of ranks; the same remedy at once ends a plan that has disturbed already."""
+    node, plan = with_plan(running, ILL, at="drain", act_class=timing, disturbed=disturbed)
+    need = replace(FAULT, remedy=remedy, act_class=ActClass.immediate if at_once else ActClass.pending)
+    assert (ended(node, plan, need) is not None) is ends
+
+
+def test_a_graver_need_that_would_wait_ends_nothing() -> None:
+    """Mutant: the plan ends and its cordon stands, with nothing being done. A protective need has a way of its own."""
+    node, plan = with_plan("reboot", ILL, at="drain", disturbed=True)
+    graver = replace(FAULT, remedy="power_cycle")
+    assert ended(node, plan, graver, HoldKind.operator) is None
+    assert ended(node, plan, replace(graver, act_class=ActClass.protective)) is None
+    whole = replace(plan, group="rack:r1/i-1")
+    assert ended(replace(node, plan=whole), whole, graver) is None
+
+
+TOUCHED = Attempt("reboot", "", after(hours=-2))
+
+
+@pytest.mark.parametrize(
+    ("attempts", "wished", "ends"), [((), False, True), ((TOUCHED,), False, False), ((TOUCHED,), True, True)]
+)
+def test_a_release_of_a_node_that_has_not_proven_itself_ends_for_no_fault(
+    attempts: tuple[Attempt, ...], wished: bool, ends: bool
+) -> None:
+    """Mutant: what the last remedy was for begins the next one, and the tenant keeps the node."""
+    asked = a_condition("operator.release", remedy="release", timing="pending", clears="remedy")
+    ill = replace(ILL, attempts=attempts, conditions=(*ILL.conditions, asked))
+    node, plan = with_plan("release", ill, at="drain", act_class=ActClass.pending, disturbed=True)
+    need = replace(FAULT, remedy="triage", wished=wished)
+    assert (ended(node, plan, need) is not None) is ends
+
+
+UNANSWERED = a_condition("check.inconclusive", severity=Severity.warning, id="a/check.inconclusive/check:gate")
+ASKED = a_condition("operator.release", remedy="release", timing="pending", severity=Severity.warning, owner="ann")
+
+
+def waiting(*conditions: Condition, **fields: Any) -> tuple[Node, Plan]:
+    """A node behind its reboot, whose gate nobody answers."""
+    return with_plan("reboot", replace(ILL, conditions=conditions), at="run_checks", disturbed=True, **fields)
+
+
+def test_a_gate_that_nobody_answers_keeps_a_node_from_no_release() -> None:
+    """Mutant: the tenant gets rid of the node only once a person has vouched for it."""
+    node, plan = waiting(UNANSWERED, ASKED)
+    found = ended(node, plan)
+    assert found is not None
+    first, laid = found[0], next(event for event in found if isinstance(event, e.PlanRecorded))
+    assert isinstance(first, e.PlanEnded)
+    assert (first.result, first.reason) == ("superseded", "operator.release is asked for")
+    assert [step.operation for step in laid.plan.steps] == ["cordon", "drain", "leave_cluster", "sanitise"]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "fields", "holds"),
+    [
+        ((UNANSWERED,), {}, ()),  # nobody asks for a release
+        ((ASKED,), {}, ()),  # the gate may still answer
+        ((UNANSWERED, replace(ASKED, group="rack:r1/i-1")), {}, ()),  # a whole rack was asked for
+        ((UNANSWERED, ASKED), {"group": "rack:r1/i-1"}, ()),  # or a whole rack is being treated
+        ((UNANSWERED, ASKED), {}, (HoldKind.operator,)),  # the release would wait
+    ],
+)
+def test_no_release_begins_that_is_not_asked_for_or_could_not_go_on(
+    conditions: tuple[Condition, ...], fields: dict[str, Any], holds: tuple[HoldKind, ...]
+) -> None:
+    """Mutants: any operand of the condition; the plan ends though nothing takes its place."""
+    node, plan = waiting(*conditions, **fields)
+    assert ended(node, plan, None, *holds) is None
+
+
+@pytest.mark.parametrize(
+    ("is_open", "wished", "ends"), [(True, True, True), (True, False, False), (False, True, False)]
+)
+def test_a_phases_own_work_that_waits_for_an_answer_makes_way_for_a_person(
+    is_open: bool, wished: bool, ends: bool
+) -> None:
+    """Mutants: a fault ends a seatrial that waits; a person ends one that is being answered."""
+    unanswered = replace(UNANSWERED, id="a/check.inconclusive/check:seatrial")
+    fresh = replace(a_node("a", pool="", phase=Phase.seatrial), conditions=(unanswered,) if is_open else ())
+    node, plan = with_plan("seatrial", fresh, at="run_checks")
+    found = ended(node, plan, replace(FAULT, remedy="triage", rule="operator.replacement", wished=wished))
+    assert (found is not None) is ends
+    assert not ends or found == (e.PlanEnded("a", plan.id, "superseded", "triage is asked for"),)
+
+
+@pytest.mark.parametrize(
+    ("is_open", "lost", "power", "fails"),
+    [
+        (True, {}, "off", True),
+        (True, {}, "on", False),  # one path alone convicts nobody
+        (False, {}, "off", False),  # its gate is still being answered
+        (True, {"unknown_since": after()}, "off", False),  # nobody can say so any more
+        (True, None, "off", False),
+    ],
+)
+def test_a_node_that_is_down_again_at_its_gate_has_failed_where_two_paths_say_so(
+    is_open: bool, lost: dict[str, Any] | None, power: str, fails: bool
+) -> None:
+    """Mutants: silence alone fails the plan; a check that says nothing convicts."""
+    found = [UNANSWERED] if is_open else []
+    if lost is not None:
+        found.append(a_condition("agent.lost", **lost))
+    node, plan = waiting(*found)
+    events = ends_early(idle(a_scene(node), "a", power=power), node, plan, None) or ()
+    told = [event.reason for event in events if isinstance(event, e.PlanEnded)]
+    assert told == (["it went down before its gate was answered: as seen"] if fails else [])
