@@ -11,6 +11,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.agent import check_plugins, child_process, kubelet
 from hostler.agent.checks import emulated_gate
@@ -19,7 +20,15 @@ from hostler.agent.checks.gate_runner import GatePlace, GateRunner
 from hostler.agent.checks.host_stress import StressResult
 from hostler.agent.child_process import Companion, DiedError, HungError
 from hostler.agent.cluster_pins import ClusterPins
-from hostler.agent.collectors import gpu_state, host_state, inventory, kubelet_devices, network_ports, smart_health
+from hostler.agent.collectors import (
+    gpu_state,
+    hardware,
+    host_state,
+    inventory,
+    kubelet_devices,
+    network_ports,
+    smart_health,
+)
 from hostler.agent.collectors.inventory import NodeInventory
 from hostler.agent.gpu_reset import ResetRequest, reset
 from hostler.agent.host_commands import ActFailedError, NotPossibleError, act, say
@@ -167,6 +176,7 @@ class RealHostMachine:
         self._host = Companion((sys.executable, "-m", f"{_COLLECTORS}.host_reader", "/", ",".join(reader.units)))
         place = GatePlace(node, state_dir, Path(reader.root), reader.kernel_log)
         self._gate = GateRunner(place, self._gpus_anew, self.boot_id)
+        self._drives: Facts | None = None
         self._suite = CheckSuite(node, state_dir / "checks", reader.suite)
 
     def boot_id(self) -> str:
@@ -201,7 +211,10 @@ class RealHostMachine:
     def inventory(self) -> NodeInventory:
         """The parts that sysfs, NVML and the file systems show. Raises ActFailedError where they cannot be read."""
         try:
-            return inventory.report(self._node, root=self._eyes.root, twin=self._eyes.nvml_twin)
+            found = inventory.report(self._node, root=self._eyes.root, twin=self._eyes.nvml_twin)
+            health = self.drives() if self._drives is None else self._drives
+            drives = [part.slot for part in found.parts if part.kind == "drive"]
+            return replace(found, facts=found.facts | hardware.drive_words(drives, health))
         except (child_process.HungError, OSError, *UNREADABLE) as error:
             raise ActFailedError(f"inventory could not be read: {error}") from error
 
@@ -264,7 +277,8 @@ class RealHostMachine:
 
     def drives(self) -> Facts:
         """SMART health of the drives as facts."""
-        return smart_health.read(Path("/"))
+        self._drives = smart_health.read(Path(self._eyes.root))
+        return self._drives
 
     def close(self) -> None:
         """End the children that read for us."""

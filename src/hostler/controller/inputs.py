@@ -10,6 +10,7 @@ from hostler.core.state.fabrics import FabricReport
 from hostler.core.state.intent import Intent
 from hostler.core.state.live_state import Fellow
 from hostler.core.state.model import Observation, Outcome
+from hostler.core.state.sensor_watch import SensorLook
 from hostler.ports import WorkloadView
 
 
@@ -76,7 +77,7 @@ class NodeSeen(Struct, frozen=True):
     `boot_id` is the scheduler's ("": none is shown, None: not looked at).
     `bmc_refuses` is why its BMC answers and cannot be used ("" where it can, None: not looked at), `bmc_says` why it
     counts as unreachable. `bmc_exceeds` is what of it was asked for ("sensors"), and why that is more than is read ("":
-    it is not); None: not looked at.
+    it is not); None: not looked at. `sensors` is a look at them of a node that is watched.
     """
 
     node: str
@@ -87,6 +88,7 @@ class NodeSeen(Struct, frozen=True):
     bmc_says: str = ""
     bmc_exceeds: tuple[str, str] | None = None
     boot_id: str | None = None
+    sensors: SensorLook | None = None
 
 
 class BootAsked(Struct, frozen=True):

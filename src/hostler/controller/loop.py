@@ -20,6 +20,7 @@ from hostler.controller.reply_effect import again
 from hostler.controller.startup import first_words, of_clock
 from hostler.controller.volatile_state import forget
 from hostler.core.conditions import own_conditions, staleness
+from hostler.core.conditions.hardware_changes import of_hardware
 from hostler.core.conditions.known_inventory import known_inventory
 from hostler.core.intents.ask import Ask
 from hostler.core.intents.decide import answer as answer_intent
@@ -256,6 +257,9 @@ class Controller:
             for caused in of_observation(self.fleet, node, stamped, workloads):
                 self._emit(caused.event, caused.cause)
                 self._touch_all((node.id, *e.subjects_of(caused.event)), caused.cause)
+                node = self.fleet.nodes.get(node.id) or node
+            if stamped.kind == "inventory":
+                self._record_all(tuple(of_hardware(self._context, node, stamped)), stamped.id)
                 node = self.fleet.nodes.get(node.id) or node
             if stamped.kind == "inventory" and stamped.source == "agent":
                 self.live.entry(node.id).inventory = known_inventory(self.fleet, node, stamped)

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from hostler.controller.inputs import NodeSeen
 from hostler.core.conditions import recurrence
 from hostler.core.conditions.lifecycle import stand
@@ -12,6 +14,7 @@ from hostler.core.state import events as e
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Evidence, Node
+from hostler.core.state.sensor_watch import watched
 
 
 def see_node(live: LiveState, seen: NodeSeen, now: datetime) -> bool:
@@ -29,7 +32,9 @@ def see_node(live: LiveState, seen: NodeSeen, now: datetime) -> bool:
     if seen.boot_id is not None:
         here.scheduler_boot = seen.boot_id
     now_is = (here.power, here.ready, here.bmc_unreachable, here.bmc_refused, here.scheduler_boot)
-    return before != now_is or seen.bmc_exceeds is not None
+    if seen.sensors is not None:
+        here.sensor_watch = watched(here.sensor_watch, replace(seen.sensors, at=now))
+    return before != now_is or seen.bmc_exceeds is not None or seen.sensors is not None
 
 
 def of_reach(fleet: Fleet, node: Node, seen: NodeSeen, now: datetime) -> Iterator[e.Event]:

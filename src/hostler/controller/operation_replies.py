@@ -6,6 +6,7 @@ from hostler.controller.check_verdicts import checked, idle_checked
 from hostler.controller.reply_effect import ReplyEffect, again
 from hostler.controller.scheduler_views import unlist
 from hostler.core.conditions import unanswered_checks
+from hostler.core.conditions.hardware_changes import of_hardware
 from hostler.core.conditions.inventory_changes import of_inventory
 from hostler.core.planning import gate_requirements
 from hostler.core.planning.outcomes import conclude
@@ -102,4 +103,5 @@ def _done(context: DecisionContext, node: Node, operation: Operation, outcome: O
         extra.extend(unanswered_checks.answered(context.fleet, node, operation.kind, "observation", "it was erased"))
     if operation.kind == "collect_inventory" and outcome.parts:
         extra.extend(of_inventory(context.fleet, node, outcome, context.now))
+        extra.extend(of_hardware(context, node, outcome))
     return ReplyEffect((*extra, *conclude(context, node, operation, outcome)))

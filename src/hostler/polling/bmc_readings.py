@@ -15,7 +15,9 @@ from hostler.core.conditions.staleness import BMC_TOO_LARGE
 from hostler.core.diagnose.debounce import RepeatedReading, forget, settle, told
 from hostler.core.diagnose.firmware import firmware_subjects
 from hostler.core.diagnose.part_health import part_subjects
+from hostler.core.diagnose.sensor_look import sensor_look
 from hostler.core.diagnose.sensors import Subject, subjects
+from hostler.core.planning.hardware_step import stands_at
 from hostler.core.state.configuration import Sku
 from hostler.core.state.model import Node, Observation, Phase
 from hostler.polling.bmc_schedule import share
@@ -159,11 +161,14 @@ class Looks:
         seen = await reader.sensors()
         self.within(node, SENSORS.name)
         memory.due[SENSORS.name] = now + period_s
+        if stands_at(node):
+            sku = self._cell.view.configuration_of(node).skus.get(node.sku)
+            self._cell.tell(NodeSeen(node.id, sensors=sensor_look(node, sku, seen, self._clock())))
         if now >= memory.affirm_at:
             for heard in memory.heard.values():
                 forget(heard)
             memory.affirm_at = now + AFFIRM_S
-        if self._lacks_stock(node) and self._is_due(node, memory, INVENTORY, now, stock_s(node)):
+        if (self._lacks_stock(node) or stands_at(node)) and self._is_due(node, memory, INVENTORY, now, stock_s(node)):
             await self._take_stock(node, reader, memory)
         if self._is_due(node, memory, LOG, now, LOG_S):
             await self._read_on(node, reader, memory)
@@ -276,7 +281,7 @@ class Looks:
         try:
             seen = await reader.inventory()
             self._read_well(node, memory, INVENTORY)
-            stock = hash((node.boot_id, seen.parts, seen.facts.get("covers")))
+            stock = hash((node.boot_id, seen.parts, tuple(sorted(seen.facts.items()))))
             if not seen.parts or (stock == memory.stock and not is_contested(node)):
                 return
             numbered = replace(seen, sequence=memory.number + 1, received=self._clock())

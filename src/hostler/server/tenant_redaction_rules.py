@@ -436,6 +436,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.BootRefused: _rows("what", node=_node, reason=_untold),
     e.CheckRecorded: _rows(node=_node),
     e.InventorySeen: _rows("firmware addresses boot_id covers", node=_node),
+    e.HardwareSeen: _rows("source boot_id", node=_node, readings=_nothing),
     e.PartMoved: _rows("serial slot", before=_node, after=_node),
     e.NodeAssigned: _rows(node=_node),
     e.NodeReleased: _rows(**_PERSON),

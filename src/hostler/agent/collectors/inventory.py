@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.agent import child_process
-from hostler.agent.collectors import nvml_inventory, vital_product_data
+from hostler.agent.collectors import hardware, nvml_inventory, vital_product_data
 from hostler.core.diagnose.serials import meaningful
 from hostler.core.state.model import Facts, Part
 
@@ -77,7 +77,8 @@ def read(root: Path, node: str, gpus: nvml_inventory.NvmlInventory) -> NodeInven
         lambda: _disks(root, serial),
     )
     parts = [replace(part, node=node) for source in sources for part in source()]
-    return NodeInventory(tuple(parts[:MAX_PARTS]), _facts(root, devices, gpus, parts))
+    facts = _facts(root, devices, gpus, parts) | hardware.read(root, _slots(root, devices))
+    return NodeInventory(tuple(parts[:MAX_PARTS]), facts)
 
 
 def node_serial(root: Path) -> str:
@@ -148,8 +149,7 @@ def _nics(root: Path, devices: list[_Device], serial: str) -> Iterator[Part]:
         vpd = vital_product_data.pci_vpd(_bytes(device.path / "vpd"))
         card = vpd.get("SN") or _synthetic(device.address, serial)
         model = vpd.get("PN") or vpd.get("name") or device.model
-        slot = _first_name(device.path / "infiniband") or _first_name(device.path / "net") or device.address
-        cards.setdefault(card, Part(card, "nic", model, slot, firmware.get(device.address, "")))
+        cards.setdefault(card, Part(card, "nic", model, _port_of(device), firmware.get(device.address, "")))
     yield from cards.values()
 
 
@@ -185,6 +185,26 @@ def _facts(root: Path, devices: list[_Device], gpus: nvml_inventory.NvmlInventor
         facts[f"gpu{place}.link_width"] = _text(device.path / "current_link_width")
         facts[f"gpu{place}.link_speed"] = _text(device.path / "current_link_speed")
     return facts | _infiniband_facts(root)
+
+
+def _slots(root: Path, devices: list[_Device]) -> Iterator[hardware.Slot]:
+    """The parts on the PCI bus under the names of their slots; of a card of several functions the first."""
+    for place, device in enumerate(_gpu_devices(devices)):
+        yield hardware.Slot(f"gpu{place}", device.path, idles=True)
+    cards: set[str] = set()
+    for device in devices:
+        if device.pci_class.startswith("0x02") and device.address.partition(".")[0] not in cards:
+            cards.add(device.address.partition(".")[0])
+            yield hardware.Slot(_port_of(device), device.path)
+    for block in sorted(_children(root / "sys/block")):
+        if block.name.startswith("nvme"):
+            address = _text(block / "device/address")
+            yield hardware.Slot(block.name, root / "sys/bus/pci/devices" / (address or "none"))
+
+
+def _port_of(device: _Device) -> str:
+    """The name by which an adapter goes: its InfiniBand device, its interface, or its address."""
+    return _first_name(device.path / "infiniband") or _first_name(device.path / "net") or device.address
 
 
 def _is_at(pci: str, address: str) -> bool:

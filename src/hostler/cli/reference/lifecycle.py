@@ -97,7 +97,12 @@ def _class(recipe: Recipe) -> str:
     return str(recipe.act_class) if recipe.act_class else "as its condition's timing says"
 
 
-_EACH = {"": "", "firmware": " for each part off its baseline", "fabric": " for each network whose design names it"}
+_EACH = {
+    "": "",
+    "firmware": " for each part off its baseline",
+    "fabric": " for each network whose design names it",
+    "hardware": " where its SKU has a hardware manifest",
+}
 
 
 def _step(step: StepRow) -> str:

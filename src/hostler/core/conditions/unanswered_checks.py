@@ -36,8 +36,9 @@ CANNOT = "cannot"
 """A fact of the condition's evidence: the agent itself says that it has no such check."""
 SANITISE = "sanitise"
 INVENTORY = "inventory"
-_NAMES = {"verify_inventory": INVENTORY, "verify_cabling": CABLING}
-_OF_PRESENT = (INVENTORY, CABLING)
+HARDWARE = "hardware"
+_NAMES = {"verify_inventory": INVENTORY, "verify_cabling": CABLING, "verify_hardware": HARDWARE}
+_OF_PRESENT = (INVENTORY, CABLING, HARDWARE)
 """Profiles that live state answers by itself: a technician changes it, and nobody need ask again."""
 
 

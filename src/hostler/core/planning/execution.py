@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from hostler.core.conditions import unanswered_checks
 from hostler.core.conditions.site_checks import has_passed_since
-from hostler.core.planning import cabling, domain_plans, gate_requirements
+from hostler.core.planning import cabling, domain_plans, gate_requirements, hardware_step
 from hostler.core.planning.boot_waits import wait_agent, wait_bmc, wait_boot
 from hostler.core.planning.drain import drain, empty, undrained
 from hostler.core.planning.early_end import bring_up_fails, ends_early
@@ -181,6 +181,7 @@ def _dark(context: DecisionContext, node: Node, powers_on: bool) -> list[Blocker
 _PRESENT = {
     "verify_inventory": verify_inventory,
     cabling.VERIFY: cabling.verify,
+    hardware_step.VERIFY: hardware_step.verify_hardware,
     "drain": drain,
     "wait_boot": wait_boot,
     "wait_agent": wait_agent,

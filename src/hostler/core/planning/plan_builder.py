@@ -110,6 +110,10 @@ def _lay(context: DecisionContext, node: Node, row: StepRow, parts: tuple[str, .
         return [
             (Step(row.operation, deadline_s, {cabling.FABRIC: n, cabling.DEVICE: d}), row.undo) for n, d in networks
         ]
+    if row.each == "hardware":
+        if sku is None or sku.hardware is None:
+            return []
+        deadline_s += scaled(configuration.policy, sku.hardware.sensors_s)
     if row.args.get("unless_listed") and not (sku and to_verify(node, sku)):
         return []
     args = _of_baseline(node, sku, row)

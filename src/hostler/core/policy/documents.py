@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from hostler.core.diagnose.gate.gpus import GPU_READINGS
 from hostler.core.policy.boot_rules import boot_problems
 from hostler.core.policy.firmware_documents import firmware_problems
+from hostler.core.policy.hardware_documents import hardware_problems
 from hostler.core.policy.route_check import route_problems
 from hostler.core.policy.yaml_tree import YamlTree, read
 from hostler.core.state.boot import BootConfiguration
@@ -205,6 +206,7 @@ def _contradictions(configuration: Configuration, loaded: list[_Loaded]) -> Iter
         yield from _kind_problems(sku, loaded)
         yield from _count_problems(sku, loaded)
         yield from (Problem(*_find(loaded, path), told, instead) for path, told, instead in firmware_problems(sku))
+        yield from (Problem(*_find(loaded, path), told, instead) for path, told, instead in hardware_problems(sku))
     for pool in configuration.pools.values():
         yield from _pool_problems(pool, configuration, loaded)
     yield from _notify_problems(configuration, loaded)

@@ -298,6 +298,9 @@ _TABLE: tuple[EventTelling[Any], ...] = (
         ),
     ),
     EventTelling(e.InventorySeen, lambda event: f"inventory seen: {counted(len(event.parts), 'part')}"),
+    EventTelling(
+        e.HardwareSeen, lambda event: f"hardware read by {event.source}: {counted(len(event.readings), 'reading')}"
+    ),
     EventTelling(e.PartMoved, _part_moved),
     EventTelling(
         e.NodeAssigned,

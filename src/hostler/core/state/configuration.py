@@ -8,6 +8,7 @@ from datetime import datetime
 from msgspec import Struct, field
 
 from hostler.core.state.boot import BootConfiguration
+from hostler.core.state.hardware import HardwareManifest
 from hostler.core.state.model import Mode, Profile
 from hostler.core.state.notify_routes import PageRules, Route
 
@@ -80,7 +81,8 @@ class Sku(Struct, frozen=True, forbid_unknown_fields=True):
     `memory_gib`: the host's memory, 0 where it is not judged.
     `tenant_root`: whoever a node of it serves has root there. `without`: readings (`ecc`, `row_remap` …) that GPUs of
     this model do not give, so that a gate does not wait for them. `bmc_system`: the name of the system that is the
-    machine, where a BMC of this model shows several.
+    machine, where a BMC of this model shows several. `hardware`: links, settings and places that Seatrial compares as
+    well, None for none.
     """
 
     name: str
@@ -99,6 +101,7 @@ class Sku(Struct, frozen=True, forbid_unknown_fields=True):
     without: tuple[str, ...] = ()
     bmc_system: str = ""
     updates: dict[str, FirmwareUpdate] = {}
+    hardware: HardwareManifest | None = None
 
     @property
     def counts(self) -> dict[str, int]:

@@ -14,6 +14,7 @@ from hostler.core.state.events import INTRODUCED
 from hostler.core.state.fabrics import FabricLinks, FabricLook
 from hostler.core.state.model import OWNER, Node, Workload
 from hostler.core.state.packed_strings import Pairs
+from hostler.core.state.sensor_watch import SensorWatch
 from hostler.core.state.upcast import DOWNCASTERS
 
 ON = "on"
@@ -43,6 +44,7 @@ class LiveNode(Struct):
     the agent's, both being heard, `boots_differ_since`. `profiles` are the check profiles that its agent says it has,
     None: it has not said.
     `inventory` is what its agent told last of its parts, None: nothing since the controller began.
+    `sensor_watch`: its sensors while it stands at its hardware step, None where nobody watches them.
     """
 
     power: str = UNKNOWN
@@ -61,6 +63,7 @@ class LiveNode(Struct):
     boots_differ_since: datetime | None = None
     profiles: tuple[str, ...] | None = None
     inventory: KnownInventory | None = None
+    sensor_watch: SensorWatch | None = None
 
 
 class LiveFabric(Struct, frozen=True):

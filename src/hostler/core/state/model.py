@@ -537,6 +537,8 @@ class Node(Struct, frozen=True):
     stands STAGED or RECOVERY.
     `stay_granted` is when a person last said that it may stand in its phase (cleared STUCK). `boot` is its last boot
     over the network, None before one was asked for.
+    `hardware` are readings of links, settings and places (`hardware`), "SOURCE/NAME" → text, `hardware_own` those that
+    differ from machine to machine, `hardware_boots` the boot in which each source read them.
     """
 
     id: str
@@ -592,6 +594,9 @@ class Node(Struct, frozen=True):
     stay_granted: datetime | None = None
     boot: BootRecord | None = None
     versions: Pairs = NO_PAIRS
+    hardware: Pairs = NO_PAIRS
+    hardware_own: Pairs = NO_PAIRS
+    hardware_boots: tuple[tuple[str, str], ...] = ()
 
     def binding(self, kind: str) -> str:
         """The current value of the binding of this kind, "" where there is none."""

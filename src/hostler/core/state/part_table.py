@@ -107,6 +107,10 @@ class PackedParts:
         """The pairs, whose names are held once: as a whole where other nodes have the same, else one by one."""
         return Pairs(self._columns.one(tuple(map(self._words.one, given.names))), given.serials)
 
+    def share_whole(self, given: Pairs) -> Pairs:
+        """The pairs, held once with names and texts: what all nodes of a kind show alike."""
+        return Pairs(self.share(given).names, self._words.one(given.serials))
+
     def share_most(self, most: MostSeen) -> MostSeen:
         """The marks, held once for all nodes that have shown as much."""
         return self._most.one(most)

@@ -135,6 +135,7 @@ OPERATIONS: dict[str, OperationKind] = {
         OperationKind("drain", "present", "the scheduler shows no customer work on the node"),
         OperationKind("verify_inventory", "present", "the parts recorded in this boot are the SKU's", answers=True),
         OperationKind("verify_cabling", "present", "a validation finds the node's ports as designed", answers=True),
+        OperationKind("verify_hardware", "present", "its readings are as its SKU's hardware manifest", answers=True),
         OperationKind("wait_boot", "present", "the agent is heard with another boot id than before the restart"),
         OperationKind("wait_agent", "present", "the agent is heard"),
         OperationKind("wait_bmc", "present", "the BMC answers a look"),

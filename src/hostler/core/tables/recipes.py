@@ -13,7 +13,7 @@ from hostler.core.state.plan_rules import Answers, OnFailure, PlanRules, Release
 class StepRow(Struct, frozen=True):
     """A step as the recipe has it. In the place of one with `each` "firmware" stand those of `firmware_plan`.
 
-    One with `each` "fabric" is laid down once per network that has the node.
+    One with `each` "fabric" is laid down once per network of the node, "hardware" where its SKU has such a manifest.
     """
 
     operation: str
@@ -55,6 +55,7 @@ _UNCORDON = StepRow("uncordon", 60, optional=True)
 _LEAVE = StepRow("leave_cluster", 300)
 _COMPLETE = StepRow("verify_inventory", 900, args={"missing": "waits"})
 _CABLED = StepRow("verify_cabling", 1800, each="fabric")
+_HARDWARE = StepRow("verify_hardware", 900, each="hardware")
 _STILL_MISSING = StepRow("verify_inventory", 900, args={"missing": "convicts"})
 _RESET, _REBOOT = StepRow("gpu_reset", 420), StepRow("reboot", 300)
 _DARK, _BOOTED = StepRow("power_off", 60), StepRow("wait_boot", 1200)
@@ -80,7 +81,7 @@ RECIPES: dict[str, Recipe] = {
         ),
         Recipe(
             "seatrial",
-            (*_POWERED_ON, StepRow("collect_inventory", 900), _COMPLETE, _CABLED, _SEATRIAL),
+            (*_POWERED_ON, StepRow("collect_inventory", 900), _COMPLETE, _CABLED, _HARDWARE, _SEATRIAL),
             ActClass.bring_up,
             Phase.zap,
             Phase.triage,

@@ -67,7 +67,7 @@ class RedfishSight:
         """The parts with a serial number, not numbered yet; gaps stand in `text`. Raises PortError."""
         read = await part_inventory.inventory(self._client, self._system)
         seen = tuple(replace(part, node=self._node.id) for part in read.parts)
-        facts: Facts = {"covers": ",".join(read.covers), "complete": read.complete}
+        facts: Facts = {"covers": ",".join(read.covers), "complete": read.complete, **read.hardware}
         return Observation(
             self._node.id, "inventory", "bmc", SPOOL, 0, text="; ".join(read.gaps)[:1000], facts=facts, parts=seen
         )

@@ -204,6 +204,7 @@ async def _collect_inventory(ask: OperationRequest) -> Outcome:
     seen = tuple(replace(part, node=ask.operation.node) for part in found.parts)
     gaps = list(found.gaps)
     facts: Facts = {"model": ask.system.model, "complete": found.complete, "covers": ",".join(found.covers)}
+    facts |= found.hardware
     try:
         components = await firmware_inventory.components(ask.client, ask.system)
         facts |= {f"firmware.{name}": version for name, version in wire_firmware.versions(components).items()}

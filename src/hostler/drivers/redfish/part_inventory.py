@@ -5,12 +5,13 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct
 
 from hostler.core.diagnose.serials import HOLDS_OTHERS, meaningful
+from hostler.core.state.hardware import UNREAD
 from hostler.core.state.model import Facts, Part
-from hostler.drivers.redfish import part_status, resource_tree, wire, wire_parts, wire_sensors
+from hostler.drivers.redfish import part_status, resource_tree, wire, wire_hardware, wire_parts, wire_sensors
 from hostler.drivers.redfish.bulk_read import Survey
-from hostler.drivers.redfish.client import RedfishClient
+from hostler.drivers.redfish.client import BmcFailureError, NotOfferedError, RedfishClient
 from hostler.drivers.redfish.sensor_layout import ResourceTree
-from hostler.drivers.redfish.tolerant_json import Document, link, objects, text
+from hostler.drivers.redfish.tolerant_json import Document, WireError, document, link, objects, text
 
 MAX_WORDED = 256
 """Parts of each kind whose health is read: more than any server has, fewer than a broken BMC may list."""
@@ -20,13 +21,15 @@ class BmcInventory(Struct, frozen=True):
     """The parts; a serial of "" says nothing and is shown so. `gaps` says what is missing and why.
 
     `covers` are the kinds of part of which absence means something: all that the BMC lists of them was read.
-    `complete` is False where something that the BMC lists could not be read.
+    `complete` is False where something that the BMC lists could not be read. `hardware` are readings of links, memory
+    sockets, drives and BIOS attributes.
     """
 
     parts: tuple[Part, ...]
     gaps: tuple[str, ...]
     covers: tuple[str, ...]
     complete: bool
+    hardware: Facts = {}
 
 
 class HealthReadings(Struct, frozen=True):
@@ -42,14 +45,19 @@ async def inventory(client: RedfishClient, system: wire.System) -> BmcInventory:
     machine = await _machine(client, system)
     parts: list[Part] = []
     covers: set[str] = set()
+    hardware: Facts = {}
     for what, read_docs, read_part in _SECTIONS:
         faults = machine.survey.faults
-        found = machine.survey.parts(what, await read_docs(machine), read_part)
+        docs = await read_docs(machine)
+        found = machine.survey.parts(what, docs, read_part)
         parts += found
+        for doc in docs:
+            hardware |= _readings(what, doc, read_part(doc))
         if machine.survey.faults == faults:
             covers |= {part.kind for part in found}
     survey = machine.survey
-    return BmcInventory(_once(parts), tuple(survey.gaps), tuple(sorted(covers)), not survey.broken)
+    hardware |= await _bios(machine)
+    return BmcInventory(_once(parts), tuple(survey.gaps), tuple(sorted(covers)), not survey.broken, hardware)
 
 
 async def health(client: RedfishClient, system: wire.System) -> HealthReadings:
@@ -67,6 +75,23 @@ async def health(client: RedfishClient, system: wire.System) -> HealthReadings:
     for doc in await _chassis(machine):
         found |= part_status.intrusion(doc)
     return HealthReadings(found, tuple(survey.gaps), not survey.broken)
+
+
+def _readings(what: str, doc: Document, part: Part | None) -> Facts:
+    slot = part.slot if part is not None else wire_parts.slot_of(doc)
+    return _READINGS[what](doc, slot) if what in _READINGS else {}
+
+
+async def _bios(machine: "_Machine") -> Facts:
+    """Attributes of the machine's BIOS, or why they are not known."""
+    place = machine.system.collections.get("Bios", "")
+    if not place:
+        return {f"{UNREAD}bios": "its BMC has no Bios resource"}
+    try:
+        found = wire_hardware.bios_readings(document(await machine.survey.client.get(place), place))
+    except (BmcFailureError, NotOfferedError, WireError) as error:
+        return {f"{UNREAD}bios": str(error)}
+    return found or {f"{UNREAD}bios": "its BMC's Bios resource has no attributes"}
 
 
 class _Machine(Struct, frozen=True):
@@ -196,6 +221,15 @@ _SECTIONS: tuple[tuple[str, _ReadDocs, Callable[[Document], Part | None]], ...] 
     ("PowerSupplies", _supplies, wire_parts.supply_part),
     ("EthernetInterfaces", _collection("EthernetInterfaces"), wire_parts.ethernet_part),
 )
+
+_READINGS: dict[str, Callable[[Document, str], Facts]] = {
+    "Processors": wire_hardware.link_reading,
+    "PCIeDevices": wire_hardware.link_reading,
+    "NetworkAdapters": wire_hardware.link_reading,
+    "Memory": wire_hardware.socket_reading,
+    "Drives": wire_hardware.drive_reading,
+}
+"""Resources that show readings beside the part that they are."""
 
 _WORDED: tuple[tuple[str, _ReadDocs], ...] = (
     ("processor", _PROCESSORS),

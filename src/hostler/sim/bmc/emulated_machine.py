@@ -102,7 +102,8 @@ class Hardware(Struct, frozen=True):
     A new version of a `staged` component runs from the next power-on, that of another at once; "BMC" restarts
     the BMC. Sensor names end in their unit as in the driver's facts; `limits_c` are critical limits by sensor.
     `supplies` are power supplies and `fans` fans by health, `leaks` detectors by state, all in Redfish's words; of
-    supplies and fans so many are needed.
+    supplies and fans so many are needed. `links` are lanes and PCIe type by slot, `modules_mib` the sizes of memory
+    modules; what is not in them is not shown.
     """
 
     serial: str
@@ -119,6 +120,8 @@ class Hardware(Struct, frozen=True):
     fans_needed: int = 5
     leaks: dict[str, str] = field(default_factory=lambda: {"manifold": "OK"})
     bios: dict[str, str] = field(default_factory=lambda: {"BootMode": "Uefi", "SriovEnable": "Enabled"})
+    links: dict[str, tuple[int, str]] = field(default_factory=dict)
+    modules_mib: dict[str, int] = field(default_factory=dict)
 
 
 class Image(Struct, frozen=True):

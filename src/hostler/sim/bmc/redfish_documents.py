@@ -293,15 +293,28 @@ def _part(machine: Machine, part: Part, schema: str, name: str) -> Document:
         "Model": part.model,
         "Status": status(machine.ailments.get(part.slot, WELL)),
     }
+    link_shown = _pcie(machine, part)
     match part.kind:
         case "gpu" | "cpu" | "dpu":
+            doc |= {"SystemInterface": {"InterfaceType": "PCIe", "PCIe": link_shown}} if link_shown else {}
             return doc | {"ProcessorType": _PROCESSORS[part.kind], "FirmwareVersion": part.firmware}
         case "nic":
-            return doc | {"Controllers": [{"FirmwarePackageVersion": part.firmware}]}
+            shown = {"PCIeInterface": link_shown} if link_shown else {}
+            return doc | {"Controllers": [{"FirmwarePackageVersion": part.firmware, **shown}]}
+        case "memory" if part.slot in machine.hardware.modules_mib:
+            return doc | {"DeviceLocator": part.slot, "CapacityMiB": machine.hardware.modules_mib[part.slot]}
         case "nic_port":
             return doc | {"MACAddress": part.serial, "PermanentMACAddress": part.serial}
         case _:
             return doc | {"Revision": part.firmware, "FirmwareRevision": part.firmware}
+
+
+def _pcie(machine: Machine, part: Part) -> Document:
+    """The PCIe interface of a part, empty where this BMC shows none."""
+    if part.slot not in machine.hardware.links:
+        return {}
+    lanes, kind = machine.hardware.links[part.slot]
+    return {"LanesInUse": lanes, "MaxLanes": 16, "PCIeType": kind, "MaxPCIeType": "Gen5"}
 
 
 def _entry(machine: Machine, member: str, _now: datetime) -> Document | None:

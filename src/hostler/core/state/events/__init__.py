@@ -59,7 +59,7 @@ from hostler.core.state.events.fabrics import (
 )
 from hostler.core.state.events.holds import HoldPlaced, HoldReleased, WindowEnded, WindowScheduled
 from hostler.core.state.events.intents import ApprovalEnded, ApprovalRequested, ConfigActivated, IntentRecorded
-from hostler.core.state.events.inventory import InventorySeen, PartMoved
+from hostler.core.state.events.inventory import HardwareSeen, InventorySeen, PartMoved
 from hostler.core.state.events.nodes import (
     AssetChanged,
     AssetRegistered,
@@ -134,6 +134,7 @@ __all__ = [
     "FabricValidated",
     "FabricValidationAsked",
     "FormatRaised",
+    "HardwareSeen",
     "HoldPlaced",
     "HoldReleased",
     "IncidentClosed",
@@ -213,6 +214,7 @@ Event = (
     | ShadowNoted
     | CheckRecorded
     | InventorySeen
+    | HardwareSeen
     | PartMoved
     | NodeAssigned
     | NodeReleased
@@ -297,6 +299,7 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("boot_phoned_home", 1): 3,
     ("boot_refused", 1): 3,
     ("stranger_seen", 1): 3,
+    ("hardware_seen", 1): 4,
 }
 """(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from hostler.core.state import most_parts_seen
 from hostler.core.state.events.row import EventRow, EventRows, node_of, of_node
 from hostler.core.state.fleet import SHELF_KEPT, Fleet
+from hostler.core.state.hardware import OWN
 from hostler.core.state.model import Node, Part
 from hostler.core.state.packed_strings import pairs
 
@@ -29,6 +30,18 @@ class InventorySeen(Struct, frozen=True, tag="inventory_seen"):
     boot_id: str = ""
     covers: tuple[str, ...] = ()
     memory_gib: float = 0.0
+
+
+class HardwareSeen(Struct, frozen=True, tag="hardware_seen"):
+    """Readings of links, settings and places by one source ("agent", "bmc"), recorded when they differ from before.
+
+    They take the place of what that source has read before. `boot_id` is the boot in which they were read.
+    """
+
+    node: str
+    source: str
+    boot_id: str
+    readings: tuple[tuple[str, str], ...]
 
 
 class PartMoved(Struct, frozen=True, tag="part_moved"):
@@ -60,6 +73,27 @@ def _see_inventory(fleet: Fleet, event: InventorySeen, _at: datetime) -> None:
         ),
     )
     fleet.put_node(node.id, runs(seen, event.firmware, event.at) if event.firmware else seen)
+
+
+def _see_hardware(fleet: Fleet, event: HardwareSeen, _at: datetime) -> None:
+    node, share = node_of(fleet, event.node), fleet.parts.base.share
+    mark = f"{event.source}/"
+    told = [(f"{mark}{name}", value) for name, value in event.readings]
+    kept = [pair for held in (node.hardware, node.hardware_own) for pair in held if not pair[0].startswith(mark)]
+    readings = sorted((*kept, *told))
+    own = [pair for pair in readings if _is_own(pair[0])]
+    boots = {**dict(node.hardware_boots), event.source: event.boot_id}
+    seen = replace(
+        node,
+        hardware=fleet.parts.base.share_whole(pairs(pair for pair in readings if not _is_own(pair[0]))),
+        hardware_own=share(pairs(own)),
+        hardware_boots=tuple(sorted(boots.items())),
+    )
+    fleet.put_node(node.id, seen)
+
+
+def _is_own(name: str) -> bool:
+    return name.partition("/")[2].startswith(OWN)
 
 
 def _move_part(fleet: Fleet, event: PartMoved, at: datetime) -> None:
@@ -96,5 +130,6 @@ def runs(node: Node, firmware: tuple[tuple[str, str], ...], at: datetime) -> Nod
 
 ROWS: EventRows = (
     EventRow(InventorySeen, of_node, _see_inventory),
+    EventRow(HardwareSeen, of_node, _see_hardware),
     EventRow(PartMoved, lambda e: tuple(name for name in (e.serial, e.before, e.after) if name), _move_part),
 )

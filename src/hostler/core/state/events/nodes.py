@@ -10,6 +10,7 @@ from hostler.core.state.events.inventory import shelve
 from hostler.core.state.events.plans import ATTEMPTS_KEPT
 from hostler.core.state.events.row import EventRow, EventRows, FoldError, node_of, of_node, of_others
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.hardware import without_bios
 from hostler.core.state.model import Asset, Assignment, Attempt, Binding, CheckResult, Node, Phase, Verdict, Waiting
 
 BOOTS_KEPT = 8
@@ -163,6 +164,8 @@ def _remembered(node: Node, check: CheckResult) -> tuple[Attempt, ...]:
 
 
 def _assigned(node: Node, assignment: Assignment) -> Node:
+    """The node with its pool; a BIOS's hundreds of settings are kept of nodes that serve nobody."""
+    node = replace(node, hardware=without_bios(node.hardware))
     if assignment.cluster == node.left_cluster:
         return replace(node, assignment=assignment, left_cluster="", left_pool="", aside_failed=None)
     return replace(node, assignment=assignment)
