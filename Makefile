@@ -26,7 +26,7 @@ export PYTHON
 # Bytecode is kept, whatever the shell says: without it every process of a test run compiles the whole house anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up up-kubernetes test check fuzz sbom audit bench bench-checks bench-detection sim fabric-soak soak mutants peers docs docs-check pictures fmt lint wheels clean lock environment environment-test system-packages
+.PHONY: help up up-kubernetes test check fuzz sbom audit bench bench-checks bench-trends bench-detection sim fabric-soak soak mutants peers docs docs-check pictures fmt lint wheels clean lock environment environment-test system-packages
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -82,6 +82,9 @@ bench: environment-test ## measure the numbers the documents state
 
 bench-checks: environment-test ## plant every fault in every active check: check x plant x verdict
 	$(BIN)/python -m bench checks
+
+bench-trends: environment-test ## which rule finds which drift, and how many healthy nodes it flags: 20 seeded fleets
+	$(BIN)/python -m bench trends
 
 bench-detection: environment-test ## plant every kind of fault, and a healthy month: the truth table; ARGS="-o json"
 	$(BIN)/python -m bench.detection $(ARGS)

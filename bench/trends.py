@@ -1,0 +1,175 @@
+"""Trends: which rule finds which drift, how many healthy nodes it flags, and how long 100,000 nodes take to be judged.
+
+`python -m bench trends`: 1,000 nodes, 30 days, six runs a day, 20 seeds; 512 nodes tested in pairs; 100,000 nodes with
+20 metrics judged for a day. Intervals are Wilson's, 95 %, over all nodes of all seeds.
+"""
+
+import os
+import random
+import time
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from hostler.core.statistics.drift import judge
+from hostler.core.statistics.false_alarms import AlarmBudget
+from hostler.core.statistics.medians import Floats, Whole
+from hostler.core.statistics.pairing import Pair, find_bad
+from hostler.core.statistics.series import Cohort
+from hostler.sim.degrading.readings import Degradation, ReadingWorld, draw
+from hostler.sim.degrading.rules import RULES, Rule, ours
+
+SEEDS = 20
+WITHIN_DAYS, NEVER = 7, 99
+NODES, METRICS = 100_000, 20
+PAIRED, BAD, WRONG_FAIL, MISS, PAIRINGS = 512, 4, 0.01, 0.10, 1_000
+
+
+def main() -> str:
+    """Print all tables."""
+    load = os.getloadavg()[0]
+    return "\n\n".join(
+        (_rules(), _shift(), _budget(), _pairs(), _scale(), f"load {load:.1f} to {os.getloadavg()[0]:.1f}")
+    )
+
+
+def _rules() -> str:
+    head = [
+        f"{fault.value} found in {WITHIN_DAYS} d / in all, days"
+        for fault in Degradation
+        if fault is not Degradation.none
+    ]
+    rows = [["rule", *head, "healthy flagged in 30 d"], ["---"] * (len(head) + 2)]
+    rows += [[name, *_found(rule), _healthy(rule)] for name, rule in RULES.items()]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _found(rule: Rule) -> list[str]:
+    return [_recall(rule, fault) for fault in Degradation if fault is not Degradation.none]
+
+
+def _recall(rule: Rule, fault: Degradation) -> str:
+    delays: list[int] = []
+    world = ReadingWorld(onset=(8, 15)) if fault is Degradation.drift else ReadingWorld()
+    for seed in range(SEEDS):
+        fleet = draw(world, fault, seed)
+        late = rule(fleet.daily, fleet.stacks)[fleet.faulty] - fleet.onset[fleet.faulty]
+        delays += [int(one) for one in np.where(late + fleet.onset[fleet.faulty] < world.days, late, NEVER)]
+    known = [max(one, 0) for one in delays if one < NEVER]
+    soon = sum(one <= WITHIN_DAYS for one in known)
+    middle = f"{np.median(known):.0f}" if known else "–"
+    return f"{_share(soon, len(delays))} / {_share(len(known), len(delays))}, {middle}"
+
+
+def _healthy(rule: Rule) -> str:
+    fleets = [draw(ReadingWorld(), Degradation.none, 1_000 + seed) for seed in range(SEEDS)]
+    flags = [rule(fleet.daily, fleet.stacks) < fleet.daily.shape[1] for fleet in fleets]
+    return _share(sum(int(one.sum()) for one in flags), sum(len(one) for one in flags), percent=True)
+
+
+def _shift() -> str:
+    lines = []
+    for name, rule in RULES.items():
+        found = total = 0
+        for seed in range(SEEDS):
+            fleet = draw(ReadingWorld(), Degradation.none, 2_000 + seed, shift=-0.06)
+            found += int((rule(fleet.daily, fleet.stacks) < 30).sum())
+            total += len(fleet.daily)
+        lines.append(f"driver change of -6 %: {name} flags {_share(found, total, percent=True)} of healthy nodes")
+    findings = [_judged_shift(seed) for seed in range(SEEDS)]
+    nodes = sum(one[0] for one in findings)
+    lines.append(
+        f"ours: {sum(one[1] for one in findings)} findings on the change in {SEEDS} fleets; {nodes} nodes are flagged "
+        "with it and not without it"
+    )
+    return "\n".join(lines)
+
+
+def _judged_shift(seed: int) -> tuple[int, int]:
+    """Nodes flagged with the change and not without it, and findings on the change."""
+    budget = AlarmBudget()
+    moved, calm = (draw(ReadingWorld(), Degradation.none, 2_000 + seed, shift=by) for by in (-0.06, 0.0))
+    one, other = (judge(Cohort(fleet.daily, fleet.stacks), budget) for fleet in (moved, calm))
+    return len({d.row for d in one.drifts} - {d.row for d in other.drifts}), len(one.shifts)
+
+
+def _budget() -> str:
+    """Twenty metrics of a node share its budget."""
+    lines = []
+    for share in (0.001, 0.003, 0.01):
+        budget, flagged, count = AlarmBudget(share), 0, 0
+        for seed in range(5):
+            flags = np.zeros(1_000, dtype=bool)
+            for metric in range(METRICS):
+                fleet = draw(ReadingWorld(), Degradation.none, 10_000 + seed * 100 + metric)
+                flags |= ours(fleet.daily, fleet.stacks, budget, METRICS) < 30
+            flagged, count = flagged + int(flags.sum()), count + 1_000
+        lines.append(
+            f"budget {share:.1%} a month over {METRICS} metrics: {_share(flagged, count, percent=True)} flagged"
+        )
+    lines.append(f"step_2 where {METRICS} metrics share 0.3 %: {_recall(_shared, Degradation.step_2)}")
+    return "\n".join(lines)
+
+
+def _shared(daily: Floats, stacks: Whole) -> Whole:
+    return ours(daily, stacks, AlarmBudget(), METRICS)
+
+
+def _pairs() -> str:
+    rng = random.Random(1)
+    tests, rounds, hit, innocent, open_ones = 0, 0, 0, 0, 0
+    screens = {1: 0, 2: 0, 3: 0}
+    for _ in range(PAIRINGS):
+        bad = set(rng.sample(range(PAIRED), BAD))
+        caught: set[int] = set()
+        for turn in range(3):
+            order = rng.sample(range(PAIRED), PAIRED)
+            found = find_bad(order, partial(_round, rng, bad))
+            caught |= found.blamed
+            innocent += len(found.blamed - bad)
+            tests, rounds, open_ones = tests + found.tests, max(rounds, found.rounds), open_ones + len(found.unresolved)
+            if turn + 1 in screens:
+                screens[turn + 1] += len(caught & bad)
+        hit += BAD
+    return (
+        f"pairs: {PAIRED} nodes, {BAD} bad, {WRONG_FAIL:.0%} false fail, {MISS:.0%} miss, {PAIRINGS} fleets: "
+        f"one screening finds {_share(screens[1], hit)}, two {_share(screens[2], hit)}, "
+        f"three {_share(screens[3], hit)}; "
+        f"{tests / PAIRINGS / 3:.0f} tests a screening in {rounds} rounds; "
+        f"innocent blamed: {innocent} in {3 * PAIRINGS} screenings; unresolved: {open_ones}"
+    )
+
+
+def _round(rng: random.Random, bad: set[int], pairs: Sequence[Pair]) -> list[bool]:
+    return [_passes(rng, pair, bad) for pair in pairs]
+
+
+def _passes(rng: random.Random, pair: Pair, bad: set[int]) -> bool:
+    if bad & set(pair):
+        return rng.random() < MISS
+    return rng.random() >= WRONG_FAIL
+
+
+def _scale() -> str:
+    """Judge a day of a large fleet: 30 days of medians of each metric, four stacks, a rollout under way."""
+    rng = np.random.default_rng(7)
+    budget, began, flags, cpu = AlarmBudget(), 0.0, 0, 0.0
+    stacks = np.repeat(rng.integers(0, 4, NODES)[:, None], 30, axis=1)
+    stacks[: NODES // 4, 20:] = 4
+    for _ in range(METRICS):
+        daily = 100 * np.exp(rng.normal(0, 0.01, NODES)[:, None] + rng.normal(0, 0.0055, (NODES, 30)))
+        start, worked = time.perf_counter(), time.process_time()
+        flags += len(judge(Cohort(daily, stacks), budget, METRICS).drifts)
+        began, cpu = began + time.perf_counter() - start, cpu + time.process_time() - worked
+    return f"scale: {NODES:,} nodes x {METRICS} metrics in {began:.1f} s ({cpu:.1f} s of CPU), {flags} series flagged"
+
+
+def _share(count: int, of: int, *, percent: bool = False) -> str:
+    """A share with Wilson's interval."""
+    z, p = 1.96, count / of
+    middle = (p + z * z / (2 * of)) / (1 + z * z / of)
+    half = z * np.sqrt(p * (1 - p) / of + z * z / (4 * of * of)) / (1 + z * z / of)
+    if percent:
+        return f"{100 * p:.2f} % [{100 * max(middle - half, 0):.2f}, {100 * (middle + half):.2f}]"
+    return f"{p:.3f} [{max(middle - half, 0):.3f}, {min(middle + half, 1):.3f}]"
