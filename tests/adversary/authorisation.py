@@ -85,6 +85,7 @@ pools:
 DOCUMENTS = {"policy.yaml": POLICY, "fleet.yaml": FLEET}
 BECAUSE = {"reason": "a test of who may"}
 NOT_YOURS = 403
+EXPECTED = {"serial": "NEW-9", "macs": ["52:54:00:99:00:09"], "sku": "h100"}
 SPEC = {"id": "new-0", "sku": "h100", "serial": "SN-new-0", "hostname": "new-0"}
 
 ROUTES: dict[str, Route] = {
@@ -153,6 +154,8 @@ ROUTES: dict[str, Route] = {
     "POST /v1/nodes": Route("enrol", body={"nodes": [SPEC], **BECAUSE}),
     "POST /v1/adopt": Route("enrol", body={"nodes": [SPEC], **BECAUSE}),
     "POST /v1/assets": Route("enrol", body={"assets": [{"id": "new-1", "kind": "rack"}], **BECAUSE}),
+    "POST /v1/admission/plan": Route("enrol", body={"nodes": [EXPECTED]}),
+    "POST /v1/admission": Route("enrol", body={"nodes": [EXPECTED], "digest": "0" * 64, **BECAUSE}),
     "POST /v1/fabrics": Route("configure", body={"fabric": {"name": "ib1", "design": "x"}, **BECAUSE}),
     "POST /v1/config": Route("configure", body={"documents": DOCUMENTS, **BECAUSE}),
     "POST /v1/notifications/routes/{route}/test": Route("configure", of="route", beyond=NOT_YOURS, body=BECAUSE),

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 TEST = ROOT / "requirements/test.txt"
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PERMISSIVE = {
-    "Apache-2.0", "Apache-2.0 AND BSD-2-Clause", "Apache-2.0 AND MIT", "Apache-2.0 OR BSD-2-Clause",
+    "Apache-2.0", "Apache2", "Apache-2.0 AND BSD-2-Clause", "Apache-2.0 AND MIT", "Apache-2.0 OR BSD-2-Clause",
     "Apache-2.0 OR BSD-3-Clause", "BSD", "BSD-2-Clause", "BSD-3-Clause",
     "BSD-3-Clause AND 0BSD AND MIT AND Zlib AND CC0-1.0", "MIT", "MIT OR Apache-2.0", "MIT-0", "PSF-2.0",
 }  # fmt: skip

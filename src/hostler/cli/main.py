@@ -34,6 +34,7 @@ COMMANDS: tuple[tuple[str, str, Group, str], ...] = (
     ("adopt", "fleet:adopt", _FLEET, "Take over nodes that run in production already."),
     ("context", "context:app", _FLEET, "Servers by name, and the one that commands mean."),
     ("events", "events:events", _FLEET, "What happens in the fleet, as it is recorded."),
+    ("admission", "admission:app", _THINGS, "Expected nodes: compare an inventory with what is registered."),
     ("node", "node:app", _THINGS, "Look at nodes, explain them, ask for acts."),
     ("pool", "pool:app", _THINGS, "Counts, modes and pauses of pools."),
     ("domain", "domain:app", _THINGS, "Racks and NVLink domains, taken as one."),

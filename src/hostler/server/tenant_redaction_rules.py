@@ -410,6 +410,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.Record: _rows(cause=_seen_as),
     e.NodeRegistered: _rows(),
     e.BindingChanged: _rows(node=_node),
+    e.NodeFieldChanged: _rows(),
     e.PhaseChanged: _rows("person", convicted=_untold, **_PERSON),
     e.ConditionRaised: _rows(),
     e.ConditionUpdated: _rows(),

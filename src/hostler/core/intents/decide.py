@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from hostler.core.intents import (
     activation,
     approvals,
+    expected_nodes,
     fabrics,
     holds,
     maintenance,
@@ -137,6 +138,7 @@ def _unreadable(ask: Ask[Unreadable]) -> Granted:
 HANDLERS: Handlers = {
     **activation.HANDLERS,
     **approvals.HANDLERS,
+    **expected_nodes.HANDLERS,
     **fabrics.HANDLERS,
     **holds.HANDLERS,
     **maintenance.HANDLERS,

@@ -150,7 +150,7 @@ def _problems(fleet: Fleet, specs: tuple[NodeSpec, ...], adopt: bool) -> list[Pr
     seen: dict[str, int] = {}
     for number, spec in enumerate(specs):
         where = f"nodes[{number}]"
-        found.extend(_spec_problems(fleet, spec, where, adopt))
+        found.extend(spec_problems(fleet, spec, where, adopt))
         for name in _unique_names(replace(spec, bmc=bmc_of(spec, fleet.configuration.skus))):
             if name in seen:
                 found.append(Problem(where, 0, f"{name} is also given in nodes[{seen[name]}]", "give it once"))
@@ -160,7 +160,8 @@ def _problems(fleet: Fleet, specs: tuple[NodeSpec, ...], adopt: bool) -> list[Pr
     return found
 
 
-def _spec_problems(fleet: Fleet, spec: NodeSpec, where: str, adopt: bool) -> Iterator[Problem]:
+def spec_problems(fleet: Fleet, spec: NodeSpec, where: str, adopt: bool = False) -> Iterator[Problem]:
+    """Problems of one entry by itself, whatever the others are."""
     if spec.sku not in fleet.configuration.skus:
         yield Problem(where, 0, f"unknown SKU '{spec.sku[:80]}'", "add it to the configuration first")
     if spec.id and fleet.has_known(spec.id):

@@ -1,7 +1,7 @@
 """Reading configuration documents (YAML): checked whole, refused whole, with file, line and what to write instead.
 
-A document holds any of the sections `policy`, `skus`, `pools`, `routes` and `boot`; together the documents given must
-hold a policy.
+A document holds any of the sections `policy`, `skus`, `pools`, `routes`, `boot` and `admission`; together the documents
+given must hold a policy.
 """
 
 import hashlib
@@ -31,6 +31,7 @@ from hostler.core.state.configuration import (
     Rung,
     Sku,
 )
+from hostler.core.state.expected import COMPARED, AdmissionRules
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.model import RESET_CLIENTS, Mode
 from hostler.core.state.notify_routes import SEVERITIES, Route
@@ -42,7 +43,7 @@ from hostler.core.tables.recipes import RECIPES
 
 MAX_NUMBER = 1e9
 """No count, percentage or number of seconds (32 years) is larger."""
-SECTIONS = ("policy", "skus", "pools", "routes", "boot")
+SECTIONS = ("policy", "skus", "pools", "routes", "boot", "admission")
 TAKEN_WHOLE = ("nvlink", "rack")
 """Kinds of failure domain that a fault may be of as a whole."""
 ACTIONS = (*REMEDIES, "bmc_reset", "firmware_update", "protective_power_off", "power_off", "release")
@@ -71,11 +72,14 @@ def parse(documents: dict[str, str]) -> Configuration:
     pools = _section(loaded, "pools", dict[str, Pool], problems)
     routes = _section(loaded, "routes", dict[str, Route], problems)
     boot = _section(loaded, "boot", BootConfiguration, problems)
+    admission = _section(loaded, "admission", AdmissionRules, problems)
     if policy is None and not problems:
         problems.append(Problem("configuration", 0, "no section 'policy' in any document", "add one"))
     if problems or policy is None:
         raise InvalidInputError(tuple(problems))
-    configuration = Configuration(policy, skus or {}, pools or {}, digest(documents), routes=routes or {}, boot=boot)
+    configuration = Configuration(
+        policy, skus or {}, pools or {}, digest(documents), routes=routes or {}, boot=boot, admission=admission
+    )
     problems.extend(_contradictions(configuration, loaded))
     if problems:
         raise InvalidInputError(tuple(problems))
@@ -129,6 +133,8 @@ def _named(section: str, data: Any) -> Any:
     if section == "boot":
         images = data.get("images")
         return {**data, "images": _with("name", images)} if isinstance(images, dict) else data
+    if section == "admission":
+        return data
     return _with("name", data)
 
 
@@ -211,6 +217,7 @@ def _contradictions(configuration: Configuration, loaded: list[_Loaded]) -> Iter
         yield from _pool_problems(pool, configuration, loaded)
     yield from _notify_problems(configuration, loaded)
     yield from _boot_problems(configuration, loaded)
+    yield from _owner_problems(configuration, loaded)
 
 
 def _notify_problems(configuration: Configuration, loaded: list[_Loaded]) -> Iterator[Problem]:
@@ -225,6 +232,13 @@ def _notify_problems(configuration: Configuration, loaded: list[_Loaded]) -> Ite
 def _boot_problems(configuration: Configuration, loaded: list[_Loaded]) -> Iterator[Problem]:
     for path, what, instead in boot_problems(configuration):
         yield Problem(*_find(loaded, ("boot", *path)), what, instead)
+
+
+def _owner_problems(configuration: Configuration, loaded: list[_Loaded]) -> Iterator[Problem]:
+    for field in configuration.admission.owners if configuration.admission is not None else ():
+        if field not in COMPARED:
+            line = _find(loaded, ("admission", "owners", field))
+            yield Problem(*line, f"admission compares no field '{field[:80]}'", f"write one of {', '.join(COMPARED)}")
 
 
 def _numbers(tree: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], float]]:

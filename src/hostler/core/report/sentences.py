@@ -233,6 +233,10 @@ def _stranger_seen(event: e.StrangerSeen) -> str:
     return f"stranger {one.mac} (serial {one.serial or 'not shown'}) asked for a boot from {one.address}"
 
 
+def _field_changed(event: e.NodeFieldChanged) -> str:
+    return f"{event.field} changed from '{event.before}' to '{event.after}', as {event.source} says"
+
+
 def _waits(event: e.WaitingChanged) -> str:
     waiting = event.waiting
     if waiting is None:
@@ -249,6 +253,7 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.AssetRegistered, lambda event: f"{event.asset.kind} {event.asset.id} registered"),
     EventTelling(e.AssetChanged, lambda event: f"{event.asset} is {event.state}: {event.reason}"),
     EventTelling(e.BindingChanged, lambda event: f"{event.binding.kind} binding is now {event.binding.value}"),
+    EventTelling(e.NodeFieldChanged, _field_changed),
     EventTelling(e.PhaseChanged, _phase_changed, NodeStory.moved),
     EventTelling(
         e.ConditionRaised,

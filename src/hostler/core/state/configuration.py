@@ -8,6 +8,7 @@ from datetime import datetime
 from msgspec import Struct, field
 
 from hostler.core.state.boot import BootConfiguration
+from hostler.core.state.expected import AdmissionRules
 from hostler.core.state.hardware import HardwareManifest
 from hostler.core.state.model import Mode, Profile
 from hostler.core.state.notify_routes import PageRules, Route
@@ -277,7 +278,10 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Configuration(Struct, frozen=True):
-    """Everything that is active, with the digest every decision cites. `routes`: by which people are told."""
+    """Everything that is active, with the digest every decision cites. `routes`: by which people are told.
+
+    `admission`: who decides which field of a registered node when an inventory says otherwise.
+    """
 
     policy: Policy
     skus: dict[str, Sku] = {}
@@ -286,6 +290,7 @@ class Configuration(Struct, frozen=True):
     activated: datetime | None = None
     routes: dict[str, Route] = {}
     boot: BootConfiguration | None = None
+    admission: AdmissionRules | None = None
 
 
 LAB_FLOOR_S = 15.0

@@ -68,6 +68,7 @@ from hostler.core.state.events.nodes import (
     CheckRecorded,
     NodeAssigned,
     NodeCertified,
+    NodeFieldChanged,
     NodeRegistered,
     NodeReleased,
     PhaseChanged,
@@ -148,6 +149,7 @@ __all__ = [
     "NodeAssigned",
     "NodeCertified",
     "NodeCompared",
+    "NodeFieldChanged",
     "NodeRegistered",
     "NodeReleased",
     "OperationFinished",
@@ -219,6 +221,7 @@ Event = (
     | NodeAssigned
     | NodeReleased
     | NodeCertified
+    | NodeFieldChanged
     | HoldPlaced
     | HoldReleased
     | WindowScheduled
@@ -300,6 +303,7 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("boot_refused", 1): 3,
     ("stranger_seen", 1): 3,
     ("hardware_seen", 1): 4,
+    ("node_field_changed", 1): 4,
 }
 """(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
 

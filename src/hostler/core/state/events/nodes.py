@@ -14,6 +14,7 @@ from hostler.core.state.hardware import without_bios
 from hostler.core.state.model import Asset, Assignment, Attempt, Binding, CheckResult, Node, Phase, Verdict, Waiting
 
 BOOTS_KEPT = 8
+ENDED_NAMES_KEPT = 16
 _WORKED_ON = (Phase.rma, Phase.debug)
 """Phases in which others decide what a machine consists of: what it showed before says nothing of what comes back."""
 
@@ -44,6 +45,19 @@ class BindingChanged(Struct, frozen=True, tag="binding_changed"):
 
     node: str
     binding: Binding
+
+
+class NodeFieldChanged(Struct, frozen=True, tag="node_field_changed"):
+    """A field of the node's inventory changed, by an admitted inventory: sku, macs, site, row, rack or u.
+
+    `before` and `after` are its value as text, MAC addresses with a space between them; `source` is netbox or file.
+    """
+
+    node: str
+    field: str
+    before: str
+    after: str
+    source: str
 
 
 class PhaseChanged(Struct, frozen=True, tag="phase_changed"):
@@ -112,7 +126,35 @@ def _bind(fleet: Fleet, event: BindingChanged, at: datetime) -> None:
     ended = tuple(
         replace(b, until=at) if b.kind == event.binding.kind and b.until is None else b for b in node.bindings
     )
-    fleet.put_node(node.id, replace(node, bindings=(*ended, event.binding)[-16:]))
+    fleet.put_node(node.id, replace(node, bindings=_remembered_names((*ended, event.binding))))
+
+
+def _remembered_names(bindings: tuple[Binding, ...]) -> tuple[Binding, ...]:
+    """All names that hold, and of those that ended the latest."""
+    ended = [b for b in bindings if b.until is not None][-ENDED_NAMES_KEPT:]
+    return (*ended, *(b for b in bindings if b.until is None))
+
+
+def _change_field(fleet: Fleet, event: NodeFieldChanged, at: datetime) -> None:
+    node, value = node_of(fleet, event.node), event.after
+    match event.field:
+        case "sku":
+            changed = replace(node, sku=value)
+        case "macs":
+            ended = tuple(replace(b, until=at) if b.kind == "mac" and b.until is None else b for b in node.bindings)
+            fresh = tuple(Binding("mac", mac, at) for mac in value.split())
+            changed = replace(node, bindings=_remembered_names((*ended, *fresh)))
+        case "rack":
+            others = tuple(domain for domain in node.domains if domain != f"rack:{node.position.rack}")
+            placed = replace(node.position, rack=value)
+            changed = replace(node, position=placed, domains=(f"rack:{value}", *others))
+        case "u":
+            changed = replace(node, position=replace(node.position, u=int(value)))
+        case "site" | "row":
+            changed = replace(node, position=replace(node.position, **{event.field: value}))
+        case _:
+            raise FoldError(f"{node.id} has no field {event.field} that an inventory changes")
+    fleet.put_node(node.id, changed)
 
 
 def _change_phase(fleet: Fleet, event: PhaseChanged, at: datetime) -> None:
@@ -196,6 +238,7 @@ ROWS: EventRows = (
     EventRow(AssetRegistered, lambda e: (e.asset.id,), lambda fleet, e, _at: fleet.assets.put(e.asset.id, e.asset)),
     EventRow(AssetChanged, lambda e: (e.asset,), _change_asset),
     EventRow(BindingChanged, of_node, _bind),
+    EventRow(NodeFieldChanged, of_node, _change_field),
     EventRow(PhaseChanged, of_node, _change_phase),
     EventRow(BootObserved, of_node, _observe_boot),
     EventRow(WaitingChanged, of_node, _wait),

@@ -4,6 +4,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
+from hostler.core.state.expected import FieldOwner
 from hostler.core.state.verbs.facts import Heading, Name, Permission, Target, Verb, VerbFacts
 
 
@@ -19,6 +20,15 @@ class Adopt(Verb, frozen=True):
 
     facts: ClassVar = VerbFacts(Permission.enrol, Target.fleet, command="adopt", route="adopt")
     nodes: str = ""
+
+
+class Admit(Verb, frozen=True):
+    """Carry out an admission plan: register the expected nodes it adds, and change the fields it names."""
+
+    facts: ClassVar = VerbFacts(Permission.enrol, Target.fleet, command="admission apply", route="admission")
+    source: Annotated[FieldOwner, Meta(description="Where the inventory came from: netbox or file.")] = FieldOwner.file
+    nodes: str = ""
+    digest: Annotated[Name, Meta(description="The plan's digest, as `hostler admission plan` shows it.")] = ""
 
 
 class RegisterAssets(Verb, frozen=True):

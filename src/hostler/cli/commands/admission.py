@@ -1,0 +1,127 @@
+"""`hostler admission`: expected nodes of a file or of NetBox, compared with what is registered, then admitted."""
+
+import os
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from cyclopts import App, Group, Parameter
+
+from hostler.cli.command_errors import CommandError, unusable
+from hostler.cli.exit_codes import ExitCode
+from hostler.cli.expected_files import read_expected_file
+from hostler.cli.input_files import read_text, submit
+from hostler.cli.list_commands import describe
+from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce, Why
+from hostler.cli.output import shown
+
+app = App(name="admission", help="Expected nodes: compare an inventory with what is registered, then admit.")
+
+TOKEN = "HOSTLER_NETBOX_TOKEN"  # noqa: S105 - the name of the variable
+_SOURCE = Group("Inventory", sort_key=10)
+
+
+@Parameter(name="*", group=_SOURCE)
+@dataclass(frozen=True)
+class InventorySource:
+    """Where the inventory comes from: a file, or NetBox."""
+
+    file: Annotated[str, Parameter(help="CSV with a header, or YAML with a list under `nodes`.")] = ""
+    netbox: Annotated[str, Parameter(help="NetBox's address, instead of a file.")] = ""
+    netbox_token_file: Annotated[str, Parameter(help=f"File with NetBox's token; without it, {TOKEN}.")] = ""
+    device: Annotated[
+        tuple[str, ...], Parameter(negative=(), help="Select devices: `site=hall-1`, `status=planned`. Repeat.")
+    ] = ()
+    interface: Annotated[
+        tuple[str, ...], Parameter(negative=(), help="Select the interfaces they boot from: `tag=boot`. Repeat.")
+    ] = ()
+
+    def body(self) -> dict[str, Any]:
+        """The inventory as the API takes it. Raises CommandError."""
+        from hostler.core.state.input_problems import InvalidInputError
+
+        if bool(self.file) == bool(self.netbox):
+            raise unusable("give --file or --netbox, one of them")
+        if self.netbox:
+            return {"source": "netbox", "nodes": self._of_netbox()}
+        try:
+            return {"source": "file", "nodes": read_expected_file(self.file)}
+        except InvalidInputError as error:
+            raise unusable(str(error)) from error
+
+    def _of_netbox(self) -> list[dict[str, Any]]:
+        import msgspec
+
+        from hostler.drivers.netbox.client import expected_from
+        from hostler.ports import RefusedError, UnreachableError
+
+        token = read_text(self.netbox_token_file).strip() if self.netbox_token_file else os.environ.get(TOKEN, "")
+        if not token:
+            raise unusable("NetBox asks for a token", f"give --netbox-token-file, or set {TOKEN}")
+        try:
+            found = expected_from(self.netbox, token, _filters(self.device), _filters(self.interface))
+        except RefusedError as error:
+            raise unusable(str(error).replace(token, "…")) from error
+        except UnreachableError as error:
+            raise CommandError(ExitCode.unavailable, str(error).replace(token, "…"), "see that it runs") from error
+        return [msgspec.to_builtins(entry) for entry in found]
+
+
+SOURCE = InventorySource()
+
+
+def _filters(words: tuple[str, ...]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key.isidentifier() or key in ("limit", "offset"):
+            raise unusable(f"'{word[:80]}' is no filter", "write NAME=VALUE, as NetBox's API names it")
+        found.setdefault(key, []).append(value)
+    return found
+
+
+@app.command
+def plan(*, source: InventorySource = SOURCE, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """Say what the inventory would add and change, where sources disagree, and the digest to apply it by."""
+    found = connect.client().post("/v1/admission/plan", source.body())
+    if show.output not in ("table", "wide"):
+        describe(found, "admission", show.output)
+        return 0
+    print(shown("\n".join(_told(found)), breaks=True))
+    return 0
+
+
+@app.command
+def apply(
+    *,
+    digest: Annotated[str, Parameter(help="The plan's digest, as `hostler admission plan` shows it.")],
+    source: InventorySource = SOURCE,
+    why: Why,
+    show: ShowOnce = SHOW_ONCE,
+    connect: Connect = CONNECT,
+) -> int:
+    """Carry out the plan of this digest; refused where the fleet, the configuration or the inventory has changed."""
+    return submit(connect.client(), "/v1/admission", {**source.body(), "digest": digest}, why, show.output)
+
+
+def _told(found: dict[str, Any]) -> list[str]:
+    """The plan in lines."""
+    plan = found["plan"]
+    lines = [f"add {_named(one)}  ({one['where']})" for one in plan["adds"]]
+    for change in plan["changes"]:
+        lines += [f"change {change['node']} {_field(one)}  ({change['where']})" for one in change["fields"]]
+    for one in plan["conflicts"]:
+        lines.append(f"conflict {one['node']} {_field(one['field'])}  ({one['where']}): {one['says']}")
+    for one in found["strangers"]:
+        stranger = one["stranger"]
+        lines.append(f"asks already: {stranger['mac']} from {stranger['address']}  ({one['where']}): {one['says']}")
+    counts = f"{len(plan['adds'])} to add, {len(plan['changes'])} to change, {len(plan['conflicts'])} conflicts"
+    return [*lines, f"{counts}, {plan['unchanged']} as registered", f"digest {plan['digest']}"]
+
+
+def _named(one: dict[str, Any]) -> str:
+    place = f" rack {one['rack']} u{one['u']}" if one["rack"] else ""
+    return f"serial {one['serial']} sku {one['sku']} macs {' '.join(one['macs'])}{place} bmc {one['bmc'] or '-'}"
+
+
+def _field(one: dict[str, Any]) -> str:
+    return f"{one['field']}: '{one['registered']}' is registered, '{one['expected']}' expected ({one['owner']} decides)"

@@ -1,0 +1,1 @@
+"""NetBox: devices of an inventory, read as expected nodes."""
