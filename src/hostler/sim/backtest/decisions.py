@@ -80,9 +80,9 @@ class RecordedLiveState:
     def see(self, recorded: e.PlanRecorded, cluster: str) -> None:
         """Take over what the plan's record says of power, readiness and work at its node."""
         here = self.live.entry(recorded.plan.node)
-        here.power = recorded.live.get("power", "unknown")
-        here.ready = {"true": True, "false": False}.get(recorded.live.get("ready", ""))
-        told = recorded.live.get("workloads", "unknown")
+        here.power = recorded.present.get("power", "unknown")
+        here.ready = {"true": True, "false": False}.get(recorded.present.get("ready", ""))
+        told = recorded.present.get("workloads", "unknown")
         names = [name for name in told.split(",") if name]
         works = tuple(Workload(name, "", WorkClass.uninterruptible) for name in names)
         self.live.clusters[cluster] = ""

@@ -294,7 +294,7 @@ def _opened(page: NodeHistory) -> Iterator[str]:
 
 def _convicted(case: LawCase, recorded: e.PlanRecorded) -> Iterator[str]:
     """On whose word a node is disturbed: not on silence's, and not on its own tenant's."""
-    plan, live = recorded.plan, recorded.live
+    plan, live = recorded.plan, recorded.present
     page = case.reading.pages[plan.node]
     if plan.act_class is ActClass.immediate and plan.state != "proposed":
         yield from _on_the_word_of_root(case, page, plan)

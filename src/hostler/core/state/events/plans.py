@@ -29,7 +29,7 @@ class PlanRecorded(Struct, frozen=True, tag="plan_recorded"):
 
     plan: Plan
     evidence: tuple[Evidence, ...] = ()
-    live: dict[str, str] = {}
+    present: dict[str, str] = {}
 
 
 class PlanApproved(Struct, frozen=True, tag="plan_approved"):
