@@ -7,9 +7,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from hostler.controller.live_updates import next_by_clock
 from hostler.controller.wakeups import told
 from hostler.core.planning.needs_nothing import rests
-from hostler.core.planning.next_step import next_step, wakes_at
+from hostler.core.planning.next_step import next_step
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Rest, Wait
 from hostler.core.state.model import Node
@@ -31,8 +32,8 @@ def judged(drive: Drive) -> int:
     nodes = [one for name in drive.fleet.nodes for one in variants(drive.node(name))]
     resting = [node for node in nodes if rests(drive.fleet, node)]
     for node in resting:
-        assert isinstance(next_step(context, node), Rest), f"{node.id} is passed over, and needs something"
-        assert wakes_at(context, node) is None, f"{node.id} is passed over, and the clock has something for it"
+        assert next_step(context, node) == Rest(), f"{node.id} is passed over, and needs something"
+        assert next_by_clock(context, node) is None, f"{node.id} is passed over, and the clock has something for it"
     return len(resting)
 
 

@@ -63,7 +63,7 @@ def test_who_has_left_a_cluster_is_known_until_it_is_back() -> None:
 
 @pytest.mark.parametrize("row", WAITING, ids=lambda row: row.phase.value)
 def test_who_waits_longer_than_usual_is_stuck_and_its_page_says_for_what(row: Any) -> None:
-    """Mutants: `wakes_at` without it; `<` for `<=`; the text without the blocker."""
+    """Mutants: `next_moment` without it; `<` for `<=`; the text without the blocker."""
     drive = standing_at(row.phase, provisioner="none", certified_by="")
     drive.ask("pause", "fleet")  # nothing moves by itself
     drive.now = NOW + timedelta(seconds=row.usual_s - 1)

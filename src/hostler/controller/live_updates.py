@@ -7,12 +7,13 @@ from msgspec import Struct
 
 from hostler.controller import agent_presence, node_readings
 from hostler.controller.inputs import AgentHeard, AgentRefused, AgentSilent, NodeSeen
+from hostler.core.conditions import own_conditions, staleness
 from hostler.core.conditions.lifecycle import expired
 from hostler.core.conditions.machine_identity import compare
-from hostler.core.conditions.own_conditions import concluded
 from hostler.core.conditions.recurrence import count_act
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.decisions import soonest
 from hostler.core.state.model import Node, Phase
 
 Silence = dict[str, datetime]
@@ -67,7 +68,7 @@ def _heard(context: DecisionContext, node: Node, boot_id: str) -> Iterator[e.Eve
 
 def by_clock(context: DecisionContext, node: Node, silent: Silence) -> tuple[e.Event, ...]:
     """News of a node by the clock and by silence alone."""
-    found = list(concluded(context, node))
+    found = list(own_conditions.concluded(context, node))
     if not node.conditions and not node.settling and node.id not in silent:
         return tuple(found)
     found.extend(expired(node, context.now))
@@ -79,3 +80,13 @@ def by_clock(context: DecisionContext, node: Node, silent: Silence) -> tuple[e.E
         event = agent_presence.of_silence(context, node, since)
         found.extend([event] if event else [])
     return tuple(found)
+
+
+def next_by_clock(context: DecisionContext, node: Node) -> datetime | None:
+    """When the clock alone gives the next news of the node: a conclusion, a condition or late effect that is over."""
+    concludes = own_conditions.next_moment(context, node)
+    if not node.conditions and not node.settling:
+        return concludes
+    expiring = (c.expires_at for c in node.conditions)
+    settling = (o.deadline for o in node.settling)
+    return soonest(context.now, concludes, *expiring, *settling, staleness.next_moment(context, node))

@@ -25,7 +25,7 @@ from hostler.core.conditions.known_inventory import known_inventory
 from hostler.core.intents.ask import Ask
 from hostler.core.intents.decide import answer as answer_intent
 from hostler.core.planning import cabling
-from hostler.core.planning.next_step import next_step, wakes_at
+from hostler.core.planning.next_step import next_step
 from hostler.core.planning.rollouts import advance, judged
 from hostler.core.planning.spares import balance
 from hostler.core.policy import pool_places
@@ -35,7 +35,7 @@ from hostler.core.state import events as e
 from hostler.core.state import formats
 from hostler.core.state.clock_doubt import Witness, opening
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.decisions import Act, Rest, Wait
+from hostler.core.state.decisions import Act, Rest, Wait, soonest
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
 from hostler.core.state.index_keys import is_spare
@@ -93,9 +93,7 @@ class Controller:
                 if operation.id not in self.live.unobserved:
                     self.live.unobserved[operation.id] = self._now + OBSERVED_WITHIN
                     self._draft.sends.append(Send("observe", operation, node))
-        for node_id in self.fleet.nodes:
-            self._schedule(self.fleet.nodes[node_id])
-            self._touched[node_id] = "clock"
+        self._touched.update(dict.fromkeys(self.fleet.nodes, "clock"))
         self.agenda.wake(CALENDAR, self._now, self._now)
 
     def step(self, told: Iterable[inputs.Input], now: datetime) -> Ready:
@@ -382,9 +380,5 @@ class Controller:
             node = self.fleet.nodes[node.id]
             self._eased = self._eased or is_spare(node)
         self.slot_waiters.note(self._context, node)
-        self._schedule(node, answer.until if isinstance(answer, Wait) else None)
-
-    def _schedule(self, node: Node, until: datetime | None = None) -> None:
-        moments = [at for at in (until, wakes_at(self._context, node)) if at is not None and at > self._now]
-        if moments:
-            self.agenda.wake(node.id, min(moments), self._now)
+        if (at := soonest(self._now, answer.until, live_updates.next_by_clock(self._context, node))) is not None:
+            self.agenda.wake(node.id, at, self._now)

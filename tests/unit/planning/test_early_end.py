@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from hostler.core.planning.early_end import bring_up_fails, ends_early
 from hostler.core.policy.response import Need
 from hostler.core.state import events as e
+from hostler.core.state.decisions import Act
 from hostler.core.state.model import ActClass, Attempt, Condition, HoldKind, Node, Phase, Plan, Severity
 from tests.kit import a_node, after, configuration, pool_document
 from tests.unit.planning.values import a_condition, a_scene, held, idle, with_plan
@@ -17,7 +18,8 @@ ILL = replace(a_node("a"), conditions=(a_condition(),))
 
 
 def ended(node: Node, plan: Plan, need: Need | None = None, *holds: HoldKind) -> tuple[e.Event, ...] | None:
-    return ends_early(held(idle(a_scene(node, a_node("b"), config=ROOMY), "a", "b"), *holds), node, plan, need)
+    found = ends_early(held(idle(a_scene(node, a_node("b"), config=ROOMY), "a", "b"), *holds), node, plan, need)
+    return found.events if isinstance(found, Act) else None
 
 
 def test_a_plan_whose_cause_stands_goes_on() -> None:
@@ -205,10 +207,10 @@ def test_a_node_that_is_down_again_at_its_gate_has_failed_where_two_paths_say_so
     is_open: bool, lost: dict[str, Any] | None, power: str, fails: bool
 ) -> None:
     """Mutants: silence alone fails the plan; a check that says nothing convicts."""
-    found = [UNANSWERED] if is_open else []
+    standing = [UNANSWERED] if is_open else []
     if lost is not None:
-        found.append(a_condition("agent.lost", **lost))
-    node, plan = waiting(*found)
-    events = ends_early(idle(a_scene(node), "a", power=power), node, plan, None) or ()
-    told = [event.reason for event in events if isinstance(event, e.PlanEnded)]
+        standing.append(a_condition("agent.lost", **lost))
+    node, plan = waiting(*standing)
+    found = ends_early(idle(a_scene(node), "a", power=power), node, plan, None)
+    told = [event.reason for event in found.events if isinstance(event, e.PlanEnded)] if isinstance(found, Act) else []
     assert told == (["it went down before its gate was answered: as seen"] if fails else [])

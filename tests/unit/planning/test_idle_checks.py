@@ -16,6 +16,7 @@ from hostler.core.state.cases import Incident
 from hostler.core.state.clock_doubt import Doubt
 from hostler.core.state.configuration import Configuration, IdleCheckPolicy
 from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.decisions import Rest
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.live_state import LiveState
@@ -202,7 +203,8 @@ def test_what_came_of_a_check_is_looked_for_before_it_is_given_up_for_its_time()
     late = DecisionContext(drive.fleet, live, check.deadline + timedelta(seconds=1))
     live.unobserved[check.id] = late.now + timedelta(minutes=5)
     assert idle_checks.end(late, drive.node("n1"), check) is None
-    assert idle_checks.wakes_at(late, drive.node("n1")) == late.now + timedelta(minutes=5)
+    answer = idle_checks.beside(late, drive.node("n1"), Rest())
+    assert answer == Rest(until=late.now + timedelta(minutes=5))
     live.unobserved.clear()
     assert idle_checks.end(late, drive.node("n1"), check) is not None
 

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.planning.next_step import next_step, wakes_at
+from hostler.core.planning.next_step import next_step
 from hostler.core.state import events as e
 from hostler.core.state.decisions import Act, Answer, Rest, Wait
 from hostler.core.state.model import Assignment, Node, Phase
@@ -76,13 +76,14 @@ def test_over_its_limit_a_phase_leads_where_its_row_says() -> None:
 
 
 def test_the_clock_wakes_it_for_the_first_of_what_has_a_moment() -> None:
-    """Mutant: an operation's deadline is behind the phase's, and nobody looks when it has passed."""
-    plain = a_node("a")
-    assert wakes_at(a_scene(plain), plain) is None
-    busy = replace(plain, deadline=after(hours=1), operation=an_operation("run_checks"), assignment=None)
-    assert wakes_at(a_scene(busy), busy) == after(minutes=5)
-    past = a_scene(busy, now=after(minutes=5))
-    assert wakes_at(past, busy) == after(hours=1)
+    """Mutant: an operation's deadline is behind the phase's, and nobody looks when the first has passed."""
+    made = replace(a_node("a", pool="", phase=Phase.seatrial), deadline=after(minutes=3))
+    for kind, moment in (("power_on", after(minutes=3)), ("run_checks", after(minutes=5))):
+        node, plan = with_plan("seatrial", made, at=kind)
+        busy = replace(node, operation=an_operation(kind, plan=plan.id))
+        answer = asked(busy)
+        assert isinstance(answer, Wait)
+        assert answer.until == moment, kind
 
 
 def test_a_member_of_a_pool_in_no_configuration_waits_for_its_budget() -> None:

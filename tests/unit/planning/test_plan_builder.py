@@ -84,8 +84,8 @@ def test_what_the_record_shows_is_what_was_seen_then() -> None:
     frame = Frame(ActClass.immediate, (FAULT.id,), remedy="reboot")
     told = record(idle(a_scene(node), "a"), node, RECIPES["reboot"], frame)
     assert told.evidence == FAULT.evidence
-    assert told.live == {"power": "on", "workloads": "", "ready": "true"}
-    assert record(a_scene(node), node, RECIPES["reboot"], frame).live["workloads"] == "unknown"
+    assert told.present == {"power": "on", "workloads": "", "ready": "true"}
+    assert record(a_scene(node), node, RECIPES["reboot"], frame).present["workloads"] == "unknown"
 
 
 def test_a_proposed_plan_waits_as_proposed() -> None:

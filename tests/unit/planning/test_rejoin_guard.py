@@ -94,7 +94,7 @@ def test_one_that_is_out_is_given_up_at_its_deadline() -> None:
 def test_it_goes_beside_whatever_the_node_does_or_waits_for() -> None:
     context = idle(a_scene(GONE), "a", workloads={CLUSTER: (a_workload("w1"),)})
     blocker = Blocker("person", "x", "y", "z")
-    both = beside(context, GONE, Wait("examine", (blocker,)))
+    both = beside(context, GONE, Wait("examine", (blocker,), until=None))
     assert isinstance(both, Wait)
     assert (both.what, [b.name for b in both.blockers]) == ("examine, turn_away", ["x", "w1"])
     acting = Act((e.BootObserved("a", "a-b2"),))

@@ -16,7 +16,6 @@ from hostler.core.planning.remediation import (
     may_begin,
     protect,
     remedy,
-    room_at,
     tired,
 )
 from hostler.core.policy.response import Need
@@ -198,7 +197,7 @@ def test_a_plan_is_ended_for_a_graver_one_only_where_that_would_begin(ticket: Ti
     """Mutant: a graver plan that would then wait for a person takes the place of one that goes on."""
     world = World()
     world.ticket(ticket)
-    assert may_begin(world.context, world.node, a_need()) is begins
+    assert (may_begin(world.context, world.node, a_need()) is True) is begins
 
 
 @pytest.mark.parametrize(
@@ -208,7 +207,7 @@ def test_a_plan_is_ended_for_a_graver_one_only_where_that_would_begin(ticket: Ti
 def test_a_plan_is_not_ended_for_one_that_would_only_be_proposed(mode: str, wished: bool, begins: bool) -> None:
     """Mutant: only where the pool observes does the graver one wait."""
     world = World(modes={"*": "act", "power_cycle": mode})
-    assert may_begin(world.context, world.node, a_need(wished=wished)) is begins
+    assert (may_begin(world.context, world.node, a_need(wished=wished)) is True) is begins
 
 
 def test_what_the_present_plan_has_tried_itself_does_not_tire_what_follows() -> None:
@@ -219,9 +218,9 @@ def test_what_the_present_plan_has_tried_itself_does_not_tire_what_follows() -> 
     plan = world.node.plan
     assert plan is not None
     need = a_need("reboot")
-    assert may_begin(world.context, world.node, need)
+    assert may_begin(world.context, world.node, need) is True
     world.tried(Attempt("reboot", "", plan.recorded_at - timedelta(seconds=1)), *world.node.attempts)
-    assert not may_begin(world.context, world.node, need), "an earlier one does"
+    assert may_begin(world.context, world.node, need) is not True, "an earlier one does"
 
 
 @pytest.mark.parametrize(("wished", "begins"), [(False, False), (True, True)])
@@ -230,20 +229,20 @@ def test_the_storm_brake_is_for_what_nobody_asked_for(wished: bool, begins: bool
     world = World()
     world.disturbed_ago(*(60.0 + s for s in range(world.drive.fleet.policy.brake.disruptions)))
     assert storm(world.context, 1)
-    assert may_begin(world.context, world.node, a_need(wished=wished)) is begins
+    assert (may_begin(world.context, world.node, a_need(wished=wished)) is True) is begins
 
 
-def test_the_clock_is_asked_when_another_remedy_may_take_a_plans_place() -> None:
+def test_a_remedy_that_may_not_begin_in_a_plans_place_says_when_the_clock_may_change_that() -> None:
     """Mutants: only a sweep finds that the brake's window or a try's rest has passed; a passed moment is told."""
     world = World()
-    assert room_at(world.context, world.node) is None
-    window_s = world.drive.fleet.policy.brake.window_s
-    world.disturbed_ago(window_s - 10.0, 60.0)
-    assert room_at(world.context, world.node) == world.drive.now + timedelta(seconds=10)
-    world.tried(Attempt("reboot", "", world.drive.now - timedelta(seconds=BACK_OFF_S - 5)))
-    assert room_at(world.context, world.node) == world.drive.now + timedelta(seconds=5)
+    assert may_begin(world.context, world.node, a_need()) is True
+    brake = world.drive.fleet.policy.brake
+    world.disturbed_ago(brake.window_s - 10.0, *(60.0 for _ in range(brake.disruptions)))
+    assert may_begin(world.context, world.node, a_need()) == world.drive.now + timedelta(seconds=10)
+    world.tried(Attempt("power_cycle", "", world.drive.now - timedelta(seconds=BACK_OFF_S - 5)))
+    assert may_begin(world.context, world.node, a_need()) == world.drive.now + timedelta(seconds=5)
     world.drive.now += timedelta(seconds=5)
-    assert room_at(world.context, world.node) == world.drive.now + timedelta(seconds=5)
+    assert may_begin(world.context, world.node, a_need()) == world.drive.now + timedelta(seconds=5)
 
 
 # protection

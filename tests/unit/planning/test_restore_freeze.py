@@ -31,7 +31,7 @@ def test_what_would_act_waits_and_says_why() -> None:
     answer = frozen(node, REBOOT)
     assert isinstance(answer, Wait)
     assert (answer.what, answer.blockers[0].kind) == (plan.name, "restored")
-    waits = Wait("reboot", ())
+    waits = Wait("reboot", (), until=None)
     assert frozen(node, waits) == waits
     assert frozen(node, Rest()) == Rest()
 

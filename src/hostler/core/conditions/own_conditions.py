@@ -38,7 +38,7 @@ def concluded(context: DecisionContext, node: Node) -> tuple[e.Event, ...]:
     return (*moot, *(event for event in told if event is not None))
 
 
-def wakes_at(context: DecisionContext, node: Node) -> datetime | None:
+def next_moment(context: DecisionContext, node: Node) -> datetime | None:
     """When the clock alone may make the next of them stand."""
     moments = (_stuck_at(context, node), _unlisted_at(context, node), misbound_at(context, node))
     return min((at for at in moments if at is not None and at > context.now), default=None)

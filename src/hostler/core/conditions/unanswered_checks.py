@@ -217,13 +217,6 @@ def _again_at(context: DecisionContext, node: Node, condition: Condition) -> dat
     return condition.last_seen + timedelta(seconds=scaled(context.fleet.policy_of(node), pause_s))
 
 
-def wakes_at(context: DecisionContext, node: Node) -> datetime | None:
-    """When the clock alone makes an open step be asked again."""
-    profile = profile_at(node.plan) if node.plan is not None else ""
-    condition = standing(node, profile) if profile not in _OF_PRESENT else None
-    return _again_at(context, node, condition) if condition is not None else None
-
-
 def answered(fleet: Fleet, node: Node, profile: str, by: str, why: str) -> Iterator[e.Event]:
     """Events that end with an answer: the condition, and the ticket that asked for it."""
     if (condition := standing(node, profile)) is not None:

@@ -5,11 +5,12 @@ is never evidence against the node, so a step that fails stays open until a vali
 """
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from hostler.core.conditions import unanswered_checks
 from hostler.core.conditions.unanswered_checks import Unsaid
 from hostler.core.fabric.links import sentence
+from hostler.core.planning.step_operation import step_deadline
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
@@ -62,7 +63,7 @@ def verify(context: DecisionContext, node: Node, plan: Plan) -> Answer:
     verdict, text = _judged(context, node, plan, fabric)
     if verdict is Verdict.passed:
         return _passed(context, node, plan, text)
-    until = _deadline(plan)
+    until = step_deadline(plan)
     standing = unanswered_checks.standing(node, CABLING)
     if verdict is Verdict.inconclusive and standing is None and context.now < until:
         coming = Blocker("observation", text[:120], text, "a validation of the network has seen the node's ports")
@@ -71,12 +72,7 @@ def verify(context: DecisionContext, node: Node, plan: Plan) -> Answer:
         ticketed = any(c.ticket and device in c.finding.devices for c in context.fleet.cases_of(fabric.name))
         return Act(unanswered_checks.left_open(context, node, Unsaid(CABLING, verdict, text, ticketed=ticketed)))
     ends = f"a validation finds its ports as designed ({unanswered_checks.next_command(node, CABLING)})"
-    return Wait(plan.name, (Blocker(CABLING, text[:120], text, ends),))
-
-
-def _deadline(plan: Plan) -> datetime:
-    assert plan.step_since is not None, "a running plan knows since when it stands at its step"
-    return plan.step_since + timedelta(seconds=plan.steps[plan.index].deadline_s)
+    return Wait(plan.name, (Blocker(CABLING, text[:120], text, ends),), until=None)
 
 
 def _passed(context: DecisionContext, node: Node, plan: Plan, text: str, *, asked: bool = True) -> Act:

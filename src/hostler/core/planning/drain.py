@@ -13,7 +13,7 @@ from hostler.core.state import events as e
 from hostler.core.state.cases import DUE_DAY, Ticket
 from hostler.core.state.configuration import Pool, scaled
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.decisions import Act, Answer, Wait
+from hostler.core.state.decisions import Act, Answer, Wait, soonest
 from hostler.core.state.model import ActClass, Blocker, Condition, Node, Plan, Step, WorkClass, Workload
 
 CHECK_ENDS_S = 60.0
@@ -119,7 +119,8 @@ def empty(context: DecisionContext, node: Node, plan: Plan) -> Answer | None:
     if not stopped or _is_past_ending(context, node, plan):
         return None
     if (agreed := _all_agreed_at(node, plan, consents)) is not None and context.now < agreed + ASKED_AGAIN:
-        return Wait(plan.name, stopped, until=_sooner(_next_agreement(context, node, plan, None), agreed + ASKED_AGAIN))
+        own = _next_agreement(context, node, plan, None)
+        return Wait(plan.name, stopped, until=soonest(context.now, own, agreed + ASKED_AGAIN))
     return _overdue(context, node, plan, stopped)
 
 
@@ -129,10 +130,6 @@ def _all_agreed_at(node: Node, plan: Plan, waiting: tuple[Consent, ...]) -> date
     moments = [given.get(one.workload.id) for one in waiting]
     known = [at for at in moments if at is not None]
     return max(known) if known and len(known) == len(moments) else None
-
-
-def _sooner(one: datetime | None, other: datetime) -> datetime:
-    return min(one or other, other)
 
 
 def _is_past_ending(context: DecisionContext, node: Node, plan: Plan) -> bool:
@@ -181,20 +178,15 @@ def _overdue(context: DecisionContext, node: Node, plan: Plan, stopped: tuple[Bl
     pool = context.fleet.pool_of(node)
     deadline = step_deadline(plan)
     if context.now < deadline:
-        return Wait(plan.name, stopped, until=min(_next_agreement(context, node, plan, pool) or deadline, deadline))
+        agreement = _next_agreement(context, node, plan, pool)
+        return Wait(plan.name, stopped, until=soonest(context.now, agreement, deadline))
     asked = next((t for t in context.fleet.tickets_about(node.id) if t.kind == "consent"), None)
     stays = plan.disturbed or plan.act_class is ActClass.immediate or domain_plans.has_disturbed(context.fleet, node)
     if stays and asked is not None:
         text = f"{asked.owner} has been asked to consent (ticket {asked.id})"
-        return Wait(
-            plan.name,
-            (
-                *stopped,
-                Blocker(
-                    "person", asked.owner, text, f"they consent (hostler ticket consent {asked.id}) or the work ends"
-                ),
-            ),
-        )
+        ends = f"they consent (hostler ticket consent {asked.id}) or the work ends"
+        later = _next_agreement(context, node, plan, pool)
+        return Wait(plan.name, (*stopped, Blocker("person", asked.owner, text, ends)), until=later)
     ticket = asked or _consent_ticket(context, node, plan, stopped[0], pool)
     opened = () if asked is not None else (e.TicketOpened(ticket),)
     if stays:

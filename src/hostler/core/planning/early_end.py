@@ -1,6 +1,6 @@
 """Early ends of plans, at a step boundary: failed bring-up, a graver need, an override, a cause that is gone."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
@@ -15,7 +15,7 @@ from hostler.core.policy.response import Need, rank, rule_for
 from hostler.core.policy.second_witness import has_second_witness
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.decisions import Act
+from hostler.core.state.decisions import Act, Wait, soonest
 from hostler.core.state.model import ActClass, Condition, HoldKind, Node, Phase, Plan, Severity
 from hostler.core.state.plan_rules import Releases
 from hostler.core.state.requalification import has_proven_itself
@@ -27,7 +27,7 @@ def bring_up_fails(context: DecisionContext, node: Node, plan: Plan) -> str:
     """Why a phase's own work has failed already: over the limit, or a grave condition appeared; "" if it has not."""
     if not plan.failed_phase:
         return ""
-    if _is_over_limit(context, node, plan):
+    if (limit := limit_at(node, plan)) is not None and limit <= context.now:
         return f"over the limit of {node.phase}"
     if node.phase not in (Phase.seatrial, Phase.zap, Phase.test):
         return ""
@@ -49,30 +49,44 @@ def _shows_restart(condition: Condition) -> bool:
     return kind is not None and kind.restarting
 
 
-def _is_over_limit(context: DecisionContext, node: Node, plan: Plan) -> bool:
-    """Whether the phase has had its time.
+def limit_at(node: Node, plan: Plan) -> datetime | None:
+    """When the phase's own work has had its time; None where no clock ends it.
 
     A step that waits for an answer has a deadline of its own, and what nobody answers is no failure; the steps behind
     it have their own times as well.
     """
-    if node.deadline is None or node.deadline > context.now or plan.index >= len(plan.steps):
-        return False
+    if not plan.failed_phase or node.deadline is None or plan.index >= len(plan.steps):
+        return None
     if unanswered_checks.profile_at(plan):
-        return False
+        return None
     asked = any(unanswered_checks.profile_of(step.operation, step.args) for step in plan.steps[: plan.index])
     left_s = sum(step.deadline_s for step in plan.steps[plan.index :]) if asked else 0.0
-    return plan.step_since is None or plan.step_since + timedelta(seconds=left_s) <= context.now
+    if plan.step_since is None:
+        return node.deadline
+    return max(node.deadline, plan.step_since + timedelta(seconds=left_s))
 
 
-def ends_early(context: DecisionContext, node: Node, plan: Plan, need: Need | None) -> tuple[e.Event, ...] | None:
-    """The events that end the plan at this boundary, None where it goes on."""
+def ends_early(context: DecisionContext, node: Node, plan: Plan, need: Need | None) -> Act | datetime | None:
+    """The end of the plan at this boundary; None where it goes on, a moment where the clock alone may end it then."""
     if why := bring_up_fails(context, node, plan) or _down_at_its_gate(context, node, plan):
-        return fail_plan(context, node, plan, why)
+        return Act(fail_plan(context, node, plan, why))
     remedial = plan.disruptive or plan.act_class in (ActClass.pending, ActClass.immediate)
     if plan.act_class in (ActClass.protective, ActClass.easing) or not remedial:
-        return _makes_way(node, plan, need)
-    if given_way := _releases(context, node, plan) or _to_a_graver(context, node, plan, need):
-        return given_way
+        made_way = _makes_way(node, plan, need)
+        return Act(made_way) if made_way else limit_at(node, plan)
+    release = _releases(context, node, plan)
+    if isinstance(release, Act):
+        return release
+    graver = _to_a_graver(context, node, plan, need)
+    if isinstance(graver, Act):
+        return graver
+    if (turned := _turns_back(context, node, plan)) is not None:
+        return Act(turned)
+    return soonest(context.now, release, graver)
+
+
+def _turns_back(context: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...] | None:
+    """The undoing of a plan that others have turned back from, or whose reason is gone; None where it stands."""
     if why := domain_plans.turned_back(context.fleet, node) or _overridden(context, node, plan):
         return (e.PlanUndoing(node.id, plan.id, why),)
     if plan.disturbed or domain_plans.has_disturbed(context.fleet, node):
@@ -99,7 +113,7 @@ def _down_at_its_gate(context: DecisionContext, node: Node, plan: Plan) -> str:
     return f"it went down before its gate was answered: {lost.evidence[-1].text if lost.evidence else lost.type}"
 
 
-def _to_a_graver(context: DecisionContext, node: Node, plan: Plan, need: Need | None) -> tuple[e.Event, ...] | None:
+def _to_a_graver(context: DecisionContext, node: Node, plan: Plan, need: Need | None) -> Act | datetime | None:
     """The end of a plan that a graver need takes the place of.
 
     Where the graver plan would wait, this one goes on: its cordon would stand with nothing being done. A release of a
@@ -107,14 +121,17 @@ def _to_a_graver(context: DecisionContext, node: Node, plan: Plan, need: Need | 
     """
     if need is None or need.act_class is ActClass.protective or not _is_graver(need, plan):
         return None
-    if domain_plans.scope_of(plan.group) or not may_begin(context, node, need):
+    if domain_plans.scope_of(plan.group):
         return None
     if plan.rules.releases is Releases.done and not need.wished and not has_proven_itself(node):
         return None
-    return (e.PlanEnded(node.id, plan.id, "superseded", f"{need.remedy} is needed for {need.rule}"),)
+    begins = may_begin(context, node, need)
+    if begins is not True:
+        return begins or None
+    return Act((e.PlanEnded(node.id, plan.id, "superseded", f"{need.remedy} is needed for {need.rule}"),))
 
 
-def _releases(context: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...] | None:
+def _releases(context: DecisionContext, node: Node, plan: Plan) -> Act | datetime | None:
     """A gate that nobody can answer keeps a node from no release that a person asks for; it stays unproven.
 
     It is free of work already. What the remedy was for stands, and is answered once the tenant has let go.
@@ -131,9 +148,11 @@ def _releases(context: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event
     apart = replace(node, plan=None, conditions=(request,))
     need = needed(context, apart)
     begun = remedy(context, apart, need) if need is not None else None
+    if isinstance(begun, Wait):
+        return begun.until
     if not isinstance(begun, Act) or not any(isinstance(event, e.PlanRecorded) for event in begun.events):
         return None
-    return (e.PlanEnded(node.id, plan.id, "superseded", f"{request.type} is asked for"), *begun.events)
+    return Act((e.PlanEnded(node.id, plan.id, "superseded", f"{request.type} is asked for"), *begun.events))
 
 
 def _makes_way(node: Node, plan: Plan, need: Need | None) -> tuple[e.Event, ...] | None:

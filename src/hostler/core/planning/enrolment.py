@@ -15,14 +15,17 @@ def enrol(context: DecisionContext, node: Node) -> Answer:
         if node.inventory_at is not None:
             return Act(change_phase(context, node, Phase.production, "adopted, its inventory seen"))
         text = "its inventory has not been seen yet"
-        return Wait("adopt", (Blocker("observation", "inventory", text, "its agent or BMC reports the inventory"),))
+        return Wait(
+            "adopt", (Blocker("observation", "inventory", text, "its agent or BMC reports the inventory"),), until=None
+        )
     if node.provisioner == "none":
         text = "the node has no provisioner, so Hostler does not power it on"
         return Wait(
             "bring_up",
             (Blocker("person", "operator", text, "a person adopts it (hostler adopt) or gives it a provisioner"),),
+            until=None,
         )
     found = blockers(context, DisruptionRequest(PHASES[Phase.initializing].recipe, ActClass.bring_up, (node,)))
     if found:
-        return Wait("bring_up", found)
+        return Wait("bring_up", found, until=None)
     return Act(change_phase(context, node, Phase.initializing, "bring-up begins"))

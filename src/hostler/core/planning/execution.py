@@ -7,7 +7,7 @@ from hostler.core.conditions.site_checks import has_passed_since
 from hostler.core.planning import cabling, domain_plans, gate_requirements, hardware_step
 from hostler.core.planning.boot_waits import wait_agent, wait_bmc, wait_boot
 from hostler.core.planning.drain import drain, empty, undrained
-from hostler.core.planning.early_end import bring_up_fails, ends_early
+from hostler.core.planning.early_end import bring_up_fails, ends_early, limit_at
 from hostler.core.planning.inventory_step import verify_inventory
 from hostler.core.planning.outcomes import complete, fail_plan, fail_step, undone, unsaid
 from hostler.core.planning.remediation import protect
@@ -19,7 +19,7 @@ from hostler.core.policy.incidents import holding
 from hostler.core.policy.response import Need
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.decisions import Act, Answer, Wait
+from hostler.core.state.decisions import Act, Answer, Wait, asked_again, soonest
 from hostler.core.state.health import is_unheard
 from hostler.core.state.model import LIFTED, ActClass, Blocker, HoldKind, Node, Operation, Plan, Step, Verdict
 from hostler.core.state.requalification import has_proven_itself
@@ -28,8 +28,14 @@ from hostler.core.tables.operations import OPERATIONS, OperationKind
 
 def advance(context: DecisionContext, node: Node, plan: Plan, need: Need | None) -> Answer:
     """The plan's next event, or what its current step waits for."""
-    if _must_protect(context, node, plan, need):
+    protection = _protection(context, node, plan, need)
+    if isinstance(protection, Act):
         return Act(_drop(node, plan, context.now))
+    answer = _go_on(context, node, plan, need)
+    return answer if protection is None else asked_again(context.now, answer, protection.until)
+
+
+def _go_on(context: DecisionContext, node: Node, plan: Plan, need: Need | None) -> Answer:
     if plan.state == "proposed":
         return _proposed(context, node, plan, need)
     if node.operation is not None:
@@ -37,20 +43,24 @@ def advance(context: DecisionContext, node: Node, plan: Plan, need: Need | None)
     if plan.state == "undoing":
         return _undo(context, node, plan)
     early = ends_early(context, node, plan, need)
-    if early is not None:
-        return Act(early)
+    if isinstance(early, Act):
+        return early
+    return asked_again(context.now, _forward(context, node, plan), early)
+
+
+def _forward(context: DecisionContext, node: Node, plan: Plan) -> Answer:
     if late := domain_plans.behind(context.fleet, node, plan):
-        return Wait(plan.name, late)
+        return Wait(plan.name, late, until=None)
     if plan.index >= len(plan.steps):
         return Act(complete(context, node, plan))
     return _step(context, node, plan)
 
 
-def _must_protect(context: DecisionContext, node: Node, plan: Plan, need: Need | None) -> bool:
+def _protection(context: DecisionContext, node: Node, plan: Plan, need: Need | None) -> Answer | None:
     """Protection waits for nobody's plan; a node that is held dark already may go on with its own."""
     if need is None or need.act_class is not ActClass.protective or plan.act_class is need.act_class:
-        return False
-    return isinstance(protect(context, node, need), Act)
+        return None
+    return protect(context, node, need)
 
 
 def _drop(node: Node, plan: Plan, now: datetime) -> tuple[e.Event, ...]:
@@ -67,7 +77,7 @@ def _proposed(context: DecisionContext, node: Node, plan: Plan, need: Need | Non
     if held := holding(context.fleet, node, plan.causes):
         return Act((e.PlanEnded(node.id, plan.id, "cancelled", held[0].text),))
     text = f"{plan.name} is proposed and needs approval (hostler plan approve {node.id})"
-    return Wait(plan.name, (Blocker("approval", plan.id, text, "a person approves or rejects it"),))
+    return Wait(plan.name, (Blocker("approval", plan.id, text, "a person approves or rejects it"),), until=None)
 
 
 def _outstanding(context: DecisionContext, node: Node, plan: Plan, operation: Operation) -> Answer:
@@ -85,9 +95,9 @@ def _outstanding(context: DecisionContext, node: Node, plan: Plan, operation: Op
             return Act((gone, *said))
         return Act((gone, *fail_step(context, node, plan, f"{operation.kind} did not finish in time")))
     text = f"{operation.kind} was asked for at {operation.started:%H:%M:%S} and has not been answered"
-    return Wait(
-        plan.name, (Blocker("operation", operation.id, text, "its outcome is known"),), until=operation.deadline
-    )
+    limit = limit_at(node, plan) if row.interruptible else None
+    until = soonest(context.now, operation.deadline, limit)
+    return Wait(plan.name, (Blocker("operation", operation.id, text, "its outcome is known"),), until=until)
 
 
 def _give_up(node: Node, operation: Operation, row: OperationKind, result: str, now: datetime) -> e.Event:
@@ -106,7 +116,7 @@ def _step(context: DecisionContext, node: Node, plan: Plan) -> Answer:
         if undrained := empty(context, node, plan):
             return undrained
     if stopped := _preconditions(context, node, plan, row):
-        return Wait(plan.name, stopped)
+        return Wait(plan.name, stopped, until=None)
     if row.answers and row.port != "present" and (unasked := unanswered_checks.unasked(context, node, plan)):
         return unasked
     if row.port == "present":
@@ -199,11 +209,11 @@ def _undo(context: DecisionContext, node: Node, plan: Plan) -> Answer:
     if plan.index >= len(tail):
         return Act(undone(context, node, plan))
     if together := domain_plans.going_on(context.fleet, node):
-        return Wait(plan.name, together)
+        return Wait(plan.name, together, until=None)
     step = tail[plan.index]
     if step.operation == "uncordon" and (_cordoned_by_person(context, node) or not has_proven_itself(node)):
         return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
     opened = any(s.operation == "uncordon" for s in plan.steps[: plan.reached + 1])
     if opened and "drained" in OPERATIONS[step.operation].needs and (stopped := undrained(context, node, plan)):
-        return Wait(plan.name, tuple(stopped))
+        return Wait(plan.name, tuple(stopped), until=None)
     return Act((e.OperationStarted(start(context, node, plan, step)),))

@@ -15,7 +15,7 @@ from hostler.core.policy.guards import blockers
 from hostler.core.state import events as e
 from hostler.core.state.configuration import IdleCheckPolicy, scaled
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.decisions import Act
+from hostler.core.state.decisions import Act, Answer, asked_again
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import (
     ActClass,
@@ -55,6 +55,15 @@ def running(node: Node) -> Operation | None:
     return node.operation if node.operation is not None and node.operation.kind == IDLE_CHECK else None
 
 
+def beside(context: DecisionContext, node: Node, answer: Answer) -> Answer:
+    """The answer; where it is none to act on, the check of the node's slot begins now, or is thought of in time."""
+    if isinstance(answer, Act):
+        return answer
+    if (check := running(node)) is not None:
+        return asked_again(context.now, answer, _over_at(context, check))
+    return begin(context, node) or asked_again(context.now, answer, _next_moment(context, node))
+
+
 def begin(context: DecisionContext, node: Node) -> Act | None:
     """The check of the node's slot begins now; None where none is due, or it may not."""
     if node.operation is not None or not serves(context.fleet, node) or not _is_due(context, node):
@@ -68,15 +77,19 @@ def end(context: DecisionContext, node: Node, check: Operation) -> Act | None:
     """The check under way is called off, inconclusively, because somebody wants the node or its time is over."""
     if context.fleet.cell.restored is not None:
         return None
-    first = context.live.unobserved.get(check.id)
     why = keeps_away(context, node) or _busy(context, node)
-    if not why and check.deadline <= context.now and (first is None or first <= context.now):
+    if not why and _over_at(context, check) <= context.now:
         why = "it did not end in its time"
     if not why:
         return None
     verdict = CheckResult(PROFILE, Verdict.inconclusive, context.now, f"called off: {why}"[:500])
     finished = e.OperationFinished(node.id, check.id, check.kind, "revoked", verdict.detail)
     return Act((e.CheckRecorded(node.id, verdict), finished))
+
+
+def _over_at(context: DecisionContext, check: Operation) -> datetime:
+    """When the check's time is over; after a start not before somebody has looked what came of it."""
+    return max(check.deadline, context.live.unobserved.get(check.id, check.deadline))
 
 
 def waits(context: DecisionContext, node: Node) -> bool:
@@ -232,10 +245,8 @@ def _operation(context: DecisionContext, node: Node) -> Operation:
     )
 
 
-def wakes_at(context: DecisionContext, node: Node) -> datetime | None:
-    """When the clock alone may begin or end a check of the node."""
-    if (check := running(node)) is not None:
-        return max(check.deadline, context.live.unobserved.get(check.id, check.deadline))
+def _next_moment(context: DecisionContext, node: Node) -> datetime | None:
+    """When the clock alone may begin a check of the node."""
     if not serves(context.fleet, node):
         return None
     idle_since = context.live.of(node.id).idle_since

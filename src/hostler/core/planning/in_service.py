@@ -33,7 +33,7 @@ def serve(context: DecisionContext, node: Node) -> Answer:
     if not isinstance(answer, Rest) or not (asked := context.fleet.approvals_for(node.id)):
         return answer
     ends = "a second person approves or denies it (hostler approval list)"
-    return Wait(asked[0].intent.verb, tuple(Blocker("approval", a.id, asked_for(a), ends) for a in asked))
+    return Wait(asked[0].intent.verb, tuple(Blocker("approval", a.id, asked_for(a), ends) for a in asked), until=None)
 
 
 def _serve(context: DecisionContext, node: Node) -> Answer:
@@ -43,9 +43,9 @@ def _serve(context: DecisionContext, node: Node) -> Answer:
     kept = keeping_away(holds)
     if kept and OWNER not in node.cordons and node.assignment is not None:
         overrides = tuple(held(hold) for hold in holds if hold.kind is HoldKind.override)
-        return Wait("cordon", overrides) if overrides else _cordon(context, node, kept)
+        return Wait("cordon", overrides, until=None) if overrides else _cordon(context, node, kept)
     if kept:
-        return Wait("cordoned", tuple(held(hold) for hold in kept))
+        return Wait("cordoned", tuple(held(hold) for hold in kept), until=None)
     if node.cordons or not has_proven_itself(node):
         name = "uncordon" if has_proven_itself(node) else "return_to_service"
         again = Act((record(context, node, RECIPES[name], Frame(ActClass.easing)),))
@@ -60,7 +60,8 @@ def _unseen(context: DecisionContext, node: Node) -> Wait | None:
     if node.assignment is not None or not (found := gaps(context.fleet, node)):
         return None
     text = "; ".join(str(gap) for gap in found)[:400]
-    return Wait("deliver", (Blocker("inventory", text[:120], text, "it is seen as its SKU says, by its agent or BMC"),))
+    ends = "it is seen as its SKU says, by its agent or BMC"
+    return Wait("deliver", (Blocker("inventory", text[:120], text, ends),), until=None)
 
 
 def _cordon(context: DecisionContext, node: Node, kept: list[Hold]) -> Answer:

@@ -39,7 +39,7 @@ def verify_inventory(context: DecisionContext, node: Node, plan: Plan) -> Answer
         unsaid = unanswered_checks.Unsaid(INVENTORY, verdict, text, hint=hint)
         return Act(unanswered_checks.left_open(context, node, unsaid))
     blocker = Blocker("inventory", text[:120], text, unanswered_checks.next_command(node, INVENTORY))
-    return Wait(plan.name, (blocker,))
+    return Wait(plan.name, (blocker,), until=None)
 
 
 def _still_missing(context: DecisionContext, node: Node, plan: Plan, missing: list[str]) -> Answer:

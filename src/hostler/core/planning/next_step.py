@@ -5,16 +5,16 @@ What does this node need *now*? A plan that runs is advanced (`execution`); else
 reasoned wait, or rest.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from hostler.core.conditions import own_conditions, staleness, unanswered_checks
+from hostler.core.conditions import unanswered_checks
 from hostler.core.planning import idle_checks, rejoin_guard, triage
 from hostler.core.planning.enrolment import enrol
 from hostler.core.planning.execution import advance
 from hostler.core.planning.in_service import serve
 from hostler.core.planning.outcomes import change_phase
 from hostler.core.planning.plan_builder import Frame, record
-from hostler.core.planning.remediation import needed, protect, remedy, room_at
+from hostler.core.planning.remediation import needed, protect, remedy
 from hostler.core.planning.restore_freeze import standing_still
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
@@ -22,7 +22,7 @@ from hostler.core.policy.response import Need, is_lemon, ladder_changes_at
 from hostler.core.policy.shadow_rules import would_have
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.decisions import Act, Answer, Wait
+from hostler.core.state.decisions import Act, Answer, Wait, asked_again
 from hostler.core.state.formats import writable
 from hostler.core.state.model import ActClass, Blocker, Node, Phase
 from hostler.core.tables.phases import PHASES
@@ -35,9 +35,8 @@ def next_step(context: DecisionContext, node: Node) -> Answer:
     if told := would_have(context, node):
         return Act(told)
     need = needed(context, node)
-    answer = _next(context, node, need)
-    if not isinstance(answer, Act) and (check := idle_checks.begin(context, node)) is not None:
-        answer = check
+    rung = ladder_changes_at(context.fleet.policy_of(node), node, context.sure)
+    answer = idle_checks.beside(context, node, asked_again(context.now, _next(context, node, need), rung))
     answer = standing_still(context, node, need, answer)
     return writable(context, node, rejoin_guard.beside(context, node, answer))
 
@@ -76,9 +75,22 @@ def _phase_work(context: DecisionContext, node: Node) -> Answer:
         return serve(context, node)
     if node.phase is Phase.registered:
         return enrol(context, node)
-    over = node.deadline is not None and node.deadline <= context.now and not unanswered_checks.holds_the_phase(node)
-    if row.limit_s is not None and row.on_limit and over:
+    limit = _limit_at(node)
+    if limit is not None and row.on_limit and limit <= context.now:
         return Act(change_phase(context, node, row.on_limit, f"over the limit of {node.phase}"))
+    return asked_again(context.now, _in_phase(context, node), limit)
+
+
+def _limit_at(node: Node) -> datetime | None:
+    """When the node has had its time in its phase; None where none is set, or an answer is waited for."""
+    row = PHASES[node.phase]
+    if row.limit_s is None or not row.on_limit or unanswered_checks.holds_the_phase(node):
+        return None
+    return node.deadline
+
+
+def _in_phase(context: DecisionContext, node: Node) -> Answer:
+    row = PHASES[node.phase]
     if node.phase is Phase.triage:
         if waits := triage.waits(context, node):
             return waits
@@ -88,7 +100,7 @@ def _phase_work(context: DecisionContext, node: Node) -> Answer:
     if paused := unanswered_checks.pauses(context, node):
         return paused
     if not row.recipe:
-        return Wait(node.phase.value, (Blocker("person", "technician", row.waits_for, "that is done"),))
+        return Wait(node.phase.value, (Blocker("person", "technician", row.waits_for, "that is done"),), until=None)
     return _bring_up(context, node, RECIPES[row.recipe])
 
 
@@ -96,25 +108,5 @@ def _bring_up(context: DecisionContext, node: Node, recipe: Recipe) -> Answer:
     request = DisruptionRequest(recipe.name, ActClass.bring_up, (node,))
     found = blockers(context, request)
     if found:
-        return Wait(recipe.name, found, until=node.deadline)
+        return Wait(recipe.name, found, until=None)
     return Act((record(context, node, recipe, Frame(ActClass.bring_up)),))
-
-
-def wakes_at(context: DecisionContext, node: Node) -> datetime | None:
-    """When the clock alone may change the answer: operation, step, limits, conclusion, condition, strike, slot."""
-    concluded, slot = own_conditions.wakes_at(context, node), idle_checks.wakes_at(context, node)
-    if (node.deadline or node.plan or concluded) is None and not node.conditions and not node.settling:
-        return slot
-    moments = [node.deadline, concluded, slot, ladder_changes_at(context.fleet.policy_of(node), node, context.sure)]
-    if node.operation is not None:
-        moments.append(node.operation.deadline)
-    moments.extend(operation.deadline for operation in node.settling)
-    moments.extend(c.expires_at for c in node.conditions)
-    moments.append(staleness.next_moment(context, node))
-    moments.append(unanswered_checks.wakes_at(context, node))
-    plan = node.plan
-    if plan is not None and plan.step_since is not None and plan.index < len(plan.steps):
-        moments.append(plan.step_since + timedelta(seconds=plan.steps[plan.index].deadline_s))
-    if plan is not None and plan.remedy and node.operation is None:
-        moments.append(room_at(context, node))
-    return min((at for at in moments if at is not None and at > context.now), default=None)

@@ -15,7 +15,7 @@ from hostler.core.policy.holds_and_pauses import restored_at
 from hostler.core.policy.pool_modes import mode_of
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.decisions import Act, Answer, Rest, Wait
+from hostler.core.state.decisions import Act, Answer, Rest, Wait, soonest
 from hostler.core.state.model import ActClass, Assignment, Blocker, Mode, Node, Operation, WorkClass
 from hostler.core.tables.recipes import RECIPES, StepRow
 
@@ -34,9 +34,11 @@ def beside(context: DecisionContext, node: Node, answer: Answer) -> Answer:
     """The answer with what is done beside it, or waited for, to turn the node away from the cluster it has left."""
     if isinstance(answer, Act) or (aside := turn_away(context, node)) is None:
         return answer
-    if isinstance(aside, Act) or isinstance(answer, Rest):
+    if isinstance(aside, Act):
         return aside
-    until = min((at for at in (answer.until, aside.until) if at is not None), default=None)
+    until = soonest(context.now, answer.until, aside.until)
+    if isinstance(answer, Rest):
+        return Wait(TURN_AWAY, aside.blockers, until)
     if not aside.blockers:
         return Wait(answer.what, answer.blockers, until)
     if node.operation is not None:  # the node shows that by itself
@@ -51,13 +53,13 @@ def turn_away(context: DecisionContext, node: Node) -> Act | Wait | None:
     if not node.left_cluster or not any(c.type == UNINVITED for c in node.conditions):
         return None
     if stopped := _stopped(context, node):
-        return Wait(TURN_AWAY, stopped)
+        return Wait(TURN_AWAY, stopped, until=None)
     here = context.live.of(node.id)
     if node.left_cluster not in here.listed:
         return None  # the condition is about to end
     row = CORDON if node.left_cluster in here.open else DELETE
     if row is DELETE and (works := _customers(context, node)):
-        return Wait(TURN_AWAY, works)
+        return Wait(TURN_AWAY, works, until=None)
     return _paused(context, node) or Act((e.OperationStarted(_operation(context, node, row)),))
 
 
@@ -65,7 +67,7 @@ def _outstanding(context: DecisionContext, node: Node, operation: Operation) -> 
     """The operation is answered, observed or given up at its deadline; the node shows it, so no blocker does."""
     restored, first = context.fleet.cell.restored, context.live.unobserved.get(operation.id)
     if restored is not None and operation.started < restored:
-        return Wait(TURN_AWAY, (restored_at(restored),))
+        return Wait(TURN_AWAY, (restored_at(restored),), until=None)
     if first is not None and context.now < first:
         return Wait(TURN_AWAY, (), until=first)
     if context.now < operation.deadline:

@@ -9,7 +9,7 @@ from hostler.core.conditions import unanswered_checks
 from hostler.core.conditions.staleness import doubts
 from hostler.core.planning.domain_plans import members, scope_of, wish_of
 from hostler.core.planning.plan_builder import Frame, record
-from hostler.core.policy.budgets import DAY, leaves, reopens
+from hostler.core.policy.budgets import reopens
 from hostler.core.policy.corroboration import unconfirmed
 from hostler.core.policy.disruption_request import DisruptionRequest, is_harmless
 from hostler.core.policy.guards import blockers, incident_holds
@@ -17,7 +17,7 @@ from hostler.core.policy.holds_and_pauses import held
 from hostler.core.policy.incidents import explained
 from hostler.core.policy.pool_modes import mode_of
 from hostler.core.policy.response import Need, need_of, rank
-from hostler.core.policy.storm_brake import storm
+from hostler.core.policy.storm_brake import storm, storm_ebbs
 from hostler.core.state import events as e
 from hostler.core.state.cases import DUE_DAY, DUE_NOW, Ticket
 from hostler.core.state.configuration import REMEDIES, scaled
@@ -67,11 +67,11 @@ def remedy(context: DecisionContext, node: Node, need: Need) -> Answer:
     """Lay down the plans of the remedy, or say what they wait for."""
     nodes = _group(context, node, need)
     if asked := [b for member in nodes for b in _consents_asked(context, member, need)]:
-        return Wait(need.remedy, tuple(asked))
+        return Wait(need.remedy, tuple(asked), until=None)
     if held := incident_holds(context, _request(need, nodes)):
-        return Wait(need.remedy, tuple(held))
+        return Wait(need.remedy, tuple(held), until=None)
     if busy := _busy(context, nodes, need):
-        return Wait(need.remedy, busy)
+        return Wait(need.remedy, busy, until=None)
     if stopped := _stopped(context, nodes, need):
         return stopped
     proposed = _is_proposed(context, nodes, need)
@@ -99,27 +99,20 @@ def _consents_asked(context: DecisionContext, node: Node, need: Need) -> Iterato
         )
 
 
-def may_begin(context: DecisionContext, node: Node, need: Need) -> bool:
-    """Whether nothing keeps the remedy from beginning at once, were the node's present plan out of the way."""
+def may_begin(context: DecisionContext, node: Node, need: Need) -> bool | datetime:
+    """Whether nothing keeps the remedy from beginning at once, were the node's present plan out of the way.
+
+    A moment instead: not now, and by then the clock alone may have changed that.
+    """
     own = node.plan.recorded_at if node.plan else None
     freed = replace(node, attempts=tuple(a for a in node.attempts if a.at != own))
     if mode_of(context, node, need.remedy) is not Mode.act and not need.wished:
         return False
     if any(not _ends_with_plan(ticket) for ticket in context.fleet.tickets_about(node.id)):
         return False
-    return _stopped(context, (freed,), need) is None
-
-
-def room_at(context: DecisionContext, node: Node) -> datetime | None:
-    """When the clock alone may let a remedy begin in the place of the node's plan, None where it never does.
-
-    A try has rested, or what was done to others has left the storm brake's window or the removals' day. While the
-    clock is in doubt windows stand still; who waits is asked again when it is confirmed.
-    """
-    rest = timedelta(seconds=scaled(context.fleet.policy_of(node), BACK_OFF_S))
-    rested = (a.at + rest for a in node.attempts if a.at + rest > context.now)
-    brake = timedelta(seconds=context.fleet.policy.brake.window_s)
-    return min((at for at in (*rested, leaves(context, brake), leaves(context, DAY)) if at is not None), default=None)
+    stopped = _stopped(context, (freed,), need)
+    until = stopped.until if isinstance(stopped, Wait) else storm_ebbs(context)
+    return stopped is None or until or False
 
 
 def _storms(context: DecisionContext, need: Need, asking: int) -> str:
@@ -156,7 +149,7 @@ def tired(context: DecisionContext, node: Node, name: str, rule: str = "", *, wi
             f"{stuck.summary} (ticket {stuck.id})",
             f"the ticket is closed (hostler ticket close {stuck.id})",
         )
-        return Wait(name, (blocker,))
+        return Wait(name, (blocker,), until=None)
     leads_nowhere = not wished and name not in REMEDIES
     lately = [a for a in tried if context.sure - a.at < TRIES_WINDOW and not a.forgiven and (a.failed or leads_nowhere)]
     if len(lately) >= LAST_TRIES:
@@ -252,7 +245,7 @@ def protect(context: DecisionContext, node: Node, need: Need) -> Answer | None:
     dark = next((h for h in context.fleet.holds_on([node.id]) if h.kind is HoldKind.power), None)
     frame = Frame(ActClass.protective, need.causes, need.rule, need.part, need.remedy)
     if dark is None and (unknown := doubts(node, need.causes)):
-        return Wait("power", tuple(unknown))
+        return Wait("power", tuple(unknown), until=None)
     if dark is None:
         reason = f"protective power-off: {need.rule}; only a named person powers it on again"
         hold = Hold(f"{node.id}-power", node.id, HoldKind.power, OWNER, reason, context.now)

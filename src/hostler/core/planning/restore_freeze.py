@@ -21,7 +21,9 @@ def standing_still(context: DecisionContext, node: Node, need: Need | None, answ
         return answer
     if _eases(node, answer):
         return answer
-    return Wait(node.plan.name if node.plan else need.remedy if need else node.phase.value, (restored_at(since),))
+    return Wait(
+        node.plan.name if node.plan else need.remedy if need else node.phase.value, (restored_at(since),), until=None
+    )
 
 
 def _may_go_on(context: DecisionContext, node: Node, need: Need | None, since: datetime) -> bool:

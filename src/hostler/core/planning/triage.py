@@ -25,7 +25,9 @@ def waits(context: DecisionContext, node: Node) -> Answer | None:
     if asked is not None:
         text = f"{asked.owner} took the node out for maintenance"
         return Wait(
-            "maintenance", (Blocker("person", "technician", text, "the work is ended (hostler node end-work)"),)
+            "maintenance",
+            (Blocker("person", "technician", text, "the work is ended (hostler node end-work)"),),
+            until=None,
         )
     vain = _in_vain(node)
     again = _again_at(context, node, vain)

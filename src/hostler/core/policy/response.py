@@ -149,8 +149,7 @@ def climb(policy: Policy, node: Node, remedy: str, part: str, now: datetime) -> 
     first = REMEDIES.index(remedy) + is_on_probation(node, now)
     for rung in REMEDIES[first:]:
         limit = policy.rungs.get(rung, Rung())
-        since = now - timedelta(seconds=limit.window_s)
-        tried = sum(1 for a in node.attempts if a.at != own and _strikes(a, rung, part, since))
+        tried = sum(1 for a in node.attempts if a.at != own and _strikes(policy, a, rung, part, now))
         if tried < limit.attempts:
             return rung
     return "triage"
@@ -161,12 +160,17 @@ def is_on_probation(node: Node, now: datetime) -> bool:
     return node.probation_until is not None and now < node.probation_until
 
 
-def _strikes(tried: Attempt, rung: str, part: str, since: datetime) -> bool:
+def _strikes(policy: Policy, tried: Attempt, rung: str, part: str, now: datetime) -> bool:
     same = tried.part == part or not tried.part or not part
-    return same and tried.struck and tried.remedy == rung and tried.at > since
+    return same and tried.struck and tried.remedy == rung and _forgotten_at(policy, tried) > now
 
 
 _RUNG = Rung()
+
+
+def _forgotten_at(policy: Policy, tried: Attempt) -> datetime:
+    """When the try no longer counts against its rung."""
+    return tried.at + timedelta(seconds=policy.rungs.get(tried.remedy, _RUNG).window_s)
 
 
 def ladder_changes_at(policy: Policy, node: Node, now: datetime) -> datetime | None:
@@ -174,11 +178,7 @@ def ladder_changes_at(policy: Policy, node: Node, now: datetime) -> datetime | N
     if not node.conditions:
         return None
     probation = (node.probation_until,) if node.probation_until else ()
-    forgotten = (
-        a.at + timedelta(seconds=policy.rungs.get(a.remedy, _RUNG).window_s)
-        for a in node.attempts
-        if a.remedy in REMEDIES
-    )
+    forgotten = (_forgotten_at(policy, a) for a in node.attempts if a.remedy in REMEDIES)
     return min((at for at in (*forgotten, *probation) if at > now), default=None)
 
 

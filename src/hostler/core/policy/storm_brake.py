@@ -1,7 +1,8 @@
 """The storm brake: too many disruptions within its window stop all of them until a person releases it."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+from hostler.core.policy.budgets import leaves
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import Blocker
@@ -12,7 +13,7 @@ from hostler.core.tables.recipe_facts import rules_of
 def storm(context: DecisionContext, asking: int) -> str:
     """Why the storm brake must latch before `asking` more nodes are disturbed, "" where it need not."""
     brake = context.fleet.policy.brake
-    since = context.sure - timedelta(seconds=brake.window_s)
+    since = context.sure - _window(context)
     if context.fleet.cell.calm_since is not None:
         since = max(since, context.fleet.cell.calm_since)
     recent = sum(
@@ -22,6 +23,15 @@ def storm(context: DecisionContext, asking: int) -> str:
     if recent + asking <= limit:
         return ""
     return f"{recent + asking} disruptions within {brake.window_s / 60:.0f} min, the limit is {limit}"
+
+
+def storm_ebbs(context: DecisionContext) -> datetime | None:
+    """When the next of what was done to nodes leaves the brake's window; None while none is in it."""
+    return leaves(context, _window(context))
+
+
+def _window(context: DecisionContext) -> timedelta:
+    return timedelta(seconds=context.fleet.policy.brake.window_s)
 
 
 def braked(context: DecisionContext, _request: DisruptionRequest) -> list[Blocker]:

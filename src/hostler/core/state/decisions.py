@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.core.state import events as e
 from hostler.core.state.model import Blocker
@@ -15,15 +16,33 @@ class Act(Struct, frozen=True):
 
 
 class Wait(Struct, frozen=True):
-    """Nothing can be done now, because of these; at `until` the clock alone changes that."""
+    """Nothing can be done now, because of these; at `until` the clock alone may change that.
+
+    `until` is None where the clock changes nothing: what ends the wait is recorded, observed or told.
+    """
 
     what: str
     blockers: tuple[Blocker, ...]
-    until: datetime | None = None
+    until: datetime | None
 
 
 class Rest(Struct, frozen=True):
-    """Nothing is to be done."""
+    """Nothing is to be done; at `until` the clock alone may change that."""
+
+    until: datetime | None = None
 
 
 Answer = Act | Wait | Rest
+
+
+def soonest(now: datetime, *moments: datetime | None) -> datetime | None:
+    """The first of these moments that is to come, None where none is."""
+    return min((at for at in moments if at is not None and at > now), default=None)
+
+
+def asked_again(now: datetime, answer: Answer, *moments: datetime | None) -> Answer:
+    """The answer; a wait or rest is to be asked again at the first of these moments too."""
+    if isinstance(answer, Act):
+        return answer
+    until = soonest(now, answer.until, *moments)
+    return answer if until == answer.until else replace(answer, until=until)

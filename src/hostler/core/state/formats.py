@@ -51,7 +51,7 @@ def writable(context: DecisionContext, node: Node, answer: Answer) -> Answer:
     if not isinstance(answer, Act) or not (needed := needs(context, answer.events)):
         return answer
     blocker = Blocker("format", str(needed), too_old(context, needed), f"every controller reads format {needed}")
-    return Wait(node.plan.name if node.plan else node.phase.value, (blocker,))
+    return Wait(node.plan.name if node.plan else node.phase.value, (blocker,), until=None)
 
 
 def raised(context: DecisionContext) -> tuple[e.FormatRaised, ...]:
