@@ -30,9 +30,13 @@ PACKAGES = {
     "kube-controller-manager": ("kube", "k8s.io/kubernetes/cmd/kube-controller-manager"),
     "kube-scheduler": ("kube", "k8s.io/kubernetes/cmd/kube-scheduler"),
     "kwok": ("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+    "kubelet": ("kubelet", "k8s.io/kubernetes/cmd/kubelet"),
     "helm": ("helm", "helm.sh/helm/v4/cmd/helm"),
 }
 """Each program's module and package."""
+
+KUBERNETES = ("kube", "kubelet")
+"""Modules whose programs are Kubernetes's own: they bear its release."""
 
 PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 """What a control plane consists of."""
@@ -76,13 +80,13 @@ def _made(module: str, name: str, make: Callable[[Path], None]) -> Path:
 
 
 def _build(at: Path, module: str, package: str) -> None:
-    tags = ["-tags", "selinux,notest,grpcnotrace"] if module == "kube" else []
+    tags = ["-tags", "selinux,notest,grpcnotrace"] if module in KUBERNETES else []
     _go(module, "build", "-p", "2", *tags, "-ldflags", _stamp(module), "-o", str(at), package)
 
 
 def _stamp(module: str) -> str:
     """Kubernetes refuses to start without a version; the others carry theirs."""
-    if module != "kube":
+    if module not in KUBERNETES:
         return "-s -w"
     version = _go(module, "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes").strip()
     major, minor, _ = version.removeprefix("v").split(".", 2)
