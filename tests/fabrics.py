@@ -1,5 +1,6 @@
 """Fabrics to try the validation on: a design, what is wrong with it by plan, and what tools would find of it."""
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from random import Random
@@ -17,6 +18,10 @@ SMALL = RailRule(hosts=12, adapters=ADAPTERS, unit=6, radix=16, spines=4, rate="
 
 LARGE = RailRule(hosts=224, unit=28, rate="4xHDR", host_model="x")
 """224 hosts of 8 adapters, 64 leaves, 64 spines, 32 core switches in three tiers."""
+
+
+HDR = Rate(4, "HDR")
+"""The rate of a cable that nobody designed."""
 
 
 class Fabric:
@@ -108,7 +113,8 @@ def _guids(design: Design) -> dict[Port, str]:
         for cable in design.cables
         for port in (cable.a, cable.z)
     }
-    return {at: f"{0x2C9 << 48 | number + 1:016x}" for number, at in enumerate(sorted(own))}
+    """Spaced, as an adapter's port has a GUID of its own beside the adapter's."""
+    return {at: f"{0x2C9 << 48 | (number + 1) * 256:016x}" for number, at in enumerate(sorted(own))}
 
 
 def a_fabric(seed: int = 0, rule: RailRule = SMALL) -> Fabric:
@@ -326,3 +332,122 @@ def printed(fabric: Fabric) -> str:
             block.append(f'[{here.number}]\t"{to}-{far.guid}"[{far.number}]\t\t# "" lid 0 {fabric.rates[port]}')
         blocks.append("\n".join(["vendid=0x2c9", *block, ""]))
     return "\n".join(blocks)
+
+
+def printed_lines(fabric: Fabric) -> str:
+    """The page that `iblinkinfo --line` prints of it: an adapter by the GUID of its port, one above its own."""
+    lines = []
+    for port in sorted(fabric.lit()):
+        here, far = fabric.found(port), fabric.found(fabric.links[port])
+        rate = fabric.rates.get(port) or HDR
+        near = (
+            f'0x{_port_guid(fabric, port)} "{fabric.description(fabric.identity(port)):>30}"      0 {here.number:4}[  ]'
+        )
+        state = f"==( {rate.width}X {rate.lane_gbps:13} Gbps   Active/  LinkUp)==>"
+        there = f"0x{_port_guid(fabric, fabric.links[port])}      0 {far.number:4}[  ]"
+        lines.append(f'{near} {state}  {there} "{fabric.description(fabric.identity(fabric.links[port]))}" ( )')
+        if here.number == 1 and fabric.identity(port).port == "":
+            lines.append(
+                near.replace("   1[", "  63[") + ' ==(                Down/ Polling)==>             [  ] "" ( )'
+            )
+    return "\n".join(lines) + "\n"
+
+
+def _port_guid(fabric: Fabric, port: Port) -> str:
+    guid = fabric.found(port).guid
+    return guid if fabric.identity(port).port == "" else f"{int(guid, 16) + 1:016x}"
+
+
+def diagnosed(fabric: Fabric) -> str:
+    """The file db_csv that `ibdiagnet` writes of it."""
+    codes = {"EDR": 512, "HDR": 1024, "NDR": 2048}
+    seen = fabric.discovery()
+    nodes = [f'"{d.description}",1,{2 if d.switch else 1},0x{d.guid}' for d in seen.devices.values()]
+    ports, links = [], []
+    for link in seen.links:
+        rate = link.rate or HDR
+        state = f"{ {1: 1, 4: 2}[rate.width] },{codes[rate.speed]}"
+        ports += [f"0x{p.guid},{p.number},{state}" for p in (link.a, link.z)]
+        links.append(f"0x{link.a.guid},{link.a.number},0x{link.z.guid},{link.z.number}")
+    return "\n".join(
+        (
+            "# This database file was automatically generated",
+            "START_NODES",
+            "NodeDesc,NumPorts,NodeType,NodeGUID",
+            *nodes,
+            "END_NODES",
+            "START_PORTS",
+            "NodeGuid,PortNum,LinkWidthActv,LinkSpeedActv",
+            *ports,
+            "END_PORTS",
+            "START_LINKS",
+            "NodeGuid1,PortNum1,NodeGuid2,PortNum2",
+            *links,
+            "END_LINKS",
+            "",
+        )
+    )
+
+
+def ufm_pages(fabric: Fabric) -> dict[str, str]:
+    """What UFM answers of it, by address."""
+    seen = fabric.discovery()
+    systems = [
+        {"type": "switch" if d.switch else "host", "guid": d.guid, "system_name": d.description}
+        for d in seen.devices.values()
+    ]
+    links, ports = [], []
+    for link in seen.links:
+        a, z = seen.devices[link.a.guid], seen.devices[link.z.guid]
+        links.append(
+            {
+                "source_guid": link.a.guid,
+                "source_port": str(link.a.number),
+                "destination_guid": link.z.guid,
+                "destination_port": str(link.z.number),
+                "source_port_node_description": f"{_ufm_name(a)}:{link.a.number}",
+                "destination_port_node_description": f"{_ufm_name(z)}:{link.z.number}",
+                "severity": "Info",
+                "capabilities": [],
+            }
+        )
+        rate = link.rate or HDR
+        told = {"active_speed": rate.speed, "active_width": f"{rate.width}x"}
+        ports += [{"name": f"{p.guid}_{p.number}", **told} for p in (link.a, link.z)]
+    root = "/ufmRest/resources"
+    return {
+        f"{root}/systems": json.dumps(systems),
+        f"{root}/links": json.dumps(links),
+        f"{root}/ports": json.dumps(ports),
+    }
+
+
+def _ufm_name(device: FoundDevice) -> str:
+    return device.description.removeprefix("MF0;").removesuffix(":MQM9700/U1")
+
+
+def lldp_of(fabric: Fabric, host: str) -> str:
+    """What `lldpcli -f json` prints at a host."""
+    rows = [
+        {
+            port.port: {
+                "via": "LLDP",
+                "chassis": {fabric.links[port].device: {"id": {"type": "mac", "value": "00:11:22:33:44:55"}}},
+                "port": {"id": {"type": "ifname", "value": f"swp{fabric.links[port].port}"}, "descr": "x"},
+            }
+        }
+        for port in sorted(fabric.lit())
+        if port.device == host
+    ]
+    return json.dumps({"lldp": {"interface": rows[0] if len(rows) == 1 else rows}})
+
+
+def openconfig_of(fabric: Fabric, switch: str) -> str:
+    """What a switch answers to gNMI about openconfig-lldp."""
+    rows = []
+    for port in sorted(port for port in fabric.lit() if port.device == switch):
+        far = fabric.links[port]
+        named = far.port if far.device.startswith("gpu") else f"swp{far.port}"
+        state = {"system-name": f"{far.device}.example.net", "port-id": named, "port-id-type": "INTERFACE_NAME"}
+        rows.append({"name": f"swp{port.port}", "neighbors": {"neighbor": [{"id": "1", "state": state}]}})
+    return json.dumps({"openconfig-lldp:interfaces": {"interface": rows}})

@@ -6,6 +6,7 @@ Every command is a fixed argument vector; nothing from an operation reaches a sh
 import socket
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -13,7 +14,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.agent import check_plugins, child_process, kubelet
+from hostler.agent import check_plugins, child_process, fabric_discovery, kubelet
 from hostler.agent.checks import emulated_gate
 from hostler.agent.checks.check_suite import CheckSuite, SuiteSettings
 from hostler.agent.checks.gate_runner import GatePlace, GateRunner
@@ -70,6 +71,10 @@ class HostMachine(Protocol):
 
     def evidence(self) -> Facts:
         """Collect evidence before the power goes off, within EVIDENCE_S."""
+        ...
+
+    def discover_fabric(self, args: Mapping[str, str]) -> Facts:
+        """Look at the network by one of the tools of `fabric_discovery`; changes nothing."""
         ...
 
     def inventory(self) -> NodeInventory:
@@ -207,6 +212,10 @@ class RealHostMachine:
         query = "--query-gpu=index,pci.bus_id,serial,temperature.gpu,ecc.errors.uncorrected.volatile.total,pstate"
         facts["nvidia_smi"] = say(("nvidia-smi", query, "--format=csv,noheader"), EVIDENCE_S)
         return facts
+
+    def discover_fabric(self, args: Mapping[str, str]) -> Facts:
+        """The page that a tool of this node prints of the network. Raises ActFailedError, NotPossibleError."""
+        return fabric_discovery.look(args)
 
     def inventory(self) -> NodeInventory:
         """The parts that sysfs, NVML and the file systems show. Raises ActFailedError where they cannot be read."""
@@ -379,6 +388,10 @@ class NoSensors:
         """No drives."""
         return {}
 
+    def discover_fabric(self, args: Mapping[str, str]) -> Facts:
+        """Raises NotPossibleError: the machine is in no network."""
+        raise NotPossibleError(f"{args['tool']}: an emulated machine is in no network")
+
     def progress(self) -> str:
         """Nothing: an emulated check tells no progress."""
         return ""
@@ -435,6 +448,11 @@ class EmulatedHostMachine(NoSensors):
         """Note the call; facts that say that the machine is emulated."""
         self._ask("evidence")
         return {"emulated": True}
+
+    def discover_fabric(self, args: Mapping[str, str]) -> Facts:
+        """Note the call; an empty page."""
+        self._ask(f"discover_fabric {args['tool']}")
+        return {"page": "", "bytes": 0}
 
     def inventory(self) -> NodeInventory:
         """Note the call; the parts that the machine was made with."""

@@ -85,6 +85,11 @@ def _is_file_name(name: str) -> bool:
     return 0 < len(name) <= NAME_CHARS and name.isprintable() and "/" not in name and not name.startswith(".")
 
 
+def _discover_fabric(body: HostMachine, args: Mapping[str, str]) -> OperationResult:
+    facts = body.discover_fabric(args)
+    return OperationResult(detail=f"{args['tool']}: {facts.get('bytes', 0)} bytes", facts=facts)
+
+
 def _gpu_reset(body: HostMachine, args: Mapping[str, str]) -> OperationResult:
     gpus = () if args["gpu"] == "all" else tuple(args["gpu"].lower().split(","))
     if len(gpus) > MAX_GPUS or not all(_GPU.fullmatch(gpu) for gpu in gpus):
@@ -137,6 +142,9 @@ VERBS: dict[str, OperationVerb] = {
     "collect_evidence": OperationVerb({}, _collect_evidence, _repeat),
     "collect_inventory": OperationVerb({}, _collect_inventory, _repeat),
     "run_checks": OperationVerb({"profile": "gate", EXPECTS: ""}, _run_checks, _repeat),
+    "discover_fabric": OperationVerb(
+        {"tool": "ibnetdiscover", "adapter": "", "port": "0", "timeout_s": "300"}, _discover_fabric, _repeat
+    ),
     "bmc_cold_reset": OperationVerb({}, _bmc_cold_reset, _repeat),
     "gpu_reset": OperationVerb({"gpu": "all", "clients": "", "fabric": "", "links": "0"}, _gpu_reset, _fate_unknown),
     "reboot": OperationVerb({}, _reboot, _rebooted),

@@ -28,7 +28,8 @@ from hostler.app.start_settings import ServeSettings, UpSettings
 from hostler.core.policy.documents import parse
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.model import FLEET, Node, Phase
-from hostler.drivers.infiniband.fabric_source import InfinibandSource
+from hostler.drivers.infiniband.agent_pages import AgentPages
+from hostler.drivers.infiniband.fabric_source import InfinibandSource, LookPlaces, RegisteredSource
 from hostler.drivers.notify.http_targets import http_targets
 from hostler.drivers.notify.mail import MailTarget
 from hostler.drivers.redfish.bmc_reader import RedfishReader
@@ -113,7 +114,8 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
             admitting = [one.admitter.run for one in kubernetes]
             examining = [one.run for one in examiners([*slurm, *(k.scheduler for k in kubernetes)], cell)]
             compacting = [Compacting(str(journal_of(standing)), Path(settings.archive)).run] if settings.archive else []
-            looking = FabricSchedule(cell, InfinibandSource()).run
+            reach = LookPlaces(AgentPages(lambda: gate.agents, gate.now), gate.fleet, secrets, data / "lldp")
+            looking = FabricSchedule(cell, RegisteredSource(InfinibandSource(), reach)).run
             turns = (looking, *marks, *requests, *tidying, *admitting, *examining, *compacting)
             marking = [cell.while_active(run) for run in turns]
             await _until_told(stop, [watching, telling, notifying, *marking, *(one.watch() for one in schedulers)])

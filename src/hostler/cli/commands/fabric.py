@@ -78,6 +78,15 @@ def register(  # noqa: PLR0913 - a registration's fields
     models: Models = "",
     adapter: Annotated[str, Parameter(help="The controller asks through this adapter.", group=_SOURCE)] = "",
     port: Annotated[int, Parameter(help="And this port of it.", group=_SOURCE)] = 0,
+    tool: Annotated[
+        str, Parameter(help="ibnetdiscover, iblinkinfo, ibdiagnet, ufm or lldp.", group=_SOURCE)
+    ] = "ibnetdiscover",
+    node: Annotated[
+        tuple[str, ...], Parameter(help="Run the tool at this node, by its agent; several are tried.", group=_SOURCE)
+    ] = (),
+    url: Annotated[str, Parameter(help="UFM's address, for --tool ufm.", group=_SOURCE)] = "",
+    secret: Annotated[str, Parameter(help="The secret with UFM's username and password.", group=_SOURCE)] = "",
+    ca: Annotated[str, Parameter(help="A PEM file of UFM's authority.", group=_SOURCE)] = "",
     timeout: Annotated[float, Parameter(help="Seconds that a discovery may take.", group=_SOURCE)] = 300.0,
     every: Annotated[float, Parameter(help="Seconds between two validations.", group=_SOURCE)] = 4 * 3600.0,
     why: Why,
@@ -87,7 +96,16 @@ def register(  # noqa: PLR0913 - a registration's fields
     """Make a network known with its design, or give it a new one: it is validated at once and from then on."""
     body: dict[str, Any] = {
         "name": fabric,
-        "source": {"adapter": adapter, "port": port, "timeout_s": timeout},
+        "source": {
+            "adapter": adapter,
+            "port": port,
+            "timeout_s": timeout,
+            "tool": tool,
+            "nodes": list(node),
+            "url": url,
+            "secret": secret,
+            "ca": Path(ca).read_text() if ca else "",
+        },
         "period_s": every,
         "models": read_yaml(models) if models else {},
     }

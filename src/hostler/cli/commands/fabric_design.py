@@ -35,8 +35,12 @@ class Look:
     """Where a discovery comes from: a page that was printed before, or the tool on this machine."""
 
     discovery: Annotated[
-        str, Parameter(help="What `ibnetdiscover` printed, `-` from standard input. Without it the tool is run here.")
+        str, Parameter(help="What the tool printed, `-` from standard input. Without it the tool is run here.")
     ] = ""
+    tool: Annotated[
+        Literal["ibnetdiscover", "iblinkinfo", "ibdiagnet"],
+        Parameter(help="The tool: `iblinkinfo` prints with `--line`, of `ibdiagnet` the file db_csv is read."),
+    ] = "ibnetdiscover"
     adapter: Annotated[str, Parameter(help="Ask through this adapter, as `ibstat` names it.")] = ""
     port: Annotated[int, Parameter(help="And this port of it.")] = 0
     timeout: Annotated[float, Parameter(help="Seconds that a discovery may take.")] = 300.0
@@ -70,23 +74,43 @@ def generate(
 
 
 def convert(
-    file: DesignFile,
+    file: Annotated[str, Parameter(help="The list, `-` from standard input; of NetBox its address.")],
     *,
-    like: Annotated[Literal["p2p", "ndt"], Parameter(name="--from", help="A P2P sheet of NVIDIA's, or UFM's NDT.")],
+    like: Annotated[
+        Literal["p2p", "ndt", "netbox"],
+        Parameter(name="--from", help="A P2P sheet of NVIDIA's, UFM's NDT, or the cables of a NetBox."),
+    ],
     models: Models = "",
+    site: Annotated[str, Parameter(help="The site in NetBox, by its slug.")] = "",
+    token_file: Annotated[str, Parameter(help="A file with a token for NetBox.")] = "",
 ) -> int:
-    """Print a list of the field's as a design: a P2P sheet saved as CSV, or UFM's NDT file."""
+    """Print a list of the field's as a design: a P2P sheet saved as CSV, UFM's NDT file, or NetBox's cables."""
     from hostler.core.fabric.design_csv import render_csv
     from hostler.core.fabric.design_imports import parse_ndt, parse_p2p
+    from hostler.core.fabric.netbox_design import design_of
     from hostler.core.state.input_problems import InvalidInputError
 
     try:
-        read = parse_p2p if like == "p2p" else parse_ndt
-        design = read(_bytes(file), "stdin" if file == "-" else file, _models(models))
+        if like == "netbox":
+            design = design_of(*_cabling(file, token_file, site), _models(models))
+        else:
+            read = parse_p2p if like == "p2p" else parse_ndt
+            design = read(_bytes(file), "stdin" if file == "-" else file, _models(models))
     except InvalidInputError as error:
         raise unusable(str(error), "nothing of the list was taken") from error
     sys.stdout.write(render_csv(design))
     return ExitCode.ok
+
+
+def _cabling(url: str, token_file: str, site: str) -> "tuple[list[dict[str, Any]], list[dict[str, Any]]]":
+    from hostler.cli.input_files import read_text
+    from hostler.drivers.netbox.client import cabling_from
+    from hostler.ports import PortError
+
+    try:
+        return cabling_from(url, read_text(token_file).strip() if token_file else "", site)
+    except PortError as error:
+        raise unusable(str(error), "name NetBox's address, a readable token and a site") from error
 
 
 def check(design: DesignFile, *, models: Models = "") -> int:
@@ -129,8 +153,8 @@ def compare(
     from hostler.drivers.infiniband.diagnostics import Diagnostics
 
     wanted = _design(design, _models(models))
-    tools = Diagnostics(adapter=look.adapter, port=look.port, timeout_s=look.timeout)
-    seen = judge(wanted, _from_file(look.discovery) if look.discovery else _from_tool(tools))
+    tools = Diagnostics(adapter=look.adapter, port=look.port, timeout_s=look.timeout, tool=look.tool)
+    seen = judge(wanted, _from_file(look.discovery, look.tool) if look.discovery else _from_tool(tools))
     if seen.verdict in (FabricVerdict.partial, FabricVerdict.shrunken):
         raise CommandError(
             ExitCode.unavailable,
@@ -215,12 +239,13 @@ def _models(file: str) -> "dict[str, Model]":
         raise unusable(f"{file}: {error}", "write MODEL: {hcas: {NAME: mlx5_0}, per_cage: 2}") from error
 
 
-def _from_file(file: str) -> "Discovery":
-    from hostler.drivers.infiniband import netdiscover
+def _from_file(file: str, tool: str) -> "Discovery":
+    from hostler.drivers.infiniband.diagnostics import TOOLS
+    from hostler.drivers.infiniband.page_text import MOST_BYTES
 
     with opened(file) as stream:
-        data = stream.read(netdiscover.MOST_BYTES + 1)
-    return netdiscover.parse(data.decode(errors="replace"))
+        data = stream.read(MOST_BYTES + 1)
+    return TOOLS[tool].read(data.decode(errors="replace"))
 
 
 def _from_tool(tools: Any) -> "Discovery":

@@ -26,6 +26,14 @@ PERIOD_S = 4 * 3600.0
 PERIODS_S = (300.0, 7 * 86_400.0)
 TIMEOUTS_S = (1.0, 3600.0)
 
+TOOLS = ("ibnetdiscover", "iblinkinfo", "ibdiagnet", "ufm", "lldp")
+AGENT_TOOLS = ("ibnetdiscover", "iblinkinfo")
+NODES_MOST = 8
+CA_MOST = 16_384
+
+_NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,63}")
+_URL = re.compile(r"https://[A-Za-z0-9.\-\[\]:]{1,200}/?")
+_SECRET = re.compile(r"[a-z]{1,16}:[A-Za-z0-9._/\-]{1,200}")
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 _ADAPTER = re.compile(r"[A-Za-z0-9_]{1,32}")
 
@@ -77,10 +85,28 @@ def _problems(spec: FabricSpec) -> Iterator[Problem]:
     low, high = TIMEOUTS_S
     if not low <= spec.source.timeout_s <= high:
         yield Problem("source.timeout_s", 0, f"{spec.source.timeout_s:g}", f"{low:g} to {high:g} seconds")
+    yield from _source_problems(spec.source)
     if spec.source.adapter and not _ADAPTER.fullmatch(spec.source.adapter):
         yield Problem("source.adapter", 0, repr(spec.source.adapter[:40]), 'an adapter as `ibstat` names it: "mlx5_0"')
     if not 0 <= spec.source.port <= 255:
         yield Problem("source.port", 0, f"{spec.source.port}", "1 to 255, or 0 for the tool's own choice")
+
+
+def _source_problems(source: DiscoverySource) -> Iterator[Problem]:
+    if source.tool not in TOOLS:
+        yield Problem("source.tool", 0, repr(source.tool[:40]), f"one of {', '.join(TOOLS)}")
+    if source.nodes and source.tool not in AGENT_TOOLS:
+        yield Problem("source.nodes", 0, f"{source.tool} of an agent", f"one of {', '.join(AGENT_TOOLS)}, or no nodes")
+    if len(source.nodes) > NODES_MOST or not all(_NODE.fullmatch(name) for name in source.nodes):
+        yield Problem("source.nodes", 0, repr(source.nodes)[:80], f"up to {NODES_MOST} names of nodes")
+    if (source.tool == "ufm") is not bool(source.url):
+        yield Problem("source.url", 0, repr(source.url[:80]), "UFM's address with tool ufm, and none with another")
+    if source.url and not _URL.fullmatch(source.url):
+        yield Problem("source.url", 0, repr(source.url[:80]), "https://HOST or https://HOST:PORT")
+    if source.secret and not _SECRET.fullmatch(source.secret):
+        yield Problem("source.secret", 0, repr(source.secret[:40]), 'the name of a secret: "folder:ufm"')
+    if len(source.ca) > CA_MOST:
+        yield Problem("source.ca", 0, f"{len(source.ca):,} characters", f"PEM of up to {CA_MOST:,} characters")
 
 
 def register(ask: Ask[RegisterFabric]) -> Granted:

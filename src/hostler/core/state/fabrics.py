@@ -64,15 +64,22 @@ class LinkCondition(StrEnum):
 
 
 class DiscoverySource(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a fabric's discovery comes from: tools of the controller's host, through one of its adapters.
+    """Where a fabric's discovery comes from.
 
-    `adapter` and `port` as `ibstat` names them, "" and 0 for the tool's own choice. A discovery that takes longer than
-    `timeout_s` is ended, and partial.
+    `tool`: ibnetdiscover, iblinkinfo or ibdiagnet of the controller's host, or of the first of `nodes` whose agent
+    answers, through an adapter and port as `ibstat` names them ("" and 0 for the tool's own choice); ufm, at `url`, its
+    authority `ca` in PEM, name and password in `secret`; or lldp, told by the agents of the design's hosts and by the
+    documents about switches in the controller's data directory. What takes longer than `timeout_s` is partial.
     """
 
     adapter: str = ""
     port: int = 0
     timeout_s: float = 300.0
+    tool: str = "ibnetdiscover"
+    nodes: tuple[str, ...] = ()
+    url: str = ""
+    secret: str = ""
+    ca: str = ""
 
 
 class DesignVersion(Struct, frozen=True):

@@ -84,6 +84,7 @@ OPERATIONS: dict[str, OperationKind] = {
         ),
         OperationKind("reset_bmc", "bmc", "the BMC answers again", ("power",), repeatable=False, settle_s=240),
         # the node's agent
+        OperationKind("discover_fabric", "agent", "the reply is the effect"),
         OperationKind("collect_evidence", "agent", "the reply is the effect", ("boot",), revocable=True),
         OperationKind(
             "gpu_reset",

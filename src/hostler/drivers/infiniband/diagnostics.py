@@ -1,18 +1,40 @@
-"""Discovery by infiniband-diags: `ibnetdiscover` as a child under a deadline, through one adapter of this host."""
+"""Discovery by tools of this host: each as a child under a deadline, its output bounded, through one adapter."""
 
 import os
 import shutil
+import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
 
 from hostler.core.fabric.discovery import Discovery
 from hostler.drivers.bounded_process import Ended, run
-from hostler.drivers.infiniband import netdiscover
+from hostler.drivers.infiniband import diagnet_csv, linkinfo, netdiscover
+from hostler.drivers.infiniband.page_text import MOST_BYTES
+
+DATABASE = "ibdiagnet2.db_csv"
+"""The file that `ibdiagnet` leaves in its folder."""
+
+
+class Tool(Struct, frozen=True):
+    """A tool: its words before those of the adapter, the options that name adapter and port, and how it is read."""
+
+    words: tuple[str, ...]
+    adapter: str
+    port: str
+    read: Callable[[str], Discovery]
+
+
+TOOLS: Mapping[str, Tool] = {
+    "ibnetdiscover": Tool(("ibnetdiscover",), "-C", "-P", netdiscover.parse),
+    "iblinkinfo": Tool(("iblinkinfo", "--line"), "-C", "-P", linkinfo.parse),
+    "ibdiagnet": Tool(("ibdiagnet",), "-i", "-p", diagnet_csv.parse),
+}
 
 
 class Diagnostics(Struct, frozen=True, forbid_unknown_fields=True):
-    """Place of the tools (`directory`, "": on the PATH), and the adapter and port that asks (as `ibstat` names them).
+    """The `tool` that is asked, where the tools are (`directory`, "": on the PATH), and through which adapter and port.
 
     `timeout_s`: 49 s were measured for 98,304 links; a fabric that answers badly takes longer, one that hangs for ever.
     """
@@ -21,37 +43,51 @@ class Diagnostics(Struct, frozen=True, forbid_unknown_fields=True):
     adapter: str = ""
     port: int = 0
     timeout_s: float = 300.0
+    tool: str = "ibnetdiscover"
 
 
 async def discover(tools: Diagnostics, environment: dict[str, str] | None = None) -> Discovery:
     """One look at the fabric. Never raises: what went wrong stands in `partial`, and nothing is concluded then."""
-    path = _path(tools, "ibnetdiscover")
+    tool = TOOLS[tools.tool]
+    path = _path(tools, tool.words[0])
     if path is None:
-        return _nothing("there is no `ibnetdiscover` on the PATH: install infiniband-diags")
-    words = [path]
-    words += ["-C", tools.adapter] if tools.adapter else []
-    words += ["-P", str(tools.port)] if tools.port else []
+        return nothing(f"there is no `{tools.tool}` on the PATH: install infiniband-diags")
+    words = [path, *tool.words[1:]]
+    words += [tool.adapter, tools.adapter] if tools.adapter else []
+    words += [tool.port, str(tools.port)] if tools.port else []
     whole = {"LC_ALL": "C", "PATH": os.defpath} | (environment or {})
+    with tempfile.TemporaryDirectory(prefix="hostler-fabric-") as folder:
+        words += ["-o", folder] if tools.tool == "ibdiagnet" else []
+        try:
+            ended = await run(tuple(words), whole, tools.timeout_s, MOST_BYTES)
+        except (OSError, ValueError) as error:
+            return nothing(f"`{path}` cannot be run: {error}")
+        if why := _failure(ended, tools):
+            return nothing(why)
+        return tool.read(ended.output.decode(errors="replace")) if tools.tool != "ibdiagnet" else _database(folder)
+
+
+def _database(folder: str) -> Discovery:
     try:
-        ended = await run(tuple(words), whole, tools.timeout_s, netdiscover.MOST_BYTES)
-    except (OSError, ValueError) as error:
-        return _nothing(f"`{path}` cannot be run: {error}")
-    if why := _failure(ended, tools):
-        return _nothing(why)
-    return netdiscover.parse(ended.output.decode(errors="replace"))
+        with (Path(folder) / DATABASE).open("rb") as stream:
+            data = stream.read(MOST_BYTES + 1)
+    except OSError as error:
+        return nothing(f"`ibdiagnet` left no {DATABASE}: {error.strerror}")
+    return diagnet_csv.parse(data.decode(errors="replace"))
 
 
 def _failure(ended: Ended, tools: Diagnostics) -> str:
     if ended.code is None:
-        return f"`ibnetdiscover` did not end within {tools.timeout_s:g} s"
+        return f"`{tools.tool}` did not end within {tools.timeout_s:g} s"
     if ended.cut:
-        return f"`ibnetdiscover` wrote more than {netdiscover.MOST_BYTES >> 20} MiB; none of it is read"
+        return f"`{tools.tool}` wrote more than {MOST_BYTES >> 20} MiB; none of it is read"
     if ended.code:
-        return f"`ibnetdiscover` ended with {ended.code}: {ended.errors[:300] or 'it says nothing'}"
+        return f"`{tools.tool}` ended with {ended.code}: {ended.errors[:300] or 'it says nothing'}"
     return ""
 
 
-def _nothing(why: str) -> Discovery:
+def nothing(why: str) -> Discovery:
+    """A look that saw nothing, and why."""
     return Discovery({}, (), why)
 
 

@@ -1,10 +1,26 @@
-"""Discovery of a registered network by infiniband-diags on the controller's own host."""
+"""Discovery of a registered network by whatever its registration names: tools here or at a node, UFM, or LLDP."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from msgspec import Struct
 
 from hostler.core.fabric.discovery import Discovery
-from hostler.core.state.fabrics import Fabric
-from hostler.drivers.infiniband.diagnostics import Diagnostics, discover
+from hostler.core.state.fabrics import DiscoverySource, Fabric
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Node
+from hostler.drivers.infiniband import lldp_documents, ufm_client
+from hostler.drivers.infiniband.agent_pages import AgentPages, NoPageError, PageRequest
+from hostler.drivers.infiniband.diagnostics import TOOLS, Diagnostics, discover, nothing
+from hostler.drivers.infiniband.lldp_documents import LldpDocument
+from hostler.drivers.infiniband.ufm_client import UfmPlace
+from hostler.ports import PortError, Secrets
+
+FRESH_S = 3600.0
+"""A document about a switch's LLDP neighbours that is older says nothing of now."""
+MOST_DOCUMENTS = 8192
 
 
 class InfinibandSource(Struct, frozen=True):
@@ -16,4 +32,99 @@ class InfinibandSource(Struct, frozen=True):
     async def discover(self, fabric: Fabric) -> Discovery:
         """One look through the adapter that the network's registration names."""
         how = fabric.source
-        return await discover(Diagnostics(self.directory, how.adapter, how.port, how.timeout_s), self.environment)
+        tools = Diagnostics(self.directory, how.adapter, how.port, how.timeout_s, how.tool)
+        return await discover(tools, self.environment)
+
+
+class LookPlaces(Struct, frozen=True):
+    """Places of looks beyond this host: agents, the fleet as it is, secrets, and the folder of switches' documents."""
+
+    agents: AgentPages
+    fleet: Callable[[], Fleet]
+    secrets: Secrets
+    documents: Path
+
+
+class RegisteredSource:
+    """A `FabricSource` that looks as each network's registration says."""
+
+    def __init__(self, here: InfinibandSource, reach: LookPlaces) -> None:
+        self._here = here
+        self._reach = reach
+
+    async def discover(self, fabric: Fabric) -> Discovery:
+        """One look at the network."""
+        match fabric.source.tool:
+            case "ufm":
+                return await self._ufm(fabric.source)
+            case "lldp":
+                return await self._lldp(fabric)
+            case _ if fabric.source.nodes:
+                return await self._at_nodes(fabric.source)
+            case _:
+                return await self._here.discover(fabric)
+
+    async def _ufm(self, how: DiscoverySource) -> Discovery:
+        try:
+            fields = (await self._reach.secrets.read(how.secret)).fields if how.secret else {}
+        except PortError as error:
+            return nothing(f"UFM's secret: {error}")
+        return await ufm_client.discover(UfmPlace(how.url, how.ca, fields, how.timeout_s))
+
+    async def _at_nodes(self, how: DiscoverySource) -> Discovery:
+        """The first of the nodes whose agent prints the page; the time is shared among them."""
+        why: list[str] = []
+        limit_s = how.timeout_s / len(how.nodes)
+        for name in how.nodes:
+            node = self._reach.fleet().resolve(name)
+            if node is None:
+                why.append(f"there is no node {name}")
+                continue
+            try:
+                page = await self._reach.agents.page(node, PageRequest(how.tool, how.adapter, how.port, limit_s))
+            except NoPageError as error:
+                why.append(str(error))
+                continue
+            return await asyncio.to_thread(TOOLS[how.tool].read, page)
+        return nothing("; ".join(why))
+
+    async def _lldp(self, fabric: Fabric) -> Discovery:
+        """Neighbours by the agents of the design's hosts, and by documents of switches.
+
+        Without documents each host has to answer: one that does not would be all its cables missing.
+        """
+        fleet = self._reach.fleet()
+        nodes = {name: node for name in fabric.hosts if (node := _node(fleet, name)) is not None}
+        told, silent = await self._reach.agents.lldp(list(nodes.values()))
+        try:
+            switches = await asyncio.to_thread(lambda: list(_documents(self._reach.documents / fabric.name)))
+        except (OSError, ValueError) as error:
+            return nothing(f"documents of switches: {error}")
+        unheard = sorted(name for name in fabric.hosts if name not in nodes or nodes[name].id not in told)
+        if unheard and not switches:
+            first = unheard[0]
+            why = silent.get(nodes[first].id, "") if first in nodes else "is no node of this cell"
+            return nothing(f"{len(unheard)} hosts told no LLDP neighbours, {first} first: {why}")
+        hosts = [
+            LldpDocument(name, switch=False, data=told[node.id]) for name, node in nodes.items() if node.id in told
+        ]
+        return await asyncio.to_thread(lldp_documents.read, [*hosts, *switches], fabric.hosts)
+
+
+def _node(fleet: Fleet, name: str) -> Node | None:
+    return fleet.resolve(name)
+
+
+def _documents(folder: Path) -> Iterator[LldpDocument]:
+    """Documents NAME.json of the folder, each about the switch NAME. Raises ValueError for what cannot count."""
+    if not folder.is_dir():
+        return
+    paths = sorted(folder.glob("*.json"))
+    if len(paths) > MOST_DOCUMENTS:
+        raise ValueError(f"{len(paths):,} files; at most {MOST_DOCUMENTS:,} are read")
+    for path in paths:
+        age_s = time.time() - path.stat().st_mtime
+        if age_s > FRESH_S:
+            raise ValueError(f"{path.name} is {age_s / 3600:.1f} h old; write it anew at least once an hour")
+        with path.open("rb") as stream:
+            yield LldpDocument(path.stem, switch=True, data=stream.read(lldp_documents.MOST_BYTES + 1))

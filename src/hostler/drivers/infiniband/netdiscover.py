@@ -12,15 +12,12 @@ from msgspec import Struct, field
 
 from hostler.core.fabric.discovery import Discovery, FoundDevice, FoundLink, FoundPort
 from hostler.core.fabric.rates import Rate, rate_of
-
-MOST_BYTES = 256 * 2**20
-"""98,304 links are 30 MB."""
+from hostler.drivers.infiniband.page_text import MOST_BYTES, plain
 
 _HEAD = re.compile(r'(Switch|Ca|Rt)\s+(\d{1,3})\s+"([SHR])-([0-9a-f]{16})"\s*#\s*"(.*)"')
 _LINK = re.compile(r'\[(\d{1,3})\](?:\([0-9a-f]+\))?\s+"([SHR])-([0-9a-f]{16})"\[(\d{1,3})\](?:\([0-9a-f]+\))?\s*#(.*)')
 _RATE = re.compile(r"(\d{1,2}x[A-Z]{3}(?:10)?)\s*$")
 _KEY = re.compile(r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=0x[0-9a-f]+(\([0-9a-f]+\))?")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class _Page(Struct):
@@ -55,26 +52,26 @@ def _read(page: _Page, text: str) -> None:
         elif line.startswith(("Switch\t", "Ca\t", "Rt\t", "Switch ", "Ca ", "Rt ")):
             current = _head(page, number, line)
         elif line.strip() and not line.startswith("#") and not _KEY.fullmatch(line.strip()):
-            page.doubt(number, f"{_plain(line)!r} is nothing that ibnetdiscover prints")
+            page.doubt(number, f"{plain(line)!r} is nothing that ibnetdiscover prints")
 
 
 def _head(page: _Page, number: int, line: str) -> str:
     """The GUID of the device whose lines follow, "" where its line is not understood."""
     head = _HEAD.match(line)
     if head is None:
-        page.doubt(number, f"{_plain(line)!r} is no device")
+        page.doubt(number, f"{plain(line)!r} is no device")
         return ""
     guid = head[4]
     if guid in page.devices:
         page.doubt(number, f"GUID {guid} is told twice")
-    page.devices[guid] = FoundDevice(guid, head[1] == "Switch", _plain(head[5]))
+    page.devices[guid] = FoundDevice(guid, head[1] == "Switch", plain(head[5]))
     return guid
 
 
 def _link(page: _Page, number: int, line: str, current: str) -> None:
     link = _LINK.match(line)
     if link is None or not current:
-        page.doubt(number, f"{_plain(line)!r} is no link" if current else "a link of no device")
+        page.doubt(number, f"{plain(line)!r} is no link" if current else "a link of no device")
         return
     here, there = FoundPort(current, int(link[1])), FoundPort(link[3], int(link[4]))
     if 0 in (here.number, there.number):
@@ -94,7 +91,3 @@ def _links(page: _Page) -> Iterator[FoundLink]:
             page.doubt(0, f"a link is {said}")
         elif here <= there:
             yield FoundLink(here, there, rate)
-
-
-def _plain(text: str) -> str:
-    return _CONTROL.sub("?", text)[:128]

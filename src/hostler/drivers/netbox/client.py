@@ -1,14 +1,15 @@
-"""Reads devices from NetBox through pynetbox: within limits, from one address, with a token that goes nowhere else."""
+"""Reads devices and cables from NetBox by pynetbox: within limits, one address, a token that goes nowhere else."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import pynetbox
 import requests
 from pynetbox.core.query import AllocationError, ContentError, RequestError
+from pynetbox.core.response import GenericListObject, Record
 from requests.adapters import HTTPAdapter
 
 from hostler.core.state.expected import ExpectedNode
@@ -17,6 +18,7 @@ from hostler.ports import RefusedError, UnreachableError
 
 DEVICES_MAX = 20_000
 INTERFACES_MAX = 64 * DEVICES_MAX
+CABLES_MAX = 250_000
 PAGE = 200
 IDS_AT_ONCE = 50
 """Devices whose interfaces are asked for at once; their ids stand in the address."""
@@ -31,12 +33,27 @@ def expected_from(url: str, token: str, devices: Filters, interfaces: Filters) -
 
     Raises RefusedError for what NetBox refuses or says wrongly, UnreachableError where it does not answer.
     """
+    return _asked(url, token, lambda api: _read(api, devices, interfaces))
+
+
+def cabling_from(url: str, token: str, site: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The cables and the devices of a site (its slug, "" for all), as NetBox has them.
+
+    Raises RefusedError and UnreachableError as `expected_from` does.
+    """
+    return _asked(url, token, lambda api: _cabling(api, {"site": [site]} if site else {}))
+
+
+T = TypeVar("T")
+
+
+def _asked(url: str, token: str, ask: Callable[[Any], T]) -> T:
     origin = urlsplit(url)
     if origin.scheme not in ("http", "https") or not origin.hostname or "@" in origin.netloc:
         raise RefusedError(f"'{url[:100]}' is no address of NetBox: give https://HOST")
     try:
         with _session(url) as session:
-            return _read(_api(url.rstrip("/"), token, session), devices, interfaces)
+            return ask(_api(url.rstrip("/"), token, session))
     except requests.exceptions.InvalidSchema as error:
         raise RefusedError(f"{url}: NetBox points elsewhere, where its token is not sent: {error}") from error
     except (RequestError, ContentError, AllocationError) as error:
@@ -57,6 +74,20 @@ def _read(api: Any, devices: Filters, interfaces: Filters) -> tuple[ExpectedNode
             document = dict(interface)
             by_device[device_of(document)].append(document)
     return tuple(expected_node(device, by_device[device["id"]]) for device in found)
+
+
+def _cabling(api: Any, site: Filters) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    cables = [_whole(one) for one in _bounded(_selected(api.dcim.cables, site), CABLES_MAX, "cables")]
+    return cables, [_whole(one) for one in _bounded(_selected(api.dcim.devices, site), DEVICES_MAX, "devices")]
+
+
+def _whole(value: Any) -> Any:
+    """The record as the API sent it, nested ones and terminations too."""
+    if isinstance(value, Record):
+        return {name: _whole(getattr(value, name)) for name, _ in value}
+    if isinstance(value, GenericListObject):
+        return {name: _whole(one) for name, one in vars(value).items()}
+    return [_whole(one) for one in value] if isinstance(value, list) else value
 
 
 def _selected(endpoint: Any, filters: Filters) -> Any:

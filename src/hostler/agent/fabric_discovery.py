@@ -1,0 +1,120 @@
+"""A look at the network by a tool of this node: read only, under a deadline, packed as it is written.
+
+The controller that asks reads the page; nothing of it is understood here.
+"""
+
+import base64
+import lzma
+import os
+import re
+import select
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+
+from hostler.agent.child_process import end_group
+from hostler.agent.host_commands import ActFailedError, NotPossibleError
+from hostler.core.state.model import Facts
+
+MOST_BYTES = 256 * 2**20
+"""Bytes of a page that are packed."""
+MOST_PACKED = 600 * 1024
+"""Bytes of a packed page: 98,304 links are 210 KB."""
+TIMEOUTS_S = (1.0, 3600.0)
+READ = 1 << 18
+TOOLS: Mapping[str, tuple[str, ...]] = {
+    "ibnetdiscover": ("ibnetdiscover",),
+    "iblinkinfo": ("iblinkinfo", "--line"),
+    "ibqueryerrors": ("ibqueryerrors", "--skip-sl", "--details"),
+    "lldp": ("lldpcli", "-f", "json", "show", "neighbors"),
+}
+"""Tool → its words; adapter and port go behind those of infiniband-diags."""
+
+ENDS_WELL = {"ibqueryerrors": (0, 1)}
+"""Exit codes of a tool that has done its work; `ibqueryerrors` ends with 1 where it found errors."""
+
+_ADAPTER = re.compile(r"[A-Za-z0-9_]{1,32}")
+_hanging: list[subprocess.Popen[bytes]] = []
+
+
+def words_of(args: Mapping[str, str]) -> tuple[str, ...]:
+    """The command of an order. Raises NotPossibleError for a tool, adapter or port that is none."""
+    tool, adapter, port = args["tool"], args["adapter"], args["port"]
+    if tool not in TOOLS:
+        raise NotPossibleError(f"tool is one of {', '.join(sorted(TOOLS))}, not {tool[:60]!r}")
+    if adapter and not _ADAPTER.fullmatch(adapter):
+        raise NotPossibleError(f"adapter {adapter[:40]!r} is no name of an adapter")
+    if not (port.isascii() and port.isdecimal() and int(port) < 256):
+        raise NotPossibleError(f"port {port[:40]!r} is not 0 to 255")
+    asked = (*(("-C", adapter) if adapter else ()), *(("-P", port) if port != "0" else ()))
+    return (*TOOLS[tool], *(asked if tool != "lldp" else ()))
+
+
+def look(args: Mapping[str, str]) -> Facts:
+    """Facts of the page: `page` (base64 of xz) and its `bytes`. Raises ActFailedError, NotPossibleError."""
+    words = words_of(args)
+    try:
+        limit_s = float(args["timeout_s"])
+    except ValueError:
+        limit_s = 0.0
+    if not TIMEOUTS_S[0] <= limit_s <= TIMEOUTS_S[1]:
+        raise NotPossibleError(f"timeout_s is {TIMEOUTS_S[0]:g} to {TIMEOUTS_S[1]:g}, not {args['timeout_s'][:20]!r}")
+    packed, size = _run(words, limit_s, ENDS_WELL.get(args["tool"], (0,)))
+    return {"page": base64.b64encode(packed).decode("ascii"), "bytes": size}
+
+
+def _run(words: Sequence[str], limit_s: float, good: tuple[int, ...]) -> tuple[bytes, int]:
+    environment = {"PATH": os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"), "LC_ALL": "C"}
+    environment |= {name: value for name, value in os.environ.items() if name in _SIMULATED}
+    try:
+        child = subprocess.Popen(  # noqa: S603 - no shell: words of the table above
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env=environment,
+        )
+    except OSError as error:
+        raise NotPossibleError(f"`{words[0]}` cannot be run: {error.strerror}") from error
+    try:
+        packed, size = _packed(child, words[0], time.monotonic() + limit_s, limit_s)
+        code = child.wait(max(1.0, limit_s))
+    except subprocess.TimeoutExpired:
+        raise ActFailedError(f"`{words[0]}` did not end within {limit_s:g} s") from None
+    finally:
+        if child.returncode is None:
+            end_group(child, _hanging)
+        elif child.stdout:
+            child.stdout.close()
+    if code not in good:
+        raise ActFailedError(f"`{words[0]}` ended with {code}")
+    return packed, size
+
+
+_SIMULATED = frozenset({"IBSIM_SOCKNAME", "SIM_HOST", "LD_PRELOAD"})
+"""Variables of the agent's own environment that a simulated network needs."""
+
+
+def _packed(child: "subprocess.Popen[bytes]", name: str, until_s: float, limit_s: float) -> tuple[bytes, int]:
+    """The child's output, packed while it comes, so that a page never lies in memory as a whole."""
+    assert child.stdout is not None
+    wire, packer = child.stdout.fileno(), lzma.LZMACompressor(preset=1)
+    waiting = select.poll()
+    waiting.register(wire, select.POLLIN)
+    packed, size = bytearray(), 0
+    while True:
+        left_s = until_s - time.monotonic()
+        if left_s <= 0 or not waiting.poll(left_s * 1000):
+            raise ActFailedError(f"`{name}` did not end within {limit_s:g} s")
+        chunk = os.read(wire, READ)
+        if not chunk:
+            break
+        size += len(chunk)
+        packed += packer.compress(chunk)
+        if size > MOST_BYTES or len(packed) > MOST_PACKED:
+            raise ActFailedError(f"`{name}` wrote more than {MOST_BYTES >> 20} MiB, or {MOST_PACKED >> 10} KiB packed")
+    packed += packer.flush()
+    if len(packed) > MOST_PACKED:
+        raise ActFailedError(f"`{name}` wrote more than {MOST_PACKED >> 10} KiB packed")
+    return bytes(packed), size

@@ -1,0 +1,64 @@
+"""UFM Enterprise asked over HTTPS for its systems, links and ports: bounded, under one deadline, nothing followed."""
+
+import ssl
+from collections.abc import Mapping
+
+import aiohttp
+from msgspec import Struct
+
+from hostler.core.fabric.discovery import Discovery
+from hostler.drivers.infiniband import ufm_links
+
+CONNECT_S = 10.0
+
+
+class UfmPlace(Struct, frozen=True):
+    """Where UFM is, its authority in PEM ("": the system's), who asks, and how long it may take."""
+
+    url: str
+    ca: str = ""
+    fields: Mapping[str, str] = {}
+    timeout_s: float = 300.0
+
+
+class NoAnswerError(Exception):
+    """UFM gave no page that can be read; the text says why."""
+
+
+async def discover(place: UfmPlace) -> Discovery:
+    """One look at what UFM knows. Never raises: what went wrong stands in `partial`."""
+    timeout = aiohttp.ClientTimeout(total=place.timeout_s, sock_connect=CONNECT_S)
+    known = place.fields
+    proof = (
+        aiohttp.encode_basic_auth(known["username"], known["password"])
+        if {"username", "password"} <= set(known)
+        else ""
+    )
+    headers = {"Authorization": proof} if proof else {}
+    try:
+        trust = ssl.create_default_context(cadata=place.ca or None)
+        connector = aiohttp.TCPConnector(ssl=trust, limit=1)
+        jar = aiohttp.DummyCookieJar()
+        async with aiohttp.ClientSession(
+            connector=connector, cookie_jar=jar, timeout=timeout, headers=headers
+        ) as session:
+            pages = [await _page(session, place.url.rstrip("/") + path) for path in ufm_links.pages()]
+    except TimeoutError:
+        return Discovery({}, (), f"UFM gave no whole answer within {place.timeout_s:g} s")
+    except NoAnswerError as error:
+        return Discovery({}, (), str(error))
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        return Discovery({}, (), f"UFM cannot be reached: {type(error).__name__}: {str(error)[:200]}")
+    return ufm_links.read(*pages)
+
+
+async def _page(session: aiohttp.ClientSession, url: str) -> bytes:
+    async with session.get(url, allow_redirects=False) as answer:
+        if answer.status != 200:
+            raise NoAnswerError(f"UFM answered {answer.status} to {answer.url.path}")
+        page = bytearray()
+        async for chunk in answer.content.iter_chunked(1 << 20):
+            page += chunk
+            if len(page) > ufm_links.MOST_BYTES:
+                raise NoAnswerError(f"UFM answered {answer.url.path} with more than {ufm_links.MOST_BYTES >> 20} MiB")
+        return bytes(page)

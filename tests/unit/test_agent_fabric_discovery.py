@@ -1,0 +1,81 @@
+"""The agent's look at the network: a closed list of tools, under a deadline, with an end to what they write."""
+
+import base64
+import lzma
+from pathlib import Path
+
+import pytest
+
+from hostler.agent import fabric_discovery
+from hostler.agent.fabric_discovery import look
+from hostler.agent.host_commands import ActFailedError, NotPossibleError
+
+ARGS = {"tool": "ibnetdiscover", "adapter": "", "port": "0", "timeout_s": "20"}
+
+
+@pytest.fixture
+def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    return tmp_path / "ibnetdiscover"
+
+
+def written(tool: Path, script: str) -> None:
+    tool.write_text(f"#!/bin/sh\n{script}\n")
+    tool.chmod(0o755)
+
+
+def test_a_page_is_packed_with_the_adapter_and_port_that_were_asked_for(tool: Path) -> None:
+    written(tool, 'echo "$@"; echo "$LC_ALL"')
+    facts = look({**ARGS, "adapter": "mlx5_3", "port": "2"})
+    page = lzma.decompress(base64.b64decode(str(facts["page"])))
+    assert (page, facts["bytes"]) == (b"-C mlx5_3 -P 2\nC\n", 17)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ({"tool": "sh"}, "tool is one of"),
+        ({"tool": "../ibnetdiscover"}, "tool is one of"),
+        ({"adapter": "-C"}, "no name of an adapter"),
+        ({"adapter": "mlx5_0; reboot"}, "no name of an adapter"),
+        ({"port": "-1"}, "is not 0 to 255"),
+        ({"port": "256"}, "is not 0 to 255"),
+        ({"timeout_s": "0"}, "timeout_s is 1 to"),
+        ({"timeout_s": "nan"}, "timeout_s is 1 to"),
+        ({"timeout_s": "soon"}, "timeout_s is 1 to"),
+    ],
+)
+def test_an_argument_that_is_none_runs_nothing(tool: Path, args: dict[str, str], said: str) -> None:
+    written(tool, "touch ran")
+    with pytest.raises(NotPossibleError, match=said):
+        look({**ARGS, **args})
+
+
+def test_a_tool_that_is_not_there_fails_hangs_or_never_stops_gives_no_page(
+    tool: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mutants: no deadline while nothing is written; no end to what is written."""
+    monkeypatch.setenv("PATH", str(tool.parent))
+    with pytest.raises(NotPossibleError, match="cannot be run"):
+        look(ARGS)
+    monkeypatch.setenv("PATH", f"{tool.parent}:/usr/bin:/bin")
+    written(tool, "exit 3")
+    with pytest.raises(ActFailedError, match="ended with 3"):
+        look(ARGS)
+    written(tool, "sleep 600")
+    with pytest.raises(ActFailedError, match="did not end within 1 s"):
+        look({**ARGS, "timeout_s": "1"})
+    monkeypatch.setattr(fabric_discovery, "MOST_BYTES", 1 << 20)
+    written(tool, "exec cat /dev/zero")
+    with pytest.raises(ActFailedError, match="wrote more than"):
+        look(ARGS)
+    monkeypatch.setattr(fabric_discovery, "MOST_PACKED", 1 << 16)
+    written(tool, "exec cat /dev/urandom")
+    with pytest.raises(ActFailedError, match="wrote more than"):
+        look(ARGS)
+
+
+def test_errors_that_a_tool_reports_by_its_exit_code_are_a_page_all_the_same(tool: Path) -> None:
+    counters = tool.with_name("ibqueryerrors")
+    written(counters, "echo errors; exit 1")
+    assert look({**ARGS, "tool": "ibqueryerrors"})["bytes"] == 7
