@@ -3,6 +3,8 @@
 import io
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -20,7 +22,7 @@ from hostler.cli.exit_codes import MEANINGS, ExitCode
 from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS
 from hostler.journal.sqlite import SqliteJournal
 from hostler.server.tokens import Role, TokenStore
-from tests.cli_api import hostler, words
+from tests.cli_api import hostler, page, serving, words
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -251,3 +253,31 @@ def test_completion_knows_the_commands(shell: str, capsys: pytest.CaptureFixture
     assert hostler("completion", shell) == ExitCode.ok
     script = capsys.readouterr().out
     assert "request-replacement" in script
+    assert "hostler complete " in script
+
+
+def test_bash_completes_names_that_the_server_knows_and_nothing_where_nobody_answers(tmp_path: Path) -> None:
+    """Mutants: names are offered for options; commands are offered no more; an error lands on the prompt."""
+    shim = tmp_path / "hostler"
+    shim.write_text(f'#!/bin/sh\nexec {sys.executable} -m hostler.cli.main "$@"\n')
+    shim.chmod(0o755)
+    script = tmp_path / "completion"
+    command = [sys.executable, "-m", "hostler.cli.main", "completion", "bash"]
+    script.write_text(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    def completed(server: str, *typed: str) -> list[str]:
+        line = " ".join(f"'{word}'" for word in typed)
+        ask = f". {script}; COMP_WORDS=({line}); COMP_CWORD={len(typed) - 1}; _hostler_names; "
+        ask += "printf '%s\\n' \"${COMPREPLY[@]}\""
+        env = {"PATH": f"{tmp_path}:/usr/bin:/bin", "HOSTLER_SERVER": server, "HOSTLER_CONFIG": str(tmp_path / "none")}
+        done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True, env=env, timeout=60)
+        assert done.stderr == ""
+        return done.stdout.split()
+
+    with serving() as api:
+        api.says("GET /v1/nodes", page({"id": "gpu-1"}, {"id": "gpu-2"}, {"id": "x-gpu-3"}))
+        assert completed(api.url, "hostler", "node", "describe", "gpu") == ["gpu-1", "gpu-2"]
+        assert [asked.query["q"] for asked in api.asked] == ["gpu"]
+        assert completed(api.url, "hostler", "node", "des") == ["describe"]
+        assert completed(api.url, "hostler", "node", "list", "--output", "js") == ["json", "jsonl"]
+    assert completed("http://127.0.0.1:9", "hostler", "node", "describe", "gpu") == []

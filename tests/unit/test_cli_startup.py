@@ -69,6 +69,15 @@ def test_a_reader_that_stops_reading_is_no_error(tmp_path: Path) -> None:
     assert errors == ""
 
 
+@pytest.mark.parametrize("arguments", [["--help"], ["sim", "--help"], ["docs", "--help"]])
+def test_a_full_disk_is_said_and_is_no_traceback(arguments: list[str]) -> None:
+    """Mutants: the flush at the end fails unseen with status 0; Python says it again at exit, with status 120."""
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "hostler.cli.main", *arguments]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (1, "hostler: the output could not be written: No space left on device\n")
+
+
 def test_a_terminal_without_unicode_gets_no_traceback(tmp_path: Path) -> None:
     with serving() as api:
         api.says("GET /v1/nodes", page({"id": "n1", "waiting": "Straße"}))

@@ -91,7 +91,8 @@ class Client:
     came before the last list of pages is, `seq` the earliest record that a page is of since it was set to None.
     """
 
-    def __init__(self, addresses: Sequence[ApiAddress], token: str) -> None:
+    def __init__(self, addresses: Sequence[ApiAddress], token: str, timeout_s: float = TIMEOUT_S) -> None:
+        self._timeout_s = timeout_s
         self.addresses = tuple(addresses)
         self.address = self.addresses[0]
         self._token = token
@@ -203,7 +204,7 @@ class Client:
     def _exchange(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes, float]:
         """Status, body, and how long a busy server asks to be left alone."""
         if self._connection is None:
-            self._connection = self._open(TIMEOUT_S)
+            self._connection = self._open(self._timeout_s)
         try:
             response = self._send(self._connection, (method, path, body), _JSON)
             return response.status, response.read(), _retry_after_s(response.getheader("Retry-After"))

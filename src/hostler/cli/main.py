@@ -1,6 +1,7 @@
 """The command `hostler`: its tree, and how every command ends. Commands are imported when they are called."""
 
 import atexit
+import errno
 import gc
 import io
 import os
@@ -56,10 +57,14 @@ COMMANDS: tuple[tuple[str, str, Group, str], ...] = (
     ("sim", "sim:app", _TOOLS, "What Hostler makes of published failure rates."),
     ("docs", "docs:app", _TOOLS, "The reference, generated from the code."),
     ("completion", "shell:completion", _TOOLS, "Print a completion script for a shell."),
+    ("complete", "shell:complete", _TOOLS, "Print the names that a word may become; completion asks for them."),
     ("version", "shell:version", _TOOLS, "Print the version."),
 )
 """Name, where it is (below `hostler.cli.commands`), group, and its line in `hostler --help`."""
 
+
+_UNWRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What a full or broken disk answers to who writes there."""
 
 _ABOUT = """Takes AI cluster nodes from power-on into production, watches them there, and brings them back.
 
@@ -108,8 +113,18 @@ def run(command: Callable[[], object]) -> ExitCode:
     except KeyboardInterrupt:
         return ExitCode.interrupted
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered still is not for the pipe
+        _drop_output()
         return ExitCode.closed_pipe
+    except OSError as error:
+        if error.errno not in _UNWRITTEN:
+            raise
+        _drop_output()
+        return _failed(f"the output could not be written: {error.strerror}", ExitCode.unexpected)
+
+
+def _drop_output() -> None:
+    """What is buffered still cannot be written: the end of the process does not try again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _failed(text: str, code: ExitCode) -> ExitCode:

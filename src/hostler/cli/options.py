@@ -60,9 +60,12 @@ class Connect:
         bool, Parameter(negative=(), show_default=False, help="Allow http:// to another machine; it shows your token.")
     ] = False
 
-    def client(self) -> "Client":
-        """A client for that server. Raises CommandError where none is named or a file cannot be read."""
-        from hostler.cli.api_client import ApiAddress, Client
+    def client(self, timeout_s: float | None = None) -> "Client":
+        """A client for that server, which waits that long for an answer.
+
+        Raises CommandError where none is named or a file cannot be read.
+        """
+        from hostler.cli.api_client import TIMEOUT_S, ApiAddress, Client
 
         known = server_contexts.read().of(self.context)
         server = self.server or known.server
@@ -74,7 +77,8 @@ class Connect:
         addresses = [ApiAddress.parse(one, ca, self.insecure_plain_http) for one in named]
         if not addresses:
             raise unusable(f"server '{server}' is not an address", "write https://host:port")
-        client = Client(addresses, self._token(known.token_file if mine else ""))
+        token = self._token(known.token_file if mine else "")
+        client = Client(addresses, token, timeout_s or TIMEOUT_S)
         at_end(client.close)
         return client
 
