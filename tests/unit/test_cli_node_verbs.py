@@ -168,6 +168,31 @@ def test_an_empty_selector_is_refused(api: FakeApi, capsys: pytest.CaptureFixtur
     assert "every node" in capsys.readouterr().err
 
 
+def test_several_approvals_are_answered_one_by_one_and_a_refusal_stops_none(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Mutants: only the first is asked for; what follows a refusal is not; one named twice is asked for twice."""
+    answers = [(409, {"error": "refused", "what": "a1 has expired"}), (200, {"granted": True, "text": "approved"})]
+    api.answers.clear()
+    for status, answer in answers:
+        api.says("POST /v1/intents", answer, status=status)
+    assert hostler("approval", "approve", "a1", "a2", "a2", "--reason", "r") == ExitCode.refused
+    assert [body["target"] for body in api.posted()] == ["a1", "a2"]
+    assert len({body["key"] for body in api.posted()}) == 2
+    said = capsys.readouterr()
+    assert ("a1 has expired" in said.err, said.out) == (True, "a2: approved\n")
+
+
+@pytest.mark.parametrize("command", [["approval", "deny"], ["ticket", "close"], ["hold", "release"]])
+def test_an_act_on_nothing_named_is_refused(
+    api: FakeApi, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Mutant: it is asked for on the whole fleet."""
+    assert hostler(*command, "--reason", "r") == ExitCode.usage
+    assert api.asked == []
+    assert f"hostler {command[0]} list" in capsys.readouterr().err
+
+
 def test_no_target_at_all_is_refused(api: FakeApi) -> None:
     assert hostler("node", "reboot", "--reason", "r") == ExitCode.usage
     api.says("GET /v1/nodes", page())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from cyclopts import App, Parameter
 
+from hostler.cli.command_errors import unusable
 from hostler.cli.intent_requests import IntentRequest, ask
 from hostler.cli.options import ACT, CONNECT, SHOW_ONCE, Connect, ShowOnce, Why
 from hostler.core.state.model import FLEET
@@ -79,12 +80,12 @@ def keyword(name: str, kind: Any, default: Any = Argument.empty) -> Argument:
     return Argument(name, Argument.KEYWORD_ONLY, annotation=kind, default=default)
 
 
+_SEVERAL = (Target.hold, Target.ticket, Target.approval)
+"""What an act may name several of: each is asked for by itself."""
+
 _FIRST_WORDS = {
-    kind: word(kind.name, str)
-    for kind in (
-        *(Target.hold, Target.window, Target.ticket, Target.incident, Target.approval),
-        *(Target.rollout, Target.fabric),
-    )
+    **{kind: Argument(f"{kind.name}s", Argument.VAR_POSITIONAL, annotation=str) for kind in _SEVERAL},
+    **{kind: word(kind.name, str) for kind in (Target.window, Target.incident, Target.rollout, Target.fabric)},
 } | {
     Target.scope: word(
         "scope", Annotated[str, Parameter(help="A node, `rack:NAME`, `pool:NAME`, `cluster:NAME` or `fleet`.")]
@@ -104,6 +105,9 @@ def plain(kind: type[Verb]) -> Callable[..., int]:
     def asking(
         _: "Client", words: Sequence[str], args: dict[str, str], __: Mapping[str, Any]
     ) -> Sequence[IntentRequest]:
-        return [IntentRequest(name_of(kind), words[0] if words else FLEET, args)]
+        if kind.facts.target in _SEVERAL and not words:
+            noun = kind.facts.target.name
+            raise unusable(f"no {noun} is named", f"name one or several; see `hostler {noun} list`")
+        return [IntentRequest(name_of(kind), word, args) for word in dict.fromkeys(words or (FLEET,))]
 
     return command(kind, _FIRST_WORDS.get(kind.facts.target), asking)
