@@ -64,7 +64,7 @@ COMMANDS: tuple[tuple[str, str, Group, str], ...] = (
 
 
 _UNWRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""What a full or broken disk answers to who writes there."""
+"""Errors of a write to a full or broken disk."""
 
 _ABOUT = """Takes AI cluster nodes from power-on into production, watches them there, and brings them back.
 
@@ -123,7 +123,7 @@ def run(command: Callable[[], object]) -> ExitCode:
 
 
 def _drop_output() -> None:
-    """What is buffered still cannot be written: the end of the process does not try again."""
+    """Throw away buffered output that cannot be written: the end of the process does not try again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -81,7 +81,7 @@ def keyword(name: str, kind: Any, default: Any = Argument.empty) -> Argument:
 
 
 _SEVERAL = (Target.hold, Target.ticket, Target.approval)
-"""What an act may name several of: each is asked for by itself."""
+"""Targets of which an act may name several: each is asked for by itself."""
 
 _FIRST_WORDS = {
     **{kind: Argument(f"{kind.name}s", Argument.VAR_POSITIONAL, annotation=str) for kind in _SEVERAL},
