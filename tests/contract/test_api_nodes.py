@@ -109,6 +109,23 @@ async def test_a_fault_is_seen_in_every_list_it_belongs_to(world: House) -> None
     assert raw[0]["received"]
 
 
+async def test_a_nodes_life_is_told_in_lanes(world: House) -> None:
+    """Mutant: a tenant is told of spans from before it had the node."""
+    await world.adopt(1)
+    world.driver.stuck.add("power_off")
+    await world.report("n0", kind="kernel_log", text=XID79, facility=0)
+    await world.until(lambda: (n := world.cell.view.nodes["n0"]).operation and n.operation.kind == "power_off")
+    found = await world.operator.get("/v1/nodes/host-n0/lanes")
+    told = {(one["lane"], one["what"]) for one in found["intervals"] if one["until"] is None}
+    assert {("phase", "production"), ("condition", "gpu.fallen_off_bus"), ("operation", "power_off")} <= told
+    assert (found["node"], found["partial"]) == ("n0", False)
+    stranger = world.client(Grant("eve", Role.tenant, tenant="umbrella"))
+    assert (await stranger.call("GET", "/v1/nodes/n0/lanes"))[0] == 404
+    acme = await world.client(Grant("acme", Role.tenant, tenant="acme")).get("/v1/nodes/n0/lanes")
+    assert ("condition", "gpu.fallen_off_bus") in {(one["lane"], one["what"]) for one in acme["intervals"]}
+    assert "person" not in {one["lane"] for one in acme["intervals"]}
+
+
 async def test_a_pool_counts_what_it_has(world: House) -> None:
     await world.adopt(3)
     world.work("n0", "acme")

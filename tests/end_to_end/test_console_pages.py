@@ -11,7 +11,7 @@ from playwright.async_api import expect
 
 from hostler.controller.inputs import NodeSeen
 from hostler.server.tokens import Grant, Role
-from tests.contract.api_world import House
+from tests.contract.api_world import XID79, House
 from tests.end_to_end.test_console import CHROMIUM, Tab, tab, world  # noqa: F401 - fixtures
 
 pytestmark = [
@@ -36,7 +36,7 @@ async def test_filters_stand_in_the_address_and_the_rows_leave_as_csv_json_and_a
     await tab.page.keyboard.press("Enter")
     await expect(rows).to_have_count(1)
     await expect(tab.page).to_have_url(re.compile(r"/nodes\?phase=production&sort=id&order=down&q=n2$"))
-    await expect(tab.page.locator(".cli")).to_have_text("hostler node list -l phase=production,q=n2")
+    await expect(tab.page.locator(".cli")).to_have_text("hostler node list -l phase=production --search n2")
     await tab.page.reload()
     await expect(rows).to_have_count(1)
     async with tab.page.expect_download() as begun:
@@ -75,6 +75,24 @@ async def test_an_act_shows_what_it_would_do_and_asks_for_the_name_where_it_dist
     await expect(tab.page.locator(".timeline")).to_contain_text("reboot planned for operator.reboot")
     await dialog.get_by_role("button", name="Close").click()
     await expect(dialog).to_have_count(0)
+
+
+async def test_a_nodes_life_is_drawn_in_lanes_and_told_as_a_table(world: House, tab: Tab) -> None:  # noqa: F811
+    """Mutants: what happens is not drawn until the page is read anew; the span is forgotten with the page."""
+    await tab.open(world.operator.token, "/nodes/n1")
+    lanes = tab.page.get_by_role("region", name="Timeline")
+    await expect(lanes.locator("g.p-production rect")).to_have_count(1)
+    world.driver.stuck.add("power_off")
+    await world.report("n1", kind="kernel_log", text=XID79, facility=0)
+    await expect(lanes.locator("g.s-critical rect")).to_have_count(1, timeout=20_000)
+    await lanes.get_by_role("button", name="1h").click()
+    await expect(tab.page).to_have_url(re.compile(r"/nodes/n1\?span=1h$"))
+    await tab.page.reload()
+    await expect(lanes.get_by_role("button", name="1h")).to_have_attribute("aria-pressed", "true")
+    await lanes.get_by_text("As a table").click()
+    rows = lanes.locator("tbody tr")
+    await expect(rows.filter(has_text="gpu.fallen off bus")).to_contain_text("lasts")
+    await expect(rows.filter(has_text="production")).to_have_count(1)
 
 
 async def test_a_refusal_is_read_where_it_was_asked_for(world: House, tab: Tab) -> None:  # noqa: F811

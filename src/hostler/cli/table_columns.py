@@ -453,6 +453,22 @@ HISTORY = View(
     empty="nothing is recorded",
 )
 
+LANES = View(
+    "",
+    (
+        Column("LANE", "lane"),
+        Column("WHAT", "what"),
+        Column("ON", "on"),
+        Column("STATE", "state"),
+        Column("SINCE", "since", clock),
+        Column("UNTIL", "until", clock),
+        Column("WHY", "text"),
+        Column("SEQ", "seq", wide=True),
+    ),
+    name="what",
+    empty="nothing is recorded",
+)
+
 EVENTS = View(
     "",
     (

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter as Argument
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
@@ -34,6 +34,7 @@ from hostler.cli.table_columns import (
     CONDITIONS,
     FIRMWARE,
     HISTORY,
+    LANES,
     NODE_CONDITIONS,
     NODES,
     OBSERVATIONS,
@@ -52,6 +53,10 @@ app = App(name="node", help="Nodes: look, explain, ask for acts.")
 
 Name = Annotated[str, Parameter(help="A node's id, serial number or host name.")]
 Tag = Annotated[str, Parameter(show_default=False, help="Nodes with this tag: its name, or NAME=VALUE.")]
+Lane = Annotated[
+    Literal["", "phase", "pool", "condition", "plan", "operation", "check", "ticket", "hold", "part", "person"],
+    Parameter(show_default=False, help="Only this one."),
+]
 Limit = Annotated[int, Parameter(help="At most so many; 0 is all.")]
 Selector = Annotated[
     str,
@@ -160,6 +165,16 @@ def history(node: Name, *, limit: Limit = HISTORY_SHOWN, show: Show = SHOW, conn
     for event in follow(client, stands, {"node": node}):
         if event["seq"] > last:
             printer.show([event])
+    return 0
+
+
+@app.command(group="Look")
+def timeline(node: Name, *, lane: Lane = "", show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
+    """Show a node's life as spans: phases, pools, conditions, plans, operations, checks, tickets, holds, people."""
+    found = connect.client().get(NODES.one(node, "/lanes"))
+    if found["partial"]:
+        print(f"what was before {found['since']} is not shown", file=sys.stderr)
+    show.emit([one for one in found["intervals"] if lane in ("", one["lane"])], LANES)
     return 0
 
 

@@ -2,6 +2,7 @@
 import { Banners } from "./banners.js";
 import { html } from "./ui.js";
 import { NodeActs } from "./acts.js";
+import { Lanes } from "./lanes.js";
 import { lifecycle, missing, node, opened, status, story, timeline } from "./state.js";
 import { SEVERITIES, clock, moment, plain, since, span } from "./words.js";
 
@@ -23,6 +24,7 @@ export function Node() {
         ${story.value.chains.length === 0 && html`<p class="quiet">Nothing has ailed it.</p>`}
         ${story.value.chains.map((chain) => html`<${Chain} key=${chain.seq} chain=${chain} />`)}
       </section>
+      <${Lanes} id=${seen.node.id} now=${now} />
       <section class="history" aria-label="History">
         <h2>History <small>newest first</small></h2>
         <ol class="timeline">

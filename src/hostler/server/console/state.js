@@ -21,7 +21,7 @@ let stop = null;
 
 const listeners = new Set();
 
-// Calls `take` whenever something has been recorded. Returns a way to stop it.
+// Calls `take` with each record that comes. Returns a way to stop it.
 export function onRecord(take) {
   listeners.add(take);
   return () => listeners.delete(take);
@@ -126,7 +126,7 @@ function merged(...lists) {
 // A record arrived. What it says of phases and conditions is drawn at once; the rest is read again, not too often.
 function take(record) {
   draw(record);
-  for (const tell of listeners) tell();
+  for (const tell of listeners) tell(record);
   later.status(1000);
   later.fleet(pace());
   if (node.value && record.subjects.includes(node.value.node.id)) {

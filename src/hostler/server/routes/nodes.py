@@ -13,6 +13,7 @@ from hostler.core.boot.cloud_init import DOCUMENTS, compose
 from hostler.core.planning.firmware_plan import FirmwareRow, firmware_rows
 from hostler.core.report.explain import explain
 from hostler.core.report.explanation import Explanation
+from hostler.core.report.lanes import Lanes, lanes
 from hostler.core.state.events import Record
 from hostler.core.state.health import is_healthy
 from hostler.core.state.model import Condition, Node, Observation, Phase
@@ -42,6 +43,8 @@ from hostler.server.tokens import Identity, Role
 SEE = [needs(Permission.see)]
 EXPLAINED_MAX = 1_000
 """Records read for one explanation."""
+LANES_MAX = 10_000
+"""Records read for the lanes of a node."""
 OWN_PAGES_MAX = 20
 """Pages of a node's history read to find a tenant's intervals."""
 MAP_MAX = 10_000
@@ -202,6 +205,17 @@ async def node_explain(app_state: TheAppState, who: Who, node_id: FromPath[str])
     return replace(told, progress=app_state.agents.get(node.id, AgentSeen()).doing)
 
 
+@get("/nodes/{node_id:str}/lanes", guards=SEE)
+async def node_lanes(app_state: TheAppState, who: Who, node_id: FromPath[str]) -> Lanes:
+    """A node's life as spans: phases, pools, conditions, plans, operations, checks, tickets, holds, parts, people.
+
+    Of its last 10,000 records; `partial` where there were more.
+    """
+    records = await history(app_state, who, node_id, None, LANES_MAX)
+    node = app_state.fleet.resolve(node_id)
+    return lanes(node.id if node else node_id, records)
+
+
 @get("/nodes/{node_id:str}/cloud-init", guards=[needs(Permission.see_cell)])
 async def node_cloud_init(app_state: TheAppState, who: Who, node_id: FromPath[str]) -> CloudInitView:
     """The cloud-init data that the node's next boot would be given, without its token; each value with its layer."""
@@ -282,6 +296,7 @@ router = Router(
         node_firmware,
         node_history,
         node_explain,
+        node_lanes,
         node_cloud_init,
         node_observations,
         list_agents,

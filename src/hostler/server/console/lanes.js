@@ -1,0 +1,117 @@
+// A node's life in lanes over one axis of time; the same as a table below, for who reads or listens.
+import { ask } from "./api.js";
+import { onRecord, throttled } from "./state.js";
+import { route, setQuery } from "./router.js";
+import { html, useEffect, useState } from "./ui.js";
+import { SEVERITIES, moment, plain, span } from "./words.js";
+
+const LANES = ["phase", "pool", "condition", "plan", "operation", "check", "ticket", "hold", "part", "person"];
+const SPANS = { "1h": 3600, "24h": 86400, "7d": 604800, "30d": 2592000, all: Infinity };
+const WIDTH = 1000;
+const LEFT = 78;
+const ROW = 15;
+const DRAWN_MAX = 1500;
+
+export function Lanes({ id, now }) {
+  const [found, show] = useState(null);
+  useEffect(() => {
+    let left = false;
+    const read = async () => {
+      const answer = await ask(`/nodes/${encodeURIComponent(id)}/lanes`).catch(() => null);
+      if (!left && answer) show(answer);
+    };
+    read();
+    const later = throttled(read);
+    const end = onRecord((record) => !left && record?.subjects.includes(id) && later(1500));
+    return () => {
+      left = true;
+      end();
+    };
+  }, [id]);
+  if (!found?.since || !now) return null;
+  return html`<${Drawing} found=${found} now=${Date.parse(now)} />`;
+}
+
+function Drawing({ found, now }) {
+  const wanted = route.value.query.span in SPANS ? route.value.query.span : "all";
+  const end = route.value.query.at && !Number.isNaN(Date.parse(route.value.query.at)) ? Date.parse(route.value.query.at) : now;
+  const first = Math.max(Date.parse(found.since), end - SPANS[wanted] * 1000);
+  const shown = found.intervals.filter((one) => to(one, now) >= first && Date.parse(one.since) <= end).slice(-DRAWN_MAX);
+  const rows = stacked(shown, now);
+  const x = (time) => LEFT + ((Math.min(Math.max(time, first), end) - first) / Math.max(end - first, 1)) * (WIDTH - LEFT - 4);
+  const height = rows.length * ROW + 22;
+  return html`
+    <section class="lanes" aria-label="Timeline">
+      <h2>Timeline ${found.partial && html`<small>what was before ${moment(found.since)} is not shown</small>`}</h2>
+      <div class="buttons" role="group" aria-label="Span of the timeline">
+        ${Object.keys(SPANS).map((name) => html`<button aria-pressed=${name === wanted} onClick=${() => setQuery({ span: name === "all" ? "" : name })}>${name}</button>`)}
+      </div>
+      <svg viewBox=${`0 0 ${WIDTH} ${height}`} role="img" aria-label=${`${shown.length} spans from ${moment(iso(first))} to ${moment(iso(end))}; the table below lists them`}>
+        ${ticks(first, end).map((time) => html`<g class="tick"><line x1=${x(time)} x2=${x(time)} y1="0" y2=${height - 16} /><text x=${x(time)} y=${height - 4}>${label(time, end - first)}</text></g>`)}
+        ${rows.map((row, at) => html`
+          ${row.title && html`<text class="lane" x="0" y=${at * ROW + 11}>${row.title}</text>`}
+          ${row.spans.map((one) => html`<${Span} one=${one} x=${x} y=${at * ROW} now=${now} />`)}`)}
+      </svg>
+      <details><summary>As a table</summary>
+        <table><thead><tr><th>lane</th><th>what</th><th>state</th><th>since</th><th>until</th><th>for</th><th>why</th></tr></thead>
+          <tbody>${[...shown].reverse().slice(0, 200).map((one) => html`<tr><td>${one.lane}</td><td>${plain(one.what)} ${one.on}</td><td>${plain(one.state)}</td>
+            <td>${moment(one.since)}</td><td>${one.until ? moment(one.until) : "lasts"}</td><td class="number">${lasted(one, now)}</td><td>${one.text}</td></tr>`)}</tbody></table>
+      </details>
+    </section>
+  `;
+}
+
+function Span({ one, x, y, now }) {
+  const left = x(Date.parse(one.since));
+  const width = Math.max(x(to(one, now)) - left, 3);
+  const title = [`${plain(one.what)} ${one.on}`.trim(), plain(one.state), `${moment(one.since)} – ${one.until ? moment(one.until) : "lasts"}`, lasted(one, now), one.text].filter(Boolean).join("\n");
+  return html`<g class=${tone(one)}><title>${title}</title><rect x=${left} y=${y + 2} width=${width} height=${ROW - 4} rx="2" />
+    ${width > 60 && html`<text x=${left + 4} y=${y + 11}>${plain(one.what).slice(0, Math.floor(width / 6.5))}</text>`}</g>`;
+}
+
+// Each lane in as many rows as spans of it lie side by side.
+function stacked(shown, now) {
+  return LANES.flatMap((lane) => {
+    const rows = [];
+    for (const one of shown.filter((span) => span.lane === lane)) {
+      const free = rows.find((row) => row.until <= Date.parse(one.since)) ?? (rows.length < 8 ? rows[rows.push({ title: rows.length ? "" : lane, spans: [], until: 0 }) - 1] : rows[7]);
+      free.spans.push(one);
+      free.until = Math.max(free.until, to(one, now));
+    }
+    return rows;
+  });
+}
+
+function tone(one) {
+  if (one.lane === "phase") return `l-phase p-${one.what.replace("_", "-")}`;
+  if (one.lane === "condition") return `l-bad s-${SEVERITIES.includes(one.state) ? one.state : "info"}`;
+  return `l-${one.lane}${["failed", "refused", "unknown", "inconclusive"].includes(one.state) ? " l-failed" : ""}`;
+}
+
+function to(one, now) {
+  return one.until ? Date.parse(one.until) : now;
+}
+
+function lasted(one, now) {
+  return one.until === one.since ? "" : span((to(one, now) - Date.parse(one.since)) / 1000);
+}
+
+function iso(time) {
+  return new Date(time).toISOString();
+}
+
+const STEPS_S = [1, 5, 15, 60, 300, 900, 3600, 10800, 43200, 86400, 604800, 2592000, 31536000];
+
+// Round moments, at most nine of them.
+function ticks(first, end) {
+  const step = 1000 * (STEPS_S.find((s) => (end - first) / 1000 / s <= 9) ?? STEPS_S.at(-1));
+  const found = [];
+  for (let time = Math.ceil(first / step) * step; time < end; time += step) found.push(time);
+  return found.slice(0, 12);
+}
+
+function label(time, width) {
+  const text = iso(time);
+  if (width > 172800000) return text.slice(5, 10);
+  return width > 600000 ? text.slice(11, 16) : text.slice(11, 19);
+}
