@@ -128,6 +128,7 @@ ROUTES: dict[str, Route] = {
     "GET /v1/nodes/{node_id}/firmware": Route("see", of="node"),
     "GET /v1/nodes/{node_id}/history": Route("see", of="node", tells=True),
     "GET /v1/nodes/{node_id}/explain": Route("see", of="node", tells=True),
+    "GET /v1/nodes/{node_id}/lanes": Route("see", of="node", tells=True),
     "GET /v1/nodes/{node_id}/observations": Route("see", of="node", tells=True),
     "GET /v1/parts/{serial}": Route("see", of="part", tells=True),
     "GET /v1/pools/{name}": Route("see", of="pool", tells=True),

@@ -18,13 +18,13 @@ export function Node() {
     <main class="node">
       <${Banners} now=${status.value} />
       <${Head} seen=${seen} now=${now} />
+      <${Lanes} id=${seen.node.id} now=${now} />
       <section class="story" aria-label="Why it is where it is">
         <${Waiting} now=${now} />
         <h2>Why</h2>
         ${story.value.chains.length === 0 && html`<p class="quiet">Nothing has ailed it.</p>`}
         ${story.value.chains.map((chain) => html`<${Chain} key=${chain.seq} chain=${chain} />`)}
       </section>
-      <${Lanes} id=${seen.node.id} now=${now} />
       <section class="history" aria-label="History">
         <h2>History <small>newest first</small></h2>
         <ol class="timeline">
