@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from hostler.core.report.lanes import LANES, Interval, lanes
+from hostler.core.report.lanes import LANES, LaneSpan, lanes
 from hostler.core.state import events as e
 from hostler.core.state.events import Record
 from hostler.core.state.model import CheckResult, Condition, Phase, Severity, Verdict
@@ -29,8 +29,8 @@ LIFE = [
 ]
 
 
-def told(found: tuple[Interval, ...]) -> list[tuple[str, str, int, int | None, str]]:
-    def minute(one: Interval, name: str) -> int | None:
+def told(found: tuple[LaneSpan, ...]) -> list[tuple[str, str, int, int | None, str]]:
+    def minute(one: LaneSpan, name: str) -> int | None:
         moment = getattr(one, name)
         return None if moment is None else int((moment - NOW).total_seconds() / 60)
 

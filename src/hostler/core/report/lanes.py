@@ -15,7 +15,7 @@ LANES = ("phase", "pool", "condition", "plan", "operation", "check", "ticket", "
 """Lanes in the order in which they are drawn. A check, a part and a person's request are moments, not spans."""
 
 
-class Interval(Struct, frozen=True):
+class LaneSpan(Struct, frozen=True):
     """One span or moment of a node's life. `until` None: it lasts; of a moment it equals `since`.
 
     `lane` is one of LANES, `what` its name there ("production", "gpu.ecc_dbe"), `on` the part where it has one.
@@ -39,7 +39,7 @@ class Lanes(Struct, frozen=True):
 
     node: str
     since: datetime | None
-    intervals: tuple[Interval, ...]
+    intervals: tuple[LaneSpan, ...]
     partial: bool = False
 
 
@@ -62,8 +62,8 @@ class _Reading:
     def __init__(self, node: str, first: datetime) -> None:
         self._node = node
         self._first = first
-        self.open: dict[tuple[str, str], Interval] = {}
-        self.ended: list[Interval] = []
+        self.open: dict[tuple[str, str], LaneSpan] = {}
+        self.ended: list[LaneSpan] = []
 
     def take(self, record: e.Record) -> None:
         """Read one record; one that is no part of any lane changes nothing."""
@@ -132,7 +132,7 @@ class _Reading:
         if known is not None and known.what == what:
             self.open[lane, name] = replace(known, on=on, state=_graver(known.state, state), text=text or known.text)
         else:
-            self.open[lane, name] = Interval(lane, what, record.at, None, record.seq, on, state, text)
+            self.open[lane, name] = LaneSpan(lane, what, record.at, None, record.seq, on, state, text)
 
     def _end(  # noqa: PLR0913 - one argument per field
         self, record: e.Record, lane: str, name: str, state: str, what: str = "", text: str = ""
@@ -141,12 +141,12 @@ class _Reading:
         if known is None:
             if not what:
                 return
-            known = Interval(lane, what, self._first, None, record.seq, partial=True)
+            known = LaneSpan(lane, what, self._first, None, record.seq, partial=True)
         ended = replace(known, until=record.at, state=state or known.state, text=text or known.text)
         self.ended.append(ended)
 
     def _moment(self, record: e.Record, lane: str, what: str, state: str, text: str) -> None:
-        self.ended.append(Interval(lane, what, record.at, record.at, record.seq, "", state, text))
+        self.ended.append(LaneSpan(lane, what, record.at, record.at, record.seq, "", state, text))
 
 
 _SEVERITIES = ("", "info", "warning", "degraded", "critical", "catastrophic")
