@@ -15,7 +15,7 @@ HISTORY = (
     "set_boot_network done",
     "power_on requested",
     "boots image production in its boot window, known by the secret given to its BMC",
-    "cloud-init's data given",
+    "cloud-init data given",
     "seed refused",
     "phoned home",
     "initializing → onboard",

@@ -138,7 +138,7 @@ async def test_a_catastrophic_fault_takes_one_node_and_its_pod_goes_on_on_the_de
 
     words = ("--server", world.server, "--token-file", str(world.operator))
     await admin.node(broken)  # its kubelet was started again, and lists it, open to work
-    await world.until("its kubelet lists it there again", f"/v1/nodes/{broken}/history?limit=50")
+    await world.until("its kubelet has registered it there again", f"/v1/nodes/{broken}/history?limit=50")
     await until_gone(admin, broken)
     assert broken not in on_nodes(await world.pods("acme"))
 

@@ -43,7 +43,7 @@ def test_as_many_as_the_limit_pass_and_the_next_latches_the_brake() -> None:
         assert not drive.fleet.cell.brake
     drive.fault("n03", "ecc")
     drive.run()
-    assert drive.fleet.cell.brake == "4 disruptions within 60 min, the limit is 3"
+    assert drive.fleet.cell.brake == "4 disruptions within 1 h, the limit is 3"
     assert drive.plans("n03") == []
 
 
@@ -69,7 +69,7 @@ def test_the_limit_grows_with_the_fleet() -> None:
 
     drive = fleet(40, tenth)
     assert storm(context(drive), 4) == ""
-    assert storm(context(drive), 5) == "5 disruptions within 60 min, the limit is 4"
+    assert storm(context(drive), 5) == "5 disruptions within 1 h, the limit is 4"
 
 
 def test_nodes_that_a_person_releases_are_no_storm() -> None:

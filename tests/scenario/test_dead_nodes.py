@@ -159,7 +159,7 @@ def test_an_owner_who_has_consented_is_not_asked_again_the_same_day() -> None:
     assert drive.ask("consent", ticket.id).granted
     drive.wait(hours=20)
     assert [t.kind for t in drive.fleet.tickets.values()] == []
-    assert "w1 may be ended, but the scheduler keeps it" in drive.transcript("a")
+    assert "w1 may be ended, but the scheduler does not end it" in drive.transcript("a")
     drive.wait(hours=5)
     assert [t.kind for t in drive.fleet.tickets.values()] == ["consent"]
 

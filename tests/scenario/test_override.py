@@ -220,7 +220,8 @@ def test_work_that_a_budget_holds_is_waited_for_by_name_and_evicted_when_it_may(
     waiting = drive.node("a").waiting
     assert waiting is not None
     assert (
-        "w1 may be ended, but the scheduler keeps it: PodDisruptionBudget x/y allows none" in waiting.blockers[0].text
+        "w1 may be ended, but the scheduler does not end it: PodDisruptionBudget x/y allows none"
+        in waiting.blockers[0].text
     )
     assert "evict" not in drive.operations("a")
     drive.see_work("a", work)

@@ -206,7 +206,7 @@ def test_a_token_reaches_no_node_that_has_left_its_bounds_by_the_decision() -> N
     for bounds, granted in ((Bounds(tenant="acme"), True), (Bounds(tenant="else"), False), (Bounds(pool="p"), False)):
         assert ask(drive, "reboot", "n00", bounds=bounds).granted is granted
     gone = ask(drive, "drain", "n01", bounds=Bounds(tenant="else"))
-    assert gone.text == "'n01' is not wholly yours; name a node that you see"
+    assert gone.text == "'n01' has nodes that you do not see; name one that you see (hostler node list)"
     assert not ask(drive, "drain", "fleet", bounds=Bounds(site="s1")).granted
     drive.ask("release-node", "n19")
     waits = ask(drive, "drain", "rack:r1", person="carl", bounds=Bounds(pool="train"))
@@ -214,7 +214,7 @@ def test_a_token_reaches_no_node_that_has_left_its_bounds_by_the_decision() -> N
     drive.run()
     assert drive.node("n19").assignment is None
     reply = drive.ask("approve-request", waits.detail["approval"], person="bob")
-    assert "is not wholly yours; name a node that you see" in reply.text
+    assert "has nodes that you do not see; name one that you see (hostler node list)" in reply.text
     assert "n19" not in reply.text, "who is not theirs is not named"
     assert not reply.granted
 

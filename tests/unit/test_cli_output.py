@@ -41,7 +41,7 @@ STATUS: dict[str, Any] = {
     "controller": "active",
     "ok": True,
     "why": "",
-    "brake": "21 disruptions within 60 min, the limit is 20",
+    "brake": "21 disruptions within 1 h, the limit is 20",
     "paused": ["pool:train"],
     "modes": [{"pool": "train", "remedy": "*", "mode": "act", "set_by": "intent"}],
     "phases": {"production": 60, "triage": 4},

@@ -88,7 +88,7 @@ MISTAKES: list[tuple[str, str, str, tuple[str, int, str, str]]] = [
         (
             "a-policy.yaml",
             5,
-            "rung 'reboot' counts 100 days back, and attempts are forgotten after 90",
+            "rung 'reboot' has window_s 8640000, and attempts are forgotten after 90 d",
             "write a window_s of at most 7776000",
         ),
     ),
@@ -111,7 +111,7 @@ MISTAKES: list[tuple[str, str, str, tuple[str, int, str, str]]] = [
         (
             "a-policy.yaml",
             9,
-            "slots: a check of at most 600 s every 600 s",
+            "slots: a check of at most 10 min every 10 min",
             "write a limit_s above 0 and below period_s",
         ),
     ),
@@ -119,7 +119,12 @@ MISTAKES: list[tuple[str, str, str, tuple[str, int, str, str]]] = [
         "policy",
         "limit_s: 60",
         "limit_s: 0",
-        ("a-policy.yaml", 9, "slots: a check of at most 0 s every 600 s", "write a limit_s above 0 and below period_s"),
+        (
+            "a-policy.yaml",
+            9,
+            "slots: a check of at most 0 s every 10 min",
+            "write a limit_s above 0 and below period_s",
+        ),
     ),
     (
         "policy",

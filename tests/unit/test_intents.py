@@ -34,7 +34,7 @@ def asked(drive: Drive, intent: Intent) -> IntentAsked:
     ("change", "said"),
     [
         ({"verb": "sing"}, "no verb 'sing'; there are"),
-        ({"person": ""}, "carries the name of the person"),
+        ({"person": ""}, "does not say who asks"),
         ({"reason": "  "}, "give a reason of 1 to 500 characters"),
         ({"reason": "x" * (REASON_MAX + 1)}, "give a reason"),
         ({"key": "k" * 129}, "at most 128 characters"),

@@ -31,7 +31,7 @@ async def test_what_a_process_finds_wrong_is_told_by_file_and_line() -> None:
 async def test_who_takes_too_long_is_killed_and_the_loop_goes_on_meanwhile() -> None:
     """Mutant: the time is not limited."""
     slow = {"p.yaml": POLICY, "q.yaml": "pools: [" + "[],[],{},\n" * 6_000 + "]\n" + PADDING}
-    with pytest.raises(InvalidInputError, match=r"not parsed within 0\.01 s"):
+    with pytest.raises(InvalidInputError, match=r"not parsed within"):
         await DocumentParser(time_s=0.01).parse(slow)
 
 

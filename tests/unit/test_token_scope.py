@@ -82,7 +82,7 @@ def test_an_act_reaches_what_is_wholly_the_callers(fleet: Fleet, target: str, na
     if allowed:
         demand_visible(ACME, fleet, target, args)
         return
-    with pytest.raises(ProblemError, match="not wholly yours"):
+    with pytest.raises(ProblemError, match="has nodes that you do not see"):
         demand_visible(ACME, fleet, target, args)
 
 

@@ -138,7 +138,9 @@ def _cards(tools: _Tools, wanted: ResetRequest, root: Path) -> list[Card]:
         return known
     found = [card for card in known if f"gpu{card.index}" in wanted.gpus or _is_at(card, wanted.gpus)]
     if len(found) < len(wanted.gpus):
-        raise ActFailedError(f"nvidia-smi lists {len(found)} of {', '.join(wanted.gpus)}: one off the bus is not reset")
+        raise ActFailedError(
+            f"nvidia-smi lists {len(found)} of {', '.join(wanted.gpus)}: a GPU that fell off the bus cannot be reset"
+        )
     return found
 
 

@@ -250,7 +250,7 @@ class Client:
         return CommandError(ExitCode.unavailable, f"cannot reach {self.address.url}: {why}{also}", _IS_IT)
 
 
-_IS_IT = "is it running there (`hostler up`, `hostler serve`)? another server is named with --server URL"
+_IS_IT = "see that Hostler runs there (`hostler up`, `hostler serve`), or name another server with --server URL"
 
 
 def _reason(error: Exception) -> str:

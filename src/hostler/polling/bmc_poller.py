@@ -8,6 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from hostler.controller.inputs import NodeSeen
+from hostler.core.state.durations import duration
 from hostler.core.state.model import Node
 from hostler.polling.bmc_readings import SENSORS, SYSTEM, BmcSession, Looks
 from hostler.polling.bmc_schedule import MISSED, Pace, Rota
@@ -126,7 +127,7 @@ class BmcPoller:
             if work.done():
                 work.result()
             elif slowly:
-                self._missed(node_id, f"no answer within {self._places.deadline_s:g} s")
+                self._missed(node_id, f"no answer within {duration(self._places.deadline_s)}")
             else:
                 self._rota.later(node_id, asyncio.get_running_loop().time())
         finally:

@@ -17,6 +17,7 @@ import msgspec
 from hostler.core.notify.episodes import OpenEpisodes, Teller
 from hostler.core.notify.messages import Message
 from hostler.core.notify.notices import TOLD_OF, concerned, notices
+from hostler.core.state.durations import duration
 from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.notify_routes import Route
@@ -246,10 +247,10 @@ class Notifier:
         except (RefusedError, UnreachableError) as failure:
             return failure
         except TimeoutError:
-            return UnreachableError(f"no answer within {route.timeout_s:g} s")
+            return UnreachableError(f"no answer within {duration(route.timeout_s)}")
         except Exception as bug:  # a message that cannot be written must not stop what keeps the fleet
             log.exception("notification_driver_failed", route=route.name, kind=route.kind)
-            return UnreachableError(f"a bug: {type(bug).__name__}")
+            return UnreachableError(f"a bug in Hostler: {type(bug).__name__}")
         return None
 
     async def _stop(self) -> None:

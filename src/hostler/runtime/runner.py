@@ -404,7 +404,7 @@ class Cell:
             await self._pause()
         except Exception as bug:  # nothing was recorded: what is out is observed, what was sent comes again
             log.exception("step_failed")
-            self._leave(f"a bug: {type(bug).__name__}: {bug}")
+            self._leave(f"a bug in Hostler: {type(bug).__name__}: {bug}")
             await self._anew()
         finally:
             self._leave(self._why)

@@ -15,6 +15,7 @@ from msgspec import Struct
 from hostler.core.policy import documents
 from hostler.core.policy.yaml_tree import MAX_BYTES, check_size
 from hostler.core.state.configuration import Configuration
+from hostler.core.state.durations import duration
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.runtime.input_queues import BusyError
 
@@ -68,7 +69,7 @@ class DocumentParser:
             async with asyncio.timeout(self._time_s):
                 said, _ = await child.communicate(msgspec.msgpack.encode(given))
         except TimeoutError as late:
-            raise _unparsed(f"not parsed within {self._time_s:g} s") from late
+            raise _unparsed(f"not parsed within {duration(self._time_s)}") from late
         finally:
             if child.returncode is None:
                 child.kill()

@@ -76,7 +76,12 @@ def demand_visible(who: Identity, fleet: Fleet, target: str, named: Iterable[str
         return
     nodes = concerned(fleet, target, named)
     if not nodes or not all(sees(who, node) for node in nodes):
-        raise refuse(403, "forbidden", f"'{target[:100]}' is not wholly yours", "name a node that you see")
+        raise refuse(
+            403,
+            "forbidden",
+            f"'{target[:100]}' has nodes that you do not see",
+            "name one that you see (hostler node list)",
+        )
 
 
 class Interval(Struct, frozen=True):

@@ -2,6 +2,8 @@
 
 from msgspec import Struct
 
+from hostler.core.state.durations import duration
+
 SHOWN = 5
 """Kinds of faults that the table names."""
 
@@ -62,30 +64,42 @@ class RunReport(Struct, frozen=True):
 def format_report(report: RunReport) -> str:
     """The report as a table for people."""
     minutes = report.unproductive_minutes_per_failure
+    most = (f"{name} {_minutes(m)}" for name, m in list(report.minutes_by_fault.items())[:SHOWN])
+    steps = f"{report.steps:,} steps, {report.sweep_findings} findings of sweeps"
     rows = (
         ("nodes", f"{report.nodes:,} and {report.spares:,} spares"),
         ("simulated", f"{report.days:g} days at {report.rates}'s rates, seed {report.seed}"),
         ("failures", f"{report.failures:,}, {report.detections:,} of them seen on their node"),
         ("interruptions of the job", f"{report.interruptions:,}"),
         ("goodput", f"{report.goodput:.2%}"),
-        ("unproductive per failure", f"{minutes.total:.2f} min"),
-        ("  until detected", f"{minutes.detect:.2f} min"),
-        ("  until isolated", f"{minutes.isolate:.2f} min"),
-        ("  until replaced", f"{minutes.replace:.2f} min"),
-        ("  until restarted", f"{minutes.restart:.2f} min"),
-        ("  work done again", f"{minutes.lost_work:.2f} min"),
-        ("  most of it", ", ".join(f"{name} {m:.2f}" for name, m in list(report.minutes_by_fault.items())[:SHOWN])),
-        ("checkpoint every", f"{report.checkpoint_minutes:.1f} min, {report.checkpoint_share:.2%} of the time"),
+        ("unproductive per failure", _minutes(minutes.total)),
+        ("  until detected", _minutes(minutes.detect)),
+        ("  until isolated", _minutes(minutes.isolate)),
+        ("  until replaced", _minutes(minutes.replace)),
+        ("  until restarted", _minutes(minutes.restart)),
+        ("  work done again", _minutes(minutes.lost_work)),
+        (
+            "  most of it",
+            ", ".join(most),
+        ),
+        ("checkpoint every", f"{_minutes(report.checkpoint_minutes)}, {report.checkpoint_share:.2%} of the time"),
         ("disrupted live work", f"{report.customer_disruptions:,} times"),
         ("healthy nodes taken", f"{report.wrong_removals:,}"),
         ("work of people", f"{report.human_touches:,} times"),
         ("spares used", f"{report.spares_used:,}"),
         ("at the vendor", f"{report.vendor_node_days:,.1f} node-days"),
-        ("until a place is filled", f"{report.hours_to_full:.2f} h"),
+        ("until a place is filled", duration(report.hours_to_full * 3600)),
         ("broken laws", f"{report.violations:,}"),
         ("journal", f"{report.events:,} events, digest {report.journal_digest[:16]}"),
-        ("took", f"{report.wall_seconds:.1f} s, {report.steps:,} steps, {report.sweep_findings} findings of sweeps"),
+        (
+            "took",
+            f"{duration(report.wall_seconds)}, {steps}",
+        ),
     )
     lines = [f"{name:<26}{value}" for name, value in rows]
     lines.extend(f"  broken: {text}" for text in report.violation_texts)
     return "\n".join(lines)
+
+
+def _minutes(count: float) -> str:
+    return duration(count * 60)

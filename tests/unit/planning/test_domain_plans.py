@@ -56,7 +56,7 @@ def test_who_has_come_further_waits_for_who_has_not_by_name() -> None:
     assert last.plan is not None
     (blocker,) = behind(fleet, first, first.plan)
     assert (blocker.kind, blocker.name) == ("domain", "b")
-    assert blocker.text == "rack:r1 is taken as a whole, and b is still at drain"
+    assert blocker.text == "rack:r1 is treated as a whole, and b is still at drain"
     assert behind(fleet, last, last.plan) == ()
     turned = a_fleet(first, a_member("b", "drain", state="undoing"))
     assert behind(turned, first, first.plan) == ()

@@ -318,7 +318,7 @@ def _until_stopped(run: Coroutine[Any, Any, None]) -> int:
         raise CommandError(ExitCode.unavailable, f"the journal: {error}", "see `hostler journal check`") from error
     except OSError as error:
         raise CommandError(
-            ExitCode.unavailable, f"cannot start: {error}", "is the port taken, or the path right?"
+            ExitCode.unavailable, f"cannot start: {error}", "see that the port is free and the path is right"
         ) from error
     return 0
 

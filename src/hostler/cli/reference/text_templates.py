@@ -11,6 +11,8 @@ from msgspec import Struct
 
 DEEPEST = 6
 """Calls and assignments that are followed into each other."""
+MOST_WAYS = 8
+"""Texts of a table that are listed one by one; of a longer one its name is shown."""
 _ITSELF = frozenset({"id", "name", "value", "text", "self", "cell", "fleet"})
 _TEXT_OF = frozenset(
     {"replace", "strip", "rstrip", "lower", "format", "removeprefix", "partition", "rpartition", "decode"}
@@ -78,7 +80,7 @@ class _Reader:
                 found = [self.read(node)]
         return tuple(dict.fromkeys(" ".join(one.split()) for one in found))
 
-    def read(self, node: ast.expr) -> str:  # noqa: PLR0911 - one flat table of cases
+    def read(self, node: ast.expr) -> str:  # noqa: PLR0911, C901 - one flat table of cases
         """The template of an expression."""
         match node:
             case ast.Constant(value=value):
@@ -93,6 +95,8 @@ class _Reader:
                 return self.read(node.left) + self.read(node.right)
             case ast.BoolOp(op=ast.Or()):
                 return _either([self.read(value) for value in node.values])
+            case ast.Subscript(value=ast.Name(id=name)) if texts := self._table(name):
+                return _either(texts)
             case ast.Subscript():
                 return self.read(node.value)
             case ast.Name():
@@ -131,12 +135,22 @@ class _Reader:
                 return str(value)
         return _placeholder(node)
 
+    def _table(self, name: str) -> list[str]:
+        """The texts of a table at the top of a module, few enough to be read; [] where it holds anything else."""
+        match self._sources.definition(self._module, name):
+            case (_, ast.Assign(value=ast.Dict(values=values))) if len(values) <= MOST_WAYS:
+                found = [one.value for one in values if isinstance(one, ast.Constant)]
+                return [text for text in found if isinstance(text, str)] if len(found) == len(values) else []
+        return []
+
     def _call(self, node: ast.Call) -> str:
         match node.func:
             case ast.Attribute(attr="join"):
                 return _placeholder(node.args[0])
             case ast.Attribute(attr=attr) if attr in _TEXT_OF:
                 return self.read(node.func.value)
+            case ast.Name(id="duration"):
+                return "{time}"
             case ast.Name(id=name) if self._depth < DEEPEST:
                 if (found := self._sources.definition(self._module, name)) is not None:
                     module, function = found
@@ -171,6 +185,8 @@ def _named(node: ast.AST) -> str:
     match node:
         case ast.Name():
             return node.id
+        case ast.Attribute(attr="__name__" | "strerror" | "orig" | "verify_message"):
+            return "error"
         case ast.Attribute():
             return _named(node.value) if node.attr in _ITSELF and not _is_self(node.value) else node.attr
         case ast.Call():

@@ -145,9 +145,9 @@ def _seed(context: DecisionContext, node: Node, asked: BootRequest) -> BootDecis
     """cloud-init's data, once for each boot; the token that goes with them is minted first."""
     given = node.boot
     if given is None or given.plan != asked.plan or given.kind != IMAGE:
-        return _refused(context, node, asked, "cloud-init's data asked for before a boot was answered")
+        return _refused(context, node, asked, "cloud-init data was asked for before a boot was answered")
     if given.seeded is not None:
-        return _refused(context, node, asked, "cloud-init's data were given already: they are given once")
+        return _refused(context, node, asked, "cloud-init data was given already; each boot is given it once")
     if asked.offered:
         answer = BootAnswer(given.kind, given.image)
         return BootDecision(200, answer, node.id, asked.plan, (e.BootSeeded(node.id, asked.plan, asked.address),))
@@ -205,4 +205,4 @@ def _stranger(context: DecisionContext, asked: BootRequest) -> BootDecision:
 
 
 def _named(asked: BootRequest) -> str:
-    return "cloud-init's data are asked for" if asked.what == SEED else "it phones home"
+    return "cloud-init data is asked for" if asked.what == SEED else "it phones home"

@@ -90,7 +90,7 @@ def _unlisted(context: DecisionContext, node: Node, stood: bool) -> Finding | No
     """Of a cluster that is not heard nothing follows for its nodes: what was so before may be so still."""
     cluster = _serves(node)
     if stood and (not cluster or (context.live.synced(cluster) and not is_unlisted(context, node))):
-        return over(WORK_UNKNOWN, "its cluster says what runs on it, or it is in no cluster any more")
+        return over(WORK_UNKNOWN, "the cluster says what runs on the node, or the node is in no cluster any more")
     if stood:
         return None
     at = _unlisted_at(context, node)
@@ -141,8 +141,8 @@ def _uninvited(context: DecisionContext, node: Node, stood: bool) -> Finding | N
     if stands_now == stood:
         return None
     if stood:
-        return over(UNINVITED, "it is listed there no more, or has come back")
-    text = f"it has left cluster {left}, and its kubelet lists it there again"
+        return over(UNINVITED, "the cluster no longer lists the node, or the node serves it again")
+    text = f"the node has left cluster {left}, and its kubelet has registered it there again"
     return stands(UNINVITED, text, facts={"cluster": left})
 
 

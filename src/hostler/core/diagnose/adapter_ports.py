@@ -16,7 +16,13 @@ def judge_ports(observation: Observation, _node: Node, _sku: Sku | None) -> list
     for name, state in observation.facts.items():
         part = printable(name[:PART_CHARS])
         if not name.startswith(PREFIX) or state not in ("active", "down"):
-            findings.append(stands("observation.unreadable", f"no state of a port: {printable(str(state)[:80])}", part))
+            findings.append(
+                stands(
+                    "observation.unreadable",
+                    f"the state of a port could not be understood: {printable(str(state)[:80])}",
+                    part,
+                )
+            )
         elif state == "active":
             findings.append(over("network.link", f"{part} is active", part))
         else:

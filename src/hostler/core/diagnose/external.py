@@ -53,7 +53,7 @@ def judge_external(observation: Observation, node: Node, _sku: Sku | None) -> li
         return [_unwatched(named, f"its watcher last wrote this at {min(old):%Y-%m-%d %H:%M} UTC")]
     found = read(document, node)
     if named and heartbeats:
-        found.append(over("check.inconclusive", "its watcher writes again", f"check:{named['check']}"))
+        found.append(over("check.inconclusive", "the monitor reports again", f"check:{named['check']}"))
     return [replace(one, facts={**one.facts, **named}) if one.standing else one for one in found]
 
 
@@ -75,7 +75,7 @@ def _moment(value: object) -> datetime | None:
 def _unwatched(named: Facts, why: str) -> Finding:
     if not named:
         return _unread(why)
-    text = f"what {named['check']} hands on is old: {why}"
+    text = f"what {named['check']} reports is out of date: {why}"
     return stands("check.inconclusive", text, f"check:{named['check']}", {**named, "verdict": "stale"})
 
 
@@ -160,7 +160,7 @@ def _truth(document: Json, *keys: str) -> bool | None:
 
 
 def _unread(why: str) -> Finding:
-    return stands("observation.unreadable", f"what another watcher says could not be understood: {why}", "external")
+    return stands("observation.unreadable", f"an external monitor's report could not be understood: {why}", "external")
 
 
 _SHAPES: dict[str, Callable[[object, Node], list[Finding]]] = {

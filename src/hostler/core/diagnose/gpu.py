@@ -225,11 +225,11 @@ def _nvlink_errors(facts: Facts) -> AspectReading:
         return NOTHING
     shown: Facts = {name: value for name, value in facts.items() if name.startswith("nvlink_")}
     if recoveries or (errors or 0) >= CRC_PER_HOUR:
-        text = f"its NVLinks recovered {recoveries or 0:g} times and had {errors or 0:g} CRC errors in an hour"
+        text = f"the GPU's NVLinks recovered {recoveries or 0:g} times and had {errors or 0:g} CRC errors in an hour"
         return AspectReading("bad", (stands("gpu.nvlink_degraded", text, facts=shown),))
     if recoveries is None or errors is None or errors > CRC_PER_HOUR / 2:
         return AS_IT_WAS
-    return AspectReading(GOOD, (over("gpu.nvlink_degraded", "its NVLinks had few errors in the last hour"),))
+    return AspectReading(GOOD, (over("gpu.nvlink_degraded", "the GPU's NVLinks had few errors in the last hour"),))
 
 
 def _pcie_errors(facts: Facts) -> AspectReading:

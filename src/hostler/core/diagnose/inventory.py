@@ -60,7 +60,7 @@ def _unseen(observation: Observation, node: Node, named: Iterable[str], covered:
     if not left:
         return []
     kinds = ", ".join(sorted(left))
-    text = f"the SKU names {kinds}, which nobody who looks at this node lists: that they are there is not known"
+    text = f"the SKU names {kinds}, which no source of this node lists, so nobody knows whether they are there"
     return [stands("inventory.unseen_kind", text, "", {"kinds": kinds})]
 
 

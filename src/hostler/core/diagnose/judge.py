@@ -208,7 +208,7 @@ def _power(observation: Observation, node: Node, sku: Sku | None) -> list[Findin
             protected = any(condition.type in _OFF_ON_PURPOSE for condition in node.conditions)
             if node.phase is not Phase.production or planned or protected:
                 return []
-            return [stands("power.off_unexpected", f"the node is off, says its {observation.source}")]
+            return [stands("power.off_unexpected", f"the node's {observation.source} says that it is off")]
         case _:
             return _unreadable(observation, node, sku)
 

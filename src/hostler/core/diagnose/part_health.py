@@ -110,9 +110,9 @@ def _machine(facts: Facts, node: Node, parts: dict[str, Subject]) -> dict[str, S
     said = [one.severity for subject in parts.values() for one in subject.findings if one.standing]
     said += [c.severity for c in node.conditions if "bmc" in c.paths and not c.type.startswith(_NO_PARTS)]
     if grave is None or max(said, default=Severity.info) >= grave:
-        why = "the BMC calls the machine well" if grave is None else "the BMC says which part it is"
+        why = "the BMC reports the machine as healthy" if grave is None else "the BMC says which part it is"
         return {_SYSTEM: Subject([name], [over(MACHINE, why, _SYSTEM)], [])}
-    text = f"the BMC calls the machine {word}, and no part of it"
+    text = f"the BMC reports the machine as {word}, and none of its parts"
     return {_SYSTEM: Subject([name], [stands(MACHINE, text, _SYSTEM, {"state": word}, grave)], [])}
 
 
@@ -121,7 +121,7 @@ def _judge(kind: str, part: str, facts: Facts, place: str) -> list[Finding] | No
     told, says = facts[_WORD + place], facts.get(_SAYS + place)
     word = told.strip().lower() if isinstance(told, str) else ""
     if word == "ok":
-        text = f"the BMC calls {place} well"
+        text = f"the BMC reports {place} as healthy"
         kinds = dict.fromkeys((UNHEALTHY, FAILED.get(kind, UNHEALTHY)))
         return [replace(over(one, text, part), facts={"kind": kind}) for one in kinds]
     grave = SENSOR_RULES[UNHEALTHY].words.get(word)
@@ -130,7 +130,7 @@ def _judge(kind: str, part: str, facts: Facts, place: str) -> list[Finding] | No
     shown: Facts = {"kind": kind, "place": place, "state": word}
     if isinstance(says, str):
         shown["says"] = printable(says)
-    text = f"the BMC calls {place} {word}" + (f": {shown['says']}" if "says" in shown else "")
+    text = f"the BMC reports {place} as {word}" + (f": {shown['says']}" if "says" in shown else "")
     if word == "critical" and kind in FAILED:
         return [stands(FAILED[kind], text, part, shown)]
     return [stands(UNHEALTHY, text, part, shown, grave)]

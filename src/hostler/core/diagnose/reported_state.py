@@ -27,7 +27,7 @@ def judge_gpu_state(observation: Observation, node: Node, sku: Sku | None) -> li
         return _driver(facts, node, sku)
     part = part_of(facts, node)
     if not part:
-        return [stands("observation.unreadable", "a GPU's state that names no GPU", "gpu_state")]
+        return [stands("observation.unreadable", "the state of a GPU names no GPU", "gpu_state")]
     found = [_placed(finding, part, node) for finding in judged(facts, GPU_ASPECTS)]
     return found + verified(facts, GPU_ASPECTS, part)
 
@@ -39,7 +39,7 @@ def judge_dcgm_state(observation: Observation, node: Node, _sku: Sku | None) -> 
     """
     part = part_of(observation.facts, node)
     if not part:
-        return [stands("observation.unreadable", "a GPU's state that names no GPU", "dcgm_state")]
+        return [stands("observation.unreadable", "the state of a GPU names no GPU", "dcgm_state")]
     return [_placed(finding, part, node) for finding in judged(observation.facts, DCGM_ASPECTS)]
 
 
@@ -140,7 +140,7 @@ def _driver(facts: Facts, node: Node, sku: Sku | None) -> list[Finding]:
             text = f"NVML is {word}, so nobody knows how the GPUs are: {why}"
             return [stands("reading.missing" if gone else "reading.never_verified", text, "nvml", {"reason": why})]
         case word:
-            text = f"no state of NVML: {printable(str(word)[:WORD_CHARS])}"
+            text = f"the state of NVML could not be understood: {printable(str(word)[:WORD_CHARS])}"
             return [stands("observation.unreadable", text, "gpu_state")]
 
 

@@ -17,6 +17,7 @@ from hostler.core.diagnose.gpu import DCGM_ASPECTS, GPU_ASPECTS
 from hostler.core.diagnose.host import HOST_ASPECTS
 from hostler.core.diagnose.recurrence_windows import RECURRENCES
 from hostler.core.diagnose.sensor_rules import SENSOR_RULES
+from hostler.core.state.durations import duration
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.conditions.row import BMC_LOOK_S, DCGM_POLL_S, GPU_POLL_S, HOST_POLL_S
 
@@ -96,12 +97,7 @@ def _rules() -> Iterator[EvidenceRule]:
     memory = HOST_ASPECTS["memory"]
     yield EvidenceRule("inventory.below_sku", "the host's memory", memory.raise_polls, memory.clear_polls, HOST_POLL_S)
     for row in RECURRENCES.values():
-        yield EvidenceRule(row.result, f"{row.name}, on one {row.subject} within {_span(row.window_s)}", row.count)
-
-
-def _span(seconds: float) -> str:
-    days = seconds / 86_400
-    return f"{days:g} days" if days > 1 else f"{seconds / 3600:g} h"
+        yield EvidenceRule(row.result, f"{row.name}, on one {row.subject} within {duration(row.window_s)}", row.count)
 
 
 def _of_aspects(

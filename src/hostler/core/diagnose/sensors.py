@@ -200,5 +200,5 @@ def unreadable(names: list[str]) -> list[Finding]:
         return []
     shown = printable(", ".join(names[:NAMES_SHOWN]))
     more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
-    text = f"no believable reading from {shown}{more}"
+    text = f"no plausible reading from {shown}{more}"
     return [stands("observation.unreadable", text, UNREADABLE, {"readings": shown, "count": len(names)})]

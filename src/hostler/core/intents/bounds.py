@@ -16,7 +16,9 @@ def check_bounds(ask: AnyAsk) -> None:
     nodes = concerned(ask.context.fleet, intent.target, intent.nodes)
     outside = [node.id for node in nodes if not within(intent.bounds, node)]
     if outside or not nodes:
-        raise RefusalError(f"'{intent.target[:100]}' is not wholly yours; name a node that you see")
+        raise RefusalError(
+            f"'{intent.target[:100]}' has nodes that you do not see; name one that you see (hostler node list)"
+        )
 
 
 def within(bounds: Bounds, node: Node) -> bool:

@@ -108,7 +108,7 @@ def _check(intent: Intent) -> None:
     if isinstance(intent.act, Unreadable) and intent.verb not in VERBS:
         raise RefusalError(f"no verb '{intent.verb}'; there are {', '.join(sorted(VERBS))}")
     if not intent.person:
-        raise RefusalError("an intent carries the name of the person who asks")
+        raise RefusalError("the request does not say who asks")
     if not intent.reason.strip() or len(intent.reason) > REASON_MAX:
         raise RefusalError(f"give a reason of 1 to {REASON_MAX} characters: it is shown wherever this act is")
     if len(intent.key) > 128:

@@ -28,7 +28,7 @@ def schedule_window(ask: Ask[ScheduleMaintenance]) -> Granted:
     """Pending disruption of the scope happens inside this window."""
     act = ask.act
     if not act.starts < act.ends or act.ends <= ask.context.now:
-        raise RefusalError("a window starts before it ends, and ends in the future")
+        raise RefusalError("the maintenance window has to start before it ends, and to end in the future")
     window = Window(
         f"w{ask.context.fleet.cell.seq}", scope_of(ask), act.starts, act.ends, ask.intent.reason, ask.intent.person
     )
@@ -38,7 +38,7 @@ def schedule_window(ask: Ask[ScheduleMaintenance]) -> Granted:
 def cancel_window(ask: Ask[CancelMaintenance]) -> Granted:
     """A maintenance window is called off."""
     if ask.intent.target not in ask.context.fleet.windows:
-        raise RefusalError(f"no maintenance window {ask.intent.target}")
+        raise RefusalError(f"no maintenance window {ask.intent.target}; see `hostler maintenance list`")
     return "window cancelled", (e.WindowEnded(ask.intent.target, ask.intent.person),)
 
 
@@ -82,10 +82,10 @@ def end_work(ask: Ask[EndWork]) -> Granted:
     node = node_of(ask)
     holds = [h for h in ask.context.fleet.holds_on([node.id]) if h.kind is HoldKind.physical_work]
     if not holds:
-        raise RefusalError(f"nobody works on {node.id}")
+        raise RefusalError(f"no work is under way on {node.id}, so there is none to end")
     stays = [] if ask.act.shift_lead else [h.owner for h in holds if h.owner != ask.intent.person]
     if len(stays) == len(holds):
-        raise RefusalError(f"{stays[0]} works on {node.id}: only they or a shift lead end it")
+        raise RefusalError(f"{stays[0]} works on {node.id}: only they or a shift lead may end it")
     own = [h for h in holds if h.owner not in stays]
     events: list[e.Event] = [e.HoldReleased(h.id, h.scope, ask.intent.person, ask.intent.reason) for h in own]
     if stays:

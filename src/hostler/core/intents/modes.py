@@ -28,7 +28,7 @@ def set_mode(ask: Ask[SetMode]) -> Granted:
 def release_brake(ask: Ask[ReleaseBrake]) -> Granted:
     """Disruption may go on after a storm."""
     if not ask.context.fleet.cell.brake:
-        raise RefusalError("the storm brake is not latched")
+        raise RefusalError("the storm brake is not latched, so there is nothing to release")
     return "the storm brake is released", (e.BrakeReleased(ask.intent.person, ask.intent.reason),)
 
 

@@ -14,7 +14,7 @@ def approve(ask: Ask[Approve]) -> Granted:
     node = node_of(ask)
     plan = node.plan
     if plan is None or plan.state != "proposed":
-        raise RefusalError(f"{node.id} has no proposed plan")
+        raise RefusalError(f"{node.id} has no proposed plan; see `hostler node get {node.id}`")
     nodes = together(ask, node)
     scope = scope_of(plan.group)
     request = DisruptionRequest(
@@ -37,7 +37,7 @@ def reject(ask: Ask[Reject]) -> Granted:
     """No to a proposed plan: the node is held as it is."""
     node = node_of(ask)
     if node.plan is None or node.plan.state != "proposed":
-        raise RefusalError(f"{node.id} has no proposed plan")
+        raise RefusalError(f"{node.id} has no proposed plan; see `hostler node get {node.id}`")
     hold = hold_of(ask, node.id, HoldKind.operator, ask.act.hours)
     why = f"rejected by {ask.intent.person}"
     ended = (e.PlanEnded(n.id, n.plan.id, "cancelled", why) for n in together(ask, node) if n.plan is not None)

@@ -15,7 +15,7 @@ def release_restore(ask: Ask[ReleaseRestore]) -> Granted:
     context, intent = ask.context, ask.intent
     fleet = context.fleet
     if intent.target != FLEET:
-        raise RefusalError("a restore is released for the whole cell; the target is fleet")
+        raise RefusalError("a restored journal is released for the whole cell; give fleet as the target")
     if fleet.cell.restored is None:
         raise RefusalError("no restored journal waits for a release")
     unheard = len(fleet.nodes) - fleet.index.count("compared")
@@ -48,7 +48,7 @@ def confirm_clock(ask: Ask[ConfirmClock]) -> Granted:
     """The clock as it stands is right; what counts days counts on."""
     doubt = ask.context.fleet.cell.doubt
     if doubt is None:
-        raise RefusalError("the clock is not in doubt")
+        raise RefusalError("the clock is not in doubt, so there is nothing to confirm")
     return f"the clock is confirmed; it was in doubt since {doubt.since:%Y-%m-%d %H:%M} UTC: {doubt.text}", (
         e.ClockConfirmed(ask.intent.person, ask.intent.reason),
     )

@@ -70,7 +70,7 @@ def behind(fleet: Fleet, node: Node, plan: Plan) -> tuple[Blocker, ...]:
 def _late(plan: Plan, mate: Node, theirs: Plan) -> Blocker:
     doing = theirs.steps[theirs.index].operation
     why = f": {mate.waiting.blockers[0].text}" if mate.waiting and mate.waiting.blockers[0].kind != "domain" else ""
-    text = f"{scope_of(plan.group)} is taken as a whole, and {mate.id} is still at {doing}{why}"
+    text = f"{scope_of(plan.group)} is treated as a whole, and {mate.id} is still at {doing}{why}"
     return Blocker("domain", mate.id, text[:500], f"{mate.id} has caught up or left the act")
 
 
@@ -80,8 +80,8 @@ def going_on(fleet: Fleet, node: Node) -> tuple[Blocker, ...]:
         Blocker(
             "domain",
             mate.id,
-            f"{mate.id} is not undone yet; all members return to service together",
-            f"{mate.id} is undone",
+            f"the plan of {mate.id} is not undone yet; all members return to service together",
+            f"the plan of {mate.id} is undone",
         )
         for mate, theirs in mates(fleet, node)
         if theirs.state == "running"

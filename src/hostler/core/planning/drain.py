@@ -166,7 +166,7 @@ def _ending_check(context: DecisionContext, node: Node, plan: Plan) -> Wait | No
 
 
 def _held_work(work: Workload) -> Blocker:
-    text = f"{work.job or work.id} may be ended, but the scheduler keeps it: {work.held_by}"
+    text = f"{work.job or work.id} may be ended, but the scheduler does not end it: {work.held_by}"
     return Blocker("scheduler", work.id, text, "the scheduler lets it go, or the work ends by itself")
 
 

@@ -14,7 +14,7 @@ def enrol(context: DecisionContext, node: Node) -> Answer:
     if node.adopted:
         if node.inventory_at is not None:
             return Act(change_phase(context, node, Phase.production, "adopted, its inventory seen"))
-        text = "its inventory has not been seen yet"
+        text = "the node's inventory has not been seen yet"
         return Wait(
             "adopt", (Blocker("observation", "inventory", text, "its agent or BMC reports the inventory"),), until=None
         )

@@ -60,7 +60,7 @@ def _unseen(context: DecisionContext, node: Node) -> Wait | None:
     if node.assignment is not None or not (found := gaps(context.fleet, node)):
         return None
     text = "; ".join(str(gap) for gap in found)[:400]
-    ends = "it is seen as its SKU says, by its agent or BMC"
+    ends = "its agent or BMC shows what its SKU says"
     return Wait("deliver", (Blocker("inventory", text[:120], text, ends),), until=None)
 
 

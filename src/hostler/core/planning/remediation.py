@@ -162,7 +162,7 @@ def tired(context: DecisionContext, node: Node, name: str, rule: str = "", *, wi
     if rested <= context.now or (wished and not tried[-1].failed):
         return None
     blocker = Blocker(
-        "clock", name, f"{name} was tried a moment ago", f"the next try may begin at {rested:%H:%M:%S} UTC"
+        "clock", name, f"the last try of {name} was moments ago", f"the next try may begin at {rested:%H:%M:%S} UTC"
     )
     return Wait(name, (blocker,), until=rested)
 
@@ -212,12 +212,12 @@ def _first(context: DecisionContext, node: Node, need: Need) -> Iterator[Blocker
     if node.plan is not None or node.settling:
         doing = node.plan.name if node.plan is not None else node.settling[0].kind
         yield Blocker(
-            "domain", node.id, f"{scope} is taken as a whole, and {node.id} is busy with {doing}", f"{doing} is over"
+            "domain", node.id, f"{scope} is treated as a whole, and {node.id} is busy with {doing}", f"{doing} is over"
         )
         return
     own = needed(context, node)
     if own is not None and own.group != need.group and rank(own.remedy) >= rank(need.remedy):
-        text = f"{scope} is taken as a whole, and {node.id} first needs {own.remedy} for {own.rule}"
+        text = f"{scope} is treated as a whole, and {node.id} first needs {own.remedy} for {own.rule}"
         yield Blocker("domain", node.id, text, f"{own.remedy} is done")
 
 
@@ -263,7 +263,7 @@ def protect(context: DecisionContext, node: Node, need: Need) -> Answer | None:
         blocker = Blocker(
             "clock",
             need.remedy,
-            f"{need.remedy} was tried a moment ago",
+            f"the last try of {need.remedy} was moments ago",
             f"the next try begins at {rested:%H:%M:%S} UTC",
         )
         return Wait("power", (held(dark), blocker), until=rested)

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from hostler.core.state.configuration import Pool
+from hostler.core.state.durations import duration
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import ActClass, Blocker, Condition, Node, WorkClass, Workload
 
@@ -95,7 +96,9 @@ def _consent(node: Node, workload: Workload, act: Disturbance, pool: Pool | None
     if pool is not None and pool.evict_after_deadline and act.overdue:
         return Consent(workload, allowed=True, why="the pool's recorded agreement: the drain deadline has passed")
     if workload.agreed_after_s is not None and act.waited_s >= workload.agreed_after_s:
-        return Consent(workload, allowed=True, why=f"agreed: it was waited for {workload.agreed_after_s:g} s")
+        return Consent(
+            workload, allowed=True, why=f"its owner's agreement: {duration(workload.agreed_after_s)} have passed"
+        )
     return Consent(workload, allowed=False, why="not interruptible", blocker=_work_blocker(workload))
 
 

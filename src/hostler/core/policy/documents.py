@@ -31,6 +31,7 @@ from hostler.core.state.configuration import (
     Rung,
     Sku,
 )
+from hostler.core.state.durations import duration
 from hostler.core.state.expected import COMPARED, AdmissionRules
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.model import RESET_CLIENTS, Mode
@@ -252,7 +253,7 @@ def _numbers(tree: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
 
 def _slot_problems(slots: IdleCheckPolicy, line: tuple[str, int]) -> Iterator[Problem]:
     if not 0 < slots.limit_s < slots.period_s:
-        told = f"slots: a check of at most {slots.limit_s:g} s every {slots.period_s:g} s"
+        told = f"slots: a check of at most {duration(slots.limit_s)} every {duration(slots.period_s)}"
         yield Problem(*line, told, "write a limit_s above 0 and below period_s")
     if not slots.percent <= 100:
         yield Problem(*line, f"slots: {slots.percent:g} percent of a pool at once", "write 0 to 100")
@@ -262,7 +263,8 @@ def _rung_problems(name: str, rung: Rung, line: tuple[str, int]) -> Iterator[Pro
     if name not in REMEDIES:
         yield Problem(*line, f"no rung '{name}'", f"write one of {', '.join(REMEDIES)}")
     if rung.window_s > STRIKES_KEPT_S:
-        told = f"rung '{name}' counts {rung.window_s / 86_400:.0f} days back, and attempts are forgotten after 90"
+        kept = f"attempts are forgotten after {duration(STRIKES_KEPT_S)}"
+        told = f"rung '{name}' has window_s {rung.window_s:.0f}, and {kept}"
         yield Problem(*line, told, f"write a window_s of at most {STRIKES_KEPT_S:.0f}")
 
 

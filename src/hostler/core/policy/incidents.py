@@ -15,6 +15,7 @@ from hostler.core.policy.response import rule_for
 from hostler.core.state import events as e
 from hostler.core.state.cases import Incident
 from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.durations import duration
 from hostler.core.state.fabrics import CABLING
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.index_keys import syndromes_of
@@ -256,7 +257,7 @@ def by_clock(context: DecisionContext) -> Iterator[e.Event]:
             left = f"{len(incident.members)} of {incident.size} nodes still show it, {incident.needed} would be needed"
             yield from closed(incident, HOSTLER, f"disproved: {left}")
         elif incident.state == OPEN and incident.deadline <= context.now:
-            reason = f"open for {limits.deadline_s / 3600:g} h: {incident.owner} decides"
+            reason = f"open for {duration(limits.deadline_s)}: {incident.owner} decides"
             yield _as(incident, OVERDUE, HOSTLER, reason)
             yield from told_again(context, context.fleet.incidents[incident.id])
 

@@ -19,5 +19,5 @@ def outside_window(context: DecisionContext, request: DisruptionRequest) -> list
     if not windows or any(w.starts <= context.now for w in windows):
         return []
     opens = min(w.starts for w in windows)
-    text = f"outside the maintenance window of {min(w.scope for w in windows)}"
+    text = f"now is outside the maintenance window of {min(w.scope for w in windows)}"
     return [Blocker("window", windows[0].scope, text, f"the window opens at {opens:%Y-%m-%d %H:%M} UTC")]

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from hostler.core.policy.budgets import leaves
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.durations import duration
 from hostler.core.state.model import Blocker
 from hostler.core.state.plan_rules import Releases
 from hostler.core.tables.recipe_facts import rules_of
@@ -22,7 +23,7 @@ def storm(context: DecisionContext, asking: int) -> str:
     limit = max(brake.disruptions, int(len(context.fleet.nodes) * brake.percent / 100))
     if recent + asking <= limit:
         return ""
-    return f"{recent + asking} disruptions within {brake.window_s / 60:.0f} min, the limit is {limit}"
+    return f"{recent + asking} disruptions within {duration(brake.window_s)}, the limit is {limit}"
 
 
 def storm_ebbs(context: DecisionContext) -> datetime | None:

@@ -2,6 +2,7 @@
 
 from typing import assert_never
 
+from hostler.core.report.counting import counted
 from hostler.core.state import events as e
 from hostler.core.state.fabrics import FabricCase, FabricLook
 
@@ -10,10 +11,12 @@ def of_fabric(event: e.FabricEvent) -> str:
     """The event in one line."""
     match event:
         case e.FabricRegistered(fabric=fabric):
-            return (
-                f"network {fabric.name} has design {fabric.digest[:12]} by {event.person}: {fabric.cables:,} cables, "
-                f"{len(fabric.hosts):,} hosts, {fabric.switches:,} switches"
+            size = (
+                counted(fabric.cables, "cable"),
+                counted(len(fabric.hosts), "host"),
+                counted(fabric.switches, "switch"),
             )
+            return f"network {fabric.name} has design {fabric.digest[:12]} by {event.person}: {', '.join(size)}"
         case e.FabricRemoved():
             return f"network {event.fabric} removed by {event.person}: {event.reason}"
         case e.FabricValidationAsked():
@@ -37,7 +40,7 @@ def looked(look: FabricLook) -> str:
         return f"was only seen in part ({look.verdict}), so nothing is concluded: {look.why} ({seen})"
     if not look.findings:
         return f"is as designed: {seen}"
-    return f"differs from its design in {look.findings} place{'s' if look.findings > 1 else ''}: {seen}"
+    return f"differs from its design in {counted(look.findings, 'place')}: {seen}"
 
 
 def _named(case: FabricCase) -> str:
@@ -45,10 +48,12 @@ def _named(case: FabricCase) -> str:
 
 
 def _asked(case: FabricCase) -> str:
-    return f" (ticket {case.ticket})" if case.ticket else f" (no ticket: {case.waits})"
+    if case.ticket:
+        return f" (ticket {case.ticket})"
+    return f" (no ticket: {case.waits})" if case.waits else ""
 
 
 def _now(case: FabricCase) -> str:
     if case.clean:
-        return f"was not found by {case.clean} validation{'s' if case.clean > 1 else ''}"
+        return f"was not found by {counted(case.clean, 'validation')}"
     return f"is now: {case.finding.headline}{_asked(case)}"

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
+from hostler.core.report.counting import counted
 from hostler.core.report.fabric_sentences import of_fabric
 from hostler.core.report.story import NodeStory
 from hostler.core.state import events as e
@@ -109,11 +110,6 @@ def _said(condition: Condition) -> str:
     return f": {condition.evidence[-1].text}" if condition.evidence else ""
 
 
-def counted(number: int, noun: str) -> str:
-    """The number with its noun, in the plural where it is not one."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def _named_remedy(remedy: str) -> str:
     """A remedy in a sentence; `*` stands for all of them."""
     return "all remedies" if remedy == "*" else remedy
@@ -144,7 +140,9 @@ def _planned(plan: Plan) -> str:
 
 def _node_registered(event: e.NodeRegistered) -> str:
     node = event.node
-    return f"{'adopted' if event.adopted else 'registered'} as {node.sku} in rack {node.position.rack or '?'}"
+    return f"{'adopted' if event.adopted else 'registered'} as {node.sku}" + (
+        f" in rack {node.position.rack}" if node.position.rack else ", its rack is not known"
+    )
 
 
 def _shadow_noted(event: e.ShadowNoted) -> str:
@@ -152,9 +150,15 @@ def _shadow_noted(event: e.ShadowNoted) -> str:
     return f"shadow rule {shadow.rule} would have started {shadow.remedy} ({shadow.act_class}){_would(shadow)}"
 
 
+def _late(event: e.OutcomeLate) -> str:
+    return f"a late answer came: {event.result}" + (f", {event.detail}" if event.detail else "")
+
+
 def _window_scheduled(event: e.WindowScheduled) -> str:
     window = event.window
-    return f"maintenance {window.starts:%Y-%m-%d %H:%M} to {window.ends:%Y-%m-%d %H:%M} UTC: {window.reason}"
+    return (
+        f"maintenance window from {window.starts:%Y-%m-%d %H:%M} to {window.ends:%Y-%m-%d %H:%M} UTC: {window.reason}"
+    )
 
 
 def _phase_changed(event: e.PhaseChanged) -> str:
@@ -224,13 +228,13 @@ def _boot_answered(event: e.BootAnswered) -> str:
         return f"held at the boot loader: {boot.reason}"
     what = f"image {boot.image}" if boot.image else "its local disk"
     shown = "the secret given to its BMC" if boot.identity == "bmc" else "its MAC address alone"
-    where = "in its boot window" if boot.plan else "outside a boot window, without cloud-init's data"
-    return f"boots {what} {where}, known by {shown}, from {boot.address}"
+    where = "in its boot window" if boot.plan else "outside a boot window, without cloud-init data"
+    return f"boots {what} {where}, known by {shown}" + (f", from {boot.address}" if boot.address else "")
 
 
 def _stranger_seen(event: e.StrangerSeen) -> str:
     one = event.stranger
-    return f"stranger {one.mac} (serial {one.serial or 'not shown'}) asked for a boot from {one.address}"
+    return f"unknown machine {one.mac} (serial {one.serial or 'not shown'}) asked for a boot from {one.address}"
 
 
 def _field_changed(event: e.NodeFieldChanged) -> str:
@@ -291,7 +295,7 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(
         e.OperationSettled, lambda event: f"late operation can no longer take effect: {event.detail}", NodeStory.late
     ),
-    EventTelling(e.OutcomeLate, lambda event: f"late answer: {event.result} {event.detail}".rstrip(), NodeStory.late),
+    EventTelling(e.OutcomeLate, _late, NodeStory.late),
     EventTelling(e.WaitingChanged, _waits, _not_told),
     EventTelling(e.BootObserved, lambda event: f"now runs boot {event.boot_id[:13]}"),
     EventTelling(e.ShadowNoted, _shadow_noted, NodeStory.overshadowed),
@@ -382,7 +386,7 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.FabricFindingChanged, of_fabric),
     EventTelling(e.FabricFindingClosed, of_fabric),
     EventTelling(e.BootAnswered, _boot_answered),
-    EventTelling(e.BootSeeded, lambda event: f"cloud-init's data given to {event.address}"),
+    EventTelling(e.BootSeeded, lambda event: f"cloud-init data given to {event.address}"),
     EventTelling(e.BootPhonedHome, lambda event: f"phoned home from {event.address}: its boot window is closed"),
     EventTelling(e.BootRefused, lambda event: f"{event.what} refused to {event.address}: {event.reason}"),
     EventTelling(e.StrangerSeen, _stranger_seen),

@@ -61,7 +61,7 @@ class BootSecretHandover:
             why = str(refused)
         why = why.replace(secret, "…")[:300]
         if not boots.mac_only:
-            instead = "let machines boot that are known by their MAC address alone (boot.mac_only), or mend its BMC"
+            instead = "let machines boot that are known by their MAC address alone (boot.mac_only), or repair its BMC"
             raise RefusedError(f"its BMC cannot be given the secret of this boot: {why}; {instead}")
         return await self._by_mac(operation, node, why)
 

@@ -10,6 +10,7 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
+from hostler.core.state.durations import duration
 from hostler.drivers.bounded_process import run
 from hostler.ports import UnreachableError
 
@@ -134,7 +135,7 @@ async def _output(command: Sequence[str], env: Mapping[str, str]) -> bytes:
     except (OSError, ValueError) as error:
         raise UnreachableError(f"`{command[0]}` cannot be run: {error}") from error
     if ended.code is None:
-        raise UnreachableError(f"`{command[0]}` did not end within {PLUGIN_S:g} s")
+        raise UnreachableError(f"`{command[0]}` did not end within {duration(PLUGIN_S)}")
     if ended.code:
         raise UnreachableError(f"`{command[0]}` ended with {ended.code}: {ended.errors[:300]}")
     return ended.output

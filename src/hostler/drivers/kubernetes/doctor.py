@@ -187,11 +187,11 @@ async def _whole(api: Api, kind: ObjectKind[K]) -> list[K]:
         if not page.token:
             return items
         query["continue"] = page.token
-    raise UnreachableError(f"a list of {kind.name} that does not end")
+    raise UnreachableError(f"the list of {kind.name} does not end")
 
 
 def _decoded(body: bytes, kind: type[S]) -> S:
     try:
         return msgspec.json.decode(body, type=kind)
     except UNREADABLE as wrong:
-        raise UnreachableError(f"what came is no {kind.__name__.strip('_')}: {wrong}") from wrong
+        raise UnreachableError(f"the answer is not a {kind.__name__.strip('_')}: {wrong}") from wrong

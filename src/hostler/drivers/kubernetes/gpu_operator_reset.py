@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.conditions.machine_identity import misbound
+from hostler.core.state.durations import duration
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import HELD, Node, Operation, Outcome
 from hostler.drivers.kubernetes.cluster_cache import ClusterCache
@@ -73,7 +74,7 @@ class Resetter:
             held = {HELD: look.taken[:1000]}
             return replace(_said(operation, "failed", f"nothing was sent: held by {look.taken}"), facts=held)
         said = await self._hand().perform(operation, node)
-        left = f"not gone after {self._clear_s:g} s: {', '.join(look.left[:NAMED])}" if look.left else ""
+        left = f"not gone after {duration(self._clear_s)}: {', '.join(look.left[:NAMED])}" if look.left else ""
         return replace(said, detail="; ".join(filter(None, (said.detail, left))))
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:

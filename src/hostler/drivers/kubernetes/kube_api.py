@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 from yarl import URL
 
+from hostler.core.state.durations import duration
 from hostler.drivers.bounded_body import read_body
 from hostler.drivers.kubernetes.api_endpoint import door_of
 from hostler.drivers.kubernetes.kubeconfig import KubernetesAccess
@@ -134,7 +135,7 @@ class Api:
                     raise StatusError(_answer(response, await read_body(response, MAX_BODY, f"the answer to {path}")))
                 yield _lines(response)
         except aiohttp.SocketTimeoutError as silent:
-            raise SilenceError(f"the watch was silent for {silence_s:g} s") from silent
+            raise SilenceError(f"the watch was silent for {duration(silence_s)}") from silent
         except BROKEN as broken:
             raise _unreachable(broken) from broken
 

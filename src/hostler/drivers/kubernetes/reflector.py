@@ -147,7 +147,7 @@ class Reflector(Generic[K]):
                 if not page.token:
                     return found, page.version
                 token = page.token
-        raise UnreachableError("the list is too old before it is read")
+        raise UnreachableError("the list expired before it was read to its end")
 
     async def _page(self, limit: str, token: str) -> ListPage[K] | None:
         query = {"limit": limit} | ({"continue": token} if token else {})

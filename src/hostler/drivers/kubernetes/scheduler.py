@@ -180,7 +180,7 @@ class KubernetesScheduler:
             before, seen = seen.version, await self._read(name, turn)
             if seen is not None and seen.version == before:  # nobody changed it: the patch itself is refused
                 checked(answer, f"node {name}")
-        raise ConflictError(f"node {name} changed under us {ATTEMPTS} times")
+        raise ConflictError(f"node {name} was changed by others {ATTEMPTS} times in a row; nothing was written")
 
     async def _read(self, name: str, turn: RequestRank = ACT) -> KubeNode | None:
         answer = await self._api.at(turn).get(_node_path(name))

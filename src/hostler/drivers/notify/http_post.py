@@ -92,7 +92,7 @@ def demand_taken(reply: HttpAnswer, host: str) -> None:
     if reply.status in (429, 503):
         raise BusyTargetError(f"{host} takes no more now ({reply.status})", retry_after_s(reply))
     if reply.status in (401, 403, 407):
-        raise UnreachableError(f"{host} denies it ({reply.status}): its key or password has to be mended")
+        raise UnreachableError(f"{host} denies it ({reply.status}): correct the key or password in the route's secret")
     if reply.status in _REFUSED:
         raise RefusedError(f"{host} refuses the message ({reply.status}){said(reply)}")
     raise UnreachableError(f"{host} answered {reply.status}{said(reply)}")

@@ -11,6 +11,7 @@ import aiohttp
 from msgspec import Struct
 from yarl import URL
 
+from hostler.core.state.durations import duration
 from hostler.drivers.bounded_body import read_body
 from hostler.ports import RefusedError, Secrets, UnreachableError
 
@@ -116,7 +117,10 @@ class HttpExchange:
         username, password = self._access.username, self._access.password
         if self._access.secret:
             if self._secrets is None:
-                raise RefusedError(f"{self._origin} is entered with a secret, and no place of secrets is known")
+                raise RefusedError(
+                    f"{self._origin} is named with a secret in bmc.json, and no backend of secrets is set up "
+                    "(secrets.json)"
+                )
             fields = (await self._secrets.read(self._access.secret, anew=anew)).fields
             username, password = fields.get("username", ""), fields.get("password", "")
             if not username:
@@ -151,7 +155,7 @@ class HttpExchange:
             ) from error
         except TimeoutError as error:
             raise UnreachableError(
-                f"{self._origin} gave no answer to {method} {path} within {limit.total:g} s"
+                f"{self._origin} gave no answer to {method} {path} within {duration(limit.total or 0)}"
             ) from error
         except (aiohttp.ClientError, OSError) as error:
             raise UnreachableError(

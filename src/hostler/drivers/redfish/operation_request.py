@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hostler.core.state.durations import duration
 from hostler.core.state.model import Facts, Operation, Outcome
 from hostler.drivers.redfish import wire
 from hostler.drivers.redfish.client import RedfishClient
@@ -61,7 +62,7 @@ class OperationRequest(Struct, frozen=True):
         """Result for an effect that is not there: unknown while it may still land, not_done afterwards."""
         if self.may_land:
             lands_s = LANDS_S[self.operation.kind]
-            return self.outcome("unknown", f"{detail}; it may take {lands_s:g} s to land", facts)
+            return self.outcome("unknown", f"{detail}; it may take {duration(lands_s)} to take effect", facts)
         return self.outcome("not_done", detail, facts)
 
     async def again(self) -> "OperationRequest":

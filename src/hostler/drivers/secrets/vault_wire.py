@@ -70,7 +70,7 @@ def _demand_ok(status: int, what: str) -> None:
     if status == _SEALED:
         raise UnreachableError(f"Vault is sealed or down for maintenance: {what} cannot be read; unseal it")
     if status in _LATER or status >= 500:
-        raise UnreachableError(f"Vault answered {status} for {what}: it is to be asked later")
+        raise UnreachableError(f"Vault answered {status} for {what}; it will be asked again")
     if 300 <= status < 400:
         raise UnreachableError(f"Vault sends elsewhere for {what}: name its active node or its load balancer")
     if status == 404:

@@ -154,7 +154,7 @@ class SlurmScheduler:
             case "reboot":
                 await self._reboot(operation, node, read, here)
             case _:
-                raise RefusedError(f"Slurm does not {operation.kind}")
+                raise RefusedError(f"the Slurm driver does not perform {operation.kind}")
         return await self._seen(operation, name)
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:

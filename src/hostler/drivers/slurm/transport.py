@@ -70,5 +70,5 @@ def failure(what: str, said: str) -> PortError:
     if any(one in said for one in _REFUSED):
         return RefusedError(f"Slurm refuses {what}: {said}")
     if any(one in said for one in _CONFLICT):
-        return ConflictError(f"Slurm says no to {what}: {said}")
+        return ConflictError(f"Slurm cannot do this now: {what}: {said}")
     return UnreachableError(f"{what} failed: {said}")

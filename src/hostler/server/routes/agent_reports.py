@@ -155,7 +155,7 @@ async def joining(agent: Reports, node: Annotated[str, QueryParameter(max_length
     offer = agent.app_state.mailboxes.joining(_own(agent, node).id)
     if offer is None:
         instead = "ask again once its delivery has begun (hostler node explain)"
-        raise refuse(404, "nothing_offered", f"nothing lets '{node}' into a cluster now", instead)
+        raise refuse(404, "nothing_offered", f"no cluster expects '{node}' now", instead)
     return Response(offer, headers={"Cache-Control": "no-store"})
 
 
@@ -186,7 +186,9 @@ def _own(agent: Reporter, name: str) -> Node:
 
 
 def _not_yours(where: str, name: str) -> ProblemError:
-    return refuse(403, "forbidden", f"{where}: '{name[:64]}' is not this credential's node", "speak for your node only")
+    return refuse(
+        403, "forbidden", f"{where}: '{name[:64]}' is not the node of this token", "report about the token's own node"
+    )
 
 
 def _check(node: Node, spool: str, place: int, seen: Observation) -> None:
@@ -194,7 +196,7 @@ def _check(node: Node, spool: str, place: int, seen: Observation) -> None:
     if seen.node != node.id:
         raise _not_yours(where, seen.node)
     if seen.source != "agent" or seen.received is not None:
-        raise refuse(403, "forbidden", f"{where}: source or received is not an agent's to say", "send source 'agent'")
+        raise refuse(403, "forbidden", f"{where}: an agent may not set source or received", "send source 'agent'")
     if seen.spool != spool:
         raise refuse(422, "malformed", f"{where}: spool does not fit", "one spool a batch")
     if wrong := outside(seen):

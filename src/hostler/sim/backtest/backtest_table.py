@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from hostler.core.state.durations import duration
 from hostler.sim.backtest.backtest_report import Backtest, DifferenceRow, Estimate
 
 ROWS_SHOWN = 40
@@ -62,9 +63,9 @@ def _doubts(found: Backtest) -> Iterator[str]:
     if found.rows:
         yield "From its first difference on, what a node would have answered is not known: that is estimated."
         for typical in found.typical:
-            bounds = f"{typical.least_s / 60:.0f} to {typical.most_s / 60:.0f} min"
+            bounds = f"{duration(typical.least_s)} to {duration(typical.most_s)}"
             base = f"{typical.stays} recorded stays" if typical.stays else "no recorded stay"
-            yield f"  {typical.remedy}: median {typical.median_s / 60:.0f} min ({bounds}), {base}"
+            yield f"  {typical.remedy}: median {duration(typical.median_s)} ({bounds}), {base}"
         yield f"  {found.method}"
     if found.observed_from is not None and (found.observed_from - found.since).days >= 1:
         yield f"Observations are kept from {found.observed_from:%Y-%m-%d %H:%M} UTC only; name their --archive."

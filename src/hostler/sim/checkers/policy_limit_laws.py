@@ -95,7 +95,7 @@ def _outside(reading: JournalReading, page: NodeHistory, plan: Plan) -> Iterator
     scopes = reading.scopes(page)
     ahead = [one for one in reading.windows.values() if one.scope in scopes and one.ends > reading.clock]
     if ahead and all(one.starts > reading.clock for one in ahead):
-        yield f"{plan.name} of {page.id} begins outside the maintenance window of {ahead[0].scope}"
+        yield f"{plan.name} of {page.id} begins now is outside the maintenance window of {ahead[0].scope}"
 
 
 def _too_many_leave(reading: JournalReading, page: NodeHistory, pool: Pool) -> Iterator[str]:
