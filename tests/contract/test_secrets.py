@@ -297,7 +297,7 @@ async def test_a_bmc_is_entered_with_what_its_secret_is_now(caplog: pytest.LogCa
         place.gives = Secret({"password": "new"})
         clock.now += KEPT_S
         assert "no field username" in await refused(exchange("GET", "/", None, {}), RefusedError)
-        assert "no place" in await refused(
+        assert "no backend of secrets" in await refused(
             HttpExchange(session, origin, Access(secret="folder:bmc"))("GET", "/", None, {}), RefusedError
         )
     await runner.cleanup()
