@@ -90,6 +90,7 @@ async def simulated(fabric: Fabric) -> AsyncIterator[dict[str, str]]:
             "LD_PRELOAD": str(PRELOAD),
             "SIM_HOST": f"H-{fabric.guids[fabric.identity(asking)]}",
         }
+        _CONTROLS[name] = control
         try:
             await _answers(child, name)
             yield seen
@@ -98,6 +99,20 @@ async def simulated(fabric: Fabric) -> AsyncIterator[dict[str, str]]:
                 child.kill()
             await child.wait()
             os.close(held)
+            del _CONTROLS[name]
+
+
+_CONTROLS: dict[str, Path] = {}
+"""Where each simulator reads its console's lines, by its socket's name."""
+CONSOLE_S = 0.2
+"""ibsim reads its console between two packets and does not say when it has."""
+
+
+async def told(environment: dict[str, str], line: str) -> None:
+    """Say a line, of 127 characters at most, at the simulator's console."""
+    assert len(line) < 128
+    await asyncio.to_thread(_CONTROLS[environment["IBSIM_SOCKNAME"]].write_text, f"{line}\n")
+    await asyncio.sleep(CONSOLE_S)
 
 
 async def _answers(child: asyncio.subprocess.Process, name: str) -> None:

@@ -10,10 +10,11 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from hostler.core.fabric.discovery import Discovery
+from hostler.core.fabric.discovery import Discovery, FoundPort
 from hostler.core.notify.messages import Message
 from hostler.core.state.events import Record
 from hostler.core.state.fabrics import Fabric
+from hostler.core.state.links import PortReading
 from hostler.core.state.live_state import Release
 from hostler.core.state.model import Node, Observation, Operation, Outcome, Workload
 from hostler.core.state.notify_routes import Route
@@ -129,6 +130,27 @@ class FabricSource(Protocol):
 
     async def discover(self, fabric: Fabric) -> Discovery:
         """One look at the network."""
+        ...
+
+
+class LinkReadings(Struct, frozen=True):
+    """Readings of a network's ports: by GUID and number as the network tells them, by the design's names as agents do.
+
+    `whole`: of the ports that the network did not tell of it was asked, and they have counted nothing. `why`: what
+    kept the reading from being all.
+    """
+
+    found: Mapping[FoundPort, PortReading] = {}
+    named: Mapping[str, PortReading] = {}
+    whole: bool = False
+    why: str = ""
+
+
+class LinkSource(Protocol):
+    """A way to read the counters of a network's ports. Never raises, and changes nothing."""
+
+    async def read(self, fabric: Fabric) -> LinkReadings:
+        """All that can be read now."""
         ...
 
 

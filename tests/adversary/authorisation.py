@@ -146,6 +146,8 @@ ROUTES: dict[str, Route] = {
     "GET /v1/fabrics/{name}": Route("see cell", of="fabric"),
     "GET /v1/fabrics/{name}/findings": Route("see cell", of="fabric", tells=True),
     "GET /v1/fabrics/{name}/links": Route("see cell", of="fabric", tells=True),
+    "GET /v1/fabrics/{name}/faults": Route("see cell", of="fabric"),
+    "GET /v1/fabrics/{name}/counters": Route("see cell", of="fabric"),
     "GET /v1/rollouts": Route("see cell"),
     "GET /v1/rollouts/{rollout}": Route("see cell", of="rollout"),
     "GET /v1/notifications/routes": Route("see cell"),

@@ -21,6 +21,7 @@ from hostler.controller.inputs import (
     FellowsSeen,
     Input,
     IntentAsked,
+    LinksSeen,
     NodeSeen,
     Observed,
     Replied,
@@ -103,7 +104,7 @@ class Scribe(Drive):
             yield text
 
 
-def _told(one: Input) -> str:
+def _told(one: Input) -> str:  # noqa: PLR0911 - one flat table of cases
     match one:
         case Observed(node=node, observations=observations):
             return "; ".join(f"{node}: {_observation(seen)}" for seen in observations)
@@ -120,6 +121,8 @@ def _told(one: Input) -> str:
             return f"the agent of {node} was read further than is recorded"
         case FabricSeen(report=report):
             return f"network {report.fabric} {looked(report.look)}"
+        case LinksSeen(round=seen):
+            return f"{seen.ports} ports of network {seen.fabric} were read, {len(seen.faults)} links with a fault"
         case ClockSeen() | FellowsSeen() | Tick() | NodeSeen() | AgentHeard() | WorkSeen() | Replied():
             return type(one).__name__
         case _:

@@ -40,7 +40,7 @@ UNREACHED = frozenset(
         e.RolloutStarted, e.SliceStarted, e.RolloutStopped, e.RolloutCompleted, e.ControllerStarted, e.ClockGap,
         e.ClockConfirmed, e.FormatRaised, e.JournalRestored, e.RestoreReleased, e.FabricRegistered, e.FabricRemoved,
         e.FabricValidationAsked, e.FabricValidated, e.FabricFindingOpened, e.FabricFindingChanged,
-        e.FabricFindingClosed,
+        e.FabricFindingClosed, e.LinkFaultOpened, e.LinkFaultChanged, e.LinkFaultClosed,
     }
 )  # fmt: skip
 """Events about no node: none is found under a node's history or in a tenant's stream."""

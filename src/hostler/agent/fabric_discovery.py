@@ -11,8 +11,10 @@ import select
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from hostler.agent.child_process import end_group
+from hostler.agent.collectors import port_counters
 from hostler.agent.host_commands import ActFailedError, NotPossibleError
 from hostler.core.state.model import Facts
 
@@ -29,6 +31,9 @@ TOOLS: Mapping[str, tuple[str, ...]] = {
     "lldp": ("lldpcli", "-f", "json", "show", "neighbors"),
 }
 """Tool → its words; adapter and port go behind those of infiniband-diags."""
+
+PORTS = "ports"
+"""The tool that is none: the ports of this node itself, by `collectors.port_counters`."""
 
 ENDS_WELL = {"ibqueryerrors": (0, 1)}
 """Exit codes of a tool that has done its work; `ibqueryerrors` ends with 1 where it found errors."""
@@ -52,7 +57,10 @@ def words_of(args: Mapping[str, str]) -> tuple[str, ...]:
 
 def look(args: Mapping[str, str]) -> Facts:
     """Facts of the page: `page` (base64 of xz) and its `bytes`. Raises ActFailedError, NotPossibleError."""
-    words = words_of(args)
+    words = words_of(args) if args["tool"] != PORTS else ()
+    if not words:
+        page = port_counters.read(Path("/"))
+        return {"page": base64.b64encode(lzma.compress(page, preset=1)).decode("ascii"), "bytes": len(page)}
     try:
         limit_s = float(args["timeout_s"])
     except ValueError:

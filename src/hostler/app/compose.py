@@ -7,7 +7,7 @@ import re
 import signal
 import socket
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
@@ -41,7 +41,8 @@ from hostler.drivers.redfish.system_discovery import Introduction
 from hostler.drivers.standalone.scheduler import StandaloneScheduler, work_of
 from hostler.polling.bmc_poller import BmcPoller
 from hostler.polling.fabric_schedule import FabricSchedule
-from hostler.ports import Scheduler
+from hostler.polling.link_rounds import LinkRounds
+from hostler.ports import Scheduler, Secrets
 from hostler.runtime.garbage_collection import COLLECTIONS
 from hostler.runtime.merged_schedulers import SchedulerDriver, SchedulerEye, by_cluster
 from hostler.runtime.performers import Wiring
@@ -49,6 +50,9 @@ from hostler.runtime.runner import Cell
 from hostler.server.server_settings import Settings
 from hostler.server.tokens import Grant, Role
 from hostler.sim.emulated.emulated_fleet import EmulatedFleet, FleetSettings
+
+Turn = Callable[[], Coroutine[object, object, None]]
+"""Work that goes on while this controller is the active one."""
 
 THREADS = 512
 """Emulated machines block threads while they check themselves; most of these sleep."""
@@ -114,11 +118,25 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
             admitting = [one.admitter.run for one in kubernetes]
             examining = [one.run for one in examiners([*slurm, *(k.scheduler for k in kubernetes)], cell)]
             compacting = [Compacting(str(journal_of(standing)), Path(settings.archive)).run] if settings.archive else []
-            reach = LookPlaces(AgentPages(lambda: gate.agents, gate.now), gate.fleet, secrets, data / "lldp")
-            looking = FabricSchedule(cell, RegisteredSource(InfinibandSource(), reach)).run
-            turns = (looking, *marks, *requests, *tidying, *admitting, *examining, *compacting)
+            turns = (
+                *_networks(gate, cell, secrets, data),
+                *marks,
+                *requests,
+                *tidying,
+                *admitting,
+                *examining,
+                *compacting,
+            )
             marking = [cell.while_active(run) for run in turns]
             await _until_told(stop, [watching, telling, notifying, *marking, *(one.watch() for one in schedulers)])
+
+
+def _networks(gate: Gate, cell: Cell, secrets: Secrets, data: Path) -> tuple[Turn, Turn]:
+    """Looks at the networks that are registered, and rounds of readings of their ports."""
+    reach = LookPlaces(AgentPages(lambda: gate.agents, gate.now), gate.fleet, secrets, data / "lldp")
+    networks = RegisteredSource(InfinibandSource(), reach)
+    looks = FabricSchedule(cell, networks)
+    return looks.run, LinkRounds(cell, networks, looks.wirings).run
 
 
 async def up(settings: UpSettings, announce: Callable[[str, Path], None]) -> None:

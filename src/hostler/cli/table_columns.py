@@ -209,7 +209,43 @@ _LINK = (
     Column("RATE", "rate"),
     Column("FOUND RATE", "found_rate"),
     Column("STATE", "condition"),
+    Column("FAULT", "fault"),
     Column("SEEN", "seen", age),
+)
+
+LINK_FAULTS = View(
+    "",
+    (
+        Column("LINK", "a"),
+        Column("TO", "z"),
+        Column("CHECK", "check"),
+        Column("GRADE", "grade"),
+        Column("FOR", "since", age),
+        Column("WHAT", "what"),
+        Column("PARTS", "parts", wide=True),
+        Column("TICKET", "ticket"),
+        Column("WAITS", "waits"),
+    ),
+    name="a",
+    empty="no link fails a check",
+    events=("link_fault_",),
+)
+
+PORT_COUNTERS = View(
+    "",
+    (
+        Column("PORT", "port"),
+        Column("STATE", "state"),
+        Column("LINK DOWNED", "link_downed"),
+        Column("SYMBOL ERRORS", "symbol_errors"),
+        Column("MODULE C", "temperature_c"),
+        Column("MODULE", "module", wide=True),
+        Column("CABLE", "cable", wide=True),
+        Column("RX DBM", "rx_dbm", wide=True),
+        Column("READ", "read", age),
+    ),
+    name="port",
+    empty="no port has been read since the controller began",
 )
 
 FABRIC_LINKS = View("", _LINK, name="a", empty="no whole validation has seen such a cable")

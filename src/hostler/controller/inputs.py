@@ -8,6 +8,7 @@ from hostler.core.boot.decide import BootRequest
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.fabrics import FabricReport
 from hostler.core.state.intent import Intent
+from hostler.core.state.links import LinkRound
 from hostler.core.state.live_state import Fellow
 from hostler.core.state.model import Observation, Outcome
 from hostler.core.state.sensor_watch import SensorLook
@@ -149,6 +150,12 @@ class FabricSeen(Struct, frozen=True):
     report: FabricReport
 
 
+class LinksSeen(Struct, frozen=True):
+    """The ports of a network were read."""
+
+    round: LinkRound
+
+
 Input = (
     Observed
     | IntentAsked
@@ -163,5 +170,6 @@ Input = (
     | ClockSeen
     | FellowsSeen
     | FabricSeen
+    | LinksSeen
     | BootAsked
 )

@@ -28,7 +28,7 @@ from hostler.core.planning import cabling
 from hostler.core.planning.next_step import next_step
 from hostler.core.planning.rollouts import advance, judged
 from hostler.core.planning.spares import balance
-from hostler.core.policy import pool_places
+from hostler.core.policy import link_cases, pool_places
 from hostler.core.policy.expiry import ENTRIES, ended, next_moment
 from hostler.core.policy.incidents import review
 from hostler.core.state import events as e
@@ -201,6 +201,9 @@ class Controller:
             case inputs.FabricSeen(report=report):
                 self._record_all(of_report(self._context, report), f"fabric:{report.fabric}")
                 self._touch_all(cabling.waiting(self.fleet, report.fabric), "fabric")
+            case inputs.LinksSeen(round=seen):
+                self.live.links[seen.fabric] = seen
+                self._record_all(link_cases.of_round(self._context, seen), f"fabric:{seen.fabric}")
             case inputs.BootAsked():
                 events, reply = answered(self._context, one)
                 self._record_all(events, "boot")

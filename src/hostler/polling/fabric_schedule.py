@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.controller.inputs import FabricSeen
+from hostler.core.fabric.binding import names_of
 from hostler.core.fabric.design import Design
 from hostler.core.fabric.design_csv import parse_csv
 from hostler.core.fabric.discovery import Discovery
@@ -19,6 +20,7 @@ from hostler.core.planning.cabling import wanted_since
 from hostler.core.state.fabrics import Fabric, FabricLook, FabricReport, FabricVerdict
 from hostler.core.state.fleet import Fleet
 from hostler.logs.structured import logger
+from hostler.polling.link_rounds import BoundCables, wiring_of
 from hostler.ports import FabricSource
 from hostler.runtime.runner import Cell
 
@@ -88,6 +90,7 @@ class FabricSchedule:
         self._turns: dict[str, FabricTurn] = {}
         self._looking: dict[str, asyncio.Task[FabricReport]] = {}
         self._designs: dict[str, Design] = {}
+        self.wirings: dict[str, BoundCables] = {}
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -108,6 +111,7 @@ class FabricSchedule:
         fleet = self._cell.view
         for name in self._turns.keys() - set(fleet.fabrics):
             del self._turns[name]
+            self.wirings.pop(name, None)
         for fabric in list(fleet.fabrics.values()):
             turn = self._turns.get(fabric.name)
             waited = now - turn.ended if turn is not None else 0.0
@@ -130,7 +134,10 @@ class FabricSchedule:
         except TimeoutError:
             found = Discovery({}, (), "the discovery did not end in its time, and was left")
         design = await asyncio.to_thread(self._design, fabric)
-        return await asyncio.to_thread(report, fabric, design, found, began)
+        told = await asyncio.to_thread(report, fabric, design, found, began)
+        if told.look.verdict.concludes:
+            self.wirings[fabric.name] = wiring_of(design, names_of(design, found), found)
+        return told
 
     def _design(self, fabric: Fabric) -> Design:
         """The design in force, read once: its ports bear their own names, so no model translates them again."""

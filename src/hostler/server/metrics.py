@@ -33,6 +33,7 @@ class CellCollector(Collector):
             yield self._clusters()
             yield from self._looked_at()
         yield self._fabric_findings()
+        yield self._link_faults()
         yield from self._nodes()
         if self._notifications is not None:
             yield from self._told(self._notifications)
@@ -148,6 +149,19 @@ class CellCollector(Collector):
             counts[key] = counts.get(key, 0) + 1
         for labels, number in sorted(counts.items()):
             found.add_metric(list(labels), number)
+        return found
+
+    def _link_faults(self) -> Metric:
+        """Links of each network that fail a check in service; one without any has a zero."""
+        fleet = self._cell.view
+        labels = ["fabric", "check", "grade"]
+        found = GaugeMetricFamily("hostler_link_faults", "Links that fail a check in service.", labels=labels)
+        counts = {(name, "flaps", "act"): 0 for name in fleet.fabrics}
+        for case in fleet.link_cases.values():
+            key = (case.fabric, case.fault.check.value, case.fault.grade.value)
+            counts[key] = counts.get(key, 0) + 1
+        for key, number in sorted(counts.items()):
+            found.add_metric(list(key), number)
         return found
 
     def _looked_at(self) -> Iterable[Metric]:

@@ -26,6 +26,7 @@ from hostler.core.state.fabrics import (
 )
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Bounds, Intent, Unreadable
+from hostler.core.state.links import LinkCase, LinkFault
 from hostler.core.state.model import (
     FLEET,
     AsideFailure,
@@ -476,5 +477,10 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.FabricFindingOpened: _rows(),
     e.FabricFindingChanged: _rows(),
     e.FabricFindingClosed: _rows(),
+    LinkCase: _rows("fabric"),
+    LinkFault: _rows("check grade"),
+    e.LinkFaultOpened: _rows(),
+    e.LinkFaultChanged: _rows(),
+    e.LinkFaultClosed: _rows(),
 }
 """Noun or event → field → how it is shown. Fields without a row that hold words are left out."""

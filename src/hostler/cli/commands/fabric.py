@@ -11,7 +11,7 @@ from hostler.cli.input_files import read_yaml, submit
 from hostler.cli.list_commands import show_list, show_one
 from hostler.cli.node_verbs import offer
 from hostler.cli.options import CONNECT, SHOW, SHOW_LIST, SHOW_ONCE, Connect, Show, ShowList, ShowOnce, Why
-from hostler.cli.table_columns import FABRIC_CASES, FABRIC_LINKS, FABRICS, LINKS
+from hostler.cli.table_columns import FABRIC_CASES, FABRIC_LINKS, FABRICS, LINK_FAULTS, LINKS, PORT_COUNTERS
 from hostler.core.state.verbs.fabrics import RemoveFabric, ValidateFabric
 
 app = App(name="fabric", help="Networks, their designs, and how they lie against them.")
@@ -53,6 +53,24 @@ def links(
 ) -> int:
     """List a network's designed cables, each as the last whole validation found it."""
     return show_list(connect, FABRIC_LINKS, show, {"device": device, "found": found}, FABRICS.one(fabric, "/links"))
+
+
+@app.command
+def faults(fabric: FabricName, *, show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
+    """List the links that fail a check in service: flaps, bit errors, optics, temperature; the first that fails."""
+    return show_list(connect, LINK_FAULTS, show, path=FABRICS.one(fabric, "/faults"))
+
+
+@app.command
+def counters(
+    fabric: FabricName,
+    *,
+    device: Annotated[str, Parameter(help="Of this host or switch only, by its name in the design.")] = "",
+    show: ShowList = SHOW_LIST,
+    connect: Connect = CONNECT,
+) -> int:
+    """List the counters and modules of a network's ports as they were read last."""
+    return show_list(connect, PORT_COUNTERS, show, {"device": device}, FABRICS.one(fabric, "/counters"))
 
 
 link = App(name="link", help="Links of single nodes.")

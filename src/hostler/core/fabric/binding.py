@@ -37,6 +37,25 @@ def stranger(guid: str) -> str:
 
 def bind(design: Design, discovery: Discovery) -> Bound:
     """Names for all that was found. A name that two answer to is nobody's: both stay strangers."""
+    by_guid, names, ambiguous = _names(design, discovery)
+    links, rates = _joined(discovery, names)
+    return Bound(
+        links=links,
+        rates=rates,
+        seen=frozenset(at.device for at in names.values()),
+        strangers={stranger(g): d for g, d in discovery.devices.items() if g not in names and not _is_internal(d)},
+        renamed=_renamed(design, discovery, by_guid),
+        ambiguous=tuple(sorted(str(at) for at in ambiguous)),
+    )
+
+
+def names_of(design: Design, discovery: Discovery) -> dict[str, Port]:
+    """GUID → the designed device, or adapter of one, that it is; strangers have no name."""
+    return _names(design, discovery)[1]
+
+
+def _names(design: Design, discovery: Discovery) -> tuple[dict[str, Port], dict[str, Port], set[Port]]:
+    """Names by the design's GUIDs, all names, and those that several answer to."""
     by_guid = {guid: Port(d.name, port) for d in design.devices.values() for port, guid in d.guids}
     called = {
         guid: at
@@ -48,15 +67,7 @@ def bind(design: Design, discovery: Discovery) -> Bound:
     ambiguous = {at for at, n in count.items() if n > 1 or at in known}
     names = {guid: at for guid, at in called.items() if at not in ambiguous}
     names |= {guid: at for guid, at in by_guid.items() if guid in discovery.devices}
-    links, rates = _joined(discovery, names)
-    return Bound(
-        links=links,
-        rates=rates,
-        seen=frozenset(at.device for at in names.values()),
-        strangers={stranger(g): d for g, d in discovery.devices.items() if g not in names and not _is_internal(d)},
-        renamed=_renamed(design, discovery, by_guid),
-        ambiguous=tuple(sorted(str(at) for at in ambiguous)),
-    )
+    return by_guid, names, ambiguous
 
 
 def _called(design: Design, device: FoundDevice) -> Port | None:

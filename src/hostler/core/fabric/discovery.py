@@ -33,9 +33,11 @@ class FoundLink(Struct, frozen=True):
 class Discovery(Struct, frozen=True):
     """One look at a fabric. `partial` says why it may be less than all there is; "" for a whole one.
 
-    From a partial one nothing is concluded that needs everything to have been seen.
+    From a partial one nothing is concluded that needs everything to have been seen. `also`: GUIDs of adapters' ports,
+    where a tool tells them beside the adapter's own.
     """
 
     devices: dict[str, FoundDevice]
     links: tuple[FoundLink, ...]
     partial: str = ""
+    also: dict[str, FoundPort] = {}

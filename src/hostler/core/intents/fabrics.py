@@ -13,6 +13,7 @@ from hostler.core.fabric.design import Design, DeviceKind
 from hostler.core.fabric.design_csv import parse_csv, render_csv
 from hostler.core.fabric.rail_rule import RailRule, generate
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, RefusalError
+from hostler.core.policy import link_cases
 from hostler.core.policy.fabric_cases import HOSTLER, ended, incidents_of
 from hostler.core.state import events as e
 from hostler.core.state.fabrics import CABLING, VERSIONS_KEPT, DesignVersion, DiscoverySource, Fabric, Model
@@ -181,7 +182,8 @@ def remove(ask: Ask[RemoveFabric]) -> Granted:
         for i in incidents_of(fleet, fabric.name)
     ]
     gone = e.FabricRemoved(fabric.name, intent.person, intent.reason)
-    return f"network {fabric.name} is validated no more", (*over, *incidents, gone)
+    links = link_cases.ended(ask.context, fabric.name, why, intent.person)
+    return f"network {fabric.name} is validated no more", (*over, *links, *incidents, gone)
 
 
 def validate(ask: Ask[ValidateFabric]) -> Granted:

@@ -163,7 +163,7 @@ def expected(context: DecisionContext, finding: FabricFindingSeen) -> str:
     """Why nobody is asked to repair it now: something that takes part is in maintenance; "" where nothing is."""
     fleet = context.fleet
     for node in nodes_of(fleet, finding):
-        if why := _node_in_maintenance(context, node):
+        if why := node_in_maintenance(context, node):
             return f"{node.id} {why}"
     for name in finding.switches:
         asset = fleet.assets.get(name)
@@ -174,7 +174,8 @@ def expected(context: DecisionContext, finding: FabricFindingSeen) -> str:
     return ""
 
 
-def _node_in_maintenance(context: DecisionContext, node: Node) -> str:
+def node_in_maintenance(context: DecisionContext, node: Node) -> str:
+    """Why the node is in maintenance, "" where it is not."""
     if node.phase in _NOT_IN_SERVICE:
         return f"is in {node.phase}"
     if node.plan is not None and node.plan.disturbed:

@@ -5,6 +5,7 @@ from typing import assert_never
 from hostler.core.report.counting import counted
 from hostler.core.state import events as e
 from hostler.core.state.fabrics import FabricCase, FabricLook
+from hostler.core.state.links import LinkCase
 
 
 def of_fabric(event: e.FabricEvent) -> str:
@@ -31,6 +32,31 @@ def of_fabric(event: e.FabricEvent) -> str:
             return f"{_named(case)} is closed: {event.reason}"
         case _:
             assert_never(event)
+
+
+def of_link(event: e.LinkEvent) -> str:
+    """The event of a link in one line."""
+    match event:
+        case e.LinkFaultOpened(case=link):
+            return f"{_link(link)}: {link.fault.text}{_link_asked(link)}"
+        case e.LinkFaultChanged(case=link) if link.clean:
+            return f"{_link(link)} was read without a fault by {link.clean} round{'s' if link.clean > 1 else ''}"
+        case e.LinkFaultChanged(case=link):
+            return f"{_link(link)} is now: {link.fault.text}{_link_asked(link)}"
+        case e.LinkFaultClosed(case=link):
+            return f"{_link(link)} is over: {event.reason}"
+        case _:
+            assert_never(event)
+
+
+def _link(case: LinkCase) -> str:
+    return f"link {case.fault.a} to {case.fault.z} ({case.fault.check}, {case.fault.grade})"
+
+
+def _link_asked(case: LinkCase) -> str:
+    if case.ticket:
+        return f" (ticket {case.ticket})"
+    return f" (no ticket: {case.waits})" if case.waits else ""
 
 
 def looked(look: FabricLook) -> str:

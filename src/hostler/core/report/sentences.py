@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct
 
 from hostler.core.report.counting import counted
-from hostler.core.report.fabric_sentences import of_fabric
+from hostler.core.report.fabric_sentences import of_fabric, of_link
 from hostler.core.report.story import NodeStory
 from hostler.core.state import events as e
 from hostler.core.state.boot import HOLD
@@ -385,6 +385,9 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.FabricFindingOpened, of_fabric),
     EventTelling(e.FabricFindingChanged, of_fabric),
     EventTelling(e.FabricFindingClosed, of_fabric),
+    EventTelling(e.LinkFaultOpened, of_link),
+    EventTelling(e.LinkFaultChanged, of_link),
+    EventTelling(e.LinkFaultClosed, of_link),
     EventTelling(e.BootAnswered, _boot_answered),
     EventTelling(e.BootSeeded, lambda event: f"cloud-init data given to {event.address}"),
     EventTelling(e.BootPhonedHome, lambda event: f"phoned home from {event.address}: its boot window is closed"),

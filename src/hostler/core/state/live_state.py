@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from hostler.core.state.configuration import Sku
 from hostler.core.state.events import INTRODUCED
 from hostler.core.state.fabrics import FabricLinks, FabricLook
+from hostler.core.state.links import LinkRound
 from hostler.core.state.model import OWNER, Node, Workload
 from hostler.core.state.packed_strings import Pairs
 from hostler.core.state.sensor_watch import SensorWatch
@@ -114,7 +115,7 @@ class LiveState:
 
     `clusters`: "" where the cluster's schedulers have told all they know and are heard, else why they are not.
     `whole_since`: since when a cluster's schedulers have told all they know without a break.
-    `fabrics`: what was seen of each network since the controller began.
+    `fabrics`: what was seen of each network since the controller began; `links`: the last round of its ports.
     `unobserved`: operations that were under way when nobody attended, and until when they may wait to be observed.
     """
 
@@ -125,6 +126,7 @@ class LiveState:
         self.clusters: dict[str, str] = {}
         self.whole_since: dict[str, datetime] = {}
         self.fabrics: dict[str, LiveFabric] = {}
+        self.links: dict[str, LinkRound] = {}
         self.started: datetime | None = None
         self.unobserved: dict[str, datetime] = {}
 
@@ -135,6 +137,7 @@ class LiveState:
         self.clusters.clear()
         self.whole_since.clear()
         self.fabrics.clear()
+        self.links.clear()
         self.started = now
         self.unobserved.clear()
 

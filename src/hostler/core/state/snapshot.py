@@ -20,6 +20,7 @@ from hostler.core.state.change_control import Approval, Rollout
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.fabrics import Fabric, FabricCase
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.links import LinkCase
 from hostler.core.state.model import Asset, Hold, Node, Part, Tally, Window
 from hostler.core.state.packed_strings import NO_PAIRS, Pairs
 from hostler.core.state.part_table import Fitted, Layout, PackedParts
@@ -51,6 +52,7 @@ class State(Struct, frozen=True):
     tallies: list[tuple[str, tuple[Tally, ...]]] = []
     fabrics: list[Fabric] = []
     fabric_cases: list[FabricCase] = []
+    link_cases: list[LinkCase] = []
 
 
 class NodePartsRow(Struct, frozen=True, array_like=True):
@@ -96,6 +98,7 @@ def state_of(fleet: Fleet) -> State:
         tallies=list(fleet.tallies.base.items()),
         fabrics=list(fleet.fabrics.base.values()),
         fabric_cases=list(fleet.fabric_cases.base.values()),
+        link_cases=list(fleet.link_cases.base.values()),
     )
 
 
@@ -201,6 +204,7 @@ def _take_others(fleet: Fleet, state: State) -> None:
     fleet.tallies.base.update(state.tallies)
     fleet.fabrics.base.update((f.name, f) for f in state.fabrics)
     fleet.fabric_cases.base.update((c.id, c) for c in state.fabric_cases)
+    fleet.link_cases.base.update((c.id, c) for c in state.link_cases)
     for ticket in state.tickets:
         fleet.put_ticket(ticket.id, ticket)
     for incident in state.incidents:

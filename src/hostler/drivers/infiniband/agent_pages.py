@@ -21,8 +21,9 @@ VERB = "discover_fabric"
 MEMORY = 64 * 2**20
 """Bytes that unpacking may take beside the page."""
 AT_ONCE = 64
-"""Agents that are asked for their LLDP neighbours at once."""
-LLDP_S = 15.0
+"""Agents that are asked for pages about themselves at once."""
+NODE_S = 30.0
+"""Seconds for a page about the node itself."""
 
 
 class PageRequest(Struct, frozen=True):
@@ -69,8 +70,8 @@ class AgentPages:
             raise NoPageError(f"the agent of {node.id}: {said.result}, {plain(said.detail)}")
         return await asyncio.to_thread(unpacked, said.facts.get("page"))
 
-    async def lldp(self, nodes: Sequence[Node]) -> tuple[dict[str, bytes], dict[str, str]]:
-        """Node id → its LLDP neighbours as `lldpcli` prints them, and node id → why it told none."""
+    async def pages(self, nodes: Sequence[Node], tool: str) -> tuple[dict[str, bytes], dict[str, str]]:
+        """Node id → the page of this tool at this node, and node id → why it gave none."""
         told: dict[str, bytes] = {}
         silent: dict[str, str] = {}
         places = asyncio.Semaphore(AT_ONCE)
@@ -78,7 +79,7 @@ class AgentPages:
         async def ask(node: Node) -> None:
             async with places:
                 try:
-                    told[node.id] = (await self.page(node, PageRequest("lldp", timeout_s=LLDP_S))).encode()
+                    told[node.id] = (await self.page(node, PageRequest(tool, timeout_s=NODE_S))).encode()
                 except NoPageError as error:
                     silent[node.id] = str(error)
 

@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.core.fabric.discovery import Discovery
 from hostler.drivers.bounded_process import Ended, run
-from hostler.drivers.infiniband import diagnet_csv, linkinfo, netdiscover
+from hostler.drivers.infiniband import diagnet_csv, error_counters, linkinfo, netdiscover
+from hostler.drivers.infiniband.error_counters import CounterPage
 from hostler.drivers.infiniband.page_text import MOST_BYTES
 
 DATABASE = "ibdiagnet2.db_csv"
@@ -49,22 +51,45 @@ class Diagnostics(Struct, frozen=True, forbid_unknown_fields=True):
 async def discover(tools: Diagnostics, environment: dict[str, str] | None = None) -> Discovery:
     """One look at the fabric. Never raises: what went wrong stands in `partial`, and nothing is concluded then."""
     tool = TOOLS[tools.tool]
+    with tempfile.TemporaryDirectory(prefix="hostler-fabric-") as folder:
+        more = ("-o", folder) if tools.tool == "ibdiagnet" else ()
+        page = await _page(tools, tool, more, environment)
+        if isinstance(page, str):
+            return nothing(page)
+        return tool.read(page.output.decode(errors="replace")) if tools.tool != "ibdiagnet" else _database(folder)
+
+
+COUNTERS = Tool(("ibqueryerrors", "--skip-sl", "--details"), "-C", "-P", lambda _text: nothing(""))
+
+
+async def error_counters_here(tools: Diagnostics, environment: dict[str, str] | None = None) -> CounterPage:
+    """Error counters of the fabric's ports. Never raises; the tool ends with 1 where it has found errors."""
+    page = await _page(replace(tools, tool=COUNTERS.words[0]), COUNTERS, (), environment, (0, 1))
+    if isinstance(page, str):
+        return CounterPage({}, whole=False, why=page)
+    return error_counters.parse(page.output.decode(errors="replace"))
+
+
+async def _page(
+    tools: Diagnostics,
+    tool: Tool,
+    more: tuple[str, ...],
+    environment: Mapping[str, str] | None,
+    good: tuple[int, ...] = (0,),
+) -> Ended | str:
+    """Output of the tool, or why there is nothing to read."""
     path = _path(tools, tool.words[0])
     if path is None:
-        return nothing(f"there is no `{tools.tool}` on the PATH: install infiniband-diags")
+        return f"there is no `{tool.words[0]}` on the PATH: install infiniband-diags"
     words = [path, *tool.words[1:]]
     words += [tool.adapter, tools.adapter] if tools.adapter else []
     words += [tool.port, str(tools.port)] if tools.port else []
-    whole = {"LC_ALL": "C", "PATH": os.defpath} | (environment or {})
-    with tempfile.TemporaryDirectory(prefix="hostler-fabric-") as folder:
-        words += ["-o", folder] if tools.tool == "ibdiagnet" else []
-        try:
-            ended = await run(tuple(words), whole, tools.timeout_s, MOST_BYTES)
-        except (OSError, ValueError) as error:
-            return nothing(f"`{path}` cannot be run: {error}")
-        if why := _failure(ended, tools):
-            return nothing(why)
-        return tool.read(ended.output.decode(errors="replace")) if tools.tool != "ibdiagnet" else _database(folder)
+    whole = {"LC_ALL": "C", "PATH": os.defpath, **(environment or {})}
+    try:
+        ended = await run((*words, *more), whole, tools.timeout_s, MOST_BYTES)
+    except (OSError, ValueError) as error:
+        return f"`{path}` cannot be run: {error}"
+    return _failure(ended, tools, good) or ended
 
 
 def _database(folder: str) -> Discovery:
@@ -76,12 +101,12 @@ def _database(folder: str) -> Discovery:
     return diagnet_csv.parse(data.decode(errors="replace"))
 
 
-def _failure(ended: Ended, tools: Diagnostics) -> str:
+def _failure(ended: Ended, tools: Diagnostics, good: tuple[int, ...]) -> str:
     if ended.code is None:
         return f"`{tools.tool}` did not end within {tools.timeout_s:g} s"
     if ended.cut:
         return f"`{tools.tool}` wrote more than {MOST_BYTES >> 20} MiB; none of it is read"
-    if ended.code:
+    if ended.code not in good:
         return f"`{tools.tool}` ended with {ended.code}: {ended.errors[:300] or 'it says nothing'}"
     return ""
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -10,13 +10,15 @@ from msgspec import Struct
 from hostler.core.fabric.discovery import Discovery
 from hostler.core.state.fabrics import DiscoverySource, Fabric
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.links import PortReading
 from hostler.core.state.model import Node
-from hostler.drivers.infiniband import lldp_documents, ufm_client
+from hostler.drivers.infiniband import error_counters, lldp_documents, port_pages, ufm_client
 from hostler.drivers.infiniband.agent_pages import AgentPages, NoPageError, PageRequest
-from hostler.drivers.infiniband.diagnostics import TOOLS, Diagnostics, discover, nothing
+from hostler.drivers.infiniband.diagnostics import TOOLS, Diagnostics, discover, error_counters_here, nothing
+from hostler.drivers.infiniband.error_counters import CounterPage
 from hostler.drivers.infiniband.lldp_documents import LldpDocument
 from hostler.drivers.infiniband.ufm_client import UfmPlace
-from hostler.ports import PortError, Secrets
+from hostler.ports import LinkReadings, PortError, Secrets
 
 FRESH_S = 3600.0
 """A document about a switch's LLDP neighbours that is older says nothing of now."""
@@ -64,6 +66,34 @@ class RegisteredSource:
             case _:
                 return await self._here.discover(fabric)
 
+    async def read(self, fabric: Fabric) -> LinkReadings:
+        """Counters by `ibqueryerrors` where the network's tools run, and by the agents of its hosts. Never raises."""
+        how = fabric.source
+        page = CounterPage({}, whole=False)
+        if how.tool in TOOLS and how.nodes:
+            page = await self._counters_at_nodes(how)
+        elif how.tool in TOOLS:
+            page = await error_counters_here(Diagnostics(self._here.directory, how.adapter, how.port, how.timeout_s))
+        fleet = self._reach.fleet()
+        nodes = {name: node for name in fabric.hosts if (node := _node(fleet, name)) is not None}
+        told, _silent = await self._reach.agents.pages(list(nodes.values()), "ports")
+        named, wrong = _named({name: told[node.id] for name, node in nodes.items() if node.id in told})
+        return LinkReadings(page.ports, named, page.whole, "; ".join(filter(None, (page.why, wrong))))
+
+    async def _counters_at_nodes(self, how: DiscoverySource) -> CounterPage:
+        why = ""
+        for name in how.nodes:
+            node = self._reach.fleet().resolve(name)
+            if node is None:
+                continue
+            limit_s = how.timeout_s / len(how.nodes)
+            try:
+                wanted = PageRequest("ibqueryerrors", how.adapter, how.port, limit_s)
+                return await asyncio.to_thread(error_counters.parse, await self._reach.agents.page(node, wanted))
+            except NoPageError as error:
+                why = str(error)
+        return CounterPage({}, whole=False, why=why or "there is none of the nodes that are to look")
+
     async def _ufm(self, how: DiscoverySource) -> Discovery:
         try:
             fields = (await self._reach.secrets.read(how.secret)).fields if how.secret else {}
@@ -95,7 +125,7 @@ class RegisteredSource:
         """
         fleet = self._reach.fleet()
         nodes = {name: node for name in fabric.hosts if (node := _node(fleet, name)) is not None}
-        told, silent = await self._reach.agents.lldp(list(nodes.values()))
+        told, silent = await self._reach.agents.pages(list(nodes.values()), "lldp")
         try:
             switches = await asyncio.to_thread(lambda: list(_documents(self._reach.documents / fabric.name)))
         except (OSError, ValueError) as error:
@@ -109,6 +139,18 @@ class RegisteredSource:
             LldpDocument(name, switch=False, data=told[node.id]) for name, node in nodes.items() if node.id in told
         ]
         return await asyncio.to_thread(lldp_documents.read, [*hosts, *switches], fabric.hosts)
+
+
+def _named(pages: Mapping[str, bytes]) -> tuple[dict[str, PortReading], str]:
+    """Readings by "device:adapter", and which page cannot be read."""
+    found: dict[str, PortReading] = {}
+    wrong = ""
+    for name, page in pages.items():
+        try:
+            found |= {f"{name}:{adapter}": reading for adapter, reading in port_pages.read(page).items()}
+        except ValueError as error:
+            wrong = wrong or f"ports of {name}: {error}"
+    return found, wrong
 
 
 def _node(fleet: Fleet, name: str) -> Node | None:

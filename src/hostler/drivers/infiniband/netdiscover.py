@@ -15,7 +15,9 @@ from hostler.core.fabric.rates import Rate, rate_of
 from hostler.drivers.infiniband.page_text import MOST_BYTES, plain
 
 _HEAD = re.compile(r'(Switch|Ca|Rt)\s+(\d{1,3})\s+"([SHR])-([0-9a-f]{16})"\s*#\s*"(.*)"')
-_LINK = re.compile(r'\[(\d{1,3})\](?:\([0-9a-f]+\))?\s+"([SHR])-([0-9a-f]{16})"\[(\d{1,3})\](?:\([0-9a-f]+\))?\s*#(.*)')
+_LINK = re.compile(
+    r'\[(\d{1,3})\](?:\(([0-9a-f]{1,16})\))?\s+"([SHR])-([0-9a-f]{16})"\[(\d{1,3})\](?:\([0-9a-f]+\))?\s*#(.*)'
+)
 _RATE = re.compile(r"(\d{1,2}x[A-Z]{3}(?:10)?)\s*$")
 _KEY = re.compile(r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=0x[0-9a-f]+(\([0-9a-f]+\))?")
 
@@ -23,6 +25,7 @@ _KEY = re.compile(r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=0x[0-9a-f
 class _Page(Struct):
     devices: dict[str, FoundDevice] = field(default_factory=dict)
     told: dict[FoundPort, tuple[FoundPort, Rate | None]] = field(default_factory=dict)
+    also: dict[str, FoundPort] = field(default_factory=dict)
     wrong: str = ""
 
     def doubt(self, line: int, what: str) -> None:
@@ -41,7 +44,7 @@ def parse(text: str) -> Discovery:
         page.doubt(text.count("\n") + 1, "the last line has no end: the page was cut off")
     if not page.devices:
         page.wrong = page.wrong or "no device on the page"
-    return Discovery(page.devices, links, page.wrong)
+    return Discovery(page.devices, links, page.wrong, page.also)
 
 
 def _read(page: _Page, text: str) -> None:
@@ -73,12 +76,14 @@ def _link(page: _Page, number: int, line: str, current: str) -> None:
     if link is None or not current:
         page.doubt(number, f"{plain(line)!r} is no link" if current else "a link of no device")
         return
-    here, there = FoundPort(current, int(link[1])), FoundPort(link[3], int(link[4]))
+    here, there = FoundPort(current, int(link[1])), FoundPort(link[4], int(link[5]))
+    if link[2]:
+        page.also[f"{int(link[2], 16):016x}"] = here
     if 0 in (here.number, there.number):
         return  # a switch's own processor, where no cable is
     if here in page.told and page.told[here][0] != there:
         page.doubt(number, f"port {here.number} of {current} is told with two neighbours")
-    rate = _RATE.search(link[5])
+    rate = _RATE.search(link[6])
     page.told[here] = (there, rate_of(rate[1]) if rate else None)
 
 

@@ -13,6 +13,7 @@ from hostler.core.intents import fabrics
 from hostler.core.intents.ask import REASON_MAX
 from hostler.core.intents.fabrics import FabricSpec
 from hostler.core.planning.cabling import fabrics_of
+from hostler.core.policy.link_cases import links_of as links_of_network
 from hostler.core.report.fabric_sentences import looked
 from hostler.core.state.fabrics import (
     DesignedLink,
@@ -24,6 +25,7 @@ from hostler.core.state.fabrics import (
     LinkCondition,
 )
 from hostler.core.state.input_problems import InvalidInputError
+from hostler.core.state.links import LinkCase
 from hostler.core.state.model import FLEET, Node
 from hostler.core.state.verbs.facts import Permission
 from hostler.server.api_resources import IntentView
@@ -148,7 +150,7 @@ class LinkRow(Struct, frozen=True):
     """A designed cable from `a` to `z` as the last whole validation found it.
 
     `a_found` and `z_found` are the ports that the two ends lead to, "" for none. `node` is the node that `a` is of, ""
-    where it is no node's.
+    where it is no node's. `fault` is the check that the link fails in service, with its grade.
     """
 
     fabric: str
@@ -161,9 +163,10 @@ class LinkRow(Struct, frozen=True):
     z_found: str
     found_rate: str
     seen: datetime
+    fault: str = ""
 
 
-def _row(fabric: str, node: str, link: DesignedLink, seen: datetime) -> LinkRow:
+def _row(fabric: str, node: str, link: DesignedLink, seen: datetime, fault: str = "") -> LinkRow:
     return LinkRow(
         fabric,
         node,
@@ -175,6 +178,59 @@ def _row(fabric: str, node: str, link: DesignedLink, seen: datetime) -> LinkRow:
         link.z_found,
         link.found_rate,
         seen,
+        fault,
+    )
+
+
+class LinkFaultRow(Struct, frozen=True):
+    """A link that fails a check: the first that does. `parts` are its cable and modules, each with a history."""
+
+    fabric: str
+    a: str
+    z: str
+    check: str
+    grade: str
+    what: str
+    parts: tuple[str, ...]
+    nodes: tuple[str, ...]
+    since: datetime
+    ticket: str
+    waits: str
+    clean: int
+
+
+class PortRow(Struct, frozen=True):
+    """The last reading of a port. None: nobody tells it."""
+
+    fabric: str
+    port: str
+    state: str
+    link_downed: int | None
+    symbol_errors: int | None
+    temperature_c: float | None
+    lane_ber: tuple[float, ...]
+    rx_dbm: tuple[float, ...]
+    module: str
+    cable: str
+    read: datetime
+
+
+def link_fault_row(case: LinkCase) -> LinkFaultRow:
+    """The fault as the API shows it."""
+    fault = case.fault
+    return LinkFaultRow(
+        case.fabric,
+        fault.a,
+        fault.z,
+        fault.check,
+        fault.grade,
+        fault.text,
+        fault.parts,
+        case.nodes,
+        case.since,
+        case.ticket,
+        case.waits,
+        case.clean,
     )
 
 
@@ -217,15 +273,46 @@ async def list_fabric_links(
     live = app_state.cell.live.fabrics.get(fabric.name)
     if live is None or live.good is None:
         return Page((), seq=wanted.seq)
+    faults = _faults(app_state, fabric.name)
     began, rows = live.good.began, live.links.of(device) if device else live.links.rows
     keys = [f"{number:08d}" for number, link in enumerate(rows) if found in (None, link.condition)]
 
     def one(key: str) -> tuple[LinkRow]:
         link = rows[int(key)]
         node = app_state.fleet.resolve(link.a.rpartition(":")[0])
-        return (_row(fabric.name, node.id if node else "", link, began),)
+        fault = faults.get(frozenset((link.a, link.z)), "")
+        return (_row(fabric.name, node.id if node else "", link, began, fault),)
 
     return paged(keys, wanted, one)
+
+
+@get("/fabrics/{name:str}/faults", guards=SEE_CELL)
+async def list_link_faults(app_state: TheAppState, wanted: Wanted, name: FromPath[str]) -> Page[LinkFaultRow]:
+    """Links of a network that fail a check in service, each with the first that does."""
+    fabric = _found(app_state, name)
+    return listed(((c.fault.key, link_fault_row(c)) for c in links_of_network(app_state.fleet, fabric.name)), wanted)
+
+
+@get("/fabrics/{name:str}/counters", guards=SEE_CELL)
+async def list_counters(
+    app_state: TheAppState, wanted: Wanted, name: FromPath[str], device: Name = ""
+) -> Page[PortRow]:
+    """Counters and modules of a network's ports as the last round read them; of one `device`, or of all."""
+    fabric = _found(app_state, name)
+    live = app_state.cell.live.links.get(fabric.name)
+    if live is None:
+        return Page((), seq=wanted.seq)
+    readings, began = live.readings, live.began
+    ports = sorted(port for port in readings if device in ("", port.rpartition(":")[0]))
+
+    def one(port: str) -> tuple[PortRow]:
+        shown = {name: getattr(readings[port], name) for name in _READ}
+        return (PortRow(fabric=fabric.name, port=port, read=began, **shown),)
+
+    return paged(ports, wanted, one)
+
+
+_READ = ("state", "link_downed", "symbol_errors", "temperature_c", "lane_ber", "rx_dbm", "module", "cable")
 
 
 @get("/links", guards=SEE)
@@ -247,8 +334,16 @@ def links_of(app_state: AppState, who: Identity, node: Node) -> Iterator[LinkRow
     for fabric, device in fabrics_of(app_state.fleet, node):
         live = app_state.cell.live.fabrics.get(fabric.name)
         if live is not None and live.good is not None:
+            faults = _faults(app_state, fabric.name)
             for link in live.links.of(device):
-                yield _within(app_state, who, _row(fabric.name, node.id, link, live.good.began))
+                fault = faults.get(frozenset((link.a, link.z)), "")
+                yield _within(app_state, who, _row(fabric.name, node.id, link, live.good.began, fault))
+
+
+def _faults(app_state: AppState, fabric: str) -> dict[frozenset[str], str]:
+    """Both ends of a link → what fails there, in two words."""
+    cases = links_of_network(app_state.fleet, fabric)
+    return {frozenset((c.fault.a, c.fault.z)): f"{c.fault.check} ({c.fault.grade})" for c in cases}
 
 
 def _within(app_state: AppState, who: Identity, row: LinkRow) -> LinkRow:
@@ -294,6 +389,8 @@ router = Router(
         get_fabric,
         list_fabric_findings,
         list_fabric_links,
+        list_link_faults,
+        list_counters,
         list_links,
         post_fabric,
     ],

@@ -17,6 +17,7 @@ from hostler.core.state.events import (
     holds,
     intents,
     inventory,
+    links,
     nodes,
     operations,
     plans,
@@ -60,6 +61,7 @@ from hostler.core.state.events.fabrics import (
 from hostler.core.state.events.holds import HoldPlaced, HoldReleased, WindowEnded, WindowScheduled
 from hostler.core.state.events.intents import ApprovalEnded, ApprovalRequested, ConfigActivated, IntentRecorded
 from hostler.core.state.events.inventory import HardwareSeen, InventorySeen, PartMoved
+from hostler.core.state.events.links import LinkEvent, LinkFaultChanged, LinkFaultClosed, LinkFaultOpened
 from hostler.core.state.events.nodes import (
     AssetChanged,
     AssetRegistered,
@@ -145,6 +147,10 @@ __all__ = [
     "InventorySeen",
     "JournalRestored",
     "KnowledgeChanged",
+    "LinkEvent",
+    "LinkFaultChanged",
+    "LinkFaultClosed",
+    "LinkFaultOpened",
     "ModeSet",
     "NodeAssigned",
     "NodeCertified",
@@ -262,6 +268,9 @@ Event = (
     | FabricFindingOpened
     | FabricFindingChanged
     | FabricFindingClosed
+    | LinkFaultOpened
+    | LinkFaultChanged
+    | LinkFaultClosed
     | BootAnswered
     | BootSeeded
     | BootPhonedHome
@@ -297,6 +306,9 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("fabric_finding_opened", 1): 3,
     ("fabric_finding_changed", 1): 3,
     ("fabric_finding_closed", 1): 3,
+    ("link_fault_opened", 1): 3,
+    ("link_fault_changed", 1): 3,
+    ("link_fault_closed", 1): 3,
     ("boot_answered", 1): 3,
     ("boot_seeded", 1): 3,
     ("boot_phoned_home", 1): 3,
@@ -329,6 +341,7 @@ ROWS: dict[type, EventRow[Any]] = {
         holds,
         intents,
         inventory,
+        links,
         nodes,
         operations,
         plans,

@@ -1,0 +1,157 @@
+"""Faults of links from round to round: opened, graver, over; what follows by the profile of the nodes at their ends.
+
+Of a link with an unmanaged node nothing follows by itself: its fault is tracked and shown. Of any other a technician is
+asked, and its managed node is drained after its job by the policy's rule for `network.link_flaps`.
+"""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from hostler.core.conditions.lifecycle import stand
+from hostler.core.diagnose.findings import over, stands
+from hostler.core.policy.fabric_cases import HOSTLER, node_in_maintenance
+from hostler.core.state import events as e
+from hostler.core.state.cases import Ticket
+from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.fabrics import Fabric
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.links import LinkCase, LinkCheck, LinkFault, LinkGrade, LinkRound
+from hostler.core.state.model import Evidence, Node, Profile
+
+CLEAN_ROUNDS = 3
+"""So many rounds in a row must read a link without a fault: at 12 minutes each, more than half an hour."""
+TICKETS_MOST = 200
+"""So many tickets of one network's links may be open: where more ask at once it is no cable that is bad."""
+LINK = "link"
+"""The kind of their tickets."""
+PATH = "fabric"
+"""The way by which a node's condition was seen here."""
+CONDITION = "network.link_flaps"
+
+_ACTS = {
+    LinkCheck.eeprom: "Reseat the module; where its memory still cannot be read, exchange it.",
+    LinkCheck.dirty_optics: "Clean both plugs and both modules with a dry cleaner; read the lanes again.",
+    LinkCheck.bit_errors: "Reseat and clean both ends; where errors go on, exchange the cable, then the modules.",
+    LinkCheck.temperature: "Look at the airflow, blanks and fans around the port; then exchange the module.",
+    LinkCheck.power: "Reseat the module; where it still lacks power, exchange it.",
+    LinkCheck.firmware: "Bring the module's firmware to the version of its neighbours.",
+    LinkCheck.flaps: "Reseat both ends; where it falls again, exchange the cable.",
+    LinkCheck.down: "Look at both plugs and their LEDs; reseat them; where it stays dark, exchange the cable.",
+}
+
+
+def of_round(context: DecisionContext, seen: LinkRound) -> Iterator[e.Event]:
+    """Events of a round. Each must be folded before the next is asked for."""
+    fabric = context.fleet.fabrics.get(seen.fabric)
+    if fabric is None:
+        return
+    found = {fault.key: fault for fault in seen.faults}
+    clean = frozenset(seen.clean)
+    for case in links_of(context.fleet, fabric.name):
+        fault = found.pop(case.fault.key, None)
+        if fault is not None:
+            yield from _told(context, case, replace(case, fault=fault, clean=0))
+        elif case.fault.key in clean:
+            yield from _unseen(context, case)
+    for fault in found.values():
+        yield from _opened(context, fabric, fault)
+
+
+def links_of(fleet: Fleet, fabric: str) -> list[LinkCase]:
+    """The open faults of a network's links."""
+    return [] if fleet.link_cases.bare else [c for c in fleet.link_cases.values() if c.fabric == fabric]
+
+
+def _opened(context: DecisionContext, fabric: Fabric, fault: LinkFault) -> Iterator[e.Event]:
+    nodes = tuple(node.id for port in (fault.a, fault.z) if (node := _node(context.fleet, port)) is not None)
+    yield from _told(context, None, LinkCase(fabric.name, fault, context.now, nodes))
+
+
+def _node(fleet: Fleet, port: str) -> Node | None:
+    return fleet.resolve(port.rpartition(":")[0])
+
+
+def _told(context: DecisionContext, before: LinkCase | None, case: LinkCase) -> Iterator[e.Event]:
+    """The case as it now stands. Readings change with each round: only another check, grade or ticket is news."""
+    acts = case.fault.grade is LinkGrade.act
+    case = case if case.ticket in context.fleet.tickets else replace(case, ticket="")
+    waits = (_not_asked(context, case) if acts else "") if not case.ticket else ""
+    ticket = case.ticket or (f"{case.fabric}-l{context.fleet.cell.seq}" if acts and not waits else "")
+    told = replace(case, ticket=ticket, waits=waits)
+    if before is None:
+        yield e.LinkFaultOpened(told)
+    elif _is_news(before, told):
+        yield e.LinkFaultChanged(told)
+    if ticket and not case.ticket:
+        yield e.TicketOpened(_ticket(context, told))
+    if acts:
+        yield from _on_nodes(context, told, standing=True)
+
+
+def _is_news(before: LinkCase, told: LinkCase) -> bool:
+    was, now = before.fault, told.fault
+    changed = (was.check, was.grade, was.parts) != (now.check, now.grade, now.parts)
+    return changed or (before.ticket, before.waits, before.clean) != (told.ticket, told.waits, told.clean)
+
+
+def _unseen(context: DecisionContext, case: LinkCase) -> Iterator[e.Event]:
+    if case.clean + 1 < CLEAN_ROUNDS:
+        yield e.LinkFaultChanged(replace(case, clean=case.clean + 1))
+        return
+    why = f"{CLEAN_ROUNDS} rounds in a row have read it without a fault"
+    yield e.LinkFaultClosed(case, why)
+    if case.ticket:
+        yield e.TicketClosed(case.ticket, why, HOSTLER)
+    yield from _on_nodes(context, case, standing=False)
+
+
+def ended(context: DecisionContext, fabric: str, why: str, by: str) -> Iterator[e.Event]:
+    """All faults of a network's links are over, with their tickets and the conditions of nodes."""
+    for case in links_of(context.fleet, fabric):
+        yield e.LinkFaultClosed(case, why)
+        if case.ticket in context.fleet.tickets:
+            yield e.TicketClosed(case.ticket, why, by)
+        yield from _on_nodes(context, case, standing=False)
+
+
+def _not_asked(context: DecisionContext, case: LinkCase) -> str:
+    """Why no technician is asked: a node at its end is unmanaged or in maintenance, or too many are asked already."""
+    fleet = context.fleet
+    for node in (fleet.nodes[name] for name in case.nodes if name in fleet.nodes):
+        if node.profile is Profile.unmanaged:
+            return f"{node.id} is unmanaged: nothing follows by itself"
+        if why := node_in_maintenance(context, node):
+            return f"{node.id} {why}"
+    asked = sum(1 for one in links_of(fleet, case.fabric) if one.ticket)
+    return f"{asked} tickets of this network's links are open" if asked >= TICKETS_MOST else ""
+
+
+def _on_nodes(context: DecisionContext, case: LinkCase, *, standing: bool) -> Iterator[e.Event]:
+    """The condition of the nodes at its ends; an unmanaged node is shown the link's fault and bears none."""
+    for port in (case.fault.a, case.fault.z):
+        node = _node(context.fleet, port)
+        if node is None or node.profile is Profile.unmanaged:
+            continue
+        part = port.rpartition(":")[2]
+        text = f"link {case.fault.a} to {case.fault.z}: {case.fault.check}: {case.fault.text}"
+        finding = stands(CONDITION, text, part) if standing else over(CONDITION, f"{text} is over", part)
+        event = stand(node, finding, Evidence(context.now, PATH, text, path=PATH), "")
+        if event is not None:
+            yield event
+
+
+def _ticket(context: DecisionContext, case: LinkCase) -> Ticket:
+    fault = case.fault
+    parts = f" Parts: {', '.join(fault.parts)}." if fault.parts else ""
+    return Ticket(
+        id=case.ticket,
+        node=case.nodes[0] if len(case.nodes) == 1 else e.fabric_subject(case.fabric),
+        kind=LINK,
+        summary=f"link {fault.a} to {fault.z}: {fault.text}",
+        opened=context.now,
+        component=fault.z if case.nodes else fault.a,
+        fault=fault.check.value,
+        action=f"{_ACTS[fault.check]}{parts} It is closed when {CLEAN_ROUNDS} rounds have read no fault.",
+        owner="technician",
+    )

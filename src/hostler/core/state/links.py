@@ -1,0 +1,105 @@
+"""Nouns of links in service: what the ports of a cable count, what a round of readings finds, what stands open.
+
+Ports are written "device:port", devices by the names of the design.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class PortReading(Struct, frozen=True):
+    """Counters and module of one port. None and () where nobody tells.
+
+    `link_downed` and `symbol_errors` count since they were reset last. `lane_ber` is the raw bit error rate of each
+    lane, `rx_dbm` the light that it receives. `eeprom`, `power`, `firmware`: what is wrong there, "" for nothing.
+    `up_s`: seconds since the port's host booted.
+    """
+
+    link_downed: int | None = None
+    symbol_errors: int | None = None
+    state: str = ""
+    temperature_c: float | None = None
+    temperature_limit_c: float | None = None
+    lane_ber: tuple[float, ...] = ()
+    rx_dbm: tuple[float, ...] = ()
+    eeprom: str = ""
+    power: str = ""
+    firmware: str = ""
+    module: str = ""
+    cable: str = ""
+    up_s: float | None = None
+
+
+class LinkCheck(StrEnum):
+    """Checks of a link, in this order: the first that fails is told, for it explains those after it."""
+
+    eeprom = "eeprom"
+    dirty_optics = "dirty_optics"
+    bit_errors = "bit_errors"
+    temperature = "temperature"
+    power = "power"
+    firmware = "firmware"
+    flaps = "flaps"
+    down = "down"
+
+
+class LinkGrade(StrEnum):
+    """Grade of a fault: it is recorded, watched, or somebody is to act."""
+
+    record = "record"
+    warning = "warning"
+    act = "act"
+
+
+class LinkFault(Struct, frozen=True):
+    """The first failing check of a link from `a` to `z`: how grave, in which words, and which parts take part."""
+
+    a: str
+    z: str
+    check: LinkCheck
+    grade: LinkGrade
+    text: str
+    parts: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The link, whichever end is named first."""
+        return f"{self.a}|{self.z}"
+
+
+class LinkRound(Struct, frozen=True):
+    """One round of readings of a network that began then.
+
+    `faults` are of links that were read, `clean` those of the asked-for links that were read and show nothing (by
+    their keys). `ports` counts what was read, `readings` are those; `why` says what kept the round from reading all.
+    """
+
+    fabric: str
+    began: datetime
+    ports: int
+    faults: tuple[LinkFault, ...] = ()
+    clean: tuple[str, ...] = ()
+    why: str = ""
+    readings: dict[str, PortReading] = {}
+
+
+class LinkCase(Struct, frozen=True):
+    """A link with a fault that stands since then. `clean`: rounds in a row that read it and saw none.
+
+    `ticket` asks for the repair; "" where none does, and `waits` says why. `nodes` are those at its ends.
+    """
+
+    fabric: str
+    fault: LinkFault
+    since: datetime
+    nodes: tuple[str, ...] = ()
+    ticket: str = ""
+    waits: str = ""
+    clean: int = 0
+
+    @property
+    def id(self) -> str:
+        """The case's key in the cell."""
+        return f"{self.fabric}/{self.fault.key}"

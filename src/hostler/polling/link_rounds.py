@@ -1,0 +1,149 @@
+"""Rounds of readings of a network's ports, joined at each cable and judged beside the loop.
+
+Readings stay here, in memory; the controller is told which links fail a check, and which of those that did were read
+without. After a start histories begin anew.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import datetime
+
+from msgspec import Struct
+
+from hostler.controller.inputs import LinksSeen
+from hostler.core.fabric.design import Cable, Design, Port
+from hostler.core.fabric.discovery import Discovery, FoundPort
+from hostler.core.fabric.link_quality import LinkHistory, judge, seen
+from hostler.core.policy.link_cases import links_of
+from hostler.core.state.fabrics import Fabric
+from hostler.core.state.links import LinkFault, LinkRound, PortReading
+from hostler.logs.structured import logger
+from hostler.ports import LinkReadings, LinkSource
+from hostler.runtime.runner import Cell
+
+log = logger()
+
+ROUND_S = 720.0
+"""A round as often as a window of symbol errors of 4xNDR is long."""
+SLACK_S = 60.0
+LOOK_S = 1.0
+
+
+class BoundCables(Struct, frozen=True):
+    """Cables of the design in force, and what each found port is called there, by the last look that concluded."""
+
+    cables: tuple[Cable, ...]
+    names: Mapping[FoundPort, Port]
+
+
+class LinkWatch:
+    """Histories of one network's links. `take` is called with each round's readings, in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._histories: dict[tuple[Port, Port], LinkHistory] = {}
+        self.latest: dict[Port, PortReading] = {}
+
+    def take(
+        self, wiring: BoundCables, told: LinkReadings, open_links: frozenset[str], now: datetime
+    ) -> tuple[list[LinkFault], list[str]]:
+        """Faults of the links that were read, and the keys of open ones that were read and show none."""
+        self.latest = self._readings(wiring, told)
+        faults: list[LinkFault] = []
+        clean: list[str] = []
+        kept: dict[tuple[Port, Port], LinkHistory] = {}
+        for cable in wiring.cables:
+            history = self._joined(cable, now)
+            kept[cable.a, cable.z] = history
+            if cable.a not in self.latest and cable.z not in self.latest:
+                continue
+            ports = (str(cable.a), str(cable.z))
+            fault = judge(ports, history, now)
+            if fault is not None:
+                faults.append(fault)
+            elif (key := "|".join(ports)) in open_links:
+                clean.append(key)
+        self._histories = kept
+        return faults, clean
+
+    def _joined(self, cable: Cable, now: datetime) -> LinkHistory:
+        known = self._histories.get((cable.a, cable.z), _NEW)
+        a, z = self.latest.get(cable.a), self.latest.get(cable.z)
+        if a is None and z is None:
+            return known
+        return LinkHistory(
+            seen(known.a, a, cable.rate, now) if a is not None else known.a,
+            seen(known.z, z, cable.rate, now) if z is not None else known.z,
+        )
+
+    @staticmethod
+    def _readings(wiring: BoundCables, told: LinkReadings) -> dict[Port, PortReading]:
+        """By the design's names; what an agent says of its own port counts before what the network says of it."""
+        found: dict[Port, PortReading] = {}
+        if told.whole:
+            found = dict.fromkeys(wiring.names.values(), _NONE)
+        for at, reading in told.found.items():
+            if (port := wiring.names.get(at)) is not None:
+                found[port] = reading
+        for name, reading in told.named.items():
+            device, _, port_name = name.rpartition(":")
+            found[Port(device, port_name)] = reading
+        return found
+
+
+_NEW = LinkHistory()
+_NONE = PortReading(link_downed=0, symbol_errors=0)
+"""Reading of a port that a whole page does not print: it has counted nothing."""
+
+
+class LinkRounds:
+    """Reads the ports of all networks in turn. `wiring` gives what the last look at a network bound, None for none."""
+
+    def __init__(
+        self, cell: Cell, source: LinkSource, looks: "Mapping[str, BoundCables]", round_s: float = ROUND_S
+    ) -> None:
+        self._cell = cell
+        self._source = source
+        self._looks = looks
+        self._round_s = round_s
+        self._watches: dict[str, LinkWatch] = {}
+        self._next: dict[str, float] = {}
+
+    async def run(self) -> None:
+        """Until cancelled. Histories begin anew with each term."""
+        self._watches.clear()
+        self._next.clear()
+        while True:
+            now = asyncio.get_running_loop().time()
+            due = [fabric for fabric in list(self._cell.view.fabrics.values()) if now >= self._next.get(fabric.name, 0)]
+            for fabric in due:
+                self._next[fabric.name] = now + self._round_s
+            await asyncio.gather(*(self._round(fabric) for fabric in due if fabric.name in self._looks))
+            await asyncio.sleep(min(LOOK_S, self._round_s))
+
+    async def _round(self, fabric: Fabric) -> None:
+        began = self._cell.now()
+        try:
+            async with asyncio.timeout(fabric.source.timeout_s + SLACK_S):
+                told = await self._source.read(fabric)
+        except TimeoutError:
+            told = LinkReadings(why="the ports were not read in their time")
+        watch = self._watches.setdefault(fabric.name, LinkWatch())
+        standing = frozenset(case.fault.key for case in links_of(self._cell.view, fabric.name))
+        wiring = self._looks[fabric.name]
+        faults, clean = await asyncio.to_thread(watch.take, wiring, told, standing, began)
+        log.info("links_read", fabric=fabric.name, ports=len(watch.latest), faults=len(faults), reason=told.why)
+        readings = {str(port): reading for port, reading in watch.latest.items()}
+        self._cell.tell(
+            LinksSeen(LinkRound(fabric.name, began, len(readings), tuple(faults), tuple(clean), told.why, readings))
+        )
+
+
+def wiring_of(design: Design, names: Mapping[str, Port], seen: Discovery) -> BoundCables:
+    """The wiring of a design whose devices were bound by these names (`binding.names_of`), as the discovery saw it."""
+    ports: dict[FoundPort, Port] = {}
+    for at in (port for link in seen.links for port in (link.a, link.z)):
+        bound = names.get(at.guid)
+        if bound is not None:
+            ports[at] = bound if bound.port else Port(bound.device, str(at.number))
+    own = {FoundPort(guid, at.number): ports[at] for guid, at in seen.also.items() if at in ports}
+    return BoundCables(design.cables, {**ports, **own})

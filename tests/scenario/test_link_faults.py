@@ -1,0 +1,163 @@
+"""Faults of links in service: one case for both ends, what follows by the profile of the nodes, and when it is over."""
+
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from hostler.controller.inputs import LinksSeen
+from hostler.core.state import events as e
+from hostler.core.state.links import LinkCase, LinkCheck, LinkFault, LinkGrade, LinkRound
+from hostler.core.state.model import Profile
+from hostler.core.state.snapshot import dump, load, state_of
+from tests.fabric_cell import NAME, FabricCell
+from tests.fabrics import a_fabric
+from tests.kit import Drive, a_node, configuration, digest, fold, pool_document
+
+HOST, FAR = "gpu-0001:mlx5_0", "leaf-001-1:1"
+SPINES = ("leaf-001-1:9", "spine-001:1")
+FAULT = LinkFault(HOST, FAR, LinkCheck.flaps, LinkGrade.act, "5 flaps in 24 h, counted at both ends", ("cable:C7",))
+
+
+class Links:
+    """A network with a node, and rounds of readings a quarter of an hour apart."""
+
+    def __init__(self, profile: Profile = Profile.managed, mode: str = "observe") -> None:
+        pools = configuration({"train": pool_document(target=1, profile=profile.value, modes={"*": mode})})
+        node = replace(a_node("gpu-0001", pool="train"), profile=profile)
+        self.cell = FabricCell(Drive(pools, nodes=(node,)), a_fabric())
+        self.drive = self.cell.drive
+
+    def round(self, *faults: LinkFault, clean: tuple[str, ...] = ()) -> int:
+        """How many records about links a round of these faults wrote."""
+        self.drive.wait(seconds=900)
+        before = len(self.drive.journal)
+        self.drive.step(LinksSeen(LinkRound(NAME, self.drive.now, 224, faults, clean)))
+        kinds = (e.LinkFaultOpened, e.LinkFaultChanged, e.LinkFaultClosed)
+        return sum(isinstance(record.event, kinds) for record in self.drive.journal[before:])
+
+    @property
+    def cases(self) -> list[LinkCase]:
+        return list(self.drive.fleet.link_cases.values())
+
+    @property
+    def tickets(self) -> list[str]:
+        return [ticket.id for ticket in self.drive.fleet.tickets.values() if ticket.kind == "link"]
+
+    @property
+    def conditions(self) -> list[str]:
+        return [c.type for c in self.drive.node("gpu-0001").conditions if c.type.startswith("network")]
+
+
+def test_a_fault_is_one_case_with_one_ticket_and_its_node_is_to_be_drained_after_its_job() -> None:
+    links = Links(mode="act")
+    links.round(FAULT)
+    (case,) = links.cases
+    assert (case.nodes, case.ticket in links.tickets) == (("gpu-0001",), True)
+    (condition,) = (c for c in links.drive.node("gpu-0001").conditions if c.type == "network.link_flaps")
+    assert (condition.part, condition.paths) == ("mlx5_0", ("fabric",))
+    ticket = links.drive.fleet.tickets[case.ticket]
+    assert (ticket.node, ticket.fault) == ("gpu-0001", "flaps")
+    assert "cable:C7" in ticket.action
+    rule = links.drive.fleet.policy.rules["network.link_flaps"]
+    assert (rule.remedy, rule.timing) == ("triage", "pending")
+    plan = links.drive.node("gpu-0001").plan
+    assert plan is not None
+    assert plan.name == "triage"
+
+
+@pytest.mark.parametrize("check", list(LinkCheck))
+def test_of_an_unmanaged_node_each_fault_is_tracked_and_shown_and_nothing_follows(check: LinkCheck) -> None:
+    """Mutants: a ticket, a condition, a plan for a node that is not ours to act upon."""
+    links = Links(Profile.unmanaged, mode="act")
+    links.round(replace(FAULT, check=check))
+    (case,) = links.cases
+    assert (case.fault.check, case.ticket) == (check, "")
+    assert "unmanaged: nothing follows" in case.waits
+    assert (links.tickets, links.conditions, links.drive.node("gpu-0001").plan) == ([], [], None)
+
+
+@pytest.mark.parametrize("check", list(LinkCheck))
+@pytest.mark.parametrize("grade", list(LinkGrade))
+def test_of_a_managed_node_only_what_is_to_be_acted_upon_is_ticketed(check: LinkCheck, grade: LinkGrade) -> None:
+    links = Links()
+    links.round(replace(FAULT, check=check, grade=grade))
+    acts = grade is LinkGrade.act
+    assert (len(links.cases), len(links.tickets), bool(links.conditions)) == (1, int(acts), acts)
+
+
+def test_a_link_between_switches_is_ticketed_and_is_no_nodes() -> None:
+    links = Links()
+    links.round(replace(FAULT, a=SPINES[0], z=SPINES[1]))
+    assert (len(links.tickets), links.conditions) == (1, [])
+    assert links.drive.fleet.tickets[links.tickets[0]].node == f"fabric:{NAME}"
+
+
+def test_the_same_again_writes_nothing_and_what_changes_is_written() -> None:
+    """Readings stay out of the journal. Mutant: the text's figures are news."""
+    links = Links()
+    assert links.round(FAULT) == 1
+    assert links.round(replace(FAULT, text="6 flaps in 24 h, counted at both ends")) == 0
+    assert links.round(replace(FAULT, check=LinkCheck.bit_errors)) >= 1
+    assert links.cases[0].fault.check is LinkCheck.bit_errors
+
+
+def test_a_fault_is_over_after_three_rounds_that_have_read_the_link() -> None:
+    """Mutants: a round that did not read the link counts; two rounds are enough."""
+    links = Links()
+    links.round(FAULT)
+    for _ in range(5):
+        links.round()
+    assert len(links.cases) == 1, "nobody has read it"
+    for left in (1, 1, 0):
+        links.round(clean=(FAULT.key,))
+        assert len(links.cases) == left
+    assert (links.tickets, links.conditions) == ([], [])
+    links.round(FAULT)
+    links.round(clean=(FAULT.key,))
+    links.round(FAULT)
+    assert links.cases[0].clean == 0
+
+
+def test_a_ticket_that_somebody_closed_is_opened_anew_while_the_fault_is_read() -> None:
+    links = Links()
+    links.round(FAULT)
+    (first,) = links.tickets
+    assert links.drive.ask("close-ticket", first, person="tess").granted
+    links.round(FAULT)
+    assert len(links.tickets) == 1
+    assert links.tickets != [first]
+
+
+def test_work_at_the_node_is_waited_for() -> None:
+    links = Links()
+    assert links.drive.ask("hold", "gpu-0001").granted
+    links.round(FAULT)
+    assert links.tickets == []
+    assert "is held by" in links.cases[0].waits
+
+
+def test_so_many_tickets_at_once_are_no_bad_cables() -> None:
+    links = Links()
+    many = [replace(FAULT, a=f"leaf-{n:03}-9:1", z=f"spine-001:{n}") for n in range(1, 260)]
+    links.round(*many)
+    assert (len(links.cases), len(links.tickets)) == (259, 200)
+
+
+def test_the_cable_has_the_fault_in_its_own_history() -> None:
+    links = Links()
+    links.round(FAULT)
+    opened = next(r.event for r in links.drive.journal if isinstance(r.event, e.LinkFaultOpened))
+    assert {"cable:C7", f"link:{FAULT.key}", f"fabric:{NAME}"} <= set(e.subjects_of(opened))
+
+
+def test_a_snapshot_holds_the_cases_and_a_removed_network_has_none() -> None:
+    links = Links()
+    links.round(FAULT)
+    again = load(dump(state_of(links.drive.fleet)))
+    assert list(again.link_cases.values()) == links.cases
+    assert digest(fold(links.drive.journal)) == digest(links.drive.fleet)
+    assert links.drive.ask("remove-fabric", NAME).granted
+    assert (links.cases, links.tickets, links.conditions) == ([], [], [])
+    links.drive.now += timedelta(hours=1)
+    assert links.round(FAULT) == 0, "a round that came late"
