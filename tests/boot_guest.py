@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from asyncio.subprocess import DEVNULL, Process
 from pathlib import Path
@@ -13,6 +14,11 @@ NEEDED = ("busybox", "cpio", QEMU, "dpkg-deb", "apt-get")
 ROM = Path("/usr/lib/ipxe/qemu/efi-virtio.rom")
 """iPXE for BIOS and UEFI in one; QEMU takes it by itself."""
 OVMF = Path("/usr/share/ovmf/OVMF.fd")
+OVMF_CODE, OVMF_VARS = Path("/usr/share/OVMF/OVMF_CODE_4M.fd"), Path("/usr/share/OVMF/OVMF_VARS_4M.fd")
+IPXE_EFI = Path("/usr/lib/ipxe/ipxe.efi")
+"""The boot loader that UEFI fetches by HTTP."""
+BIOS, UEFI, UEFI_HTTP = "bios", "uefi", "uefi-http"
+"""Kinds of machine: iPXE in its adapter under BIOS or UEFI, or UEFI that fetches a boot loader by HTTP itself."""
 KERNEL = "linux-image-cloud-amd64"
 MODULES = (
     "virtio/virtio_ring",
@@ -50,7 +56,7 @@ poweroff -f
 def missing() -> str:
     """Why no machine can boot here, "" where one can."""
     absent = [name for name in NEEDED if shutil.which(name) is None]
-    absent += [str(path) for path in (ROM, OVMF) if not path.exists()]
+    absent += [str(path) for path in (ROM, OVMF, OVMF_CODE, IPXE_EFI) if not path.exists()]
     if absent:
         return f"{', '.join(absent)} missing: run scripts/system-packages"
     return "" if kernel_folder() is not None else f"{KERNEL} cannot be fetched with apt-get download"
@@ -115,29 +121,43 @@ def _copy_module(kernel: Path, module: str, into: Path) -> str:
 class Guest:
     """One machine: `power_on` starts it from this address, as its firmware would; its console is in `log`."""
 
-    def __init__(self, mac: str, serial: str, log: Path, *, uefi: bool = False) -> None:
+    def __init__(self, mac: str, serial: str, log: Path, firmware: str = BIOS) -> None:
         self.mac = mac
         self.serial = serial
         self.log = log
-        self.uefi = uefi
+        self.firmware = firmware
         self.starts = 0
         self._process: Process | None = None
 
-    async def power_on(self, address: str) -> None:
-        """Start the machine."""
+    async def power_on(self, address: str, dhcp: str = "") -> None:
+        """Start the machine. `dhcp` is the file that the network's DHCP server names, the address itself for ""."""
         self.starts += 1
-        firmware = ("-bios", str(OVMF))
+        rom = ",romfile=" if self.firmware == UEFI_HTTP else ""
         self._process = await asyncio.create_subprocess_exec(
             QEMU,
             *("-accel", "tcg", "-m", "256", "-display", "none", "-no-reboot", "-boot", "n", "-monitor", "none"),
             *("-serial", f"file:{self.log}"),
-            *("-netdev", f"user,id=n0,bootfile={address}"),
-            *("-device", f"virtio-net-pci,netdev=n0,mac={self.mac}"),
+            *("-netdev", f"user,id=n0,bootfile={dhcp or address}"),
+            *("-device", f"virtio-net-pci,netdev=n0,mac={self.mac}{rom}"),
             *("-smbios", f"type=1,serial={self.serial}"),
-            *(firmware if self.uefi else ()),
+            *self._firmware(address),
             stdout=DEVNULL,
             stderr=DEVNULL,
         )
+
+    def _firmware(self, address: str) -> tuple[str, ...]:
+        """The machine's firmware; native HTTP boot finds the boot entry that a BMC writes for HttpBootUri."""
+        if self.firmware == BIOS:
+            return ()
+        if self.firmware == UEFI:
+            return ("-bios", str(OVMF))
+        kept = self.log.with_suffix(".vars")
+        tool = ("-m", "virt.firmware.vars", "-i", str(OVMF_VARS), "-o", str(kept), "--set-boot-uri", address)
+        subprocess.run([sys.executable, *tool], check=True, capture_output=True)
+        flash = f"if=pflash,format=raw,unit=0,readonly=on,file={OVMF_CODE}"
+        pxe = (f"name=opt/org.tianocore/IPv{version}PXESupport,string=n" for version in (4, 6))
+        variables = ("-drive", f"if=pflash,format=raw,unit=1,file={kept}")
+        return ("-machine", "q35", "-drive", flash, *variables, *(word for one in pxe for word in ("-fw_cfg", one)))
 
     async def power_off(self) -> None:
         """End the machine."""

@@ -37,6 +37,7 @@ from tests.contract.api_world import PATIENCE_S, POLICY, ObligingHand
 KEY = b"k" * 32
 MAC, SERIAL = "52:54:00:00:00:01", "SN-n1"
 KERNEL, INITRD = b"kernel" * 1000, b"initrd" * 2000
+LOADER = b"MZ a boot loader"
 SITE = "user_data: {timezone: Etc/UTC, users: [{name: ops}]}, meta_data: {region: north}"
 
 
@@ -92,7 +93,12 @@ class BootWorld:
     images: Path
     seen: list[str] = field(default_factory=list)
 
-    async def get(self, path: str, **headers: str) -> tuple[int, str]:
+    async def get(self, path: str, via: str = "", **headers: str) -> tuple[int, str]:
+        """Status and text, asked from this address of the machine, "" for the usual one."""
+        if via:
+            connector = aiohttp.TCPConnector(local_addr=(via, 0))
+            async with aiohttp.ClientSession(connector=connector) as other, other.get(self.url + path) as answer:
+                return answer.status, (await answer.read()).decode()
         async with self.session.get(self.url + path, headers=headers) as answer:
             return answer.status, (await answer.read()).decode()
 
@@ -138,8 +144,8 @@ class BootWorld:
         """The path of the script that the BMC's address leads to."""
         return urlsplit(self.driver.given["n1"]).path.replace("/boot.efi", "/script")
 
-    async def script(self, path: str = "", mac: str = MAC, serial: str = SERIAL) -> tuple[int, str]:
-        return await self.get(f"{path or self.endpoint()}?mac={mac}&serial={serial}&arch=i386")
+    async def script(self, path: str = "", mac: str = MAC, serial: str = SERIAL, via: str = "") -> tuple[int, str]:
+        return await self.get(f"{path or self.endpoint()}?mac={mac}&serial={serial}&arch=i386", via)
 
     async def seed(self) -> str:
         """The path of cloud-init's data, as the boot script gives it."""
@@ -156,7 +162,9 @@ def documents(url: str, **more: str) -> dict[str, str]:
     digests = ", ".join(f"{name}: {digest}" for name, digest in sums.items())
     image = f"{{kernel: vmlinuz, initrd: [initrd], args: quiet, sha256: {{{digests}}}}}"
     lines = "\n".join(f"  {key}: {value}" for key, value in more.items())
-    boot = f"boot:\n  url: {url}\n  images: {{production: {image}}}\n  cloud_init: {{site: {{{SITE}}}}}\n{lines}\n"
+    loader = f"{{x86_64: {{file: ipxe.efi, sha256: {hashlib.sha256(LOADER).hexdigest()}}}}}"
+    boot = f"boot:\n  url: {url}\n  images: {{production: {image}}}\n  loaders: {loader}\n"
+    boot += f"  cloud_init: {{site: {{{SITE}}}}}\n{lines}\n"
     return {
         "policy.yaml": POLICY.replace("bring_up_at_once: 64", "bring_up_at_once: 4000"),
         "boot.yaml": "skus:\n  h100: {gpus: 2}\n" + boot,
@@ -170,6 +178,7 @@ async def boot_world(folder: Path, **more: str) -> AsyncIterator[BootWorld]:
     images.mkdir()
     (images / "vmlinuz").write_bytes(KERNEL)
     (images / "initrd").write_bytes(INITRD)
+    (images / "ipxe.efi").write_bytes(LOADER)
     driver = NotingHand(frozenset(kind for kind, row in OPERATIONS.items() if row.port != "present"))
     fleet: list[Cell] = []
 

@@ -15,7 +15,9 @@ async def test_a_boot_from_power_on_to_onboard(tmp_path: Path) -> None:
     """Mutants: a boot is answered twice; user-data are given twice; a phone-home does not end the wait."""
     async with boot_world(tmp_path) as world:
         await world.register()
-        status, first = await world.get(world.endpoint().replace("/script", "/boot.efi"))
+        status, first = await world.get(
+            world.endpoint().replace("/script", "/boot.efi"), **{"User-Agent": "iPXE/1.21.1"}
+        )
         assert status == 200
         assert "chain" in first
         status, script = await world.script()

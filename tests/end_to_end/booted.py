@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -19,7 +20,7 @@ from hostler.server.tokens import Grant, Role, TokenStore
 from hostler.sim.bmc.emulated_machine import Delays, Machine, gpu_server
 from hostler.sim.bmc.http_farm import Farm
 from hostler.sim.bmc.redfish_service import Service
-from tests.boot_guest import Guest, build_image
+from tests.boot_guest import BIOS, IPXE_EFI, UEFI_HTTP, Guest, build_image
 from tests.end_to_end.processes import HOSTLER, answers, free_port, process
 
 DEADLINE_S = 150.0
@@ -66,7 +67,7 @@ class BootedWorld:
 
 
 @asynccontextmanager
-async def booted_world(directory: Path, *, uefi: bool = False, mac_only: bool = False) -> AsyncIterator[BootedWorld]:
+async def booted_world(directory: Path, firmware: str = BIOS, *, mac_only: bool = False) -> AsyncIterator[BootedWorld]:
     """Everything up, no node registered yet."""
     data, images = directory / "data", directory / "images"
     data.mkdir(mode=0o700)
@@ -77,7 +78,7 @@ async def booted_world(directory: Path, *, uefi: bool = False, mac_only: bool = 
     store = TokenStore(data / "tokens.db")
     token = store.create(Grant("operator-in-test", Role.operator))
     store.close()
-    guest = Guest(MAC, SERIAL, directory / "console", uefi=uefi)
+    guest = Guest(MAC, SERIAL, directory / "console", firmware)
     machine = Machine("1", gpu_server(SERIAL, 0), AT_ONCE)
     serve = ("serve", "--data", str(data), "--listen", f"127.0.0.1:{port}")
     boots = ("--boot-listen", f"127.0.0.1:{boot_port}", "--boot-images", str(images))
@@ -92,6 +93,8 @@ async def booted_world(directory: Path, *, uefi: bool = False, mac_only: bool = 
 
 def _documents(directory: Path, images: Path, url: str, *, mac_only: bool) -> tuple[str, ...]:
     kernel, initrd = build_image(images)
+    shutil.copyfile(IPXE_EFI, images / "ipxe.efi")
+    loader = hashlib.sha256((images / "ipxe.efi").read_bytes()).hexdigest()
     sums = "\n".join(f"        {f.name}: {hashlib.sha256(f.read_bytes()).hexdigest()}" for f in (kernel, initrd))
     (directory / "boot.yaml").write_text(f"""
 skus:
@@ -99,6 +102,7 @@ skus:
 boot:
   url: {url}
   mac_only: {str(mac_only).lower()}
+  loaders: {{x86_64: {{file: ipxe.efi, sha256: {loader}}}}}
   images:
     production:
       kernel: vmlinuz
@@ -133,8 +137,12 @@ class _Power:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._guest.power_off()
 
+    def _dhcp(self) -> str:
+        """What the network's DHCP server names to a boot loader that UEFI has fetched."""
+        return self._otherwise if self._guest.firmware == UEFI_HTTP else ""
+
     def _boots(self, _system: str, _source: str, _at: datetime) -> None:
-        self._spawn(self._guest.power_on(self._machine.booted_uri or self._otherwise))
+        self._spawn(self._guest.power_on(self._machine.booted_uri or self._otherwise, self._dhcp()))
 
     def _powers(self, _system: str, power: str, _at: datetime) -> None:
         if power == "Off":

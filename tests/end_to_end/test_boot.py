@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.boot_guest import missing
+from tests.boot_guest import BIOS, UEFI, UEFI_HTTP, missing
 from tests.end_to_end.booted import MAC, SERIAL, BootedWorld, booted_world
 
 pytestmark = [pytest.mark.xdist_group("boot"), pytest.mark.skipif(bool(missing()), reason=missing() or "it boots")]
@@ -27,10 +27,10 @@ async def register(world: BootedWorld, **more: Any) -> None:
     await world.call("POST", "/v1/nodes", {"nodes": [spec], "reason": "the machine was delivered"})
 
 
-@pytest.mark.parametrize("uefi", [False, True], ids=["bios", "uefi"])
-async def test_a_machine_that_is_powered_on_comes_to_onboard_by_itself(tmp_path: Path, *, uefi: bool) -> None:
+@pytest.mark.parametrize("firmware", [BIOS, UEFI, UEFI_HTTP])
+async def test_a_machine_that_is_powered_on_comes_to_onboard_by_itself(tmp_path: Path, firmware: str) -> None:
     """Mutants: the seed is given twice; a phone-home moves nothing; the secret of the boot is not asked for."""
-    async with booted_world(tmp_path, uefi=uefi) as world:
+    async with booted_world(tmp_path, firmware) as world:
         await register(world)
         found = await world.until(lambda seen: seen["node"]["phase"] == "onboard", "/v1/nodes/n1")
         boot = found["node"]["boot"]
@@ -41,5 +41,18 @@ async def test_a_machine_that_is_powered_on_comes_to_onboard_by_itself(tmp_path:
         assert "guest: got user-data" in console
         assert "guest: replay refused" in console
         told = [row["text"] for row in world.command("node", "history", "n1")["items"]]
+        loader = any("its UEFI fetched the boot loader for x86_64" in text for text in told)
+        assert loader == (firmware == UEFI_HTTP)
         steps = [next(n for n, text in enumerate(told) if text.startswith(begin)) for begin in HISTORY]
         assert steps == sorted(steps), told
+
+
+async def test_another_machine_behind_the_bmc_is_loaded_and_then_refused(tmp_path: Path) -> None:
+    """Mutant: what UEFI has shown makes the machine the expected one, whatever its serial number."""
+    async with booted_world(tmp_path, UEFI_HTTP) as world:
+        world.guest.serial = "SN-SWAPPED"
+        await register(world)
+        shown = await world.until(lambda seen: bool((seen["node"]["boot"] or {}).get("refused")), "/v1/nodes/n1")
+        assert shown["node"]["phase"] == "initializing"
+        told = [row["text"] for row in world.command("node", "history", "n1")["items"]]
+        assert any(f"serial number 'SN-SWAPPED' is shown, '{SERIAL}' is expected" in text for text in told), told

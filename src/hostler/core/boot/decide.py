@@ -7,25 +7,32 @@ this one boot. Refusals are recorded, so many of them as somebody can read.
 from datetime import timedelta
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.core.boot.answer import IMAGE, BootAnswer, answer_for
 from hostler.core.boot.window import window_of
 from hostler.core.state import events as e
-from hostler.core.state.boot import HOLD, BootConfiguration, BootRecord, Stranger
+from hostler.core.state.boot import HOLD, LOADER, BootConfiguration, BootRecord, Stranger
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.events.boot import STRANGERS_KEPT
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node, Operation
 
-SCRIPT, SEED, HOME = "script", "seed", "home"
-"""Kinds of request: the boot script, cloud-init's data, and to be told that the node is up."""
+SCRIPT, SEED, HOME, FIRMWARE = "script", "seed", "home", "loader"
+"""Kinds of request: the script, cloud-init's data, to be told that the node is up, and the loader that UEFI fetches."""
 
 BMC, MAC, WRONG = "bmc", "mac", "wrong"
 """Proof of identity: the secret of this boot, a MAC address alone, or a secret that is not this boot's."""
 
+DEFAULT_ARCH = "x86_64"
+"""Of a boot loader for a node that has no image to boot."""
+
 REFUSALS_RECORDED = 8
 AGAIN = timedelta(hours=1)
 """Refusals of one boot beyond the first few, and a stranger seen before, are recorded again after so long."""
+
+PROVEN = timedelta(minutes=15)
+"""So long a machine whose UEFI showed the secret of this boot is known by its address: its boot loader comes next."""
 
 MINT = "issue_join_token"
 MINT_S = 60.0
@@ -68,10 +75,15 @@ def decide(context: DecisionContext, asked: BootRequest) -> BootDecision:
     if why := _impostor(node, asked):
         return _refused(context, node, asked, why)
     if asked.what == SCRIPT:
-        return _script(context, node, asked)
+        return _script(context, node, _recognised(context, node, asked))
     if asked.identity == WRONG or not asked.plan or asked.plan != window_of(node):
         return _refused(context, node, asked, f"{_named(asked)} outside its boot window")
-    return _seed(context, node, asked) if asked.what == SEED else _home(context, node, asked)
+    match asked.what:
+        case "seed":
+            return _seed(context, node, asked)
+        case "loader":
+            return _loader(context, node, asked)
+    return _home(context, node, asked)
 
 
 def node_of(fleet: Fleet, asked: BootRequest) -> Node | None:
@@ -91,6 +103,45 @@ def _impostor(node: Node, asked: BootRequest) -> str:
     if expected and asked.serial and asked.serial.casefold() != expected.casefold():
         return f"serial number '{asked.serial}' is shown, '{expected}' is expected"
     return ""
+
+
+def _loader(context: DecisionContext, node: Node, asked: BootRequest) -> BootDecision:
+    """The boot loader for UEFI, which shows the secret and nothing else of the machine: its loader says who it is.
+
+    That it showed the secret is recorded with its address: a boot loader that does not know by which address it was
+    loaded asks from there for its script.
+    """
+    last, boots = node.boot, context.fleet.configuration_of(node).boot
+    if last is not None and last.plan == asked.plan and last.kind == IMAGE:
+        return _refused(context, node, asked, "this boot has been answered already: its secret opens once")
+    answer = answer_for(context.fleet, node)
+    arch = boots.images[answer.image].arch if boots is not None and answer.kind == IMAGE else DEFAULT_ARCH
+    told = BootAnswer(LOADER, arch)
+    if _has_shown(node, asked) and last is not None and context.now - last.at < PROVEN / 2:
+        return BootDecision(200, told, node.id, asked.plan)
+    given = BootRecord(asked.plan, context.now, LOADER, arch, BMC, "", asked.address)
+    return BootDecision(200, told, node.id, asked.plan, (e.BootAnswered(node.id, given),))
+
+
+def _recognised(context: DecisionContext, node: Node, asked: BootRequest) -> BootRequest:
+    """The request of a boot loader whose machine has shown the secret of this boot from the same address."""
+    last, window = node.boot, window_of(node)
+    if asked.identity != MAC or not window or last is None or last.plan != window or not _has_shown(node, asked):
+        return asked
+    return replace(asked, identity=BMC, plan=window) if context.now - last.at < PROVEN else asked
+
+
+def _has_shown(node: Node, asked: BootRequest) -> bool:
+    last = node.boot
+    return _is_shown(node) and last is not None and last.address == asked.address and asked.plan in ("", last.plan)
+
+
+def _is_shown(node: Node) -> bool:
+    """Whether a machine has shown the secret of the boot under way, and has been given no image yet."""
+    last = node.boot
+    if last is None or last.kind not in (LOADER, HOLD) or last.identity != BMC:
+        return False
+    return bool(last.plan) and last.plan == window_of(node)
 
 
 def _script(context: DecisionContext, node: Node, asked: BootRequest) -> BootDecision:
@@ -135,7 +186,11 @@ def _held(context: DecisionContext, node: Node, asked: BootRequest, answer: Boot
     last = node.boot
     if last is not None and last.kind == HOLD and last.reason == answer.reason:
         return BootDecision(200, answer, node.id)
+    if _is_shown(node) and not _has_shown(node, asked):
+        return _refused(context, node, asked, answer.reason)  # another asks: what the machine has shown stands
     held = BootRecord("", context.now, HOLD, "", asked.identity, answer.reason, asked.address)
+    if last is not None and asked.identity == BMC and _has_shown(node, asked):
+        held = replace(held, plan=last.plan, at=last.at)  # what its UEFI has shown still counts when it asks again
     if last is not None and last.plan and last.plan == window_of(node) and last.kind == IMAGE:
         return BootDecision(200, answer, node.id)  # a boot under way keeps its record
     return BootDecision(200, answer, node.id, "", (e.BootAnswered(node.id, held),))
@@ -204,5 +259,8 @@ def _stranger(context: DecisionContext, asked: BootRequest) -> BootDecision:
     return BootDecision(404, answer, events=(e.StrangerSeen(seen),))
 
 
+_NAMES = {SEED: "cloud-init data is asked for", HOME: "it phones home", FIRMWARE: "its UEFI asks for a boot loader"}
+
+
 def _named(asked: BootRequest) -> str:
-    return "cloud-init data is asked for" if asked.what == SEED else "it phones home"
+    return _NAMES[asked.what]

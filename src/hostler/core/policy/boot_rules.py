@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from hostler.core.state.boot import HOLD, LOCAL_DISK, BootConfiguration, BootImage, CloudInitLayer
+from hostler.core.state.boot import HOLD, LOCAL_DISK, BootConfiguration, BootImage, BootLoader, CloudInitLayer
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.model import Phase
 
@@ -50,6 +50,9 @@ def boot_problems(configuration: Configuration) -> Iterator[Found]:
     for name, image in boots.images.items():
         for what, instead in _image_problems(image):
             yield ("images", name), f"image {name}: {what}", instead
+    for arch, loader in boots.loaders.items():
+        for what, instead in _loader_problems(arch, loader):
+            yield ("loaders", arch), f"loader {arch[:40]}: {what}", instead
     yield from _unknown_images(boots, configuration)
     for path, layer in layers_of(boots):
         yield from _layer_problems(path, layer)
@@ -75,6 +78,15 @@ def _image_problems(image: BootImage) -> Iterator[tuple[str, str]]:
             yield f"{path[:100]} has no sha256", "write what sha256sum prints for it under sha256"
     if spare := image.sha256.keys() - set(image.files):
         yield f"sha256 of {min(spare)[:100]}, which it does not have", "remove that"
+
+
+def _loader_problems(arch: str, loader: BootLoader) -> Iterator[tuple[str, str]]:
+    if arch not in ARCHES:
+        yield "no such architecture", f"write one of {', '.join(ARCHES)}"
+    if not _FILE.fullmatch(loader.file) or len(loader.file) > 200 or not loader.file.endswith(".efi"):
+        yield f"'{loader.file[:100]}' is no EFI binary below the image folder", "write a path that ends with .efi"
+    if not _SHA256.fullmatch(loader.sha256):
+        yield "no sha256", "write what sha256sum prints for it"
 
 
 def _unknown_images(boots: BootConfiguration, configuration: Configuration) -> Iterator[Found]:

@@ -12,7 +12,7 @@ from hostler.core.report.counting import counted
 from hostler.core.report.fabric_sentences import of_fabric, of_link
 from hostler.core.report.story import NodeStory
 from hostler.core.state import events as e
-from hostler.core.state.boot import HOLD
+from hostler.core.state.boot import HOLD, LOADER
 from hostler.core.state.cases import Incident
 from hostler.core.state.change_control import Approval, Rollout
 from hostler.core.state.durations import duration
@@ -226,6 +226,10 @@ def _boot_answered(event: e.BootAnswered) -> str:
     boot = event.boot
     if boot.kind == HOLD:
         return f"held at the boot loader: {boot.reason}"
+    if boot.kind == LOADER:
+        return (
+            f"its UEFI fetched the boot loader for {boot.image} with the secret given to its BMC, from {boot.address}"
+        )
     what = f"image {boot.image}" if boot.image else "its local disk"
     shown = "the secret given to its BMC" if boot.identity == "bmc" else "its MAC address alone"
     where = "in its boot window" if boot.plan else "outside a boot window, without cloud-init data"

@@ -8,13 +8,17 @@ from msgspec import Struct, field
 LOCAL_DISK, HOLD = "local-disk", "hold"
 """Answers that may be configured in the place of an image's name."""
 
+LOADER = "loader"
+"""Kind of a boot that has come as far as its boot loader, which the machine's UEFI fetched by HTTP."""
+
 
 class BootRecord(Struct, frozen=True):
     """Answer to a node's last boot over the network, and how far that boot has come.
 
-    `plan` is the plan whose recorded power-on opened the boot window, "" for a boot outside any. `kind` is image,
-    local-disk or hold; `identity` is "bmc" where the machine showed the secret that its BMC was given, "mac" where it
-    showed no more than its MAC address. `seeded`: when cloud-init's data were given, `home`: when the node phoned home.
+    `plan` is the plan whose recorded power-on opened the boot window, "" for a boot outside any. `kind` is loader,
+    image, local-disk or hold; `identity` is "bmc" where the machine showed the secret that its BMC was given, "mac"
+    where it showed no more than its MAC address. `seeded`: when cloud-init's data were given, `home`: when the node
+    phoned home.
     `refused` counts refusals, the last at `refused_at`.
     """
 
@@ -56,6 +60,13 @@ class BootImage(Struct, frozen=True, forbid_unknown_fields=True):
         return (self.kernel, *self.initrd)
 
 
+class BootLoader(Struct, frozen=True, forbid_unknown_fields=True):
+    """The EFI binary that UEFI HTTP boot fetches for one architecture: its path in the image folder, and its sha256."""
+
+    file: str
+    sha256: str
+
+
 class CloudInitLayer(Struct, frozen=True, forbid_unknown_fields=True):
     """One layer (the site, a SKU, a pool, a node) of cloud-init's data; `network` is netplan, version 2."""
 
@@ -79,12 +90,14 @@ class BootConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
 
     `url` is where nodes reach the boot listener. `images` is the catalogue; the names production, burn_in, firmware and
     inspection are given by phase (`core.boot.answer`), unless `phases` or, for production, `pools` name another image,
-    "local-disk" or "hold". `mac_only` lets machines boot that show no more than a MAC address. `cluster` is the
-    Kubernetes cluster that nodes enter at their first boot, "" for none.
+    "local-disk" or "hold". `loaders` are boot loaders for UEFI HTTP boot, by architecture. `mac_only` lets machines
+    boot that show no more than a MAC address. `cluster` is the Kubernetes cluster that nodes enter at their first boot,
+    "" for none.
     """
 
     url: str
     images: dict[str, BootImage] = {}
+    loaders: dict[str, BootLoader] = {}
     phases: dict[str, str] = {}
     pools: dict[str, str] = {}
     mac_only: bool = False

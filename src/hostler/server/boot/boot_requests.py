@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct
@@ -12,7 +13,7 @@ from hostler.controller.ready import Reply
 from hostler.core.boot import ipxe
 from hostler.core.boot.answer import IMAGE
 from hostler.core.boot.cloud_init import DOCUMENTS, JoinData, compose
-from hostler.core.boot.decide import BMC, HOME, MAC, SCRIPT, WRONG, BootRequest
+from hostler.core.boot.decide import BMC, FIRMWARE, HOME, MAC, SCRIPT, WRONG, BootRequest
 from hostler.core.boot.decide import SEED as CLOUD_INIT
 from hostler.core.boot.secrets import DOOR, SEED, is_secret_of, secret_of
 from hostler.core.state.boot import LOCAL_DISK, BootConfiguration
@@ -84,6 +85,25 @@ class BootRequests:
         if not said.granted or kind != IMAGE:
             return Said(OK, ipxe.hold_script(node, said.text, again))
         return Said(OK, self._image_script(boots, said, again))
+
+    async def loader(self, asked: BootRequest, secret: str) -> Said | Path:
+        """The boot loader's file for UEFI that shows this secret, where one is configured for its architecture."""
+        boots = self.boots
+        if boots is None or not boots.loaders:
+            return Said(NOT_FOUND, "the configuration names no boot loader (boot.loaders)")
+        asked = replace(self._known(asked, secret, DOOR), what=FIRMWARE)
+        said = await self._ask(asked)
+        return await self.loader_of(said.detail["image"]) if said.granted else Said(said.acknowledged, said.text)
+
+    async def loader_of(self, arch: str) -> Said | Path:
+        """The boot loader's file for an architecture; everybody on the boot network may have it."""
+        boots = self.boots
+        named = boots.loaders.get(arch) if boots is not None else None
+        if boots is None or named is None:
+            return Said(NOT_FOUND, f"the configuration names no boot loader for {arch[:20]}")
+        await self.catalogue.verify(boots, self._cell.view.configuration.sha256)
+        file = self.catalogue.file(boots, named.file)
+        return file if file is not None else Said(NOT_FOUND, f"{named.file} is not what its sha256 says")
 
     def _image_script(self, boots: BootConfiguration, said: Reply, again: str) -> str:
         node, plan, image = said.detail["node"], said.detail["plan"], boots.images[said.detail["image"]]

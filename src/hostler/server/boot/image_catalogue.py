@@ -39,7 +39,7 @@ class ImageCatalogue:
             return {}
         wanted = _wanted(boots)
         async with self._hashing:
-            if digest != self._checked or any(self._seen(path) != self._known(path) for path in wanted):
+            if digest != self._checked or self._wrong or any(self._seen(path) != self._known(path) for path in wanted):
                 self._wrong = await asyncio.to_thread(self._compare, wanted)
                 self._checked = digest
                 for path, why in self._wrong.items():
@@ -88,9 +88,10 @@ class ImageCatalogue:
 
 
 def _wanted(boots: BootConfiguration) -> dict[str, str]:
-    """The checksum of each file of the catalogue."""
+    """The checksum of each file of the catalogue, boot loaders among them."""
     images: Iterable[BootImage] = boots.images.values()
-    return {path: image.sha256[path] for image in images for path in image.files}
+    loaders = {loader.file: loader.sha256 for loader in boots.loaders.values()}
+    return {path: image.sha256[path] for image in images for path in image.files} | loaders
 
 
 def _sha256(path: Path) -> str:

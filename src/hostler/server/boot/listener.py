@@ -6,6 +6,7 @@ A boot loader speaks no TLS that a site could manage; what is secret here opens 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from urllib.parse import quote
 
 from aiohttp import web
@@ -24,6 +25,8 @@ QUERY_MAX = 1_024
 FILES_AT_ONCE = 512
 """Files that are streamed at a time; boot loaders that ask for more of them wait."""
 KEEP_ALIVE_S = 15.0
+IPXE = "iPXE"
+"""How iPXE begins its User-Agent; UEFI's own client says UefiHttpBoot/1.0."""
 _TEXT = "text/plain"
 _REQUESTS: web.AppKey[BootRequests] = web.AppKey("requests", BootRequests)
 _FILES: web.AppKey[asyncio.Semaphore] = web.AppKey("files", asyncio.Semaphore)
@@ -54,6 +57,8 @@ def create_boot_app(requests: BootRequests) -> web.Application:
     app[_FILES] = asyncio.Semaphore(FILES_AT_ONCE)
     app.router.add_get("/ipxe", _by_mac)
     app.router.add_get("/n/{node}/{secret}/boot.efi", _first)
+    app.router.add_get("/n/{node}/{secret}/autoexec.ipxe", _autoexec)
+    app.router.add_get("/loader/{arch}.efi", _loader)
     app.router.add_get("/n/{node}/{secret}/script", _by_secret)
     app.router.add_get("/n/{node}/{secret}/ci/{document}", _document)
     app.router.add_post("/n/{node}/{secret}/home", _home)
@@ -93,8 +98,32 @@ async def _by_mac(request: web.Request) -> web.StreamResponse:
 
 
 async def _first(request: web.Request) -> web.StreamResponse:
-    """The address that a BMC was given: it opens nothing yet, so that firmware may ask for it more than once."""
+    """The address that a BMC was given: iPXE gets its first script, UEFI itself the boot loader.
+
+    Neither opens anything yet, so that firmware may ask for it more than once.
+    """
+    if request.headers.get("User-Agent", "").startswith(IPXE):
+        return await _autoexec(request)
+    requests = request.app[_REQUESTS]
+    if requests.boots is None or not requests.boots.loaders:
+        return await _autoexec(request)
+    return _file_of(await requests.loader(_asked(request), request.match_info["secret"]))
+
+
+async def _autoexec(request: web.Request) -> web.StreamResponse:
+    """The first script of an iPXE that knows by which address it was loaded, and looks beside it."""
     return _response(Said(OK, ipxe.first_script(_by_secret_at(request))))
+
+
+async def _loader(request: web.Request) -> web.StreamResponse:
+    """The boot loader for a machine whose DHCP server names it by its architecture."""
+    return _file_of(await request.app[_REQUESTS].loader_of(request.match_info["arch"]))
+
+
+def _file_of(found: Said | Path) -> web.StreamResponse:
+    if isinstance(found, Said):
+        return _response(found)
+    return _LimitedFile(found, headers={"Content-Type": "application/efi"})
 
 
 async def _by_secret(request: web.Request) -> web.StreamResponse:
