@@ -24,6 +24,7 @@ from hostler.core.state.verbs.facts import Verb
 from hostler.core.state.verbs.nodes import Register
 from hostler.core.tables.operations import OPERATIONS
 from hostler.drivers.boot.boot_secret_handover import BootSecretHandover
+from hostler.drivers.boot.network_reboot import NetworkReboot
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import RefusedError
 from hostler.runtime.join_offer import JoinOffer
@@ -53,6 +54,7 @@ class NotingHand(ObligingHand):
         self.minted: list[str] = []
         self.on = False
         self.sets = 0
+        self.rebooted: list[str] = []
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
         url = operation.args.get("url", "")
@@ -61,6 +63,8 @@ class NotingHand(ObligingHand):
         if operation.kind == "set_boot_network":
             self.given[node.id] = url
             self.sets += 1
+        if operation.kind == "reboot":
+            self.rebooted.append(self.given.get(node.id, ""))
         if operation.kind == "issue_join_token":
             self.minted.append(operation.plan)
             if not self.mints:
@@ -185,7 +189,8 @@ async def boot_world(folder: Path, **more: str) -> AsyncIterator[BootWorld]:
     def view() -> Fleet:
         return fleet[0].view
 
-    cell = Cell(MemoryJournal(), performers(Wiring((driver,), (BootSecretHandover(driver, view, KEY),))))
+    handover = BootSecretHandover(driver, view, KEY)
+    cell = Cell(MemoryJournal(), performers(Wiring((driver,), (handover, NetworkReboot(driver, handover)))))
     fleet.append(cell)
     driver.cell = cell
     await cell.start()

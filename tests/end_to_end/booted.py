@@ -107,7 +107,7 @@ boot:
     production:
       kernel: vmlinuz
       initrd: [initrd]
-      args: console=ttyS0 quiet
+      args: console=ttyS0 quiet no_timer_check
       sha256:
 {sums}
   cloud_init:

@@ -1,37 +1,46 @@
 """The boot service of a controller: its key, its driver around the BMCs', and its listener."""
 
 import os
+import re
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from hostler.app.controller_process import Gate
+from hostler.app.start_settings import ServeSettings
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.drivers.boot.boot_secret_handover import BootSecretHandover
-from hostler.ports import OperationDriver
+from hostler.drivers.boot.network_reboot import NetworkReboot
+from hostler.logs.structured import logger
+from hostler.ports import OperationDriver, PortError, Secrets
 from hostler.runtime.runner import Cell
 from hostler.server.boot.boot_requests import BootRequests
 from hostler.server.boot.image_catalogue import ImageCatalogue
 from hostler.server.boot.listener import boot_listening
 
+log = logger()
+
 KEY, KEY_BYTES = "boot.key", 32
+FIELD = "key"
+_KEY = re.compile(rf"[0-9a-fA-F]{{{2 * KEY_BYTES}}}")
 
 
 class BootService:
     """Boots of one cell. `key` makes the secrets of all its boots."""
 
-    def __init__(self, data: Path, images: str, gate: Gate) -> None:
+    def __init__(self, key: bytes, images: str, gate: Gate) -> None:
         self._folder = Path(images)
         if not self._folder.is_dir():
             what = f"'{images[:200]}' is no folder"
             raise InvalidInputError((Problem("--boot-images", 0, what, "name the folder of the image catalogue"),))
-        self._key = boot_key(data)
+        self._key = key
         self._gate = gate
 
-    def around(self, bmc: OperationDriver) -> BootSecretHandover:
-        """The BMC driver with each boot's secret handed over before the machine is powered on."""
-        return BootSecretHandover(bmc, self._gate.fleet, self._key)
+    def around(self, bmc: OperationDriver, rebooter: OperationDriver) -> tuple[OperationDriver, OperationDriver]:
+        """The drivers of BMCs and of reboots, with each boot's secret handed over before the machine starts."""
+        handover = BootSecretHandover(bmc, self._gate.fleet, self._key)
+        return handover, NetworkReboot(rebooter, handover)
 
     @asynccontextmanager
     async def listening(self, cell: Cell, listen: tuple[str, int]) -> AsyncIterator[str]:
@@ -42,6 +51,31 @@ class BootService:
         requests = BootRequests(cell, catalogue, self._key, self._gate.offered)
         async with boot_listening(requests, *listen) as address:
             yield address
+
+
+async def boot_service(settings: ServeSettings, data: Path, secrets: Secrets, gate: Gate) -> BootService | None:
+    """The boot service, with the key that the cell's controllers share, or with this one's own."""
+    if settings.boot is None:
+        return None
+    key = await shared_boot_key(settings.boot_key, secrets) if settings.boot_key else boot_key(data)
+    if settings.journal and not settings.boot_key:
+        log.warning("boot_key_not_shared", instead="name one secret for all controllers of the cell with --boot-key")
+    return BootService(key, settings.boot_images, gate)
+
+
+async def shared_boot_key(reference: str, secrets: Secrets) -> bytes:
+    """The key that the controllers of a cell share, by its reference: field `key`, 64 hexadecimal digits.
+
+    Raises InvalidInputError, which tells none of it.
+    """
+    try:
+        written = (await secrets.read(reference)).fields.get(FIELD, "")
+    except PortError as error:
+        raise InvalidInputError((Problem("--boot-key", 0, str(error), "name a secret as in secrets.json"),)) from error
+    if not _KEY.fullmatch(written.strip()):
+        what = f"secret '{reference[:100]}' has no field '{FIELD}' with {2 * KEY_BYTES} hexadecimal digits"
+        raise InvalidInputError((Problem("--boot-key", 0, what, "write what `openssl rand -hex 32` prints"),))
+    return bytes.fromhex(written.strip())
 
 
 def boot_key(data: Path) -> bytes:

@@ -16,7 +16,7 @@ import aiohttp
 import msgspec
 
 from hostler.app.bmc_access import credentials
-from hostler.app.boot_service import BootService
+from hostler.app.boot_service import boot_service
 from hostler.app.cluster_connections import Escort, Rebooter, kubernetes_clusters, offered_by, resetter, slurm_clusters
 from hostler.app.cluster_examiner import examiners
 from hostler.app.controller_process import ControllerProcess, Gate, Standing, ask, house, journal_of, now
@@ -96,9 +96,9 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
         gate.offered = offered_by(kubernetes)
         scheduling = Escort(SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node), gate, kubernetes)
         redfish = RedfishDriver(clients, gate.now)
-        booting = BootService(data, settings.boot_images, gate) if settings.boot else None
-        booted = (booting.around(redfish),) if booting else ()
-        wiring = Wiring((redfish, scheduling), (rebooter, resetter(kubernetes, gate), *booted))
+        booting = await boot_service(settings, data, secrets, gate)
+        booted = booting.around(redfish, rebooter) if booting else (rebooter,)
+        wiring = Wiring((redfish, scheduling), (resetter(kubernetes, gate), *booted))
         async with house(_listening(settings), standing, wiring, gate, documents) as inside:
             cell = inside.cell
             if booting is not None and settings.boot is not None:

@@ -31,7 +31,8 @@ class ServeSettings(Struct, frozen=True):
     how long the others wait for one that has fallen silent. `archive` is the folder for what has had its time in
     the journal; "": all of it stays there. `slurm` are clusters, each "NAME" or "NAME=FILE"
     (`drivers/slurm/settings`); `clusters` are Kubernetes', each "NAME=KUBECONFIG[@CONTEXT]". `boot` is the host
-    and port of the boot listener, None for none; `boot_images` the folder of what is booted.
+    and port of the boot listener, None for none; `boot_images` the folder of what is booted; `boot_key` names the
+    secret with the key of boots, "" for the data directory's own.
     """
 
     data: str
@@ -52,3 +53,4 @@ class ServeSettings(Struct, frozen=True):
     clusters: tuple[str, ...] = ()
     boot: tuple[str, int] | None = None
     boot_images: str = ""
+    boot_key: str = ""

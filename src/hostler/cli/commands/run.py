@@ -76,6 +76,9 @@ class ApiTransport:
     boot_images: Annotated[
         str, Parameter(show_default=False, help="Folder of the kernels and file systems that the configuration names.")
     ] = ""
+    boot_key: Annotated[
+        str, Parameter(show_default=False, help="Secret with the key of boots, for all controllers: `folder:NAME`.")
+    ] = ""
 
 
 @Parameter(name="*")
@@ -239,6 +242,7 @@ def serve(
         clusters=clusters.cluster,
         boot=address_of(transport.boot_listen, "--boot-listen") if transport.boot_listen else None,
         boot_images=transport.boot_images,
+        boot_key=transport.boot_key,
     )
     return _until_stopped(run_serve(settings, _announce_serve))
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from hostler.core.boot.answer import IMAGE, answer_for
 from hostler.core.boot.secrets import DOOR, secret_of
 from hostler.core.state.boot import BootConfiguration
 from hostler.core.state.fleet import Fleet
@@ -47,6 +48,21 @@ class BootSecretHandover:
     async def revoke(self, operation: Operation, node: Node) -> None:
         """As the BMC driver does."""
         await self._bmc.revoke(operation, node)
+
+    async def before_reboot(self, operation: Operation, node: Node) -> str:
+        """Set the boot of a node that is about to restart itself; what was done, "" where it does not boot by network.
+
+        Raises PortError where its BMC has not taken the secret: the machine would be held at its boot loader.
+        """
+        boots = self._fleet().configuration_of(node).boot
+        if boots is None or not operation.plan or answer_for(self._fleet(), node).kind != IMAGE:
+            return ""
+        if not node.binding("bmc") and boots.mac_only:
+            return "known by its MAC address alone, as it has no BMC"
+        said = await self._set(operation, node, boots)
+        if said.result != "done":
+            raise RefusedError(f"its BMC was not given the secret of this boot, so it is not restarted: {said.detail}")
+        return said.detail
 
     async def _set(self, operation: Operation, node: Node, boots: BootConfiguration) -> Outcome:
         secret = secret_of(self._key, node.id, operation.plan, DOOR)
