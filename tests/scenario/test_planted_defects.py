@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 import yaml
@@ -10,10 +11,10 @@ from msgspec.structs import replace
 
 from hostler.core.policy import documents
 from hostler.core.state import events as e
-from hostler.core.state.model import Phase
+from hostler.core.state.model import Facts, Phase
 from hostler.sim.bmc.emulated_machine import Delays, Hardware, Machine, Quirks, gpu_server, make_image, sku_of_server
 from tests.kit import POLICY
-from tests.scenario.planted_fleet import PlantedFleet
+from tests.scenario.planted_fleet import PlantedFleet, Played
 
 BASELINE = {
     "small": {"BMC": "2.0.0", "BIOS": "2.0.0"},
@@ -38,7 +39,19 @@ def update(component: str) -> dict[str, object]:
 def a_sku(name: str) -> dict[str, object]:
     made = sku_of_server(GPUS[name])
     parts = {**made["parts"], "psu": 6}  # type: ignore[dict-item]
-    return {**made, "parts": parts, "firmware": BASELINE[name], "updates": {c: update(c) for c in BASELINE[name]}}
+    adapters = [f"nic{n}" for n in range(GPUS[name])]
+    hardware = {
+        "pcie": dict.fromkeys([*adapters, *(f"gpu{n}" for n in range(GPUS[name]))], "x16 32 GT/s"),
+        "bios": {"BootMode": "Uefi", "SriovEnable": "Enabled"},
+        "neighbours": {slot: f"rail-{n} Ethernet{{u}}" for n, slot in enumerate(adapters)},
+        "memory_gib": {f"memory{n}": 64 for n in range(32)},
+        "supplies_needed": 4,
+        "sensors_s": 900,
+        "drives": True,
+        "serials": True,
+    }
+    baseline = {"firmware": BASELINE[name], "updates": {c: update(c) for c in BASELINE[name]}}
+    return {**made, "parts": parts, "hardware": hardware, **baseline}
 
 
 SKUS = {"skus": {name: a_sku(name) for name in BASELINE}, "pools": {}}
@@ -55,7 +68,7 @@ class Defect(Struct, frozen=True):
     hardware: Callable[[Hardware], Hardware] = lambda h: h
     quirks: Quirks = Quirks()
     supply: str = ""
-    memory_gib: float = 2048.0
+    played: Played = Played()
     writes: str = "small"
 
 
@@ -67,33 +80,65 @@ def another(slot: str, model: str) -> Callable[[Hardware], Hardware]:
     return lambda h: replace(h, parts=tuple(replace(p, model=model) if p.slot == slot else p for p in h.parts))
 
 
-def newer(h: Hardware) -> Hardware:
-    return replace(h, firmware={**h.firmware, "BIOS": "2.1.0"})
+def misset(h: Hardware) -> Hardware:
+    return replace(h, bios={**h.bios, "SriovEnable": "Disabled"})
 
 
-VOUCH, ZAP = "hostler node vouch NODE --profile inventory", "hostler node zap-again NODE"
+VOUCH, VOUCH_HARDWARE = "hostler node vouch NODE --profile inventory", "hostler node vouch NODE --profile hardware"
+ZAP = "hostler node zap-again NODE"
 SEATRIAL, FAILED = Phase.seatrial, Phase.zap_fail
+CROSSED: Facts = {"lldp.nic1": "rail-2 Ethernet7", "lldp.nic2": "rail-1 Ethernet7"}
 DEFECTS: dict[str, Defect] = {
     "a GPU is missing": Defect("large", SEATRIAL, "gpu: expected 8, found 7", VOUCH, without("gpu7")),
-    "another GPU": Defect("small", SEATRIAL, "expected H100, found NVIDIA A100", VOUCH, another("gpu3", "NVIDIA A100")),
     "another module": Defect(
         "large", SEATRIAL, "expected 64 GB, found DDR5 32 GB", VOUCH, another("memory5", "DDR5 32 GB")
     ),
     "a dead supply": Defect("small", SEATRIAL, "power.supply in psu2", VOUCH, supply="psu2"),
-    "a drive is missing": Defect("large", SEATRIAL, "drive: expected 8, found 7", VOUCH, without("drive4")),
-    "an adapter is missing": Defect("small", SEATRIAL, "nic: expected 4, found 3", VOUCH, without("nic1")),
-    "half the memory": Defect("large", SEATRIAL, "host memory: expected 2048 GiB", VOUCH, memory_gib=1024.0),
     "success that is none": Defect(
         "large", FAILED, "GPU is 1.0.0, wanted 2.0.0", ZAP, quirks=Quirks(lies_about=frozenset({"GPU"}))
+    ),
+    "a write that hangs at 5 h 59 min": Defect("large", FAILED, "did not finish in time", ZAP, writes="slow"),
+    "a cable in the wrong rail": Defect(
+        "small",
+        SEATRIAL,
+        "cable in nic1: expected rail-1 Ethernet7, found rail-2 Ethernet7",
+        VOUCH_HARDWARE,
+        played=Played(readings=CROSSED),
+    ),
+    "a GPU at x8": Defect(
+        "large",
+        SEATRIAL,
+        "PCIe link in gpu2: expected x16 32 GT/s, found x8 32 GT/s",
+        VOUCH_HARDWARE,
+        played=Played(readings={"pcie.gpu2": "x8 32 GT/s"}),
+    ),
+    "a blank serial": Defect(
+        "small",
+        SEATRIAL,
+        "serial number in DMI: expected SN035, found a blank one",
+        VOUCH_HARDWARE,
+        played=Played(readings={"dmi.product_serial": ""}),
+    ),
+    "a BIOS setting": Defect(
+        "large", SEATRIAL, "SriovEnable: expected Enabled, found Disabled", VOUCH_HARDWARE, hardware=misset
+    ),
+    "a drive that fails": Defect(
+        "small",
+        SEATRIAL,
+        "drive in drive4: expected ok, found failing: reliability is degraded",
+        VOUCH_HARDWARE,
+        played=Played(readings={"drive.drive4": "failing: reliability is degraded"}),
+    ),
+    "a GPU too hot": Defect(
+        "small",
+        SEATRIAL,
+        "expected all in range for 15 min, found gpu3_temp is at 97 °C",
+        VOUCH_HARDWARE,
+        played=Played(hot="gpu3_temp_c"),
     ),
     "a version that flaps": Defect(
         "small", FAILED, "read right in between", ZAP, quirks=Quirks(flaps=frozenset({"BIOS"}))
     ),
-    "a newer version": Defect("small", FAILED, "2.1.0 is newer than the baseline 2.0.0", ZAP, newer),
-    "a BMC that takes no image": Defect(
-        "small", FAILED, "not of an acceptable location", ZAP, quirks=Quirks(refuses_images=True)
-    ),
-    "a write that hangs at 5 h 58 min": Defect("large", FAILED, "did not finish in time", ZAP, writes="slow"),
 }
 EVERY = NODES // len(DEFECTS)
 
@@ -114,7 +159,7 @@ def a_fleet() -> tuple[PlantedFleet, dict[str, str]]:
         machines[name] = (defect.sku, Machine(name, hardware, delays, defect.quirks))
         if defect.supply:
             machines[name][1].sicken(defect.supply)
-    return PlantedFleet(CONFIG, machines, {n: DEFECTS[d].memory_gib for n, d in planted.items()}), planted
+    return PlantedFleet(CONFIG, machines, {n: DEFECTS[d].played for n, d in planted.items()}), planted
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +167,10 @@ def lived() -> tuple[PlantedFleet, dict[str, str]]:
     """The fleet half a day later; the slow BMC has stopped answering in between."""
     fleet, planted = a_fleet()
     slow = next(name for name, defect in planted.items() if DEFECTS[defect].writes == "slow")
-    fleet.live(hours=5, minutes=58)
+    fleet.live(hours=1)
+    assert fleet.node(slow).phase is Phase.zap
+    begun = fleet.node(slow).phase_since
+    fleet.live(seconds=(begun + timedelta(hours=5, minutes=59) - fleet.now).total_seconds())
     fleet.machines[slow].hang()
     fleet.live(hours=6)
     return fleet, planted

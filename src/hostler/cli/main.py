@@ -47,6 +47,7 @@ COMMANDS: tuple[tuple[str, str, Group, str], ...] = (
     ("notify", "notify:app", _THINGS, "Who is told of what, and what arrived."),
     ("asset", "asset:app", _THINGS, "Racks, switches and other assets that are not nodes."),
     ("part", "part:app", _THINGS, "Components by serial number."),
+    ("sku", "sku:app", _THINGS, "SKUs: made of a golden node, and compared with one."),
     ("maintenance", "maintenance:app", _THINGS, "Windows, current and upcoming work, repairs."),
     ("policy", "policy:app", _TOOLS, "Check, show and activate configuration."),
     ("rollout", "rollout:app", _TOOLS, "Configuration that comes into force slice by slice."),

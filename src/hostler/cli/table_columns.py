@@ -52,6 +52,19 @@ def _condition(prefix: str = "") -> tuple[Column, ...]:
 
 NODE_CONDITIONS = View("", _condition(), empty="no condition stands")
 
+SKU_DIFFERENCES = View(
+    "",
+    (
+        Column("ASPECT", "aspect"),
+        Column("VERDICT", "verdict"),
+        Column("SLOT", "slot"),
+        Column("EXPECTED", "expected"),
+        Column("FOUND", "found"),
+        Column("WHAT TO DO", "advice", wide=True),
+    ),
+    name="aspect",
+    empty="its SKU names nothing to compare",
+)
 FIRMWARE = View(
     "",
     (

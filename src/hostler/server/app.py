@@ -24,6 +24,7 @@ from hostler.server.routes import (
     approvals,
     console_files,
     domains,
+    evidence,
     expected_nodes,
     fabrics,
     health,
@@ -33,6 +34,7 @@ from hostler.server.routes import (
     nodes,
     notifications,
     restore,
+    sku_manifests,
     verbs,
 )
 from hostler.server.routes import cell as cell_routes
@@ -41,6 +43,8 @@ from hostler.server.tokens import Identity, TokenStore
 
 ROUTERS = (
     nodes.router,
+    sku_manifests.router,
+    evidence.router,
     listings.router,
     incidents.router,
     domains.router,

@@ -204,6 +204,24 @@ def cloud_init(node: Name, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CON
     return 0
 
 
+@app.command(group="Look")
+def evidence(
+    node: Name,
+    *,
+    to: Annotated[str, Parameter(show_default=False, help="The file to write; NODE-evidence.zip if not given.")] = "",
+    connect: Connect = CONNECT,
+) -> int:
+    """Write a zip for the vendor's case: timeline, log, checks, parts, firmware, sensors, and the case's fields.
+
+    Secrets and names of customers are taken out; read it all the same before it leaves the house.
+    """
+    from hostler.cli.evidence_file import write
+
+    found = connect.client().get(NODES.one(node, "/evidence"))
+    say(f"{write(found, to)}: {len(found['files'])} files about {found['node']}")
+    return 0
+
+
 def _explained(found: dict[str, Any]) -> str:
     import msgspec
 
