@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, suppress
 
 import msgspec
+from msgspec.structs import replace
 
 from hostler.core.report.sentences import sentence
 from hostler.core.state import events as e
@@ -202,6 +203,13 @@ async def _end(source: AsyncIterator[Record]) -> None:
         await close()
 
 
+def _without_designs(event: e.Event) -> e.Event:
+    """The event without a network's cables, which are up to 32 MB: its digest stands in it, the journal holds them."""
+    if isinstance(event, e.FabricRegistered):
+        return replace(event, fabric=replace(event.fabric, design=""))
+    return event
+
+
 def encode(record: Record) -> bytes:
     """One record as a server-sent event; `id` is what a client resumes from."""
     body = {
@@ -211,7 +219,7 @@ def encode(record: Record) -> bytes:
         "text": sentence(record.event),
         "subjects": subjects_of(record.event),
         "cause": record.cause,
-        "event": record.event,
+        "event": _without_designs(record.event),
     }
     data = msgspec.json.encode(body)
     return b"id: %d\nevent: record\ndata: %s\n\n" % (record.seq, data)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from hashlib import sha256
 from typing import Annotated
 
@@ -110,24 +111,53 @@ def _source_problems(source: DiscoverySource) -> Iterator[Problem]:
         yield Problem("source.ca", 0, f"{len(source.ca):,} characters", f"PEM of up to {CA_MOST:,} characters")
 
 
+class PreparedDesign(Struct, frozen=True):
+    """A registration that was checked whole: the canonical text of its design, that text's digest, what it counts."""
+
+    spec: FabricSpec
+    text: str
+    digest: str
+    hosts: dict[str, int]
+    switches: int
+    cables: int
+
+
+@lru_cache(maxsize=1)
+def prepared(text: str) -> PreparedDesign:
+    """The registration that an intent carries, checked whole. Raises InvalidInputError.
+
+    98,304 cables take seconds: whoever submits the intent asks first, in a thread, and the loop is answered at once.
+    """
+    spec = read(text)
+    design = designed(spec)
+    canonical = render_csv(design)
+    return PreparedDesign(
+        spec,
+        canonical,
+        sha256(canonical.encode()).hexdigest(),
+        _hosts(design),
+        sum(device.kind is DeviceKind.switch for device in design.devices.values()),
+        len(design.cables),
+    )
+
+
 def register(ask: Ask[RegisterFabric]) -> Granted:
     """The network is validated against this design from now on; what is found already goes on."""
-    spec, fleet, intent = read(ask.act.fabric), ask.context.fleet, ask.intent
+    ready, fleet, intent = prepared(ask.act.fabric), ask.context.fleet, ask.intent
+    spec = ready.spec
     known = fleet.fabrics.get(spec.name)
     if known is None and len(fleet.fabrics) >= FABRICS_MAX:
         raise RefusalError(f"{FABRICS_MAX} networks are registered already: remove one first")
-    design = designed(spec)
-    text = render_csv(design)
-    version = DesignVersion(sha256(text.encode()).hexdigest(), ask.context.now, intent.person)
+    version = DesignVersion(ready.digest, ask.context.now, intent.person)
     fresh = Fabric(
         name=spec.name,
-        design=text,
+        design=ready.text,
         digest=version.digest,
         source=spec.source,
         period_s=spec.period_s,
-        hosts=_hosts(design),
-        switches=sum(device.kind is DeviceKind.switch for device in design.devices.values()),
-        cables=len(design.cables),
+        hosts=ready.hosts,
+        switches=ready.switches,
+        cables=ready.cables,
         versions=(version,),
         models=dict(spec.models),
     )
@@ -136,7 +166,7 @@ def register(ask: Ask[RegisterFabric]) -> Granted:
         if fresh == known:
             return f"network {known.name}: as it is known already", ()
     asked = e.FabricValidationAsked(fresh.name, intent.person, "its design is new")
-    told = f"{len(design.cables):,} cables, {len(fresh.hosts):,} hosts, {fresh.switches:,} switches"
+    told = f"{fresh.cables:,} cables, {len(fresh.hosts):,} hosts, {fresh.switches:,} switches"
     return f"network {fresh.name}: {told}, design {fresh.digest[:12]}", (
         e.FabricRegistered(fresh, intent.person),
         asked,

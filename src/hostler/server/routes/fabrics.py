@@ -1,5 +1,6 @@
 """Networks: their designs, the last validation, open findings, and how each designed cable was found."""
 
+import asyncio
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated
@@ -33,7 +34,7 @@ from hostler.server.app_state import AppState
 from hostler.server.auth import needs
 from hostler.server.dependencies import TheAppState, Wanted, Who
 from hostler.server.paging import Name, Page, listed, paged
-from hostler.server.problems import ProblemError, invalid, unknown
+from hostler.server.problems import invalid, unknown
 from hostler.server.routes.intents import RequestedIntent, TheCaller, submit
 from hostler.server.routes.nodes import ids_for, reached
 from hostler.server.tenant_redaction_rules import OTHERS
@@ -371,15 +372,12 @@ def _named(app_state: AppState, who: Identity, fabric: str, port: str) -> str:
 async def post_fabric(app_state: TheAppState, caller: TheCaller, data: JSONBody[FabricBody]) -> IntentView:
     """Make a network known with its design, or give it a new one. All of the design is checked first."""
     text = msgspec.json.encode(data.fabric).decode()
-    request = RequestedIntent("register-fabric", FLEET, data.reason, {"fabric": text}, data.dry_run, data.key)
     try:
-        return await submit(app_state, caller, request)
-    except ProblemError as refused:
-        try:
-            fabrics.designed(data.fabric)
-        except InvalidInputError as error:  # the same rules, asked again for each line's problem
-            raise invalid(error) from refused
-        raise
+        await asyncio.to_thread(fabrics.prepared, text)  # the loop asks the same question, and finds it answered
+    except InvalidInputError as error:
+        raise invalid(error) from error
+    request = RequestedIntent("register-fabric", FLEET, data.reason, {"fabric": text}, data.dry_run, data.key)
+    return await submit(app_state, caller, request)
 
 
 router = Router(

@@ -1,0 +1,130 @@
+"""Networks over the API: registered whole or refused by line, parsed beside the loop; tenants see their own links."""
+
+import threading
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hostler.controller.inputs import FabricSeen, FellowsSeen, LinksSeen
+from hostler.core.fabric.design_csv import parse_csv, render_csv
+from hostler.core.fabric.told import report
+from hostler.core.intents import fabrics
+from hostler.core.state import events as e
+from hostler.core.state.links import LinkCheck, LinkFault, LinkGrade, LinkRound, PortReading
+from hostler.core.state.live_state import Fellow, Release
+from hostler.server.event_stream import encode
+from hostler.server.tokens import Grant, Role
+from tests.contract.api_world import House, house
+from tests.fabrics import Fabric, a_fabric, swap_at_host
+
+CABLES = a_fabric(3)
+DESIGN = render_csv(CABLES.design).replace("gpu-0001", "n0").replace("gpu-0002", "n2")
+"""The network of two nodes of different tenants, and of hosts that are no nodes."""
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[House]:
+    fabrics.prepared.cache_clear()
+    async with house(tmp_path) as inside:
+        inside.cell.tell(FellowsSeen((Fellow("this", Release().reads),)))
+        await inside.until(lambda: inside.cell.view.cell.format == Release().reads)
+        yield inside
+
+
+async def register(world: House, **spec: Any) -> tuple[int, Any]:
+    body = {"fabric": {"name": "ib0", "design": DESIGN, **spec}, "reason": "the training network"}
+    return await world.operator.post("/v1/fabrics", body)
+
+
+async def looked_at(world: House, cables: Fabric) -> None:
+    """A validation by what lies there, as its schedule would tell it."""
+    fabric = world.cell.view.fabrics["ib0"]
+    design = parse_csv(fabric.design.encode(), "ib0")
+    world.cell.tell(FabricSeen(report(fabric, design, cables.discovery(), datetime.now(UTC))))
+    await world.until(lambda: world.cell.view.fabrics["ib0"].look is not None)
+
+
+async def test_a_design_is_parsed_in_a_thread_and_the_loop_finds_it_ready(
+    world: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mutant: the loop parses again what the route has parsed."""
+    threads: list[int] = []
+
+    def counted(*args: Any, **more: Any) -> Any:
+        threads.append(threading.get_ident())
+        return parse_csv(*args, **more)
+
+    monkeypatch.setattr(fabrics, "parse_csv", counted)
+    status, body = await register(world)
+    assert status == 200, body
+    assert len(threads) == 1
+    assert threads[0] != threading.get_ident()
+    (row,) = (await world.operator.get("/v1/fabrics"))["items"]
+    assert (row["name"], row["cables"], row["hosts"], row["switches"]) == ("ib0", 112, 12, 12)
+
+
+async def test_a_bad_design_is_refused_whole_with_each_line(world: House) -> None:
+    bad = "a_node,a_port,z_node,z_port\ngpu-1,mlx5_0,leaf,1\ngpu-1,mlx5_0,leaf,2\ngpu-2,mlx5_0,leaf,0\nx,1,x,1\n"
+    status, body = await register(world, design=bad)
+    assert status == 422, body
+    assert [problem["line"] for problem in body["problems"]] == [3, 4, 5]
+    assert (await world.operator.get("/v1/fabrics"))["items"] == []
+    for unknown in ("", "/findings", "/links", "/faults", "/counters"):
+        status, _ = await world.operator.call("GET", f"/v1/fabrics/ib0{unknown}")
+        assert status == 404, unknown
+
+
+async def test_findings_links_faults_and_counters_are_shown(world: House) -> None:
+    assert (await register(world, design=render_csv(CABLES.design)))[0] == 200
+    cables = a_fabric(3)
+    swap_at_host(cables)
+    await looked_at(world, cables)
+    (finding,) = (await world.operator.get("/v1/fabrics/ib0/findings"))["items"]
+    assert (finding["kind"], bool(finding["ticket"])) == ("swapped", True)
+    assert len((await world.operator.get("/v1/fabrics/ib0/links?found=elsewhere"))["items"]) == 2
+    fault = LinkFault("leaf-001-1:9", "spine-001:1", LinkCheck.flaps, LinkGrade.act, "5 flaps in 24 h", ("cable:C7",))
+    readings = {"leaf-001-1:9": PortReading(link_downed=5, symbol_errors=0, temperature_c=41.0)}
+    world.cell.tell(LinksSeen(LinkRound("ib0", datetime.now(UTC), 1, (fault,), readings=readings)))
+    await world.until(lambda: bool(world.cell.view.link_cases.base))
+    (row,) = (await world.operator.get("/v1/fabrics/ib0/faults"))["items"]
+    assert (row["check"], row["grade"], row["parts"], bool(row["ticket"])) == ("flaps", "act", ["cable:C7"], True)
+    (port,) = (await world.operator.get("/v1/fabrics/ib0/counters?device=leaf-001-1"))["items"]
+    assert (port["port"], port["link_downed"], port["temperature_c"]) == ("leaf-001-1:9", 5, 41.0)
+    assert (await world.operator.get("/v1/fabrics/ib0/counters?device=leaf-001"))["items"] == []
+    links = (await world.operator.get("/v1/fabrics/ib0/links?device=spine-001&limit=100"))["items"]
+    assert [link["fault"] for link in links if link["fault"]] == ["flaps (act)"]
+    assert 'hostler_link_faults{check="flaps",fabric="ib0",grade="act"} 1.0' in await world.operator.get("/metrics")
+
+
+async def test_a_tenant_sees_the_links_of_its_own_nodes_and_no_network(world: House) -> None:
+    await world.adopt(2)
+    await world.adopt(1, "beta", start=2)
+    assert (await register(world))[0] == 200
+    cables = a_fabric(3)
+    for at, name in {port: cables.description(port) for port in cables.guids}.items():
+        cables.descriptions[at] = name.replace("gpu-0001", "n0").replace("gpu-0002", "n2")
+    await looked_at(world, cables)
+    acme = world.client(Grant("acme", Role.tenant, tenant="acme"))
+    rows = (await acme.get("/v1/links"))["items"]
+    assert {row["node"] for row in rows} == {"n0"}
+    assert len(rows) == 4
+    status, _ = await acme.call("GET", "/v1/links?node=n2")
+    assert status == 404
+    for path in ("", "/ib0", "/ib0/links", "/ib0/faults", "/ib0/counters", "/ib0/findings"):
+        status, _ = await acme.call("GET", f"/v1/fabrics{path}")
+        assert status in (403, 404), path
+
+
+async def test_no_subscriber_is_sent_a_whole_design(world: House) -> None:
+    assert (await register(world))[0] == 200
+    about = (e.FabricRegistered, e.IntentRecorded)
+    records = [record for record in world.cell.journal.records(0) if isinstance(record.event, about)][1:]
+    told = [encode(record) for record in records]
+    assert len(told) == 2
+    assert max(map(len, told)) < 4_000 < len(DESIGN)
+    assert any(world.cell.view.fabrics["ib0"].digest.encode() in one for one in told)
+    (held,) = (record.event.fabric for record in records if isinstance(record.event, e.FabricRegistered))
+    assert len(held.design) > 4_000, "the journal holds it"
