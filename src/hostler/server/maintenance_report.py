@@ -165,21 +165,24 @@ def deeds_of(node: str, records: Iterable[e.Record]) -> list[DeedRow]:
 
 def opened_tickets(records: Iterable[e.Record]) -> list[Ticket]:
     """The tickets of a node's history as they were last told, newest first."""
-    found: dict[str, Ticket] = {}
+    found: dict[tuple[str, datetime], Ticket] = {}
     for record in sorted(records, key=lambda r: r.seq):
         match record.event:
             case e.TicketOpened(ticket=ticket) | e.TicketUpdated(ticket=ticket):
-                found[ticket.id] = ticket
+                found[ticket.id, ticket.opened] = ticket
             case _:
                 continue
     return sorted(found.values(), key=lambda t: (t.opened, t.id), reverse=True)[:REPAIRS_MAX]
 
 
 def repair(node: Node | None, ticket: Ticket, closing: Sequence[e.Record]) -> WorkRow:
-    """A ticket as a row of the repair history; `closing` are the records about the ticket itself."""
+    """A ticket as a row of the repair history; `closing` are the records about the ticket itself.
+
+    One that was closed and came again has a row for each time.
+    """
     row = _by_ticket(node, ticket, "current")
-    for record in closing:
-        if isinstance(record.event, e.TicketClosed):
+    for record in sorted(closing, key=lambda r: r.seq):
+        if isinstance(record.event, e.TicketClosed) and record.at >= ticket.opened:
             return WorkRow(
                 node=row.node,
                 rack=row.rack,

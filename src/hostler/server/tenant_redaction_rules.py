@@ -367,7 +367,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     ConsentedWork: _rows("workload remedy ticket person"),
     CheckResult: _rows("profile person", detail=_checked),
     Ticket: _rows(
-        "id kind hardware owner",
+        "id kind hardware owner done_by",
         component=_ticket_component,
         action=_ticket_action,
         node=_scope,

@@ -28,7 +28,10 @@ def page() -> str:
             "condition has its evidence and an owner, and a person may clear any (`hostler node clear-condition`).",
             "Where whoever could confirm or revoke it falls silent for the time in the column *unknown after*, nobody",
             "claims to know: it then stands as unknown, disturbs nobody by itself, and is not cleared by time.\n",
-            "Below each group: how each way of seeing raises and ends it. Looks are looks in a row that agree.\n",
+            "Where the policy has no remedy for a condition, its ticket says what a person does: one for each cause,",
+            "closed once whoever saw it sees it no more, and opened again when it comes back.\n",
+            "Below each group: what people do, and how each way of seeing raises and ends it. Looks are looks in a",
+            "row that agree.\n",
             *(_group(name, rules) for name in dict.fromkeys(kind.partition(".")[0] for kind in CONDITIONS)),
         )
     )
@@ -38,7 +41,24 @@ def _group(name: str, rules: dict[str, Rule]) -> str:
     titles = ("condition", "severity", "meaning", "look at", "ended by", "unknown after", "default answer")
     how = ("condition", "seen by", "raised after", "over after", "hysteresis", "graver")
     heading = f"## {name.replace('_', ' ')}"
-    return f"{heading}\n\n{table(titles, _rows(name, rules))}\n{table(how, _how(name))}"
+    hands = ("condition", "who, by when", "bring", "where", "done when", "one ticket for")
+    work = table(hands, _hands(name)) + "\n" if any(_hands(name)) else ""
+    return f"{heading}\n\n{table(titles, _rows(name, rules))}\n{work}{table(how, _how(name))}"
+
+
+_DUE = {"now": "now", "day": "next working day", "occasion": "next occasion"}
+_SHARED = {"": "each part", "sku": "all of the SKU", "part": "all with that name", "cell": "the cell"}
+
+
+def _hands(group: str) -> Iterator[tuple[str, ...]]:
+    for kind in CONDITIONS.values():
+        hands = kind.hands
+        if kind.type.partition(".")[0] == group and hands is not None:
+            after = f", after {time_of(hands.after_s)}" if hands.after_s else ""
+            covered = f"; none beside {', '.join(map(code, hands.symptom_of))}" if hands.symptom_of else ""
+            covered += "; none beside another ticket" if hands.last else ""
+            who = f"{hands.owner}, {_DUE[hands.due]}{after}"
+            yield code(kind.type), who, hands.bring, hands.where, hands.proof, _SHARED[hands.shared] + covered
 
 
 def _how(group: str) -> Iterator[tuple[str, ...]]:

@@ -2,10 +2,10 @@
 
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, Nodes, RefusalError
 from hostler.core.intents.radius import freed
-from hostler.core.policy import fabric_cases
+from hostler.core.policy import condition_tickets, fabric_cases
 from hostler.core.policy.incidents import closed, individually
 from hostler.core.state import events as e
-from hostler.core.state.cases import Incident
+from hostler.core.state.cases import CONDITION, Incident
 from hostler.core.state.model import ConsentedWork, WorkClass
 from hostler.core.state.verbs.tickets import CloseIncident, CloseTicket, ConsentToEviction, TreatIndividually
 
@@ -47,6 +47,8 @@ def close_ticket(ask: Ask[CloseTicket]) -> Granted:
     if (case := fabric_cases.of_ticket(ask.context.fleet, ticket)) is not None:
         text = f"ticket {ticket.id} closed; network {case.fabric} is validated now, and shows whether it is repaired"
         return text, tuple(fabric_cases.said_done(case, ask.intent.person, ask.intent.reason))
+    if ticket.kind == CONDITION:
+        return condition_tickets.said_done(ask.context, ticket, ask.intent.person, ask.intent.reason)
     return f"ticket {ticket.id} closed", (e.TicketClosed(ticket.id, ask.intent.reason, ask.intent.person),)
 
 

@@ -9,10 +9,11 @@ from msgspec import Struct, field
 
 from hostler.core.report.sentences import asked_for, sentence
 from hostler.core.state import events as e
-from hostler.core.state.cases import DUE_NOW, Incident, Ticket
+from hostler.core.state.cases import CONDITION, DUE_NOW, Incident, Ticket
 from hostler.core.state.change_control import Approval
 from hostler.core.state.model import FLEET, OWNER, ActClass, Condition, Plan, Severity, Window
 from hostler.core.state.notify_routes import SEVERITIES, PageRules
+from hostler.core.tables.conditions import CONDITIONS
 
 TEXT_MAX = 1_000
 EVIDENCE_MAX = 300
@@ -166,13 +167,20 @@ def _ticket(ticket: Ticket, places: Mapping[str, tuple[Place, ...]], pages: Page
         subject=f"ticket/{ticket.id}",
         cause=f"{ticket.kind}:{ticket.fault or ticket.action}",
         severity=Severity.critical if due else Severity.warning,
-        page=due and pages.tickets,
+        page=due and pages.tickets and not _pages_itself(ticket, place, pages),
         summary=f"{ticket.node}: {ticket.summary}"[:TEXT_MAX],
         node=ticket.node,
         place=place,
         details={name: value for name, value in details.items() if value},
         held=True,
     )
+
+
+def _pages_itself(ticket: Ticket, place: Place, pages: PageRules) -> bool:
+    """Whether the condition that the ticket is about pages on its own: one cause is one call."""
+    if ticket.kind != CONDITION or not place.pool or not pages.severity:
+        return False
+    return CONDITIONS[ticket.fault].severity >= SEVERITIES.index(pages.severity)
 
 
 def _incident(incident: Incident, pages: PageRules) -> Notice:

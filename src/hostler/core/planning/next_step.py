@@ -16,6 +16,7 @@ from hostler.core.planning.outcomes import change_phase
 from hostler.core.planning.plan_builder import Frame, record
 from hostler.core.planning.remediation import needed, protect, remedy
 from hostler.core.planning.restore_freeze import standing_still
+from hostler.core.policy import condition_tickets
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.policy.response import Need, is_lemon, ladder_changes_at
@@ -36,7 +37,8 @@ def next_step(context: DecisionContext, node: Node) -> Answer:
         return Act(told)
     need = needed(context, node)
     rung = ladder_changes_at(context.fleet.policy_of(node), node, context.sure)
-    answer = idle_checks.beside(context, node, asked_again(context.now, _next(context, node, need), rung))
+    answer = asked_again(context.now, _next(context, node, need), rung)
+    answer = idle_checks.beside(context, node, condition_tickets.beside(context, node, answer))
     answer = standing_still(context, node, need, answer)
     return writable(context, node, rejoin_guard.beside(context, node, answer))
 

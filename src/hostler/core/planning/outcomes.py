@@ -343,6 +343,7 @@ def _zap_ticket(context: DecisionContext, node: Node, why: str) -> Ticket:
         action=f"hostler node firmware {node.id} shows what differs; put it right and {again}, "
         f"or, where the machine is faulty, hostler node triage {node.id} --reason …",
         owner="operator",
+        due=DUE_DAY,
     )
 
 

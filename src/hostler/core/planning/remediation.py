@@ -19,7 +19,7 @@ from hostler.core.policy.pool_modes import mode_of
 from hostler.core.policy.response import Need, need_of, rank
 from hostler.core.policy.storm_brake import storm, storm_ebbs
 from hostler.core.state import events as e
-from hostler.core.state.cases import DUE_DAY, DUE_NOW, Ticket
+from hostler.core.state.cases import CONDITION, DUE_DAY, DUE_NOW, Ticket
 from hostler.core.state.configuration import REMEDIES, scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
@@ -121,7 +121,12 @@ def _storms(context: DecisionContext, need: Need, asking: int) -> str:
 
 
 def _ends_with_plan(ticket: Ticket) -> bool:
-    """Whether the ticket asks for what only the present plan's check would answer; what a customer left stays asked."""
+    """Whether the ticket keeps no remedy waiting: only the present plan's check would answer it, or a condition does.
+
+    What a customer left stays asked.
+    """
+    if ticket.kind == CONDITION:
+        return True
     return ticket.kind == unanswered_checks.TICKET and ticket.fault != unanswered_checks.SANITISE
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from hostler.core.policy.incidents import INDIVIDUAL
 from hostler.core.state import events as e
-from hostler.core.state.cases import Incident, Ticket
+from hostler.core.state.cases import DUE_DAY, Incident, Ticket
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fabrics import CABLING, Fabric, FabricCase, FabricFindingSeen, FabricReport
 from hostler.core.state.fleet import Fleet
@@ -150,6 +150,7 @@ def _ticket(context: DecisionContext, case: FabricCase) -> Ticket:
         fault=finding.kind,
         action=f"{acts} Then close the ticket: the network is validated again, and it stays closed if this is gone.",
         owner="technician",
+        due=DUE_DAY,
     )
 
 

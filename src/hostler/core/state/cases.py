@@ -1,18 +1,25 @@
 """Cases: work for people, and faults that many nodes share."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-DUE_NOW, DUE_DAY = "now", "day"
-"""`Ticket.due`: somebody is called for it; or it waits for the next working day."""
+DUE_NOW, DUE_DAY, DUE_OCCASION = "now", "day", "occasion"
+"""`Ticket.due`: somebody is called for it; it waits for the next working day; or until somebody is there anyway."""
+
+CONDITION = "condition"
+"""The kind of ticket that a condition opens whose row says what a person does about it."""
+
+_WITHIN = {DUE_NOW: timedelta(hours=4), DUE_DAY: timedelta(days=1), DUE_OCCASION: timedelta(days=30)}
+_SATURDAY = 5
 
 
 class Ticket(Struct, frozen=True):
     """Work for a person. Ids are stable, `hardware` is the serial that the person is to find at the rack.
 
     `due`: now (somebody is called for it), day (the next working day), occasion (when somebody is there anyway), ""
-    for what nobody has judged.
+    for what nobody has judged. `done_by`: who said, at `done_at`, that a condition's work is done, which is not proven
+    yet; after `reopened` it stood on all the same.
     """
 
     id: str
@@ -31,6 +38,18 @@ class Ticket(Struct, frozen=True):
     owner: str = ""
     resolution: str = ""
     due: str = ""
+    done_by: str = ""
+    done_at: datetime | None = None
+    reopened: datetime | None = None
+
+    @property
+    def due_by(self) -> datetime | None:
+        """When it is to be done: counted from its opening or reopening, weekends left out but for what is due now."""
+        if self.due not in _WITHIN:
+            return None
+        at = (self.reopened or self.opened) + _WITHIN[self.due]
+        rest = 7 - at.weekday() if self.due != DUE_NOW and at.weekday() >= _SATURDAY else 0
+        return at + timedelta(days=rest)
 
 
 class Incident(Struct, frozen=True):

@@ -120,6 +120,9 @@ export function Tickets() {
     { key: "kind", title: "kind", of: (row) => plain(row.kind) },
     { key: "owner", title: "for", of: (row) => row.owner },
     { key: "opened", title: "open for", of: (row) => row.opened, show: (row) => since(row.opened, now()) },
+    { key: "due", title: "due", of: (row) => row.due },
+    { key: "done", title: "said done by", of: (row) => row.done_by },
+    { key: "action", title: "how", of: (row) => row.action },
     { key: "id", title: "ticket", of: (row) => row.id },
     { key: "acts", title: "acts", acts: true, of: () => "", show: (row) => html`<${TicketActs} row=${row} />` },
   ];

@@ -8,7 +8,7 @@ from msgspec import Struct
 from hostler.controller.inputs import IntentAsked
 from hostler.controller.ready import Reply
 from hostler.core.state import events as e
-from hostler.core.state.cases import Ticket
+from hostler.core.state.cases import CONDITION, Ticket
 from hostler.core.state.change_control import Approval
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.intent import Intent, act_of
@@ -189,6 +189,9 @@ class People:
     def _ticket(self, ticket: Ticket) -> None:
         if ticket.kind == "consent":
             self._consent(ticket)
+        elif ticket.kind == CONDITION:
+            done = Errand("close-ticket", ticket.id, "tina", "seen to")
+            self._later(self._paces.technician, f"see to {ticket.id}", partial(self._sees_to_part, done))
         elif ticket.kind == "check":
             self._later(self._paces.engineer, f"vouch {ticket.node}", partial(self._vouch, ticket))
         elif ticket.kind == "stuck" and ticket.action == "examine":
@@ -231,6 +234,11 @@ class People:
         if self._hosts[ticket.node].faults:
             self.mention(Errand("rma-send", ticket.node, "tina", "it does not start"))
         self.mention(Errand("close-ticket", ticket.id, "tina", "seen to"))
+
+    def _sees_to_part(self, done: Errand) -> None:
+        """A technician says that it is done, whether it helped or not: what is seen next tells."""
+        self.touches += 1
+        self.mention(done)
 
     def mends(self, scope: str) -> None:
         """The shared part is mended, and its ticket closed where there is one."""

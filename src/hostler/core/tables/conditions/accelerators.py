@@ -1,7 +1,7 @@
 """NVSwitches and other accelerators."""
 
 from hostler.core.state.model import Severity
-from hostler.core.tables.conditions.row import DAY_S, LOGGED, ConditionKind
+from hostler.core.tables.conditions.row import DAY_S, LOGGED, ConditionKind, HandWork
 
 KINDS: tuple[ConditionKind, ...] = (
     ConditionKind(
@@ -42,6 +42,13 @@ KINDS: tuple[ConditionKind, ...] = (
         "The raw line, the driver's release notes, the vendor's support.",
         seen=(LOGGED,),
         gate=("nvml", "kernel_log"),
+        hands=HandWork(
+            "The raw line and the driver's version.",
+            "The vendor's support and the driver's release notes.",
+            "An operator clears the condition, with what the code means as the reason.",
+            owner="operator",
+            shared="sku",
+        ),
     ),
     ConditionKind(
         "nvswitch.fabric_manager",

@@ -1,7 +1,8 @@
 """Verdicts of checks and other watchers, and what repeats itself or is left undone."""
 
+from hostler.core.state.cases import DUE_OCCASION
 from hostler.core.state.model import Severity
-from hostler.core.tables.conditions.row import DAY_S, PLUGIN_RUNS, ConditionKind, Seen
+from hostler.core.tables.conditions.row import DAY_S, HOUR_S, PLUGIN_RUNS, ConditionKind, HandWork, Seen
 
 KINDS: tuple[ConditionKind, ...] = (
     ConditionKind(
@@ -12,6 +13,12 @@ KINDS: tuple[ConditionKind, ...] = (
         "What Hostler's own collectors show of the same part; the watcher's own record.",
         seen=(Seen("a plug-in that hands on", PLUGIN_RUNS, 2),),
         gate=("nvml", "pci"),
+        hands=HandWork(
+            "What the other watcher names.",
+            "The other watcher's record, and the part that it names.",
+            "The other watcher calls the part well.",
+            after_s=HOUR_S,
+        ),
     ),
     ConditionKind(
         "external.problem",
@@ -22,6 +29,15 @@ KINDS: tuple[ConditionKind, ...] = (
         seen=(Seen("a plug-in that hands on", PLUGIN_RUNS, 2),),
         worse="what the watcher calls fatal is external.fault",
         gate=("nvml", "pci"),
+        hands=HandWork(
+            "Nothing.",
+            "The other watcher's record.",
+            "The other watcher reports it no more.",
+            due=DUE_OCCASION,
+            owner="operator",
+            after_s=HOUR_S,
+            shared="part",
+        ),
     ),
     ConditionKind(
         "check.failed",
@@ -43,6 +59,15 @@ KINDS: tuple[ConditionKind, ...] = (
         seen=(Seen("a check", 1, 1), Seen("a plug-in", PLUGIN_RUNS, PLUGIN_RUNS)),
         worse="a check that fails is check.failed",
         gate=(),
+        hands=HandWork(
+            "Nothing.",
+            "What the check names.",
+            "The check passes.",
+            due=DUE_OCCASION,
+            owner="operator",
+            after_s=HOUR_S,
+            shared="part",
+        ),
     ),
     ConditionKind(
         "check.inconclusive",
@@ -92,5 +117,11 @@ KINDS: tuple[ConditionKind, ...] = (
         "The same trouble comes back on one part again and again.",
         "The part that is named: its seating, cable and counters; replace it at the next occasion.",
         source="hostler",
+        hands=HandWork(
+            "A part of the same model.",
+            "The part that is named: its seating, cable and counters.",
+            "The part is swapped or seen to, and whoever did it closes this ticket.",
+            due=DUE_OCCASION,
+        ),
     ),
 )

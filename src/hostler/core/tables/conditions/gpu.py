@@ -1,5 +1,6 @@
 """GPUs: what the driver says of them."""
 
+from hostler.core.state.cases import DUE_OCCASION
 from hostler.core.state.model import Severity
 from hostler.core.tables.conditions.row import (
     DAY_S,
@@ -12,6 +13,7 @@ from hostler.core.tables.conditions.row import (
     NVML_ANSWERS_LOOKS,
     WEEK_S,
     ConditionKind,
+    HandWork,
     Recurrence,
     Seen,
     programs,
@@ -166,6 +168,13 @@ KINDS: tuple[ConditionKind, ...] = (
         "The raw line, the driver's release notes, the vendor's support.",
         seen=(LOGGED,),
         gate=GPU_GATE,
+        hands=HandWork(
+            "The raw line and the driver's version.",
+            "The vendor's support and the driver's release notes.",
+            "An operator clears the condition, with what the code means as the reason.",
+            owner="operator",
+            shared="sku",
+        ),
     ),
     ConditionKind(
         "gpu.xid_investigate",
@@ -235,6 +244,13 @@ KINDS: tuple[ConditionKind, ...] = (
         "Power supplies and power shelf, the chassis's power limit, the BMC's event log.",
         unknown_after_s=HALF_HOUR_S,
         gate=GPU_GATE,
+        hands=HandWork(
+            "A supply of the node's model.",
+            "Supplies, power shelf and the chassis's power limit.",
+            "The GPU's clocks are no longer held down.",
+            after_s=HOUR_S,
+            symptom_of=("power.supply", "power.redundancy"),
+        ),
     ),
     ConditionKind(
         "gpu.nvlink_down",
@@ -253,6 +269,13 @@ KINDS: tuple[ConditionKind, ...] = (
         margin="over at half the count",
         gate=("nvml", "kernel_log"),
         recurs=(Recurrence("gpu", 4, WEEK_S),),
+        hands=HandWork(
+            "Cables or cartridges of the domain, a cleaning kit.",
+            "The links that are named, where they leave the board.",
+            "The links count less than half as many errors.",
+            due=DUE_OCCASION,
+            after_s=HOUR_S,
+        ),
     ),
     ConditionKind(
         "gpu.fabric_unready",

@@ -1,7 +1,16 @@
 """The host: memory, processors, PCIe, kernel, services."""
 
 from hostler.core.state.model import Severity
-from hostler.core.tables.conditions.row import DAY_S, HOUR_S, LOGGED, MONTH_S, WEEK_S, ConditionKind, Recurrence
+from hostler.core.tables.conditions.row import (
+    DAY_S,
+    HOUR_S,
+    LOGGED,
+    MONTH_S,
+    WEEK_S,
+    ConditionKind,
+    HandWork,
+    Recurrence,
+)
 
 KINDS: tuple[ConditionKind, ...] = (
     ConditionKind(
@@ -98,6 +107,14 @@ KINDS: tuple[ConditionKind, ...] = (
         "The host's clock is not synchronised.",
         "The time service and its servers; logs and certificates depend on it.",
         one_per="node",
+        hands=HandWork(
+            "Nothing.",
+            "The time service of the nodes, and its servers.",
+            "The clock is synchronised.",
+            owner="operator",
+            after_s=HOUR_S,
+            shared="cell",
+        ),
     ),
     ConditionKind(
         "host.unit_failed",
@@ -105,6 +122,14 @@ KINDS: tuple[ConditionKind, ...] = (
         "observation",
         "A service that the host needs is not running.",
         "The unit's own log.",
+        hands=HandWork(
+            "Nothing.",
+            "The unit's own log.",
+            "The unit runs.",
+            owner="operator",
+            after_s=HOUR_S,
+            shared="part",
+        ),
     ),
     ConditionKind(
         "host.crashed",

@@ -9,6 +9,7 @@ from hostler.core.tables.conditions.row import (
     PORT_POLL_S,
     WEEK_S,
     ConditionKind,
+    HandWork,
     Recurrence,
     Seen,
 )
@@ -68,6 +69,13 @@ KINDS: tuple[ConditionKind, ...] = (
         "A network port counts many errors.",
         "Transceiver and cable; the port at the other end.",
         margin="over at half the count",
+        hands=HandWork(
+            "A transceiver and a cable of the port's type, a cleaning kit.",
+            "The port of the adapter that is named, and the port at the other end.",
+            "The port counts less than half as many errors.",
+            after_s=HOUR_S,
+            symptom_of=("network.link", "network.link_flaps"),
+        ),
     ),
     ConditionKind(
         "network.link_flaps",

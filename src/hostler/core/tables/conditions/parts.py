@@ -1,7 +1,8 @@
 """Parts and identity of a node, against its SKU and against what others show."""
 
+from hostler.core.state.cases import DUE_OCCASION
 from hostler.core.state.model import Severity
-from hostler.core.tables.conditions.row import DAY_S, INVENTORIED, ConditionKind, Seen
+from hostler.core.tables.conditions.row import DAY_S, HOUR_S, INVENTORIED, ConditionKind, HandWork, Seen
 
 KINDS: tuple[ConditionKind, ...] = (
     ConditionKind(
@@ -23,6 +24,15 @@ KINDS: tuple[ConditionKind, ...] = (
         "Whether other nodes of the SKU show as few: then the SKU names too many.",
         unknown_after_s=DAY_S,
         seen=(INVENTORIED,),
+        hands=HandWork(
+            "The delivery note and the SKU document.",
+            "The SKU document, or the empty slots of the node.",
+            "The inventory agrees with the SKU.",
+            owner="operator",
+            after_s=HOUR_S,
+            proof_s=2 * HOUR_S,
+            shared="sku",
+        ),
     ),
     ConditionKind(
         "inventory.unseen_kind",
@@ -33,6 +43,15 @@ KINDS: tuple[ConditionKind, ...] = (
         one_per="node",
         unknown_after_s=DAY_S,
         seen=(INVENTORIED,),
+        hands=HandWork(
+            "Nothing.",
+            "The agent's rights, the BMC's firmware, or the SKU document.",
+            "Agent or BMC lists the kind, or the SKU does not name it.",
+            owner="operator",
+            after_s=HOUR_S,
+            proof_s=2 * HOUR_S,
+            shared="sku",
+        ),
     ),
     ConditionKind(
         "inventory.unexpected_part",
@@ -42,6 +61,15 @@ KINDS: tuple[ConditionKind, ...] = (
         "Recent repairs and moves; whether the SKU is the right one.",
         unknown_after_s=DAY_S,
         seen=(INVENTORIED,),
+        hands=HandWork(
+            "The SKU document.",
+            "The node's recent repairs, or the SKU document.",
+            "The inventory agrees with the SKU.",
+            owner="operator",
+            after_s=HOUR_S,
+            proof_s=2 * HOUR_S,
+            shared="sku",
+        ),
     ),
     ConditionKind(
         "inventory.mismatch",
@@ -51,6 +79,12 @@ KINDS: tuple[ConditionKind, ...] = (
         "The SKU document, and the ticket under which the part was swapped.",
         unknown_after_s=DAY_S,
         seen=(INVENTORIED,),
+        hands=HandWork(
+            "A part of the model that the SKU names.",
+            "The slot that is named; or the SKU document, where it is wrong.",
+            "The inventory shows the model that the SKU names.",
+            proof_s=2 * HOUR_S,
+        ),
     ),
     ConditionKind(
         "inventory.serial_unclear",
@@ -86,6 +120,15 @@ KINDS: tuple[ConditionKind, ...] = (
         "observation",
         "The BMC calls a part unhealthy, and nothing seen from inside the node says what is wrong with it.",
         "The BMC's message in the facts, its event log, and what the part's own driver logs.",
+        hands=HandWork(
+            "A part of the same model.",
+            "The part that is named; first the BMC's event log about it.",
+            "The BMC calls the part healthy.",
+            due=DUE_OCCASION,
+            after_s=HOUR_S,
+            proof_s=HOUR_S,
+            shared="sku",
+        ),
     ),
     ConditionKind(
         "system.unhealthy",
@@ -93,6 +136,16 @@ KINDS: tuple[ConditionKind, ...] = (
         "observation",
         "The BMC calls the machine unhealthy, and says so of none of its parts.",
         "The BMC's event log and its own page of health: it knows of a fault that it does not show elsewhere.",
+        hands=HandWork(
+            "Nothing.",
+            "The BMC's own page of health and its event log.",
+            "The BMC calls the machine healthy.",
+            due=DUE_OCCASION,
+            owner="operator",
+            after_s=HOUR_S,
+            last=True,
+            shared="sku",
+        ),
     ),
     ConditionKind(
         "chassis.intrusion",
@@ -100,6 +153,13 @@ KINDS: tuple[ConditionKind, ...] = (
         "observation",
         "The machine's cover has been opened, or was since the BMC was last told that this is known.",
         "Who worked at the machine; whether the cover is closed; the BMC's page on which intrusion is reset.",
+        hands=HandWork(
+            "Nothing.",
+            "The node's cover, then the BMC's page on which intrusion is reset.",
+            "The BMC shows the cover closed and the intrusion reset.",
+            after_s=HOUR_S,
+            proof_s=HOUR_S,
+        ),
     ),
     ConditionKind(
         "binding.mismatch",
@@ -110,5 +170,11 @@ KINDS: tuple[ConditionKind, ...] = (
         one_per="node",
         source="hostler",
         seen=(Seen("the boot id that its cluster shows beside the agent's, for 5 min"),),
+        hands=HandWork(
+            "The serial number on the machine.",
+            "The rack, and the cluster's list of nodes.",
+            "The name is bound anew: hostler node rebind.",
+            owner="operator",
+        ),
     ),
 )

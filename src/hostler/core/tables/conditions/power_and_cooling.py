@@ -1,7 +1,8 @@
 """Power, cooling and heat of a machine."""
 
+from hostler.core.state.cases import DUE_NOW
 from hostler.core.state.model import Severity
-from hostler.core.tables.conditions.row import HALF_HOUR_S, ConditionKind, Seen
+from hostler.core.tables.conditions.row import HALF_HOUR_S, HOUR_S, ConditionKind, HandWork, Seen
 
 KINDS: tuple[ConditionKind, ...] = (
     ConditionKind(
@@ -11,6 +12,11 @@ KINDS: tuple[ConditionKind, ...] = (
         "A power supply reports a fault or has no input.",
         "The supply's input cable and feed, then the supply.",
         unknown_after_s=HALF_HOUR_S,
+        hands=HandWork(
+            "A supply of the model and serial that the inventory names.",
+            "The supply's slot in the chassis. The node stays on: the other supplies carry it.",
+            "The BMC shows the supply fed and without a fault.",
+        ),
     ),
     ConditionKind(
         "power.off_unexpected",
@@ -31,6 +37,12 @@ KINDS: tuple[ConditionKind, ...] = (
         "A leak detector is wet.",
         "The tray, its hoses and quick couplings, before anything is powered again.",
         unknown_after_s=HALF_HOUR_S,
+        hands=HandWork(
+            "Absorbent, gloves, spare couplings and hoses.",
+            "The wet tray. The node is powered off and held so.",
+            "The detector is dry, and whoever looked closes this ticket.",
+            due=DUE_NOW,
+        ),
     ),
     ConditionKind(
         "cooling.leak_suspected",
@@ -40,6 +52,12 @@ KINDS: tuple[ConditionKind, ...] = (
         "The tray and its couplings, today.",
         unknown_after_s=HALF_HOUR_S,
         worse="a wet detector is cooling.leak",
+        hands=HandWork(
+            "Absorbent, gloves, spare couplings.",
+            "The tray whose detector warns, its hoses and couplings.",
+            "The detector warns no more.",
+            symptom_of=("cooling.leak",),
+        ),
     ),
     ConditionKind(
         "cooling.fan",
@@ -48,6 +66,11 @@ KINDS: tuple[ConditionKind, ...] = (
         "A fan turns too slowly, or not at all.",
         "The fan and its connector; what blocks the air.",
         unknown_after_s=HALF_HOUR_S,
+        hands=HandWork(
+            "A fan module of the node's model.",
+            "The fan's slot. The node stays on while the other fans carry it.",
+            "The BMC shows the fan turning within its limits.",
+        ),
     ),
     ConditionKind(
         "cooling.redundancy",
@@ -56,6 +79,12 @@ KINDS: tuple[ConditionKind, ...] = (
         "The fans that are left suffice, and none of them may fail.",
         "The fan that has failed.",
         unknown_after_s=HALF_HOUR_S,
+        hands=HandWork(
+            "A fan module of the node's model.",
+            "The node's fans. The node stays on.",
+            "The BMC calls the fans redundant again.",
+            symptom_of=("cooling.fan",),
+        ),
     ),
     ConditionKind(
         "power.redundancy",
@@ -64,6 +93,12 @@ KINDS: tuple[ConditionKind, ...] = (
         "The power supplies that are left suffice, and none of them may fail.",
         "The supply or feed that has failed; whether all supplies of one feed are dark.",
         unknown_after_s=HALF_HOUR_S,
+        hands=HandWork(
+            "A supply of the node's model, and a cable for its input.",
+            "The node's supplies and their feed. The node stays on.",
+            "The BMC calls the supplies redundant again.",
+            symptom_of=("power.supply",),
+        ),
     ),
     ConditionKind(
         "thermal.near_limit",
@@ -73,6 +108,13 @@ KINDS: tuple[ConditionKind, ...] = (
         "Inlet temperature, fans or flow, and whether its neighbours are as hot.",
         unknown_after_s=HALF_HOUR_S,
         worse="past the limit it is thermal.over_limit",
+        hands=HandWork(
+            "A thermometer; filters and blanking plates.",
+            "The node's inlet, its fans or flow, and its neighbours.",
+            "The temperature is away from its limit.",
+            after_s=HOUR_S,
+            symptom_of=("cooling.fan", "cooling.leak", "thermal.over_limit"),
+        ),
     ),
     ConditionKind(
         "thermal.over_limit",
@@ -81,5 +123,12 @@ KINDS: tuple[ConditionKind, ...] = (
         "A temperature is above the hardware's limit.",
         "Coolant flow or fans, inlet temperature, neighbours in the rack.",
         unknown_after_s=HALF_HOUR_S,
+        hands=HandWork(
+            "Spare fans or couplings, a thermometer.",
+            "The node and its inlet. It is powered off and held so.",
+            "The temperature is below its limit.",
+            due=DUE_NOW,
+            symptom_of=("cooling.leak",),
+        ),
     ),
 )

@@ -1,7 +1,7 @@
 """Requests of persons, and doubts of Hostler itself."""
 
 from hostler.core.state.model import Severity
-from hostler.core.tables.conditions.row import ConditionKind, Seen
+from hostler.core.tables.conditions.row import HOUR_S, ConditionKind, HandWork, Seen
 
 KINDS: tuple[ConditionKind, ...] = (
     ConditionKind(
@@ -68,6 +68,13 @@ KINDS: tuple[ConditionKind, ...] = (
         one_per="node",
         source="hostler",
         seen=(Seen("the clock, by the phase's usual stay", 1, 1),),
+        hands=HandWork(
+            "Nothing.",
+            "What the node waits for, as hostler node explain names it.",
+            "The node leaves its phase, or an operator lets it stay.",
+            owner="operator",
+            last=True,
+        ),
     ),
     ConditionKind(
         "work.unknown",
@@ -78,6 +85,15 @@ KINDS: tuple[ConditionKind, ...] = (
         one_per="node",
         source="hostler",
         seen=(Seen("the whole list of a cluster that has been heard for 10 min", 1, 1),),
+        hands=HandWork(
+            "Nothing.",
+            "The node's binding, and its name in the cluster.",
+            "The cluster lists a node of that name.",
+            owner="operator",
+            after_s=HOUR_S,
+            last=True,
+            shared="cell",
+        ),
     ),
     ConditionKind(
         "node.uninvited",
@@ -88,5 +104,12 @@ KINDS: tuple[ConditionKind, ...] = (
         one_per="node",
         source="hostler",
         seen=(Seen("what the cluster lists that it has left", 1, 1),),
+        hands=HandWork(
+            "Nothing.",
+            "The node's kubelet and its kubeconfigs.",
+            "The cluster lists the node no more.",
+            owner="operator",
+            after_s=HOUR_S,
+        ),
     ),
 )

@@ -4,6 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from hostler.core.state.cases import DUE_DAY
 from hostler.core.state.model import Severity
 
 Clears = Literal["remedy", "observation", "operator", "age"]
@@ -64,6 +65,27 @@ def programs(distinct: Literal["job", "image", "tenant", "process"], count: int)
     return Recurrence("gpu", count, DAY_S, each=True, distinct=distinct, codes=PROGRAM_FAULTS)
 
 
+class HandWork(Struct, frozen=True):
+    """Work of a person on a condition that no remedy ends: what to bring, where to work, what proves it done.
+
+    `due` and `owner` as in `cases.Ticket`. `after_s`: a ticket is opened once the condition has stood for so long.
+    `proof_s`: whoever could see that it is over has looked by then. `symptom_of`: conditions of the node whose own
+    ticket ends this one too. `last`: it has a ticket only where nothing else asks for anybody at the node. `shared`:
+    one ticket for all that shows it in the cell, of one SKU and part, or of one part's name ("": for each part).
+    """
+
+    bring: str
+    where: str
+    proof: str
+    due: str = DUE_DAY
+    owner: Literal["technician", "operator"] = "technician"
+    after_s: float = 0.0
+    proof_s: float = HALF_HOUR_S
+    symptom_of: tuple[str, ...] = ()
+    last: bool = False
+    shared: Literal["", "sku", "part", "cell"] = ""
+
+
 class ConditionKind(Struct, frozen=True):
     """One row. `clears` as in `model.Condition`; `expires_s` is set exactly where it clears by age.
 
@@ -77,6 +99,7 @@ class ConditionKind(Struct, frozen=True):
     the readers that must each see it gone behind a remedy; None: none where its observer still tells, else nobody can.
     `silence`: it tells that somebody is silent, and says nothing of the machine's parts; `names_silent`: who is silent
     by it is not asked about it. `restarting`: a phase that powers its node off and on shows it by itself.
+    `hands`: what a person does about it where the policy has no remedy for it; None: nobody need come.
     """
 
     type: str
@@ -97,3 +120,4 @@ class ConditionKind(Struct, frozen=True):
     silence: bool = False
     names_silent: bool = False
     restarting: bool = False
+    hands: HandWork | None = None

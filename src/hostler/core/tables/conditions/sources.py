@@ -1,5 +1,6 @@
 """Ways by which findings reach us: the kernel log, the agent, the BMC."""
 
+from hostler.core.state.cases import DUE_OCCASION
 from hostler.core.state.model import Severity
 from hostler.core.tables.conditions.row import (
     BMC_LOOK_S,
@@ -10,6 +11,7 @@ from hostler.core.tables.conditions.row import (
     LOGGED,
     UNREADABLE_LOOKS,
     ConditionKind,
+    HandWork,
     Recurrence,
     Seen,
 )
@@ -93,6 +95,14 @@ KINDS: tuple[ConditionKind, ...] = (
         source="hostler",
         seen=(Seen("the agent's requests", 1, 1),),
         silence=True,
+        hands=HandWork(
+            "The agent's package of this version.",
+            "The image or package list of the nodes.",
+            "The agent speaks a protocol that this controller knows.",
+            owner="operator",
+            after_s=HOUR_S,
+            shared="cell",
+        ),
     ),
     ConditionKind(
         "agent.refused",
@@ -103,6 +113,15 @@ KINDS: tuple[ConditionKind, ...] = (
         one_per="node",
         source="hostler",
         seen=(Seen("the agent's posts, refused for ten minutes", 1, 1),),
+        hands=HandWork(
+            "Nothing.",
+            "The agent's token: hostler token revoke, then a new one.",
+            "The agent's observations are taken.",
+            owner="operator",
+            after_s=HOUR_S,
+            last=True,
+            shared="cell",
+        ),
     ),
     ConditionKind(
         "agent.collector_failed",
@@ -112,6 +131,14 @@ KINDS: tuple[ConditionKind, ...] = (
         "The agent's own log; permissions on the collector's source.",
         seen=(Seen("the agent", 1, 1),),
         names_silent=True,
+        hands=HandWork(
+            "Nothing.",
+            "The agent's log, and its rights to the collector's source.",
+            "The collector runs.",
+            owner="operator",
+            after_s=HOUR_S,
+            shared="part",
+        ),
     ),
     ConditionKind(
         "agent.spool_overflow",
@@ -143,6 +170,12 @@ KINDS: tuple[ConditionKind, ...] = (
         "Its firmware and memory, its port of the management network; a power-off of the whole supply.",
         one_per="node",
         source="hostler",
+        hands=HandWork(
+            "A BMC module or board, where the model has one to swap.",
+            "The node's supplies: all cords out for a minute; then the BMC's port.",
+            "The BMC stays reachable, and whoever worked on it closes this ticket.",
+            last=True,
+        ),
     ),
     ConditionKind(
         "bmc.event",
@@ -174,6 +207,14 @@ KINDS: tuple[ConditionKind, ...] = (
         source="hostler",
         seen=(Seen("looks at the BMC", 1, 1, BMC_LOOK_S),),
         silence=True,
+        hands=HandWork(
+            "Nothing.",
+            "The password and certificate recorded for the BMC; the node's bindings.",
+            "The BMC lets Hostler in and shows this machine.",
+            owner="operator",
+            after_s=HOUR_S,
+            shared="cell",
+        ),
     ),
     ConditionKind(
         "bmc.response_too_large",
@@ -184,5 +225,13 @@ KINDS: tuple[ConditionKind, ...] = (
         source="hostler",
         seen=(Seen("looks at the BMC", 1, 1, BMC_LOOK_S),),
         silence=True,
+        hands=HandWork(
+            "Nothing.",
+            "The BMC's firmware, and what it lists under the path named.",
+            "The BMC shows no more than is read of one.",
+            due=DUE_OCCASION,
+            owner="operator",
+            shared="sku",
+        ),
     ),
 )

@@ -1,7 +1,8 @@
 """Drives and file systems."""
 
+from hostler.core.state.cases import DUE_OCCASION
 from hostler.core.state.model import Severity
-from hostler.core.tables.conditions.row import DAY_S, HOUR_S, LOGGED, WEEK_S, ConditionKind, Recurrence
+from hostler.core.tables.conditions.row import DAY_S, HOUR_S, LOGGED, WEEK_S, ConditionKind, HandWork, Recurrence
 
 KINDS: tuple[ConditionKind, ...] = (
     ConditionKind(
@@ -49,6 +50,13 @@ KINDS: tuple[ConditionKind, ...] = (
         "A drive has used up the life that its maker promised.",
         "Its spare blocks; replace it at the next occasion.",
         unknown_after_s=DAY_S,
+        hands=HandWork(
+            "A drive of the same model and size.",
+            "The drive's slot; its data moves or is given up first.",
+            "The inventory shows another drive there, or its health log is well.",
+            due=DUE_OCCASION,
+            proof_s=2 * HOUR_S,
+        ),
     ),
     ConditionKind(
         "storage.space_low",
@@ -57,6 +65,14 @@ KINDS: tuple[ConditionKind, ...] = (
         "A file system is almost full.",
         "What grows there; logs and images first.",
         margin="raised below 5 % free, over above 10 %",
+        hands=HandWork(
+            "Nothing.",
+            "The file system that is named.",
+            "A tenth of it is free.",
+            due=DUE_OCCASION,
+            owner="operator",
+            after_s=HOUR_S,
+        ),
     ),
     ConditionKind(
         "storage.inodes_low",
@@ -65,5 +81,13 @@ KINDS: tuple[ConditionKind, ...] = (
         "A file system has almost no inodes left.",
         "Directories with very many small files.",
         margin="raised below 5 % free, over above 10 %",
+        hands=HandWork(
+            "Nothing.",
+            "The file system that is named.",
+            "A tenth of its inodes are free.",
+            due=DUE_OCCASION,
+            owner="operator",
+            after_s=HOUR_S,
+        ),
     ),
 )
