@@ -422,11 +422,93 @@ class RouteCounts(Struct, frozen=True):
     last: datetime | None = None
 
 
+class OutsideTicket(Struct, frozen=True):
+    """A ticket in another system that carries a label of ours: its key and address as people know it, and its own id.
+
+    `done`: closed or resolved there, with `why` in its words. `final`: it cannot be opened again there.
+    """
+
+    label: str
+    key: str
+    url: str
+    ident: str
+    done: bool = False
+    final: bool = False
+    why: str = ""
+
+
+class TicketLink(Struct, frozen=True):
+    """One of our tickets and what it is outside, as it was last seen. `done`: closed there when it was last seen.
+
+    `tried`: when it was asked to be made there and no answer came; it may exist all the same.
+    """
+
+    route: str
+    ticket: str
+    key: str = ""
+    url: str = ""
+    done: bool = False
+    tried: datetime | None = None
+
+
+class TicketLinks(Protocol):
+    """Links between our tickets and those outside. Whatever goes wrong is a JournalError. All of it blocks."""
+
+    def link(self, route: str, ticket: str) -> TicketLink | None:
+        """The link of a ticket on a route."""
+        ...
+
+    def put(self, link: TicketLink) -> None:
+        """Keep a link in the place of the one before."""
+        ...
+
+    def links(self) -> list[TicketLink]:
+        """Every link that is kept."""
+        ...
+
+
+class TicketSystem(Protocol):
+    """Driver of one kind of ticket system. Each call is one act there; `find` changes nothing.
+
+    Raises RefusedError (it will not be taken, whatever is done), BusyTargetError (not now) and UnreachableError (it may
+    have been taken). No error tells a secret.
+    """
+
+    async def find(self, labels: Sequence[str], route: Route) -> list[OutsideTicket]:
+        """Tickets with any of these labels, the oldest first; TICKETS_AT_ONCE labels at most."""
+        ...
+
+    async def create(self, label: str, message: Message, route: Route) -> OutsideTicket:
+        """Make a ticket with the label."""
+        ...
+
+    async def comment(self, ticket: OutsideTicket, text: str, route: Route) -> None:
+        """Say something in the ticket."""
+        ...
+
+    async def close(self, ticket: OutsideTicket, why: str, route: Route) -> None:
+        """Have the ticket done."""
+        ...
+
+    async def reopen(self, ticket: OutsideTicket, why: str, route: Route) -> None:
+        """Have a ticket that is done be work again."""
+        ...
+
+
+TICKETS_AT_ONCE = 50
+"""Labels that are asked for together."""
+
+
 class Outbox(Protocol):
     """Messages to be delivered, and the record up to which the journal was looked at; every controller sees the same.
 
-    Whatever goes wrong is a JournalError. All of it blocks.
+    Whatever goes wrong is a JournalError. All of it blocks. `links` are kept beside the messages.
     """
+
+    @property
+    def links(self) -> TicketLinks:
+        """Links between our tickets and those outside."""
+        ...
 
     def position(self) -> tuple[int, bytes] | None:
         """The last record that was looked at and what stood open then; None before the first."""

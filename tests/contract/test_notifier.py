@@ -20,6 +20,7 @@ from hostler.core.state.fold import evolve
 from hostler.core.state.model import Assignment, Condition, Node, Phase, Position, Severity
 from hostler.core.state.notify_routes import Route
 from hostler.drivers.notify.http_targets import http_targets
+from hostler.drivers.tickets.ticket_target import TicketTarget, ticket_systems
 from hostler.journal.memory import MemoryJournal
 from hostler.journal.outbox import open_outbox
 from hostler.ports import Batch, Journal, NotificationDriver, Outbox, RefusedError, UnreachableError
@@ -28,6 +29,8 @@ from hostler.runtime.notifier import Notifier
 from hostler.runtime.subscribers import Subscribers
 from tests.contract.notify_twin import FIELDS, NotifyTwin, notify_twin
 from tests.contract.test_notify_targets import LOOPBACK, Kept
+from tests.contract.ticket_twins import FIELDS as JIRA
+from tests.contract.ticket_twins import JiraTwin, serving
 from tests.kit import POLICY
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -305,3 +308,17 @@ def _tried_again(notifier: Notifier, before: int) -> bool:
 
 def _ticket(node: str) -> Ticket:
     return Ticket(f"t-{node}", node, "stuck", "see to it", BEGAN, due="now")
+
+
+async def test_a_ticket_system_has_each_ticket_by_itself_at_once_and_in_order(outbox: Any) -> None:
+    """Tickets of one cause are one page and as many tickets. Mutant: they are collected as pages are."""
+    async with serving(JiraTwin()) as jira:
+        given = {"url": jira.url, "secret": "folder:x", "networks": LOOPBACK, "project": "OPS"}
+        cell = Recorded(MemoryJournal(), Route("desk", "jira", **given))
+        system = ticket_systems("c1", Kept(JIRA["jira"]))["jira"]
+        async with telling(cell, outbox, {"jira": TicketTarget("c1", system, outbox.links)}):
+            cell.record(*(e.TicketOpened(_ticket(f"n{number}")) for number in range(3)))
+            cell.record(e.TicketClosed("t-n1", "mended", "pat"))
+            await until(lambda: states(outbox) == ["delivered"] * 4)
+        assert [jira.state(key) for key in jira.names()].count("done") == 1
+        assert len(jira.names()) == 3

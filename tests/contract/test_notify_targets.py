@@ -18,9 +18,9 @@ from msgspec.structs import replace
 from hostler.core.notify.messages import Message
 from hostler.core.state.model import Severity
 from hostler.core.state.notify_routes import Route
-from hostler.drivers.notify.http_post import is_allowed, trust
 from hostler.drivers.notify.http_targets import http_targets
 from hostler.drivers.notify.mail import MailTarget
+from hostler.drivers.target_http import is_allowed, trust
 from hostler.ports import BusyTargetError, ExcessError, NotificationDriver, RefusedError, Secret, UnreachableError
 from hostler.sim.bmc.tls_certificates import self_signed
 from tests.contract.notify_twin import FIELDS, NotifyTwin, notify_twin, verify

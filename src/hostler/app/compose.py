@@ -39,6 +39,7 @@ from hostler.drivers.redfish.http_exchange import Access
 from hostler.drivers.redfish.operation_driver import RedfishDriver
 from hostler.drivers.redfish.system_discovery import Introduction
 from hostler.drivers.standalone.scheduler import StandaloneScheduler, work_of
+from hostler.drivers.tickets.ticket_target import ticket_systems
 from hostler.polling.bmc_poller import BmcPoller
 from hostler.polling.fabric_schedule import FabricSchedule
 from hostler.polling.link_rounds import LinkRounds
@@ -86,7 +87,7 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
         outside = await stack.enter_async_context(aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()))
         secrets = secrets_of(data, outside)
         clients = Clients(connections, credentials(data), gate, secrets)
-        gate.targets = lambda name: {**http_targets(name, secrets), "email": MailTarget(name, secrets)}
+        _reach_people(gate, secrets)
         gate.machines = Introduction(clients)
         slurm = await slurm_clusters(settings.slurm, gate, stack)
         kubernetes = await kubernetes_clusters(settings.clusters, gate, stack)
@@ -120,6 +121,7 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
             compacting = [Compacting(str(journal_of(standing)), Path(settings.archive)).run] if settings.archive else []
             turns = (
                 *_networks(gate, cell, secrets, data),
+                inside.returns.run,
                 *marks,
                 *requests,
                 *tidying,
@@ -137,6 +139,12 @@ def _networks(gate: Gate, cell: Cell, secrets: Secrets, data: Path) -> tuple[Tur
     networks = RegisteredSource(InfinibandSource(), reach)
     looks = FabricSchedule(cell, networks)
     return looks.run, LinkRounds(cell, networks, looks.wirings).run
+
+
+def _reach_people(gate: Gate, secrets: Secrets) -> None:
+    """How people are told, and asked to work."""
+    gate.targets = lambda name: {**http_targets(name, secrets), "email": MailTarget(name, secrets)}
+    gate.systems = lambda name: ticket_systems(name, secrets)
 
 
 async def up(settings: UpSettings, announce: Callable[[str, Path], None]) -> None:

@@ -24,9 +24,10 @@ from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.intent import Intent, act_of
 from hostler.core.state.live_state import Release
 from hostler.core.state.model import FLEET, Node
+from hostler.drivers.tickets.ticket_target import TicketTarget
 from hostler.journal.opening import on_server, open_journal
 from hostler.journal.outbox import open_outbox
-from hostler.ports import Journal, NotificationDriver, OperationDriver, UnreachableError
+from hostler.ports import Journal, NotificationDriver, OperationDriver, TicketSystem, UnreachableError
 from hostler.runtime.input_queues import BusyError
 from hostler.runtime.join_offer import JoinOffer
 from hostler.runtime.lease_validity import LeaseTerms
@@ -34,6 +35,7 @@ from hostler.runtime.membership import ControllerIdentity
 from hostler.runtime.notifier import Notifier
 from hostler.runtime.performers import Wiring, complete, performers
 from hostler.runtime.runner import Cell
+from hostler.runtime.ticket_returns import TicketReturns
 from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.app import create_app
 from hostler.server.app_state import Outside
@@ -76,18 +78,20 @@ class ControllerProcess(Struct):
     address: str
     data: Path
     notifier: Notifier
+    returns: TicketReturns
 
 
 class Gate:
     """The cell's fence, its time, its agents' hand and its eye, for drivers that are made before the cell is.
 
     `offered` gives what lets a node's kubelet in now, `glance` what the schedulers show of one node, `machines` what is
-    behind a BMC, `targets` the drivers of notifications for the cell of that name.
+    behind a BMC, `targets` the drivers of notifications for the cell of that name, `systems` those of ticket systems.
     """
 
     def __init__(self) -> None:
         self.cell: Cell | None = None
         self.targets: Callable[[str], Mapping[str, NotificationDriver]] = lambda _cell: {}
+        self.systems: Callable[[str], Mapping[str, TicketSystem]] = lambda _cell: {}
         self.agents: OperationDriver | None = None
         self.offered: Callable[[str], JoinOffer | None] = lambda _node: None
         self.machines: Machines = nobody
@@ -164,7 +168,10 @@ async def house(
         mailboxes = gate.agents = AgentMailboxes(lambda: cell.epoch, gate.now, gate.opens, gate.offered)
         drivers = complete(performers(Wiring((*wiring.drivers, mailboxes), wiring.around)))
         cell = gate.cell = Cell(journal, drivers, seat=seat)
-        notifier = Notifier(cell, outbox, gate.targets(seat.cell))
+        systems = gate.systems(seat.cell)
+        mirrors = {kind: TicketTarget(seat.cell, system, outbox.links) for kind, system in systems.items()}
+        notifier = Notifier(cell, outbox, {**gate.targets(seat.cell), **mirrors})
+        returns = TicketReturns(cell, outbox.links, systems)
         outside = Outside(gate.machines, NotificationLog(outbox, notifier.sent, notifier.failed))
         try:
             await cell.start()
@@ -174,7 +181,7 @@ async def house(
                 await ask(cell, "activate", FLEET, configuration=configuration, documents=documents)
             async with serving(create_app(cell, tokens, mailboxes, settings, outside), settings) as address:
                 try:
-                    yield ControllerProcess(cell, tokens, address, standing.data, notifier)
+                    yield ControllerProcess(cell, tokens, address, standing.data, notifier, returns)
                 finally:
                     await cell.stop()  # before the server: another takes over while this one says goodbye
         finally:

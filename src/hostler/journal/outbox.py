@@ -34,6 +34,7 @@ from sqlalchemy import (
 )
 
 from hostler.core.notify.messages import Message
+from hostler.journal import ticket_links
 from hostler.journal.opening import on_server
 from hostler.journal.postgres import PostgresDatabase
 from hostler.journal.sqlite import SqliteDatabase
@@ -92,8 +93,10 @@ class SqlOutbox:
 
     def __init__(self, database: _Database) -> None:
         self._database = database
+        self.links = ticket_links.SqlTicketLinks(database)
         with database.upgrading() as db:
             _META.create_all(db)
+            ticket_links.META.create_all(db)
 
     def position(self) -> tuple[int, bytes] | None:
         """Read the place in the journal, and what stood open there."""

@@ -14,13 +14,14 @@ from typing import Protocol
 
 import msgspec
 
-from hostler.core.notify.episodes import OpenEpisodes, Teller
+from hostler.core.notify.episodes import Moment, OpenEpisodes, Teller
 from hostler.core.notify.messages import Message
-from hostler.core.notify.notices import TOLD_OF, concerned, notices
+from hostler.core.notify.notices import TOLD_OF, Place, concerned, notices
+from hostler.core.notify.outside_tickets import told_outside
 from hostler.core.state.durations import duration
 from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.notify_routes import Route
+from hostler.core.state.notify_routes import TICKET_KINDS, Route
 from hostler.logs.structured import logger
 from hostler.ports import (
     ArchivedError,
@@ -164,6 +165,12 @@ class Notifier:
         names = concerned(record.event) if routes else ()
         places = await self._places.of(names, record)
         now = self._cell.now()
+        place = next((found[0] for found in places.values() if found), Place())
+        outside = told_outside(record.event, place, routes, self._cell.name, Moment(record.seq, now))
+        before = len(self._messages)
+        self._messages.extend(outside)
+        self._changed = self._changed or len(self._messages) > before
+        routes = tuple(route for route in routes if route.kind not in TICKET_KINDS)
         for notice in notices(record.event, places, self._cell.view.policy.pages):
             self._messages.extend(self._teller.take(notice, record.seq, now, routes))
             self._changed = True

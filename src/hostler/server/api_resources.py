@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.policy.incident_tickets import part_name
@@ -299,6 +300,46 @@ class IncidentRow(Struct, frozen=True):
     calm_since: datetime | None
     owner: str
     ticket: str
+
+
+class OutsideRow(Struct, frozen=True):
+    """The same ticket in a ticket system: the route to it, its key and address there, and whether it is done there."""
+
+    route: str
+    key: str
+    url: str
+    done: bool
+
+
+class TicketRow(Struct, frozen=True):
+    """An open ticket: `ticket`'s own fields, when it is to be done, and what it is in ticket systems."""
+
+    id: str
+    node: str
+    kind: str
+    summary: str
+    opened: datetime
+    hardware: str
+    component: str
+    fault: str
+    action: str
+    account: str
+    handover: datetime | None
+    updated: datetime | None
+    closed: datetime | None
+    owner: str
+    resolution: str
+    due: str
+    due_by: datetime | None
+    done_by: str
+    done_at: datetime | None
+    reopened: datetime | None
+    outside: tuple[OutsideRow, ...]
+
+
+def ticket_row(ticket: Ticket, outside: tuple[OutsideRow, ...]) -> TicketRow:
+    """The ticket as a list shows it."""
+    return TicketRow(**asdict(ticket), due_by=ticket.due_by, outside=outside)
 
 
 FIRST_SHOWN = 5

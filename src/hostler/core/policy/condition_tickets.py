@@ -35,7 +35,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_.]+")
 
 
 def beside(context: DecisionContext, node: Node, answer: Answer) -> Answer:
-    """The answer; where it is none to act on, what makes the node's tickets agree with its conditions, now or in time."""
+    """The answer; where it is none to act on, the node's tickets are made to agree with its conditions."""
     if isinstance(answer, Act) or (not node.conditions and context.fleet.index.lacks(f"ticket:{node.id}")):
         return answer
     standing = [t for t in context.fleet.tickets_about(node.id) if t.kind == CONDITION]

@@ -7,15 +7,16 @@ from hostler.core.state.notify_routes import (
     ROUTE_KINDS,
     SEVERITIES,
     TENANT_TOPICS,
+    TICKET_KINDS,
     TOPICS,
     Route,
     minutes_of,
     offset_of,
 )
 
-NEEDS_URL = ("webhook", "alertmanager", "email")
+NEEDS_URL = ("webhook", "alertmanager", "email", *TICKET_KINDS)
 URL_IN_SECRET = ("slack", "teams")
-NEEDS_SECRET = ("slack", "teams", "pagerduty", "opsgenie", "webhook")
+NEEDS_SECRET = ("slack", "teams", "pagerduty", "opsgenie", "webhook", *TICKET_KINDS)
 ADDRESSES_MAX = 50
 NAME_MAX = 63
 TIMEOUT_MOST_S = 60.0
@@ -33,6 +34,7 @@ def route_problems(route: Route) -> Told:
         yield "no name for a route", f"use up to {NAME_MAX} letters, digits, - and _"
     yield from _target_problems(route)
     yield from _mail_problems(route)
+    yield from _ticket_problems(route)
     yield from _filter_problems(route)
     yield from _time_problems(route)
 
@@ -80,6 +82,27 @@ def _mail_problems(route: Route) -> Told:
         plain = address.isascii() and address.isprintable() and not any(c in address for c in " ,;<>\"'")
         if address and not (user and at and domain and "@" not in domain and plain):
             yield f"'{address[:60]}' is no address", "write somebody@example.org"
+
+
+def _ticket_problems(route: Route) -> Told:
+    """Tickets go to a ticket system one by one: what collects or holds back messages means nothing there."""
+    words = (("project", route.project), ("issue_type", route.issue_type), ("close_code", route.close_code))
+    for name, value in (*words, ("table", route.table)):
+        if len(value) > NAME_MAX or not value.isprintable():
+            yield f"{name} '{value[:40]}' is no name", f"write up to {NAME_MAX} printable characters"
+    if route.kind not in TICKET_KINDS:
+        return
+    if route.kind == "jira" and not (route.project.isascii() and route.project.replace("_", "").isalnum()):
+        yield "no project", "add project: KEY, the letters before the number of its issues"
+    if not (route.table.isascii() and route.table.replace("_", "").isalnum()):
+        yield f"'{route.table[:40]}' is no table", "write table: incident"
+    if route.tenant or route.digest_s or route.quiet or route.pages:
+        yield (
+            "tenant, digest_s, quiet or pages",
+            "leave them out: it has every ticket that the filters let in",
+        )
+    if any(topic != "ticket" for topic in route.topics):
+        yield "topics beside ticket", "leave topics out"
 
 
 def _filter_problems(route: Route) -> Told:

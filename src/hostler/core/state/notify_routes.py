@@ -4,8 +4,11 @@ from datetime import datetime, timedelta, timezone
 
 from msgspec import Struct
 
-ROUTE_KINDS = ("webhook", "email", "slack", "teams", "pagerduty", "opsgenie", "alertmanager")
-"""Targets with a driver in `drivers/notify`."""
+TICKET_KINDS = ("jira", "servicenow")
+"""Ticket systems (`drivers/tickets`): each of our tickets is one of theirs, and closed there it is looked at here."""
+
+ROUTE_KINDS = ("webhook", "email", "slack", "teams", "pagerduty", "opsgenie", "alertmanager", *TICKET_KINDS)
+"""Targets with a driver in `drivers/notify` or `drivers/tickets`."""
 
 TOPICS = (
     "ticket",
@@ -40,6 +43,9 @@ class Route(Struct, frozen=True, forbid_unknown_fields=True):
     fields and no free text. What has one cause is one message: `wait_s` is how long the first is held back, in case it
     is over by then, `group_s` how long more of it joins. What is no page is collected for `digest_s` (0: told at once)
     and held back within `quiet` hours ("22:00-07:00", at `utc_offset`). A message is tried for `give_up_s`.
+
+    Of ticket systems: `project` is Jira's project key or ServiceNow's assignment group, `issue_type` Jira's, `table`
+    and `close_code` ServiceNow's. They are told of tickets, each by itself and at once.
     """
 
     name: str
@@ -65,6 +71,10 @@ class Route(Struct, frozen=True, forbid_unknown_fields=True):
     utc_offset: str = "+00:00"
     timeout_s: float = 10.0
     give_up_s: float = 86_400.0
+    project: str = ""
+    issue_type: str = "Task"
+    table: str = "incident"
+    close_code: str = "Solution provided"
 
 
 class PageRules(Struct, frozen=True, forbid_unknown_fields=True):

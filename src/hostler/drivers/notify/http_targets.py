@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from hostler.core.notify.messages import Message
 from hostler.core.state.notify_routes import Route
 from hostler.drivers.notify import wire
-from hostler.drivers.notify.http_post import HttpAnswer, Letter, NetworkLimits, demand_taken, host_of, post
+from hostler.drivers.target_http import HttpAnswer, Letter, NetworkLimits, demand_taken, host_of, post
 from hostler.ports import PortError, Secrets, UnreachableError
 
 Fields = Mapping[str, str]

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 from hostler.core.notify.messages import Message
 from hostler.core.state.notify_routes import Route
 from hostler.drivers.notify import wire
-from hostler.drivers.notify.http_post import check_literal, is_allowed, trust
 from hostler.drivers.notify.http_targets import Fields, fields_of
+from hostler.drivers.target_http import check_literal, is_allowed, trust
 from hostler.logs.structured import logger
 from hostler.ports import RefusedError, Secrets, UnreachableError
 

@@ -18,7 +18,7 @@ import msgspec
 
 from hostler.core.notify.messages import Message
 from hostler.core.state.model import Severity
-from hostler.drivers.notify.http_post import HttpAnswer, Letter, said
+from hostler.drivers.target_http import HttpAnswer, Letter, said
 from hostler.ports import BusyTargetError, RefusedError, UnreachableError
 
 PAGERDUTY = "https://events.pagerduty.com"

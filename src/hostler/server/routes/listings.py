@@ -13,20 +13,25 @@ from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.state.cases import Ticket
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Asset, Hold, Node, Part, Plan
+from hostler.core.state.notify_routes import TICKET_KINDS
 from hostler.core.state.verbs.facts import Permission
+from hostler.ports import JournalError
 from hostler.server.api_resources import (
     ConditionRow,
     OperationRow,
+    OutsideRow,
     PartView,
     PoolView,
     ShadowRow,
+    TicketRow,
     WaitingRow,
     history_row,
     shadow_rows,
+    ticket_row,
     waiting_row,
 )
 from hostler.server.app_state import AppState
-from hostler.server.auth import needs
+from hostler.server.auth import may, needs
 from hostler.server.dependencies import TheAppState, Wanted, Who
 from hostler.server.fleet_status import own_pools, pool_view
 from hostler.server.maintenance_report import (
@@ -163,10 +168,30 @@ async def get_pool(app_state: TheAppState, who: Who, name: FromPath[str]) -> Poo
 
 
 @get("/tickets", guards=SEE)
-async def list_tickets(app_state: TheAppState, who: Who, wanted: Wanted, node: Name = "") -> Page[Ticket]:
+async def list_tickets(app_state: TheAppState, who: Who, wanted: Wanted, node: Name = "") -> Page[TicketRow]:
     """Open tickets; closed ones stand in the repair history (GET /v1/maintenance?node=…)."""
     found = ((t.id, t) for t in app_state.fleet.tickets.values() if node in ("", t.node))
-    return listed(((key, t) for key, t in found if _concerns(app_state, who, wanted, t.node)), wanted)
+    page = listed(((key, t) for key, t in found if _concerns(app_state, who, wanted, t.node)), wanted)
+    outside = await _outside(app_state) if may(who, Permission.see_cell) else {}
+    rows = tuple(ticket_row(t, outside.get(t.id, ())) for t in app_state.shown(who, page.items))
+    return page.of(rows)
+
+
+async def _outside(app_state: AppState) -> dict[str, tuple[OutsideRow, ...]]:
+    """Our tickets in ticket systems; none where the outbox does not answer just now."""
+    log, found = app_state.outside.notifications, dict[str, tuple[OutsideRow, ...]]()
+    routes = app_state.fleet.configuration.routes
+    if log is None or not any(route.kind in TICKET_KINDS for route in routes.values()):
+        return found
+    try:
+        links = await asyncio.to_thread(log.outbox.links.links)
+    except JournalError:
+        return found
+    for link in links:
+        if link.key and link.route in routes:
+            row = OutsideRow(link.route, link.key, link.url, link.done)
+            found[link.ticket] = (*found.get(link.ticket, ()), row)
+    return found
 
 
 def _concerns(app_state: AppState, who: Identity, wanted: Selection, node_id: str) -> bool:

@@ -1,4 +1,4 @@
-"""One POST to a target: to an address that is allowed, bounded in time and size, never sent on elsewhere.
+"""One request to a target: to an address that is allowed, bounded in time and size, never sent on elsewhere.
 
 No error tells a URL beyond its host, as those of chats are secrets themselves.
 """
@@ -28,11 +28,12 @@ _REFUSED = frozenset({400, 404, 405, 406, 409, 410, 411, 413, 414, 415, 422})
 
 
 class Letter(Struct, frozen=True):
-    """One POST. `url` may be a secret."""
+    """One request. `url` may be a secret."""
 
     url: str
     body: bytes
     headers: dict[str, str]
+    method: str = "POST"
 
     def __repr__(self) -> str:
         return f"Letter({host_of(self.url)})"
@@ -47,11 +48,12 @@ class HttpAnswer(Struct, frozen=True):
 
 
 class NetworkLimits(Struct, frozen=True):
-    """Networks beyond the public ones that may be reached, authorities beside the system's, and the time for it all."""
+    """Networks beyond the public ones that may be reached, authorities beside the system's, the time and the size."""
 
     networks: tuple[str, ...] = ()
     ca: str = ""
     timeout_s: float = 10.0
+    most_bytes: int = MAX_ANSWER_BYTES
 
 
 async def post(letter: Letter, reach: NetworkLimits) -> HttpAnswer:
@@ -66,11 +68,16 @@ async def post(letter: Letter, reach: NetworkLimits) -> HttpAnswer:
     try:
         async with (
             aiohttp.ClientSession(connector=connector, cookie_jar=jar, trust_env=False) as session,
-            session.post(
-                URL(letter.url), data=letter.body, headers=letter.headers, allow_redirects=False, timeout=timeout
+            session.request(
+                letter.method,
+                URL(letter.url, encoded=letter.method == "GET"),
+                data=letter.body or None,
+                headers=letter.headers,
+                allow_redirects=False,
+                timeout=timeout,
             ) as answer,
         ):
-            body = await read_body(answer, MAX_ANSWER_BYTES, f"the answer of {host}")
+            body = await read_body(answer, reach.most_bytes, f"the answer of {host}")
             return HttpAnswer(answer.status, body, {name.lower(): value for name, value in answer.headers.items()})
     except TimeoutError as error:
         raise UnreachableError(f"{host} gave no whole answer within {reach.timeout_s:g} s") from error

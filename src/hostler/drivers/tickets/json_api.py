@@ -1,0 +1,84 @@
+"""One call of a ticket system's REST API: JSON there and back, and what a bad answer means."""
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from hostler.core.state.notify_routes import Route
+from hostler.drivers.target_http import HttpAnswer, Letter, NetworkLimits, demand_taken, host_of, post, said
+from hostler.ports import PortError, RefusedError, Secrets, UnreachableError
+
+MOST_BYTES = 1 << 20
+
+
+class JsonApi:
+    """Calls under a route's address. Its secret: `email` or `username` and `token` or `password`, or a token alone."""
+
+    def __init__(self, secrets: Secrets) -> None:
+        self._secrets = secrets
+
+    async def call(self, route: Route, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """The decoded answer, {} for an empty one.
+
+        Raises RefusedError (400, 404 and the like), BusyTargetError (429, 503) and UnreachableError: no answer, a
+        status of the server's own, or a page where JSON is promised, as a proxy or a sign-in gives.
+        """
+        headers = {"Accept": "application/json", "User-Agent": "Hostler", "Authorization": await self._signature(route)}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        url = f"{route.url.rstrip('/')}{path}"
+        if not url.startswith("https://") and not route.networks:
+            raise UnreachableError(f"{host_of(url)}: the address is not https://")
+        letter = Letter(url, msgspec.json.encode(body) if body is not None else b"", headers, method)
+        reply = await post(letter, NetworkLimits(route.networks, route.ca, route.timeout_s, MOST_BYTES))
+        demand_taken(reply, host_of(url))
+        return _decoded(reply, host_of(url))
+
+    async def _signature(self, route: Route) -> str:
+        try:
+            fields = (await self._secrets.read(route.secret)).fields
+        except PortError as error:
+            raise UnreachableError(str(error)) from error
+        user, word = (
+            fields.get("email") or fields.get("username", ""),
+            fields.get("token") or fields.get("password", ""),
+        )
+        if not word or not (user + word).isprintable():
+            raise UnreachableError("the secret has no field token or password, or it is not one line of text")
+        if not user:
+            return f"Bearer {word}"
+        return f"Basic {base64.b64encode(f'{user}:{word}'.encode()).decode()}"
+
+
+def _decoded(reply: HttpAnswer, host: str) -> Any:
+    if not reply.body.strip():
+        return {}
+    try:
+        return msgspec.json.decode(reply.body)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        kind = reply.headers.get("content-type", "no content type")[:60]
+        told = f"{host} answered {reply.status} with {kind} where JSON is promised{said(reply)}"
+        raise UnreachableError(told) from error
+
+
+def text_of(value: Any, name: str) -> str:
+    """The text under a name of a decoded answer. Raises UnreachableError where there is none."""
+    found = value.get(name) if isinstance(value, dict) else None
+    if not isinstance(found, str) or not found or len(found) > 1_000:
+        raise UnreachableError(f"the answer has no text under {name}")
+    return found
+
+
+def list_of(value: Any, name: str) -> list[Any]:
+    """The list under a name of a decoded answer. Raises UnreachableError where there is none."""
+    found = value.get(name) if isinstance(value, dict) else None
+    if not isinstance(found, list):
+        raise UnreachableError(f"the answer has no list under {name}")
+    return found
+
+
+def refused(what: str, error: RefusedError) -> RefusedError:
+    """The refusal with what was asked for."""
+    return RefusedError(f"{what}: {error}")
