@@ -156,6 +156,7 @@ ROUTES: dict[str, Route] = {
     "GET /v1/notifications/routes": Route("see cell"),
     "GET /v1/notifications/deliveries": Route("see cell"),
     "GET /metrics": Route("see cell", tells=True),
+    "GET /metrics/nodes": Route("see cell", tells=True),
     # acts
     "POST /v1/nodes": Route("enrol", body={"nodes": [SPEC], **BECAUSE}),
     "POST /v1/adopt": Route("enrol", body={"nodes": [SPEC], **BECAUSE}),

@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ PLACES = {
     "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
     "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
     "PodMonitor": "/apis/monitoring.coreos.com/v1/namespaces/{}/podmonitors",
+    "PrometheusRule": "/apis/monitoring.coreos.com/v1/namespaces/{}/prometheusrules",
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
@@ -48,7 +50,7 @@ def shaped(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties}
 
 
-MONITORS = {
+MONITORS: dict[str, Any] = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
     "metadata": {"name": "podmonitors.monitoring.coreos.com"},
@@ -91,6 +93,51 @@ MONITORS = {
 """As much of the Prometheus Operator's PodMonitor as we use, in its words."""
 
 
+RULES: dict[str, Any] = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "prometheusrules.monitoring.coreos.com"},
+    "spec": {
+        "group": "monitoring.coreos.com",
+        "scope": "Namespaced",
+        "names": {
+            "kind": "PrometheusRule",
+            "plural": "prometheusrules",
+            "singular": "prometheusrule",
+            "listKind": "PrometheusRuleList",
+        },
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": shaped(
+                        spec=shaped(
+                            groups={
+                                "type": "array",
+                                "items": shaped(
+                                    name=TEXT,
+                                    rules={
+                                        "type": "array",
+                                        "items": shaped(
+                                            **{"alert": TEXT, "expr": TEXT, "for": TEXT},
+                                            labels={"type": "object", "additionalProperties": TEXT},
+                                            annotations={"type": "object", "additionalProperties": TEXT},
+                                        ),
+                                    },
+                                ),
+                            }
+                        )
+                    )
+                },
+            }
+        ],
+    },
+}
+"""As much of its PrometheusRule as we use."""
+
+
 @pytest.fixture
 async def admin(control_plane: ControlPlane) -> AsyncIterator[Admin]:
     async with an_admin(control_plane) as admin:
@@ -106,17 +153,18 @@ async def test_a_real_api_server_takes_every_object(admin: Admin, values: Path) 
     code, said, errors = helm("lint", "--strict", str(CHART), "--values", str(values))
     assert code == 0, said + errors
     objects = rendered("--values", str(values))
-    monitored = any(o["kind"] == "PodMonitor" for o in objects)
-    if monitored:
-        await admin.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", MONITORS)
+    definitions = [d for d in (MONITORS, RULES) if any(o["kind"] == d["spec"]["names"]["kind"] for o in objects)]
+    place = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    for definition in definitions:
+        await admin.ask("POST", place, definition)
     try:
         for each in objects:
             await _is_taken(admin, each)
     finally:
-        if monitored:
-            at = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podmonitors.monitoring.coreos.com"
+        for definition in definitions:
+            at = f"{place}/{definition['metadata']['name']}"
             await admin.delete(at)
-            await until_asked(lambda: _is_gone(admin, at), "the definition to be gone")
+            await until_asked(partial(_is_gone, admin, at), "the definition to be gone")
 
 
 async def _is_gone(admin: Admin, path: str) -> bool:
@@ -213,6 +261,16 @@ def test_a_pod_monitor_is_not_left_out_silently() -> None:
     code, _, errors = helm("template", "hostler", str(CHART), "--values", EVERYTHING)
     assert code == 1
     assert "this cluster has no PodMonitor" in errors
+
+
+def test_rules_and_dashboard_are_the_files_as_they_stand() -> None:
+    """Mutant: a template that escapes or drops a line of them."""
+    objects = rendered("--values", EVERYTHING)
+    files = CHART / "files"
+    assert one(objects, "PrometheusRule")["spec"] == yaml.safe_load((files / "alerts.yaml").read_text())
+    shown = one(objects, "ConfigMap", "hostler-dashboard")
+    assert json.loads(shown["data"]["hostler.json"]) == json.loads((files / "dashboard.json").read_text())
+    assert shown["metadata"]["labels"]["grafana_dashboard"] == "1"
 
 
 def test_nothing_secret_is_rendered_and_several_controllers_have_a_budget() -> None:

@@ -8,7 +8,9 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy/helm/hostler/files/alerts.yaml"
-METRICS = ROOT / "src/hostler/server/metrics.py"
+SERVER = ROOT / "src/hostler/server"
+METRICS = [SERVER / "metrics.py", SERVER / "record_counters.py", SERVER / "request_counters.py"]
+METRICS += [ROOT / "src/hostler/runtime/leadership_term.py"]
 
 
 def rules() -> list[dict[str, Any]]:
@@ -17,10 +19,12 @@ def rules() -> list[dict[str, Any]]:
 
 
 def exported() -> set[str]:
-    """Names as a scrape shows them: a counter's ends in _total."""
-    text = METRICS.read_text()
-    counters = set(re.findall(r'CounterMetricFamily\(\s*"(hostler_\w+)"', text))
-    return {f"{name}_total" if name in counters else name for name in re.findall(r'"(hostler_\w+)"', text)}
+    """Names as a scrape shows them: a counter's ends in _total, a histogram has buckets."""
+    text = "\n".join(path.read_text() for path in METRICS)
+    counters = set(re.findall(r'Counter(?:MetricFamily)?\(\s*"(hostler_\w+)"', text))
+    names = set(re.findall(r'"(hostler_\w+)"', text))
+    buckets = {f"{name}_bucket" for name in names if name.endswith("_seconds")}
+    return {f"{name}_total" if name in counters else name for name in names} | buckets
 
 
 def test_every_rule_is_whole_and_named_once() -> None:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Coroutine
 from datetime import datetime
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
+from prometheus_client import Histogram
 
 from hostler.controller.cell_clock import CellClock
 from hostler.controller.inputs import AgentSilent, Input
@@ -33,6 +34,15 @@ _tokens = itertools.count(1)
 """Marks of questions and their answers; never used twice in a process, so that no term answers another's."""
 
 
+COMMIT_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
+
+
+def commit_durations() -> Histogram:
+    """How long commits took, of all terms of this process."""
+    name = "hostler_commit_duration_seconds"
+    return Histogram(name, "From a batch's append to its being durable.", buckets=COMMIT_S, registry=None)
+
+
 class Around(Struct):
     """The surroundings of a controller's terms. `background` keeps a task until it is done.
 
@@ -48,6 +58,7 @@ class Around(Struct):
     clock: Callable[[], datetime]
     moment: Callable[[], float]
     release: Release
+    commits: Histogram = field(default_factory=commit_durations)
 
 
 class Office:
@@ -172,7 +183,9 @@ class Office:
         if ready.batch:
             began = self._around.moment()
             await asyncio.to_thread(self._around.journal.append, ready.batch, self.epoch)
-            self.commit_ms = (self._around.moment() - began) * 1000
+            took_s = self._around.moment() - began
+            self.commit_ms = took_s * 1000
+            self._around.commits.observe(took_s)
         self._controller.committed()
         self._around.subscribers.publish(ready.batch.records)
         for reply in ready.replies:

@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any
 
+from prometheus_client import Histogram
+
 from hostler.controller.inputs import AgentHeard, BootAsked, FellowsSeen, Input, IntentAsked, Observed, Replied
 from hostler.controller.ready import Reply, Send
 from hostler.core.boot.decide import BootRequest
@@ -256,6 +258,11 @@ class Cell:
         if self._stopping.is_set() or self.role != "active" or self._office is None:
             raise StandbyError(self.elsewhere, AGAIN_AFTER_S[-1] if self._why else 1.0)
         return self._office
+
+    @property
+    def commits(self) -> Histogram:
+        """How long commits took since the process began."""
+        return self._around.commits
 
     async def while_active(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Do `work`, anew in each term of office and only then, until cancelled; a bug in it is raised."""

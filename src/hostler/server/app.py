@@ -1,5 +1,9 @@
 """The HTTP application: routes, their guards, strict bodies, and one way of saying no."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from litestar import Litestar, Request, Router
@@ -19,6 +23,7 @@ from hostler.server.dependencies import Reporter
 from hostler.server.middleware import AudienceFence, HostFence, RequestIds, StandbyFence, add_headers
 from hostler.server.openapi import DescriptionPlugin
 from hostler.server.paging import selection
+from hostler.server.request_counters import CountRequests
 from hostler.server.routes import (
     agent_reports,
     approvals,
@@ -86,6 +91,7 @@ def create_app(
         response_class=VeiledResponse,
         request_max_body_size=BODY_MAX,
         middleware=[
+            DefineMiddleware(CountRequests, counters=app_state.requests),
             DefineMiddleware(RequestIds),
             DefineMiddleware(HostFence, settings=settings),
             DefineMiddleware(AudienceFence),
@@ -93,11 +99,23 @@ def create_app(
             DefineMiddleware(StandbyFence),
         ],
         before_send=[add_headers],
+        lifespan=[partial(_counting, app_state)],
         exception_handlers=problems.HANDLERS,
         openapi_config=_openapi(cell),
         logging_config=None,
         debug=False,
     )
+
+
+@asynccontextmanager
+async def _counting(app_state: AppState, _app: Litestar) -> AsyncIterator[None]:
+    """Records are counted for as long as the server runs."""
+    counting = asyncio.create_task(app_state.counted.run())
+    try:
+        yield
+    finally:
+        counting.cancel()
+        await asyncio.gather(counting, return_exceptions=True)
 
 
 def _who(request: Request[Any, Any, Any]) -> Identity:

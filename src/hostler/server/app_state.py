@@ -21,7 +21,9 @@ from hostler.server.notification_log import NotificationLog
 from hostler.server.paging import Nodes, Roster
 from hostler.server.problems import unknown
 from hostler.server.recent_changes import Recent
+from hostler.server.record_counters import RecordCounters
 from hostler.server.refused_agents import Refusals
+from hostler.server.request_counters import RequestCounters
 from hostler.server.server_settings import Settings
 from hostler.server.standby_proxy import Forwarder
 from hostler.server.token_scope import own_records, sees, shown
@@ -54,6 +56,8 @@ class AppState:
         self.refusals = Refusals()
         self.documents = DocumentParser()
         self.outside = Outside()
+        self.counted = RecordCounters(cell)
+        self.requests = RequestCounters()
         self.forwarder = Forwarder(settings, cell.health().controller)
 
     @property

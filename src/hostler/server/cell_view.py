@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
+from prometheus_client import Histogram
+
 from hostler.controller.inputs import Input
 from hostler.controller.ready import Reply
 from hostler.core.state.configuration import Configuration
@@ -72,6 +74,10 @@ class CellView(Protocol):
     @property
     def view(self) -> Fleet:
         """The committed fleet."""
+
+    @property
+    def commits(self) -> Histogram:
+        """How long commits took since the process began."""
 
     @property
     def live(self) -> LiveState:

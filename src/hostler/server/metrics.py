@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -69,6 +69,7 @@ class CellCollector(Collector):
         yield _gauge("hostler_controller_epoch", "The lease's epoch.", health.epoch)
         yield _gauge("hostler_inputs_queued", "Inputs that wait to be decided.", health.queued)
         yield _gauge("hostler_commit_seconds", "How long the last commit took.", health.commit_ms / 1000)
+        yield from self._cell.commits.collect()
         yield _gauge("hostler_brake_latched", "1 while the storm brake is latched.", int(bool(fleet.cell.brake)))
         yield _gauge("hostler_restored", "1 while a restored journal waits.", int(bool(fleet.cell.restored)))
         yield _gauge("hostler_clock_doubted", "1 while the clock is not believed.", int(bool(fleet.cell.doubt)))
@@ -77,6 +78,10 @@ class CellCollector(Collector):
         yield _gauge("hostler_event_streams", "Open event streams.", self._streams.open)
         yield from self._connected()
         yield _gauge("hostler_tickets_open", "Open tickets.", len(fleet.tickets))
+        now = self._now()
+        late = sum(t.due_by is not None and t.due_by < now for t in fleet.tickets.values())
+        yield _gauge("hostler_tickets_overdue", "Open tickets that should have been done by now.", late)
+        yield _gauge("hostler_operations_running", "Operations that are under way.", fleet.index.count("operating"))
         incidents = GaugeMetricFamily(
             "hostler_incidents", "Open incidents, by the kind of part blamed.", labels=["kind"]
         )
@@ -219,7 +224,10 @@ def exposition(app_state: AppState, queues: Mapping[str, RouteCounts]) -> bytes:
     """The metrics in Prometheus's text format. `queues`: what stands in the outbox, by route."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(CellCollector(app_state, queues))
-    return generate_latest(registry)
+    ProcessCollector(registry=registry)
+    GCCollector(registry=registry)
+    counted = (app_state.counted.registry, app_state.requests.registry)
+    return b"".join(generate_latest(one) for one in (registry, *counted))
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

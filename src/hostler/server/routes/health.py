@@ -12,6 +12,8 @@ from hostler.server.app_state import AppState
 from hostler.server.auth import needs
 from hostler.server.dependencies import TheAppState
 from hostler.server.metrics import exposition
+from hostler.server.node_metrics import node_exposition
+from hostler.server.paging import Name
 
 
 class Alive(Struct, frozen=True):
@@ -78,4 +80,13 @@ async def metrics(app_state: TheAppState) -> Response[bytes]:
     return Response(exposition(app_state, queues), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-handlers = [healthz, readyz, metrics]
+@get("/metrics/nodes", tags=["health"], guards=[needs(Permission.see_cell)], media_type="text/plain")
+async def node_metrics(app_state: TheAppState, pool: Name = "", site: Name = "") -> Response[bytes]:
+    """A series for each node in Prometheus's text format, of a pool or site where one is named."""
+    nodes = app_state.fleet.nodes.values()
+    chosen = [n for n in nodes if pool in ("", n.pool) and site in ("", n.position.site)]
+    text = await asyncio.to_thread(node_exposition, chosen)
+    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+handlers = [healthz, readyz, metrics, node_metrics]
