@@ -14,6 +14,7 @@ import uvloop
 
 from bench.figures import Figures
 from hostler.core.state.model import Binding, Node, Operation, Phase, Position
+from hostler.core.state.operations import CordonNode
 from hostler.drivers.slurm.command_transport import Commands, CommandTransport
 from hostler.drivers.slurm.scheduler import SlurmScheduler
 
@@ -47,7 +48,7 @@ async def _measure(size: int, folder: Path, figures: Figures) -> None:
     figures.add(f"{size} nodes: CPU of a look", (time.process_time() - cpu_s) / LOOKS * 1000, "ms")
     figures.add(f"{size} nodes: a look", (time.perf_counter() - began) / LOOKS * 1000, "ms")
     node = Node("n", Position("c"), "sku", Phase.production, NOW, NOW, (Binding("slurm", "gpu00001", NOW),))
-    operation = Operation("o", "cordon", "n", "p", 0, NOW, NOW)
+    operation = Operation("o", CordonNode(), "n", "p", 0, NOW, NOW)
     began = time.perf_counter()
     await asyncio.gather(*(scheduler.observe(operation, node) for _ in range(200)))
     figures.add(f"{size} nodes: 200 operations observed together", (time.perf_counter() - began) * 1000, "ms")

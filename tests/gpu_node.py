@@ -12,12 +12,12 @@ from hostler.agent.checks.host_stress import StressResult
 from hostler.agent.collectors import gpu_state, nvml_state_reader
 from hostler.agent.collectors.nvml_twin import NvmlTwin
 from hostler.agent.machine import Powers, RealHostMachine, SensorSources
-from hostler.core.diagnose.gate.expectation import Expected, ExpectedGpu, Faulted, encode
 from hostler.core.diagnose.gate.faults import look_at_faults
 from hostler.core.diagnose.gate.gpus import look_at_gpus
 from hostler.core.diagnose.gate.readings import facts_of, worst
 from hostler.core.diagnose.gate.readings import told as what_was_told
 from hostler.core.planning.gate_requirements import readers_of
+from hostler.core.state.gate_expectation import Expected, ExpectedGpu, Faulted
 
 STATES = Path(__file__).parent / "nvml_states"
 PCIS = ("1b", "43", "52", "61", "9d", "c3", "d1", "df")
@@ -82,7 +82,7 @@ class Node:
         return self._bodies[-1]
 
     def look(self, state: str | Path, want: Expected | None = None, profile: str = "gate") -> StressResult:
-        return self.body(state).check(profile, encode(want or expected()))
+        return self.body(state).check(profile, want or expected())
 
     def gate(self, state: Path) -> gate_runner.GateRunner:
         """The gate by itself, with NVML read in this process."""

@@ -28,7 +28,6 @@ from hostler.controller.inputs import (
 )
 from hostler.controller.loop import Controller
 from hostler.controller.ready import Ready, Reply, Send
-from hostler.core.diagnose.gate.expectation import EXPECTS, decode
 from hostler.core.diagnose.gate.readings import GPUS_SEEN, LOOK
 from hostler.core.policy import documents
 from hostler.core.report.sentences import sentence
@@ -55,10 +54,11 @@ from hostler.core.state.model import (
     WorkClass,
     Workload,
 )
+from hostler.core.state.operations import CordonUninvited, DeleteUninvited, IssueJoinToken, RunChecks, VerifyFirmware
 from hostler.core.state.packed_strings import pairs
 from hostler.core.state.snapshot import dump, state_of
 from hostler.core.tables.operations import IDLE_CHECK
-from hostler.ports import WorkloadView
+from hostler.ports import WorkloadView, workloads_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GPUS = 8
@@ -147,9 +147,8 @@ def a_node(node_id: str, pool: str = "train", **fields: Any) -> Node:
 
 def seen_all(operation: Operation) -> Facts:
     """What a gate says that saw all that it was to see."""
-    if EXPECTS not in operation.args:
+    if not isinstance(operation.act, RunChecks) or (expected := operation.act.expects) is None:
         return {}
-    expected = decode(operation.args[EXPECTS])
     names = (*(f"gpu {gpu.name}" for gpu in expected.known), *(f"gone {fault.name}" for fault in expected.faulted))
     return {GPUS_SEEN: expected.gpus, **{f"{LOOK}{name}": "passed: as scripted" for name in names}}
 
@@ -420,8 +419,8 @@ class Drive:
         if operation.kind in ("run_checks", IDLE_CHECK):
             facts = {"verdict": result if result in VERDICTS else "passed", **seen_all(operation)}
             result = "done" if result in VERDICTS else result
-        if operation.kind == "verify_firmware":
-            facts = dict(operation.args)
+        if isinstance(operation.act, VerifyFirmware):
+            facts = {name: versions[0] for name, versions in operation.act.wanted.items()}
         if result == "held":
             facts, result = {HELD: "python3 (pid 4711)"}, "failed"
         outcome = Outcome(operation.id, operation.node, result, "as scripted", facts, attempt=operation.attempt)
@@ -430,10 +429,10 @@ class Drive:
 
     def _shown_aside(self, operation: Operation) -> tuple[Input, ...]:
         """What the cluster that the node has left shows once an operation there is done."""
-        if not operation.aside:
+        if not isinstance(operation.act, CordonUninvited | DeleteUninvited | IssueJoinToken):
             return ()
         view = WorkloadView(operation.node, (), cordoned=True, listed=operation.kind != "delete_uninvited")
-        return (WorkSeen((view,), cluster=operation.args["cluster"]),)
+        return (WorkSeen((view,), cluster=operation.act.cluster),)
 
     def _news(self, node_id: str) -> list[Input]:
         if not self.power.get(node_id):
@@ -471,7 +470,7 @@ class Drive:
             case "uncordon":
                 self.cordoned.discard(node_id)
             case "evict":
-                gone = set(operation.args["workloads"].split(","))
+                gone = set(workloads_of(operation))
                 self.evicted.extend(sorted(gone))
                 self.work[node_id] = tuple(w for w in self.work.get(node_id, ()) if w.id not in gone)
             case "join_cluster":

@@ -18,6 +18,7 @@ from hostler.core.state.links import PortReading
 from hostler.core.state.live_state import Release
 from hostler.core.state.model import Node, Observation, Operation, Outcome, Workload
 from hostler.core.state.notify_routes import Route
+from hostler.core.state.operations import Evict
 
 
 class PortError(Exception):
@@ -209,6 +210,11 @@ class Scheduler(OperationDriver, Protocol):
 
 SCHEDULED = frozenset({"cordon", "uncordon", "evict", "join_cluster", "leave_cluster"})
 """The kinds of operations that every scheduler performs."""
+
+
+def workloads_of(operation: Operation) -> tuple[str, ...]:
+    """The workloads that an eviction names, () of any other operation."""
+    return operation.act.workloads if isinstance(operation.act, Evict) else ()
 
 
 def name_there(node: Node, scheduler: Scheduler) -> str:

@@ -19,6 +19,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Intent
 from hostler.core.state.live_state import Release
 from hostler.core.state.model import FLEET, Node, Operation, Outcome
+from hostler.core.state.operations import SetBootNetwork
 from hostler.core.state.verbs.activation import Activate
 from hostler.core.state.verbs.facts import Verb
 from hostler.core.state.verbs.nodes import Register
@@ -57,7 +58,7 @@ class NotingHand(ObligingHand):
         self.rebooted: list[str] = []
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
-        url = operation.args.get("url", "")
+        url = operation.act.url if isinstance(operation.act, SetBootNetwork) else ""
         if url and not self.has_http:
             raise RefusedError(f"this BMC has no {url}")
         if operation.kind == "set_boot_network":

@@ -8,9 +8,11 @@ from enum import Enum
 from typing import Any, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from hostler.core.state.events import BootObserved, Event, Record
+from hostler.core.state.events import BootObserved, Event, OperationStarted, Record
 from hostler.core.state.model import Observation
+from hostler.core.state.operations import ACTS
 from hostler.ports import Batch
 
 START = datetime(2025, 3, 1, 12, tzinfo=UTC)
@@ -42,6 +44,12 @@ def every_event() -> tuple[Event, ...]:
     return tuple(typing.cast("Event", sample(event)) for event in EVENTS)
 
 
+def every_act() -> tuple[Event, ...]:
+    """An operation of each kind, recorded as started."""
+    started: OperationStarted = sample(OperationStarted)
+    return tuple(replace(started, operation=replace(started.operation, act=sample(act))) for act in ACTS.values())
+
+
 def observed(node: str, sequence: int, spool: str = "s") -> Observation:
     return Observation(
         node=node,
@@ -65,6 +73,10 @@ def sample(kind: Any, name: str = "x") -> Any:
     origin, args = get_origin(kind), get_args(kind)
     if origin in (typing.Union, types.UnionType):
         return sample(next(arg for arg in args if arg is not type(None)), name)
+    if origin is typing.Literal:
+        return args[0]
+    if origin is typing.Annotated:
+        return sample(args[0], name)
     if origin is tuple:
         return tuple(sample(arg, name) for arg in args if arg is not Ellipsis)
     if origin is dict:

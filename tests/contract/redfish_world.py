@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import aiohttp.web
 from msgspec.structs import replace
@@ -30,6 +31,7 @@ from hostler.sim.bmc.redfish_twin import RedfishTwin, images_by_name
 from hostler.sim.bmc.request_faults import RequestFaultRule, RequestFaults
 from hostler.sim.bmc.tls_certificates import Certificate, self_signed
 from hostler.sim.bmc.vendors import VENDORS
+from tests.acts import an_act
 from tests.end_to_end.processes import free_port
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -63,13 +65,13 @@ class World:
     faults: RequestFaults = field(default_factory=RequestFaults)
     numbers: Iterator[int] = field(default_factory=count)
 
-    async def perform(self, kind: str, **args: str) -> Outcome:
+    async def perform(self, kind: str, **args: Any) -> Outcome:
         return await self.driver.perform(operation(kind, self.node, **args), self.node)
 
-    async def observe(self, kind: str, **args: str) -> Outcome:
+    async def observe(self, kind: str, **args: Any) -> Outcome:
         return await self.driver.observe(operation(kind, self.node, **args), self.node)
 
-    async def observe_until(self, result: str, kind: str, *, within_s: float = 30, **args: str) -> Outcome:
+    async def observe_until(self, result: str, kind: str, *, within_s: float = 30, **args: Any) -> Outcome:
         """Observe every second of the world's time until this result comes; the last one seen if it never does."""
         seen = await self.observe(kind, **args)
         for _ in range(int(within_s)):
@@ -79,9 +81,14 @@ class World:
             seen = await self.observe(kind, **args)
         return seen
 
-    async def verified(self, **versions: str) -> Outcome:
+    async def verified(self, **versions: str | tuple[str, ...]) -> Outcome:
         """Outcome of a verification of its own, once it has read often enough to be sure."""
-        asked = replace(operation("verify_firmware", self.node, **versions), id=f"op-verify-{next(self.numbers)}")
+        asked = operation(
+            "verify_firmware",
+            self.node,
+            wanted={name: (good,) if isinstance(good, str) else good for name, good in versions.items()},
+        )
+        asked = replace(asked, id=f"op-verify-{next(self.numbers)}")
         seen = await self.driver.perform(asked, self.node)
         for _ in range(40):
             if seen.result != "unknown":
@@ -96,10 +103,10 @@ class World:
         return self.machine
 
 
-def operation(kind: str, node: Node, **args: str) -> Operation:
+def operation(kind: str, node: Node, **args: Any) -> Operation:
     """An operation recorded long before START; its deadline is far from being reached."""
     started, deadline = START - timedelta(days=1), START + timedelta(days=3650)
-    return Operation(f"op-{kind}", kind, node.id, "plan", 0, started, deadline, args=args)
+    return Operation(f"op-{kind}", an_act(kind, **args), node.id, "plan", 0, started, deadline)
 
 
 def node_at(address: str, serial: str, name: str = "n1") -> Node:

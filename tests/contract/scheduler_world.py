@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
@@ -25,6 +25,7 @@ from hostler.sim.world.simulated_host import SimulatedHost
 from hostler.sim.world.simulated_scheduler import SimulatedScheduler
 from hostler.sim.world.virtual_clock import VirtualClock
 from hostler.sim.world.world_context import Site
+from tests.acts import an_act
 from tests.contract.kubernetes_world import PATIENCE_S, Admin, an_admin, as_hostler, let_go, running, until
 from tests.controlplane.plane import ControlPlane
 from tests.kit import NOW, a_node
@@ -51,21 +52,21 @@ class World(Protocol):
     async def person_uncordons(self) -> None: ...
 
 
-def operation(kind: str, node: Node, **args: str) -> Operation:
+def operation(kind: str, node: Node, **args: Any) -> Operation:
     now = datetime.now(UTC)
     name = f"{node.id}-o{next(_SERIAL)}"
-    return Operation(name, kind, node.id, f"{node.id}-p1", 0, now, now + timedelta(seconds=60), args=args)
+    return Operation(name, an_act(kind, **args), node.id, f"{node.id}-p1", 0, now, now + timedelta(seconds=60))
 
 
-async def perform(world: World, kind: str, **args: str) -> Outcome:
+async def perform(world: World, kind: str, **args: Any) -> Outcome:
     return await world.scheduler.perform(operation(kind, world.node, **args), world.node)
 
 
-async def observe(world: World, kind: str, **args: str) -> str:
+async def observe(world: World, kind: str, **args: Any) -> str:
     return (await world.scheduler.observe(operation(kind, world.node, **args), world.node)).result
 
 
-async def carry_out(world: World, kind: str, **args: str) -> Outcome:
+async def carry_out(world: World, kind: str, **args: Any) -> Outcome:
     """As the engine does it, until it is done: others write at the same time, and what a cluster shows is late."""
     asked, said = operation(kind, world.node, **args), None
     try:

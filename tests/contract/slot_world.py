@@ -7,7 +7,7 @@ from itertools import count
 from typing import Protocol
 
 from hostler.core.state.model import Node, Operation, Outcome, Verdict, WorkClass
-from hostler.core.tables.operations import IDLE_CHECK
+from hostler.core.state.operations import IdleCheck
 from hostler.drivers.kubernetes.wire import GPU_RESOURCES
 from hostler.ports import Scheduler
 from hostler.sim.emulated.emulated_scheduler import JobSpec
@@ -36,9 +36,8 @@ class SlotWorld(Protocol):
 
 def a_check(node: Node, image: str, number: int = 0) -> Operation:
     now = datetime.now(UTC)
-    args = {"profile": "idle", "image": image}
     name = f"{node.id}-idle-{number or next(_NUMBERS)}"
-    return Operation(name, IDLE_CHECK, node.id, "", 0, now, now + timedelta(seconds=120), args)
+    return Operation(name, IdleCheck("idle", image), node.id, "", 0, now, now + timedelta(seconds=120))
 
 
 class EmulatedSlots(EmulatedWorld):

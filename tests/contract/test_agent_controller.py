@@ -31,6 +31,7 @@ from hostler.agent.main import AgentSettings, serve
 from hostler.agent.spool import Spool
 from hostler.agent.spool_upload import Uploader
 from hostler.core.state.model import Operation
+from tests.acts import an_act
 from tests.contract.agent_world import DEADLINE_S, FakeController, served
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -176,7 +177,7 @@ async def agent(url: str, directory: Path, token: Path, body: EmulatedHostMachin
 
 
 def order(kind: str, number: int, mode: str = "perform", **args: str) -> OperationOrder:
-    made = Operation(f"op{number}", kind, "n1", "plan", 0, NOW, NOW, args)
+    made = Operation(f"op{number}", an_act(kind, **args), "n1", "plan", 0, NOW, NOW)
     return OperationOrder(made, 3, "observe" if mode == "observe" else "perform")
 
 
@@ -184,7 +185,7 @@ async def test_a_whole_agent_beats_observes_and_acts(tmp_path: Path, token: Path
     fake, body = FakeController(), EmulatedHostMachine("n1")
     fake.orders = [
         order("run_checks", 1, profile="gate"),
-        order("sh", 2),
+        order("", 2, said="sh"),
         order("gpu_reset", 3, mode="observe"),
         order("collect_evidence", 4),
         replace(order("gpu_reset", 5), left_s=0.0),

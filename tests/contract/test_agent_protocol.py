@@ -5,8 +5,10 @@ what a controller of that protocol answers. They are never changed: a version th
 folder with it.
 """
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ from hostler.agent.controller_client import ControllerClient
 from hostler.agent.local_observation import LocalObservation
 from hostler.agent.spool import Spool
 from hostler.agent.spool_upload import Uploader
+from hostler.core.state.model import Operation
+from hostler.core.state.operations import ResetGpus, RunChecks
 from hostler.server import agent_protocol
 from tests.contract.api_world import House, house
 
@@ -53,7 +57,7 @@ def test_the_agent_speaks_what_the_controller_speaks() -> None:
         agent_protocol.SPEAKS,
         agent_protocol.HEADER,
     )
-    assert agent_protocol.OLDEST == agent_protocol.SPEAKS - 1
+    assert agent_protocol.OLDEST < agent_protocol.SPEAKS
     assert REQUESTS, "the version before is on record"
 
 
@@ -86,6 +90,21 @@ async def test_what_a_newer_agent_adds_is_passed_over(world: House) -> None:
     assert (await world.operator.get("/v1/nodes/n0"))["node"]["phase"] == "production"
 
 
+@pytest.mark.parametrize("said", ["1", "2"])
+async def test_an_older_agent_gets_its_orders_in_its_words(world: House, said: str) -> None:
+    """Mutant: it is sent a struct, which it passes over: nothing is ever done on its node."""
+    now = datetime.now(UTC)
+    asked = Operation("o1", ResetGpus(("gpu3",), links=18), "n0", "p1", 0, now, now + timedelta(seconds=60))
+    giving = asyncio.create_task(world.mailboxes.perform(asked, world.cell.view.nodes["n0"]))
+    poll = {"method": "GET", "path": "/v1/agent/operations?node=n0&wait_s=5", "body": None}
+    _, answer = await send(world, poll, **{agent_protocol.HEADER: said})
+    (order,) = answer["operations"]
+    assert order["operation"]["kind"] == "gpu_reset"
+    assert order["operation"]["args"] == {"gpu": "gpu3", "links": "18"}
+    assert "act" not in order["operation"]
+    giving.cancel()
+
+
 @pytest.mark.parametrize("said", ["0", "none", "-1", "999999999"])
 async def test_an_agent_that_is_too_old_is_refused_with_a_way_out_and_stands_as_a_condition(
     world: House, said: str
@@ -94,11 +113,11 @@ async def test_an_agent_that_is_too_old_is_refused_with_a_way_out_and_stands_as_
     beat = json.loads((BEFORE / "02_heartbeat.json").read_text())
     status, answer = await send(world, beat, **{agent_protocol.HEADER: said})
     assert (status, answer["error"]) == (426, "too_old")
-    assert "this controller understands 1 to 2" in answer["what"]
+    assert "this controller understands 1 to 3" in answer["what"]
     assert "upgrade the agent" in answer["instead"]
     (shown,) = await conditions(world)
     assert shown["type"] == "agent.outdated"
-    assert "understands 1 to 2" in shown["evidence"][-1]["text"]
+    assert "understands 1 to 3" in shown["evidence"][-1]["text"]
     assert (await send(world, beat))[0] == 204
     assert await conditions(world) == []
 
@@ -157,6 +176,8 @@ async def test_our_agent_understands_a_controller_of_the_version_before(older: s
         )
         assert (await controller.observations("s1", "boot-1", [])).cursor == 2
         (order,) = await controller.operations()
+        assert isinstance(order, controller_client.OperationOrder)
+        assert order.operation.act == RunChecks("gate")
         assert (order.operation.kind, order.epoch, order.mode) == ("run_checks", 3, "perform")
         await controller.outcomes([])
 

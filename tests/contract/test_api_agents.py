@@ -11,7 +11,7 @@ import aiohttp
 import msgspec
 import pytest
 
-from hostler.agent.controller_client import About, ControllerClient, UnavailableError
+from hostler.agent.controller_client import About, ControllerClient, OperationOrder, UnavailableError
 from hostler.agent.local_observation import LocalObservation
 from hostler.agent.spool import Spool
 from hostler.agent.spool_upload import Uploader
@@ -19,6 +19,7 @@ from hostler.core.report.explain import text
 from hostler.core.report.explanation import Explanation
 from hostler.core.state import snapshot
 from hostler.core.state.model import Observation, Operation, Outcome
+from hostler.core.state.operations import CollectEvidence
 from hostler.core.state.snapshot import state_of
 from hostler.runtime.input_queues import BusyError
 from hostler.runtime.join_offer import JoinOffer
@@ -114,6 +115,7 @@ async def test_an_order_reaches_the_agent_and_its_outcome_the_plan(world: House,
     done: list[str] = []
     while "run_checks" not in done:
         for order in await agent.operations():
+            assert isinstance(order, OperationOrder)
             assert (order.mode, order.epoch) == ("perform", world.cell.epoch)
             done.append(order.operation.kind)
             facts = {"verdict": "passed", **seen_all(order.operation)}
@@ -137,9 +139,10 @@ async def test_an_order_that_leaves_little_time_is_not_late_because_its_question
     asking = asyncio.create_task(agent.operations())
     await asyncio.sleep(1.0)
     now = datetime.now(UTC)
-    evidence = Operation("o1", "collect_evidence", "n0", "p1", 0, now, now + timedelta(seconds=0.5))
+    evidence = Operation("o1", CollectEvidence(), "n0", "p1", 0, now, now + timedelta(seconds=0.5))
     giving = asyncio.create_task(world.mailboxes.perform(evidence, world.cell.view.nodes["n0"]))
     (order,) = await asking
+    assert isinstance(order, OperationOrder)
     assert order.left_s is not None
     assert order.left_s > 1.0
     giving.cancel()

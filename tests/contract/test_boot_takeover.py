@@ -11,6 +11,7 @@ from hostler.app.boot_service import boot_key, shared_boot_key
 from hostler.core.boot.secrets import DOOR, secret_of
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import Operation
+from hostler.core.state.operations import RestartNode
 from hostler.drivers.boot.boot_secret_handover import BootSecretHandover
 from hostler.drivers.boot.network_reboot import NetworkReboot
 from hostler.drivers.secrets.folder import SecretFolder
@@ -89,7 +90,7 @@ def reboot_of(world: BootWorld) -> tuple[NetworkReboot, Operation]:
     """The driver of reboots, and a reboot of the plan whose window is open."""
     driver, now = world.driver, datetime.now(UTC)
     handover = BootSecretHandover(driver, lambda: world.cell.view, KEY)
-    operation = Operation("o1", "reboot", "n1", world.plan, 0, now, now + timedelta(seconds=60))
+    operation = Operation("o1", RestartNode(), "n1", world.plan, 0, now, now + timedelta(seconds=60))
     return NetworkReboot(driver, handover), operation
 
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from hostler.core.state.events import ConditionRaised, NodeReleased, PartMoved, PlanRecorded, Record, subjects_of
 from hostler.core.state.model import Condition, Step
+from hostler.core.state.operations import SwitchOff
 from hostler.journal.codec import LIMIT_MAX, OutOfPlaceError, UnwritableError
 from hostler.journal.memory import MemoryJournal
 from hostler.journal.opening import open_journal
@@ -176,7 +177,7 @@ def test_a_record_out_of_place_stops_its_batch(
 
 
 PLANNED: PlanRecorded = sample(PlanRecorded)
-ENDLESS = replace(PLANNED, plan=replace(PLANNED.plan, steps=(Step("power_off", float("inf")),)))
+ENDLESS = replace(PLANNED, plan=replace(PLANNED.plan, steps=(Step(SwitchOff(), float("inf")),)))
 UNWRITABLE = {
     "a wrong type": Batch(records=(Record(2, at(2), 1, "", NodeReleased(node=None, at=START, reason="")),)),  # type: ignore[arg-type]
     "an infinite number": Batch(records=(Record(2, at(2), 1, "", ENDLESS),)),

@@ -24,7 +24,7 @@ from hostler.journal.opening import open_journal
 from hostler.journal.sql import SqlJournal
 from hostler.journal.sqlite import SqliteJournal
 from hostler.ports import Batch, Snapshot
-from tests.contract.journal_samples import START, every_event, observed, of_events
+from tests.contract.journal_samples import START, every_act, every_event, observed, of_events
 
 FOLDER = Path(__file__).parent / "journal_golden"
 GOLDEN = sorted(FOLDER.glob("version_*.journal"))
@@ -105,7 +105,9 @@ def write(path: Path) -> None:
     journal = SqliteJournal(path)
     epoch = journal.acquire("golden")
     seen = tuple(observed("n1", sequence) for sequence in (1, 2, 3))
-    journal.append(Batch(records=of_events(every_event()), observations=seen, cursors={"n1": ("s", 3)}), epoch)
+    journal.append(
+        Batch(records=of_events((*every_event(), *every_act())), observations=seen, cursors={"n1": ("s", 3)}), epoch
+    )
     journal.save_snapshot(Snapshot(seq=journal.latest_seq(), digest=journal.digest(), body=b"golden"))
     journal.close()
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from hostler.agent import kubelet as agents
 from hostler.core.state.model import Operation
+from hostler.core.state.operations import JoinCluster, LeaveCluster
 from hostler.drivers.kubernetes.csr_approver import CsrApprover
 from hostler.drivers.kubernetes.kube_api import Api
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
@@ -165,7 +166,7 @@ async def test_a_join_that_is_given_up_undone_or_taken_over_leaves_no_old_token(
         await until_asked(lambda: _is_refused(bearer), "the API server to see that the token is gone")
     await heir.perform(join, world.node)
     assert len(await tokens(world)) == 1
-    undo = replace(join, id="n1-o99", kind="leave_cluster", args={})
+    undo = replace(join, id="n1-o99", act=LeaveCluster())
     assert (await heir.perform(undo, world.node)).result == "done"
     assert await tokens(world) == []
 
@@ -193,7 +194,7 @@ async def test_without_the_right_to_issue_tokens_it_is_said_and_without_a_ttl_no
         join = operation("join_cluster", world.node, token_ttl_s="600")
         with pytest.raises(RefusedError, match="join_token_ttl_s"):
             await poor.joining.issue(join, world.node, "box-1")
-        await poor.joining.issue(replace(join, args={}), world.node, "box-1")
+        await poor.joining.issue(replace(join, act=JoinCluster()), world.node, "box-1")
         assert poor.joining.offer("n1") is None
 
 

@@ -17,6 +17,7 @@ from hostler.drivers.slurm.scheduler import SlurmMethod, SlurmScheduler
 from hostler.drivers.slurm.transport import Transport
 from hostler.drivers.slurm.wire import SlurmNode
 from hostler.ports import ConflictError, RefusedError, UnreachableError, WorkloadView
+from tests.acts import an_act
 from tests.kit import NOW, a_node
 from tests.slurm import RealSlurm
 from tests.slurm_twin import SlurmTwin, by_rest, rest_app
@@ -59,8 +60,8 @@ class World(Struct):
         return outcome
 
     def operation(self, kind: str, name: str, workloads: str, attempt: int) -> Operation:
-        args = {"workloads": workloads} if workloads else {}
-        base = Operation(f"o-{kind}", kind, f"n-{name}", "p1", 0, self.began, self.began, args)
+        args = {"workloads": workloads.split(",")} if workloads else {}
+        base = Operation(f"o-{kind}", an_act(kind, **args), f"n-{name}", "p1", 0, self.began, self.began)
         return replace(base, attempt=attempt)
 
     async def state(self, name: str) -> SlurmNode:

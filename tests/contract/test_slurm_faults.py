@@ -20,6 +20,7 @@ from hostler.controller.scheduler_views import of_override
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import Binding, Node, Operation, Outcome, WorkClass
+from hostler.core.state.operations import CordonNode
 from hostler.drivers.slurm import command_transport, rest_transport
 from hostler.drivers.slurm.command_transport import Commands, CommandTransport
 from hostler.drivers.slurm.doctor import examine
@@ -30,6 +31,7 @@ from hostler.drivers.slurm.shared_reads import SharedReads
 from hostler.drivers.slurm.transport import Change
 from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
 from hostler.ports import ConflictError, PortError, RefusedError, UnreachableError, WorkloadView
+from tests.acts import an_act
 from tests.contract.kubernetes_world import PATIENCE_S, running, until
 from tests.kit import NOW, a_node
 from tests.slurm import MESSAGE_S, RealSlurm
@@ -138,7 +140,7 @@ async def test_commands_get_words_and_none_of_our_environment(tmp_path: Path, mo
 async def test_a_reason_holds_no_odd_characters() -> None:
     twin = SlurmTwin()
     odd = a_node("n", bindings=(Binding("slurm", "gpu001", NOW),))
-    operation = Operation('o"1\n$(x)', "cordon", "n", "p", 0, NOW, NOW)
+    operation = Operation('o"1\n$(x)', CordonNode(), "n", "p", 0, NOW, NOW)
     await _scheduler(twin).perform(operation, odd)
     assert (await twin.state("gpu001")).reason == "hostler: cordon (o_1_(x))"
 
@@ -489,7 +491,7 @@ def _scheduler(twin: SlurmTwin) -> SlurmScheduler:
 
 
 def _operation(kind: str) -> Operation:
-    return Operation("o1", kind, "n", "p", 0, NOW, NOW)
+    return Operation("o1", an_act(kind), "n", "p", 0, NOW, NOW)
 
 
 def _node(name: str) -> Node:

@@ -22,6 +22,7 @@ from hostler.agent.gpu_reset import ResetRequest
 from hostler.agent.kubelet import KubeletJoinOffer
 from hostler.agent.machine import ANSWERED, NoSensors
 from hostler.agent.main import AgentSettings, serve
+from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.model import Facts, Part, Verdict
 
 TAKES_S = {"gpu_reset": 0.4, "run_checks": 0.4, "collect_evidence": 0.1}
@@ -59,7 +60,7 @@ class WrittenBody(NoSensors):
         serial = replaced.read_text() if replaced.exists() else f"{self._node}-GPU0"
         return NodeInventory((Part(serial, "gpu", "emulated", "gpu0"),))
 
-    def check(self, profile: str, expects: str, run: str = "") -> StressResult:
+    def check(self, profile: str, expects: Expected, run: str = "") -> StressResult:
         self._act("run_checks")
         if profile not in ANSWERED:
             return StressResult(Verdict.passed, "emulated")

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.core.state.input_problems import InvalidInputError
+from hostler.core.state.operations import ResetGpus
 from tests.kit import Drive, a_node, a_workload, configuration, pool_document
 
 ALONE = {"domain": "gpu", "clients": ["nvidia-dcgm.service", "nvidia-persistenced.service"], "links": 18}
@@ -20,8 +21,8 @@ def node_of(reset: dict[str, Any]) -> Drive:
     return drive
 
 
-def args_of(drive: Drive) -> dict[str, str]:
-    return next(s.operation.args for s in drive.sent if s.operation.kind == "gpu_reset")
+def asked_of(drive: Drive) -> ResetGpus:
+    return next(s.operation.act for s in drive.sent if isinstance(s.operation.act, ResetGpus))
 
 
 def test_a_reset_of_one_gpu_ends_its_own_work_only() -> None:
@@ -31,9 +32,8 @@ def test_a_reset_of_one_gpu_ends_its_own_work_only() -> None:
     drive.wait(minutes=10)
     assert drive.evicted == ["pod3"]
     assert [w.id for w in drive.work["n1"]] == ["pod1"]
-    assert args_of(drive) == {
-        "gpu": "0000:03:00.0", "clients": "nvidia-dcgm.service,nvidia-persistenced.service", "links": "18",
-    }  # fmt: skip
+    clients = ("nvidia-dcgm.service", "nvidia-persistenced.service")
+    assert asked_of(drive) == ResetGpus(("0000:03:00.0",), clients, links=18)
     assert drive.operations("n1")[-2:] == ["run_checks", "uncordon"]
     assert not drive.node("n1").conditions
     assert drive.node("n1").plan is None
@@ -85,7 +85,7 @@ def test_a_baseboard_is_reset_when_all_its_work_has_left() -> None:
     assert drive.evicted == ["pod3"], "doomed; the other is waited for"
     drive.see_work("n1")
     drive.wait(minutes=10)
-    assert args_of(drive) == {"fabric": "nvidia-fabricmanager.service"}
+    assert asked_of(drive) == ResetGpus(fabric="nvidia-fabricmanager.service")
 
 
 def test_faults_of_two_gpus_are_one_reset_of_both() -> None:
@@ -97,7 +97,7 @@ def test_faults_of_two_gpus_are_one_reset_of_both() -> None:
         drive.fault("n1", "ecc", gpu=gpu)
     drive.ask("release", next(iter(drive.fleet.holds)))
     drive.wait(minutes=10)
-    assert args_of(drive)["gpu"] == "0000:01:00.0,0000:05:00.0"
+    assert asked_of(drive).gpus == ("0000:01:00.0", "0000:05:00.0")
     assert drive.evicted == ["pod1"]
 
 

@@ -13,6 +13,7 @@ from hostler.core.diagnose.findings import stands
 from hostler.core.state import events as e
 from hostler.core.state.health import DOUBTS
 from hostler.core.state.model import ActClass, Condition, Evidence, Operation, Phase
+from hostler.core.state.operations import UncordonNode
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.sim.checkers.disruption_laws import DoubtIsNotHealth
 from hostler.sim.checkers.journal_reading import UNSURE, JournalReading, NodeHistory
@@ -98,7 +99,7 @@ def test_the_judge_sees_a_delivery_of_what_nobody_knows(kind: str) -> None:
 
 def test_the_judge_sees_who_is_let_back_unheard() -> None:
     """But not where a person has asked for it, or our own cordon is only taken back."""
-    opened = e.OperationStarted(Operation("o", "uncordon", "a", "p", 0, NOW, NOW))
+    opened = e.OperationStarted(Operation("o", UncordonNode(), "a", "p", 0, NOW, NOW))
     drive = Drive(configuration({"train": pool_document(target=2)}), [a_node("a"), a_node("b")])
     drive.fault("a")
     plan = drive.node("a").plan

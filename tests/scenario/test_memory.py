@@ -18,6 +18,7 @@ from hostler.core.state.events import intents, inventory, plans, tickets
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
 from hostler.core.state.model import ActClass, Attempt, Observation, Part, Plan, Radius, Step
+from hostler.core.state.operations import CordonNode
 from hostler.core.state.overlay_table import Table
 from hostler.core.state.requalification import has_proven_itself
 from hostler.core.state.snapshot import dump, load, state_of
@@ -190,7 +191,7 @@ def test_tries_in_vain_do_not_push_out_what_touched_the_node(small_limits: None)
     fleet.put_node("a", a_node("a", attempts=(Attempt("reboot", "", NOW),)))
     for turn in range(20):
         at = after(minutes=turn)
-        step = (Step("cordon", 60.0),)
+        step = (Step(CordonNode(), 60.0),)
         plan = Plan(f"p{turn}", "a", "x", ActClass.immediate, step, ("",), (), "", "", Radius(("a",)), at)
         told: tuple[e.Event, ...] = e.PlanRecorded(plan), e.PlanEnded("a", plan.id, "failed", "cordon: refused")
         fold([e.Record(2 * turn + i, at, 1, "test", event) for i, event in enumerate(told, start=1)], fleet)

@@ -141,7 +141,7 @@ def test_a_line_of_user_space_starts_no_remedy_unless_the_node_is_in_test_mode(
 @pytest.mark.parametrize("name", ["gpu_reset", "reboot", "power_cycle", "triage"])
 def test_every_remedy_that_a_fault_starts_at_once_collects_evidence_before_it_takes_it_away(name: str) -> None:
     """At most five seconds, and never in the way. Mutant: power_cycle without its collect_evidence."""
-    kinds = [step.operation for step in RECIPES[name].steps]
+    kinds = [step.act.kind for step in RECIPES[name].steps]
     evidence = RECIPES[name].steps[kinds.index("collect_evidence")]
     taking = [kinds.index(kind) for kind in ("power_off", "reboot", "gpu_reset", "leave_cluster") if kind in kinds]
     assert taking

@@ -131,7 +131,7 @@ def test_a_bmc_that_falls_silent_again_and_again_becomes_a_technicians_too() -> 
 
 def test_a_bmc_that_does_not_answer_is_not_asked_to_restart_itself() -> None:
     """Mutant: the recipe uses `reset_bmc`, which is sent over Redfish to the very BMC that is silent."""
-    assert {OPERATIONS[step.operation].port for step in RECIPES["bmc_reset"].steps} == {"agent", "present"}
+    assert {OPERATIONS[step.act.kind].port for step in RECIPES["bmc_reset"].steps} == {"agent", "present"}
     drive = drive_of("a")
     silent(drive)
     drive.run()

@@ -5,6 +5,7 @@ import pytest
 from hostler.controller.inputs import NodeSeen
 from hostler.core.state import events as e
 from hostler.core.state.model import HoldKind, Plan
+from hostler.core.state.operations import LocateOn, WriteFirmware
 from hostler.core.tables import recipes
 from tests.kit import Drive, a_node, a_workload, configuration, pool_document
 
@@ -125,9 +126,8 @@ def test_the_policy_changes(verb: str, step: int) -> None:
     drive, plan = at_boundary(verb, step)
     drive.activate(OTHER)
     holds_together(drive, plan)
-    images = [
-        o.operation.args["version"] for o in drive.events(e.OperationStarted, "a") if "version" in o.operation.args
-    ]
+    acts = [o.operation.act for o in drive.events(e.OperationStarted, "a")]
+    images = [act.version for act in acts if isinstance(act, WriteFirmware)]
     assert set(images) <= {"2"}
     ended = [x.result for x in drive.events(e.PlanEnded, "a") if x.plan == plan.id]
     assert ended == ["done"]
@@ -139,7 +139,7 @@ def test_the_table_of_recipes_changes(verb: str, step: int, monkeypatch: pytest.
     drive, plan = at_boundary(verb, step)
     for name in WISHES.values():
         monkeypatch.setitem(
-            recipes.RECIPES, name, recipes.Recipe(name, (recipes.StepRow("locate_on", 1),), disruptive=True)
+            recipes.RECIPES, name, recipes.Recipe(name, (recipes.StepRow(LocateOn(), 1),), disruptive=True)
         )
     drive.restart(out_happens=True)
     holds_together(drive, plan)

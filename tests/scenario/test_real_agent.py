@@ -7,7 +7,7 @@ import pytest
 
 from hostler.agent.host_commands import NotPossibleError
 from hostler.agent.machine import Powers, RealHostMachine
-from hostler.agent.node_operations import RUN, VERBS, OperationResult
+from hostler.agent.node_operations import OperationResult, performed
 from hostler.controller.inputs import Replied
 from hostler.controller.ready import Send
 from hostler.core.state import events as e
@@ -34,11 +34,10 @@ class RealDrive(Drive):
         self.step(Replied(outcome_of(outcome, operation)))
 
     def _asked(self, operation: Operation) -> OperationResult:
-        key = f"{operation.kind} {operation.args.get('profile', '')}"
+        key = f"{operation.kind} {getattr(operation.act, 'profile', '')}"
         if key not in self.answers:
-            verb = VERBS[operation.kind]
             try:
-                self.answers[key] = verb.act(self.body, {**verb.arguments, **operation.args, RUN: operation.id})
+                self.answers[key] = performed(self.body, operation)
             except NotPossibleError as error:
                 self.answers[key] = OperationResult("refused", str(error))
         return self.answers[key]

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hostler.agent.checks import gate_runner
 from hostler.agent.host_commands import NotPossibleError
 from hostler.agent.machine import RealHostMachine
-from hostler.agent.node_operations import RUN, VERBS, OperationResult
+from hostler.agent.node_operations import OperationResult, performed
 from hostler.controller.inputs import AgentHeard, Input, NodeSeen, Observed, Replied
 from hostler.controller.ready import Send
 from hostler.core.state import events as e
@@ -67,8 +67,7 @@ class RealNode(Drive):
             super().serve(send)
             return
         try:
-            given = {**VERBS[operation.kind].arguments, **operation.args, RUN: operation.id}
-            answer = VERBS[operation.kind].act(self.body, given)
+            answer = performed(self.body, operation)
         except NotPossibleError as error:
             answer = OperationResult("refused", str(error))
         self.step(Replied(_outcome(operation, answer)))

@@ -7,11 +7,12 @@ import pytest
 
 from hostler.agent import check_plugins
 from hostler.agent.machine import Powers, RealHostMachine, SensorSources
-from hostler.agent.node_operations import RUN, VERBS
+from hostler.agent.node_operations import performed
 from hostler.controller.inputs import AgentHeard, Replied
 from hostler.controller.ready import Send
 from hostler.core.state import events as e
 from hostler.core.state.model import Operation, Outcome, Phase
+from hostler.core.state.operations import RunChecks
 from tests.kit import Drive, a_node, a_workload, configuration, pool_document
 
 ALONE = configuration({"train": pool_document(target=1)})
@@ -26,7 +27,7 @@ class SiteDrive(Drive):
     says: str = "done"
 
     def _take_script(self, operation: Operation) -> str:
-        if operation.args.get("profile") == CHECK:
+        if operation.act == RunChecks(CHECK):
             return self.says
         return super()._take_script(operation)
 
@@ -46,7 +47,7 @@ def complained(says: str, part: str = "") -> SiteDrive:
 def asked(drive: Drive) -> list[str]:
     """The profiles of all checks that were asked for, in order."""
     started = (event.operation for event in drive.events(e.OperationStarted, "a"))
-    return [operation.args.get("profile", "gate") for operation in started if operation.kind == "run_checks"]
+    return [operation.act.profile for operation in started if isinstance(operation.act, RunChecks)]
 
 
 def phases(drive: Drive) -> list[Phase]:
@@ -181,11 +182,10 @@ class RealDrive(Drive):
 
     def serve(self, send: Send) -> None:
         operation = send.operation
-        if operation.args.get("profile") != CHECK or send.how != "perform":
+        if operation.act != RunChecks(CHECK) or send.how != "perform":
             super().serve(send)
             return
-        verb = VERBS[operation.kind]
-        answer = verb.act(self.body, {**verb.arguments, **operation.args, RUN: operation.id})
+        answer = performed(self.body, operation)
         said = Outcome(operation.id, "a", answer.result, answer.detail, answer.facts, attempt=operation.attempt)
         self.step(Replied(said))
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from hostler.controller.inputs import NodeSeen
 from hostler.core.state import events as e
 from hostler.core.state.model import HoldKind, Node, Operation, Phase
+from hostler.core.state.operations import PowerOn
 from tests.kit import NOW, Drive, a_node, a_workload, after, configuration, pool_document
 
 ONE = configuration({"train": pool_document(target=1)})
@@ -31,7 +32,7 @@ def answer(drive: Drive) -> str:
 
 
 def an_operation() -> Operation:
-    return Operation("o", "power_on", "a", "p", 0, NOW, after(hours=1))
+    return Operation("o", PowerOn(), "a", "p", 0, NOW, after(hours=1))
 
 
 def test_work_starts_on_a_dark_node_that_is_left_alone() -> None:

@@ -208,7 +208,7 @@ def silence_convicts(patch: pytest.MonkeyPatch) -> None:
 def a_remedy_forgets_its_checks(patch: pytest.MonkeyPatch) -> None:
     """A power cycle leads straight back to service."""
     recipe = RECIPES["power_cycle"]
-    unchecked = tuple(row for row in recipe.steps if row.operation != "run_checks")
+    unchecked = tuple(row for row in recipe.steps if row.act.kind != "run_checks")
     patch.setitem(RECIPES, "power_cycle", replace(recipe, steps=unchecked))
 
 

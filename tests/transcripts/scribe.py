@@ -32,6 +32,7 @@ from hostler.controller.ready import Ready, Reply, Send
 from hostler.core.report.fabric_sentences import looked
 from hostler.core.report.sentences import sentence
 from hostler.core.state import events as e
+from hostler.core.state import version_2
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.model import Node, Observation
 from tests.kit import Drive
@@ -156,9 +157,8 @@ def _record(event: e.Event) -> str:
 def _send(send: Send) -> str:
     operation = send.operation
     limit_s = (operation.deadline - operation.started).total_seconds()
-    args = "".join(
-        f" {name}={value}" for name, value in operation.args.items() if name != "expects" and len(value) < 60
-    )
+    words = version_2.act_down(operation.act)
+    args = "".join(f" {name}={value}" for name, value in words.items() if name != "expects" and len(value) < 60)
     return f"{send.how} {operation.kind} on {operation.node}{args}, within {limit_s:g} s"
 
 

@@ -18,7 +18,9 @@ from hostler.agent.checks.check_suite import CheckSuite, SuiteSettings
 from hostler.agent.machine import Powers, RealHostMachine, SensorSources
 from hostler.agent.node_operations import NodeOperations
 from hostler.agent.operation_log import OperationLog
+from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.model import Operation, Outcome, Verdict
+from hostler.core.state.operations import RunChecks
 from hostler.core.tables.verdicts import verdict_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -70,7 +72,7 @@ def saying(folder: Path, text: str, code: int, profile: str = "burn_in") -> tupl
 def test_a_burn_in_of_a_real_node_has_a_verdict(tmp_path: Path) -> None:
     body = RealHostMachine("n1", tmp_path, Powers(), SensorSources(suite=SuiteSettings(the_real_one(tmp_path))))
     assert body.profiles() == ("burn_in", "gate", "seatrial", "suspect")
-    found = body.check("burn_in", "", "o1")
+    found = body.check("burn_in", Expected(), "o1")
     assert (found.verdict, "h under load" in found.detail) == (Verdict.passed, True), found.detail
     assert str(found.facts["look:gemm_abft cpu"]).startswith("passed: ")
 
@@ -78,7 +80,7 @@ def test_a_burn_in_of_a_real_node_has_a_verdict(tmp_path: Path) -> None:
 def test_without_the_program_nobody_has_looked(tmp_path: Path) -> None:
     body = RealHostMachine("n1", tmp_path, Powers(), SensorSources(suite=SuiteSettings(str(tmp_path / "none"))))
     assert body.profiles() == ("gate", "seatrial")
-    assert body.check("burn_in", "", "o1").verdict is Verdict.inconclusive
+    assert body.check("burn_in", Expected(), "o1").verdict is Verdict.inconclusive
 
 
 @pytest.mark.parametrize(
@@ -166,7 +168,7 @@ def test_an_operation_that_was_cut_off_goes_on_at_its_next_attempt(tmp_path: Pat
     """Called off and asked again as the controller asks: the marks end the first attempt, the second goes on."""
     program = the_real_one(tmp_path, SMALL.replace("share: 0.5", "share: 1").replace("for: 1s", "for: 2s"))
     body = RealHostMachine("n1", tmp_path, Powers(), SensorSources(suite=SuiteSettings(program)))
-    asked = Operation("op1", "run_checks", "n1", "plan1", 0, NOW, NOW, {"profile": "burn_in"})
+    asked = Operation("op1", RunChecks("burn_in"), "n1", "plan1", 0, NOW, NOW)
     outcomes: list[Outcome] = []
     with closing(OperationLog(tmp_path / "marks.sqlite")) as marks:
         operations = NodeOperations("n1", body, marks)

@@ -3,14 +3,17 @@
 import base64
 import lzma
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hostler.agent import fabric_discovery
 from hostler.agent.fabric_discovery import look
 from hostler.agent.host_commands import ActFailedError, NotPossibleError
+from hostler.core.state.operations import DiscoverFabric
 
-ARGS = {"tool": "ibnetdiscover", "adapter": "", "port": "0", "timeout_s": "20"}
+ASKED = DiscoverFabric(timeout_s=20)
 
 
 @pytest.fixture
@@ -26,7 +29,7 @@ def written(tool: Path, script: str) -> None:
 
 def test_a_page_is_packed_with_the_adapter_and_port_that_were_asked_for(tool: Path) -> None:
     written(tool, 'echo "$@"; echo "$LC_ALL"')
-    facts = look({**ARGS, "adapter": "mlx5_3", "port": "2"})
+    facts = look(replace(ASKED, adapter="mlx5_3", port=2))
     page = lzma.decompress(base64.b64decode(str(facts["page"])))
     assert (page, facts["bytes"]) == (b"-C mlx5_3 -P 2\nC\n", 17)
 
@@ -38,17 +41,17 @@ def test_a_page_is_packed_with_the_adapter_and_port_that_were_asked_for(tool: Pa
         ({"tool": "../ibnetdiscover"}, "tool is one of"),
         ({"adapter": "-C"}, "no name of an adapter"),
         ({"adapter": "mlx5_0; reboot"}, "no name of an adapter"),
-        ({"port": "-1"}, "is not 0 to 255"),
-        ({"port": "256"}, "is not 0 to 255"),
-        ({"timeout_s": "0"}, "timeout_s is 1 to"),
-        ({"timeout_s": "nan"}, "timeout_s is 1 to"),
-        ({"timeout_s": "soon"}, "timeout_s is 1 to"),
+        ({"port": -1}, "is not 0 to 255"),
+        ({"port": 256}, "is not 0 to 255"),
+        ({"timeout_s": 0.0}, "timeout_s is 1 to"),
+        ({"timeout_s": float("nan")}, "timeout_s is 1 to"),
+        ({"timeout_s": 1e9}, "timeout_s is 1 to"),
     ],
 )
-def test_an_argument_that_is_none_runs_nothing(tool: Path, args: dict[str, str], said: str) -> None:
+def test_an_argument_that_is_none_runs_nothing(tool: Path, args: dict[str, Any], said: str) -> None:
     written(tool, "touch ran")
     with pytest.raises(NotPossibleError, match=said):
-        look({**ARGS, **args})
+        look(replace(ASKED, **args))
 
 
 def test_a_tool_that_is_not_there_fails_hangs_or_never_stops_gives_no_page(
@@ -57,25 +60,25 @@ def test_a_tool_that_is_not_there_fails_hangs_or_never_stops_gives_no_page(
     """Mutants: no deadline while nothing is written; no end to what is written."""
     monkeypatch.setenv("PATH", str(tool.parent))
     with pytest.raises(NotPossibleError, match="cannot be run"):
-        look(ARGS)
+        look(ASKED)
     monkeypatch.setenv("PATH", f"{tool.parent}:/usr/bin:/bin")
     written(tool, "exit 3")
     with pytest.raises(ActFailedError, match="ended with 3"):
-        look(ARGS)
+        look(ASKED)
     written(tool, "sleep 600")
     with pytest.raises(ActFailedError, match="did not end within 1 s"):
-        look({**ARGS, "timeout_s": "1"})
+        look(replace(ASKED, timeout_s=1.0))
     monkeypatch.setattr(fabric_discovery, "MOST_BYTES", 1 << 20)
     written(tool, "exec cat /dev/zero")
     with pytest.raises(ActFailedError, match="wrote more than"):
-        look(ARGS)
+        look(ASKED)
     monkeypatch.setattr(fabric_discovery, "MOST_PACKED", 1 << 16)
     written(tool, "exec cat /dev/urandom")
     with pytest.raises(ActFailedError, match="wrote more than"):
-        look(ARGS)
+        look(ASKED)
 
 
 def test_errors_that_a_tool_reports_by_its_exit_code_are_a_page_all_the_same(tool: Path) -> None:
     counters = tool.with_name("ibqueryerrors")
     written(counters, "echo errors; exit 1")
-    assert look({**ARGS, "tool": "ibqueryerrors"})["bytes"] == 7
+    assert look(replace(ASKED, tool="ibqueryerrors"))["bytes"] == 7

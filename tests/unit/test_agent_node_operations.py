@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -20,20 +20,21 @@ from hostler.agent.checks.host_stress import StressResult
 from hostler.agent.gpu_reset import ResetRequest
 from hostler.agent.host_commands import ActFailedError, FateUnknownError, NotPossibleError, ResourceHeldError
 from hostler.agent.machine import EmulatedHostMachine, Powers, RealHostMachine
-from hostler.agent.node_operations import OFFER, VERBS, NodeOperations
+from hostler.agent.node_operations import LOST, NodeOperations
 from hostler.agent.operation_log import OperationLog
+from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.model import Operation, Outcome, Part, Verdict
+from tests.acts import an_act
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def operation(kind: str, **args: str) -> Operation:
-    return Operation("op1", kind, "n1", "plan1", 0, NOW, NOW, args)
+def operation(kind: str, **arguments: Any) -> Operation:
+    return Operation("op1", an_act(kind, **arguments), "n1", "plan1", 0, NOW, NOW)
 
 
-def an_offer(token: str = "secret") -> dict[str, str]:
-    offer = kubelet.KubeletJoinOffer("train", "n1", "https://api:6443", "", token)
-    return {OFFER: msgspec.json.encode(offer).decode()}
+def an_offer(token: str = "secret") -> kubelet.KubeletJoinOffer:
+    return kubelet.KubeletJoinOffer("train", "n1", "https://api:6443", "", token)
 
 
 class World:
@@ -58,10 +59,10 @@ def world(tmp_path: Path) -> Iterator[World]:
     made.marks.close()
 
 
-@pytest.mark.parametrize("kind", sorted(VERBS))
+@pytest.mark.parametrize("kind", sorted(LOST))
 def test_a_second_delivery_never_acts_again(world: World, kind: str) -> None:
     """Mutant: the mark is written after the act."""
-    first = world.operations.perform(operation(kind), 1, brought=an_offer())
+    first = world.operations.perform(operation(kind), 1, offer=an_offer())
     world.restart()
     assert first.result == ("unknown" if kind == "reboot" else "done")
     again = world.operations.perform(operation(kind), 1)
@@ -72,14 +73,15 @@ def test_a_second_delivery_never_acts_again(world: World, kind: str) -> None:
 @pytest.mark.parametrize(
     ("asked", "epoch", "why"),
     [
-        (operation("sh", command="rm -rf /"), 1, "not a verb"),
-        (operation("reboot", force="yes"), 1, "takes no argument force"),
-        (operation("gpu_reset", gpu="0; reboot"), 1, "gpu is all"),
-        (operation("gpu_reset", gpu="-i"), 1, "gpu is all"),
+        (operation("power_off"), 1, "no operation of an agent"),
+        (operation("", said="sh", args={"command": "rm -rf /"}), 1, "'sh' is no operation of an agent"),
+        (operation("gpu_reset", gpus=["0; reboot"]), 1, "each gpuN or a PCI address"),
+        (operation("gpu_reset", gpus=["-i"]), 1, "each gpuN or a PCI address"),
+        (operation("gpu_reset", gpus=["gpu0"] * 33), 1, "at most 32"),
+        (operation("gpu_reset", links=65), 1, "links is 0 to 64"),
+        (operation("gpu_reset", links=-1), 1, "links is 0 to 64"),
         (operation("join_cluster"), 1, "offers this node nothing"),
-        (operation("join_cluster", offer="elsewhere"), 1, "takes no argument offer"),
         (operation("run_checks", profile="../gate"), 1, "profile is one of"),
-        (operation("locate", seconds="9"), 1, "not a verb"),
         (replace(operation("reboot"), boot_id="another"), 1, "meant for boot another"),
         (replace(operation("reboot"), node="n2"), 1, "meant for n2"),
     ],
@@ -93,7 +95,7 @@ def test_refusals_say_why_and_do_nothing(world: World, asked: Operation, epoch: 
 
 def test_what_lets_a_kubelet_in_is_in_no_mark_and_no_outcome(world: World) -> None:
     """Mutant: what is brought is marked with its order."""
-    outcome = world.operations.perform(operation("join_cluster"), 1, brought=an_offer("token-of-n1"))
+    outcome = world.operations.perform(operation("join_cluster"), 1, offer=an_offer("token-of-n1"))
     assert world.body.invited is not None
     assert world.body.invited.token == "token-of-n1"
     kept = b"".join(file.read_bytes() for file in world.directory.iterdir())
@@ -175,7 +177,7 @@ def test_a_reboot_is_seen_by_another_boot_than_it_was_meant_for(world: World, me
 
 def test_failure_and_unknown_fate_are_told_apart(world: World) -> None:
     world.body.gone_wrong["gpu_reset"] = ActFailedError("in use")
-    failed = world.operations.perform(operation("gpu_reset", gpu="gpu3"), 1)
+    failed = world.operations.perform(operation("gpu_reset", gpus=["gpu3"]), 1)
     assert (failed.result, failed.detail) == ("failed", "in use")
     world.body.gone_wrong["gpu_reset"] = FateUnknownError("hung")
     second = replace(operation("gpu_reset"), id="op2")
@@ -247,7 +249,7 @@ class SlowBody(EmulatedHostMachine):
         assert self.go_on.wait(30)
         return super().reset_gpus(wanted)
 
-    def check(self, profile: str, expects: str, run: str = "") -> StressResult:
+    def check(self, profile: str, expects: Expected, run: str = "") -> StressResult:
         self.begun.set()
         assert self.go_on.wait(30)
         return super().check(profile, expects, run)
@@ -319,6 +321,7 @@ from hostler.agent.machine import EmulatedHostMachine, Powers
 from hostler.agent.operation_log import OperationLog
 from hostler.agent.node_operations import NodeOperations
 from hostler.core.state.model import Operation
+from hostler.core.state.operations import plain
 
 class Machine(EmulatedHostMachine):
     def _ask(self, what):
@@ -327,7 +330,7 @@ class Machine(EmulatedHostMachine):
 
 now = datetime(2026, 1, 1, tzinfo=UTC)
 hands = NodeOperations("n1", Machine("n1"), OperationLog(Path(sys.argv[1], "marks.sqlite")))
-hands.perform(Operation("op1", sys.argv[2], "n1", "plan1", 0, now, now), 7)
+hands.perform(Operation("op1", plain(sys.argv[2]), "n1", "plan1", 0, now, now), 7)
 """
 
 

@@ -19,6 +19,7 @@ from hostler.agent.node_operations import NodeOperations
 from hostler.agent.operation_log import OperationLog
 from hostler.agent.operation_worker import Operator
 from hostler.core.state.model import Operation, Outcome
+from tests.acts import an_act
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PATIENCE_S = 60.0
@@ -26,7 +27,7 @@ Mode = Literal["perform", "observe", "revoke"]
 
 
 def operation(number: int, kind: str = "sanitise") -> Operation:
-    return Operation(f"op{number}", kind, "n1", "plan1", 0, NOW, NOW)
+    return Operation(f"op{number}", an_act(kind), "n1", "plan1", 0, NOW, NOW)
 
 
 class Far:

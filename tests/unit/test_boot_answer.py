@@ -10,6 +10,7 @@ from hostler.core.boot.answer import BOOTS, answer_for
 from hostler.core.state.boot import BootConfiguration, BootImage
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import HoldKind, Operation, Phase
+from hostler.core.state.operations import WriteFirmware
 from tests.kit import NOW, a_hold, a_node, configuration
 
 IMAGES = {name: BootImage(f"{name}/vmlinuz", name=name) for name in ("production", "burn_in")}
@@ -32,7 +33,7 @@ def test_every_phase_has_an_answer_and_a_hold_says_why(phase: Phase) -> None:
 
 def test_a_machine_that_boots_amid_a_firmware_update_is_held() -> None:
     """Mutant: only the phase is looked at, and a node is booted while its BIOS is written."""
-    flash = Operation("o1", "update_firmware", "n1", "p1", 0, NOW, NOW, {"component": "BIOS"})
+    flash = Operation("o1", WriteFirmware("BIOS", "2"), "n1", "p1", 0, NOW, NOW)
     answer = answer_for(fleet_with(), a_node("n1", phase=Phase.zap, operation=flash))
     assert (answer.kind, answer.reason) == ("hold", "firmware of BIOS is being written")
 

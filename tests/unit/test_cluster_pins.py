@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from hostler.agent import kubelet
@@ -14,9 +13,10 @@ from hostler.agent.cluster_pins import PinsError, read_pins
 from hostler.agent.kubelet import KubeletJoinOffer
 from hostler.agent.machine import Powers, RealHostMachine
 from hostler.agent.main import main
-from hostler.agent.node_operations import OFFER, NodeOperations
+from hostler.agent.node_operations import NodeOperations
 from hostler.agent.operation_log import OperationLog
 from hostler.core.state.model import Operation, Outcome
+from hostler.core.state.operations import JoinCluster
 from hostler.sim.bmc.tls_certificates import Certificate, self_signed
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -38,9 +38,8 @@ class Node:
 
     def join(self, offer: KubeletJoinOffer) -> Outcome:
         self._number += 1
-        order = Operation(f"op{self._number}", "join_cluster", "n1", "plan1", 0, NOW, NOW)
-        brought = {OFFER: msgspec.json.encode(offer).decode()}
-        return NodeOperations("n1", self.body, self.marks).perform(order, 1, brought=brought)
+        order = Operation(f"op{self._number}", JoinCluster(), "n1", "plan1", 0, NOW, NOW)
+        return NodeOperations("n1", self.body, self.marks).perform(order, 1, offer=offer)
 
 
 @pytest.fixture

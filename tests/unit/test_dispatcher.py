@@ -13,6 +13,7 @@ from hostler.logs.structured import formatter
 from hostler.ports import ConflictError, PortError, RefusedError, UnreachableError
 from hostler.runtime.dispatcher import GRACE_S, Sender, fate
 from hostler.runtime.performers import Wiring, performers
+from tests.acts import an_act
 from tests.kit import NOW, a_node, after
 
 NODE = a_node("a")
@@ -20,7 +21,9 @@ NODE = a_node("a")
 
 def an_operation(kind: str = "reboot", deadline_s: float = 60.0) -> Operation:
     deadline = after(seconds=deadline_s)
-    return Operation(id="a-o1", kind=kind, node="a", plan="a-p1", step=0, started=NOW, deadline=deadline, attempt=2)
+    return Operation(
+        id="a-o1", act=an_act(kind), node="a", plan="a-p1", step=0, started=NOW, deadline=deadline, attempt=2
+    )
 
 
 class ScriptedHand:

@@ -9,6 +9,7 @@ from hostler.agent.host_commands import NotPossibleError
 from hostler.agent.machine import ANSWERED
 from hostler.agent.main import AgentSettings
 from hostler.agent.node_operations import PROFILES
+from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.model import Verdict
 from hostler.sim.emulated.emulated_server import EmulatedHost, EmulatedServer, h100
 
@@ -23,7 +24,7 @@ async def test_with_real_abilities_an_emulated_agent_answers_and_erases_no_more_
     host.real_abilities = True
     assert set(server.profiles()) == ANSWERED
     for profile in PROFILES - ANSWERED:
-        assert server.check(profile, "").verdict is Verdict.inconclusive
+        assert server.check(profile, Expected()).verdict is Verdict.inconclusive
     with pytest.raises(NotPossibleError, match="--scratch"):
         server.sanitise()
     await host.stop()

@@ -24,6 +24,8 @@ from hostler.core.state.model import (
     Step,
     Waiting,
 )
+from hostler.core.state.operations import CordonNode, SwitchOff
+from tests.acts import an_act
 from tests.contract.journal_samples import EVENTS
 from tests.kit import intent_of
 
@@ -52,13 +54,13 @@ FAULT = Condition(
     part="G3", evidence=(SEEN,),
 )  # fmt: skip
 PLAN = Plan(
-    "p1", "n1", "power_cycle", ActClass.immediate, (Step("cordon", 60), Step("power_off", 180)), ("uncordon", ""),
+    "p1", "n1", "power_cycle", ActClass.immediate, (Step(CordonNode(), 60), Step(SwitchOff(), 180)), ("uncordon", ""),
     (FAULT.id,), "gpu.fallen_off_bus", "ab12" * 16, Radius(("n1",), 8), at(10), remedy="power_cycle", disruptive=True,
 )  # fmt: skip
 
 
 def operation(name: str, kind: str, started: float, step: int, attempt: int = 1) -> Operation:
-    return Operation(name, kind, "n1", "p1", step, at(started), at(started + 60), attempt=attempt)
+    return Operation(name, an_act(kind), "n1", "p1", step, at(started), at(started + 60), attempt=attempt)
 
 
 STORY: tuple[tuple[float, str, e.Event], ...] = (

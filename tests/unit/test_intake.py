@@ -28,15 +28,17 @@ from hostler.core.state.model import (
     WorkClass,
     Workload,
 )
+from hostler.core.state.operations import Evict
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.ports import WorkloadView
+from tests.acts import an_act
 from tests.kit import CLUSTER, NOW, Drive, a_node, a_workload, configuration, pool_document
 
 OTHER = "another"
 
 
 def a_plan(*steps: str, **fields: Any) -> Plan:
-    laid = tuple(Step(step, 600.0) for step in steps)
+    laid = tuple(Step(an_act(step), 600.0) for step in steps)
     made = Plan(
         "p1", "a", "reboot", ActClass.pending, laid, ("",) * len(laid), (), "", "", Radius((), 0), NOW,
         remedy="reboot", disruptive=True, step_since=NOW,
@@ -45,7 +47,7 @@ def a_plan(*steps: str, **fields: Any) -> Plan:
 
 
 def an_operation(kind: str, **fields: Any) -> Operation:
-    return replace(Operation("o1", kind, "a", "p1", 0, NOW, NOW + timedelta(minutes=5)), **fields)
+    return replace(Operation("o1", an_act(kind), "a", "p1", 0, NOW, NOW + timedelta(minutes=5)), **fields)
 
 
 class World:
@@ -318,7 +320,7 @@ def test_a_check_that_says_nothing_is_tried_so_often_and_then_left_open(
     open_before = Condition(f"a/{row.type}/{part}", row.type, "a", row.severity, NOW, NOW, row.clears, "hostler", part)
     world = World(
         "run_checks",
-        operation={"attempt": attempt, "args": {"profile": "gate"}},
+        operation={"attempt": attempt},
         conditions=(open_before,) if asked_before else (),
     )
     said = world.reply("done", attempt=attempt, verdict="inconclusive")
@@ -345,7 +347,7 @@ def test_confirmed_power_is_shown_until_the_next_look(kind: str, power: str, hea
 )
 def test_what_was_evicted_is_gone_but_for_what_has_its_grace(assigned: bool, left: dict[str, list[str]]) -> None:
     """Mutants: what is ending is gone already; another cluster's work of that name is too."""
-    world = World("evict", operation={"args": {"workloads": "w1,slow"}})
+    world = World("evict", operation={"act": Evict(("w1", "slow"))})
     if not assigned:
         world.change(assignment=None)
     works = {name: Workload(name, "acme", WorkClass.graceful) for name in ("w1", "slow", "w2")}

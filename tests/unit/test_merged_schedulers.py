@@ -10,10 +10,12 @@ from hostler.controller.inputs import NodeSeen, WorkSeen
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Assignment, Binding, Node, Operation, Outcome, WorkClass, Workload
+from hostler.core.state.operations import IdleCheck
 from hostler.core.tables.operations import IDLE_CHECK
 from hostler.drivers.standalone.scheduler import StandaloneScheduler
-from hostler.ports import SCHEDULED, ClusterView, RefusedError, WorkloadView
+from hostler.ports import SCHEDULED, ClusterView, RefusedError, WorkloadView, workloads_of
 from hostler.runtime.merged_schedulers import LOOK_UP_TURNS, SchedulerDriver, SchedulerEye, by_cluster
+from tests.acts import an_act
 from tests.kit import NOW, a_node, after, configuration, pool_document
 
 
@@ -33,7 +35,7 @@ class Written:
         self.shown = ClusterView({view.node: view for view in views}, {view.node: True for view in views}, lost)
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
-        self._log.append(f"{self.kind} {operation.kind} {operation.args.get('workloads', '')}".strip())
+        self._log.append(f"{self.kind} {operation.kind} {','.join(workloads_of(operation))}".strip())
         return Outcome(operation.id, node.id, self.says)
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
@@ -83,8 +85,8 @@ class Two:
         return [(o.cluster, [v.node for v in o.views], o.whole) for o in self.told() if isinstance(o, WorkSeen)]
 
 
-def operation(kind: str, **args: str) -> Operation:
-    return Operation("o1", kind, "a", "p1", 0, NOW, after(minutes=1), args=args)
+def operation(kind: str, **args: Any) -> Operation:
+    return Operation("o1", an_act(kind, **args), "a", "p1", 0, NOW, after(minutes=1))
 
 
 def work(name: str) -> Workload:
@@ -124,7 +126,7 @@ async def test_each_ends_the_work_that_is_its_own() -> None:
     """Mutant: all of them are told all of it."""
     two = Two()
     two.slurm.show(WorkloadView("a", (work("job 1"), work("job 2"))))
-    await two.driver.perform(operation("evict", workloads="job 1,acme/pod:1"), a_node("a"))
+    await two.driver.perform(operation("evict", workloads=["job 1", "acme/pod:1"]), a_node("a"))
     assert two.log == ["slurm evict job 1", "kubernetes evict acme/pod:1"]
 
 
@@ -266,7 +268,7 @@ async def test_an_idle_check_is_asked_of_the_one_scheduler_that_offers_it_and_re
             return Outcome(operation.id, node.id, "unknown")
 
     own: Any = (Checker("slurm"), Checker("one", IDLE_CHECK), Checker("two", IDLE_CHECK))
-    check = Operation("a-idle-1", IDLE_CHECK, "a", "", 0, NOW, after(minutes=20))
+    check = Operation("a-idle-1", IdleCheck(), "a", "", 0, NOW, after(minutes=20))
     driver = SchedulerDriver({"k1": own}, StandaloneScheduler(), lambda _node, _cluster: None)
     assert (await driver.perform(check, node)).result == "unknown"
     assert asked == ["one"]

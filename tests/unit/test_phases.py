@@ -133,7 +133,7 @@ def test_a_recipe_names_operations_that_exist_with_deadlines_and_easings_for_und
     assert recipe.name == name
     assert recipe.steps
     for step in recipe.steps:
-        assert step.operation in OPERATIONS
+        assert step.act.kind in OPERATIONS
         assert step.deadline_s > 0
         if step.undo:
             assert OPERATIONS[step.undo].port == "scheduler"
@@ -142,7 +142,7 @@ def test_a_recipe_names_operations_that_exist_with_deadlines_and_easings_for_und
 @pytest.mark.parametrize("name", RECIPES)
 def test_power_is_never_left_off_by_a_recipe_that_goes_on(name: str) -> None:
     """Mutant: power_cycle without its power_on."""
-    kinds = [step.operation for step in RECIPES[name].steps]
+    kinds = [step.act.kind for step in RECIPES[name].steps]
     if "power_off" in kinds and name not in ("protective_power_off", "power_off"):
         off = kinds.index("power_off")
         assert kinds[off + 1] == "power_on"
@@ -155,7 +155,7 @@ def test_a_disruptive_recipe_cordons_first_and_drains_before_it_disturbs(name: s
     recipe = RECIPES[name]
     if recipe.act_class is ActClass.protective:
         return
-    kinds = [step.operation for step in recipe.steps]
+    kinds = [step.act.kind for step in recipe.steps]
     assert kinds[0] == "cordon"
     assert recipe.steps[0].undo == "uncordon"
     disturbing = [number for number, kind in enumerate(kinds) if OPERATIONS[kind].disrupts]
@@ -166,7 +166,7 @@ def test_a_disruptive_recipe_cordons_first_and_drains_before_it_disturbs(name: s
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_node_goes_back_to_work_through_a_gate(name: str) -> None:
     """Mutant: gpu_reset without its gate."""
-    kinds = [step.operation for step in RECIPES[name].steps]
+    kinds = [step.act.kind for step in RECIPES[name].steps]
     if "uncordon" in kinds and len(kinds) > 1:
         assert kinds.index("run_checks") < kinds.index("uncordon")
 
@@ -182,6 +182,6 @@ def test_what_may_land_late_settles_before_its_node_returns() -> None:
 
 
 def test_a_leaving_node_has_its_customers_data_removed_before_it_is_a_spare() -> None:
-    kinds = [step.operation for step in RECIPES["release"].steps]
+    kinds = [step.act.kind for step in RECIPES["release"].steps]
     assert kinds[-2:] == ["leave_cluster", "sanitise"]
-    assert [step.operation for step in RECIPES["test"].steps][-1] == "sanitise"
+    assert [step.act.kind for step in RECIPES["test"].steps][-1] == "sanitise"

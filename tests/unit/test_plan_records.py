@@ -24,7 +24,9 @@ from hostler.core.state.model import (
     Radius,
     Step,
 )
+from hostler.core.state.operations import CordonNode
 from hostler.core.tables.conditions import CONDITIONS
+from tests.acts import an_act
 from tests.kit import NOW, a_node, configuration
 
 LATER = NOW + timedelta(hours=1)
@@ -33,14 +35,14 @@ CONSENT = ConsentedWork("w", "reboot", "t1", "pat", NOW)
 
 def a_plan(**fields: Any) -> Plan:
     made = Plan(
-        "p1", "a", "reboot", ActClass.pending, (Step("cordon", 60),), ("uncordon",), (), "", "", Radius((), 0), LATER,
-        remedy="reboot", disruptive=True,
+        "p1", "a", "reboot", ActClass.pending, (Step(CordonNode(), 60),), ("uncordon",), (), "", "", Radius((), 0),
+        LATER, remedy="reboot", disruptive=True,
     )  # fmt: skip
     return replace(made, **fields)
 
 
 def an_operation(kind: str, **fields: Any) -> Operation:
-    return Operation("o1", kind, "a", "p1", 0, LATER, LATER, **fields)
+    return Operation("o1", an_act(kind), "a", "p1", 0, LATER, LATER, **fields)
 
 
 class World:

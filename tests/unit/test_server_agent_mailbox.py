@@ -10,13 +10,14 @@ from hostler.core.state.model import Node, Operation, Outcome, Phase, Position
 from hostler.ports import OperationDriver, UnreachableError
 from hostler.server import agent_mailbox as desks
 from hostler.server.agent_mailbox import ORDERS_MAX, AgentMailboxes
+from tests.acts import an_act
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NODE = Node("n1", Position("c1"), "h100", Phase.production, NOW, NOW)
 
 
 def operation(name: str = "o1", kind: str = "reboot", seconds: float = 30.0, attempt: int = 1) -> Operation:
-    return Operation(name, kind, "n1", "p1", 0, NOW, NOW + timedelta(seconds=seconds), attempt=attempt)
+    return Operation(name, an_act(kind), "n1", "p1", 0, NOW, NOW + timedelta(seconds=seconds), attempt=attempt)
 
 
 def done(name: str = "o1", result: str = "done", attempt: int = 1) -> Outcome:

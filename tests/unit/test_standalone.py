@@ -8,13 +8,14 @@ from hostler.core.state.model import Operation, Outcome
 from hostler.core.tables.operations import IDLE_CHECK
 from hostler.drivers.standalone.scheduler import StandaloneScheduler, work_of
 from hostler.ports import SCHEDULED, RefusedError, WorkloadView
+from tests.acts import an_act
 from tests.kit import NOW, a_node, after, configuration, pool_document
 
 HAND = StandaloneScheduler()
 
 
 def an_operation(kind: str) -> Operation:
-    return Operation("a-o1", kind, "a", "a-p1", 0, NOW, after(minutes=1), attempt=3)
+    return Operation("a-o1", an_act(kind), "a", "a-p1", 0, NOW, after(minutes=1), attempt=3)
 
 
 @pytest.mark.parametrize("kind", sorted(SCHEDULED))

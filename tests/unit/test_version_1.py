@@ -37,7 +37,7 @@ def test_a_plan_that_was_recorded_without_rules_ends_by_those_of_its_day(recipe:
     recorded: PlanRecorded = sample(PlanRecorded)
     plan = replace(recorded.plan, name=recipe, rules=RECIPES[recipe].rules)
     new = msgspec.json.decode(msgspec.json.encode(replace(recorded, plan=plan)))
-    old = downcast(new, 2, 1)
+    old = downcast(new, 3, 1)
     assert "rules" not in old["plan"]
     assert msgspec.convert(upcast(old, 1), PlanRecorded).plan == plan
 
@@ -45,7 +45,7 @@ def test_a_plan_that_was_recorded_without_rules_ends_by_those_of_its_day(recipe:
 def test_a_plan_in_an_older_snapshot_ends_by_the_rules_of_its_day() -> None:
     """Mutant: it takes the defaults, and a release that is under way releases nobody."""
     fleet = Fleet()
-    plan = replace(sample(PlanRecorded).plan, name="release", rules=PlanRules())
+    plan = replace(sample(PlanRecorded).plan, name="release", steps=(), rules=PlanRules())
     fleet.put_node("a", a_node("a", plan=plan))
     fleet.merge()
     body = msgspec.msgpack.decode(snapshot.dump(snapshot.state_of(fleet)))

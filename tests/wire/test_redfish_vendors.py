@@ -1,6 +1,7 @@
 """BMCs of ten kinds of machine as they lay out what they know, read and driven by the real driver."""
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -155,7 +156,7 @@ async def test_an_opened_cover_is_a_condition() -> None:
 # what a BMC is told
 
 
-async def _done(bmc: Bmc, kind: str, **args: str) -> Outcome:
+async def _done(bmc: Bmc, kind: str, **args: Any) -> Outcome:
     """Perform, and observe until it has landed."""
     outcome = await bmc.driver.perform(operation(kind, bmc.node, **args), bmc.node)
     for _ in range(120):
@@ -254,7 +255,7 @@ async def test_a_bmc_that_takes_no_etag_is_not_asked_for_ever() -> None:
 async def test_a_supermicro_bios_is_verified_and_updated() -> None:
     """Its firmware is related to Systems/1/Bios. Mutant: what lies under a system is another's."""
     bmc = Bmc("supermicro")
-    verified = await bmc.driver.perform(operation("verify_firmware", bmc.node, BIOS="1.0.0"), bmc.node)
+    verified = await bmc.driver.perform(operation("verify_firmware", bmc.node, wanted={"BIOS": ("1.0.0",)}), bmc.node)
     assert (verified.result, verified.facts) == ("unknown", {"BIOS": "1.0.0"}), "a reading has to repeat itself"
     wanted = {"component": "BIOS", "version": "2.0.0", "image": "http://images/BIOS/2.0.0"}
     sent = await bmc.driver.perform(operation("update_firmware", bmc.node, **wanted), bmc.node)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from hostler.agent.kubelet import KubeletJoinOffer
 from hostler.agent.private_files import require_private
+from hostler.core.state import version_2
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Observation, Operation, Outcome
 
@@ -20,7 +21,7 @@ TIMEOUT_S = 30.0
 CONNECT_S = 5.0
 HEARTBEAT_S = 8.0
 """A heartbeat that hangs at a controller which stands still must not cost its node the silence that is allowed."""
-PROTOCOL = 2
+PROTOCOL = 3
 """Protocol version of this agent. It understands the answers of the version before, too, and passes over fields it does
 not know."""
 PROTOCOL_HEADER = "Hostler-Agent-Protocol"
@@ -31,6 +32,8 @@ MAX_BACKOFF_S = 60.0
 URGENT = "u=0"
 """The Priority (RFC 9218) of a post that holds what may doom a job."""
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
+OrderMode = Literal["perform", "observe", "revoke"]
+MAX_ORDER_BYTES = 131_072
 _Answer = TypeVar("_Answer")
 _NOT_NOW = frozenset({408, 425, 429})
 
@@ -91,8 +94,22 @@ class OperationOrder(Struct, frozen=True):
 
     operation: Operation
     epoch: int
-    mode: Literal["perform", "observe", "revoke"] = "perform"
+    mode: OrderMode = "perform"
     left_s: float | None = None
+
+
+class _Meant(Struct, frozen=True):
+    id: str
+    node: str = ""
+    attempt: int = 1
+
+
+class UnreadableOrder(Struct, frozen=True):
+    """An order whose operation is of a kind, or has arguments, that this agent does not know; `why` says which."""
+
+    operation: _Meant
+    mode: OrderMode = "perform"
+    why: str = ""
 
 
 class _Call(Struct, frozen=True):
@@ -111,7 +128,7 @@ class _Call(Struct, frozen=True):
 
 
 class _Orders(Struct, frozen=True):
-    operations: tuple[OperationOrder, ...] = ()
+    operations: tuple[msgspec.Raw, ...] = ()
     held_s: float = 0.0
 
 
@@ -169,7 +186,7 @@ class ControllerClient:
         raw = await self._ask(_Call("POST", "heartbeat", body, timeout_s=HEARTBEAT_S))
         return _decode(raw, HeartbeatReply) if raw else HeartbeatReply()
 
-    async def operations(self) -> tuple[OperationOrder, ...]:
+    async def operations(self) -> tuple[OperationOrder | UnreadableOrder, ...]:
         """Fetch operations; waits up to POLL_S for one.
 
         `left_s` counts from when it was asked: the time for which the controller held the question is not lost.
@@ -178,7 +195,7 @@ class ControllerClient:
         call = _Call("GET", "operations", params=params, timeout_s=TIMEOUT_S + POLL_S)
         given = _decode(await self._ask(call), _Orders)
         held_s = min(max(given.held_s, 0.0), POLL_S)
-        return tuple(o if o.left_s is None else replace(o, left_s=o.left_s + held_s) for o in given.operations)
+        return tuple(read_order(raw, held_s) for raw in given.operations)
 
     async def joining(self) -> KubeletJoinOffer:
         """Fetch the join offer for this node's kubelet. Raises RejectedError (404) where nothing does."""
@@ -263,6 +280,25 @@ def _check(status: int, headers: Mapping[str, str], raw: bytes) -> None:
 def _seconds(retry_after: str | None) -> float | None:
     """Retry-After in seconds; the date form would need a wall clock, so it counts as not said."""
     return float(retry_after) if retry_after and retry_after.isascii() and retry_after.isdigit() else None
+
+
+def _check_size(raw: bytes) -> None:
+    if len(raw) > MAX_ORDER_BYTES:
+        raise ValueError(f"it has {len(raw)} bytes, at most {MAX_ORDER_BYTES} are read")
+
+
+def read_order(raw: msgspec.Raw, held_s: float) -> OperationOrder | UnreadableOrder:
+    """The order, or why it cannot be read. Raises UnavailableError where it does not even say what it is about."""
+    try:
+        _check_size(bytes(raw))
+        told = msgspec.json.decode(raw)
+        if "kind" in told["operation"]:  # a controller of the version before
+            told["operation"] = version_2.operation_up(told["operation"])
+        order = msgspec.convert(told, OperationOrder)
+    except (KeyError, TypeError, ValueError, *UNREADABLE) as error:
+        why = f"this agent cannot read the order, and did nothing: {str(error)[:200]}; upgrade the agent"
+        return replace(_decode(bytes(raw), UnreadableOrder), why=why)
+    return order if order.left_s is None else replace(order, left_s=order.left_s + held_s)
 
 
 def _decode(raw: bytes, kind: type[_Answer]) -> _Answer:

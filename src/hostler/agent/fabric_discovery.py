@@ -17,6 +17,7 @@ from hostler.agent.child_process import end_group
 from hostler.agent.collectors import port_counters
 from hostler.agent.host_commands import ActFailedError, NotPossibleError
 from hostler.core.state.model import Facts
+from hostler.core.state.operations import DiscoverFabric
 
 MOST_BYTES = 256 * 2**20
 """Bytes of a page that are packed."""
@@ -42,32 +43,28 @@ _ADAPTER = re.compile(r"[A-Za-z0-9_]{1,32}")
 _hanging: list[subprocess.Popen[bytes]] = []
 
 
-def words_of(args: Mapping[str, str]) -> tuple[str, ...]:
+def words_of(asked: DiscoverFabric) -> tuple[str, ...]:
     """The command of an order. Raises NotPossibleError for a tool, adapter or port that is none."""
-    tool, adapter, port = args["tool"], args["adapter"], args["port"]
+    tool, adapter, port = asked.tool, asked.adapter, asked.port
     if tool not in TOOLS:
         raise NotPossibleError(f"tool is one of {', '.join(sorted(TOOLS))}, not {tool[:60]!r}")
     if adapter and not _ADAPTER.fullmatch(adapter):
         raise NotPossibleError(f"adapter {adapter[:40]!r} is no name of an adapter")
-    if not (port.isascii() and port.isdecimal() and int(port) < 256):
-        raise NotPossibleError(f"port {port[:40]!r} is not 0 to 255")
-    asked = (*(("-C", adapter) if adapter else ()), *(("-P", port) if port != "0" else ()))
-    return (*TOOLS[tool], *(asked if tool != "lldp" else ()))
+    if not 0 <= port < 256:
+        raise NotPossibleError(f"port {port} is not 0 to 255")
+    place = (*(("-C", adapter) if adapter else ()), *(("-P", str(port)) if port else ()))
+    return (*TOOLS[tool], *(place if tool != "lldp" else ()))
 
 
-def look(args: Mapping[str, str]) -> Facts:
+def look(asked: DiscoverFabric) -> Facts:
     """Facts of the page: `page` (base64 of xz) and its `bytes`. Raises ActFailedError, NotPossibleError."""
-    words = words_of(args) if args["tool"] != PORTS else ()
-    if not words:
+    if asked.tool == PORTS:
         page = port_counters.read(Path("/"))
         return {"page": base64.b64encode(lzma.compress(page, preset=1)).decode("ascii"), "bytes": len(page)}
-    try:
-        limit_s = float(args["timeout_s"])
-    except ValueError:
-        limit_s = 0.0
+    words, limit_s = words_of(asked), asked.timeout_s
     if not TIMEOUTS_S[0] <= limit_s <= TIMEOUTS_S[1]:
-        raise NotPossibleError(f"timeout_s is {TIMEOUTS_S[0]:g} to {TIMEOUTS_S[1]:g}, not {args['timeout_s'][:20]!r}")
-    packed, size = _run(words, limit_s, ENDS_WELL.get(args["tool"], (0,)))
+        raise NotPossibleError(f"timeout_s is {TIMEOUTS_S[0]:g} to {TIMEOUTS_S[1]:g}, not {limit_s:g}")
+    packed, size = _run(words, limit_s, ENDS_WELL.get(asked.tool, (0,)))
     return {"page": base64.b64encode(packed).decode("ascii"), "bytes": size}
 
 

@@ -6,7 +6,6 @@ Every command is a fixed argument vector; nothing from an operation reaches a sh
 import socket
 import sys
 import threading
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -35,8 +34,10 @@ from hostler.agent.gpu_reset import ResetRequest, reset
 from hostler.agent.host_commands import ActFailedError, NotPossibleError, act, say
 from hostler.agent.kubelet import KubeletJoinOffer
 from hostler.core.diagnose.gate.readings import GateReadings
+from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Facts, Part, Verdict
+from hostler.core.state.operations import DiscoverFabric
 
 BMC_RESET_S, KUBELET_S = 60.0, 60.0
 GPUS_S, HOST_S, DCGM_S = 20.0, 20.0, 10.0
@@ -73,7 +74,7 @@ class HostMachine(Protocol):
         """Collect evidence before the power goes off, within EVIDENCE_S."""
         ...
 
-    def discover_fabric(self, args: Mapping[str, str]) -> Facts:
+    def discover_fabric(self, asked: DiscoverFabric) -> Facts:
         """Look at the network by one of the tools of `fabric_discovery`; changes nothing."""
         ...
 
@@ -104,10 +105,10 @@ class HostMachine(Protocol):
         """Read the drives' own health; slow."""
         ...
 
-    def check(self, profile: str, expects: str, run: str = "") -> StressResult:
+    def check(self, profile: str, expects: Expected, run: str = "") -> StressResult:
         """Run this profile's checks, or the site's own check of this name.
 
-        `expects` is what a gate is to see (`core.diagnose.gate.expectation`). `run` names the operation: a burn-in that
+        `expects` is what a gate is to see (`core.state.gate_expectation`). `run` names the operation: a burn-in that
         was cut off goes on where it stood when the same one is asked again.
         """
         ...
@@ -213,9 +214,9 @@ class RealHostMachine:
         facts["nvidia_smi"] = say(("nvidia-smi", query, "--format=csv,noheader"), EVIDENCE_S)
         return facts
 
-    def discover_fabric(self, args: Mapping[str, str]) -> Facts:
+    def discover_fabric(self, asked: DiscoverFabric) -> Facts:
         """The page that a tool of this node prints of the network. Raises ActFailedError, NotPossibleError."""
-        return fabric_discovery.look(args)
+        return fabric_discovery.look(asked)
 
     def inventory(self) -> NodeInventory:
         """The parts that sysfs, NVML and the file systems show. Raises ActFailedError where they cannot be read."""
@@ -295,7 +296,7 @@ class RealHostMachine:
         self._dcgm.close()
         self._host.close()
 
-    def check(self, profile: str, expects: str, run: str = "") -> StressResult:
+    def check(self, profile: str, expects: Expected, run: str = "") -> StressResult:
         """Run the gate check, the suite's, or the site's plug-in of this name; an unknown profile is inconclusive."""
         if profile in ANSWERED:
             return self._gate.check(expects)
@@ -388,9 +389,9 @@ class NoSensors:
         """No drives."""
         return {}
 
-    def discover_fabric(self, args: Mapping[str, str]) -> Facts:
+    def discover_fabric(self, asked: DiscoverFabric) -> Facts:
         """Raises NotPossibleError: the machine is in no network."""
-        raise NotPossibleError(f"{args['tool']}: an emulated machine is in no network")
+        raise NotPossibleError(f"{asked.tool}: an emulated machine is in no network")
 
     def progress(self) -> str:
         """Nothing: an emulated check tells no progress."""
@@ -449,9 +450,9 @@ class EmulatedHostMachine(NoSensors):
         self._ask("evidence")
         return {"emulated": True}
 
-    def discover_fabric(self, args: Mapping[str, str]) -> Facts:
+    def discover_fabric(self, asked: DiscoverFabric) -> Facts:
         """Note the call; an empty page."""
-        self._ask(f"discover_fabric {args['tool']}")
+        self._ask(f"discover_fabric {asked.tool}")
         return {"page": "", "bytes": 0}
 
     def inventory(self) -> NodeInventory:
@@ -459,7 +460,7 @@ class EmulatedHostMachine(NoSensors):
         self._ask("inventory")
         return NodeInventory(self.parts)
 
-    def check(self, profile: str, expects: str, run: str = "") -> StressResult:  # noqa: ARG002 - the port's name
+    def check(self, profile: str, expects: Expected, run: str = "") -> StressResult:  # noqa: ARG002 - the port's name
         """Note the check; the verdict that was set, or a gate's answer to `expects`."""
         self._ask(f"check {profile}")
         if profile not in ANSWERED or self.verdict is not Verdict.passed:

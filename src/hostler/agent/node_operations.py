@@ -7,37 +7,27 @@ boot or sent by a deposed controller is refused, and what became of an act is an
 import re
 import sqlite3
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from math import inf
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.agent.boot_clock import boottime
 from hostler.agent.check_plugins import NAME_CHARS
+from hostler.agent.controller_client import UnreadableOrder
 from hostler.agent.gpu_reset import ResetRequest
 from hostler.agent.host_commands import ActFailedError, FateUnknownError, NotPossibleError, ResourceHeldError
 from hostler.agent.kubelet import KubeletJoinOffer
 from hostler.agent.machine import HostMachine
 from hostler.agent.operation_log import LoggedOperation, OperationLog
-from hostler.core.diagnose.gate.expectation import EXPECTS
+from hostler.core.state import operations as op
+from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.model import HELD, Facts, Operation, Outcome, Part
 
-MAX_LOCATE_S = 255
-"""Longest time that IPMI's chassis identify takes."""
-RUN = "run"
-"""Name under which an act gets its operation's id; no order may bring one."""
-OFFER = "offer"
-"""Argument that `join_cluster` gets beside its order: a `KubeletJoinOffer` in JSON."""
 PROFILES = frozenset({"gate", "idle", "seatrial", "burn_in", "suspect"})
-_NOTHING: Mapping[str, str] = {}
 _GPU = re.compile(r"gpu\d{1,2}|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
 MAX_GPUS, MAX_LINKS = 32, 64
-
-
-class BadArgumentError(Exception):
-    """An argument that the verb does not take, or a value it does not accept."""
 
 
 class OperationResult(Struct, frozen=True):
@@ -49,34 +39,46 @@ class OperationResult(Struct, frozen=True):
     parts: tuple[Part, ...] = ()
 
 
-class OperationVerb(Struct, frozen=True):
-    """One row: which arguments it takes (name → default), what it does, and how a lost one is observed."""
+def performed(body: HostMachine, operation: Operation, offer: KubeletJoinOffer | None = None) -> OperationResult:  # noqa: C901, PLR0911 - one flat match
+    """Do it. Raises the errors of `host_commands`."""
+    match operation.act:
+        case op.CollectEvidence():
+            return OperationResult(facts=body.evidence())
+        case op.CollectInventory():
+            found = body.inventory()
+            return OperationResult(facts=found.facts, parts=found.parts)
+        case op.BmcColdReset():
+            body.reset_bmc()
+            return OperationResult(detail="the BMC was told to restart")
+        case op.DiscoverFabric() as act:
+            facts = body.discover_fabric(act)
+            return OperationResult(detail=f"{act.tool}: {facts.get('bytes', 0)} bytes", facts=facts)
+        case op.RunChecks(profile=profile, expects=expects):
+            return _checked(body, profile, expects or Expected(), operation.id)
+        case op.ResetGpus() as act:
+            return OperationResult(detail=body.reset_gpus(_request(act))[:500])
+        case op.RestartNode():
+            body.reboot()
+            return OperationResult("unknown", "reboot requested; done once the boot id has changed")
+        case op.Sanitise():
+            return OperationResult(detail=f"erased {body.sanitise()}")
+        case op.JoinCluster():
+            if offer is None:
+                raise NotPossibleError("the controller offers this node nothing to join with")
+            body.invite_kubelet(offer)
+            return OperationResult(detail="the kubelet has what lets it in")
+        case op.LeaveCluster():
+            body.dismiss_kubelet()
+            return OperationResult(detail="the kubelet is stopped and has no kubeconfig")
+        case other:
+            raise NotPossibleError(f"{other.kind} is no operation of an agent")
 
-    arguments: Mapping[str, str]
-    act: Callable[[HostMachine, Mapping[str, str]], OperationResult]
-    lost: Callable[[LoggedOperation, str], OperationResult]
 
-
-def _collect_evidence(body: HostMachine, _args: Mapping[str, str]) -> OperationResult:
-    return OperationResult(facts=body.evidence())
-
-
-def _collect_inventory(body: HostMachine, _args: Mapping[str, str]) -> OperationResult:
-    found = body.inventory()
-    return OperationResult(facts=found.facts, parts=found.parts)
-
-
-def _bmc_cold_reset(body: HostMachine, _args: Mapping[str, str]) -> OperationResult:
-    body.reset_bmc()
-    return OperationResult(detail="the BMC was told to restart")
-
-
-def _run_checks(body: HostMachine, args: Mapping[str, str]) -> OperationResult:
-    profile = args["profile"]
+def _checked(body: HostMachine, profile: str, expects: Expected, run: str) -> OperationResult:
     if profile not in PROFILES and not _is_file_name(profile):
         known = ", ".join(sorted(PROFILES))
-        raise BadArgumentError(f"profile is one of {known}, or the name of a site's own check, not {profile[:100]!r}")
-    report = body.check(profile, args[EXPECTS], args[RUN])
+        raise NotPossibleError(f"profile is one of {known}, or the name of a site's own check, not {profile[:100]!r}")
+    report = body.check(profile, expects, run)
     facts: Facts = {**report.facts, "profile": profile, "verdict": report.verdict.value, "detail": report.detail}
     return OperationResult(detail=report.detail, facts=facts)
 
@@ -85,43 +87,13 @@ def _is_file_name(name: str) -> bool:
     return 0 < len(name) <= NAME_CHARS and name.isprintable() and "/" not in name and not name.startswith(".")
 
 
-def _discover_fabric(body: HostMachine, args: Mapping[str, str]) -> OperationResult:
-    facts = body.discover_fabric(args)
-    return OperationResult(detail=f"{args['tool']}: {facts.get('bytes', 0)} bytes", facts=facts)
-
-
-def _gpu_reset(body: HostMachine, args: Mapping[str, str]) -> OperationResult:
-    gpus = () if args["gpu"] == "all" else tuple(args["gpu"].lower().split(","))
+def _request(act: op.ResetGpus) -> ResetRequest:
+    gpus = tuple(gpu.lower() for gpu in act.gpus)
     if len(gpus) > MAX_GPUS or not all(_GPU.fullmatch(gpu) for gpu in gpus):
-        raise BadArgumentError(f"gpu is all, or some of gpuN and PCI addresses, not {args['gpu'][:100]!r}")
-    links = args["links"]
-    if not (links.isascii() and links.isdigit() and int(links) <= MAX_LINKS):
-        raise BadArgumentError(f"links is 0 to {MAX_LINKS}, not {links!r}")
-    clients = tuple(filter(None, args["clients"].split(",")))
-    return OperationResult(detail=body.reset_gpus(ResetRequest(gpus, clients, args["fabric"], int(links)))[:500])
-
-
-def _reboot(body: HostMachine, _args: Mapping[str, str]) -> OperationResult:
-    body.reboot()
-    return OperationResult("unknown", "reboot requested; done once the boot id has changed")
-
-
-def _sanitise(body: HostMachine, _args: Mapping[str, str]) -> OperationResult:
-    return OperationResult(detail=f"erased {body.sanitise()}")
-
-
-def _join_cluster(body: HostMachine, args: Mapping[str, str]) -> OperationResult:
-    """The offer is what the agent fetched for it: no order may bring one, and no mark keeps it."""
-    offer = args.get(OFFER, "")
-    if not offer:
-        raise NotPossibleError("the controller offers this node nothing to join with")
-    body.invite_kubelet(msgspec.json.decode(offer, type=KubeletJoinOffer))
-    return OperationResult(detail="the kubelet has what lets it in")
-
-
-def _leave_cluster(body: HostMachine, _args: Mapping[str, str]) -> OperationResult:
-    body.dismiss_kubelet()
-    return OperationResult(detail="the kubelet is stopped and has no kubeconfig")
+        raise NotPossibleError(f"gpus are at most {MAX_GPUS}, each gpuN or a PCI address, not {str(act.gpus)[:100]}")
+    if not 0 <= act.links <= MAX_LINKS:
+        raise NotPossibleError(f"links is 0 to {MAX_LINKS}, not {act.links}")
+    return ResetRequest(gpus, act.clients, act.fabric, act.links)
 
 
 def _rebooted(mark: LoggedOperation, boot_id: str) -> OperationResult:
@@ -138,20 +110,22 @@ def _fate_unknown(mark: LoggedOperation, _boot_id: str) -> OperationResult:
     return OperationResult("unknown", f"{mark.kind} was begun and its end was not recorded")
 
 
-VERBS: dict[str, OperationVerb] = {
-    "collect_evidence": OperationVerb({}, _collect_evidence, _repeat),
-    "collect_inventory": OperationVerb({}, _collect_inventory, _repeat),
-    "run_checks": OperationVerb({"profile": "gate", EXPECTS: ""}, _run_checks, _repeat),
-    "discover_fabric": OperationVerb(
-        {"tool": "ibnetdiscover", "adapter": "", "port": "0", "timeout_s": "300"}, _discover_fabric, _repeat
-    ),
-    "bmc_cold_reset": OperationVerb({}, _bmc_cold_reset, _repeat),
-    "gpu_reset": OperationVerb({"gpu": "all", "clients": "", "fabric": "", "links": "0"}, _gpu_reset, _fate_unknown),
-    "reboot": OperationVerb({}, _reboot, _rebooted),
-    "sanitise": OperationVerb({}, _sanitise, _repeat),
-    "join_cluster": OperationVerb({}, _join_cluster, _repeat),
-    "leave_cluster": OperationVerb({}, _leave_cluster, _repeat),
+LOST: dict[str, Callable[[LoggedOperation, str], OperationResult]] = {
+    op.kind_of(act): lost
+    for act, lost in (
+        (op.CollectEvidence, _repeat),
+        (op.CollectInventory, _repeat),
+        (op.RunChecks, _repeat),
+        (op.DiscoverFabric, _repeat),
+        (op.BmcColdReset, _repeat),
+        (op.ResetGpus, _fate_unknown),
+        (op.RestartNode, _rebooted),
+        (op.Sanitise, _repeat),
+        (op.JoinCluster, _repeat),
+        (op.LeaveCluster, _repeat),
+    )
 }
+"""The kinds that an agent performs → what can be said of one that was begun and cut off."""
 
 
 class NodeOperations:
@@ -165,9 +139,9 @@ class NodeOperations:
         self._current = ""
 
     def perform(
-        self, operation: Operation, epoch: int, begin_by: float = inf, brought: Mapping[str, str] = _NOTHING
+        self, operation: Operation, epoch: int, begin_by: float = inf, offer: KubeletJoinOffer | None = None
     ) -> Outcome:
-        """Do it once, or say why not, or what became of it before. `brought` goes to the act and nowhere else.
+        """Do it once, or say why not, or what became of it before. `offer` goes to a join and nowhere else.
 
         After `begin_by` of `boottime` it is not begun any more: whoever gave the order counts it as over by then, and
         may have let customers in again. Raises `sqlite3.Error` where the marks cannot be read; nothing was done then.
@@ -183,7 +157,7 @@ class NodeOperations:
             if reason:
                 return _outcome(operation, OperationResult("refused", reason))
             self._current = operation.id
-            return self._marked(operation, epoch, brought)
+            return self._marked(operation, epoch, offer)
         finally:
             self._current = ""
             self._acting.release()
@@ -204,6 +178,18 @@ class NodeOperations:
             return _outcome(operation, OperationResult("done", "the boot id has changed", {"boot_id": boot_id}))
         return _outcome(operation, OperationResult("not_done", "this agent never began it"))
 
+    def refuse(self, order: UnreadableOrder) -> Outcome:
+        """Answer an order that cannot be read: what is known of its operation from before, else that it is refused.
+
+        Raises `sqlite3.Error` where the marks cannot be read.
+        """
+        meant = order.operation
+        mark = self._marks.latest(meant.id)
+        if mark and mark.attempt >= meant.attempt:
+            return self._known(mark)
+        result = {"perform": "refused", "observe": "not_done", "revoke": "revoked"}[order.mode]
+        return Outcome(meant.id, self._node, result, order.why, attempt=meant.attempt)
+
     def revoke(self, operation: Operation, epoch: int) -> Outcome:
         """Call the operation off if it is the one that runs; only checks can be ended early."""
         self._marks.see(epoch)
@@ -223,19 +209,15 @@ class NodeOperations:
             return mark.outcome
         if mark.operation == self._current:
             return self._of(mark, OperationResult("busy", "it is running"))
-        verb = VERBS.get(mark.kind)
-        answer = verb.lost(mark, self._body.boot_id()) if verb else _fate_unknown(mark, "")
+        answer = LOST.get(mark.kind, _fate_unknown)(mark, self._body.boot_id())
         outcome = self._of(mark, answer)
         if answer.result != "unknown":
             self._marks.finish(outcome)
         return outcome
 
     def _refusal(self, operation: Operation, epoch: int) -> str:
-        verb = VERBS.get(operation.kind)
-        if verb is None:
-            return f"{operation.kind!r} is not a verb of this agent"
-        if strange := sorted(operation.args.keys() - verb.arguments.keys()):
-            return f"{operation.kind} takes no argument {', '.join(strange)}"
+        if operation.kind not in LOST:
+            return f"{operation.kind!r} is no operation of an agent"
         if operation.node != self._node:
             return f"it is meant for {operation.node}, this is {self._node}"
         if operation.boot_id not in ("", self._body.boot_id()):
@@ -247,22 +229,21 @@ class NodeOperations:
             return f"attempt {operation.attempt} is over: {latest.attempt} was begun"
         return ""
 
-    def _marked(self, operation: Operation, epoch: int, brought: Mapping[str, str]) -> Outcome:
+    def _marked(self, operation: Operation, epoch: int, offer: KubeletJoinOffer | None) -> Outcome:
         try:
             self._marks.see(epoch)
             self._marks.start(operation, epoch, self._body.boot_id())
         except sqlite3.Error as error:
             return _outcome(operation, OperationResult("not_done", f"its start could not be marked on disk: {error}"))
-        outcome = _outcome(operation, self._act(operation, brought))
+        outcome = _outcome(operation, self._act(operation, offer))
         if outcome.result != "unknown":
             self._marks.finish(outcome)
         return outcome
 
-    def _act(self, operation: Operation, brought: Mapping[str, str]) -> OperationResult:
-        verb = VERBS[operation.kind]
+    def _act(self, operation: Operation, offer: KubeletJoinOffer | None) -> OperationResult:
         try:
-            return verb.act(self._body, {**verb.arguments, **operation.args, **brought, RUN: operation.id})
-        except (BadArgumentError, NotPossibleError) as error:
+            return performed(self._body, operation, offer)
+        except NotPossibleError as error:
             return OperationResult("refused", str(error))
         except ResourceHeldError as error:
             return OperationResult("failed", str(error), {HELD: "; ".join(error.holders)[:1000]})

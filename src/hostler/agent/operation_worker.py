@@ -1,18 +1,25 @@
 """From the controller's orders to outcomes: takes operations, lets the hands work, and reports until it was heard."""
 
 import asyncio
+import contextlib
 import sqlite3
 from collections import deque
 from collections.abc import Callable
 from functools import partial
 from math import inf
 
-import msgspec
-
 from hostler.agent.boot_clock import boottime
-from hostler.agent.controller_client import ControllerClient, OperationOrder, RejectedError, UnavailableError, backoff_s
+from hostler.agent.controller_client import (
+    ControllerClient,
+    OperationOrder,
+    RejectedError,
+    UnavailableError,
+    UnreadableOrder,
+    backoff_s,
+)
+from hostler.agent.kubelet import KubeletJoinOffer
 from hostler.agent.local_observation import LocalObservation, Rank, collector_failed, collector_started
-from hostler.agent.node_operations import OFFER, NodeOperations
+from hostler.agent.node_operations import NodeOperations
 from hostler.agent.operation_log import OperationLog
 from hostler.agent.spool import Spool
 from hostler.agent.spool_upload import Uploader
@@ -115,19 +122,24 @@ class Operator:
         for outcome in outcomes:
             self._marks.sent(outcome)
 
-    def _begin(self, order: OperationOrder, asked: float) -> None:
-        act = asyncio.create_task(self._handle(order, asked))
+    def _begin(self, order: OperationOrder | UnreadableOrder, asked: float) -> None:
+        work = self._refuse(order) if isinstance(order, UnreadableOrder) else self._handle(order, asked)
+        act = asyncio.create_task(work)
         self._acts.add(act)
         act.add_done_callback(self._acts.discard)
+
+    async def _refuse(self, order: UnreadableOrder) -> None:
+        with contextlib.suppress(sqlite3.Error):  # silence, and the controller asks again
+            await self._post(await asyncio.to_thread(self._hands.refuse, order))
 
     async def _handle(self, order: OperationOrder, asked: float) -> None:
         begin_by = inf if order.left_s is None else asked + order.left_s
         modes = {"observe": self._hands.observe, "revoke": self._hands.revoke}
         try:
-            brought = await self._fetched(order)
+            offer = await self._fetched(order)
         except (UnavailableError, RejectedError):
             return  # silence: it is asked for again, or given up
-        ask = modes.get(order.mode, partial(self._hands.perform, begin_by=begin_by, brought=brought))
+        ask = modes.get(order.mode, partial(self._hands.perform, begin_by=begin_by, offer=offer))
         try:
             outcome = await asyncio.to_thread(ask, order.operation, order.epoch)
         except sqlite3.Error:
@@ -138,11 +150,11 @@ class Operator:
             await self._flush()
         await self._post(outcome)
 
-    async def _fetched(self, order: OperationOrder) -> dict[str, str]:
+    async def _fetched(self, order: OperationOrder) -> KubeletJoinOffer | None:
         """Fetch what no order carries: the secret by which this node's kubelet joins."""
         if order.operation.kind != "join_cluster" or order.mode != "perform":
-            return {}
-        return {OFFER: msgspec.json.encode(await self._controller.joining()).decode()}
+            return None
+        return await self._controller.joining()
 
     async def _post(self, outcome: Outcome) -> None:
         """A marked outcome is sent from its mark (again, if it was sent before); any other from memory."""

@@ -195,7 +195,7 @@ class Escort:
         """Return the agent's answer, "" where it is not asked. Each token is an order of its own; none carries it."""
         if self._gate.agents is None or not self._gate.is_heard(node.id):
             return ""
-        order = replace(operation, id=identity, boot_id="", args={})
+        order = replace(operation, id=identity, boot_id="")
         try:
             async with asyncio.timeout(TOLD_S):
                 said = await self._gate.agents.perform(order, node)

@@ -24,7 +24,7 @@ def checked(context: DecisionContext, node: Node, operation: Operation, outcome:
 
     One that was tried before is not tried at once: it has its pauses (`unanswered_checks`).
     """
-    profile = operation.args.get("profile", "gate")
+    profile = unanswered_checks.profile_of(operation.act)
     verdict = verdict_of(outcome)
     recorded = e.CheckRecorded(node.id, CheckResult(profile, verdict, context.now, outcome.detail[:500]))
     match ENDS[verdict]:

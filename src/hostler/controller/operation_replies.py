@@ -14,6 +14,7 @@ from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.live_state import OFF, ON
 from hostler.core.state.model import Node, Operation, Outcome, Workload
+from hostler.core.state.operations import Evict
 from hostler.core.tables.operations import IDLE_CHECK, OPERATIONS
 
 
@@ -88,7 +89,7 @@ def _see_effect(context: DecisionContext, node: Node, operation: Operation, outc
 
 def _without(works: tuple[Workload, ...], operation: Operation, outcome: Outcome) -> tuple[Workload, ...]:
     """The work that is left: what was ended is gone, but for what still has its grace (fact "ending")."""
-    asked = frozenset(operation.args.get("workloads", "").split(","))
+    asked = frozenset(operation.act.workloads) if isinstance(operation.act, Evict) else frozenset()
     ending = frozenset(str(outcome.facts.get("ending", "")).split(","))
     return tuple(
         replace(w, held_by=w.held_by or "it is ending") if w.id in asked else w

@@ -149,7 +149,7 @@ def known(row: StoredRow) -> None:
     """Raises UnknownEventError for a row that this version certainly cannot read; looks at its name only."""
     if row.name not in _decoders and not is_cast(row.name, row.version):
         raise UnknownEventError(row.seq, row.name, row.version, "this Hostler does not know the name")
-    if row.version > (newest := RELEASE.newest(row.name)):
+    if row.name in _decoders and row.version > (newest := RELEASE.newest(row.name)):
         raise UnknownEventError(row.seq, row.name, row.version, f"this Hostler reads up to version {newest}")
 
 

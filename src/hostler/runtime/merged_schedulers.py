@@ -11,8 +11,18 @@ from hostler.controller.inputs import NodeSeen, WorkSeen
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Node, Operation, Outcome
+from hostler.core.state.operations import CordonUninvited, DeleteUninvited, Evict, IssueJoinToken
 from hostler.core.tables.operations import ASIDE, IDLE_CHECK
-from hostler.ports import SCHEDULED, ClusterView, OperationDriver, RefusedError, Scheduler, WorkloadView, name_there
+from hostler.ports import (
+    SCHEDULED,
+    ClusterView,
+    OperationDriver,
+    RefusedError,
+    Scheduler,
+    WorkloadView,
+    name_there,
+    workloads_of,
+)
 
 Clusters = Mapping[str, tuple[Scheduler, ...]]
 """Each cluster's schedulers, the one that places jobs before the one whose pods carry it."""
@@ -68,7 +78,7 @@ class SchedulerDriver:
 
     def _shown(self, operation: Operation, node: Node, said: Outcome) -> Outcome:
         if said.result == "done" and operation.aside:
-            self._show(node, operation.args.get("cluster", ""))
+            self._show(node, _cluster_left(operation))
         elif said.result == "done" and operation.kind == "cordon":
             self._show(node, node.assignment.cluster if node.assignment else "")
         return said
@@ -91,7 +101,7 @@ class SchedulerDriver:
 
     def _guarding(self, operation: Operation) -> tuple[Scheduler, ...]:
         """The schedulers of the cluster that the node has left, as far as they turn nodes away."""
-        cluster = operation.args.get("cluster", "")
+        cluster = _cluster_left(operation)
         found = tuple(one for one in self._clusters.get(cluster, ()) if operation.kind in one.kinds)
         if not found:
             raise RefusedError(
@@ -100,17 +110,23 @@ class SchedulerDriver:
         return found
 
 
+def _cluster_left(operation: Operation) -> str:
+    """The cluster that the node has left, or enters at its first boot, as an operation beside its plan names it."""
+    aside = CordonUninvited | DeleteUninvited | IssueJoinToken
+    return operation.act.cluster if isinstance(operation.act, aside) else ""
+
+
 def _evictions(operation: Operation, node: Node, own: Sequence[Scheduler]) -> Iterator[tuple[Scheduler, Operation]]:
     """To each scheduler the workloads that are its own; what nobody lists is left to the last."""
-    left = [work for work in operation.args.get("workloads", "").split(",") if work]
+    left = list(workloads_of(operation))
     for one in own[:-1]:
         view = one.views().nodes.get(name_there(node, one))
         listed = frozenset(work.id for work in view.workloads) if view else frozenset()
         if mine := [work for work in left if work in listed]:
             left = [work for work in left if work not in listed]
-            yield one, replace(operation, args={**operation.args, "workloads": ",".join(mine)})
+            yield one, replace(operation, act=Evict(tuple(mine)))
     if left:
-        yield own[-1], replace(operation, args={**operation.args, "workloads": ",".join(left)})
+        yield own[-1], replace(operation, act=Evict(tuple(left)))
 
 
 class _Told(Struct):

@@ -1,4 +1,4 @@
-"""Versions of the agents' protocol that are understood: today's and the one before, each answered in its own form.
+"""Versions of the agents' protocol that are understood: today's and those before, each answered in its own form.
 
 An agent names its version in a header; one that names none speaks the first. Whoever speaks a newer one than ours is
 answered in ours, and what we do not know of its fields is passed over. Who speaks an older one is told so, and so is
@@ -14,10 +14,13 @@ from hostler.controller.inputs import AgentRefused
 from hostler.server.problems import refuse
 
 HEADER = "Hostler-Agent-Protocol"
-SPEAKS = 2
-"""1: the first. 2: a heartbeat names its spool and is answered with how far that has been read."""
+SPEAKS = 3
+"""1: the first. 2: a heartbeat names its spool and is answered with how far that has been read.
 
-OLDEST = SPEAKS - 1
+3: an order's operation has its arguments under their own types.
+"""
+
+OLDEST = 1
 
 
 def spoken(header: str | None) -> int:

@@ -25,6 +25,7 @@ from hostler.core.state.fabrics import (
     Model,
 )
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.gate_expectation import Expected, ExpectedGpu, Faulted
 from hostler.core.state.intent import Bounds, Intent, Unreadable
 from hostler.core.state.links import LinkCase, LinkFault
 from hostler.core.state.model import (
@@ -55,6 +56,16 @@ from hostler.core.state.model import (
     Window,
     WorkClass,
     Workload,
+)
+from hostler.core.state.operations import (
+    ACTS,
+    CordonUninvited,
+    DeleteUninvited,
+    IdleCheck,
+    IssueJoinToken,
+    RetiredOperation,
+    SetBootNetwork,
+    WriteFirmware,
 )
 from hostler.core.state.packed_strings import Pairs
 from hostler.core.state.plan_rules import PlanRules
@@ -350,7 +361,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     Waiting: _rows("what"),
     Hold: _rows("id ticket", scope=_scope, owner=_of_hold, reason=_hold_reason, tenant=_tenant),
     Window: _rows("id owner", scope=_scope, reason=_untold),
-    Step: _rows("operation args"),
+    Step: _rows("act"),
     Radius: _rows(nodes=_nodes),
     PlanRules: _rows("left_phase found_phase keeps cures"),
     Plan: _rows(
@@ -361,7 +372,16 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
         pool=_pool,
         reason=_untold,
     ),
-    Operation: _rows("id kind plan args boot_id", node=_node),
+    Operation: _rows("id act plan boot_id", node=_node),
+    **{kind: _rows(" ".join(kind.__struct_fields__)) for kind in ACTS.values()},
+    WriteFirmware: _rows("component version good at_least activates needs"),  # not where images are
+    SetBootNetwork: _rows("target"),
+    IdleCheck: _rows("profile"),
+    **dict.fromkeys((CordonUninvited, DeleteUninvited, IssueJoinToken), _rows(cluster=_cluster)),
+    RetiredOperation: _rows("said"),
+    Expected: _rows("known without parts faulted only"),
+    ExpectedGpu: _rows("slot serial uuid pci"),
+    Faulted: _rows("type part readers gpu"),
     AsideFailure: _rows("kind", result=_untold, detail=_untold),
     Attempt: _rows("remedy part"),
     ConsentedWork: _rows("workload remedy ticket person"),

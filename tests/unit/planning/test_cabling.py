@@ -20,6 +20,7 @@ from hostler.core.state.fabrics import (
 )
 from hostler.core.state.live_state import LiveFabric
 from hostler.core.state.model import Node, Phase, Plan, Step, Verdict
+from hostler.core.state.operations import VerifyCabling
 from tests.kit import NOW, a_node, after
 from tests.unit.planning.values import a_plan, a_scene
 
@@ -35,7 +36,7 @@ def at_cabling(
     *links: DesignedLink, began: timedelta | None = timedelta(minutes=5), design: str = "d1"
 ) -> tuple[DecisionContext, Node, Plan]:
     """A node at its cabling step, and a network whose last whole validation began so long after the step."""
-    step = Step(cabling.VERIFY, 1800.0, {cabling.FABRIC: "ib", cabling.DEVICE: "a"})
+    step = Step(VerifyCabling("ib", "a"), 1800.0)
     plan = replace(a_plan("reboot"), name="seatrial", steps=(step,), index=0, step_since=NOW)
     node = replace(a_node("a", phase=Phase.seatrial, phase_since=BEFORE), plan=plan)
     context = a_scene(node, now=after(minutes=10))

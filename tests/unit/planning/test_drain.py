@@ -7,6 +7,7 @@ from hostler.core.planning.drain import drain, empty, undrained
 from hostler.core.state import events as e
 from hostler.core.state.decisions import Act, Wait
 from hostler.core.state.model import ActClass
+from hostler.core.state.operations import Evict
 from tests.kit import CLUSTER, a_workload, after, configuration, pool_document
 from tests.unit.planning.values import a_scene, idle, with_plan
 
@@ -33,7 +34,7 @@ def test_interruptible_work_is_ended_and_nothing_else_is() -> None:
     assert isinstance(answer, Act)
     (event,) = answer.events
     assert isinstance(event, e.OperationStarted)
-    assert (event.operation.kind, event.operation.args) == ("evict", {"workloads": "w2"})
+    assert event.operation.act == Evict(("w2",))
 
 
 def test_the_rest_is_waited_for_until_the_steps_deadline() -> None:

@@ -14,8 +14,10 @@ from hostler.core.state.cases import Ticket
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Wait
 from hostler.core.state.model import ActClass, Condition, Node, Phase, Plan, Step
+from hostler.core.state.operations import WaitBmc, WaitBoot
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.recipes import RECIPES
+from tests.acts import an_act
 from tests.kit import NOW, Drive, a_node, a_workload, configuration, pool_document
 
 
@@ -137,7 +139,7 @@ def test_the_owner_of_the_work_that_is_waited_for_is_asked_and_nobody_elses(owne
 def test_a_node_is_back_once_its_agent_is_heard_and_not_before(kind: str) -> None:
     """Mutants: another boot is enough, unheard; the last moment is one too many; who is late is waited for."""
     drive, node, plan = draining()
-    plan = replace(plan, steps=(Step(kind, 300.0),), index=0, step_since=drive.now, boot_id="an earlier one")
+    plan = replace(plan, steps=(Step(an_act(kind), 300.0),), index=0, step_since=drive.now, boot_id="an earlier one")
     here = drive.controller.live.entry("a")
     assert isinstance(execution._step(context(drive), node, plan), Act)  # noqa: SLF001 - the step, by no particular way
     here.heard = False
@@ -158,7 +160,7 @@ def test_a_node_is_back_once_its_agent_is_heard_and_not_before(kind: str) -> Non
 def test_a_node_that_still_runs_the_boot_that_was_to_end_is_not_back() -> None:
     """Mutant: whoever is heard has restarted."""
     drive, node, plan = draining()
-    plan = replace(plan, steps=(Step("wait_boot", 300.0),), index=0, step_since=drive.now, boot_id=node.boot_id)
+    plan = replace(plan, steps=(Step(WaitBoot(), 300.0),), index=0, step_since=drive.now, boot_id=node.boot_id)
     for left, back in ((None, False), ("", True), (node.boot_id, False), ("another", True)):
         said = execution._step(context(drive), node, replace(plan, left_boot=left))  # noqa: SLF001
         assert isinstance(said, Act) is back, left
@@ -170,7 +172,7 @@ def test_a_node_that_still_runs_the_boot_that_was_to_end_is_not_back() -> None:
 def test_a_bmc_is_back_once_its_power_was_read(read: bool, unreachable: bool, back: bool) -> None:
     """Mutants: a reading of before its restart is enough; so is that nobody has called it unreachable."""
     drive, node, plan = draining()
-    plan = replace(plan, steps=(Step("wait_bmc", 300.0),), index=0, step_since=drive.now)
+    plan = replace(plan, steps=(Step(WaitBmc(), 300.0),), index=0, step_since=drive.now)
     here = drive.controller.live.entry("a")
     here.power_at, here.bmc_unreachable = (drive.now if read else None), unreachable
     said = execution._step(context(drive), node, plan)  # noqa: SLF001

@@ -7,6 +7,7 @@ from hostler.core.planning.firmware_plan import firmware_rows, firmware_steps, t
 from hostler.core.state.configuration import FirmwareStage, FirmwareUpdate, Sku
 from hostler.core.state.firmware_versions import is_older
 from hostler.core.state.model import Node, Phase, Profile
+from hostler.core.state.operations import ResetBmc, VerifyFirmware, WriteFirmware
 from hostler.core.state.packed_strings import pairs
 from tests.kit import NOW, a_node
 
@@ -30,12 +31,13 @@ def laid(node: Node, sku: Sku) -> list[str]:
     """Steps in short: what is written as NAME=VERSION, what is verified in brackets."""
     told = []
     for step in firmware_steps(node, sku):
-        if step.operation == "update_firmware":
-            told.append(f"{step.args['component']}={step.args['version']}")
-        elif step.operation == "verify_firmware":
-            told.append(f"[{' '.join(step.args)}]")
-        elif not step.args.get("unless_listed"):
-            told.append(step.operation)
+        match step.act:
+            case WriteFirmware(component=component, version=version):
+                told.append(f"{component}={version}")
+            case VerifyFirmware(wanted=wanted):
+                told.append(f"[{' '.join(wanted)}]")
+            case act if act == ResetBmc() or not isinstance(act, ResetBmc):
+                told.append(act.kind)
     return told
 
 
@@ -91,8 +93,10 @@ def test_versions_in_between_are_passed_through_unless_they_are_behind() -> None
     assert laid(reporting(BMC="1.0"), sku) == ["BMC=1.5", *passed, "BMC=1.8", *passed, "BMC=2.0", *passed]
     assert laid(reporting(BMC="1.6"), sku) == ["BMC=1.8", *passed, "BMC=2.0", *passed]
     assert laid(reporting(BMC="1.8"), sku) == ["BMC=2.0", *passed]
-    between = [s.args["BMC"] for s in firmware_steps(reporting(BMC="1.0"), sku) if s.operation == "verify_firmware"]
-    assert between == ["1.5 or 1.8 or 2.0", "1.8 or 1.5 or 2.0", "2.0"]
+    between = [
+        s.act.wanted["BMC"] for s in firmware_steps(reporting(BMC="1.0"), sku) if isinstance(s.act, VerifyFirmware)
+    ]
+    assert between == [("1.5", "1.8", "2.0"), ("1.8", "1.5", "2.0"), ("2.0",)]
 
 
 def test_an_unmanaged_node_gets_firmware_at_its_first_delivery_only() -> None:

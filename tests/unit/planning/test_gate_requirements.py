@@ -7,14 +7,15 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.agent.checks import emulated_gate
-from hostler.core.diagnose.gate.expectation import EXPECTS, Expected, ExpectedGpu, decode, encode
 from hostler.core.diagnose.gate.faults import NOBODY, READERS
 from hostler.core.diagnose.gate.readings import GPUS_SEEN, GateLook, KernelLine, worst
 from hostler.core.planning import gate_requirements
 from hostler.core.state.configuration import REMEDIES
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.gate_expectation import Expected, ExpectedGpu
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import Condition, Facts, Node, Operation, Outcome, Part, Plan, Step, Verdict
+from hostler.core.state.operations import IdleCheck, RunChecks
 from hostler.core.state.packed_strings import pairs
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.recipe_facts import rules_of
@@ -53,7 +54,7 @@ def gate_ends_it(remedy: str) -> bool:
     """Whether this remedy, or a rung above it that may follow, has a gate."""
     ladder = REMEDIES[REMEDIES.index(remedy) :] if remedy in REMEDIES else (remedy,)
     steps = [step for name in ladder if name in RECIPES for step in RECIPES[name].steps]
-    return any(step.operation == "run_checks" and step.args.get("profile") == "gate" for step in steps)
+    return any(step.act == RunChecks("gate") for step in steps)
 
 
 def test_every_condition_whose_remedy_ends_in_a_gate_has_a_row() -> None:
@@ -163,8 +164,7 @@ def test_a_sku_may_be_without_readings_that_there_are() -> None:
 
 
 def an_order(expected: Expected, profile: str = "gate") -> Operation:
-    args = {"profile": profile, EXPECTS: encode(expected)}
-    return Operation("o1", "run_checks", "a", "p1", 0, NOW, NOW, args)
+    return Operation("o1", RunChecks(profile, expected), "a", "p1", 0, NOW, NOW)
 
 
 def answered(operation: Operation, facts: Facts) -> Outcome:
@@ -193,10 +193,9 @@ def test_failed_stays_failed_and_other_operations_are_left_alone() -> None:
     failed = Outcome("o1", "a", "done", "x", {"verdict": "failed"})
     assert gate_requirements.as_seen(order, failed) is failed
     other = Outcome("o1", "a", "done", "", {"verdict": "passed"})
-    assert gate_requirements.as_seen(replace(order, kind="idle_check"), other) is other
+    assert gate_requirements.as_seen(replace(order, act=IdleCheck()), other) is other
     assert gate_requirements.as_seen(an_order(Expected(gpus=8), "burn_in"), other) is other
-    assert gate_requirements.as_seen(replace(order, args={"profile": "gate"}), other).facts["verdict"] == "inconclusive"
-    assert gate_requirements.as_seen(replace(order, args={EXPECTS: "{"}), other).facts["verdict"] == "inconclusive"
+    assert gate_requirements.as_seen(replace(order, act=RunChecks("gate")), other).facts["verdict"] == "inconclusive"
 
 
 PARTS = tuple(gpu_part("a", n) for n in range(8))
@@ -205,7 +204,7 @@ PARTS = tuple(gpu_part("a", n) for n in range(8))
 def seen_by_an_emulated_machine(parts: tuple[Part, ...] = PARTS, **otherwise: Any) -> Outcome:
     want = sees(a_node("a"), "gpu_reset", a_condition("gpu.gsp_timeout", "a-G3"))
     readings = emulated_gate.readings(parts, {f"gpu{n}": f"0000:{n:02x}:00" for n in range(8)}, **otherwise)
-    report = emulated_gate.answer(encode(want), readings)
+    report = emulated_gate.answer(want, readings)
     return answered(an_order(want), {**report.facts, "verdict": report.verdict.value})
 
 
@@ -264,9 +263,15 @@ def test_a_gate_that_doubts_the_links_of_its_sku_opens_a_ticket_that_says_so() -
     drive.run()
     order = gate_of(drive)
     readings = emulated_gate.readings(PARTS, {f"gpu{n}": f"0000:{n:02x}:00" for n in range(8)})
-    report = emulated_gate.answer(order.args[EXPECTS], readings)
+    report = emulated_gate.answer(expected_of(order), readings)
     assert report.verdict is Verdict.inconclusive
     assert "the SKU names 24 NVLinks, no GPU of this node has more than 18" in report.detail
+
+
+def expected_of(one: Operation | Step) -> Expected:
+    assert isinstance(one.act, RunChecks)
+    assert one.act.expects is not None
+    return one.act.expects
 
 
 def gate_of(drive: Drive, node: str = "a") -> Operation:
@@ -281,7 +286,7 @@ def test_what_is_frozen_is_what_was_known_when_the_plan_was_laid_down() -> None:
     drive.observe("a", "inventory", parts=tuple(gpu_part("a", n) for n in range(8) if n != 3), facts={"covers": "gpu"})
     drive.activate(configuration(ONE, reset={"links": 4}))
     drive.wait(seconds=30)
-    expected = decode(gate_of(drive).args[EXPECTS])
+    expected = expected_of(gate_of(drive))
     assert (expected.links, len(expected.known), expected.gpus) == (18, 8, 8)
     assert [fault.name for fault in expected.faulted] == ["gpu.fallen_off_bus a-G3"]
 
@@ -291,27 +296,27 @@ def test_a_reset_of_one_gpu_looks_into_that_one() -> None:
     drive = Drive(configuration(ONE, reset={"domain": "gpu"}), [a_node("a")])
     drive.fault("a", "ecc", gpu=3)
     drive.wait(minutes=10)
-    expected = decode(gate_of(drive).args[EXPECTS])
+    expected = expected_of(gate_of(drive))
     assert expected.only == ("gpu3",)
     addresses = {f"gpu{n}": f"0000:{n:02x}:00" for n in range(8)}
     busy = emulated_gate.readings(PARTS, addresses, {"gpu5": {"clock_event_reasons": 0x40}})
-    assert emulated_gate.answer(encode(expected), busy).verdict == "passed"
+    assert emulated_gate.answer(expected, busy).verdict == "passed"
     sick = emulated_gate.readings(PARTS, addresses, {"gpu3": {"clock_event_reasons": 0x40}})
-    assert emulated_gate.answer(encode(expected), sick).verdict == "failed"
-    assert emulated_gate.answer(encode(expected), emulated_gate.readings(PARTS[:7], addresses)).verdict == "failed"
+    assert emulated_gate.answer(expected, sick).verdict == "failed"
+    assert emulated_gate.answer(expected, emulated_gate.readings(PARTS[:7], addresses)).verdict == "failed"
 
 
 def test_a_plan_of_an_older_version_gets_its_expectation_when_its_gate_begins() -> None:
     """Mutant: such a gate expects nothing."""
     node = a_node("a")
     fleet = a_fleet(node)
-    step = Step("run_checks", 300, {"profile": "gate"})
+    step = Step(RunChecks("gate"), 300)
     plan = msgspec.convert(
         {"id": "p", "node": "a", "name": "reboot", "act_class": "pending", "steps": [], "undo": [], "causes": [],
          "rule": "r", "config": "c", "radius": {"nodes": ["a"]}, "recorded_at": NOW}, Plan,
     )  # fmt: skip
     laid = gate_requirements.seeing(fleet, node, replace(plan, steps=(step,)))
-    assert decode(laid.steps[0].args[EXPECTS]).gpus == 8
+    assert expected_of(laid.steps[0]).gpus == 8
     assert gate_requirements.seeing(fleet, node, laid) is laid
 
 

@@ -5,11 +5,12 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.planning.hardware_step import VERIFY, stands_at, verify_hardware
+from hostler.core.planning.hardware_step import stands_at, verify_hardware
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Wait
 from hostler.core.state.model import CheckResult, Node, Phase, Plan, Step, Verdict
+from hostler.core.state.operations import VerifyHardware
 from tests.kit import NOW, a_node, after, configuration, pool_document
 from tests.unit.planning.values import a_plan, a_scene
 
@@ -19,7 +20,7 @@ LIMIT_S = 1800.0
 
 def at_step(*said: str, late: bool = False, checks: tuple[CheckResult, ...] = ()) -> tuple[DecisionContext, Node, Plan]:
     """A node at the step whose BMC has said this of SriovEnable in the present boot, nothing where it has not."""
-    plan = replace(a_plan("reboot"), name="seatrial", steps=(Step(VERIFY, LIMIT_S),), index=0, step_since=NOW)
+    plan = replace(a_plan("reboot"), name="seatrial", steps=(Step(VerifyHardware(), LIMIT_S),), index=0, step_since=NOW)
     hardware = tuple(("bmc/bios.SriovEnable", value) for value in said)
     boots = (("bmc", "b1"),) if said else ()
     node = a_node("a", phase=Phase.seatrial, boot_id="b1", hardware=hardware, hardware_boots=boots, checks=checks)

@@ -36,6 +36,7 @@ from hostler.core.state.model import (
     WorkClass,
     Workload,
 )
+from hostler.core.state.operations import RunChecks
 from hostler.core.tables.operations import IDLE_CHECK
 from hostler.ports import WorkloadView
 from tests.kit import CLUSTER, NOW, Drive, a_hold, a_node, a_workload, configuration, pool_document
@@ -158,7 +159,7 @@ def test_nobody_is_checked_who_works_is_held_is_unwell_or_unknown(happens: Calla
 
 
 def a_plan(node: Node) -> Plan:
-    step = Step("run_checks", 60.0)
+    step = Step(RunChecks(), 60.0)
     return Plan("p1", node.id, "x", ActClass.easing, (step,), ("",), (), "", "", Radius((node.id,)), NOW)
 
 

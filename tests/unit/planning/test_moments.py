@@ -14,6 +14,7 @@ from hostler.core.state.cell_record import Removal
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Rest, Wait
 from hostler.core.state.model import ActClass, Attempt, HoldKind, Node, Operation, Phase
+from hostler.core.state.operations import CordonUninvited
 from tests.kit import CLUSTER, NOW, a_node, a_workload, after, configuration, pool_document
 from tests.unit.planning.values import a_condition, a_scene, held, idle, with_plan
 
@@ -89,9 +90,7 @@ def test_an_owner_s_own_agreement_is_waited_for_behind_the_drains_deadline() -> 
 
 def test_an_act_against_an_uninvited_node_tells_its_moment_of_a_node_at_rest_too() -> None:
     """Mutant: the deadline of what is under way there is forgotten where the node itself needs nothing."""
-    under_way = Operation(
-        "a-o1", "cordon_uninvited", "a", "", 0, NOW, after(minutes=1), {"cluster": CLUSTER}, aside=True
-    )
+    under_way = Operation("a-o1", CordonUninvited(CLUSTER), "a", "", 0, NOW, after(minutes=1), aside=True)
     node = replace(a_node("a", pool=""), aside=under_way, left_cluster=CLUSTER, left_pool="train")
     assert until(beside(idle(a_scene(node), "a"), node, Rest(until=after(hours=1)))) == after(minutes=1)
     assert isinstance(beside(idle(a_scene(node), "a"), node, Act(())), Act)

@@ -12,6 +12,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.model import ActClass, HoldKind, Node, Plan, Radius, Step
 from hostler.core.tables.operations import OPERATIONS
+from tests.acts import an_act
 from tests.kit import Drive, a_hold, a_node, a_workload, configuration, pool_document
 
 OTHER_BOOT = "the boot before"
@@ -61,7 +62,7 @@ def at(kind: str, disruptive: bool, node: Node, now: Drive) -> Plan:
         node="a",
         name="reboot",
         act_class=ActClass.pending,
-        steps=(Step(kind, 600.0),),
+        steps=(Step(an_act(kind), 600.0),),
         undo=("",),
         causes=(),
         rule="",

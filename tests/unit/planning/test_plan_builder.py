@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from hostler.core.planning.plan_builder import Frame, freeze, record
 from hostler.core.state.model import ActClass, Node, Plan
+from hostler.core.state.operations import ResetGpus, VerifyFirmware, WriteFirmware
 from hostler.core.tables.recipes import RECIPES
 from tests.kit import NOW, a_node, configuration, pool_document
 from tests.unit.planning.values import TWO, a_condition, a_scene, idle
@@ -58,13 +59,13 @@ def test_the_drain_has_the_pools_time_and_twice_that_where_the_pool_lets_work_be
 def test_only_firmware_that_differs_is_written_one_step_for_each() -> None:
     node = replace(a_node("a"), firmware=(("BIOS", "2.1"),))
     plan = frozen("firmware_update", node, firmware={"BIOS": "2.1", "BMC": "1.4", "HGX": "3"})
-    written = [step.args for step in plan.steps if step.operation == "update_firmware"]
+    written = [step.act for step in plan.steps if step.operation == "update_firmware"]
     assert written == [
-        {"component": "BMC", "version": "1.4", "image": "", "good": "1.4", "activates": "dc_cycle"},
-        {"component": "HGX", "version": "3", "image": "", "good": "3", "activates": "dc_cycle"},
+        WriteFirmware("BMC", "1.4", good=("1.4",), activates="dc_cycle"),
+        WriteFirmware("HGX", "3", good=("3",), activates="dc_cycle"),
     ]
-    verified = next(step.args for step in plan.steps if step.operation == "verify_firmware")
-    assert verified == {"BIOS": "2.1", "BMC": "1.4", "HGX": "3"}
+    verified = next(step.act for step in plan.steps if step.operation == "verify_firmware")
+    assert verified == VerifyFirmware({"BIOS": ("2.1",), "BMC": ("1.4",), "HGX": ("3",)})
 
 
 @pytest.mark.parametrize(("parts", "confined"), [(("a-G3",), ("gpu3",)), (("a-G3", ""), ())])
@@ -75,8 +76,8 @@ def test_a_reset_of_single_gpus_is_confined_to_those_that_every_cause_names(
     causes = tuple(replace(a_condition(), id=f"c{n}", part=part) for n, part in enumerate(parts))
     plan = frozen("gpu_reset", replace(a_node("a"), conditions=causes), reset={"domain": "gpu"})
     assert plan.parts == confined
-    asked = next(step.args for step in plan.steps if step.operation == "gpu_reset")
-    assert asked.get("gpu", "") == ("0000:03:00.0" if confined else "")
+    asked = next(step.act for step in plan.steps if step.operation == "gpu_reset")
+    assert asked == ResetGpus(("0000:03:00.0",) if confined else ())
 
 
 def test_what_the_record_shows_is_what_was_seen_then() -> None:

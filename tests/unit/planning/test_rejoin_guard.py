@@ -10,6 +10,7 @@ from hostler.core.planning.rejoin_guard import PAUSES_S, REFUSED_PAUSE_S, beside
 from hostler.core.state import events as e
 from hostler.core.state.decisions import Act, Rest, Wait
 from hostler.core.state.model import AsideFailure, Blocker, HoldKind, Node
+from tests.acts import an_act
 from tests.kit import CLUSTER, NOW, a_node, a_workload, after
 from tests.unit.planning.values import a_condition, a_scene, an_operation, held, idle
 
@@ -26,7 +27,7 @@ def asked(answer: Act | Wait | None) -> str:
     (event,) = answer.events
     assert isinstance(event, e.OperationStarted)
     assert event.operation.aside
-    assert event.operation.args == {"cluster": CLUSTER}
+    assert event.operation.act == an_act(event.operation.kind, cluster=CLUSTER)
     return event.operation.kind
 
 

@@ -14,6 +14,7 @@ from hostler.core.state.live_state import LiveNode, LiveState
 from hostler.core.state.model import ActClass, Condition, Evidence, HoldKind, Node, Operation, Plan, Severity
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.recipes import RECIPES
+from tests.acts import an_act
 from tests.kit import CLUSTER, NOW, a_hold, a_node, after, configuration, fold, pool_document, seen
 
 TWO = configuration({"train": pool_document(target=2)})
@@ -83,4 +84,4 @@ def with_plan(recipe: str = "reboot", node: Node | None = None, *, at: str = "",
 
 def an_operation(kind: str, node: str = "a", **fields: Any) -> Operation:
     """An operation that was asked for now and has five minutes."""
-    return replace(Operation(f"{node}-o1", kind, node, "p", 0, NOW, after(minutes=5)), **fields)
+    return replace(Operation(f"{node}-o1", an_act(kind), node, "p", 0, NOW, after(minutes=5)), **fields)

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from hostler.agent.checks.host_stress import StressResult
-from hostler.core.diagnose.gate.expectation import decode
 from hostler.core.diagnose.gate.faults import look_at_faults
 from hostler.core.diagnose.gate.gpus import look_at_gpus
 from hostler.core.diagnose.gate.readings import GateLook, GateReadings, KernelLine, SeenGpu, facts_of, told, worst
+from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.model import Facts, Part, Verdict
 
 LINKS = 18
@@ -60,12 +60,8 @@ def readings(
     )
 
 
-def answer(expects: str, seen: GateReadings) -> StressResult:
+def answer(expected: Expected, seen: GateReadings) -> StressResult:
     """Judge these readings as a gate does: an emulated machine has sound memory, disk and clock, and no runtime."""
-    try:
-        expected = decode(expects)
-    except ValueError as error:
-        return StressResult(Verdict.inconclusive, f"what it is to look at cannot be read: {error}")
     looks = [GateLook(name, Verdict.passed, "emulated") for name in ("memory", "disk", "clock")]
     gpus = look_at_gpus(expected, seen)
     looks += [*gpus, *look_at_faults(expected, seen, gpus)]

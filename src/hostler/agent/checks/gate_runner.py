@@ -23,10 +23,10 @@ from hostler.agent.checks.gate_host_readings import HostSide
 from hostler.agent.checks.host_stress import StressResult
 from hostler.agent.collectors import gpu_state
 from hostler.agent.host_commands import ActFailedError, ResourceHeldError
-from hostler.core.diagnose.gate.expectation import Expected, decode
 from hostler.core.diagnose.gate.faults import look_at_faults
 from hostler.core.diagnose.gate.gpus import is_settling, look_at_gpus
 from hostler.core.diagnose.gate.readings import GateLook, GateReadings, SeenGpu, facts_of, told, worst
+from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Verdict
 
@@ -57,14 +57,10 @@ class GateRunner:
         self._called_off = threading.Event()
         self._until = 0.0
 
-    def check(self, expects: str) -> StressResult:
+    def check(self, expected: Expected) -> StressResult:
         """Look at all of it. Never raises."""
         self._called_off.clear()
         self._until = time.monotonic() + BUDGET_S
-        try:
-            expected = decode(expects)
-        except ValueError as error:
-            return StressResult(Verdict.inconclusive, f"what it is to look at cannot be read: {error}")
         looks = self._tests()
         gpus, readings = self._settled(expected)
         looks += [*gpus, *look_at_faults(expected, readings, gpus)]

@@ -14,6 +14,7 @@ from hostler.core.state.boot import HOLD
 from hostler.core.state.events import Event
 from hostler.core.state.fabrics import FabricVerdict
 from hostler.core.state.model import Verdict
+from hostler.core.state.operations import SwitchOff
 from hostler.core.state.verbs.every import VERBS
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -85,7 +86,8 @@ WORDS: dict[str, Any] = {
     "SliceError.text": "power_cycle for gpu.fallen_off_bus was not foreseen when the slice began",
     "SourcesChanged.heard": {NODE: ("bmc",)},
     "SourcesChanged.silent": {NODE: ("agent",)},
-    "Step.operation": "power_off",
+    "Step.act": SwitchOff(),
+    "Operation.act": SwitchOff(),
     "Tally.result": "gpu.suspect",
     "Tally.row": "falls off the bus",
     "Ticket.id": "t-21",

@@ -6,6 +6,7 @@ from msgspec.structs import fields
 
 from hostler.cli.reference.markdown import block, code, table, time_of
 from hostler.core.policy.guards import GUARDS
+from hostler.core.state import operations as op
 from hostler.core.state.model import Phase
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import help_of
@@ -102,14 +103,26 @@ _EACH = {
     "firmware": " for each part off its baseline",
     "fabric": " for each network whose design names it",
     "hardware": " where its SKU has a hardware manifest",
+    "baseline": " of the SKU's baseline",
 }
 
 
 def _step(step: StepRow) -> str:
-    args = f" {','.join(step.args.values())}" if step.args else ""
     each = _EACH[step.each]
     undo = f" ↶ {step.undo}" if step.undo else ""
-    return f"{step.operation}{args}{each}{'?' if step.optional else ''} ({time_of(step.deadline_s)}){undo}"
+    return (
+        f"{step.act.kind}{_argument(step.act)}{each}{'?' if step.optional else ''} ({time_of(step.deadline_s)}){undo}"
+    )
+
+
+def _argument(act: op.AnyAct) -> str:
+    match act:
+        case op.RunChecks():
+            return f" {act.profile}"
+        case op.VerifyInventory():
+            return " convicts" if act.convicts else " waits"
+        case _:
+            return ""
 
 
 def _operations() -> Iterator[tuple[str, ...]]:

@@ -7,6 +7,8 @@ from datetime import datetime
 from enum import Enum
 from typing import Any, get_args, get_origin
 
+from hostler.core.state.operations import AnyAct
+
 NAMES = {datetime: "moment", str: "text", int: "integer", float: "number", bool: "yes/no", types.NoneType: "none"}
 UNION_MAX = 6
 """Unions of more are named "event": only the events' union is that long."""
@@ -30,6 +32,8 @@ def _made_of(kind: Any) -> str:
     inner = [type_name(arg) for arg in get_args(kind) if arg is not Ellipsis]
     match get_origin(kind):
         case typing.Union | types.UnionType:
+            if kind == AnyAct:
+                return "operation"
             return "event" if len(inner) > UNION_MAX else " or ".join(inner)
         case builtins.dict:
             return f"{inner[0]} → {inner[1]}"

@@ -9,6 +9,7 @@ from msgspec import Struct
 from hostler.core.state.boot import HOLD, LOCAL_DISK, BootConfiguration
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import HoldKind, Node, Phase
+from hostler.core.state.operations import WriteFirmware
 
 IMAGE = "image"
 
@@ -77,8 +78,8 @@ def in_catalogue(boots: BootConfiguration, wanted: str) -> str:
 def _must_not_boot(fleet: Fleet, node: Node) -> str:
     """Why the node may boot into nothing now, whatever its phase; "" where it may."""
     operations = (*node.under_way, *node.settling)
-    flashing = next((one for one in operations if one.kind == "update_firmware"), None)
+    flashing = next((one.act for one in operations if isinstance(one.act, WriteFirmware)), None)
     if flashing is not None:
-        return f"firmware of {flashing.args.get('component', 'a component')} is being written"
+        return f"firmware of {flashing.component} is being written"
     held = next((h for h in fleet.holds_on([node.id]) if h.kind in (HoldKind.physical_work, HoldKind.power)), None)
     return f"{held.owner} holds it ({held.kind.value}): {held.reason}" if held is not None else ""

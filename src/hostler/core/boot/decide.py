@@ -17,6 +17,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.events.boot import STRANGERS_KEPT
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node, Operation
+from hostler.core.state.operations import IssueJoinToken
 
 SCRIPT, SEED, HOME, FIRMWARE = "script", "seed", "home", "loader"
 """Kinds of request: the script, cloud-init's data, to be told that the node is up, and the loader that UEFI fetches."""
@@ -34,7 +35,6 @@ AGAIN = timedelta(hours=1)
 PROVEN = timedelta(minutes=15)
 """So long a machine whose UEFI showed the secret of this boot is known by its address: its boot loader comes next."""
 
-MINT = "issue_join_token"
 MINT_S = 60.0
 
 
@@ -217,16 +217,12 @@ def _mint(context: DecisionContext, node: Node) -> Operation:
     assert node.plan is not None, "an open window has a plan"
     return Operation(
         id=f"{node.id}-o{context.fleet.cell.seq}",
-        kind=MINT,
+        act=IssueJoinToken(configuration.boot.cluster, configuration.policy.join_token_ttl_s),
         node=node.id,
         plan=node.plan.id,
         step=node.plan.index,
         started=context.now,
         deadline=context.now + timedelta(seconds=MINT_S),
-        args={
-            "cluster": configuration.boot.cluster,
-            "token_ttl_s": f"{configuration.policy.join_token_ttl_s:g}",
-        },
         aside=True,
     )
 

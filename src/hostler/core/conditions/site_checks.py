@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from hostler.core.state.configuration import REMEDIES
 from hostler.core.state.model import Condition, Node, Plan
+from hostler.core.state.operations import RunChecks
 
 FAILED = "check.failed"
 OURS = frozenset({"gate", "idle", "seatrial", "burn_in", "suspect"})
@@ -36,8 +37,8 @@ def convicting(node: Node, causes: Iterable[str]) -> tuple[str, ...]:
 
 def asked_by(plan: Plan) -> frozenset[str]:
     """The site's checks that the plan asks again."""
-    profiles = (step.args.get("profile", "") for step in plan.steps if step.operation == "run_checks")
-    return frozenset(profile for profile in profiles if profile and profile not in OURS)
+    profiles = (step.act.profile for step in plan.steps if isinstance(step.act, RunChecks))
+    return frozenset(profile for profile in profiles if profile not in OURS)
 
 
 def has_passed_since(node: Node, plan: Plan, profile: str) -> bool:

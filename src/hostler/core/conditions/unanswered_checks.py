@@ -20,6 +20,7 @@ from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.fabrics import CABLING
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Blocker, CheckResult, Condition, Evidence, Facts, Node, Phase, Plan, Verdict
+from hostler.core.state.operations import OperationAct, RunChecks
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.operations import OPERATIONS
 from hostler.core.tables.phases import PHASES
@@ -46,15 +47,14 @@ def profile_at(plan: Plan) -> str:
     """Profile that the plan's step has to be answered for, "" where nothing is asked there."""
     if plan.state != "running" or plan.index >= len(plan.steps):
         return ""
-    step = plan.steps[plan.index]
-    return profile_of(step.operation, step.args)
+    return profile_of(plan.steps[plan.index].act)
 
 
-def profile_of(operation: str, args: dict[str, str]) -> str:
+def profile_of(act: OperationAct) -> str:
     """The name under which an operation's answer is awaited: a check's profile, or sanitise."""
-    if not OPERATIONS[operation].answers:
+    if not OPERATIONS[act.kind].answers:
         return ""
-    return args.get("profile", "gate") if operation == "run_checks" else _NAMES.get(operation, operation)
+    return act.profile if isinstance(act, RunChecks) else _NAMES.get(act.kind, act.kind)
 
 
 def standing(node: Node, profile: str) -> Condition | None:
@@ -243,7 +243,7 @@ def moot(context: DecisionContext, node: Node) -> Iterator[e.Event]:
 def _needed(node: Node) -> set[str]:
     plan = node.plan
     left = plan.steps[plan.index :] if plan is not None and plan.state == "running" else ()
-    return {profile_of(step.operation, step.args) for step in left} | _of_phase(node.phase)
+    return {profile_of(step.act) for step in left} | _of_phase(node.phase)
 
 
 def asked_for() -> dict[str, tuple[str, ...]]:
@@ -251,12 +251,13 @@ def asked_for() -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for recipe in RECIPES.values():
         for step in recipe.steps:
-            if (profile := profile_of(step.operation, step.args)) and step.operation == "run_checks":
-                found[profile] = tuple(dict.fromkeys((*found.get(profile, ()), recipe.name)))
+            if isinstance(step.act, RunChecks):
+                named = found.get(step.act.profile, ())
+                found[step.act.profile] = tuple(dict.fromkeys((*named, recipe.name)))
     return found
 
 
 def _of_phase(phase: Phase) -> set[str]:
     recipe = RECIPES.get(PHASES[phase].recipe)
-    found = {profile_of(step.operation, step.args) for step in recipe.steps} if recipe is not None else set()
+    found = {profile_of(step.act) for step in recipe.steps} if recipe is not None else set()
     return found - {""}

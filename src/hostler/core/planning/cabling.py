@@ -17,10 +17,7 @@ from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.fabrics import CABLING, DesignedLink, Fabric, LinkCondition
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Blocker, CheckResult, Node, Plan, Verdict
-
-VERIFY = "verify_cabling"
-FABRIC, DEVICE = "fabric", "device"
-"""The step's arguments: the network, and what its design calls the node."""
+from hostler.core.state.operations import VerifyCabling
 
 _NAMES = ("hostname", "kubernetes", "slurm")
 _TOLD = 4
@@ -50,17 +47,18 @@ def _stands_at(node: Node, fabric: str) -> bool:
     plan = node.plan
     if plan is None or plan.state != "running" or plan.index >= len(plan.steps):
         return False
-    step = plan.steps[plan.index]
-    return step.operation == VERIFY and step.args.get(FABRIC) == fabric
+    act = plan.steps[plan.index].act
+    return isinstance(act, VerifyCabling) and act.fabric == fabric
 
 
 def verify(context: DecisionContext, node: Node, plan: Plan) -> Answer:
     """Pass the step, wait for a validation, or leave it open with what is wrong at which port."""
-    args = plan.steps[plan.index].args
-    fabric, device = context.fleet.fabrics.get(args[FABRIC]), args[DEVICE]
+    act = plan.steps[plan.index].act
+    assert isinstance(act, VerifyCabling), "the table of steps leads here"
+    fabric, device = context.fleet.fabrics.get(act.fabric), act.device
     if fabric is None or device not in fabric.hosts:
-        return _passed(context, node, plan, f"the design of {args[FABRIC]} names {device} no more", asked=False)
-    verdict, text = _judged(context, node, plan, fabric)
+        return _passed(context, node, plan, f"the design of {act.fabric} names {device} no more", asked=False)
+    verdict, text = _judged(context, node, plan, fabric, device)
     if verdict is Verdict.passed:
         return _passed(context, node, plan, text)
     until = step_deadline(plan)
@@ -82,7 +80,7 @@ def _passed(context: DecisionContext, node: Node, plan: Plan, text: str, *, aske
     return Act((*recorded, *over, e.PlanAdvanced(node.id, plan.id, plan.index + 1)))
 
 
-def _judged(context: DecisionContext, node: Node, plan: Plan, fabric: Fabric) -> tuple[Verdict, str]:
+def _judged(context: DecisionContext, node: Node, plan: Plan, fabric: Fabric, device: str) -> tuple[Verdict, str]:
     """Verdict of the last whole validation on the node's ports, and in which words.
 
     One from before the phase says nothing. One from before the step, when the node may have been without power, passes
@@ -98,7 +96,7 @@ def _judged(context: DecisionContext, node: Node, plan: Plan, fabric: Fabric) ->
         since = f"{seen.good.began:%d %H:%M} UTC, from before the node came to {node.phase}"
         why = f"; the last one concluded nothing: {seen.last.why}" if not seen.last.verdict.concludes else ""
         return Verdict.inconclusive, f"the last whole validation of {fabric.name} is of {since}{why}"
-    links = seen.links.of(plan.steps[plan.index].args[DEVICE])
+    links = seen.links.of(device)
     wrong = [link for link in links if link.condition is not LinkCondition.as_designed]
     if links and not wrong:
         return Verdict.passed, f"{len(links)} ports as designed in {fabric.name}, validated {_at(seen.good.began)}"

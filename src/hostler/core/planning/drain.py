@@ -15,6 +15,7 @@ from hostler.core.state.configuration import Pool, scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait, soonest
 from hostler.core.state.model import ActClass, Blocker, Condition, Node, Plan, Step, WorkClass, Workload
+from hostler.core.state.operations import Evict
 
 CHECK_ENDS_S = 60.0
 """So long an idle check that was called off may hold up what called it off: a machine that hangs never ends it."""
@@ -113,7 +114,7 @@ def empty(context: DecisionContext, node: Node, plan: Plan) -> Answer | None:
     allowed = [c.workload.id for c in consents if c.allowed and not c.workload.held_by]
     if allowed:
         left = (step_deadline(plan) - context.now).total_seconds()
-        step = Step("evict", max(60.0, min(left, 600.0)), {"workloads": ",".join(allowed[:64])})
+        step = Step(Evict(tuple(allowed[:64])), max(60.0, min(left, 600.0)))
         return Act((e.OperationStarted(start(context, node, plan, step)),))
     stopped = tuple(c.blocker or _held_work(c.workload) for c in consents)
     if not stopped or _is_past_ending(context, node, plan):

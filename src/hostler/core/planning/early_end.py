@@ -59,7 +59,7 @@ def limit_at(node: Node, plan: Plan) -> datetime | None:
         return None
     if unanswered_checks.profile_at(plan):
         return None
-    asked = any(unanswered_checks.profile_of(step.operation, step.args) for step in plan.steps[: plan.index])
+    asked = any(unanswered_checks.profile_of(step.act) for step in plan.steps[: plan.index])
     left_s = sum(step.deadline_s for step in plan.steps[plan.index :]) if asked else 0.0
     if plan.step_since is None:
         return node.deadline

@@ -22,6 +22,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait, asked_again, soonest
 from hostler.core.state.health import is_unheard
 from hostler.core.state.model import LIFTED, ActClass, Blocker, HoldKind, Node, Operation, Plan, Step, Verdict
+from hostler.core.state.operations import plain
 from hostler.core.state.requalification import has_proven_itself
 from hostler.core.tables.operations import OPERATIONS, OperationKind
 
@@ -190,8 +191,8 @@ def _dark(context: DecisionContext, node: Node, powers_on: bool) -> list[Blocker
 
 _PRESENT = {
     "verify_inventory": verify_inventory,
-    cabling.VERIFY: cabling.verify,
-    hardware_step.VERIFY: hardware_step.verify_hardware,
+    "verify_cabling": cabling.verify,
+    "verify_hardware": hardware_step.verify_hardware,
     "drain": drain,
     "wait_boot": wait_boot,
     "wait_agent": wait_agent,
@@ -201,7 +202,7 @@ _PRESENT = {
 
 def undo_tail(plan: Plan) -> tuple[Step, ...]:
     """The easings that take back what was reached, last first."""
-    return tuple(Step(name, 60.0) for name in reversed(plan.undo[: plan.reached + 1]) if name)
+    return tuple(Step(plain(name), 60.0) for name in reversed(plan.undo[: plan.reached + 1]) if name)
 
 
 def _undo(context: DecisionContext, node: Node, plan: Plan) -> Answer:

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from hostler.core.state import operations as op
 from hostler.core.state.configuration import ACTIVATIONS, FirmwareStage, FirmwareUpdate, Sku
-from hostler.core.state.firmware_versions import OR, downgrade, is_adapter_name, is_older, plain_name
+from hostler.core.state.firmware_versions import downgrade, is_adapter_name, is_older, plain_name
 from hostler.core.state.model import RECOVERY, STAGED, Node, Profile
 from hostler.core.tables.recipes import StepRow
 
@@ -50,29 +51,29 @@ def firmware_rows(node: Node, sku: Sku) -> tuple[FirmwareRow, ...]:
     return tuple(_row(node, one) for one in _components(sku))
 
 
-def to_verify(node: Node, sku: Sku) -> dict[str, str]:
-    """Component → versions that satisfy it, joined by OR; without those that are not Hostler's to write."""
-    return {one.name: OR.join(one.good) for one in _components(sku) if not _left(node, one)}
+def to_verify(node: Node, sku: Sku) -> dict[str, tuple[str, ...]]:
+    """Component → versions that satisfy it; without those that are not Hostler's to write."""
+    return {one.name: one.good for one in _components(sku) if not _left(node, one)}
 
 
 def firmware_steps(node: Node, sku: Sku) -> Iterator[StepRow]:
     """The steps from what the node last reported to the baseline, but for the recipe's last power cycle."""
-    wanted = [one for one in _components(sku) if _row(node, one).act in ("write", "activate", "refuse")]
-    rounds = list(_rounds(node, wanted))
+    due = [one for one in _components(sku) if _row(node, one).act in ("write", "activate", "refuse")]
+    rounds = list(_rounds(node, due))
     is_on = True
     for number, written in enumerate(rounds):
         for one, stage in written:
             yield from _powered(is_on, one.how.power)
             is_on = one.how.power != "off" and (is_on or one.how.power == "on")
-            yield StepRow("update_firmware", _WRITE_S, args=_args(one, stage))
+            yield StepRow(_write(one, stage), _WRITE_S)
         depth = max((one.how.activate for one, _ in written), key=_DEEPEST.__getitem__)
         if number == len(rounds) - 1 and depth in ("none", "dc_cycle"):
             return  # the recipe's own power cycle follows
         yield from _activated(depth, is_on)
         is_on = is_on or depth in ("dc_cycle", "ac_cycle")
-        names = {one.name: _expected(one, stage) for one, stage in written}
-        yield StepRow("reset_bmc", _BMC_S, args={"unless_listed": ",".join(names)})
-        yield StepRow("verify_firmware", _VERIFY_S, args=names)
+        wanted = {one.name: _expected(one, stage) for one, stage in written}
+        yield StepRow(op.ResetBmc(tuple(wanted)), _BMC_S)
+        yield StepRow(op.VerifyFirmware(wanted), _VERIFY_S)
 
 
 def _components(sku: Sku) -> list[_Component]:
@@ -99,45 +100,46 @@ def _to_pass(node: Node, one: _Component) -> list[FirmwareStage]:
     return [stage for stage in one.how.through if is_older(runs, stage.version) is not False]
 
 
-def _args(one: _Component, stage: FirmwareStage | None) -> dict[str, str]:
-    """The operation's arguments: the driver decides by what runs when it asks, and nothing is left to choose."""
+def _write(one: _Component, stage: FirmwareStage | None) -> op.WriteFirmware:
+    """The driver decides by what runs when it asks, and nothing is left to choose."""
     how, wanted = one.how, stage or FirmwareStage(one.version, one.how.image, one.how.sha256)
-    said = (
-        ("sha256", wanted.sha256),
-        ("good", OR.join(one.good)),
-        ("at_least", wanted.version if stage else ""),
-        ("activates", how.activate),
-        ("needs", ",".join(f"{name}={version}" for name, version in sorted(how.needs.items()))),
-        ("downgrade", "yes" if how.downgrade else ""),
-        ("push", "yes" if how.push else ""),
-        ("targets", ",".join(how.targets)),
+    return op.WriteFirmware(
+        component=one.name,
+        version=wanted.version,
+        image=wanted.image,
+        sha256=wanted.sha256,
+        good=one.good,
+        at_least=wanted.version if stage else "",
+        activates=how.activate,
+        needs=dict(sorted(how.needs.items())),
+        downgrade=how.downgrade,
+        push=how.push,
+        targets=how.targets,
     )
-    asked = {"component": one.name, "version": wanted.version, "image": wanted.image}
-    return asked | {name: text for name, text in said if text}
 
 
-def _expected(one: _Component, stage: FirmwareStage | None) -> str:
+def _expected(one: _Component, stage: FirmwareStage | None) -> tuple[str, ...]:
     """Versions that satisfy a verification between two orders: a node that was further on already is as good."""
     later = [other.version for other in one.how.through] if stage else []
-    return OR.join(dict.fromkeys((stage.version, *later, *one.good) if stage else one.good))
+    return tuple(dict.fromkeys((stage.version, *later, *one.good) if stage else one.good))
 
 
 def _powered(is_on: bool, power: str) -> Iterator[StepRow]:
     if power == "off" and is_on:
-        yield StepRow("power_off", _POWER_S)
+        yield StepRow(op.SwitchOff(), _POWER_S)
     elif power == "on" and not is_on:
-        yield from (StepRow("power_on", _POWER_S), StepRow("wait_boot", _BOOT_S))
+        yield from (StepRow(op.PowerOn(), _POWER_S), StepRow(op.WaitBoot(), _BOOT_S))
 
 
 def _activated(depth: str, is_on: bool) -> Iterator[StepRow]:
     if depth == "bmc_reset":
-        yield StepRow("reset_bmc", _BMC_S)
+        yield StepRow(op.ResetBmc(), _BMC_S)
     if depth in ("dc_cycle", "ac_cycle"):
         if is_on:
-            yield StepRow("power_off", _POWER_S)
+            yield StepRow(op.SwitchOff(), _POWER_S)
         if depth == "ac_cycle":
-            yield StepRow("ac_cycle", _BMC_S)
-        yield from (StepRow("power_on", _POWER_S), StepRow("wait_boot", _BOOT_S))
+            yield StepRow(op.CycleMains(), _BMC_S)
+        yield from (StepRow(op.PowerOn(), _POWER_S), StepRow(op.WaitBoot(), _BOOT_S))
 
 
 def _row(node: Node, one: _Component) -> FirmwareRow:

@@ -5,25 +5,24 @@ gate that says passed without saying what it saw has not passed.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from hostler.core.diagnose.gate.expectation import (
-    EXPECTS,
+from hostler.core.diagnose.gate.faults import NOBODY
+from hostler.core.diagnose.gate.readings import GPUS_SEEN, LOOK
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.gate_expectation import (
     MAX_FAULTS,
     MAX_GPUS,
     Expected,
     ExpectedGpu,
     Faulted,
-    decode,
-    encode,
+    bounded,
 )
-from hostler.core.diagnose.gate.faults import NOBODY
-from hostler.core.diagnose.gate.readings import GPUS_SEEN, LOOK
-from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Condition, Facts, Node, Operation, Outcome, Plan, Scalar, Step, Verdict
 from hostler.core.state.most_parts_seen import MEMORY, due, most_of
+from hostler.core.state.operations import RunChecks
 from hostler.core.state.plan_rules import Answers, PlanRules
 from hostler.core.tables.conditions import CONDITIONS
 
@@ -80,35 +79,31 @@ def seeing(fleet: Fleet, node: Node, plan: Plan) -> Plan:
     """The plan with what its gates are to see in their steps; what a step says already is not changed."""
     if not any(_is_blind(step) for step in plan.steps):
         return plan
-    expects = encode(expectation(fleet, node, plan.rules, plan.causes, plan.parts))
-    steps = (replace(s, args={**s.args, EXPECTS: expects}) if _is_blind(s) else s for s in plan.steps)
+    expects = bounded(expectation(fleet, node, plan.rules, plan.causes, plan.parts))
+    steps = (replace(s, act=replace(s.act, expects=expects)) if _is_blind(s) else s for s in plan.steps)
     return replace(plan, steps=tuple(steps))
 
 
 def _is_blind(step: Step) -> bool:
-    return step.operation == "run_checks" and step.args.get("profile", "gate") in PROFILES and EXPECTS not in step.args
+    return isinstance(step.act, RunChecks) and step.act.profile in PROFILES and step.act.expects is None
 
 
 def as_seen(operation: Operation, outcome: Outcome) -> Outcome:
     """The outcome, inconclusive where it says passed and does not say that it saw what it was to see."""
-    if operation.kind != "run_checks" or outcome.facts.get("verdict") != Verdict.passed.value:
+    if not isinstance(operation.act, RunChecks) or outcome.facts.get("verdict") != Verdict.passed.value:
         return outcome
-    if not (why := unstated(operation.args, outcome.facts)):
+    if not (why := unstated(operation.act, outcome.facts)):
         return outcome
     facts: Facts = {**outcome.facts, "verdict": Verdict.inconclusive.value}
     return replace(outcome, facts=facts, detail=f"{why}; its own word: {outcome.detail or 'passed'}"[:500])
 
 
-def unstated(args: Mapping[str, str], facts: Facts) -> str:
+def unstated(checks: RunChecks, facts: Facts) -> str:
     """Requirement that a passed answer does not say it saw, "" where it says all that its order expects."""
-    if args.get("profile", "gate") not in PROFILES:
+    if checks.profile not in PROFILES:
         return ""
-    if EXPECTS not in args:
-        return "its order is of an older version and names nothing to see"
-    try:
-        expected = decode(args[EXPECTS])
-    except ValueError as error:
-        return f"nobody can read what it was to look at: {error}"
+    if (expected := checks.expects) is None:
+        return "its order names nothing to see: it is of an older version, or names more than an agent reads"
     wanted = [f"gone {fault.name}" for fault in expected.faulted]
     if expected.same:
         wanted += [f"gpu {gpu.name}" for gpu in expected.known]

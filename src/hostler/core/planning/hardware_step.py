@@ -15,14 +15,12 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.model import Blocker, CheckResult, Node, Plan, Verdict
 
-VERIFY = "verify_hardware"
-
 
 def stands_at(node: Node) -> bool:
     """Whether the node's plan is at this step, so that its BMC is looked at for it."""
     plan = node.plan
     here = plan is not None and plan.state == "running" and plan.index < len(plan.steps)
-    return plan is not None and here and plan.steps[plan.index].operation == VERIFY
+    return plan is not None and here and plan.steps[plan.index].operation == "verify_hardware"
 
 
 def verify_hardware(context: DecisionContext, node: Node, plan: Plan) -> Answer:

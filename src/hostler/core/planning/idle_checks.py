@@ -30,6 +30,7 @@ from hostler.core.state.model import (
     Verdict,
     WorkClass,
 )
+from hostler.core.state.operations import IdleCheck
 from hostler.core.state.requalification import has_proven_itself
 from hostler.core.tables.operations import IDLE_CHECK
 
@@ -234,13 +235,12 @@ def _operation(context: DecisionContext, node: Node) -> Operation:
     begins = slot_begins(context, node)
     return Operation(
         id=f"{node.id}-idle-{int(begins.timestamp())}",
-        kind=IDLE_CHECK,
+        act=IdleCheck(PROFILE, policy.slots.image),
         node=node.id,
         plan="",
         step=0,
         started=context.now,
         deadline=context.now + timedelta(seconds=scaled(policy, policy.slots.limit_s)),
-        args={"profile": PROFILE, "image": policy.slots.image},
         boot_id=node.boot_id,
     )
 

@@ -12,6 +12,7 @@ from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.model import Blocker, CheckResult, Node, Plan, Verdict
+from hostler.core.state.operations import VerifyInventory
 from hostler.core.tables.verdicts import Conviction
 
 
@@ -27,7 +28,7 @@ def verify_inventory(context: DecisionContext, node: Node, plan: Plan) -> Answer
         return Act((e.CheckRecorded(node.id, passed), *over, e.PlanAdvanced(node.id, plan.id, plan.index + 1)))
     text = "; ".join(str(gap) for gap in found)[:400]
     missing = [str(gap) for gap in found if gap.missing]
-    if missing and plan.steps[plan.index].args.get("missing") == "convicts":
+    if missing and plan.steps[plan.index].act == VerifyInventory(convicts=True):
         return _still_missing(context, node, plan, missing)
     verdict = Verdict.failed if any(gap.seen for gap in found) else Verdict.inconclusive
     if verdict is Verdict.inconclusive and context.now < step_deadline(plan):

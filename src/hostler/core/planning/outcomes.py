@@ -80,7 +80,7 @@ def _failed(
     """A check that failed is evidence, and so are drives that defy erasing; that anything else failed is none."""
     if operation.kind == "cordon" and _leads_out(plan) and context.live.has_left(node):
         return (e.PlanAdvanced(node.id, plan.id, plan.index + 1),)
-    why = f"{operation.args.get('profile', operation.kind)}: {outcome.detail or outcome.result}"
+    why = f"{getattr(operation.act, 'profile', operation.kind)}: {outcome.detail or outcome.result}"
     ground = Conviction(why) if operation.kind in ("run_checks", unanswered_checks.SANITISE) else None
     return fail_step(context, node, plan, why, ground)
 
@@ -89,7 +89,7 @@ def unsaid(
     context: DecisionContext, node: Node, operation: Operation, verdict: Verdict, detail: str
 ) -> tuple[e.Event, ...]:
     """The operation was to be an answer and was none: its step stays open, and the node where it is."""
-    profile = unanswered_checks.profile_of(operation.kind, operation.args)
+    profile = unanswered_checks.profile_of(operation.act)
     return unanswered_checks.left_open(context, node, unanswered_checks.Unsaid(profile, verdict, detail))
 
 

@@ -9,7 +9,8 @@ from hostler.core.planning import cabling, gate_requirements
 from hostler.core.planning.firmware_plan import firmware_steps, to_verify
 from hostler.core.policy.blast_radius import blast_radius
 from hostler.core.state import events as e
-from hostler.core.state.configuration import Reset, Sku, scaled
+from hostler.core.state import operations as op
+from hostler.core.state.configuration import Reset, scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import ActClass, Node, Plan, Step
 from hostler.core.tables.operations import OPERATIONS
@@ -80,14 +81,14 @@ def _asking_again(recipe: Recipe, checks: tuple[str, ...]) -> Iterator[StepRow]:
     """The recipe's steps; behind a gate the site's checks that convicted the node, which nobody else can answer."""
     for row in recipe.steps:
         yield row
-        if row.operation == "run_checks" and row.args.get("profile") == "gate":
-            yield from (StepRow("run_checks", site_checks.AGAIN_S, args={"profile": name}) for name in checks)
+        if row.act == op.RunChecks("gate"):
+            yield from (StepRow(op.RunChecks(name), site_checks.AGAIN_S) for name in checks)
 
 
 def _confined(context: DecisionContext, node: Node, recipe: Recipe, frame: Frame) -> tuple[str, ...]:
     """The slots that the plan touches, where its model's GPUs are reset one by one and every cause names its GPU."""
     sku = context.fleet.configuration_of(node).skus.get(node.sku)
-    if not any(row.operation == "gpu_reset" for row in recipe.steps) or sku is None or sku.reset.domain != "gpu":
+    if not any(row.act.kind == "gpu_reset" for row in recipe.steps) or sku is None or sku.reset.domain != "gpu":
         return ()
     slot_of = {name: slot for slot, serial in node.slots if slot.startswith("gpu") for name in (slot, serial)}
     named = [slot_of.get(c.part, "") for c in node.conditions if c.id in frame.causes]
@@ -95,51 +96,50 @@ def _confined(context: DecisionContext, node: Node, recipe: Recipe, frame: Frame
 
 
 def _lay(context: DecisionContext, node: Node, row: StepRow, parts: tuple[str, ...]) -> list[tuple[Step, str]]:
-    if OPERATIONS[row.operation].port == "scheduler" and node.assignment is None:
+    if OPERATIONS[row.act.kind].port == "scheduler" and node.assignment is None:
         return []  # a spare is in no cluster
     configuration = context.fleet.configuration_of(node)
-    sku = configuration.skus.get(node.sku)
     deadline_s = scaled(configuration.policy, row.deadline_s)
-    if row.operation == "drain" and (pool := configuration.pools.get(node.pool)):
+    if row.act.kind == "drain" and (pool := configuration.pools.get(node.pool)):
         deadline_s = scaled(configuration.policy, pool.drain_deadline_s) * (2 if pool.evict_after_deadline else 1)
+    sku = configuration.skus.get(node.sku)
+    if row.each == "hardware" and sku is not None and sku.hardware is not None:
+        deadline_s += scaled(configuration.policy, sku.hardware.sensors_s)
     if row.each == "firmware":
         laid = firmware_steps(node, sku) if sku else ()
-        return [(Step(one.operation, scaled(configuration.policy, one.deadline_s), one.args), "") for one in laid]
-    if row.each == "fabric":
-        networks = sorted((fabric.name, device) for fabric, device in cabling.fabrics_of(context.fleet, node))
-        return [
-            (Step(row.operation, deadline_s, {cabling.FABRIC: n, cabling.DEVICE: d}), row.undo) for n, d in networks
-        ]
-    if row.each == "hardware":
-        if sku is None or sku.hardware is None:
-            return []
-        deadline_s += scaled(configuration.policy, sku.hardware.sensors_s)
-    if row.args.get("unless_listed") and not (sku and to_verify(node, sku)):
-        return []
-    args = _of_baseline(node, sku, row)
-    if row.operation == "gpu_reset" and sku is not None:
-        args = _how_to_reset(sku.reset, node, parts)
-    if row.operation == "join_cluster" and configuration.policy.join_token_ttl_s:
-        args = {**args, "token_ttl_s": f"{configuration.policy.join_token_ttl_s:g}"}
-    return [(Step(row.operation, deadline_s, args, row.optional), row.undo)]
+        return [(Step(one.act, scaled(configuration.policy, one.deadline_s)), "") for one in laid]
+    return [(Step(act, deadline_s, row.optional), row.undo) for act in _acts(context, node, row, parts)]
 
 
-def _of_baseline(node: Node, sku: Sku | None, row: StepRow) -> dict[str, str]:
-    """The step's arguments, with the SKU's baseline where the row asks for it."""
-    wanted = to_verify(node, sku) if sku else {}
-    if "unless_listed" in row.args:
-        return {"unless_listed": ",".join(wanted)}
-    return wanted if row.args.get("baseline") == "sku" else row.args
+def _acts(context: DecisionContext, node: Node, row: StepRow, parts: tuple[str, ...]) -> list[op.AnyAct]:
+    """The operations of the row on this node, with the arguments of its SKU, pool and networks."""
+    configuration = context.fleet.configuration_of(node)
+    sku = configuration.skus.get(node.sku)
+    wanted = to_verify(node, sku) if sku and row.each == "baseline" else {}
+    match row.act:
+        case op.VerifyCabling():
+            networks = sorted((fabric.name, device) for fabric, device in cabling.fabrics_of(context.fleet, node))
+            return [op.VerifyCabling(*one) for one in networks]
+        case op.VerifyHardware():
+            return [row.act] if sku is not None and sku.hardware is not None else []
+        case op.ResetBmc() if row.each == "baseline":
+            return [op.ResetBmc(tuple(wanted))] if wanted else []
+        case op.VerifyFirmware():
+            return [op.VerifyFirmware(wanted)]
+        case op.ResetGpus() if sku is not None:
+            return [_how_to_reset(sku.reset, node, parts)]
+        case op.JoinCluster():
+            return [op.JoinCluster(configuration.policy.join_token_ttl_s)]
+        case act:
+            return [act]
 
 
-def _how_to_reset(how: Reset, node: Node, parts: tuple[str, ...]) -> dict[str, str]:
-    """The operation's arguments; what is not said is the agent's to choose.
+def _how_to_reset(how: Reset, node: Node, parts: tuple[str, ...]) -> op.ResetGpus:
+    """The reset of these slots; what is not said is the agent's to choose.
 
     A GPU is named by its PCI address where that is known: numbers shift when one of them has fallen off the bus.
     """
     serials = dict(node.slots)
     pci = {serial: name.removeprefix("pci:") for name, serial in node.addresses if name.startswith("pci:")}
-    gpus = [f"{pci[serials[slot]]}.0" if serials[slot] in pci else slot for slot in parts]
-    links = str(how.links) if how.links else ""
-    said = (("gpu", ",".join(gpus)), ("clients", ",".join(how.clients)), ("fabric", how.fabric), ("links", links))
-    return {name: text for name, text in said if text}
+    gpus = tuple(f"{pci[serials[slot]]}.0" if serials[slot] in pci else slot for slot in parts)
+    return op.ResetGpus(gpus, how.clients, how.fabric, how.links)

@@ -133,12 +133,11 @@ def _paused(context: DecisionContext, node: Node) -> Wait | None:
 def _operation(context: DecisionContext, node: Node, row: StepRow) -> Operation:
     return Operation(
         id=f"{node.id}-o{context.fleet.cell.seq}",
-        kind=row.operation,
+        act=replace(row.act, cluster=node.left_cluster),
         node=node.id,
         plan="",
         step=0,
         started=context.now,
         deadline=context.now + timedelta(seconds=row.deadline_s),
-        args={"cluster": node.left_cluster},
         aside=True,
     )

@@ -18,7 +18,8 @@ from hostler.core.state.change_control import AHEAD_MOST, NODES_LISTED, Rollout,
 from hostler.core.state.configuration import Configuration, scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import FLEET, OWNER, Condition, Node, Phase, Plan, Severity, Verdict
+from hostler.core.state.model import FLEET, OWNER, Condition, Node, Operation, Phase, Plan, Severity, Verdict
+from hostler.core.state.operations import Evict
 
 EXAMINED = "suspect"
 """The profile that says whether a node in triage has anything; that its parts are all there says less."""
@@ -135,9 +136,8 @@ def _error(context: DecisionContext, rollout: Rollout, event: e.Event) -> SliceE
             return _unexpected(context, rollout, plan) if plan.state != "proposed" else None
         case e.PlanEnded(node=node_id, result="failed"):
             return _failed(context, rollout, context.fleet.nodes[node_id], event.reason)
-        case e.OperationStarted(operation=operation) if operation.kind == "evict":
-            ids = operation.args.get("workloads", "").split(",")
-            return _customer(context, rollout, context.fleet.nodes[operation.node], ids)
+        case e.OperationStarted(operation=Operation(act=Evict(workloads=ids), node=node_id)):
+            return _customer(context, rollout, context.fleet.nodes[node_id], ids)
         case e.ConditionRaised(condition=condition) | e.ConditionUpdated(condition=condition):
             node = context.fleet.nodes[condition.node]
             if not rollout.reaches(node.id, node.pool):
@@ -188,7 +188,7 @@ def _failed(context: DecisionContext, rollout: Rollout, node: Node, why: str) ->
     return SliceError(node.id, "failed", f"{plan.name} for {plan.rule}: {why}"[:300], context.now)
 
 
-def _customer(context: DecisionContext, rollout: Rollout, node: Node, ids: list[str]) -> SliceError | None:
+def _customer(context: DecisionContext, rollout: Rollout, node: Node, ids: tuple[str, ...]) -> SliceError | None:
     """Work is ended that the configuration before would have left alone, and that the fault had not ended already."""
     plan = node.plan
     if plan is None or not _is_new(context, rollout, node, plan):

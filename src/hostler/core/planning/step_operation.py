@@ -18,13 +18,12 @@ def start(context: DecisionContext, node: Node, plan: Plan, step: Step) -> Opera
     row = OPERATIONS[step.operation]
     return Operation(
         id=f"{node.id}-o{context.fleet.cell.seq}",
-        kind=step.operation,
+        act=step.act,
         node=node.id,
         plan=plan.id,
         step=plan.index,
         started=context.now,
         deadline=context.now + timedelta(seconds=step.deadline_s),
-        args=step.args,
         boot_id=node.boot_id if row.port == "agent" else plan.boot_id,
         disturbs=row.disrupts,
         touches=row.touches,

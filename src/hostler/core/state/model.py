@@ -10,6 +10,7 @@ from enum import IntEnum, StrEnum
 from msgspec import Struct
 
 from hostler.core.state.boot import BootRecord
+from hostler.core.state.operations import AnyAct
 from hostler.core.state.packed_strings import NO_PAIRS, Pairs
 from hostler.core.state.plan_rules import PlanRules
 
@@ -331,12 +332,16 @@ class Window(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """One row of a frozen plan: an operation, on what, and for how long at most."""
+    """One row of a frozen plan: what its operation does, and for how long at most."""
 
-    operation: str
+    act: AnyAct
     deadline_s: float
-    args: dict[str, str] = {}
     optional: bool = False
+
+    @property
+    def operation(self) -> str:
+        """The kind of its operation."""
+        return self.act.kind
 
 
 class Radius(Struct, frozen=True):
@@ -401,13 +406,12 @@ class Operation(Struct, frozen=True):
     """
 
     id: str
-    kind: str
+    act: AnyAct
     node: str
     plan: str
     step: int
     started: datetime
     deadline: datetime
-    args: dict[str, str] = {}
     boot_id: str = ""
     attempt: int = 1
     disturbs: bool = False
@@ -415,6 +419,11 @@ class Operation(Struct, frozen=True):
     settling: bool = False
     restarts: bool = False
     aside: bool = False
+
+    @property
+    def kind(self) -> str:
+        """The kind of operation."""
+        return self.act.kind
 
 
 class AsideFailure(Struct, frozen=True):

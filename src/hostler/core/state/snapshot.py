@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.msgpack import Decoder, Encoder
 from msgspec.structs import replace
 
-from hostler.core.state import version_1
+from hostler.core.state import version_1, version_2
 from hostler.core.state.cases import Incident, Ticket
 from hostler.core.state.cell_record import CellRecord, StoredAnswer
 from hostler.core.state.change_control import Approval, Rollout
@@ -25,8 +25,8 @@ from hostler.core.state.model import Asset, Hold, Node, Part, Tally, Window
 from hostler.core.state.packed_strings import NO_PAIRS, Pairs
 from hostler.core.state.part_table import Fitted, Layout, PackedParts
 
-SNAPSHOT_VERSION = 4
-SNAPSHOTS_READ = (3, SNAPSHOT_VERSION)
+SNAPSHOT_VERSION = 5
+SNAPSHOTS_READ = (3, 4, SNAPSHOT_VERSION)
 """Versions of snapshots that this Hostler reads; it writes the last of them."""
 PIECE = 200
 """Values encoded at a stretch: about a millisecond's worth."""
@@ -62,6 +62,13 @@ class NodePartsRow(Struct, frozen=True, array_like=True):
     serials: str
     layout: int
     since: tuple[datetime | None, ...]
+
+
+class _UnderWay(Struct, frozen=True):
+    plan: Any = None
+    operation: Any = None
+    settling: Any = ()
+    aside: Any = None
 
 
 class SnapshotBody(Struct, frozen=True):
@@ -170,7 +177,7 @@ def load(body: bytes) -> Fleet:
 
 
 def _others(stored: SnapshotBody) -> State:
-    if stored.version == SNAPSHOT_VERSION:
+    if stored.version > 3:
         return msgspec.msgpack.decode(stored.others, type=State)
     return msgspec.convert(version_1.state_up(msgspec.msgpack.decode(stored.others)), State)
 
@@ -179,7 +186,7 @@ def _nodes(stored: SnapshotBody, parts: PackedParts) -> Iterable[Node]:
     """The nodes, their slots as of their parts' rows where they were written without."""
     node_of, bare = Decoder(Node), frozenset(stored.bare)
     for raw in stored.nodes:
-        node = node_of.decode(raw)
+        node = node_of.decode(raw) if stored.version == SNAPSHOT_VERSION else _older_node(raw, node_of)
         if stored.version == 3 and node.plan is not None:
             node = replace(node, plan=replace(node.plan, rules=version_1.rules_of(node.plan.name)))
         slots = node.slots
@@ -187,6 +194,14 @@ def _nodes(stored: SnapshotBody, parts: PackedParts) -> Iterable[Node]:
             slots = _slots_of(row)
         most = parts.share_most(node.most_seen)
         yield replace(node, slots=slots, addresses=parts.share(node.addresses), most_seen=most)
+
+
+def _older_node(raw: msgspec.Raw, node_of: Decoder[Node]) -> Node:
+    """A node of an older snapshot; only those for which something is under way were written otherwise."""
+    busy = msgspec.msgpack.decode(raw, type=_UnderWay)
+    if not (busy.plan or busy.operation or busy.settling or busy.aside):
+        return node_of.decode(raw)
+    return msgspec.convert(version_2.node_up(msgspec.msgpack.decode(raw)), Node)
 
 
 def _take_others(fleet: Fleet, state: State) -> None:

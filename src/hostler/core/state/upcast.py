@@ -8,7 +8,7 @@ for controllers of the version before, while a cell is upgraded; without one the
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hostler.core.state import version_1
+from hostler.core.state import version_1, version_2
 from hostler.core.state.events import VERSION
 
 Body = dict[str, Any]
@@ -17,13 +17,19 @@ Casters = Mapping[tuple[str, int], Caster]
 
 UPCASTERS: dict[tuple[str, int], Caster] = {
     ("plan_recorded", 1): version_1.plan_recorded_up,
+    ("plan_recorded", 2): version_2.plan_recorded_up,
+    ("operation_started", 1): version_2.operation_started_up,
+    ("node_registered", 1): version_2.node_registered_up,
     ("intent_recorded", 1): version_1.intent_recorded_up,
     ("approval_requested", 1): version_1.approval_requested_up,
 }
 """(stored name, version) → what makes of that body one of version + 1."""
 
 DOWNCASTERS: dict[tuple[str, int], Caster] = {
+    ("plan_recorded", 3): version_2.plan_recorded_down,
     ("plan_recorded", 2): version_1.plan_recorded_down,
+    ("operation_started", 2): version_2.operation_started_down,
+    ("node_registered", 2): version_2.node_registered_down,
     ("intent_recorded", 2): version_1.intent_recorded_down,
     ("approval_requested", 2): version_1.approval_requested_down,
 }

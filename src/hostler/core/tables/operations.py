@@ -3,7 +3,11 @@
 A driver may be asked only for kinds in this table. `waits` kinds send nothing: the present shows when they are done.
 """
 
+from typing import Any
+
 from msgspec import Struct
+
+from hostler.core.state import operations as op
 
 
 class OperationKind(Struct, frozen=True):
@@ -35,6 +39,12 @@ class OperationKind(Struct, frozen=True):
     aside: bool = False
 
 
+def _row(
+    act: type[op.OperationAct], port: str, observed_by: str, needs: tuple[str, ...] = (), **facts: Any
+) -> OperationKind:
+    return OperationKind(op.kind_of(act), port, observed_by, needs, **facts)
+
+
 IDLE_CHECK = "idle_check"
 """The one operation without a plan, and the name of its mode (`core.slots`)."""
 
@@ -42,10 +52,10 @@ OPERATIONS: dict[str, OperationKind] = {
     row.kind: row
     for row in (
         # the BMC
-        OperationKind("set_boot_network", "bmc", "the boot override is read back", ("power",)),
-        OperationKind("power_on", "bmc", "power state is on", ("power",), settle_s=30, restarts=True),
-        OperationKind(
-            "power_off",
+        _row(op.SetBootNetwork, "bmc", "the boot override is read back", ("power",)),
+        _row(op.PowerOn, "bmc", "power state is on", ("power",), settle_s=30, restarts=True),
+        _row(
+            op.SwitchOff,
             "bmc",
             "power state is off",
             ("drained", "power_off"),
@@ -55,11 +65,11 @@ OPERATIONS: dict[str, OperationKind] = {
             touches=True,
             restarts=True,
         ),
-        OperationKind("locate_on", "bmc", "the LED is lit"),
-        OperationKind("locate_off", "bmc", "the LED is dark"),
-        OperationKind("collect_inventory", "bmc", "the reply is the effect"),
-        OperationKind(
-            "update_firmware",
+        _row(op.LocateOn, "bmc", "the LED is lit"),
+        _row(op.LocateOff, "bmc", "the LED is dark"),
+        _row(op.CollectInventory, "bmc", "the reply is the effect"),
+        _row(
+            op.WriteFirmware,
             "bmc",
             "the component reports the new version",
             ("drained", "power"),
@@ -69,9 +79,9 @@ OPERATIONS: dict[str, OperationKind] = {
             disrupts=True,
             touches=True,
         ),
-        OperationKind("verify_firmware", "bmc", "the reply is the effect"),
-        OperationKind(
-            "ac_cycle",
+        _row(op.VerifyFirmware, "bmc", "the reply is the effect"),
+        _row(
+            op.CycleMains,
             "bmc",
             "the BMC has restarted",
             ("drained", "power"),
@@ -82,12 +92,12 @@ OPERATIONS: dict[str, OperationKind] = {
             touches=True,
             restarts=True,
         ),
-        OperationKind("reset_bmc", "bmc", "the BMC answers again", ("power",), repeatable=False, settle_s=240),
+        _row(op.ResetBmc, "bmc", "the BMC answers again", ("power",), repeatable=False, settle_s=240),
         # the node's agent
-        OperationKind("discover_fabric", "agent", "the reply is the effect"),
-        OperationKind("collect_evidence", "agent", "the reply is the effect", ("boot",), revocable=True),
-        OperationKind(
-            "gpu_reset",
+        _row(op.DiscoverFabric, "agent", "the reply is the effect"),
+        _row(op.CollectEvidence, "agent", "the reply is the effect", ("boot",), revocable=True),
+        _row(
+            op.ResetGpus,
             "agent",
             "the agent's mark of this operation",
             ("drained", "boot"),
@@ -96,8 +106,8 @@ OPERATIONS: dict[str, OperationKind] = {
             disrupts=True,
             touches=True,
         ),
-        OperationKind(
-            "reboot",
+        _row(
+            op.RestartNode,
             "agent",
             "the boot id has changed",
             ("drained", "power", "boot"),
@@ -107,39 +117,35 @@ OPERATIONS: dict[str, OperationKind] = {
             touches=True,
             restarts=True,
         ),
-        OperationKind(
-            "bmc_cold_reset",
+        _row(
+            op.BmcColdReset,
             "agent",
             "the agent's mark of this operation",
             ("power", "boot"),
             settle_s=240,
         ),
-        OperationKind(
-            "run_checks", "agent", "the agent's mark of this operation", ("drained",), revocable=True, answers=True
-        ),
-        OperationKind(
-            "sanitise", "agent", "the agent's mark of this operation", ("drained",), settle_s=60, answers=True
-        ),
+        _row(op.RunChecks, "agent", "the agent's mark of this operation", ("drained",), revocable=True, answers=True),
+        _row(op.Sanitise, "agent", "the agent's mark of this operation", ("drained",), settle_s=60, answers=True),
         # the scheduler
-        OperationKind("cordon", "scheduler", "the scheduler lists our cordon"),
-        OperationKind("uncordon", "scheduler", "the scheduler lists no cordon of ours"),
-        OperationKind("evict", "scheduler", "the workload is gone", disrupts=True),
-        OperationKind("join_cluster", "scheduler", "the cluster lists the node", revocable=True),
-        OperationKind("leave_cluster", "scheduler", "the cluster lists the node no more", ("drained",), disrupts=True),
-        OperationKind(IDLE_CHECK, "scheduler", "its Job has ended", revocable=True),
+        _row(op.CordonNode, "scheduler", "the scheduler lists our cordon"),
+        _row(op.UncordonNode, "scheduler", "the scheduler lists no cordon of ours"),
+        _row(op.Evict, "scheduler", "the workload is gone", disrupts=True),
+        _row(op.JoinCluster, "scheduler", "the cluster lists the node", revocable=True),
+        _row(op.LeaveCluster, "scheduler", "the cluster lists the node no more", ("drained",), disrupts=True),
+        _row(op.IdleCheck, "scheduler", "its Job has ended", revocable=True),
         # the scheduler of a cluster that the node has left
-        OperationKind("cordon_uninvited", "scheduler", "that cluster lists our cordon on the Node", aside=True),
-        OperationKind("delete_uninvited", "scheduler", "that cluster lists the Node no more", aside=True),
+        _row(op.CordonUninvited, "scheduler", "that cluster lists our cordon on the Node", aside=True),
+        _row(op.DeleteUninvited, "scheduler", "that cluster lists the Node no more", aside=True),
         # the cluster that a node enters at its first boot
-        OperationKind("issue_join_token", "scheduler", "its token stands in that cluster", aside=True),
+        _row(op.IssueJoinToken, "scheduler", "its token stands in that cluster", aside=True),
         # nothing is sent: the present shows it
-        OperationKind("drain", "present", "the scheduler shows no customer work on the node"),
-        OperationKind("verify_inventory", "present", "the parts recorded in this boot are the SKU's", answers=True),
-        OperationKind("verify_cabling", "present", "a validation finds the node's ports as designed", answers=True),
-        OperationKind("verify_hardware", "present", "its readings are as its SKU's hardware manifest", answers=True),
-        OperationKind("wait_boot", "present", "the agent is heard with another boot id than before the restart"),
-        OperationKind("wait_agent", "present", "the agent is heard"),
-        OperationKind("wait_bmc", "present", "the BMC answers a look"),
+        _row(op.DrainNode, "present", "the scheduler shows no customer work on the node"),
+        _row(op.VerifyInventory, "present", "the parts recorded in this boot are the SKU's", answers=True),
+        _row(op.VerifyCabling, "present", "a validation finds the node's ports as designed", answers=True),
+        _row(op.VerifyHardware, "present", "its readings are as its SKU's hardware manifest", answers=True),
+        _row(op.WaitBoot, "present", "the agent is heard with another boot id than before the restart"),
+        _row(op.WaitAgent, "present", "the agent is heard"),
+        _row(op.WaitBmc, "present", "the BMC answers a look"),
     )
 }
 

@@ -6,6 +6,7 @@
 
 from msgspec import Struct
 
+from hostler.core.state import operations as op
 from hostler.core.state.model import ActClass, Phase
 from hostler.core.state.plan_rules import Answers, OnFailure, PlanRules, Releases
 
@@ -13,13 +14,12 @@ from hostler.core.state.plan_rules import Answers, OnFailure, PlanRules, Release
 class StepRow(Struct, frozen=True):
     """A step as the recipe has it. In the place of one with `each` "firmware" stand those of `firmware_plan`.
 
-    One with `each` "fabric" is laid down once per network of the node, "hardware" where its SKU has such a manifest.
+    "fabric": one per network of the node; "hardware": where its SKU has a manifest; "baseline": with its versions.
     """
 
-    operation: str
+    act: op.AnyAct
     deadline_s: float
     undo: str = ""
-    args: dict[str, str] = {}
     optional: bool = False
     each: str = ""
 
@@ -44,26 +44,26 @@ class Recipe(Struct, frozen=True):
 
 
 DAY_S = 86_400.0
-_CORDON = StepRow("cordon", 60, undo="uncordon")
-_DRAIN = StepRow("drain", DAY_S)
-_EVIDENCE = StepRow("collect_evidence", 5, optional=True)
-_ALL_EVIDENCE = StepRow("collect_evidence", 300, optional=True)
-_GATE = StepRow("run_checks", 300, args={"profile": "gate"})
-_SEATRIAL = StepRow("run_checks", 4 * 3600, args={"profile": "seatrial"})
-_SUSPECT = StepRow("run_checks", 4 * 3600, args={"profile": "suspect"})
-_UNCORDON = StepRow("uncordon", 60, optional=True)
-_LEAVE = StepRow("leave_cluster", 300)
-_COMPLETE = StepRow("verify_inventory", 900, args={"missing": "waits"})
-_CABLED = StepRow("verify_cabling", 1800, each="fabric")
-_HARDWARE = StepRow("verify_hardware", 900, each="hardware")
-_STILL_MISSING = StepRow("verify_inventory", 900, args={"missing": "convicts"})
-_RESET, _REBOOT = StepRow("gpu_reset", 420), StepRow("reboot", 300)
-_DARK, _BOOTED = StepRow("power_off", 60), StepRow("wait_boot", 1200)
-_POWER_CYCLE = (StepRow("power_off", 180), StepRow("power_on", 180), _BOOTED)
-_POWERED_ON = (StepRow("power_on", 180), StepRow("wait_agent", 1500))
-_FLASH = StepRow("update_firmware", 5400, each="firmware")
-_LISTED = StepRow("reset_bmc", 900, args={"unless_listed": "sku"})
-_VERIFY = StepRow("verify_firmware", 900, args={"baseline": "sku"})
+_CORDON = StepRow(op.CordonNode(), 60, undo="uncordon")
+_DRAIN = StepRow(op.DrainNode(), DAY_S)
+_EVIDENCE = StepRow(op.CollectEvidence(), 5, optional=True)
+_ALL_EVIDENCE = StepRow(op.CollectEvidence(), 300, optional=True)
+_GATE = StepRow(op.RunChecks("gate"), 300)
+_SEATRIAL = StepRow(op.RunChecks("seatrial"), 4 * 3600)
+_SUSPECT = StepRow(op.RunChecks("suspect"), 4 * 3600)
+_UNCORDON = StepRow(op.UncordonNode(), 60, optional=True)
+_LEAVE = StepRow(op.LeaveCluster(), 300)
+_COMPLETE = StepRow(op.VerifyInventory(), 900)
+_CABLED = StepRow(op.VerifyCabling(), 1800, each="fabric")
+_HARDWARE = StepRow(op.VerifyHardware(), 900, each="hardware")
+_STILL_MISSING = StepRow(op.VerifyInventory(convicts=True), 900)
+_RESET, _REBOOT = StepRow(op.ResetGpus(), 420), StepRow(op.RestartNode(), 300)
+_DARK, _BOOTED = StepRow(op.SwitchOff(), 60), StepRow(op.WaitBoot(), 1200)
+_POWER_CYCLE = (StepRow(op.SwitchOff(), 180), StepRow(op.PowerOn(), 180), _BOOTED)
+_POWERED_ON = (StepRow(op.PowerOn(), 180), StepRow(op.WaitAgent(), 1500))
+_FLASH = StepRow(op.WriteFirmware("", ""), 5400, each="firmware")
+_LISTED = StepRow(op.ResetBmc(), 900, each="baseline")
+_VERIFY = StepRow(op.VerifyFirmware(), 900, each="baseline")
 _FIRMWARE = (_FLASH, *_POWER_CYCLE, _LISTED, _VERIFY)
 _EMPTIED, _BACK = (_CORDON, _DRAIN, _EVIDENCE), (_GATE, _UNCORDON)
 _NOTHING = PlanRules(answers=Answers.nothing)
@@ -74,14 +74,14 @@ RECIPES: dict[str, Recipe] = {
         # Day 0 and Day 1: a phase's own work
         Recipe(
             "initializing",
-            (StepRow("set_boot_network", 60), *_POWERED_ON),
+            (StepRow(op.SetBootNetwork(), 60), *_POWERED_ON),
             ActClass.bring_up,
             Phase.onboard,
             Phase.triage,
         ),
         Recipe(
             "seatrial",
-            (*_POWERED_ON, StepRow("collect_inventory", 900), _COMPLETE, _CABLED, _HARDWARE, _SEATRIAL),
+            (*_POWERED_ON, StepRow(op.CollectInventory(), 900), _COMPLETE, _CABLED, _HARDWARE, _SEATRIAL),
             ActClass.bring_up,
             Phase.zap,
             Phase.triage,
@@ -91,7 +91,7 @@ RECIPES: dict[str, Recipe] = {
         Recipe("zap", _FIRMWARE, ActClass.bring_up, Phase.test, Phase.zap_fail),
         Recipe(
             "test",
-            (StepRow("run_checks", 2 * DAY_S, args={"profile": "burn_in"}), StepRow("sanitise", 3600)),
+            (StepRow(op.RunChecks("burn_in"), 2 * DAY_S), StepRow(op.Sanitise(), 3600)),
             ActClass.bring_up,
             Phase.production,
             Phase.triage,
@@ -99,7 +99,7 @@ RECIPES: dict[str, Recipe] = {
         ),
         Recipe(
             "examine",
-            (_ALL_EVIDENCE, *_POWER_CYCLE[:2], StepRow("wait_boot", 1500), _STILL_MISSING, _SUSPECT),
+            (_ALL_EVIDENCE, *_POWER_CYCLE[:2], StepRow(op.WaitBoot(), 1500), _STILL_MISSING, _SUSPECT),
             ActClass.bring_up,
             Phase.test,
             convicted_phase=Phase.rma,
@@ -108,13 +108,13 @@ RECIPES: dict[str, Recipe] = {
         # between the shelf and the customer
         Recipe(
             "deliver",
-            (StepRow("join_cluster", 300, undo="leave_cluster"), *_BACK),
+            (StepRow(op.JoinCluster(), 300, undo="leave_cluster"), *_BACK),
             ActClass.bring_up,
             rules=PlanRules(on_failure=OnFailure.undoes, answers=Answers.nothing, releases=Releases.undone),
         ),
         Recipe(
             "release",
-            (_CORDON, _DRAIN, _LEAVE, StepRow("sanitise", 3600)),
+            (_CORDON, _DRAIN, _LEAVE, StepRow(op.Sanitise(), 3600)),
             disruptive=True,
             rules=PlanRules(left_phase="triage", releases=Releases.done),
         ),
@@ -128,21 +128,21 @@ RECIPES: dict[str, Recipe] = {
         # from inside the node: a BMC that does not answer cannot be asked over Redfish; the node itself goes on working
         Recipe(
             "bmc_reset",
-            (StepRow("bmc_cold_reset", 120), StepRow("wait_bmc", 900)),
+            (StepRow(op.BmcColdReset(), 120), StepRow(op.WaitBmc(), 900)),
             rules=PlanRules(cures="bmc_cold_reset"),
             last_resort="what is left is AC power: drain the node, switch its supplies' outlets off and on or pull the "
             "cords",
         ),
         # against a Node that is listed again in the cluster its node has left (`rejoin_guard`): beside any plan
-        Recipe("turn_away", (StepRow("cordon_uninvited", 60), StepRow("delete_uninvited", 60))),
+        Recipe("turn_away", (StepRow(op.CordonUninvited(), 60), StepRow(op.DeleteUninvited(), 60))),
         # protection and easing
         Recipe("protective_power_off", (_DARK,), ActClass.protective, disruptive=True, rules=_NOTHING),
-        Recipe("power_off", (StepRow("power_off", 180),), ActClass.bring_up, rules=PlanRules(keeps="power")),
+        Recipe("power_off", (StepRow(op.SwitchOff(), 180),), ActClass.bring_up, rules=PlanRules(keeps="power")),
         Recipe("drain", (_CORDON, _DRAIN), disruptive=True, rules=PlanRules(keeps="cordon")),
         Recipe("cordon", (_CORDON,), ActClass.immediate, disruptive=True, rules=_NOTHING),
-        Recipe("uncordon", (StepRow("uncordon", 60),), ActClass.easing, rules=_NOTHING),
-        Recipe("locate", (StepRow("locate_on", 60, optional=True),), ActClass.easing),
-        Recipe("unlocate", (StepRow("locate_off", 60, optional=True),), ActClass.easing),
+        Recipe("uncordon", (StepRow(op.UncordonNode(), 60),), ActClass.easing, rules=_NOTHING),
+        Recipe("locate", (StepRow(op.LocateOn(), 60, optional=True),), ActClass.easing),
+        Recipe("unlocate", (StepRow(op.LocateOff(), 60, optional=True),), ActClass.easing),
         Recipe(
             "return_to_service",
             (*_POWERED_ON, *_BACK),

@@ -13,6 +13,7 @@ from hostler.core.boot.secrets import DOOR, secret_of
 from hostler.core.state.boot import BootConfiguration
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node, Operation, Outcome
+from hostler.core.state.operations import SetBootNetwork
 from hostler.ports import OperationDriver, RefusedError
 
 _SET = "set_boot_network"
@@ -67,7 +68,7 @@ class BootSecretHandover:
     async def _set(self, operation: Operation, node: Node, boots: BootConfiguration) -> Outcome:
         secret = secret_of(self._key, node.id, operation.plan, DOOR)
         url = f"{boots.url}/n/{node.id}/{secret}/boot.efi"
-        asked = replace(operation, kind=_SET, args={"target": "uefi_http", "url": url})
+        asked = replace(operation, act=SetBootNetwork("uefi_http", url))
         try:
             said = await self._bmc.perform(asked, node)
             if said.result == "done":
@@ -82,5 +83,5 @@ class BootSecretHandover:
         return await self._by_mac(operation, node, why)
 
     async def _by_mac(self, operation: Operation, node: Node, why: str) -> Outcome:
-        said = await self._bmc.perform(replace(operation, kind=_SET, args={}), node)
+        said = await self._bmc.perform(replace(operation, act=SetBootNetwork()), node)
         return replace(said, detail=f"known by its MAC address alone, as its BMC was given no secret: {why}")

@@ -11,9 +11,8 @@ import lzma
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
-from msgspec import Struct
-
 from hostler.core.state.model import Node, Operation
+from hostler.core.state.operations import DiscoverFabric
 from hostler.drivers.infiniband.page_text import MOST_BYTES, plain
 from hostler.ports import OperationDriver, PortError
 
@@ -24,15 +23,6 @@ AT_ONCE = 64
 """Agents that are asked for pages about themselves at once."""
 NODE_S = 30.0
 """Seconds for a page about the node itself."""
-
-
-class PageRequest(Struct, frozen=True):
-    """The tool, through which adapter and port of the node, and how long it may take."""
-
-    tool: str
-    adapter: str = ""
-    port: int = 0
-    timeout_s: float = 300.0
 
 
 class NoPageError(Exception):
@@ -47,20 +37,14 @@ class AgentPages:
         self._clock = clock
         self._count = 0
 
-    async def page(self, node: Node, wanted: PageRequest) -> str:
+    async def page(self, node: Node, wanted: DiscoverFabric) -> str:
         """The page that the node's agent prints. Raises NoPageError."""
         agents = self._agents()
         if agents is None:
             raise NoPageError("the controller has not started")
         now, self._count = self._clock(), self._count + 1
-        args = {
-            "tool": wanted.tool,
-            "adapter": wanted.adapter,
-            "port": str(wanted.port),
-            "timeout_s": f"{wanted.timeout_s:g}",
-        }
         name = f"look-{node.id}-{now:%Y%m%d%H%M%S%f}-{self._count}"
-        order = Operation(name, VERB, node.id, "", 0, now, now + timedelta(seconds=wanted.timeout_s), args)
+        order = Operation(name, wanted, node.id, "", 0, now, now + timedelta(seconds=wanted.timeout_s))
         try:
             async with asyncio.timeout(wanted.timeout_s):
                 said = await agents.perform(order, node)
@@ -79,7 +63,7 @@ class AgentPages:
         async def ask(node: Node) -> None:
             async with places:
                 try:
-                    told[node.id] = (await self.page(node, PageRequest(tool, timeout_s=NODE_S))).encode()
+                    told[node.id] = (await self.page(node, DiscoverFabric(tool, timeout_s=NODE_S))).encode()
                 except NoPageError as error:
                     silent[node.id] = str(error)
 

@@ -12,8 +12,9 @@ from hostler.core.state.fabrics import DiscoverySource, Fabric
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.links import PortReading
 from hostler.core.state.model import Node
+from hostler.core.state.operations import DiscoverFabric
 from hostler.drivers.infiniband import error_counters, lldp_documents, port_pages, ufm_client
-from hostler.drivers.infiniband.agent_pages import AgentPages, NoPageError, PageRequest
+from hostler.drivers.infiniband.agent_pages import AgentPages, NoPageError
 from hostler.drivers.infiniband.diagnostics import TOOLS, Diagnostics, discover, error_counters_here, nothing
 from hostler.drivers.infiniband.error_counters import CounterPage
 from hostler.drivers.infiniband.lldp_documents import LldpDocument
@@ -88,7 +89,7 @@ class RegisteredSource:
                 continue
             limit_s = how.timeout_s / len(how.nodes)
             try:
-                wanted = PageRequest("ibqueryerrors", how.adapter, how.port, limit_s)
+                wanted = DiscoverFabric("ibqueryerrors", how.adapter, how.port, limit_s)
                 return await asyncio.to_thread(error_counters.parse, await self._reach.agents.page(node, wanted))
             except NoPageError as error:
                 why = str(error)
@@ -111,7 +112,7 @@ class RegisteredSource:
                 why.append(f"there is no node {name}")
                 continue
             try:
-                page = await self._reach.agents.page(node, PageRequest(how.tool, how.adapter, how.port, limit_s))
+                page = await self._reach.agents.page(node, DiscoverFabric(how.tool, how.adapter, how.port, limit_s))
             except NoPageError as error:
                 why.append(str(error))
                 continue

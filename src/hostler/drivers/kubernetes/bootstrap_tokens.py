@@ -12,6 +12,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from hostler.core.state.model import Node, Operation
+from hostler.core.state.operations import IssueJoinToken, JoinCluster
 from hostler.drivers.kubernetes.api_endpoint import CLUSTER_INFO, ApiEndpoint, read_cluster_info
 from hostler.drivers.kubernetes.bootstrap_token_secret import (
     ALPHABET,
@@ -133,5 +134,4 @@ class BootstrapTokens:
 
 def _ttl_s(operation: Operation) -> float:
     """How long the token of a join may last, 0 where there is to be none."""
-    said = operation.args.get("token_ttl_s", "0")
-    return float(said) if said.replace(".", "", 1).isdigit() else 0.0
+    return operation.act.token_ttl_s if isinstance(operation.act, JoinCluster | IssueJoinToken) else 0.0

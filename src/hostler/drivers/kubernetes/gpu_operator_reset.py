@@ -14,6 +14,7 @@ from hostler.core.conditions.machine_identity import misbound
 from hostler.core.state.durations import duration
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import HELD, Node, Operation, Outcome
+from hostler.core.state.operations import ResetGpus
 from hostler.drivers.kubernetes.cluster_cache import ClusterCache
 from hostler.drivers.kubernetes.gpu_operator import PAUSED_FOR, OperandProgress, Operands
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
@@ -94,7 +95,7 @@ class Resetter:
     async def _cleared(self, place: ResetCluster, operation: Operation, name: str) -> OperandProgress | None:
         """How it stands once the operands have gone, or could not in time; None where the reset is called off."""
         clock = asyncio.get_running_loop().time
-        until, whole = clock() + self._clear_s, operation.args.get("gpu", "all") == "all"
+        until, whole = clock() + self._clear_s, not (isinstance(operation.act, ResetGpus) and operation.act.gpus)
         while _stands(self._fleet(), operation):
             try:
                 look = await place.operands.let_go(name, operation.id, whole=whole)

@@ -18,6 +18,7 @@ from hostler.core.planning import idle_checks
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Node, Operation, Outcome
+from hostler.core.state.operations import IdleCheck
 from hostler.drivers.kubernetes.cluster_cache import ClusterCache
 from hostler.drivers.kubernetes.jobs import NODE, OPERATION, OWNER, KubeJob, found, read_gpus
 from hostler.drivers.kubernetes.kube_api import CONFLICT, NOT_FOUND, Api, checked
@@ -47,7 +48,7 @@ class Checks:
 
     async def begin(self, operation: Operation, name: str) -> Outcome:
         """Make the Job. What it comes to is observed."""
-        if not operation.args.get("image"):
+        if not _check(operation).image:
             raise RefusedError("no image for idle checks: name one in the policy's slots (image: …)")
         node = await self._api.get(f"/api/v1/nodes/{quote(name, safe='')}")
         if node.status == NOT_FOUND:
@@ -147,15 +148,15 @@ def job_name(operation: Operation, owner: str) -> str:
 def job_for(operation: Operation, name: str, owner: str, gpus: dict[str, str]) -> dict[str, Any]:
     """The Job, whole. `gpus` are all of the node's; `name` is how the node is called in the cluster."""
     marks = {OPERATION: operation.id, NODE: operation.node, OWNER: owner}
-    profile = operation.args.get("profile", idle_checks.PROFILE)
-    labels = {"app.kubernetes.io/managed-by": "hostler", f"{OURS}check": profile}
+    check = _check(operation)
+    labels = {"app.kubernetes.io/managed-by": "hostler", f"{OURS}check": check.profile}
     left_s = max(1, int((operation.deadline - datetime.now(UTC)).total_seconds()))
     here = {"key": "metadata.name", "operator": "In", "values": [name]}
     required = {"nodeSelectorTerms": [{"matchFields": [here]}]}
     container = {
         "name": "check",
-        "image": operation.args.get("image", ""),
-        "args": ["--profile", operation.args.get("profile", idle_checks.PROFILE)],
+        "image": check.image,
+        "args": ["--profile", check.profile],
         "resources": {"limits": gpus},
         "terminationMessagePolicy": "File",
         "securityContext": {"allowPrivilegeEscalation": False, "seccompProfile": {"type": "RuntimeDefault"}},
@@ -184,6 +185,10 @@ def job_for(operation: Operation, name: str, owner: str, gpus: dict[str, str]) -
     }
     meta = {"name": job_name(operation, owner), "namespace": CHECKS, "labels": labels, "annotations": marks}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}
+
+
+def _check(operation: Operation) -> IdleCheck:
+    return operation.act if isinstance(operation.act, IdleCheck) else IdleCheck()
 
 
 def _gpus(body: bytes) -> dict[str, str]:

@@ -33,7 +33,15 @@ from hostler.drivers.kubernetes.pod_cache_freshness import SHOWN_S, unseen
 from hostler.drivers.kubernetes.request_queue import ACT, RequestRank, Urgency
 from hostler.drivers.kubernetes.wire import KubeNode, KubePod, read_node
 from hostler.drivers.kubernetes.workloads import class_of, id_of
-from hostler.ports import SCHEDULED, ClusterView, ConflictError, RefusedError, UnreachableError, name_there
+from hostler.ports import (
+    SCHEDULED,
+    ClusterView,
+    ConflictError,
+    RefusedError,
+    UnreachableError,
+    name_there,
+    workloads_of,
+)
 
 ATTEMPTS = 8
 """So often is a node read again and decided anew where somebody changed it in between."""
@@ -222,7 +230,7 @@ class KubernetesScheduler:
         """The pods that are meant and still there. Raises UnreachableError where that is not known."""
         if lost := self._book.lost:
             raise UnreachableError(f"what runs on {name} is not known: {lost}")
-        wanted = frozenset(operation.args.get("workloads", "").split(","))
+        wanted = workloads_of(operation)
         return [pod for pod in self._book.on(name) if id_of(pod) in wanted]
 
     def _evicted(self, operation: Operation, name: str) -> Outcome:

@@ -2,11 +2,11 @@
 
 from datetime import timedelta
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.state.firmware_versions import OR, downgrade, is_older, same_component
 from hostler.core.state.model import Facts, Operation, Outcome
+from hostler.core.state.operations import VerifyFirmware, WriteFirmware
 from hostler.drivers.redfish import firmware_inventory, wire_firmware
 from hostler.drivers.redfish.firmware_images import FirmwareImages, checked, checked_bytes
 from hostler.drivers.redfish.operation_request import OperationRequest, OperationSteps
@@ -16,32 +16,13 @@ REPEAT_S = 10.0
 """A version counts once it has been read again so much later, with nothing else read in between."""
 PATIENCE_S = 180.0
 """So long after a version was first read wrong it may still become right: BMCs list a new BIOS minutes after POST."""
-_NOT_COMPONENTS = {"baseline"}
 Components = tuple[wire_firmware.FirmwareComponent, ...]
 
 
-class _Wanted(Struct, frozen=True):
-    """Arguments of an update; `good` are the versions that need none."""
-
-    component: str
-    version: str
-    image: str
-    good: tuple[str, ...]
-    args: dict[str, str]
-
-    @property
-    def activates(self) -> str:
-        """Act that makes it run, "" or none where its version must show by itself."""
-        return self.args.get("activates", "").removeprefix("none")
-
-
-def _wanted(operation: Operation) -> _Wanted:
-    args = operation.args
-    component, version = args.get("component", ""), args.get("version", "")
-    if not component or not version:
+def _wanted(operation: Operation) -> WriteFirmware:
+    if not isinstance(operation.act, WriteFirmware) or not operation.act.component or not operation.act.version:
         raise RefusedError("update_firmware needs component and version")
-    good = (version, *args.get("good", version).split(OR))
-    return _Wanted(component, version, args.get("image", ""), good, args)
+    return operation.act
 
 
 async def with_image(ask: OperationRequest, images: FirmwareImages) -> OperationRequest | Outcome:
@@ -59,8 +40,8 @@ async def with_image(ask: OperationRequest, images: FirmwareImages) -> Operation
     _admit(ask, wanted, components)
     try:
         if await _is_pushed(ask, wanted):
-            return replace(ask, image=await checked_bytes(images, wanted.image, wanted.args.get("sha256", "")))
-        await checked(images, wanted.image, wanted.args.get("sha256", ""))
+            return replace(ask, image=await checked_bytes(images, wanted.image, wanted.sha256))
+        await checked(images, wanted.image, wanted.sha256)
     except UnreachableError as error:
         raise RefusedError(f"{error}; nothing was sent to the BMC") from error
     return ask
@@ -76,7 +57,7 @@ async def _update(ask: OperationRequest) -> Outcome:
     if writing := await _writing(ask, components):
         return ask.outcome("busy", f"the BMC is writing already ({writing}); nothing was sent", seen.facts)
     component = _admit(ask, wanted, components)
-    targets = [path for path in wanted.args.get("targets", "").split(",") if path] or [component.path]
+    targets = list(wanted.targets) or [component.path]
     ask.sending()
     if ask.image:
         task = await ask.client.push_update(targets, ask.image, wanted.image.rpartition("/")[2])
@@ -86,7 +67,7 @@ async def _update(ask: OperationRequest) -> Outcome:
     return ask.outcome("unknown", f"update accepted, {task or 'without a task'}; observe the version", seen.facts)
 
 
-def _admit(ask: OperationRequest, wanted: _Wanted, components: Components) -> wire_firmware.FirmwareComponent:
+def _admit(ask: OperationRequest, wanted: WriteFirmware, components: Components) -> wire_firmware.FirmwareComponent:
     """The component to be written. Raises RefusedError where it is not there, or may not be written now."""
     target = running(components, wanted.component)
     if target is None:
@@ -96,10 +77,9 @@ def _admit(ask: OperationRequest, wanted: _Wanted, components: Components) -> wi
         )
     if not wanted.image:
         raise RefusedError(f"update_firmware of {wanted.component} needs image, a URL that the BMC can fetch")
-    if "good" in wanted.args and (why := downgrade(target.version, wanted.version, allowed=_yes(wanted, "downgrade"))):
+    if wanted.good and (why := downgrade(target.version, wanted.version, allowed=wanted.downgrade)):
         raise RefusedError(f"{wanted.component}: {why}; nothing was sent")
-    for need in filter(None, wanted.args.get("needs", "").split(",")):
-        name, _, least = need.partition("=")
+    for name, least in wanted.needs.items():
         found = running(components, name)
         if found is None or is_older(found.version, least) is not False:
             runs = found.version if found else "an unknown version"
@@ -107,7 +87,7 @@ def _admit(ask: OperationRequest, wanted: _Wanted, components: Components) -> wi
     return target
 
 
-async def _is_pushed(ask: OperationRequest, wanted: _Wanted) -> bool:
+async def _is_pushed(ask: OperationRequest, wanted: WriteFirmware) -> bool:
     """Whether the image is pushed: where that is asked for, or the BMC fetches none of this scheme."""
     service = await ask.client.update_service()
     scheme = wanted.image.partition("://")[0].upper()
@@ -115,11 +95,7 @@ async def _is_pushed(ask: OperationRequest, wanted: _Wanted) -> bool:
     if not fetches and service.simple_update and not service.push:
         offered = ", ".join(service.protocols)
         raise RefusedError(f"{ask.client.origin} fetches images by {offered}, not by {scheme}: {wanted.image}")
-    return bool(service.push) and (_yes(wanted, "push") or not fetches)
-
-
-def _yes(wanted: _Wanted, name: str) -> bool:
-    return wanted.args.get(name) == "yes"
+    return bool(service.push) and (wanted.push or not fetches)
 
 
 async def _look_at_update(ask: OperationRequest) -> Outcome:
@@ -138,7 +114,7 @@ async def _look_at_update(ask: OperationRequest) -> Outcome:
     if task and task.state == "failed":
         return ask.outcome("failed", f"{seen.detail}; its task failed: {task.detail}", seen.facts)
     is_done = task is not None and task.state == "done"
-    if wanted.activates and (is_done or not ask.may_land):
+    if wanted.activates not in ("", "none") and (is_done or not ask.may_land):
         said = "its task says done" if is_done else "nothing is being written any more"
         return ask.outcome("done", f"{seen.detail}; {said}, and a {wanted.activates} comes next", seen.facts)
     if is_done:
@@ -147,7 +123,7 @@ async def _look_at_update(ask: OperationRequest) -> Outcome:
     return ask.not_seen(seen.detail, seen.facts)
 
 
-def _seen(ask: OperationRequest, wanted: _Wanted, components: Components) -> Outcome:
+def _seen(ask: OperationRequest, wanted: WriteFirmware, components: Components) -> Outcome:
     """Done where the version runs, or is written and waits for the next power cycle; else not_done."""
     found = running(components, wanted.component)
     staged = any(
@@ -155,12 +131,12 @@ def _seen(ask: OperationRequest, wanted: _Wanted, components: Components) -> Out
     )
     version = found.version if found else ""
     facts: Facts = {wanted.component: version, "staged": staged}
-    if version in wanted.good:
+    if version in (wanted.version, *wanted.good):
         return ask.outcome("done", f"{wanted.component} runs {version}", facts)
     if staged:
         detail = f"{wanted.component} {wanted.version} is written; {version} runs until the next power cycle"
         return ask.outcome("done", detail, facts)
-    least = wanted.args.get("at_least", "")
+    least = wanted.at_least
     if least and version and is_older(version, least) is False:
         return ask.outcome("done", f"{wanted.component} runs {version}, which is behind {least} already", facts)
     return ask.outcome("not_done", f"{wanted.component} runs {version or 'an unknown version'}", facts)
@@ -188,7 +164,7 @@ async def _verify(ask: OperationRequest) -> Outcome:
 
     Right counts once it has repeated itself, wrong once it has had PATIENCE_S to become right.
     """
-    wanted = {name: value for name, value in ask.operation.args.items() if name not in _NOT_COMPONENTS}
+    wanted = ask.operation.act.wanted if isinstance(ask.operation.act, VerifyFirmware) else {}
     components = await firmware_inventory.components(ask.client, ask.system)
     if not wanted:
         read: Facts = dict(wire_firmware.versions(components))
@@ -196,9 +172,9 @@ async def _verify(ask: OperationRequest) -> Outcome:
     found = {name: running(components, name) for name in wanted}
     facts: Facts = {name: component.version if component else "" for name, component in found.items()}
     wrong = [
-        f"{name} is {facts[name] or 'not listed'}, wanted {good}"
+        f"{name} is {facts[name] or 'not listed'}, wanted {OR.join(good)}"
         for name, good in wanted.items()
-        if facts[name] not in good.split(OR)
+        if facts[name] not in good
     ]
     result, detail = _weighed(ask, "; ".join(wrong))
     return replace(ask.outcome(result, detail), facts=facts)

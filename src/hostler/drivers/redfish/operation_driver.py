@@ -7,6 +7,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from hostler.core.state.model import Facts, Node, Operation, Outcome
+from hostler.core.state.operations import ResetBmc, SetBootNetwork
 from hostler.drivers.redfish import firmware_inventory, firmware_update, part_inventory, wire, wire_firmware
 from hostler.drivers.redfish.client import BmcFailureError, NotOfferedError, RedfishClient
 from hostler.drivers.redfish.firmware_images import FirmwareImages, HttpImages
@@ -16,7 +17,7 @@ from hostler.drivers.redfish.tolerant_json import WireError
 from hostler.ports import ConflictError, RefusedError, UnreachableError
 
 MAX_REMEMBERED = 4096
-_BOOT_TARGETS = {"pxe": "Pxe", "uefi_http": "UefiHttp", "http": "UefiHttp"}
+_BOOT_TARGETS = {"pxe": "Pxe", "uefi_http": "UefiHttp"}
 
 
 class RedfishDriver:
@@ -152,12 +153,14 @@ def _power_seen(ask: OperationRequest, want: str) -> Outcome:
 async def _set_boot(ask: OperationRequest) -> Outcome:
     if (seen := await _boot_seen(ask)).result == "done":
         return seen
-    await ask.client.set_boot(ask.system, _boot_target(ask.operation), ask.operation.args.get("url", ""))
+    boot = _boot(ask.operation)
+    await ask.client.set_boot(ask.system, _BOOT_TARGETS[boot.target], boot.url)
     return await _boot_seen(await ask.again())
 
 
 async def _boot_seen(ask: OperationRequest) -> Outcome:
-    target, uri = _boot_target(ask.operation), ask.operation.args.get("url", "")
+    asked = _boot(ask.operation)
+    target, uri = _BOOT_TARGETS[asked.target], asked.url
     boots = await ask.client.boots(ask.system)
     set_to = [
         boot
@@ -171,12 +174,8 @@ async def _boot_seen(ask: OperationRequest) -> Outcome:
     return ask.outcome("done" if set_to else "not_done", detail, {"boot": f"{boot.enabled} {boot.target}".strip()})
 
 
-def _boot_target(operation: Operation) -> str:
-    asked = operation.args.get("target", "pxe")
-    target = _BOOT_TARGETS.get(asked.lower())
-    if target is None:
-        raise RefusedError(f"set_boot_network knows no target {asked!r}; it knows {', '.join(_BOOT_TARGETS)}")
-    return target
+def _boot(operation: Operation) -> SetBootNetwork:
+    return operation.act if isinstance(operation.act, SetBootNetwork) else SetBootNetwork()
 
 
 def _locate(lit: bool) -> OperationSteps:
@@ -222,7 +221,7 @@ async def _collect_inventory(ask: OperationRequest) -> Outcome:
 
 async def _reset_bmc(ask: OperationRequest) -> Outcome:
     """Restart the BMC; where it is done only for components that are not listed, nothing is sent if they are."""
-    names = [name for name in ask.operation.args.get("unless_listed", "").split(",") if name]
+    names = list(ask.operation.act.unless_listed) if isinstance(ask.operation.act, ResetBmc) else []
     if names and await firmware_update.lists(ask, names):
         return ask.outcome("done", f"the BMC lists {', '.join(names)}; nothing was sent")
     manager = await ask.client.manager(ask.system)

@@ -30,7 +30,16 @@ from hostler.drivers.slurm.hostlist import checked_name
 from hostler.drivers.slurm.shared_reads import SharedReads
 from hostler.drivers.slurm.transport import Change, Transport
 from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
-from hostler.ports import SCHEDULED, ClusterView, ConflictError, PortError, RefusedError, WorkloadView, name_there
+from hostler.ports import (
+    SCHEDULED,
+    ClusterView,
+    ConflictError,
+    PortError,
+    RefusedError,
+    WorkloadView,
+    name_there,
+    workloads_of,
+)
 
 MAX_REASON = 200
 _ODD = re.compile(r"[^A-Za-z0-9 _.,:/()@+-]+")
@@ -255,14 +264,14 @@ class SlurmScheduler:
 
     def _meant(self, operation: Operation, read: ClusterReading, here: SlurmNode) -> list[SlurmJob]:
         """The jobs on the node that the operation names, run by run. What it does not name is not touched."""
-        named = frozenset(operation.args.get("workloads", "").split(",")) - {""}
+        named = workloads_of(operation)
         if UNSEEN in named:
             raise RefusedError(f"Slurm shows no job for what occupies {here.name}; nothing there can be ended by name")
         return [job for job, _ in read.on(here) if workload_id(job) in named]
 
     def _evicted(self, operation: Operation, read: ClusterReading, here: SlurmNode) -> tuple[str, str]:
         """Done when none of the named runs holds the node, nor is one still ending there under its next number."""
-        named = frozenset(operation.args.get("workloads", "").split(",")) - {""}
+        named = workloads_of(operation)
         numbers = frozenset(one.rpartition(".")[0] for one in named)
         left = [
             job

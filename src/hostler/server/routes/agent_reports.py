@@ -2,14 +2,15 @@
 
 import asyncio
 import time
-from typing import Annotated
+from typing import Annotated, Any
 
 from litestar import Response, Router, get, post
 from litestar.params import HeaderParameter, JSONBody, QueryParameter
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, to_builtins
 from msgspec.structs import replace
 
 from hostler.controller.inputs import AgentAhead, AgentRefused
+from hostler.core.state import version_2
 from hostler.core.state.model import Node, Observation, Outcome
 from hostler.core.state.number_limits import outside
 from hostler.core.state.verbs.facts import Permission
@@ -17,7 +18,7 @@ from hostler.logs.clean import escaped
 from hostler.runtime.join_offer import JoinOffer
 from hostler.server.admission import URGENT
 from hostler.server.agent_mailbox import KINDS, AgentOrder
-from hostler.server.agent_protocol import understood
+from hostler.server.agent_protocol import HEADER, SPEAKS, spoken, understood
 from hostler.server.api_resources import AgentSeen
 from hostler.server.auth import needs
 from hostler.server.dependencies import Reporter, Reports
@@ -86,7 +87,7 @@ class OutcomesBody(Struct, frozen=True):
 class Orders(Struct, frozen=True):
     """Orders of the agent; the question was held open for `held_s` before it was answered."""
 
-    operations: tuple[AgentOrder, ...]
+    operations: tuple[AgentOrder | dict[str, Any], ...]
     held_s: float = 0.0
 
 
@@ -141,12 +142,20 @@ async def operations(
     agent: Reports,
     node: Annotated[str, QueryParameter(max_length=128)],
     wait_s: Annotated[float, QueryParameter(ge=0, le=WAIT_MAX_S)] = 0.0,
+    protocol: Annotated[str | None, HeaderParameter(name=HEADER)] = None,
 ) -> Orders:
     """Fetch the agent's orders; waits up to `wait_s` for one."""
     loop = asyncio.get_running_loop()
     asked = loop.time()
     found = await agent.app_state.mailboxes.collect(_own(agent, node).id, wait_s)
-    return Orders(found, round(loop.time() - asked, 3))
+    told = found if spoken(protocol) >= SPEAKS else tuple(map(_in_words, found))
+    return Orders(told, round(loop.time() - asked, 3))
+
+
+def _in_words(order: AgentOrder) -> dict[str, Any]:
+    """The order for an agent of the version before."""
+    body: dict[str, Any] = to_builtins(order)
+    return {**body, "operation": version_2.operation_down(body["operation"])}
 
 
 @get("/joining", guards=REPORT)

@@ -110,7 +110,7 @@ class Stays:
         lengths = sorted(self._lengths.get(remedy, ()))
         if len(lengths) < FEW:
             recipe = RECIPES.get(remedy)
-            deadlines_s = [step.deadline_s for step in recipe.steps if step.operation != "drain"] if recipe else []
+            deadlines_s = [step.deadline_s for step in recipe.steps if step.act.kind != "drain"] if recipe else []
             most_s = max(sum(deadlines_s), *lengths, 0.0)
             return Typical(remedy, len(lengths), lengths[len(lengths) // 2] if lengths else most_s / 2, 0.0, most_s)
         tenths = quantiles(lengths, n=10, method="inclusive")

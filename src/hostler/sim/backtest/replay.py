@@ -15,7 +15,8 @@ from hostler.core.state import events as e
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
-from hostler.core.state.model import Node, Observation, Phase
+from hostler.core.state.model import Node, Observation, Operation, Phase
+from hostler.core.state.operations import Evict
 from hostler.sim.backtest.decisions import (
     ACTS,
     NOTHING,
@@ -249,8 +250,8 @@ class Replay:
         match record.event:
             case e.PlanRecorded(plan=plan) if plan.disruptive:
                 found.plans = (*found.plans, plan.name)
-            case e.OperationStarted(operation=operation) if operation.kind == "evict":
-                found.evicted += len(operation.args.get("workloads", "").split(","))
+            case e.OperationStarted(operation=Operation(act=Evict(workloads=works))):
+                found.evicted += len(works)
             case _:
                 pass
 

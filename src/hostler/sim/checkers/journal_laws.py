@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from hostler.core.state import events as e
 from hostler.core.state.model import ActClass, Operation, Phase, Plan, Step
+from hostler.core.state.operations import Evict
 from hostler.sim.checkers.journal_reading import UNINVITED, JournalReading, NodeHistory
 from hostler.sim.checkers.law import LawCase
 
@@ -128,9 +129,8 @@ class FrozenPlans:
 
     def _passed_by(self, page: NodeHistory, operation: Operation) -> Iterator[str]:
         """After the drain only those are told to go who have come since."""
-        if operation.kind == "evict" and page.plan is not None:
-            asked = operation.args.get("workloads", "").split(",")
-            left = [work for work in self._stayed.get(page.id, ()) if work in asked]
+        if isinstance(operation.act, Evict) and page.plan is not None:
+            left = [work for work in self._stayed.get(page.id, ()) if work in operation.act.workloads]
             if left:
                 yield f"{page.plan.name} of {page.id} has passed its drain and only now tells {left[0]} to go"
 
@@ -180,7 +180,7 @@ def _fits(reading: JournalReading, page: NodeHistory, operation: Operation) -> I
             yield f"{operation.kind} on {page.id} is not the undo tail's step {page.index}"
     else:
         step = plan.steps[page.index] if page.index < len(plan.steps) else None
-        own = step is not None and step.operation == operation.kind and step.args == operation.args
+        own = step is not None and step.act == operation.act
         if step is None or not (own or _makes_way(page, step, operation)):
             yield f"{operation.kind} on {page.id} is not step {page.index} of {plan.name}"
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from hostler.core.state.model import Node, Operation, Outcome, Verdict, WorkClass, Workload
 from hostler.core.tables.operations import IDLE_CHECK
-from hostler.ports import SCHEDULED, ClusterView, RefusedError, WorkloadView, name_there
+from hostler.ports import SCHEDULED, ClusterView, RefusedError, WorkloadView, name_there, workloads_of
 
 TURN_S = 0.5
 
@@ -105,7 +105,7 @@ class EmulatedScheduler:
             case "idle_check" if member is not None:
                 return self._begin_check(operation, member, name)
             case "evict":
-                self._lose(name, frozenset(operation.args.get("workloads", "").split(",")))
+                self._lose(name, frozenset(workloads_of(operation)))
             case _:
                 pass  # an uncordon of a node that it does not list
         return Outcome(operation.id, node.id, "done", attempt=operation.attempt)
@@ -117,7 +117,7 @@ class EmulatedScheduler:
         member = self._members.get(name)
         if operation.kind == IDLE_CHECK:
             return _checked(operation, member.check if member is not None else None)
-        named = frozenset(operation.args.get("workloads", "").split(","))
+        named = workloads_of(operation)
         seen = {
             "join_cluster": member is not None,
             "leave_cluster": member is None,

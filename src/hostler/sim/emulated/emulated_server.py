@@ -22,6 +22,7 @@ from hostler.agent.main import AgentSettings, serve
 from hostler.core.diagnose.gate.readings import GateReadings, KernelLine
 from hostler.core.diagnose.gpu import HW_SLOWDOWN
 from hostler.core.diagnose.kernel_log import decode
+from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.model import Facts, Part, Verdict
 from hostler.sim.bmc.emulated_machine import Delays, Hardware, Machine
 
@@ -193,7 +194,7 @@ class EmulatedServer(NoSensors):
         """Names of the check profiles that it answers."""
         return tuple(sorted(ANSWERED)) if self._host.real_abilities else super().profiles()
 
-    def check(self, profile: str, expects: str, run: str = "") -> StressResult:  # noqa: ARG002 - the port's name
+    def check(self, profile: str, expects: Expected, run: str = "") -> StressResult:  # noqa: ARG002 - the port's name
         """Wait as long as the check takes, then judge the emulated readings; inconclusive where called off."""
         if profile not in self.profiles():
             return StressResult(Verdict.inconclusive, f"{profile}: a real node's agent has no such check")

@@ -10,8 +10,9 @@ from msgspec import Struct
 from hostler.agent.checks import emulated_gate
 from hostler.agent.machine import ANSWERED
 from hostler.controller.ready import Send
-from hostler.core.diagnose.gate.expectation import EXPECTS
+from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.model import Facts, Operation, Outcome, Verdict
+from hostler.core.state.operations import ResetGpus, RunChecks
 from hostler.core.tables.operations import ASIDE, IDLE_CHECK, OPERATIONS
 from hostler.drivers.standalone.scheduler import StandaloneScheduler
 from hostler.ports import ConflictError, PortError
@@ -242,7 +243,7 @@ class Actuators:
         mark = self._marks[operation.id] = AgentDiskRecord(operation.attempt, host.boot_id)
         self._busy[host.node] = operation.id
         self._effect(operation, epoch)
-        span = WORK_S.get(operation.args.get("profile", ""), WORK_S[operation.kind])
+        span = WORK_S.get(_profile(operation), WORK_S[operation.kind])
         if operation.kind in ("gpu_reset", "reboot"):
             self._disturb(host, operation)
         self._site.clock.after(host.draw(span), lambda: self._ends(operation, host, mark))
@@ -260,7 +261,7 @@ class Actuators:
             host.reboot()
             return
         mark.outcome = self._result(operation, host)
-        if operation.args.get("profile", "") not in host.mute_on:
+        if _profile(operation) not in host.mute_on:
             self._say(mark.outcome)
 
     def _result(self, operation: Operation, host: SimulatedHost) -> Outcome:
@@ -268,13 +269,13 @@ class Actuators:
             self.on_remedied(host, "gpu_reset", host.remedied("gpu_reset", _reset(operation)))
         if operation.kind == "bmc_cold_reset":
             host.machine.restart_manager(self._site.clock.now)
-        if operation.kind != "run_checks":
+        if not isinstance(operation.act, RunChecks):
             return _outcome(operation, "done")
-        profile = operation.args.get("profile", "gate")
+        profile = _profile(operation)
         verdict, detail = host.check(profile)
         seen: Facts = {}
         if verdict == Verdict.passed.value and profile in ANSWERED:
-            report = emulated_gate.answer(operation.args.get(EXPECTS, ""), host.shows())
+            report = emulated_gate.answer(operation.act.expects or Expected(), host.shows())
             verdict, detail, seen = report.verdict.value, report.detail, report.facts
         facts: Facts = {**seen, "profile": profile, "verdict": verdict}
         return Outcome(operation.id, operation.node, "done", detail, facts, attempt=operation.attempt)
@@ -283,9 +284,13 @@ class Actuators:
         self._site.reply(outcome, self._hosts[outcome.node].draw(AGENT_LATENCY_S))
 
 
+def _profile(operation: Operation) -> str:
+    return operation.act.profile if isinstance(operation.act, RunChecks) else ""
+
+
 def _reset(operation: Operation) -> frozenset[str]:
     """The GPUs that a reset is confined to, by slot; none for all of them."""
-    named = frozenset(filter(None, operation.args.get("gpu", "").split(",")))
+    named = frozenset(operation.act.gpus) if isinstance(operation.act, ResetGpus) else frozenset[str]()
     slots = (f"gpu{n}" for n in range(8))
     return frozenset(slot for slot in slots if not named.isdisjoint((slot, f"{pci_of(slot)}.0")))
 

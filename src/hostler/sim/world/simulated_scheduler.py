@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from hostler.controller.inputs import NodeSeen, WorkSeen
 from hostler.core.state.model import Facts, Node, Operation, Outcome, WorkClass, Workload
+from hostler.core.state.operations import Evict
 from hostler.core.tables.operations import ASIDE, IDLE_CHECK
 from hostler.ports import SCHEDULED, ClusterView, RefusedError, UnreachableError, WorkloadView, name_there
 from hostler.sim.world.fault_kinds import Fault
@@ -388,7 +389,7 @@ class SimulatedScheduler:
 
 
 def _works(operation: Operation) -> tuple[str, ...]:
-    return tuple(operation.args.get("workloads", "").split(","))
+    return operation.act.workloads if isinstance(operation.act, Evict) else ()
 
 
 def _said(operation: Operation, result: str, detail: str = "") -> Outcome:

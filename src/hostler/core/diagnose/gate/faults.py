@@ -7,10 +7,10 @@ gone has gone.
 from collections.abc import Callable
 
 from hostler.core.diagnose.aspect import GOOD
-from hostler.core.diagnose.gate.expectation import Expected, Faulted
 from hostler.core.diagnose.gate.gpus import match
 from hostler.core.diagnose.gate.readings import GateLook, GateReadings, worst
 from hostler.core.diagnose.host import HOST_ASPECTS
+from hostler.core.state.gate_expectation import Expected, Faulted
 from hostler.core.state.model import Facts, Verdict
 
 NOBODY = "nobody"

@@ -6,9 +6,9 @@ The rules of single readings are those of the watch (`diagnose.gpu`). Here a rea
 from collections.abc import Sequence
 
 from hostler.core.diagnose.aspect import BETWEEN, GOOD, AspectReading, number
-from hostler.core.diagnose.gate.expectation import Expected, ExpectedGpu
 from hostler.core.diagnose.gate.readings import GateLook, GateReadings, SeenGpu
 from hostler.core.diagnose.gpu import GPU_ASPECTS
+from hostler.core.state.gate_expectation import Expected, ExpectedGpu
 from hostler.core.state.model import Facts, Verdict
 
 NEEDED = tuple(name for name, aspect in GPU_ASPECTS.items() if aspect.expected)

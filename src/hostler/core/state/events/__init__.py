@@ -292,7 +292,7 @@ class Record(Struct, frozen=True):
     event: Event
 
 
-VERSION = 2
+VERSION = 3
 """The newest version of any event's body, and of snapshots; older bodies pass `upcast` on the way in."""
 
 INTRODUCED: dict[tuple[str, int], int] = {
@@ -316,6 +316,9 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("stranger_seen", 1): 3,
     ("hardware_seen", 1): 4,
     ("node_field_changed", 1): 4,
+    ("plan_recorded", 3): 5,
+    ("operation_started", 2): 5,
+    ("node_registered", 2): 5,
 }
 """(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
 

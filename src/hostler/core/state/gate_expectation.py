@@ -1,7 +1,6 @@
-"""Requirements of a gate: frozen by the controller into the order, parsed by the agent as a stranger's words.
+"""Requirements of a gate: frozen by the controller into the order, read by the agent as a stranger's words.
 
-Bounds are part of the types: an order that is longer, deeper or of another shape is refused, and the gate is then
-inconclusive.
+Bounds are part of the types: an order that is longer, deeper or of another shape is refused.
 """
 
 from typing import Annotated
@@ -9,9 +8,6 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-EXPECTS = "expects"
-"""The argument of `run_checks` that carries it."""
-MAX_CHARS = 65_536
 MAX_GPUS, MAX_FAULTS, MAX_READERS, MAX_KINDS = 64, 32, 8, 32
 
 Word = Annotated[str, Meta(max_length=160)]
@@ -75,18 +71,9 @@ class Expected(Struct, frozen=True, omit_defaults=True):
         return not self.only or gpu.slot in self.only
 
 
-def encode(expected: Expected) -> str:
-    """The expectation as an order carries it."""
-    return msgspec.json.encode(expected).decode()
-
-
-def decode(text: str) -> Expected:
-    """The expectation of an order; an empty one expects nothing by name. Raises ValueError with what is wrong."""
-    if not text:
-        return Expected()
-    if len(text) > MAX_CHARS:
-        raise ValueError(f"it has {len(text)} characters, at most {MAX_CHARS} are read")
+def bounded(expected: Expected) -> Expected | None:
+    """The expectation, None where it is beyond what an agent reads."""
     try:
-        return msgspec.json.decode(text, type=Expected)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise ValueError(str(error)[:200]) from None
+        return msgspec.convert(msgspec.to_builtins(expected), Expected)
+    except msgspec.ValidationError:
+        return None

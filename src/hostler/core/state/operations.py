@@ -1,0 +1,294 @@
+"""Operations with their arguments: one struct per kind, the same in plans, in records and on the wire.
+
+What is known of a kind besides (who performs it, what must hold first) stands in `core.tables.operations`.
+"""
+
+from typing import Literal, get_args
+
+import msgspec
+from msgspec import Struct
+
+from hostler.core.state.gate_expectation import Expected
+
+
+def _stored(name: str) -> str:
+    """The kind of a class name: `RunChecks` is "run_checks"."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
+
+
+class OperationAct(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="kind", tag=_stored):
+    """Base of all kinds. An argument that a kind does not have is refused."""
+
+    @property
+    def kind(self) -> str:
+        """The kind as records and people name it."""
+        return kind_of(type(self))
+
+
+def kind_of(act: type[OperationAct]) -> str:
+    """The kind that a struct is of."""
+    return str(act.__struct_config__.tag)
+
+
+# the BMC
+
+
+class SetBootNetwork(OperationAct, frozen=True):
+    """Boots over the network the next time; `url` is an HTTP boot's address, which no record holds."""
+
+    target: Literal["pxe", "uefi_http"] = "pxe"
+    url: str = ""
+
+
+class PowerOn(OperationAct, frozen=True):
+    """Switches the machine on."""
+
+
+class SwitchOff(OperationAct, frozen=True, tag="power_off"):
+    """Switches the machine off."""
+
+
+class LocateOn(OperationAct, frozen=True):
+    """Lights the locate LED."""
+
+
+class LocateOff(OperationAct, frozen=True):
+    """Puts the locate LED out."""
+
+
+class CollectInventory(OperationAct, frozen=True):
+    """Reads parts and versions."""
+
+
+class WriteFirmware(OperationAct, frozen=True, tag="update_firmware"):
+    """Writes a component's image. `version` runs once it is active.
+
+    `good` are all versions that need no writing, () where nobody has said so; of an intermediate version `at_least`
+    is enough. `activates` is the act that makes it run. `needs`: component → version that must run before. `push`: the
+    image is sent, not fetched. `targets` are paths on the BMC, () for the component's own.
+    """
+
+    component: str
+    version: str
+    image: str = ""
+    sha256: str = ""
+    good: tuple[str, ...] = ()
+    at_least: str = ""
+    activates: str = ""
+    needs: dict[str, str] = {}
+    downgrade: bool = False
+    push: bool = False
+    targets: tuple[str, ...] = ()
+
+
+class VerifyFirmware(OperationAct, frozen=True):
+    """Reads versions until each component runs one of those wanted; without any it only reads."""
+
+    wanted: dict[str, tuple[str, ...]] = {}
+
+
+class CycleMains(OperationAct, frozen=True, tag="ac_cycle"):
+    """Takes all power off the machine and back, its BMC's too."""
+
+
+class ResetBmc(OperationAct, frozen=True):
+    """Restarts the BMC; where components are named, only if one of them is not listed."""
+
+    unless_listed: tuple[str, ...] = ()
+
+
+# the node's agent
+
+
+class CollectEvidence(OperationAct, frozen=True):
+    """Reads what tells of a fault, before it is gone."""
+
+
+class DiscoverFabric(OperationAct, frozen=True):
+    """Looks at the node's network by a tool; `adapter` and `port` are those of infiniband-diags, "" and 0 for any."""
+
+    tool: str = "ibnetdiscover"
+    adapter: str = ""
+    port: int = 0
+    timeout_s: float = 300.0
+
+
+class ResetGpus(OperationAct, frozen=True, tag="gpu_reset"):
+    """Resets GPUs: `gpus` by PCI address or slot, () for all.
+
+    `clients` are services that hold them, `fabric` the fabric manager's, "" for the agent's own choice; `links` is how
+    many NVLinks each GPU must have afterwards, 0 for as many as before.
+    """
+
+    gpus: tuple[str, ...] = ()
+    clients: tuple[str, ...] = ()
+    fabric: str = ""
+    links: int = 0
+
+
+class RestartNode(OperationAct, frozen=True, tag="reboot"):
+    """Restarts the node from inside."""
+
+
+class BmcColdReset(OperationAct, frozen=True):
+    """Restarts the BMC from inside the node."""
+
+
+class RunChecks(OperationAct, frozen=True):
+    """Runs a profile of checks. `expects` is what a gate must see, None where the order is to be completed yet."""
+
+    profile: str = "gate"
+    expects: Expected | None = None
+
+
+class Sanitise(OperationAct, frozen=True):
+    """Erases what a tenant may have left."""
+
+
+# the scheduler
+
+
+class CordonNode(OperationAct, frozen=True, tag="cordon"):
+    """Keeps new work away."""
+
+
+class UncordonNode(OperationAct, frozen=True, tag="uncordon"):
+    """Takes Hostler's own cordon off."""
+
+
+class Evict(OperationAct, frozen=True):
+    """Ends these workloads and no other."""
+
+    workloads: tuple[str, ...] = ()
+
+
+class JoinCluster(OperationAct, frozen=True):
+    """Makes the node a member; `token_ttl_s` is how long its kubelet's token lasts, 0 for none."""
+
+    token_ttl_s: float = 0.0
+
+
+class LeaveCluster(OperationAct, frozen=True):
+    """Takes the node out of its cluster."""
+
+
+class IdleCheck(OperationAct, frozen=True):
+    """Checks an idle node by a Job of `image`."""
+
+    profile: str = "idle"
+    image: str = ""
+
+
+class CordonUninvited(OperationAct, frozen=True):
+    """Cordons a node in a cluster that it has left."""
+
+    cluster: str = ""
+
+
+class DeleteUninvited(OperationAct, frozen=True):
+    """Deletes a node's entry in a cluster that it has left."""
+
+    cluster: str = ""
+
+
+class IssueJoinToken(OperationAct, frozen=True):
+    """Issues a token for the kubelet of a node at its first boot."""
+
+    cluster: str = ""
+    token_ttl_s: float = 0.0
+
+
+# nothing is sent: live state shows it
+
+
+class DrainNode(OperationAct, frozen=True, tag="drain"):
+    """Waits until no customer's work is left."""
+
+
+class VerifyInventory(OperationAct, frozen=True):
+    """Compares the parts of this boot with the SKU; `convicts`: a missing part convicts, else it is waited for."""
+
+    convicts: bool = False
+
+
+class VerifyCabling(OperationAct, frozen=True):
+    """Compares the node's ports with a network's design, which calls it `device`."""
+
+    fabric: str = ""
+    device: str = ""
+
+
+class VerifyHardware(OperationAct, frozen=True):
+    """Compares links, settings and places with the SKU's hardware manifest."""
+
+
+class WaitBoot(OperationAct, frozen=True):
+    """Waits for another boot id."""
+
+
+class WaitAgent(OperationAct, frozen=True):
+    """Waits for the agent."""
+
+
+class WaitBmc(OperationAct, frozen=True):
+    """Waits for the BMC."""
+
+
+class RetiredOperation(OperationAct, frozen=True, tag=""):
+    """An operation as an older version recorded it that this one does not know: it can be told, and never performed."""
+
+    said: str = ""
+    args: dict[str, str] = {}
+
+    @property
+    def kind(self) -> str:
+        """The kind as it was recorded."""
+        return self.said
+
+
+AnyAct = (
+    SetBootNetwork
+    | PowerOn
+    | SwitchOff
+    | LocateOn
+    | LocateOff
+    | CollectInventory
+    | WriteFirmware
+    | VerifyFirmware
+    | CycleMains
+    | ResetBmc
+    | CollectEvidence
+    | DiscoverFabric
+    | ResetGpus
+    | RestartNode
+    | BmcColdReset
+    | RunChecks
+    | Sanitise
+    | CordonNode
+    | UncordonNode
+    | Evict
+    | JoinCluster
+    | LeaveCluster
+    | IdleCheck
+    | CordonUninvited
+    | DeleteUninvited
+    | IssueJoinToken
+    | DrainNode
+    | VerifyInventory
+    | VerifyCabling
+    | VerifyHardware
+    | WaitBoot
+    | WaitAgent
+    | WaitBmc
+    | RetiredOperation
+)
+"""Every kind."""
+
+ACTS: dict[str, type[OperationAct]] = {kind_of(act): act for act in get_args(AnyAct) if act is not RetiredOperation}
+"""Kind → its struct."""
+
+
+def plain(kind: str) -> AnyAct:
+    """The operation of a kind whose arguments may be left out. Raises ValidationError for any other."""
+    act: AnyAct = msgspec.convert({"kind": kind}, AnyAct)
+    return act
