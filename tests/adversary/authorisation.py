@@ -139,7 +139,7 @@ ROUTES: dict[str, Route] = {
     # the whole cell: never for who is narrowed
     "GET /v1/assets": Route("see cell"),
     "GET /v1/config": Route("see cell", tells=True),
-    "GET /v1/nodes/{node_id}/cloud-init": Route("see cell", of="node", tells=True),
+    "GET /v1/nodes/{node_id}/cloud-init": Route("configure", of="node", tells=True),
     "GET /v1/nodes/{node_id}/evidence": Route("see cell", of="node"),
     "GET /v1/nodes/{node_id}/sku-draft": Route("see cell", of="node"),
     "GET /v1/nodes/{node_id}/sku-differences": Route("see cell", of="node"),

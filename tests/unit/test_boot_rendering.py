@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.boot.cloud_init import compose
+from hostler.core.boot.cloud_init import compose, veiled
 from hostler.core.policy.documents import parse
 from hostler.core.state.boot import BootConfiguration, CloudInitLayer, CloudInitLayers
 from hostler.core.state.fleet import Fleet
@@ -38,6 +38,19 @@ def test_a_later_layer_wins_and_each_value_names_its_layer() -> None:
     assert seed.origins["user_data"]["hostname"] == "node n1"
     assert seed.origins["user_data"]["write_files.0"] == "site"
     assert "phone_home" not in compose(fleet_with(LAYERS), a_node("n1")).parts["user_data"]
+
+
+def test_a_preview_shows_no_password_and_no_file() -> None:
+    """Mutants: passwords of users are shown; the data that are given have the veil too."""
+    users = {"users": [{"name": "ops", "passwd": "$6$hash"}], "chpasswd": {"users": [{"password": "pw"}]}}
+    files = {"write_files": [{"path": "/etc/key", "content": "s3cret"}], "ssh_keys": {"rsa_private": "KEY"}}
+    seed = compose(fleet_with(CloudInitLayers(site=CloudInitLayer({**users, **files}))), a_node("n1"))
+    shown, given = veiled(seed).text("user-data"), seed.text("user-data")
+    for secret in ("$6$hash", "pw", "s3cret", "KEY"):
+        assert secret not in shown
+        assert secret in given
+    assert "name: ops" in shown
+    assert veiled(seed).origins["user_data"]["write_files.0"] == "site"
 
 
 def test_a_key_that_cloud_init_does_not_know_is_refused_with_its_line() -> None:

@@ -1,13 +1,17 @@
 """`hostler boot`: configuration for the boot network's DHCP server, and machines that nobody expects there."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from hostler.cli.command_errors import unusable
+from hostler.cli.command_errors import CommandError, unusable
+from hostler.cli.exit_codes import ExitCode
 from hostler.cli.input_files import read_documents
 from hostler.cli.list_commands import describe
 from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce
+
+if TYPE_CHECKING:
+    from hostler.core.state.boot import BootConfiguration
 
 app = App(name="boot", help="Boots over the network.")
 
@@ -15,9 +19,48 @@ app = App(name="boot", help="Boots over the network.")
 @app.command
 def dnsmasq(files: Annotated[list[str], Parameter(negative=(), help="The configuration's documents.")], /) -> int:
     """Print dnsmasq's configuration for these documents: which boot loader a machine gets, and where that one asks."""
+    from hostler.drivers.boot.dnsmasq_config import dnsmasq_config
+
+    print(dnsmasq_config(_boots(files)), end="")
+    return 0
+
+
+@app.command
+def kea(
+    files: Annotated[list[str], Parameter(negative=(), help="The configuration's documents.")],
+    /,
+    *,
+    push: Annotated[str, Parameter(help="Kea's control socket: put the classes in force there.")] = "",
+    write: Annotated[bool, Parameter(negative=(), help="With --push: have Kea write its file too.")] = False,
+) -> int:
+    """Print the client classes of Kea's DHCPv4 for these documents, or push them: tested by Kea, then set.
+
+    What else is in Kea's configuration stays as it is.
+    """
+    import asyncio
+    import json
+
+    from hostler.drivers.boot.kea_config import client_classes
+    from hostler.drivers.boot.kea_socket import push as push_classes
+    from hostler.ports import RefusedError, UnreachableError
+
+    boots = _boots(files)
+    if not push:
+        print(json.dumps({"client-classes": client_classes(boots)}, indent=2))
+        return 0
+    try:
+        print(asyncio.run(push_classes(push, boots, write=write)))
+    except RefusedError as error:
+        raise CommandError(ExitCode.refused, str(error), "correct what Kea names; nothing was changed") from error
+    except UnreachableError as error:
+        raise CommandError(ExitCode.unavailable, str(error), "see that Kea runs with this control socket") from error
+    return 0
+
+
+def _boots(files: list[str]) -> "BootConfiguration":
+    """The boot section of the documents. Raises CommandError."""
     from hostler.core.policy.documents import parse
     from hostler.core.state.input_problems import InvalidInputError
-    from hostler.drivers.boot.dnsmasq_config import dnsmasq_config
 
     try:
         boots = parse(read_documents(tuple(files))).boot
@@ -25,8 +68,7 @@ def dnsmasq(files: Annotated[list[str], Parameter(negative=(), help="The configu
         raise unusable(str(error)) from error
     if boots is None:
         raise unusable("the documents have no section boot", "add it; see docs/how-to/boot-a-node.md")
-    print(dnsmasq_config(boots), end="")
-    return 0
+    return boots
 
 
 @app.command

@@ -66,6 +66,23 @@ def compose(fleet: Fleet, node: Node, home: str = "", join: JoinData | None = No
     return SeedDocuments(parts, origins)
 
 
+SECRET_KEYS = frozenset({"passwd", "hashed_passwd", "plain_text_passwd", "password", "chpasswd", "ssh_keys", "token"})
+"""Keys of cloud-config (modules users, set-passwords, ssh and others) whose values are secrets."""
+VEILED = "(not shown)"
+
+
+def veiled(seed: SeedDocuments) -> SeedDocuments:
+    """The data for people to read: what stands under a key of SECRET_KEYS, and contents of files, are not shown."""
+    return SeedDocuments({part: _veil(value) for part, value in seed.parts.items()}, seed.origins)
+
+
+def _veil(value: Any) -> Any:
+    if isinstance(value, dict):
+        hidden = {"content"} if "path" in value else set()
+        return {key: VEILED if key in SECRET_KEYS | hidden else _veil(one) for key, one in value.items()}
+    return [_veil(one) for one in value] if isinstance(value, list) else value
+
+
 def _layers(fleet: Fleet, node: Node, home: str, join: JoinData | None) -> Iterator[tuple[str, CloudInitLayer]]:
     """The layers from the most general to the node's own; Hostler's facts first, its acts last."""
     yield "hostler", _facts(node)

@@ -9,7 +9,7 @@ from litestar.params import FromPath, QueryParameter
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.boot.cloud_init import DOCUMENTS, compose
+from hostler.core.boot.cloud_init import DOCUMENTS, compose, veiled
 from hostler.core.planning.firmware_plan import FirmwareRow, firmware_rows
 from hostler.core.report.explain import explain
 from hostler.core.report.explanation import Explanation
@@ -216,11 +216,14 @@ async def node_lanes(app_state: TheAppState, who: Who, node_id: FromPath[str]) -
     return lanes(node.id if node else node_id, records)
 
 
-@get("/nodes/{node_id:str}/cloud-init", guards=[needs(Permission.see_cell)])
+@get("/nodes/{node_id:str}/cloud-init", guards=[needs(Permission.configure)])
 async def node_cloud_init(app_state: TheAppState, who: Who, node_id: FromPath[str]) -> CloudInitView:
-    """The cloud-init data that the node's next boot would be given, without its token; each value with its layer."""
+    """The cloud-init data that the node's next boot would be given, without token and passwords; each value's layer.
+
+    For whoever may change the configuration that it comes from.
+    """
     node = app_state.node(who, node_id)
-    seed = compose(app_state.fleet, node)
+    seed = veiled(compose(app_state.fleet, node))
     return CloudInitView(node.id, {name: seed.text(name) for name in DOCUMENTS}, seed.origins)
 
 
