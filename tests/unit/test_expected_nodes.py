@@ -51,6 +51,7 @@ def apply(drive: Drive, plan: AdmissionPlan, *entries: ExpectedNode, source: Fie
     ("entry", "said"),
     [
         (one(serial=""), "rack7.csv:2: no serial number"),
+        (one(serial="0000000000"), "rack7.csv:2: serial number '0000000000' is a vendor's placeholder"),
         (one(mac="52:54:00:00:00"), "rack7.csv:2: MAC address '52:54:00:00:00'"),
         (one(mac="ff:ff:ff:ff:ff:ff"), "MAC address"),
         (one(serial="SN-9", sku="h999"), "unknown SKU 'h999'"),

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hostler.core.diagnose.serials import meaningful
 from hostler.core.intents import registration
 from hostler.core.intents.ask import Ask, Granted, Handler, Handlers, RefusalError
 from hostler.core.intents.registration import MAX_NODES, NodeSpec
@@ -268,6 +269,9 @@ def _repeated(entries: tuple[ExpectedNode, ...]) -> Iterator[Problem]:
 def _entry_problems(fleet: Fleet, entry: ExpectedNode, where: str) -> Iterator[Problem]:
     if not entry.serial:
         yield Problem(where, 0, "no serial number", "a node is expected by its serial number and MAC addresses")
+    elif not meaningful(entry.serial):
+        what = f"serial number {entry.serial[:40]!a} is a vendor's placeholder"
+        yield Problem(where, 0, what, "program the machine's own into its DMI data, and write that")
     if not 0 < len(entry.macs) <= MACS_MAX:
         yield Problem(where, 0, f"{len(entry.macs)} MAC addresses", f"give 1 to {MACS_MAX}, those it boots from")
     for mac in entry.macs:
