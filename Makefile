@@ -26,7 +26,7 @@ export PYTHON
 # Bytecode is kept, whatever the shell says: without it every process of a test run compiles the whole house anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up up-kubernetes test check fuzz sbom audit bench bench-checks bench-trends bench-detection sim fabric-soak soak mutants peers docs docs-check pictures fmt lint wheels clean lock environment environment-test system-packages
+.PHONY: help up up-kubernetes test test-boot check fuzz sbom audit bench bench-checks bench-trends bench-detection sim fabric-soak soak mutants peers docs docs-check pictures fmt lint wheels clean lock environment environment-test system-packages
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -55,6 +55,9 @@ lint: environment-test ## lint, format check, types, import contracts, declared 
 	$(BIN)/deptry src
 	$(BIN)/python scripts/house_rules.py
 	$(BIN)/python scripts/prose.py
+
+test-boot: system-packages environment-test ## boot Debian with its own cloud-init in QEMU without KVM; bootstraps it once (needs root)
+	$(BIN)/pytest tests/end_to_end/debian_boot.py -n 0
 
 sim: environment-test ## SEEDS (200) simulated worlds: safety under faults, then progress once healed
 	$(BIN)/pytest tests/simulation --seeds $(SEEDS) -n $(JOBS)

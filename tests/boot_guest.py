@@ -121,11 +121,12 @@ def _copy_module(kernel: Path, module: str, into: Path) -> str:
 class Guest:
     """One machine: `power_on` starts it from this address, as its firmware would; its console is in `log`."""
 
-    def __init__(self, mac: str, serial: str, log: Path, firmware: str = BIOS) -> None:
+    def __init__(self, mac: str, serial: str, log: Path, firmware: str = BIOS, memory_mb: int = 256) -> None:
         self.mac = mac
         self.serial = serial
         self.log = log
         self.firmware = firmware
+        self.memory_mb = memory_mb
         self.starts = 0
         self._process: Process | None = None
 
@@ -135,7 +136,19 @@ class Guest:
         rom = ",romfile=" if self.firmware == UEFI_HTTP else ""
         self._process = await asyncio.create_subprocess_exec(
             QEMU,
-            *("-accel", "tcg", "-m", "256", "-display", "none", "-no-reboot", "-boot", "n", "-monitor", "none"),
+            *(
+                "-accel",
+                "tcg",
+                "-m",
+                str(self.memory_mb),
+                "-display",
+                "none",
+                "-no-reboot",
+                "-boot",
+                "n",
+                "-monitor",
+                "none",
+            ),
             *("-serial", f"file:{self.log}"),
             *("-netdev", f"user,id=n0,bootfile={dhcp or address}"),
             *("-device", f"virtio-net-pci,netdev=n0,mac={self.mac}{rom}"),

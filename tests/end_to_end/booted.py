@@ -21,12 +21,26 @@ from hostler.sim.bmc.emulated_machine import Delays, Machine, gpu_server
 from hostler.sim.bmc.http_farm import Farm
 from hostler.sim.bmc.redfish_service import Service
 from tests.boot_guest import BIOS, IPXE_EFI, UEFI_HTTP, Guest, build_image
+from tests.debian_guest import ARGS, MEMORY_MB, build_debian
 from tests.end_to_end.processes import HOSTLER, answers, free_port, process
 
 DEADLINE_S = 150.0
 SERIAL, MAC = "SN-BOOT-0001", "52:54:00:12:34:01"
 AT_ONCE = Delays(on=(0.0, 0.0), off=(0.0, 0.0), boot=(0.0, 0.0))
 POLICY = Path(__file__).parents[2] / "src/hostler/core/policy/default_policy.yaml"
+
+
+@dataclass(frozen=True)
+class BootedImage:
+    """Something to boot: what makes its kernel and its initial file system in a folder, and what it needs."""
+
+    build: Callable[[Path], tuple[Path, Path]]
+    args: str
+    memory_mb: int
+
+
+BUSYBOX = BootedImage(build_image, "console=ttyS0 quiet no_timer_check", 256)
+DEBIAN = BootedImage(build_debian, ARGS, MEMORY_MB)
 
 
 @dataclass
@@ -47,11 +61,11 @@ class BootedWorld:
             assert answer.status in (200, 201), await answer.text()
             return await answer.json()
 
-    async def until(self, seen: Callable[[Any], bool], path: str) -> Any:
+    async def until(self, seen: Callable[[Any], bool], path: str, within_s: float = DEADLINE_S) -> Any:
         """Poll the API until it shows what is waited for."""
         found: Any = None
         try:
-            async with asyncio.timeout(DEADLINE_S):
+            async with asyncio.timeout(within_s):
                 while not seen(found := await self.call("GET", path)):  # noqa: ASYNC110 - the API has no event
                     await asyncio.sleep(0.2)
         except TimeoutError:
@@ -67,18 +81,21 @@ class BootedWorld:
 
 
 @asynccontextmanager
-async def booted_world(directory: Path, firmware: str = BIOS, *, mac_only: bool = False) -> AsyncIterator[BootedWorld]:
+async def booted_world(
+    directory: Path, firmware: str = BIOS, image: BootedImage | None = None, *, mac_only: bool = False
+) -> AsyncIterator[BootedWorld]:
     """Everything up, no node registered yet."""
     data, images = directory / "data", directory / "images"
     data.mkdir(mode=0o700)
     images.mkdir()
     port, boot_port = free_port(), free_port()
-    documents = _documents(directory, images, f"http://10.0.2.2:{boot_port}", mac_only=mac_only)
+    booted = image or BUSYBOX
+    documents = _documents(directory, booted, f"http://10.0.2.2:{boot_port}", mac_only=mac_only)
     open_journal(data / "journal.db").close()  # tokens without a journal are a cell that has lost it
     store = TokenStore(data / "tokens.db")
     token = store.create(Grant("operator-in-test", Role.operator))
     store.close()
-    guest = Guest(MAC, SERIAL, directory / "console", firmware)
+    guest = Guest(MAC, SERIAL, directory / "console", firmware, booted.memory_mb)
     machine = Machine("1", gpu_server(SERIAL, 0), AT_ONCE)
     serve = ("serve", "--data", str(data), "--listen", f"127.0.0.1:{port}")
     boots = ("--boot-listen", f"127.0.0.1:{boot_port}", "--boot-images", str(images))
@@ -91,8 +108,9 @@ async def booted_world(directory: Path, firmware: str = BIOS, *, mac_only: bool 
             yield BootedWorld(server, f"http://127.0.0.1:{boot_port}", token, guest, machine, session, origin)
 
 
-def _documents(directory: Path, images: Path, url: str, *, mac_only: bool) -> tuple[str, ...]:
-    kernel, initrd = build_image(images)
+def _documents(directory: Path, image: BootedImage, url: str, *, mac_only: bool) -> tuple[str, ...]:
+    images = directory / "images"
+    kernel, initrd = image.build(images)
     shutil.copyfile(IPXE_EFI, images / "ipxe.efi")
     loader = hashlib.sha256((images / "ipxe.efi").read_bytes()).hexdigest()
     sums = "\n".join(f"        {f.name}: {hashlib.sha256(f.read_bytes()).hexdigest()}" for f in (kernel, initrd))
@@ -107,7 +125,7 @@ boot:
     production:
       kernel: vmlinuz
       initrd: [initrd]
-      args: console=ttyS0 quiet no_timer_check
+      args: {image.args}
       sha256:
 {sums}
   cloud_init:
