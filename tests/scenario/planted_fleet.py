@@ -129,7 +129,7 @@ class PlantedFleet(Drive):
             due = [at for machine in self.machines.values() if (at := machine.next_due()) is not None]
             moments = [at for at in (self.controller.agenda.next(), look) if at is not None]
             at = min([*due, *moments], default=until)
-            if at > until:
+            if at > until or not (due or moments):
                 break
             self.now = max(self.now, at)
             self._advance()

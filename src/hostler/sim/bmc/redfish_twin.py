@@ -53,6 +53,11 @@ class RedfishTwin:
         reader = at_once(self._eyes.look(node))
         return reader.power, at_once(reader.sensors())
 
+    def take_stock(self, node: Node, now: datetime) -> Observation:
+        """The parts and readings of hardware, not numbered yet."""
+        self._now = now
+        return at_once(at_once(self._eyes.look(node)).inventory())
+
     def _client(self, origin: str) -> RedfishClient:
         if origin not in self._clients:
             self._clients[origin] = RedfishClient(self._exchange_with(origin), origin)
