@@ -11,6 +11,8 @@ from hostler.core.fabric.discovery import Discovery, FoundDevice, FoundLink, Fou
 from hostler.core.fabric.told import report
 from hostler.core.state.live_state import Release
 from hostler.core.state.model import WorkClass, Workload
+from hostler.core.state.trends import DriftFinding, MetricLooked, ShiftFinding, TrendReport
+from hostler.journal.readings import Reading
 from hostler.server.tokens import Grant, Role
 from tests.adversary.authorisation import DOCUMENTS, IDENTITIES, LYNX, ONLY_LYNX, ONLY_ORCA, ORCA, WHOLE
 from tests.contract.api_world import POLICY, XID79, Client, House
@@ -58,6 +60,7 @@ class Guarded:
             await self._life(name)
         await self._incident()
         await self._network()
+        self._trends()
         intents: dict[str, frozenset[str]] = {}
         for name, whose in ((ORCA, ONLY_ORCA), (LYNX, ONLY_LYNX), (ORCA, ONLY_ORCA)):
             body = {"reason": f"last of {name}", "args": {"hours": "2"}}
@@ -126,6 +129,16 @@ class Guarded:
         args = {"kind": "bmc", "value": f"https://new-{name}.example"}
         waits = await self.post(f"/v1/nodes/{name}-1/rebind", {"reason": f"moved for {name}", "args": args}, 202)
         self.things.setdefault("approval", {})[waits["detail"]["approval"]] = frozenset({name})
+
+    def _trends(self) -> None:
+        """Readings of both customers' nodes, one of each drifting, and a cohort of both that has moved."""
+        trends, now, metric = self.world.trends, datetime.now(UTC), "gemm_perf.bf16_tflops"
+        assert trends is not None
+        nodes = [f"{name}-{n}" for name in (ORCA, LYNX) for n in range(7)]
+        trends.store.add([Reading(now, node, f"{node}-check", metric, "cuda:0", 700.0, "h100") for node in nodes])
+        drifts = tuple(DriftFinding(n, metric, "cuda:0", -0.02, now, now, 1e-6, 1e-4) for n in nodes if n[-1] == "0")
+        shift = ShiftFinding(metric, "driver=560", "driver=550", -0.06, now, len(nodes))
+        trends.report = TrendReport(now, 60, drifts, (shift,), (MetricLooked(metric, len(nodes)),))
 
     async def _network(self) -> None:
         """A network in which the cables of both customers' nodes are exchanged at one switch."""

@@ -26,6 +26,7 @@ from hostler.server.bmc_system_choice import Machines, nobody
 from hostler.server.notification_log import NotificationLog
 from hostler.server.server_settings import Settings
 from hostler.server.tokens import Grant, Role, TokenStore
+from hostler.server.trend_archive import TrendArchive
 from hostler.server.uvicorn_server import serving
 from tests.kit import seen_all
 
@@ -148,6 +149,7 @@ class House:
         self.operator = self.client(Grant("ada", Role.operator))
         self.offers: dict[str, JoinOffer] = {}
         self.outbox: Outbox | None = None
+        self.trends: TrendArchive | None = None
         self._sequences: dict[str, int] = {}
         driver.tells_parts = self.inventory
 
@@ -226,12 +228,14 @@ async def house(
         outbox = open_outbox(folder / "outbox.sqlite")
         stack.callback(outbox.close)
         notifier = Notifier(cell, outbox, {})
-        outside = Outside(machines, NotificationLog(outbox, notifier.sent, notifier.failed))
+        trends = TrendArchive(folder / "readings")
+        outside = Outside(machines, NotificationLog(outbox, notifier.sent, notifier.failed), trends)
         chosen = Settings(port=0, stop_s=1.0, agents=agents_at, **settings)
         url = await stack.enter_async_context(serving(create_app(cell, tokens, mailboxes, chosen, outside), chosen))
         inside = House(cell, tokens, mailboxes, driver, url)
         inside.offers = offers
         inside.outbox = outbox
+        inside.trends = trends
         inside.agents_url = f"http://{agents_at[0]}:{agents_at[1]}" if agents_at else url
         stack.push_async_callback(inside.session.close)
         await inside.configure()

@@ -26,6 +26,7 @@ from hostler.controller.inputs import (
     Observed,
     Replied,
     Tick,
+    TrendsSeen,
     WorkSeen,
 )
 from hostler.controller.ready import Ready, Reply, Send
@@ -124,7 +125,7 @@ def _told(one: Input) -> str:  # noqa: PLR0911 - one flat table of cases
             return f"network {report.fabric} {looked(report.look)}"
         case LinksSeen(round=seen):
             return f"{seen.ports} ports of network {seen.fabric} were read, {len(seen.faults)} links with a fault"
-        case ClockSeen() | FellowsSeen() | Tick() | NodeSeen() | AgentHeard() | WorkSeen() | Replied():
+        case TrendsSeen() | ClockSeen() | FellowsSeen() | Tick() | NodeSeen() | AgentHeard() | WorkSeen() | Replied():
             return type(one).__name__
         case _:
             assert_never(one)

@@ -63,6 +63,29 @@ def report(**told: Any) -> str:
     return json.dumps({**body, "digest": sha256(whole).hexdigest()})
 
 
+def test_readings_are_told_with_their_stack_and_broken_ones_are_not(tmp_path: Path) -> None:
+    """Mutant: an inconclusive look's reading, beyond what physics allows, moves a node's median."""
+    look = {"check": "gemm_perf", "part": "cuda:0", "detail": "", "stack": {"driver": "550", "device": "H100"}}
+    latest = [
+        {**look, "verdict": "passed", "readings": {"bf16_tflops": 701.5}},
+        {**look, "check": "hbm_bandwidth", "verdict": "inconclusive", "readings": {"copy_gb_s": 9e9}},
+    ]
+    found = suite_saying(tmp_path, report(latest=latest), 0).check("burn_in", "o1")
+    told = {name: value for name, value in found.facts.items() if not name.startswith("look:")}
+    assert told == {
+        "load_s": 86_400.0,
+        "reading:gemm_perf|cuda:0|bf16_tflops": 701.5,
+        "stack:gemm_perf|cuda:0": "device=H100 driver=550",
+    }
+    planted = suite_saying(tmp_path, report(latest=latest, planted="bit_flip"), 0).check("burn_in", "o1")
+    assert not [name for name in planted.facts if name.startswith("reading:")]
+
+
+def suite_saying(folder: Path, text: str, code: int) -> CheckSuite:
+    (folder / "said").write_text(text)
+    return suite(folder, a_program(folder, f"cat {folder}/said; exit {code}"))
+
+
 def saying(folder: Path, text: str, code: int, profile: str = "burn_in") -> tuple[Verdict, str]:
     (folder / "said").write_text(text)
     found = suite(folder, a_program(folder, f"cat {folder}/said; exit {code}")).check(profile, "o1")

@@ -50,6 +50,7 @@ OUR_OWN = {
     *(
         "agent.lost",
         "agent.outdated",
+        "trend.drift",
         "agent.refused",
         "bmc.unreachable",
         "bmc.refused",

@@ -25,6 +25,7 @@ from hostler.app.emulated_lab import EmulatedLab, in_kubernetes, in_memory
 from hostler.app.first_start import TOKEN
 from hostler.app.secret_backends import secrets_of
 from hostler.app.start_settings import ServeSettings, UpSettings
+from hostler.app.trend_schedule import TrendSchedule
 from hostler.core.policy.documents import parse
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.model import FLEET, Node, Phase
@@ -81,7 +82,7 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
     stop = _told_to_stop()
     documents = _read(settings.config)
     data = Path(settings.data)
-    standing = Standing(data, settings.journal, settings.name, settings.advertise, settings.lease_s)
+    standing = Standing(data, settings.journal, settings.name, settings.advertise, settings.lease_s, settings.archive)
     async with Connections() as connections, contextlib.AsyncExitStack() as stack:
         gate = Gate()
         outside = await stack.enter_async_context(aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()))
@@ -119,9 +120,11 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
             admitting = [one.admitter.run for one in kubernetes]
             examining = [one.run for one in examiners([*slurm, *(k.scheduler for k in kubernetes)], cell)]
             compacting = [Compacting(str(journal_of(standing)), Path(settings.archive)).run] if settings.archive else []
+            trending = TrendSchedule(inside.trends, cell, str(journal_of(standing))).run
             turns = (
                 *_networks(gate, cell, secrets, data),
                 inside.returns.run,
+                trending,
                 *marks,
                 *requests,
                 *tidying,

@@ -43,6 +43,7 @@ from hostler.server.bmc_system_choice import Machines, nobody
 from hostler.server.notification_log import NotificationLog
 from hostler.server.server_settings import Settings, is_loopback
 from hostler.server.tokens import TokenStore
+from hostler.server.trend_archive import TrendArchive
 from hostler.server.uvicorn_server import serving
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -56,11 +57,16 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+READINGS = "readings"
+"""The folder of readings, in that of the archive."""
+
+
 class Standing(Struct, frozen=True):
     """How a controller stands in its cell: what it is called, where the others reach it, how long its lease lasts.
 
     `journal` is a path or a postgresql:// URL, "" for a file in the data directory; `name` and `advertise` "" are
-    made of host and port.
+    made of host and port. `archive` is the folder of what has had its time, beside which readings are kept; "": in the
+    data directory.
     """
 
     data: Path
@@ -68,10 +74,11 @@ class Standing(Struct, frozen=True):
     name: str = ""
     advertise: str = ""
     lease_s: float = LeaseTerms().lease_s
+    archive: str = ""
 
 
 class ControllerProcess(Struct):
-    """A running controller: the cell, its tokens, the address it is served at, and who tells people."""
+    """A running controller: the cell, its tokens, its address, who tells people, and its readings."""
 
     cell: Cell
     tokens: TokenStore
@@ -79,6 +86,7 @@ class ControllerProcess(Struct):
     data: Path
     notifier: Notifier
     returns: TicketReturns
+    trends: TrendArchive
 
 
 class Gate:
@@ -172,7 +180,8 @@ async def house(
         mirrors = {kind: TicketTarget(seat.cell, system, outbox.links) for kind, system in systems.items()}
         notifier = Notifier(cell, outbox, {**gate.targets(seat.cell), **mirrors})
         returns = TicketReturns(cell, outbox.links, systems)
-        outside = Outside(gate.machines, NotificationLog(outbox, notifier.sent, notifier.failed))
+        trends = TrendArchive(Path(standing.archive or standing.data) / READINGS)
+        outside = Outside(gate.machines, NotificationLog(outbox, notifier.sent, notifier.failed), trends)
         try:
             await cell.start()
             attending = asyncio.create_task(cell.while_active(lambda: _attended(mailboxes)))
@@ -181,7 +190,7 @@ async def house(
                 await ask(cell, "activate", FLEET, configuration=configuration, documents=documents)
             async with serving(create_app(cell, tokens, mailboxes, settings, outside), settings) as address:
                 try:
-                    yield ControllerProcess(cell, tokens, address, standing.data, notifier, returns)
+                    yield ControllerProcess(cell, tokens, address, standing.data, notifier, returns, trends)
                 finally:
                     await cell.stop()  # before the server: another takes over while this one says goodbye
         finally:

@@ -54,6 +54,7 @@ COMMANDS: tuple[tuple[str, str, Group, str], ...] = (
     ("journal", "journal:app", _TOOLS, "Check a journal, copy it, keep it small."),
     ("boot", "boot:app", _TOOLS, "Boots over the network."),
     ("fabric", "fabric:app", _TOOLS, "Networks, their designs, and how they lie against them."),
+    ("trend", "trend:app", _THINGS, "Readings that drift beside their peers, and whether to believe it."),
     ("kernel-log", "kernel_log:app", _TOOLS, "What kernel-log lines mean."),
     ("sim", "sim:app", _TOOLS, "What Hostler makes of published failure rates."),
     ("docs", "docs:app", _TOOLS, "The reference, generated from the code."),
@@ -96,8 +97,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal without Unicode shows less, and no traceback
-    atexit.register(gc.freeze)  # what the process leaves behind need not be taken apart
+    atexit.register(_leave_as_it_is)
     sys.exit(run(lambda: build()(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _leave_as_it_is() -> None:
+    """Do not take apart what the process leaves behind; DuckDB complains where it is not."""
+    if "duckdb" not in sys.modules:
+        gc.freeze()
 
 
 def run(command: Callable[[], object]) -> ExitCode:

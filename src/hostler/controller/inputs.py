@@ -12,6 +12,7 @@ from hostler.core.state.links import LinkRound
 from hostler.core.state.live_state import Fellow
 from hostler.core.state.model import Observation, Outcome
 from hostler.core.state.sensor_watch import SensorLook
+from hostler.core.state.trends import TrendReport
 from hostler.ports import WorkloadView
 
 
@@ -156,6 +157,12 @@ class LinksSeen(Struct, frozen=True):
     round: LinkRound
 
 
+class TrendsSeen(Struct, frozen=True):
+    """All readings were judged."""
+
+    report: TrendReport
+
+
 Input = (
     Observed
     | IntentAsked
@@ -171,5 +178,6 @@ Input = (
     | FellowsSeen
     | FabricSeen
     | LinksSeen
+    | TrendsSeen
     | BootAsked
 )

@@ -13,10 +13,10 @@ from hostler.controller.agenda import CALENDAR, OBSERVED_WITHIN, Agenda
 from hostler.controller.at_rest import restless, rests
 from hostler.controller.batch_draft import BatchDraft
 from hostler.controller.boot_replies import answered
-from hostler.controller.fabric_reports import of_report
 from hostler.controller.observation_intake import of_observation, received_at, see_devices, unread
 from hostler.controller.ready import Ready, Reply, Send
 from hostler.controller.reply_effect import again
+from hostler.controller.report_intake import cause_of, of_report, waiting_for
 from hostler.controller.startup import first_words, of_clock
 from hostler.controller.volatile_state import forget
 from hostler.core.conditions import own_conditions, staleness
@@ -24,7 +24,6 @@ from hostler.core.conditions.hardware_changes import of_hardware
 from hostler.core.conditions.known_inventory import known_inventory
 from hostler.core.intents.ask import Ask
 from hostler.core.intents.decide import answer as answer_intent
-from hostler.core.planning import cabling
 from hostler.core.planning.next_step import next_step
 from hostler.core.planning.rollouts import advance, judged
 from hostler.core.planning.spares import balance
@@ -198,9 +197,9 @@ class Controller:
                     self._uneven = self._uneven or bool(self.fleet.incidents_of(one.node))
                     self._record_all(told.events, told.cause)
                     self._touch(one.node, told.cause)
-            case inputs.FabricSeen(report=report):
-                self._record_all(of_report(self._context, report), f"fabric:{report.fabric}")
-                self._touch_all(cabling.waiting(self.fleet, report.fabric), "fabric")
+            case inputs.FabricSeen() | inputs.TrendsSeen():
+                self._record_all(of_report(self._context, one), cause_of(one))
+                self._touch_all(waiting_for(self.fleet, one), "fabric")
             case inputs.LinksSeen(round=seen):
                 self.live.links[seen.fabric] = seen
                 self._record_all(link_cases.of_round(self._context, seen), f"fabric:{seen.fabric}")

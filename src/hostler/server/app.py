@@ -40,6 +40,7 @@ from hostler.server.routes import (
     notifications,
     restore,
     sku_manifests,
+    trends,
     verbs,
 )
 from hostler.server.routes import cell as cell_routes
@@ -60,6 +61,7 @@ ROUTERS = (
     intents.router,
     approvals.router,
     notifications.router,
+    trends.router,
     verbs.router,
     agent_reports.router,
 )

@@ -28,6 +28,7 @@ from hostler.server.server_settings import Settings
 from hostler.server.standby_proxy import Forwarder
 from hostler.server.token_scope import own_records, sees, shown
 from hostler.server.tokens import Identity, Role, TokenStore
+from hostler.server.trend_archive import TrendArchive
 
 T = TypeVar("T")
 
@@ -37,6 +38,7 @@ class Outside(Struct, frozen=True):
 
     machines: Machines = nobody
     notifications: NotificationLog | None = None
+    trends: TrendArchive | None = None
 
 
 class AppState:

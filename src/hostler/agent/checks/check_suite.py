@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from hostler.agent import child_process
 from hostler.agent.checks.host_stress import StressResult
-from hostler.core.diagnose.gate.readings import LOOK
+from hostler.core.diagnose.gate.readings import LOOK, READING, STACK
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Facts, Verdict
 
@@ -36,6 +36,7 @@ STOP_S, TURN_S = 15.0, 0.5
 """Time to save its state and end, once it is called off; interval between looks at whether it is."""
 MAX_REPORT_BYTES = 8 * 1024 * 1024
 MAX_PROGRESS_BYTES, PROGRESS_CHARS = 64 * 1024, 200
+MAX_READINGS, STACK_CHARS = 64, 300
 MAX_LOOKS, LOOK_CHARS, DETAIL_CHARS = 48, 160, 400
 _EXITS = {"passed": 0, "failed": 2, "suspect": 2, "inconclusive": 3}
 
@@ -53,6 +54,8 @@ class _Look(Struct, frozen=True):
     verdict: str
     detail: str = ""
     part: str = ""
+    readings: dict[str, float] = {}
+    stack: dict[str, str] = {}
 
 
 class _Report(Struct, frozen=True):
@@ -236,7 +239,22 @@ def _facts(report: _Report) -> Facts:
     for look in report.latest[:MAX_LOOKS]:
         name = _clean(f"{look.check} {look.part}", 64)
         facts[f"{LOOK}{name}"] = _clean(f"{look.verdict}: {look.detail}", LOOK_CHARS)
+    if not report.planted:
+        facts |= _readings(report)
     return facts
+
+
+def _readings(report: _Report) -> Facts:
+    """Readings with the stack that they are of; a look that came to nothing has none that could be believed."""
+    facts: Facts = {}
+    for look in report.latest[:MAX_LOOKS]:
+        name = _clean(f"{look.check}|{look.part}", 64)
+        if look.verdict == "inconclusive" or not look.readings:
+            continue
+        facts |= {f"{READING}{name}|{_clean(key, 32)}": value for key, value in look.readings.items()}
+        stack = " ".join(f"{key}={value}" for key, value in sorted(look.stack.items()))
+        facts[f"{STACK}{name}"] = _clean(stack, STACK_CHARS)
+    return dict(list(facts.items())[:MAX_READINGS])
 
 
 def _clean(text: str, most: int = DETAIL_CHARS) -> str:

@@ -32,6 +32,7 @@ from hostler.core.state.model import (
 )
 from hostler.core.state.operations import IdleCheck
 from hostler.core.state.requalification import has_proven_itself
+from hostler.core.state.trends import DRIFT
 from hostler.core.tables.operations import IDLE_CHECK
 
 PROFILE = "idle"
@@ -183,9 +184,16 @@ def _is_due(context: DecisionContext, node: Node) -> bool:
     activated = context.fleet.configuration_of(node).activated
     moments = (tried, node.assignment.since, activated, context.live.started)
     begins, apart = slot_begins(context, node), timedelta(seconds=_period_s(context, node) / 2)
+    if _is_first(node, tried):
+        return True
     if tried is not None and tried + apart > begins:
         return False
     return max(at for at in moments if at is not None) < begins
+
+
+def _is_first(node: Node, tried: datetime | None) -> bool:
+    """Whether a reading has drifted since the node was checked last: it does not wait for its slot."""
+    return any(c.type == DRIFT and (tried is None or c.since > tried) for c in node.conditions)
 
 
 def slot_begins(context: DecisionContext, node: Node) -> datetime:

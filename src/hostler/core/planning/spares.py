@@ -12,10 +12,11 @@ from hostler.core.policy.guards import blockers
 from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.policy.pool_modes import mode_of
 from hostler.core.state import events as e
-from hostler.core.state.configuration import Pool
+from hostler.core.state.configuration import Pool, SpareOrder
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import ActClass, Assignment, Mode, Node
 from hostler.core.state.requalification import has_proven_itself
+from hostler.core.state.trends import DRIFT
 from hostler.core.tables.recipes import RECIPES
 
 
@@ -31,7 +32,7 @@ def balance(context: DecisionContext, pool: Pool, dark: pool_places.Dark) -> tup
     found: list[e.Event] = []
     suspected = pool_places.suspected(context.fleet)
     spares = [context.fleet.nodes[i] for i in context.fleet.spares(pool.sku)]
-    sound = [node for node in spares if suspected.isdisjoint(node.shares)]
+    sound = _by_trend(context, [node for node in spares if suspected.isdisjoint(node.shares)])
     for node in sound[: max(0, len(sound) - pool.budget.spares_floor)]:
         if missing == 0:
             break
@@ -43,6 +44,16 @@ def balance(context: DecisionContext, pool: Pool, dark: pool_places.Dark) -> tup
         found.append(e.NodeAssigned(node.id, assignment, pool_places.told(dark)))
         found.append(record(context, joined, RECIPES["deliver"], Frame(ActClass.bring_up)))
     return tuple(found)
+
+
+def _by_trend(context: DecisionContext, spares: list[Node]) -> list[Node]:
+    """Spares with a reading that drifts come last, or not at all, as the policy says."""
+    how = context.fleet.policy.trends.spares
+    drifting = {node.id for node in spares if any(c.type == DRIFT for c in node.conditions)}
+    if how is SpareOrder.take or not drifting:
+        return spares
+    kept = spares if how is SpareOrder.last else [node for node in spares if node.id not in drifting]
+    return sorted(kept, key=lambda node: node.id in drifting)
 
 
 def _is_deliverable(context: DecisionContext, node: Node, joined: Node, pool: Pool) -> bool:

@@ -30,6 +30,7 @@ from hostler.core.state.configuration import (
     Rule,
     Rung,
     Sku,
+    TrendPolicy,
 )
 from hostler.core.state.durations import duration
 from hostler.core.state.expected import COMPARED, AdmissionRules
@@ -206,6 +207,7 @@ def _contradictions(configuration: Configuration, loaded: list[_Loaded]) -> Iter
             yield Problem(*line, f"no kind of shared part '{domain}'", f"write one of {', '.join(CAUSES)}")
     if not configuration.policy.time_scale > 0:
         yield Problem(*_find(loaded, ("policy", "time_scale")), "time_scale must be above 0", "1 is real time")
+    yield from _trend_problems(configuration.policy.trends, _find(loaded, ("policy", "trends")))
     yield from _slot_problems(configuration.policy.slots, _find(loaded, ("policy", "slots")))
     for sku in configuration.skus.values():
         yield from _reset_problems(sku, _find(loaded, ("skus", sku.name, "reset")))
@@ -249,6 +251,12 @@ def _numbers(tree: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
             yield from _numbers(value, (*path, str(key)))
     elif isinstance(tree, int | float) and not isinstance(tree, bool):
         yield path, tree
+
+
+def _trend_problems(trends: TrendPolicy, line: tuple[str, int]) -> Iterator[Problem]:
+    if not 0 < trends.healthy_share_a_month < 1:
+        told = f"trends: {trends.healthy_share_a_month:g} of the healthy nodes flagged a month"
+        yield Problem(*line, told, "write a share above 0 and below 1, as 0.003")
 
 
 def _slot_problems(slots: IdleCheckPolicy, line: tuple[str, int]) -> Iterator[Problem]:

@@ -4,6 +4,7 @@ Documents are read and checked in `documents`; what is active is the fold of `co
 """
 
 from datetime import datetime
+from enum import StrEnum
 
 from msgspec import Struct, field
 
@@ -256,6 +257,33 @@ class IdleCheckPolicy(Struct, frozen=True, forbid_unknown_fields=True):
     image: str = ""
 
 
+class TrendMode(StrEnum):
+    """Whether readings that drift open conditions."""
+
+    shadow = "shadow"
+    act = "act"
+
+
+class SpareOrder(StrEnum):
+    """How a spare with a reading that drifts is delivered: as any other, after those without, or not at all."""
+
+    take = "take"
+    last = "last"
+    never = "never"
+
+
+class TrendPolicy(Struct, frozen=True, forbid_unknown_fields=True):
+    """Consequences of readings that drift. `healthy_share_a_month`: of healthy nodes, flagged at most.
+
+    `mode`: shadow lists and scores findings, act opens their conditions. `spares`: how a spare with one is delivered:
+    as any other (take), after those without (last), or not at all (never).
+    """
+
+    mode: TrendMode = TrendMode.shadow
+    healthy_share_a_month: float = 0.003
+    spares: SpareOrder = SpareOrder.last
+
+
 class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     """The response table with its limits. `time_scale` divides every working time and limit (labs only).
 
@@ -269,6 +297,7 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     reach: Reach = field(default_factory=Reach)
     incidents: Incidents = field(default_factory=Incidents)
     slots: IdleCheckPolicy = field(default_factory=IdleCheckPolicy)
+    trends: TrendPolicy = field(default_factory=TrendPolicy)
     pages: PageRules = field(default_factory=PageRules)
     bring_up_at_once: int = 64
     agent_silence_s: float = 30.0

@@ -6,11 +6,15 @@ from hostler.core.state.health import CLAIMED, is_doubted, is_healthy, is_servin
 from hostler.core.state.model import Node, Phase, Waiting
 from hostler.core.state.requalification import has_proven_itself
 from hostler.core.state.syndromes import SYNDROME_OF
+from hostler.core.state.trends import DRIFT
 
 
 def is_spare(node: Node) -> bool:
-    """Healthy, serving nobody, and with nothing known of it or under way; what others say of its parts bars nothing."""
-    known = any(c.type != CLAIMED for c in node.conditions)
+    """Healthy, serving nobody, and with nothing known of it or under way.
+
+    What others say of its parts bars nothing; of a reading that drifts the policy says in which order it is delivered.
+    """
+    known = any(c.type not in (CLAIMED, DRIFT) for c in node.conditions)
     return node.assignment is None and node.plan is None and not known and is_healthy(node)
 
 

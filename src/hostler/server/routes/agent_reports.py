@@ -20,7 +20,9 @@ from hostler.server.admission import URGENT
 from hostler.server.agent_mailbox import KINDS, AgentOrder
 from hostler.server.agent_protocol import HEADER, SPEAKS, spoken, understood
 from hostler.server.api_resources import AgentSeen
+from hostler.server.app_state import AppState
 from hostler.server.auth import needs
+from hostler.server.check_readings import taken_out
 from hostler.server.dependencies import Reporter, Reports
 from hostler.server.problems import ProblemError, refuse
 
@@ -179,9 +181,17 @@ async def outcomes(agent: Reports, data: JSONBody[OutcomesBody]) -> None:
             raise refuse(422, "too_large", f"outcomes[{place}]: detail, facts or parts are too many", "shorten it")
         if wrong := outside(outcome):
             raise refuse(400, "out_of_bounds", f"outcomes[{place}].{wrong}", "send what was measured, or leave it out")
-    for outcome in data.outcomes:
+    for outcome in (_without_readings(app_state, node, one) for one in data.outcomes):
         if not app_state.mailboxes.answer(outcome) and _is_agents(node, outcome):
             app_state.cell.replied(outcome)
+
+
+def _without_readings(app_state: AppState, node: Node, outcome: Outcome) -> Outcome:
+    """Put a check's readings into their archive; the journal has no use for them."""
+    bare, readings = taken_out(node, outcome, app_state.now())
+    if readings and app_state.outside.trends is not None and _is_agents(node, outcome):
+        app_state.outside.trends.store.add(readings)
+    return bare
 
 
 def _own(agent: Reporter, name: str) -> Node:

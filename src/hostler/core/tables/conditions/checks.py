@@ -2,6 +2,7 @@
 
 from hostler.core.state.cases import DUE_OCCASION
 from hostler.core.state.model import Severity
+from hostler.core.state.trends import DRIFT
 from hostler.core.tables.conditions.row import DAY_S, HOUR_S, PLUGIN_RUNS, ConditionKind, HandWork, Seen
 
 KINDS: tuple[ConditionKind, ...] = (
@@ -78,6 +79,17 @@ KINDS: tuple[ConditionKind, ...] = (
         seen=(Seen("a check", 1, 1), Seen("a plug-in", PLUGIN_RUNS, PLUGIN_RUNS)),
         gate=(),
         names_silent=True,
+    ),
+    ConditionKind(
+        DRIFT,
+        Severity.warning,
+        "observation",
+        "A reading of the node has drifted from its own level, beside its peers; no check has failed.",
+        "`hostler trend show NODE`: the days of the reading; its next idle check, which comes first.",
+        source="hostler",
+        seen=(Seen("the judgement of all readings", 1, 1),),
+        worse="a check that fails is check.failed",
+        gate=(),
     ),
     ConditionKind(
         "node.unsanitised",

@@ -1,0 +1,77 @@
+"""Judges all readings a few times a day, while this controller decides, and hands the report to it.
+
+A process of its own does it: neither the loop nor its interpreter loads NumPy or waits for it.
+"""
+
+import asyncio
+import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Callable
+
+import msgspec
+from msgspec import Struct
+
+from hostler.controller.inputs import TrendsSeen
+from hostler.core.state.trends import TrendReport
+from hostler.logs.structured import logger
+from hostler.ports import JournalError
+from hostler.runtime.runner import Cell
+from hostler.server.trend_archive import TrendArchive
+
+log = logger()
+
+SAID_MAX = 500
+REPORT_BYTES_MAX = 16 * 1024 * 1024
+
+
+class TrendSchedule(Struct, frozen=True):
+    """When readings are written to files and judged. `journal`: a file or URL, for what came of earlier findings."""
+
+    archive: TrendArchive
+    cell: Cell
+    journal: str
+    flush_s: float = 300.0
+    period_s: float = 6 * 3600.0
+
+    async def run(self) -> None:
+        """Until cancelled; what waits is written then. What fails is logged, and tried again in its time."""
+        judged_s = 0.0
+        try:
+            while True:
+                await asyncio.sleep(self.flush_s)
+                judged_s -= self.flush_s
+                await self._quietly(self.archive.store.flush)
+                if judged_s <= 0:
+                    await self.judge()
+                    judged_s = self.period_s
+        finally:
+            await self._quietly(self.archive.store.flush)
+
+    async def judge(self) -> None:
+        """Judge now, and tell the controller."""
+        share = self.cell.view.policy.trends.healthy_share_a_month
+        words = (sys.executable, "-m", "hostler.cli.main", "trend", "judge", str(self.archive.store.folder))
+        environment = {**os.environ, "HOSTLER_JOURNAL": self.journal}
+        child = await asyncio.create_subprocess_exec(
+            *words, f"--budget={share}", "-o", "json", env=environment, stdin=DEVNULL, stdout=PIPE, stderr=PIPE
+        )
+        try:
+            said, wrong = await child.communicate()
+        finally:
+            if child.returncode is None:
+                child.kill()
+                await child.wait()
+        if child.returncode:
+            log.warning("readings_not_judged", reason=wrong.decode(errors="replace")[-SAID_MAX:])
+            return
+        report = msgspec.json.decode(said[:REPORT_BYTES_MAX], type=TrendReport)
+        self.archive.report = report
+        self.cell.tell(TrendsSeen(report))
+        log.info("readings_judged", drifts=len(report.drifts), shifts=len(report.shifts), metrics=len(report.metrics))
+
+    async def _quietly(self, work: Callable[[], object]) -> None:
+        try:
+            await asyncio.to_thread(work)
+        except JournalError as error:
+            log.warning("readings_not_written", reason=str(error)[:SAID_MAX])

@@ -1,0 +1,133 @@
+"""Files of readings, asked with DuckDB: JSON lines of the present day, Parquet of days that are over."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from hostler.journal import whole_files
+from hostler.ports import JournalError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+KEEP_DAYS = 400
+"""Older files are removed."""
+DAYS_MOST = 5_000
+"""Days of series in one answer for people."""
+
+
+class DailyReading(Struct, frozen=True):
+    """A day of one series: the median of its readings, and how many there were."""
+
+    day: str
+    value: float
+    count: int
+
+
+class ReadingSeries(Struct, frozen=True):
+    """The days of one metric of one part of a node, and its newest stack."""
+
+    metric: str
+    part: str
+    stack: str
+    days: tuple[DailyReading, ...]
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator["DuckDBPyConnection"]:
+    """A connection with a view `readings` over the folder's files, each reading once. Raises JournalError."""
+    files = sorted(path for path in folder.glob("readings-*") if path.suffix in _READ)
+    if not files:
+        raise JournalError(f"{folder} holds no readings yet: checks that run leave them there")
+    with _database(folder) as database:
+        database.execute(f"CREATE VIEW readings AS {_each_once(files)}")
+        yield database
+
+
+def series_of(folder: Path, node: str, since: datetime) -> tuple[ReadingSeries, ...]:
+    """All series of one node since a moment. Raises JournalError."""
+    with opened(folder) as database:
+        rows = database.execute(_OF_NODE, [node, since, DAYS_MOST]).fetchall()
+    found: dict[tuple[str, str], list[tuple[DailyReading, str]]] = {}
+    for metric, part, day, value, count, stack in rows:
+        found.setdefault((metric, part), []).append((DailyReading(str(day), value, count), stack))
+    return tuple(
+        ReadingSeries(metric, part, days[-1][1], tuple(day for day, _ in days))
+        for (metric, part), days in found.items()
+    )
+
+
+def tidy(folder: Path, now: datetime) -> None:
+    """Make Parquet of each day that is over, and remove what is older than KEEP_DAYS. Raises JournalError.
+
+    Cut off after any step the same call does the rest: lines go only when the file that has them is on the disk.
+    """
+    today = now.astimezone(UTC).date()
+    oldest = f"readings-{today - timedelta(days=KEEP_DAYS)}"
+    with whole_files.alone(folder):
+        for path in folder.glob("readings-*"):
+            if path.name < oldest:
+                path.unlink()
+        for path in sorted(folder.glob("readings-*.jsonl")):
+            if path.stem < f"readings-{today}":
+                path.replace(path.with_suffix(f".{now:%H%M%S%f}.lines"))  # what comes late begins a new file
+        for day in sorted({path.name.partition(".")[0] for path in folder.glob("readings-*.lines")}):
+            _make_parquet(folder, day)
+
+
+def _make_parquet(folder: Path, day: str) -> None:
+    path, lines = folder / f"{day}.parquet", sorted(folder.glob(f"{day}.*.lines"))
+    with _database(folder) as database:
+        whole = _each_once([*lines, *([path] if path.exists() else [])])
+        to = _text(whole_files.unfinished(path))
+        database.execute(f"COPY ({whole} ORDER BY metric, node, received) TO {to} (FORMAT parquet, COMPRESSION zstd)")
+    whole_files.publish(path)
+    for one in lines:
+        one.unlink()
+
+
+@contextmanager
+def _database(folder: Path) -> Iterator["DuckDBPyConnection"]:
+    """A database in memory. DuckDB is loaded here: a controller that nobody asks does without."""
+    import duckdb  # noqa: PLC0415
+
+    try:
+        with duckdb.connect() as database:
+            database.execute("SET memory_limit = '2GB'; SET threads = 2; SET TimeZone = 'UTC'")
+            yield database
+    except duckdb.Error as error:
+        raise JournalError(f"the readings in {folder} cannot be read: {error}") from error
+
+
+def _each_once(files: list[Path]) -> str:
+    """A question for all readings of the files, a repeated one once: an agent that hears no answer sends again."""
+    kinds = [[_text(path) for path in files if path.suffix in kind] for kind in (_PARQUET, _LINES)]
+    asked = [
+        ask.format(", ".join(names)) for ask, names in zip((_FROM_PARQUET, _FROM_LINES), kinds, strict=True) if names
+    ]
+    whole = " UNION ALL BY NAME ".join(asked)
+    return f"SELECT DISTINCT ON (node, source, metric, part) * FROM ({whole})"  # noqa: S608 - names are quoted
+
+
+def _text(path: Path) -> str:
+    """A path as DuckDB writes text: a view takes no parameters, and a name may hold a quote."""
+    return "'" + str(path).replace("'", "''") + "'"
+
+
+_PARQUET, _LINES = (".parquet",), (".jsonl", ".lines")
+_READ = (*_PARQUET, *_LINES)
+_FROM_PARQUET = "SELECT * FROM read_parquet([{}])"
+_FROM_LINES = """SELECT * FROM read_json([{}], format='newline_delimited', ignore_errors=true, columns={{
+received: 'TIMESTAMPTZ', node: 'VARCHAR', source: 'VARCHAR', metric: 'VARCHAR', part: 'VARCHAR', value: 'DOUBLE',
+sku: 'VARCHAR', stack: 'VARCHAR', conditions: 'VARCHAR'}}) WHERE node IS NOT NULL AND value IS NOT NULL"""
+"""A line that a loss of power has cut short is passed over."""
+
+_OF_NODE = """
+SELECT metric, part, received::DATE AS day, median(value), count(*), last(stack ORDER BY received)
+FROM readings WHERE node = ? AND received >= ? AND isfinite(value)
+GROUP BY metric, part, day ORDER BY metric, part, day LIMIT ?
+"""

@@ -1,0 +1,37 @@
+"""The last report on trends, and all that was ever found, as files beside the readings."""
+
+from pathlib import Path
+
+import msgspec
+
+from hostler.core.state.trends import DriftFinding, TrendReport
+from hostler.journal import whole_files
+
+REPORT, FINDINGS, FINDINGS_KEPT = "trends.json", "trend-findings.json", 10_000
+"""The last report, and what was ever found (as many findings), beside the readings."""
+
+
+def last_report(folder: Path) -> TrendReport | None:
+    """The last report of the folder; None where there is none, or it cannot be read."""
+    try:
+        return msgspec.json.decode((folder / REPORT).read_bytes(), type=TrendReport)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def keep(folder: Path, report: TrendReport) -> None:
+    """Write the report, and its new findings behind those before. Raises OSError."""
+    known = findings(folder)
+    seen = {(one.node, one.key, one.found) for one in known}
+    fresh = [one for one in report.drifts if (one.node, one.key, one.found) not in seen]
+    for name, told in ((FINDINGS, [*known, *fresh][-FINDINGS_KEPT:]), (REPORT, report)):
+        whole_files.unfinished(folder / name).write_bytes(msgspec.json.encode(told))
+        whole_files.publish(folder / name)
+
+
+def findings(folder: Path) -> list[DriftFinding]:
+    """All that was ever found; nothing where the file is not there or cannot be read."""
+    try:
+        return msgspec.json.decode((folder / FINDINGS).read_bytes(), type=list[DriftFinding])
+    except (OSError, msgspec.MsgspecError):
+        return []

@@ -1,0 +1,173 @@
+"""Trends: readings that drift, cohorts that have moved, and what became of earlier findings."""
+
+import asyncio
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from litestar import Router, get
+from litestar.params import FromPath
+from msgspec import Struct
+
+from hostler.core.report.trend_sentences import drift_sentence, shift_sentence
+from hostler.core.state.model import Node
+from hostler.core.state.trends import DRIFT, DaysToFloor, DriftFinding, MetricLooked, RuleScore, TrendReport
+from hostler.core.state.verbs.facts import Permission
+from hostler.journal.reading_files import ReadingSeries
+from hostler.ports import JournalError
+from hostler.server.app_state import AppState
+from hostler.server.auth import needs
+from hostler.server.dependencies import TheAppState, Wanted, Who
+from hostler.server.paging import Page, listed
+from hostler.server.problems import ProblemError, refuse
+from hostler.server.token_scope import sees
+from hostler.server.tokens import Identity
+
+SEE = [needs(Permission.see)]
+SEE_CELL = [needs(Permission.see_cell)]
+SHOWN_DAYS = 60
+
+
+class DriftRow(Struct, frozen=True):
+    """A reading that has drifted. `acted`: its condition stands; else the rule is in shadow."""
+
+    node: str
+    metric: str
+    part: str
+    change: float
+    since: datetime
+    found: datetime
+    chance: float
+    q_value: float
+    floor_in: DaysToFloor | None
+    judged: bool
+    acted: bool
+    says: str
+
+
+class ShiftRow(Struct, frozen=True):
+    """A cohort that has moved together."""
+
+    metric: str
+    stack: str
+    before: str
+    change: float
+    since: datetime
+    nodes: int
+    says: str
+
+
+class ScoreRow(Struct, frozen=True):
+    """The fate of a metric's findings; `precision` and `recall` are None where nothing is decided yet."""
+
+    metric: str
+    judged: int
+    unjudged: int
+    came_true: int
+    false_alarms: int
+    open: int
+    missed: int
+    precision: float | None
+    recall: float | None
+    lead_days: float | None
+
+
+class NodeTrends(Struct, frozen=True):
+    """One node's series, day by day, and what has drifted of them."""
+
+    node: str
+    judged_at: datetime | None
+    drifts: tuple[DriftRow, ...]
+    series: tuple[ReadingSeries, ...]
+
+
+@get("/trends", guards=SEE)
+async def list_drifts(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[DriftRow]:
+    """Readings that have drifted, by node; a tenant is shown its own nodes'."""
+    return listed(((f"{row.node}/{row.metric}/{row.part}", row) for row in _drifts(app_state, who)), wanted)
+
+
+@get("/trends/shifts", guards=SEE_CELL)
+async def list_shifts(app_state: TheAppState, wanted: Wanted) -> Page[ShiftRow]:
+    """Cohorts that have moved together, each one finding on what has changed."""
+    report = _report(app_state)
+    rows = [
+        ShiftRow(s.metric, s.stack, s.before, s.change, s.since, s.nodes, shift_sentence(s))
+        for s in (report.shifts if report else ())
+    ]
+    return listed(((f"{row.metric}/{row.stack}", row) for row in rows), wanted)
+
+
+@get("/trends/scorecard", guards=SEE_CELL)
+async def scorecard(app_state: TheAppState, wanted: Wanted) -> Page[ScoreRow]:
+    """List the fate of earlier findings, for each metric, so that people see whether to believe the next."""
+    report = _report(app_state)
+    scores = {one.metric: one for one in (report.scores if report else ())}
+    looked = report.metrics if report else ()
+    rows = [_score(one, scores.get(one.metric, RuleScore(one.metric, 0, 0, 0, 0))) for one in looked]
+    return listed(((row.metric, row) for row in rows), wanted)
+
+
+@get("/nodes/{node_id:str}/trends", guards=SEE)
+async def node_trends(app_state: TheAppState, who: Who, node_id: FromPath[str]) -> NodeTrends:
+    """One node's readings, day by day, and those that have drifted; a tenant's only since the node is its own."""
+    node = app_state.node(who, node_id)
+    archive = app_state.outside.trends
+    if archive is None:
+        raise _kept_nowhere()
+    since = app_state.now() - timedelta(days=SHOWN_DAYS)
+    if not who.whole and node.assignment is not None:
+        since = max(since, node.assignment.since)
+    try:
+        series = await asyncio.to_thread(archive.series, node.id, since)
+    except JournalError as error:
+        raise refuse(404, "no_readings", str(error), "let checks run on nodes: docs/how-to/see-it-coming.md") from error
+    report = _report(app_state)
+    return NodeTrends(node.id, report.at if report else None, tuple(_of_node(app_state, who, node)), series)
+
+
+def _drifts(app_state: AppState, who: Identity) -> Iterator[DriftRow]:
+    report = _report(app_state)
+    for one in report.drifts if report else ():
+        node = app_state.fleet.nodes.get(one.node)
+        if node is not None and _is_own(who, node, one):
+            yield _row(node, one)
+
+
+def _of_node(app_state: AppState, who: Identity, node: Node) -> Iterator[DriftRow]:
+    report = _report(app_state)
+    found = report.drifts if report else ()
+    yield from (_row(node, one) for one in found if one.node == node.id and _is_own(who, node, one))
+
+
+def _is_own(who: Identity, node: Node, one: DriftFinding) -> bool:
+    """Whether the caller may see it: of a node that is a tenant's, what began since it is."""
+    if not sees(who, node):
+        return False
+    return who.whole or (node.assignment is not None and one.since >= node.assignment.since)
+
+
+def _row(node: Node, one: DriftFinding) -> DriftRow:
+    acted = any(c.type == DRIFT and c.part == one.key for c in node.conditions)
+    return DriftRow(
+        one.node, one.metric, one.part, one.change, one.since, one.found, one.chance, one.q_value, one.floor_in,
+        one.judged, acted, drift_sentence(one),
+    )  # fmt: skip
+
+
+def _score(looked: MetricLooked, one: RuleScore) -> ScoreRow:
+    unjudged = looked.too_short + looked.no_peers + looked.constant + looked.invalid
+    return ScoreRow(
+        one.metric, looked.judged, unjudged, one.came_true, one.false_alarms, one.open, one.missed,
+        one.precision, one.recall, one.lead_days,
+    )  # fmt: skip
+
+
+def _report(app_state: AppState) -> TrendReport | None:
+    return app_state.outside.trends.report if app_state.outside.trends is not None else None
+
+
+def _kept_nowhere() -> ProblemError:
+    return refuse(404, "no_readings", "this controller keeps no readings", "start it with --archive FOLDER")
+
+
+router = Router(path="/", route_handlers=[list_drifts, list_shifts, scorecard, node_trends], tags=["trends"])

@@ -1,0 +1,90 @@
+"""What the API says of trends: readings leave a check's outcome, and a tenant sees its own since they are its own."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from hostler.core.state.trends import DriftFinding, MetricLooked, RuleScore, ShiftFinding, TrendReport
+from hostler.journal.readings import Reading
+from hostler.server.tokens import Grant, Role
+from tests.contract.api_world import DOCUMENTS, House, house
+
+NOW = datetime.now(UTC)
+METRIC = "gemm_perf.bf16_tflops"
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[House]:
+    async with house(tmp_path) as inside:
+        spec = {
+            "id": "n1",
+            "sku": "h100",
+            "hostname": "h1",
+            "serial": "S1",
+            "bmc": "https://b1.example",
+            "pool": "alpha",
+        }
+        await inside.operator.post("/v1/config", {"documents": DOCUMENTS, "reason": "two customers"})
+        status, answer = await inside.operator.post("/v1/adopt", {"nodes": [spec], "reason": "it serves already"})
+        assert status == 200, answer
+        yield inside
+
+
+async def test_a_nodes_days_and_drifts(world: House) -> None:
+    assert world.trends is not None
+    world.trends.store.add([Reading(NOW, "n1", "op", METRIC, "cuda:0", 700.0, "h100", "driver=550")])
+    drift = DriftFinding("n1", METRIC, "cuda:0", -0.02, NOW, NOW, 1e-6, 1e-4)
+    gone = DriftFinding("n9", METRIC, "cuda:0", -0.02, NOW, NOW, 1e-6, 1e-4)
+    world.trends.report = TrendReport(NOW, 60, (drift, gone))
+    told = await world.operator.get("/v1/nodes/n1/trends")
+    assert [(one["metric"], one["days"][0]["value"]) for one in told["series"]] == [(METRIC, 700.0)]
+    listed = await world.operator.get("/v1/trends")
+    assert [(row["node"], row["acted"]) for row in listed["items"]] == [("n1", False)]
+    assert "has changed by -2.0% beside peers" in listed["items"][0]["says"]
+
+
+async def test_before_anything_is_read_or_judged_that_is_said(world: House) -> None:
+    status, told = await world.operator.call("GET", "/v1/nodes/n1/trends")
+    assert (status, told["error"]) == (404, "no_readings")
+    for path in ("/v1/trends", "/v1/trends/shifts", "/v1/trends/scorecard"):
+        assert (await world.operator.get(path))["items"] == []
+
+
+async def test_a_tenant_sees_no_drift_of_before_its_time(world: House) -> None:
+    """Mutant: without the assignment's moment a customer reads of its predecessor's node."""
+    assert world.trends is not None
+    tenant = world.cell.view.nodes["n1"].assignment
+    assert tenant is not None
+    old = DriftFinding("n1", METRIC, "cuda:0", -0.02, tenant.since - timedelta(days=3), NOW, 1e-6, 1e-4)
+    fresh = DriftFinding("n1", METRIC, "cuda:1", -0.02, tenant.since, NOW, 1e-6, 1e-4)
+    world.trends.report = TrendReport(NOW, 60, (old, fresh))
+    customer = world.client(Grant("cat", Role.tenant, tenant=tenant.tenant))
+    told = await customer.get("/v1/trends")
+    assert [row["part"] for row in told["items"]] == ["cuda:1"]
+    assert (await customer.call("GET", "/v1/trends/shifts"))[0] == 403
+    assert (await customer.call("GET", "/v1/trends/scorecard"))[0] == 403
+
+
+async def test_shifts_and_scores(world: House) -> None:
+    assert world.trends is not None
+    world.trends.report = TrendReport(
+        NOW,
+        60,
+        (),
+        (ShiftFinding(METRIC, "h100 driver=560", "h100 driver=550", -0.06, NOW, 900),),
+        (MetricLooked(METRIC, 880, too_short=15, no_peers=5),),
+        (RuleScore(METRIC, 3, 1, 2, 1, 6.5),),
+    )
+    shifts = await world.operator.get("/v1/trends/shifts")
+    assert shifts["items"][0]["nodes"] == 900
+    scores = await world.operator.get("/v1/trends/scorecard")
+    row = scores["items"][0]
+    assert (row["judged"], row["unjudged"], row["precision"], row["recall"], row["lead_days"]) == (
+        880,
+        20,
+        0.75,
+        0.75,
+        6.5,
+    )
