@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import timedelta
 
-from hostler.core.notify.episodes import OpenEpisodes, Teller
+from hostler.core.notify.episodes import EpisodeMessages, OpenEpisodes
 from hostler.core.notify.messages import Message
 from hostler.core.notify.notices import TOLD_OF, Place, concerned, notices
 from hostler.core.state import events as e
@@ -52,7 +52,7 @@ def told(records: Iterable[e.Record], first: int) -> list[Message]:
     """Messages of all records after `first`; places are read along the way."""
     places: dict[str, Place] = {}
     found: list[Message] = []
-    teller = Teller("c1", OpenEpisodes())
+    teller = EpisodeMessages("c1", OpenEpisodes())
     routes, rules = (PAGER, EVERYTHING), PageRules()
     last = None
     for record in records:

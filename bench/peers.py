@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from hostler.sim.comparison import page, sensitivity
 from hostler.sim.comparison.comparison_run import ComparisonRequest, Reports, Run, Trial, hold, run_all
-from hostler.sim.comparison.constant_ranges import Sway
+from hostler.sim.comparison.constant_ranges import ConstantSensitivity
 from hostler.sim.comparison.report_store import ReportStore
 from hostler.sim.difficulty import Hardship
 from hostler.sim.peers.peer_table import PEERS
@@ -98,12 +98,12 @@ def _held(plan: Plan, seeds: int, keep: Path) -> Trial:
     return hold(ComparisonRequest(plan.settings, (plan.settings.rates,), plan.peers, seeds, 1, str(keep)))
 
 
-def _sway(store: ReportStore) -> Sway:
+def _sway(store: ReportStore) -> ConstantSensitivity:
     """The rows whose runs are all there."""
     kept = {one: store.get(*one) for one in sensitivity.runs(SWAY.settings, SWAY.seeds, SWAY.peers)}
     reports: Reports = {one: report for one, report in kept.items() if report is not None}
     ends = sensitivity.table(SWAY.settings, SWAY.seeds, SWAY.peers, reports)
-    return Sway(SWAY.settings.nodes, SWAY.settings.days, SWAY.seeds, ends)
+    return ConstantSensitivity(SWAY.settings.nodes, SWAY.settings.days, SWAY.seeds, ends)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from hostler.core.policy.documents import parse
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.model import Binding, Node, Observation, Phase, Position
 from hostler.core.state.packed_strings import pairs
-from hostler.drivers.redfish.bmc_reader import RedfishReader, RedfishSight
+from hostler.drivers.redfish.bmc_reader import BmcLook, RedfishReader
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connection_pool import Connections
 from hostler.drivers.redfish.http_exchange import Access
@@ -92,7 +92,7 @@ class _Counted:
 
 
 class _CountedSight:
-    def __init__(self, counted: _Counted, reader: RedfishSight, node: str) -> None:
+    def __init__(self, counted: _Counted, reader: BmcLook, node: str) -> None:
         self.power, self.health, self.version = reader.power, reader.health, reader.version
         self._counted, self._sight, self._node = counted, reader, node
 

@@ -1,8 +1,9 @@
-"""Holds docstrings and class names to the words of `docs/glossary.md`.
+"""Holds docstrings and names in code to the words of `docs/glossary.md`.
 
 The glossary's table of words not used has a row for each: where it is looked for (prose: docstrings; names: words of
-class names), and what to say instead. `python scripts/prose.py` fails where a room has more of them than `GRANTED`;
-`python scripts/prose.py ROOM` (a path below `src/hostler`, as "drivers/redfish") lists them.
+classes, functions, arguments, variables and attributes), and what to say instead.
+`python scripts/prose.py` fails where a room has more of them than `GRANTED`; `python scripts/prose.py ROOM`
+(a path below `src/hostler`, as "drivers/redfish") lists them.
 """
 
 import ast
@@ -15,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "hostler"
 GLOSSARY = ROOT / "docs" / "glossary.md"
-GRANTED = {"controller": 2, "core": 9, "drivers": 2, "polling": 1, "ports.py": 2, "runtime": 1, "server": 1, "sim": 6}
+GRANTED = {"agent": 1, "app": 2, "core": 5, "drivers": 7, "journal": 1, "server": 1, "sim": 5}
 """Findings that a room may still have. A number here only ever falls."""
 _ROW = re.compile(r"^\| (prose|names) \| (.+?) \| (.+?) \|$", re.MULTILINE)
 
@@ -44,16 +45,29 @@ def words(glossary: str) -> list[tuple[str, str, str]]:
 def findings(source: Path, unused: list[tuple[str, str, str]]) -> Iterator[tuple[str, int, str]]:
     """Yield path below `source`, line and finding, file by file."""
     prose = [(re.compile(rf"\b{re.escape(word)}\b"), say) for where, word, say in unused if where == "prose"]
-    names = {word.capitalize(): say for where, word, say in unused if where == "names"}
+    names = {word: say for where, word, say in unused if where == "names"}
     for path in sorted(source.rglob("*.py")):
         name = path.relative_to(source).as_posix()
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        tree = ast.parse(path.read_text("utf-8"))
+        for node in ast.walk(tree):
             for line, text in _docstrings(node):
                 hits = ((pattern.search(" ".join(text.split())), say) for pattern, say in prose)
                 yield from ((name, line, f'"{hit[0]}": say "{say}"') for hit, say in hits if hit)
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                parts = re.findall(r"[A-Z][a-z]+", node.name)
-                yield from ((name, node.lineno, f'{node.name}: say "{names[p]}"') for p in parts if p in names)
+        for made, line in sorted(_made(tree).items()):
+            parts = (part.lower() for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", made))
+            yield from ((name, line, f'{made}: say "{names[part]}"') for part in parts if part in names)
+
+
+def _made(tree: ast.Module) -> dict[str, int]:
+    """Names that a module defines or sets, each once, with its first line; what others call their own is not ours."""
+    found: dict[str, int] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.ClassDef(name=made) | ast.FunctionDef(name=made) | ast.AsyncFunctionDef(name=made):
+                found.setdefault(made, node.lineno)
+            case ast.arg(arg=made) | ast.Name(id=made, ctx=ast.Store()) | ast.Attribute(attr=made, ctx=ast.Store()):
+                found.setdefault(made, node.lineno)
+    return found
 
 
 def _docstrings(node: ast.AST) -> Iterator[tuple[int, str]]:

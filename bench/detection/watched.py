@@ -15,7 +15,7 @@ from bench.detection.occasions import Poll, Told, occasions
 from bench.detection.plants import GPUS, Expected, serial
 from bench.detection.states import State
 from bench.detection.table import Name, Seen
-from hostler.agent.check_plugins import Plugin, Schedule, read_answers, sightings
+from hostler.agent.check_plugins import Plugin, Schedule, observations, read_answers
 from hostler.agent.collectors import (
     dcgm_reader,
     gpu_state,
@@ -37,7 +37,7 @@ from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.client import RedfishClient
 from hostler.drivers.redfish.http_exchange import HttpResponse
 from hostler.polling.bmc_readings import FIRMWARE, FIRMWARE_S, PARTS, SENSORS, ReadingTask
-from hostler.sim.bmc.emulated_machine import Ailment, Machine, gpu_server
+from hostler.sim.bmc.emulated_machine import Machine, PartFault, gpu_server
 from hostler.sim.bmc.redfish_service import Service, ServiceRequest
 from tests.kit import NOW, Drive
 
@@ -263,7 +263,7 @@ def _check(check: states.Check) -> Poll:
 
     def poll(now_s: float, bad: bool) -> list[Told]:
         ended = CommandEnd(check.code if bad else 0, (check.says if bad else "OK").encode())
-        return [*sightings(plugin, read_answers(ended), now_s)]
+        return [*observations(plugin, read_answers(ended), now_s)]
 
     return poll
 
@@ -288,7 +288,7 @@ def _of_bmc(shows: states.ByBmc, node: Node) -> tuple[float, Poll]:
         case states.Sensor():
             return 10.0, _looked_at(node, SENSORS, lambda machine: ail(machine, shows))
         case states.Ails(part=part, health=health):
-            return shows.every_s, _looked_at(node, PARTS, lambda machine: machine.sicken(part, Ailment(health)))
+            return shows.every_s, _looked_at(node, PARTS, lambda machine: machine.sicken(part, PartFault(health)))
         case states.Runs(component=name, version=version):
             return FIRMWARE_S, _looked_at(node, FIRMWARE, lambda machine: machine.firmware.update({name: version}))
         case states.Entry():
@@ -368,8 +368,8 @@ class _Kept:
         self.seen: list[LocalObservation] = []
         self._cursors: dict[str, bytes] = {}
 
-    def append(self, sightings: list[LocalObservation], cursor: tuple[str, bytes] | None = None) -> None:
-        self.seen += sightings
+    def append(self, observations: list[LocalObservation], cursor: tuple[str, bytes] | None = None) -> None:
+        self.seen += observations
         if cursor is not None:
             self._cursors[cursor[0]] = cursor[1]
 

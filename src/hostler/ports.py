@@ -185,7 +185,7 @@ class ClusterView(Struct, frozen=True):
 
 
 class Scheduler(OperationDriver, Protocol):
-    """One scheduler of one cluster: the hand for `SCHEDULED`, and the eye that sees who works where.
+    """One scheduler of one cluster: the driver of `SCHEDULED`, and the reader of who works where.
 
     `kind` (kubernetes, slurm …) is the kind of the binding that says how a node is called there (`name_there`).
     `watch` keeps in touch until it is cancelled, and raises nothing that passes; `views` shows what is known by now,

@@ -197,7 +197,7 @@ async def test_an_idle_agent_sends_again_what_a_restored_controller_has_lost(wor
     await uploader.send_all()
     assert spool.acknowledged == 7
     had = controller_client.SpoolReceipt(spool.id, spool.acknowledged)
-    world.cell._office._controller.cursors["n0/agent"] = (spool.id, 3)  # type: ignore[union-attr]  # noqa: SLF001 - lost
+    world.cell._term._controller.cursors["n0/agent"] = (spool.id, 3)  # type: ignore[union-attr]  # noqa: SLF001 - lost
     await uploader.rewind((await controller.heartbeat("b", controller_client.About("0.2.0", 1), had)).read, had)
     assert spool.waiting == 4
     moment_s[0] += 23 * 3600

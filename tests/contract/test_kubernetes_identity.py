@@ -10,7 +10,7 @@ from hostler.controller.inputs import AgentHeard, Tick
 from hostler.core.conditions.machine_identity import MISBOUND_S, MISMATCH
 from hostler.core.state.model import Binding, Node
 from hostler.ports import RefusedError
-from hostler.runtime.merged_schedulers import LOOK_UP_TURNS, SchedulerEye, by_cluster
+from hostler.runtime.merged_schedulers import LOOK_UP_TURNS, SchedulerReader, by_cluster
 from tests.contract.kubernetes_world import until, until_asked
 from tests.contract.scheduler_world import KubernetesWorld, kubernetes_world, operation
 from tests.controlplane.plane import ControlPlane
@@ -46,7 +46,7 @@ def cell() -> Drive:
     return Drive(configuration({"train": pool_document(target=2)}), nodes)
 
 
-def lives(drive: Drive, eye: SchedulerEye, minutes: int) -> list[str]:
+def lives(drive: Drive, eye: SchedulerReader, minutes: int) -> list[str]:
     """The cell looks at the cluster and hears its agents for so long; the nodes whose name is another's."""
     for _ in range(LOOK_UP_TURNS):  # seconds, in which a new binding is noticed
         drive.step(*eye.news())
@@ -61,7 +61,7 @@ async def test_two_nodes_that_answer_to_each_others_names_are_both_named_and_not
 ) -> None:
     """Until a person has bound them anew. Mutants: the boot id is not read; the driver does not ask."""
     drive = cell()
-    eye = SchedulerEye(by_cluster([world.scheduler]), lambda: drive.fleet, lambda: drive.controller.live)
+    eye = SchedulerReader(by_cluster([world.scheduler]), lambda: drive.fleet, lambda: drive.controller.live)
     n1, n2 = drive.boot_of("n1"), drive.boot_of("n2")
     await kubelets(world, box_1=n1, box_2=n2)
     assert lives(drive, eye, 30) == []

@@ -16,7 +16,7 @@ from hostler.drivers.kubernetes.cordon import CORDON
 from hostler.drivers.standalone.scheduler import StandaloneScheduler
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import Batch, Restored
-from hostler.runtime.merged_schedulers import SchedulerDriver, SchedulerEye, by_cluster
+from hostler.runtime.merged_schedulers import SchedulerDriver, SchedulerReader, by_cluster
 from hostler.runtime.performers import Wiring, performers
 from hostler.runtime.runner import Cell
 from tests.contract.kubernetes_world import running, until, until_asked
@@ -77,7 +77,7 @@ async def a_cell(world: KubernetesWorld, journal: MemoryJournal, **pool: Any) ->
             await asyncio.sleep(TOLD_S)
 
     cell = Cell(journal, performers(Wiring((SchedulerDriver(clusters, StandaloneScheduler(), show),))))
-    eye = SchedulerEye(clusters, lambda: cell.view, lambda: cell.live)
+    eye = SchedulerReader(clusters, lambda: cell.view, lambda: cell.live)
 
     await cell.start()
     try:

@@ -11,7 +11,7 @@ from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.client import RedfishClient
 from hostler.drivers.redfish.http_exchange import HttpResponse
 from hostler.ports import UnreachableError
-from hostler.sim.bmc.emulated_machine import Ailment, Machine, Quirks
+from hostler.sim.bmc.emulated_machine import Machine, PartFault, Quirks
 from hostler.sim.bmc.redfish_service import Service, ServiceRequest
 from hostler.sim.bmc.request_faults import RequestFaultRule
 from tests.contract.redfish_world import START, a_machine, node_at
@@ -117,7 +117,7 @@ async def test_an_older_bmc_tells_of_redundancy_in_its_own_way() -> None:
 def unwell(*names: str, health: str = "Critical") -> Callable[[Machine], None]:
     def befall(machine: Machine) -> None:
         for name in names:
-            machine.sicken(name, Ailment(health))
+            machine.sicken(name, PartFault(health))
 
     return befall
 
@@ -221,7 +221,7 @@ async def test_a_part_that_its_bmc_calls_unwell_is_known_by_its_serial(slot: str
     assert {finding.part for finding in well} == {*dict(serials).values(), "system", "cover sys-SN1"}
     assert len(serials) == 58
     assert not any(finding.standing for finding in well)
-    bmc.machine.sicken(slot, Ailment("Critical", LINK, "The link is down."))
+    bmc.machine.sicken(slot, PartFault("Critical", LINK, "The link is down."))
     look = await bmc.reader.look(NODE)
     assert look.health == ("ok" if kind == "nic" else "critical"), "a system does not sum up its adapters"
     (unwell,) = (finding for finding in judge(await look.parts(), node, sku) if finding.standing)

@@ -168,8 +168,8 @@ class _Spool:
     def __init__(self) -> None:
         self.kept: dict[str, bytes] = {}
 
-    def append(self, sightings: list[LocalObservation], cursor: tuple[str, bytes] | None = None) -> None:
-        keepable([(s.text, s.facts) for s in sightings])
+    def append(self, observations: list[LocalObservation], cursor: tuple[str, bytes] | None = None) -> None:
+        keepable([(s.text, s.facts) for s in observations])
         self.kept |= dict([cursor]) if cursor else {}
 
     def cursor(self, name: str) -> bytes | None:

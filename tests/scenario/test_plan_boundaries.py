@@ -11,7 +11,7 @@ from tests.kit import Drive, a_node, a_workload, configuration, pool_document
 
 ALONE = configuration({"train": pool_document(target=1)}, firmware={"bios": "2"})
 OTHER = configuration({"train": pool_document(target=1, tenant="other")}, firmware={"bios": "3"})
-WISHES = {
+REQUESTED_VERBS = {
     "reset-gpu": "gpu_reset",
     "reboot": "reboot",
     "power-cycle": "power_cycle",
@@ -45,7 +45,7 @@ def boundaries(verb: str) -> list[int]:
     return found
 
 
-CASES = [(verb, step) for verb in WISHES for step in boundaries(verb)]
+CASES = [(verb, step) for verb in REQUESTED_VERBS for step in boundaries(verb)]
 every_boundary = pytest.mark.parametrize(("verb", "step"), CASES)
 
 
@@ -137,7 +137,7 @@ def test_the_policy_changes(verb: str, step: int) -> None:
 def test_the_table_of_recipes_changes(verb: str, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutant: a step is looked up in RECIPES when its turn has come."""
     drive, plan = at_boundary(verb, step)
-    for name in WISHES.values():
+    for name in REQUESTED_VERBS.values():
         monkeypatch.setitem(
             recipes.RECIPES, name, recipes.Recipe(name, (recipes.StepRow(LocateOn(), 1),), disruptive=True)
         )

@@ -21,7 +21,7 @@ class Kept(Struct, frozen=True):
     scenario: Scenario
 
     def __str__(self) -> str:
-        left = f"-{len(self.scenario.mischief)}" if self.scenario.dropped else ""
+        left = f"-{len(self.scenario.faults)}" if self.scenario.dropped else ""
         return f"{self.scenario.seed}{left}"
 
 

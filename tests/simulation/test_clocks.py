@@ -15,7 +15,7 @@ from hostler.sim.hostile_worlds import build
 def test_a_leap_is_seen_as_one_however_quiet_it_was_before(quiet_s: float, leap_s: float) -> None:
     """Mutant: the readings of a quiet time see it first, and what they say is lost."""
     scenario = draw(3)
-    stage = build(scenario.without(tuple(one.index for one in scenario.mischief)), MemoryJournal())
+    stage = build(scenario.without(tuple(one.index for one in scenario.faults)), MemoryJournal())
     drive, leaps = stage.drive, list[float]()
     drive.watchers.append(
         lambda record: leaps.append(record.event.leap_s) if isinstance(record.event, e.ClockGap) else None

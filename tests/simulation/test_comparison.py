@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from hostler.sim.comparison import constant_ranges, fairness, outcome, page, report_store, sensitivity
 from hostler.sim.comparison.comparison_run import ComparisonRequest, Mean, Trial, hold, run_all
-from hostler.sim.comparison.constant_ranges import Sway
+from hostler.sim.comparison.constant_ranges import ConstantSensitivity
 from hostler.sim.comparison.sensitivity import RangeEnd
 from hostler.sim.constants import CONSTANTS
 from hostler.sim.difficulty import Hardship
@@ -115,20 +115,20 @@ def test_every_constant_is_moved_to_both_ends_and_alone() -> None:
 
 
 @pytest.fixture(scope="module")
-def swayed(trials: dict[bool, Trial]) -> Sway:
+def ranges(trials: dict[bool, Trial]) -> ConstantSensitivity:
     """The table over reports that differ by their world only."""
     report = run(TINY)
     reports: dict[tuple[SimSettings, str], RunReport] = {}
     for number, (world, name) in enumerate(sensitivity.runs(TINY, 2, ("nobody",))):
         reports[world, name] = replace(report, goodput=0.9 + number / 10_000)
     assert trials
-    return Sway(16, 3.0, 2, sensitivity.table(TINY, 2, ("nobody",), reports))
+    return ConstantSensitivity(16, 3.0, 2, sensitivity.table(TINY, 2, ("nobody",), reports))
 
 
-def test_differences_of_the_sensitivity_are_paired(swayed: Sway) -> None:
-    for end in swayed.ends:
+def test_differences_of_the_sensitivity_are_paired(ranges: ConstantSensitivity) -> None:
+    for end in ranges.ends:
         assert end.against_ours["nobody"]["goodput"].mean == pytest.approx(0.0001)
-    assert sensitivity.spread(swayed.ends, "nobody") == pytest.approx((0.0001, 0.0001))
+    assert sensitivity.spread(ranges.ends, "nobody") == pytest.approx((0.0001, 0.0001))
 
 
 def test_rows_that_did_not_move_are_told() -> None:
@@ -139,12 +139,12 @@ def test_rows_that_did_not_move_are_told() -> None:
         RangeEnd("restart_s", 120.0, still, {}),
         RangeEnd("restart_s", 900.0, moved, {}),
     )
-    assert "1 of the 3 rows are as the first" in "\n".join(constant_ranges.told(Sway(16, 3.0, 2, ends)))
-    assert "as the first" not in "\n".join(constant_ranges.told(Sway(16, 3.0, 2, (ends[0], ends[2]))))
+    assert "1 of the 3 rows are as the first" in "\n".join(constant_ranges.told(ConstantSensitivity(16, 3.0, 2, ends)))
+    assert "as the first" not in "\n".join(constant_ranges.told(ConstantSensitivity(16, 3.0, 2, (ends[0], ends[2]))))
 
 
-def test_the_page_has_all_its_parts(trials: dict[bool, Trial], swayed: Sway) -> None:
-    text = page.document(trials[False], trials[True], swayed)
+def test_the_page_has_all_its_parts(trials: dict[bool, Trial], ranges: ConstantSensitivity) -> None:
+    text = page.document(trials[False], trials[True], ranges)
     for part in ("not best in", "# Plain worlds", "# Hard worlds", "## The numbers of hard worlds", "## Sensitivity"):
         assert part in text
     assert text.index("not best in") < text.index("# Plain worlds")

@@ -17,13 +17,13 @@ from hostler.sim.extra_faults import (
     LEMON,
     RACK,
     STRAGGLER,
-    Adversity,
     Cluster,
+    DrawnFaults,
     ExtraFault,
     Misfortune,
     RackPowerLoss,
 )
-from hostler.sim.extra_faults import drawn as adversity_of
+from hostler.sim.extra_faults import drawn as drawn_faults_of
 from hostler.sim.failure_rates import load
 from hostler.sim.fault_schedule import drawn
 from hostler.sim.peers.peer_table import OURS
@@ -42,22 +42,22 @@ def cluster(seed: int, nodes: int = NODES) -> Cluster:
     return Cluster(RSC, nodes, SPARES, DAYS, seed)
 
 
-def adversities() -> list[Adversity]:
-    return [adversity_of(cluster(seed), HARD, drawn(RSC, NODES, DAYS, seed)) for seed in range(SEEDS)]
+def adversities() -> list[DrawnFaults]:
+    return [drawn_faults_of(cluster(seed), HARD, drawn(RSC, NODES, DAYS, seed)) for seed in range(SEEDS)]
 
 
 ALL = RSC.per_second(NODES) * DAYS * 86_400
 """Expected failures of one such cluster."""
 
 
-def counted(adversity: Adversity, what: str) -> float:
+def counted(drawn_faults: DrawnFaults, what: str) -> float:
     if what == "strikes":
-        return len(adversity.strikes)
+        return len(drawn_faults.strikes)
     if what == "hidden":
-        return len(adversity.hidden)
+        return len(drawn_faults.hidden)
     if what == RACK:
-        return sum(len(burst.nodes) for burst in adversity.bursts)
-    return sum(blow.component == what for blow in adversity.blows)
+        return sum(len(burst.nodes) for burst in drawn_faults.bursts)
+    return sum(blow.component == what for blow in drawn_faults.blows)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_what_is_drawn_is_what_the_constants_say(what: str, expected: float) -> 
 
     Mutants: the strikes are not thinned; a burst counts once; a lemon's rate is a node's.
     """
-    mean = sum(counted(adversity, what) for adversity in adversities()) / SEEDS
+    mean = sum(counted(drawn_faults, what) for drawn_faults in adversities()) / SEEDS
     assert mean == pytest.approx(expected, abs=3 * sqrt(3.2 * expected / SEEDS))
 
 
@@ -87,18 +87,18 @@ def test_lemons_are_the_published_share_and_new_firmware_fails_for_a_week() -> N
     failed = [len({blow.node for blow in a.blows if blow.component == LEMON}) for a in adversities()]
     assert max(failed) <= lemons
     assert sum(failed) / SEEDS == pytest.approx(seen, abs=3 * sqrt(seen / SEEDS))
-    for adversity in adversities():
-        moments = [blow.at_s for blow in adversity.blows if blow.component == FIRMWARE]
+    for drawn_faults in adversities():
+        moments = [blow.at_s for blow in drawn_faults.blows if blow.component == FIRMWARE]
         assert max(moments, default=0.0) - min(moments, default=0.0) <= 7 * 86_400
-    factor = sum(counted(adversity, FIRMWARE) for adversity in adversities()) / SEEDS
+    factor = sum(counted(drawn_faults, FIRMWARE) for drawn_faults in adversities()) / SEEDS
     most = RSC.per_second(1) * 7 * 86_400 * HARD.firmware_share * NODES * (HARD.firmware_factor - 1)
     assert 0.6 * most < factor <= most * 1.05, "some weeks reach beyond the end"
 
 
 def test_the_same_seed_draws_the_same() -> None:
-    one, two = (adversity_of(cluster(3), HARD, drawn(RSC, NODES, DAYS, 3)) for _ in range(2))
+    one, two = (drawn_faults_of(cluster(3), HARD, drawn(RSC, NODES, DAYS, 3)) for _ in range(2))
     assert one == two
-    assert one != adversity_of(cluster(4), HARD, drawn(RSC, NODES, DAYS, 4))
+    assert one != drawn_faults_of(cluster(4), HARD, drawn(RSC, NODES, DAYS, 4))
 
 
 def test_every_constant_has_a_range_around_it_and_says_where_it_comes_from() -> None:
@@ -111,7 +111,7 @@ def test_every_constant_has_a_range_around_it_and_says_where_it_comes_from() -> 
         assert replace(moved(constant, high=False), **{constant.name: constant.value}) == HARD
 
 
-def befallen(adversity: Adversity, hard: Hardship, hours: float) -> tuple[Drive, list[e.Record]]:
+def befallen(drawn_faults: DrawnFaults, hard: Hardship, hours: float) -> tuple[Drive, list[e.Record]]:
     """A small hard world to which exactly this happens, looked after by ours."""
     terms = replace(hard, restart_s=300, write_s=8, hang_s=60, notice_s=5)
     drive, _ = build(SimSettings(nodes=16, days=30, spares=8, warm=4, rates="rsc1", hardship=terms), RSC, OURS)
@@ -119,7 +119,7 @@ def befallen(adversity: Adversity, hard: Hardship, hours: float) -> tuple[Drive,
     drive.watchers.append(seen.append)
     assert drive.world.training is not None
     drive.world.training.begin()
-    Misfortune(drive.world, Cluster(RSC, 16, 8, 30, 1), terms).begin(adversity)
+    Misfortune(drive.world, Cluster(RSC, 16, 8, 30, 1), terms).begin(drawn_faults)
     drive.run(START + timedelta(seconds=SETTLE_S, hours=hours))
     return drive, seen
 
@@ -128,7 +128,7 @@ def after(records: list[e.Record], node: str) -> list[Phase]:
     return [r.event.after for r in records if isinstance(r.event, e.PhaseChanged) and r.event.node == node]
 
 
-NOTHING = Adversity((), (), (), ())
+NOTHING = DrawnFaults((), (), (), ())
 
 
 def test_a_lemon_fails_again_until_it_was_repaired() -> None:

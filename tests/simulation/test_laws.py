@@ -8,7 +8,7 @@ from collections import Counter
 from hostler.core.policy.blast_radius import blast_radius
 from hostler.journal.memory import MemoryJournal
 from hostler.sim.checkers.policy_limit_laws import MET
-from hostler.sim.fault_injection.scenario import MISCHIEF, draw
+from hostler.sim.fault_injection.scenario import INJECTION_KINDS, draw
 from hostler.sim.hostile_worlds import build, judge
 
 
@@ -32,20 +32,20 @@ def test_small_worlds_are_really_hostile() -> None:
 
 
 def test_every_kind_of_mischief_is_drawn_somewhere() -> None:
-    drawn = Counter(one.kind for seed in range(200) for one in draw(seed).mischief)
-    assert set(drawn) == set(MISCHIEF)
+    drawn = Counter(one.kind for seed in range(200) for one in draw(seed).faults)
+    assert set(drawn) == set(INJECTION_KINDS)
     assert {draw(seed).shape.kind for seed in range(50)} == {"cell", "brink", "rack"}
 
 
 def test_dropping_one_item_changes_no_other() -> None:
     """Each item keeps its index, its place, its time and its own chance."""
     whole = draw(7)
-    some = tuple(one.index for one in whole.mischief[::3])
+    some = tuple(one.index for one in whole.faults[::3])
     left = whole.without(some)
-    assert set(left.mischief) | {one for one in whole.mischief if one.index in some} == set(whole.mischief)
+    assert set(left.faults) | {one for one in whole.faults if one.index in some} == set(whole.faults)
     assert left.dropped == some
     small = whole.smaller(4)
-    assert set(small.mischief) <= set(whole.mischief)
+    assert set(small.faults) <= set(whole.faults)
     assert small.shape.roles == whole.shape.roles[:4]
 
 

@@ -36,8 +36,8 @@ def test_the_least_world_still_breaks_the_same_law(found: tuple[WorldVerdict, Le
     before, after = verdict.scenario, small.scenario
     assert small.violation.law == MUTANT.law == verdict.violations[0].law
     assert small.violation in trial(after).violations
-    assert len(after.mischief) <= 3 < len(before.mischief)
-    assert set(after.mischief) <= set(before.mischief)
+    assert len(after.faults) <= 3 < len(before.faults)
+    assert set(after.faults) <= set(before.faults)
     assert after.shape.nodes <= before.shape.nodes
 
 
@@ -45,7 +45,7 @@ def test_its_story_tells_what_went_wrong_and_what_was_recorded(found: tuple[Worl
     small = found[1]
     told = story(small.scenario, small.violation).splitlines()
     assert told[0].startswith(f"{small.scenario.shape.nodes} nodes")
-    assert all(str(one) in told for one in small.scenario.mischief)
+    assert all(str(one) in told for one in small.scenario.faults)
     assert told[-1] == str(small.violation)
     assert "power_cycle planned" in told[-2], "the record that breaks the law is the last"
 

@@ -22,9 +22,9 @@ from hostler.agent.check_plugins import (
     Rounds,
     Schedule,
     installed,
+    observations,
     read_answers,
     run_plugin,
-    sightings,
     starts_after_s,
 )
 from hostler.agent.limited_command import CommandEnd, CommandLimits, run_bounded
@@ -471,7 +471,7 @@ def test_another_watchers_words_are_handed_on_whole(tmp_path: Path) -> None:
     directory = a_directory(tmp_path)
     a_check(directory, f"echo '{json.dumps({'shape': 'node_conditions', 'document': said})}'")
     (plugin,), _ = installed(directory, HERE)
-    could, seen = sightings(plugin, run_plugin(plugin), 1.0)
+    could, seen = observations(plugin, run_plugin(plugin), 1.0)
     assert (could.kind, could.facts["verdict"]) == ("verdict", "passed"), "it could not be asked before, perhaps"
     assert (seen.kind, seen.facts["shape"], json.loads(seen.text)) == ("external", "node_conditions", said)
     long = {"shape": "node_conditions", "document": {**said, "message": "x" * 5000}}

@@ -283,7 +283,7 @@ async def test_an_exporter_that_was_there_and_is_gone_is_a_reader_that_died(
     await asyncio.to_thread(body.looked.wait, 20)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    told = [one.sighting for one in spool.pending(100, 1 << 20)]
+    told = [one.observation for one in spool.pending(100, 1 << 20)]
     events = [seen.facts["event"] for seen in told if seen.kind == "agent"]
     assert events == ["collector_started", "collector_failed", "collector_started"]
     spool.close()

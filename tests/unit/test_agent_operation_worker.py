@@ -65,8 +65,8 @@ class Upward:
     def now_s(self) -> float:
         return 7.0
 
-    def append(self, sightings: list[LocalObservation]) -> None:
-        self.seen += sightings
+    def append(self, observations: list[LocalObservation]) -> None:
+        self.seen += observations
 
     def wake(self) -> None:
         self.woken += 1

@@ -62,7 +62,7 @@ def everything(spool: Spool) -> list[Spooled]:
 
 
 def texts(spool: Spool) -> list[str]:
-    return [item.sighting.text for item in everything(spool)]
+    return [item.observation.text for item in everything(spool)]
 
 
 @contextmanager
@@ -100,7 +100,7 @@ def test_kill_9_at_any_moment_loses_nothing_that_was_acknowledged(tmp_path: Path
         began = int(spool.cursor("log") or b"-1") + 1
         assert began > confirmed
         assert [item.sequence for item in items] == list(range(1, len(items) + 1))
-        assert [item.sighting.text for item in items] == [f"{n}.{part}" for n in range(began) for part in range(3)]
+        assert [item.observation.text for item in items] == [f"{n}.{part}" for n in range(began) for part in range(3)]
 
 
 def test_age_is_computed_when_asked_and_grows_across_a_boot(world: World) -> None:
@@ -132,7 +132,7 @@ def test_acknowledged_sightings_go_after_a_day(world: World) -> None:
     spool.append([line("b"), line("c")])
     spool.acknowledge(2)
     spool.acknowledge(0)
-    lost = [item.sighting for item in everything(spool) if item.sighting.kind == "agent"]
+    lost = [item.observation for item in everything(spool) if item.observation.kind == "agent"]
     assert [seen.facts["lost"] for seen in lost] == [1]
     assert (spool.id, texts(spool)[:2]) == ("id2", ["b", "c"])
 
@@ -165,7 +165,7 @@ def test_full_of_unacknowledged_it_refuses_the_lowest_rank_first_and_counts(worl
     spool = world.open(max_bytes=40_000)
     spool.acknowledge(spool.newest)
     (told,) = everything(spool)
-    assert told.sighting.facts == {"event": "spool_overflow", "lost": refused, "routine": refused}
+    assert told.observation.facts == {"event": "spool_overflow", "lost": refused, "routine": refused}
     assert spool.refused == 0
 
 
@@ -176,7 +176,7 @@ def test_nothing_unacknowledged_is_ever_evicted(world: World) -> None:
         spool.append([line(f"u{n}", Rank.urgent)])
     items = everything(spool)
     assert [item.sequence for item in items] == list(range(1, spool.newest + 1))
-    assert spool.refused == 300 - sum(item.sighting.text.startswith("u") for item in items) > 100
+    assert spool.refused == 300 - sum(item.observation.text.startswith("u") for item in items) > 100
 
 
 def test_while_the_disk_refuses_sightings_live_in_memory_and_are_written_later(world: World) -> None:
@@ -192,7 +192,7 @@ def test_while_the_disk_refuses_sightings_live_in_memory_and_are_written_later(w
     spool.close()
     items = everything(world.open())
     assert [item.sequence for item in items] == list(range(1, len(items) + 1))
-    said = [item.sighting.facts.get("event") for item in items if item.sighting.kind == "agent"]
+    said = [item.observation.facts.get("event") for item in items if item.observation.kind == "agent"]
     assert said == ["collector_failed", "collector_started"]
 
 
@@ -257,7 +257,7 @@ def test_a_damaged_row_keeps_its_number_and_is_said(world: World) -> None:
     database.commit()
     database.close()
     first, second = everything(world.open())
-    assert (first.sequence, first.sighting.facts["lost"], second.sighting.text) == (1, 1, "b")
+    assert (first.sequence, first.observation.facts["lost"], second.observation.text) == (1, 1, "b")
 
 
 def test_a_batch_is_bounded_but_never_empty(world: World) -> None:

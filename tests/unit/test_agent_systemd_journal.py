@@ -85,8 +85,8 @@ class Kept:
         self.cursors: dict[str, bytes] = {}
         self.seen: list[LocalObservation] = []
 
-    def append(self, sightings: list[LocalObservation], cursor: tuple[str, bytes] | None = None) -> None:
-        self.seen += sightings
+    def append(self, observations: list[LocalObservation], cursor: tuple[str, bytes] | None = None) -> None:
+        self.seen += observations
         if cursor:
             self.cursors[cursor[0]] = cursor[1]
 

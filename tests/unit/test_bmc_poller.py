@@ -16,14 +16,14 @@ from hostler.core.state.model import Condition, Facts, Node, Observation, Part, 
 from hostler.core.state.part_table import PartTable
 from hostler.polling.bmc_poller import BmcPoller, PollLimits
 from hostler.polling.bmc_readings import STOCK_AGAIN_S, STOCK_S, stock_s
-from hostler.polling.bmc_schedule import MISSED, Pace, Rota
+from hostler.polling.bmc_schedule import MISSED, BmcSchedule, Pace
 from hostler.ports import ExcessError, RefusedError, UnreachableError
 from tests.kit import NOW, a_node, configuration
 
 # whose turn it is
 
 
-def taken(rota: Rota, until: float, step: float = 0.5) -> Iterator[tuple[float, str]]:
+def taken(rota: BmcSchedule, until: float, step: float = 0.5) -> Iterator[tuple[float, str]]:
     now = 0.0
     while now <= until:
         while (node := rota.take(now)) is not None:
@@ -35,8 +35,8 @@ def taken(rota: Rota, until: float, step: float = 0.5) -> Iterator[tuple[float, 
 @given(st.integers(1, 300), st.floats(1.0, 50.0))
 def test_newcomers_are_spread_over_the_period_and_each_comes_up_once(count: int, rate: float) -> None:
     """Mutant: newcomers are due at once; ten thousand handshakes then fall into one moment."""
-    rota = Rota(Pace(period_s=10.0, looks_per_s=rate))
-    rota.enlist([f"n{n}" for n in range(count)], 0.0)
+    rota = BmcSchedule(Pace(period_s=10.0, looks_per_s=rate))
+    rota.add_nodes([f"n{n}" for n in range(count)], 0.0)
     turns = list(taken(rota, rota.period_s + 0.5))
     assert sorted(node for _, node in turns) == sorted(f"n{n}" for n in range(count))
     halves = [sum(1 for at, _ in turns if (at < rota.period_s / 2) is first) for first in (True, False)]
@@ -53,8 +53,8 @@ def test_newcomers_are_spread_over_the_period_and_each_comes_up_once(count: int,
 def test_nobody_is_lost_and_nobody_is_looked_at_twice_at_once(events: list[tuple[int, str]]) -> None:
     """Mutant: `missed` puts no turn back. Whatever befell it, a node comes up again within the rarest interval."""
     pace = Pace(period_s=10.0, close_s=4.0, rarest_s=300.0)
-    rota, now, under_way = Rota(pace), 0.0, set()
-    rota.enlist([f"n{n}" for n in range(6)], now)
+    rota, now, under_way = BmcSchedule(pace), 0.0, set()
+    rota.add_nodes([f"n{n}" for n in range(6)], now)
     for number, outcome in events:
         now += 1.7
         while (node := rota.take(now)) is not None:
@@ -79,8 +79,8 @@ def test_nobody_is_lost_and_nobody_is_looked_at_twice_at_once(events: list[tuple
 
 def test_who_does_not_answer_is_asked_soon_and_then_rarer_and_rarer() -> None:
     """Mutant: no back-off. An outage of a thousand BMCs then costs as much as looking at a thousand healthy ones."""
-    rota, now, waits = Rota(Pace(period_s=10.0, close_s=4.0, rarest_s=300.0)), 0.0, []
-    rota.enlist(["n"], now)
+    rota, now, waits = BmcSchedule(Pace(period_s=10.0, close_s=4.0, rarest_s=300.0)), 0.0, []
+    rota.add_nodes(["n"], now)
     now = 10.0
     for _ in range(12):
         assert rota.take(now) == "n"
@@ -102,8 +102,8 @@ def test_who_does_not_answer_is_asked_soon_and_then_rarer_and_rarer() -> None:
 
 def test_who_shows_too_much_is_asked_rarer_from_the_first_time_on_and_as_ever_once_it_behaves() -> None:
     """Mutants: its turns stay as they are; it is told to have missed; a good look does not end it."""
-    rota, now, waits = Rota(Pace(period_s=10.0, close_s=4.0, rarest_s=300.0)), 10.0, []
-    rota.enlist(["n"], 0.0)
+    rota, now, waits = BmcSchedule(Pace(period_s=10.0, close_s=4.0, rarest_s=300.0)), 10.0, []
+    rota.add_nodes(["n"], 0.0)
     for _ in range(8):
         assert rota.take(now) == "n"
         rota.exceeded("n", now)
@@ -123,10 +123,10 @@ def test_who_shows_too_much_is_asked_rarer_from_the_first_time_on_and_as_ever_on
 
 
 def test_a_large_fleet_comes_up_less_often_and_who_is_gone_not_at_all() -> None:
-    rota = Rota(Pace(period_s=10.0, looks_per_s=10.0))
-    rota.enlist([f"n{n}" for n in range(600)], 0.0)
+    rota = BmcSchedule(Pace(period_s=10.0, looks_per_s=10.0))
+    rota.add_nodes([f"n{n}" for n in range(600)], 0.0)
     assert rota.period_s == 60.0
-    rota.enlist(["n1", "n2"], 0.0)
+    rota.add_nodes(["n1", "n2"], 0.0)
     assert {node for _, node in taken(rota, 60.0)} == {"n1", "n2"}
 
 

@@ -67,7 +67,9 @@ TRUE_OF: dict[str, dict[str, Any]] = {
     "node.uninvited": {"left_cluster": "k9"},
 }
 """How a node must be for what Hostler concludes of it to be so."""
-WISHES = {f"operator.{request}" for request in ("maintenance", "reboot", "power_cycle", "gpu_reset", "replacement")}
+REQUESTED_VERBS = {
+    f"operator.{request}" for request in ("maintenance", "reboot", "power_cycle", "gpu_reset", "replacement")
+}
 PAGE = Path(__file__).parents[2] / "docs/reference/conditions.md"
 
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.type)
@@ -125,7 +127,7 @@ def test_it_becomes_unknown_when_whoever_saw_it_is_silent_or_is_our_own_word(kin
     """Mutant: a new row without a time after which nobody claims to know."""
     (condition,) = shown(kind).conditions
     assert (kind.source == "hostler") == (kind.type in OUR_OWN)
-    assert (kind.source == "person") == (kind.type in WISHES)
+    assert (kind.source == "person") == (kind.type in REQUESTED_VERBS)
     assert (sources_of(condition) == ()) == (kind.source != "observer")
     if kind.source == "observer":
         assert 60 <= kind.unknown_after_s <= 86_400

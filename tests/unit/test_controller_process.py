@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hostler.app.controller_process import Gate, Standing, house
+from hostler.app.controller_process import Gate, Standing, running
 from hostler.app.first_start import refuse_a_second_beginning
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.journal.sqlite import SqliteJournal
@@ -20,7 +20,7 @@ WIRED = Wiring((Driver(*SENT - AGENTS),))
 
 
 async def starts(data: Path, journal: str = "") -> None:
-    async with house(Settings(port=0, stop_s=1.0), Standing(data, journal), WIRED, Gate()):
+    async with running(Settings(port=0, stop_s=1.0), Standing(data, journal), WIRED, Gate()):
         pass
 
 
@@ -73,7 +73,7 @@ def test_tokens_alone_are_a_cell_and_a_database_without_any_is_none(tmp_path: Pa
 async def test_a_second_controller_over_one_file_is_refused_and_told_of_postgresql(tmp_path: Path) -> None:
     """Mutant: the file's directory is locked for sharing: a frozen active then keeps SQLite's lock from the other."""
     journal = str(tmp_path / "cell" / "journal.db")
-    async with house(Settings(port=0, stop_s=1.0), Standing(tmp_path / "a", journal), WIRED, Gate()) as first:
+    async with running(Settings(port=0, stop_s=1.0), Standing(tmp_path / "a", journal), WIRED, Gate()) as first:
         assert first.cell.role == "active"
         with pytest.raises(InvalidInputError, match=r"two controllers of one cell need PostgreSQL"):
             await starts(tmp_path / "b", journal)

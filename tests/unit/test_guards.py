@@ -432,8 +432,8 @@ def test_what_disturbs_nobody_is_counted_by_nobody_and_held_by_whoever_holds() -
 def test_a_node_of_a_pool_that_is_configured_no_more_waits_and_says_so() -> None:
     """Mutant: without a pool there is no budget, and all may be disturbed at once."""
     drive = four()
-    stray = replace(drive.node("a"), assignment=Assignment("gone", "acme", "k1", drive.now))
-    found = blockers(context(drive), DisruptionRequest("reboot", C.immediate, (stray,), approved=True))
+    misdirected = replace(drive.node("a"), assignment=Assignment("gone", "acme", "k1", drive.now))
+    found = blockers(context(drive), DisruptionRequest("reboot", C.immediate, (misdirected,), approved=True))
     text = "pool gone is not in the active configuration, so its budget is unknown"
     assert [b.text for b in found if b.kind == "budget"] == [text]
 

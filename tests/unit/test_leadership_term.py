@@ -21,7 +21,7 @@ from hostler.runtime import checkpoints
 from hostler.runtime import leadership_term as offices
 from hostler.runtime.checkpoints import Checkpoints
 from hostler.runtime.input_queues import BusyError
-from hostler.runtime.leadership_term import SWEEP_S, TICK_S, Around, Office
+from hostler.runtime.leadership_term import SWEEP_S, TICK_S, Around, LeadershipTerm
 from hostler.runtime.replica import Follower
 from hostler.runtime.subscribers import Subscribers
 from tests.kit import NOW, a_node, configuration, intent_of
@@ -74,12 +74,12 @@ class Term:
             release=release,
         )
         self.fleet = follower.fleet
-        self.office = Office(around, epoch, {"a/agent": ("s", 7)})
+        self.office = LeadershipTerm(around, epoch, {"a/agent": ("s", 7)})
         assert (self.office.commit_ms, self.office.now) == (0.0, NOW), "before it is open, it is as late as the journal"
         await self.office.open(None)
         self._listen_to(self.office)
 
-    def _listen_to(self, office: Office) -> None:
+    def _listen_to(self, office: LeadershipTerm) -> None:
         controller = office._controller  # noqa: SLF001 - what finds nothing leaves no other trace
         sweep, step = controller.sweep, controller.step
 

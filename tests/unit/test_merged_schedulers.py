@@ -14,7 +14,7 @@ from hostler.core.state.operations import IdleCheck
 from hostler.core.tables.operations import IDLE_CHECK
 from hostler.drivers.standalone.scheduler import StandaloneScheduler
 from hostler.ports import SCHEDULED, ClusterView, RefusedError, WorkloadView, workloads_of
-from hostler.runtime.merged_schedulers import LOOK_UP_TURNS, SchedulerDriver, SchedulerEye, by_cluster
+from hostler.runtime.merged_schedulers import LOOK_UP_TURNS, SchedulerDriver, SchedulerReader, by_cluster
 from tests.acts import an_act
 from tests.kit import NOW, a_node, after, configuration, pool_document
 
@@ -67,7 +67,7 @@ class Two:
         for name in ("a", "b"):
             self.put(a_node(name))
         self.live = LiveState()
-        self.eye = SchedulerEye(self.clusters, lambda: self.fleet, lambda: self.live)
+        self.reader = SchedulerReader(self.clusters, lambda: self.fleet, lambda: self.live)
 
     def put(self, node: Node) -> None:
         self.fleet.put_node(node.id, node)
@@ -75,7 +75,7 @@ class Two:
 
     def told(self) -> list[WorkSeen | NodeSeen]:
         """What is told, taken over as the controller does."""
-        news = self.eye.news()
+        news = self.reader.news()
         for one in news:
             if isinstance(one, WorkSeen):
                 scheduler_views.see_work(self.live, one, NOW)
@@ -165,18 +165,18 @@ def test_what_a_cordon_asks_to_see_is_told_of_that_node_alone_and_not_forgotten(
     two.slurm.show()
     two.kubernetes.show(WorkloadView("a", ()), WorkloadView("b", ()))
     a = two.fleet.nodes["a"]
-    assert [one.whole for one in two.eye.of_node(a, "k1") if isinstance(one, WorkSeen)] == [True]
+    assert [one.whole for one in two.reader.of_node(a, "k1") if isinstance(one, WorkSeen)] == [True]
     two.live.clusters["k1"] = ""
     two.slurm.show(WorkloadView("a", (work("job 1"),)))
     two.kubernetes.show(WorkloadView("a", (work("p1"),)), WorkloadView("b", (work("p2"),)))
-    (seen,) = two.eye.of_node(a, "k1")
+    (seen,) = two.reader.of_node(a, "k1")
     assert isinstance(seen, WorkSeen)
     assert [(v.node, [w.id for w in v.workloads]) for v in seen.views] == [("a", ["job 1", "p1"])]
     two.slurm.show()
     two.kubernetes.show(WorkloadView("a", ()), WorkloadView("b", (work("p2"),)))
     assert two.seen()[0] == ("k1", ["a", "b"], False)
     two.kubernetes.show(lost="gone")
-    assert [one.lost for one in two.eye.of_node(a, "k1") if isinstance(one, WorkSeen)] == ["kubernetes: gone"]
+    assert [one.lost for one in two.reader.of_node(a, "k1") if isinstance(one, WorkSeen)] == ["kubernetes: gone"]
 
 
 def test_who_is_listed_no_more_runs_nothing_and_who_never_was_is_unknown() -> None:
@@ -211,10 +211,10 @@ def test_a_quiet_cluster_is_not_gone_through_node_by_node() -> None:
     two.kubernetes.show(WorkloadView("a", (work("p1"),)), WorkloadView("b", (work("p2"),)))
     two.seen()
     shown = two.kubernetes.shown
-    told = two.eye._told["k1"]  # noqa: SLF001 - what is not done shows nowhere else
+    told = two.reader._told["k1"]  # noqa: SLF001 - what is not done shows nowhere else
     told.ids.clear()
     two.kubernetes.shown = ClusterView({**shown.nodes, "b": WorkloadView("b", ())}, shown.ready)
-    merged = two.eye._moved("k1", [two.slurm.shown, two.kubernetes.shown], told)  # noqa: SLF001
+    merged = two.reader._moved("k1", [two.slurm.shown, two.kubernetes.shown], told)  # noqa: SLF001
     assert merged == ["b"]
 
 

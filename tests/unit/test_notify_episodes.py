@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hostler.core.notify.episodes import OpenEpisodes, Teller
+from hostler.core.notify.episodes import EpisodeMessages, OpenEpisodes
 from hostler.core.notify.messages import Message
 from hostler.core.notify.notices import Place, concerned, notices
 from hostler.core.policy import documents
@@ -41,7 +41,7 @@ class Played:
         found = [
             message
             for notice in notices(event, places, PageRules())
-            for message in Teller("c1", self.told).take(notice, self.seq, at, self.routes)
+            for message in EpisodeMessages("c1", self.told).take(notice, self.seq, at, self.routes)
         ]
         self.sent += found
         return found
@@ -49,7 +49,7 @@ class Played:
     def wait(self, at: datetime) -> list[Message]:
         """What is sent by then, the state having been written and read again."""
         self.told = msgspec.msgpack.decode(msgspec.msgpack.encode(self.told), type=OpenEpisodes)
-        found = list(Teller("c1", self.told).due(at, self.routes))
+        found = list(EpisodeMessages("c1", self.told).due(at, self.routes))
         self.sent += found
         return found
 

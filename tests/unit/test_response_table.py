@@ -135,14 +135,14 @@ def test_a_need_tells_all_that_its_rule_and_condition_say() -> None:
         since=after(hours=-1),
     )
     assert found(seen("boot-unsure")).confirm
-    wished = found(seen("boot", remedy="gpu_reset", timing="immediate"))
-    assert (wished.remedy, wished.act_class, wished.dooms, wished.wished) == (
+    requested = found(seen("boot", remedy="gpu_reset", timing="immediate"))
+    assert (requested.remedy, requested.act_class, requested.dooms, requested.requested) == (
         "gpu_reset",
         ActClass.immediate,
         "none",
         True,
     )
-    assert not found(condition).wished
+    assert not found(condition).requested
 
 
 def test_what_is_left_out_is_left_out_unless_a_person_asks() -> None:

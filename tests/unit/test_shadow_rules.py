@@ -11,7 +11,7 @@ from hostler.core.state.configuration import Configuration
 from hostler.sim.checkers.disruption_laws import Budgets
 from hostler.sim.checkers.journal_reading import JournalReading
 from hostler.sim.checkers.law import LawCase
-from hostler.sim.world.world import Ground, World
+from hostler.sim.world.world import World, WorldSetup
 from tests.kit import NOW, Drive, a_node, a_workload, configuration, gpu_part, pool_document
 
 POOL = {"train": pool_document(target=2)}
@@ -37,7 +37,7 @@ def told(drive: Drive, node: str = "") -> list[tuple[str, str]]:
 def judged(drive: Drive) -> list[str]:
     """What the simulator's watcher of budgets and modes says of this journal."""
     cache = JournalReading()
-    case, law = LawCase(World(Ground(1, 1, NOW)), cache), Budgets()
+    case, law = LawCase(World(WorldSetup(1, 1, NOW)), cache), Budgets()
     found: list[str] = []
     for record in drive.journal:
         found.extend(law.record(case, record))

@@ -173,10 +173,10 @@ def _end_turn(profile: Profile, state: RunState, tally: StageTally) -> None:
     tally.idle_turns = tally.idle_turns + 1 if state.turn_load_s < NO_LOAD_S else 0
     state.step, state.turn_load_s = 0, 0.0
     wanted_s = stage.share * state.for_s
-    hopeless = bool(stage.share) and tally.idle_turns >= NO_LOAD_TURNS
-    if not hopeless and (tally.load_s < wanted_s if stage.share else tally.turns < stage.repeats):
+    without_load = bool(stage.share) and tally.idle_turns >= NO_LOAD_TURNS
+    if not without_load and (tally.load_s < wanted_s if stage.share else tally.turns < stage.repeats):
         return
-    tally.ended = _stage_end(stage, tally, hopeless=hopeless)
+    tally.ended = _stage_end(stage, tally, without_load=without_load)
     state.stage += 1
     if tally.failed > stage.failed:
         end(state, Verdict.failed, _failures(state, stage))
@@ -184,10 +184,10 @@ def _end_turn(profile: Profile, state: RunState, tally: StageTally) -> None:
         _conclude(profile, state)
 
 
-def _stage_end(stage: Stage, tally: StageTally, *, hopeless: bool) -> str:
+def _stage_end(stage: Stage, tally: StageTally, *, without_load: bool) -> str:
     if tally.failed > stage.failed:
         return f"failed: {tally.failed} of {tally.runs} runs failed, {stage.failed} may"
-    if hopeless:
+    if without_load:
         return f"inconclusive: {tally.idle_turns} turns made no load, the time under load is not reached"
     share = tally.inconclusive / tally.required * 100 if tally.required else 0.0
     if share > stage.inconclusive_percent:

@@ -254,7 +254,7 @@ def _handed_on(said: _PluginLine) -> PluginAnswer:
     return PluginAnswer(Verdict.inconclusive, document, shape=said.shape[:NAME_CHARS])
 
 
-def sightings(plugin: Plugin, answers: tuple[PluginAnswer, ...], now_s: float) -> Iterator[LocalObservation]:
+def observations(plugin: Plugin, answers: tuple[PluginAnswer, ...], now_s: float) -> Iterator[LocalObservation]:
     """One verdict a part, in the words of every other check; one that only hands on says that it could."""
     if all(answer.shape for answer in answers):
         could: Facts = {"check": plugin.name, "verdict": Verdict.passed.value, "origin": "plugin"}
@@ -366,7 +366,7 @@ class Rounds:
             self._found.pop(plugin.name, None)
             if wanting := tuple(one.part for one in answers if one.verdict is not Verdict.passed or one.shape):
                 self._found[plugin.name] = wanting[:MAX_ANSWERS]
-            yield from sightings(plugin, answers, now_s)
+            yield from observations(plugin, answers, now_s)
 
 
 def _remembered(kept: bytes | None) -> dict[str, tuple[str, ...]]:

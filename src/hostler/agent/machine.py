@@ -172,7 +172,7 @@ class RealHostMachine:
     def __init__(self, node: str, state_dir: Path, powers: Powers, reader: SensorSources | None = None) -> None:
         reader = reader or SensorSources()
         self._node = node
-        self._eyes = reader
+        self._sources = reader
         self._state_dir = state_dir
         self._powers = powers
         self._nvml = Companion((sys.executable, "-m", f"{_COLLECTORS}.nvml_state_reader", reader.nvml_twin))
@@ -221,7 +221,7 @@ class RealHostMachine:
     def inventory(self) -> NodeInventory:
         """The parts that sysfs, NVML and the file systems show. Raises ActFailedError where they cannot be read."""
         try:
-            found = inventory.report(self._node, root=self._eyes.root, twin=self._eyes.nvml_twin)
+            found = inventory.report(self._node, root=self._sources.root, twin=self._sources.nvml_twin)
             health = self.drives() if self._drives is None else self._drives
             drives = [part.slot for part in found.parts if part.kind == "drive"]
             return replace(found, facts=found.facts | hardware.drive_words(drives, health))
@@ -287,7 +287,7 @@ class RealHostMachine:
 
     def drives(self) -> Facts:
         """SMART health of the drives as facts."""
-        self._drives = smart_health.read(Path(self._eyes.root))
+        self._drives = smart_health.read(Path(self._sources.root))
         return self._drives
 
     def close(self) -> None:
@@ -302,7 +302,7 @@ class RealHostMachine:
             return self._gate.check(expects)
         if profile in self._suite.profiles():
             return self._suite.check(profile, run)
-        if (said := check_plugins.answer_of(Path(self._eyes.checks), profile)) is not None:
+        if (said := check_plugins.answer_of(Path(self._sources.checks), profile)) is not None:
             return StressResult(said.verdict, said.detail)
         answers = ", ".join(self.profiles())
         text = f"this agent has no checks of profile {profile}, only {answers}; a plug-in of the site may have it"

@@ -63,7 +63,7 @@ DEVICES_S = 5.0
 PORTS_HANG_S = 30.0
 THREADS = 12
 """The log's reader, an inventory, ports, GPUs, host, drives, an act, and room for short calls to the disk."""
-FAREWELL_S = 3.0
+LAST_POST_S = 3.0
 """Time for which a stopping agent tries to send what it still holds."""
 
 log = logging.getLogger("hostler.agent")
@@ -137,17 +137,17 @@ async def run_agent(settings: AgentSettings) -> None:
 async def serve(settings: AgentSettings, body: HostMachine, stop: asyncio.Event) -> None:
     """Run the agent of the machine `body` until `stop` is set; then send what is left and release everything."""
     spool = Spool(settings.state_dir, body.boot_id(), time.monotonic, lambda: secrets.token_hex(8))
-    marks = open_marks(settings.state_dir / "marks.sqlite", spool)
+    log_of_operations = open_log_of_operations(settings.state_dir / "marks.sqlite", spool)
     try:
         async with controller_client.session(settings.server, settings.ca_file) as session:
             controller = ControllerClient(session, settings.server, settings.token_file, settings.node)
-            await Agent(settings, body, spool, marks, controller).run(stop)
+            await Agent(settings, body, spool, log_of_operations, controller).run(stop)
     finally:
-        marks.close()
+        log_of_operations.close()
         spool.close()
 
 
-def open_marks(path: Path, spool: Spool) -> OperationLog:
+def open_log_of_operations(path: Path, spool: Spool) -> OperationLog:
     """The marks; unreadable ones are put aside, and said: what was begun before is then unknown to this agent."""
     try:
         return OperationLog(path)
@@ -182,7 +182,7 @@ class Agent:
         settings: AgentSettings,
         body: HostMachine,
         spool: Spool,
-        marks: OperationLog,
+        log_of_operations: OperationLog,
         controller: ControllerClient,
     ) -> None:
         self._settings = settings
@@ -192,8 +192,8 @@ class Agent:
         self._uploader = Uploader(settings.node, spool, controller, random.random)
         self._inventory = InventoryNews()
         self._watch = CollectorLoops(body, spool, self._uploader.wake)
-        operations = NodeOperations(settings.node, body, marks)
-        self._operator = Operator(operations, marks, spool, self._uploader, controller)
+        operations = NodeOperations(settings.node, body, log_of_operations)
+        self._operator = Operator(operations, log_of_operations, spool, self._uploader, controller)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run all tasks until `stop` is set. Raises an ExceptionGroup where one of them fails: then all end."""
@@ -207,7 +207,7 @@ class Agent:
                 for task in running:
                     task.cancel()
         finally:
-            await self._farewell()
+            await self._post_last()
 
     def _work(self) -> list[Coroutine[None, None, None]]:
         work = [
@@ -330,14 +330,14 @@ class Agent:
         await asyncio.to_thread(self._spool.append, list(seen))
         self._uploader.wake()
 
-    async def _farewell(self) -> None:
+    async def _post_last(self) -> None:
         await self._note(agent_event("stopped", self._spool.now_s()))
         try:
-            async with asyncio.timeout(FAREWELL_S):
+            async with asyncio.timeout(LAST_POST_S):
                 await self._uploader.send_all()
                 await self._operator.report_all()
         except (UnavailableError, RejectedError, sqlite3.Error, TimeoutError) as error:
-            log.info("stopped_with_unsent", extra=facts(sightings=self._spool.waiting, reason=str(error)))
+            log.info("stopped_with_unsent", extra=facts(observations=self._spool.waiting, reason=str(error)))
 
 
 def log_source(name: str) -> Source:

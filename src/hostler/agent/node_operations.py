@@ -131,10 +131,10 @@ LOST: dict[str, Callable[[LoggedOperation, str], OperationResult]] = {
 class NodeOperations:
     """Performs and observes operations of one node. Calls block; at most one act runs at a time."""
 
-    def __init__(self, node: str, body: HostMachine, marks: OperationLog) -> None:
+    def __init__(self, node: str, body: HostMachine, log_of_operations: OperationLog) -> None:
         self._node = node
         self._body = body
-        self._marks = marks
+        self._operation_log = log_of_operations
         self._acting = threading.Lock()
         self._current = ""
 
@@ -146,12 +146,12 @@ class NodeOperations:
         After `begin_by` of `boottime` it is not begun any more: whoever gave the order counts it as over by then, and
         may have let customers in again. Raises `sqlite3.Error` where the marks cannot be read; nothing was done then.
         """
-        if known := self._marks.find(operation.id, operation.attempt):
+        if known := self._operation_log.find(operation.id, operation.attempt):
             return self._known(known)
         if not self._acting.acquire(blocking=False):
             return _outcome(operation, OperationResult("busy", f"{self._current} is running"))
         try:
-            if known := self._marks.find(operation.id, operation.attempt):
+            if known := self._operation_log.find(operation.id, operation.attempt):
                 return self._known(known)
             reason = "it came too late: its time was over" if boottime() > begin_by else self._refusal(operation, epoch)
             if reason:
@@ -169,8 +169,8 @@ class NodeOperations:
 
         Raises `sqlite3.Error` where the marks cannot be read or written.
         """
-        self._marks.see(epoch)
-        mark = self._marks.latest(operation.id)
+        self._operation_log.see(epoch)
+        mark = self._operation_log.latest(operation.id)
         if mark and mark.attempt >= operation.attempt:
             return self._known(mark)
         boot_id = self._body.boot_id()
@@ -192,7 +192,7 @@ class NodeOperations:
 
     def revoke(self, operation: Operation, epoch: int) -> Outcome:
         """Call the operation off if it is the one that runs; only checks can be ended early."""
-        self._marks.see(epoch)
+        self._operation_log.see(epoch)
         if self._current != operation.id:
             return _outcome(operation, OperationResult("revoked", "it does not run"))
         if operation.kind != "run_checks":
@@ -202,7 +202,7 @@ class NodeOperations:
 
     def settle(self) -> list[Outcome]:
         """At the agent's start: what can be said of the acts that an earlier process began. Safe to repeat."""
-        return [self._known(mark) for mark in self._marks.unfinished() if mark.operation != self._current]
+        return [self._known(mark) for mark in self._operation_log.unfinished() if mark.operation != self._current]
 
     def _known(self, mark: LoggedOperation) -> Outcome:
         if mark.outcome:
@@ -212,7 +212,7 @@ class NodeOperations:
         answer = LOST.get(mark.kind, _fate_unknown)(mark, self._body.boot_id())
         outcome = self._of(mark, answer)
         if answer.result != "unknown":
-            self._marks.finish(outcome)
+            self._operation_log.finish(outcome)
         return outcome
 
     def _refusal(self, operation: Operation, epoch: int) -> str:
@@ -222,22 +222,22 @@ class NodeOperations:
             return f"it is meant for {operation.node}, this is {self._node}"
         if operation.boot_id not in ("", self._body.boot_id()):
             return f"it is meant for boot {operation.boot_id}, this is {self._body.boot_id()}"
-        if epoch < (highest := self._marks.epoch()):
+        if epoch < (highest := self._operation_log.epoch()):
             return f"epoch {epoch} is over: {highest} was seen"
-        latest = self._marks.latest(operation.id)
+        latest = self._operation_log.latest(operation.id)
         if latest and latest.attempt > operation.attempt:
             return f"attempt {operation.attempt} is over: {latest.attempt} was begun"
         return ""
 
     def _marked(self, operation: Operation, epoch: int, offer: KubeletJoinOffer | None) -> Outcome:
         try:
-            self._marks.see(epoch)
-            self._marks.start(operation, epoch, self._body.boot_id())
+            self._operation_log.see(epoch)
+            self._operation_log.start(operation, epoch, self._body.boot_id())
         except sqlite3.Error as error:
             return _outcome(operation, OperationResult("not_done", f"its start could not be marked on disk: {error}"))
         outcome = _outcome(operation, self._act(operation, offer))
         if outcome.result != "unknown":
-            self._marks.finish(outcome)
+            self._operation_log.finish(outcome)
         return outcome
 
     def _act(self, operation: Operation, offer: KubeletJoinOffer | None) -> OperationResult:

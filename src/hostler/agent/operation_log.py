@@ -16,7 +16,7 @@ from hostler.agent.private_files import make_private
 from hostler.agent.spool_file import is_refusal
 from hostler.core.state.model import Operation, Outcome
 
-MAX_MARKS = 5_000
+MAX_ENTRIES = 5_000
 """Finished marks beyond this are forgotten, the oldest first."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS marks (
@@ -89,7 +89,7 @@ class OperationLog:
         self._execute("UPDATE marks SET outcome = ?, sent = 0 WHERE operation = ? AND attempt = ?", values)
         self._execute(
             "DELETE FROM marks WHERE outcome IS NOT NULL AND number <= (SELECT max(number) FROM marks) - ?",
-            (MAX_MARKS,),
+            (MAX_ENTRIES,),
         )
 
     def sent(self, outcome: Outcome) -> None:

@@ -40,13 +40,13 @@ class Operator:
     def __init__(
         self,
         operations: NodeOperations,
-        marks: OperationLog,
+        log_of_operations: OperationLog,
         spool: Spool,
         uploader: Uploader,
         controller: ControllerClient,
     ) -> None:
-        self._hands = operations
-        self._marks = marks
+        self._performers = operations
+        self._operation_log = log_of_operations
         self._spool = spool
         self._uploader = uploader
         self._controller = controller
@@ -82,7 +82,7 @@ class Operator:
         attempt = 0
         while True:
             try:
-                found = await asyncio.to_thread(self._hands.settle)
+                found = await asyncio.to_thread(self._performers.settle)
             except sqlite3.Error as error:
                 if not attempt:
                     why = f"the disk refuses the marks of acts, and no order is taken until it does not: {error}"
@@ -114,13 +114,13 @@ class Operator:
             await self._controller.outcomes(batch)
             for _ in batch:
                 self._transient.popleft()
-        while batch := await asyncio.to_thread(self._marks.unsent, MAX_OUTCOMES):
+        while batch := await asyncio.to_thread(self._operation_log.unsent, MAX_OUTCOMES):
             await self._controller.outcomes(batch)
             await asyncio.to_thread(self._sent, batch)
 
     def _sent(self, outcomes: list[Outcome]) -> None:
         for outcome in outcomes:
-            self._marks.sent(outcome)
+            self._operation_log.sent(outcome)
 
     def _begin(self, order: OperationOrder | UnreadableOrder, asked: float) -> None:
         work = self._refuse(order) if isinstance(order, UnreadableOrder) else self._handle(order, asked)
@@ -130,16 +130,16 @@ class Operator:
 
     async def _refuse(self, order: UnreadableOrder) -> None:
         with contextlib.suppress(sqlite3.Error):  # silence, and the controller asks again
-            await self._post(await asyncio.to_thread(self._hands.refuse, order))
+            await self._post(await asyncio.to_thread(self._performers.refuse, order))
 
     async def _handle(self, order: OperationOrder, asked: float) -> None:
         begin_by = inf if order.left_s is None else asked + order.left_s
-        modes = {"observe": self._hands.observe, "revoke": self._hands.revoke}
+        modes = {"observe": self._performers.observe, "revoke": self._performers.revoke}
         try:
             offer = await self._fetched(order)
         except (UnavailableError, RejectedError):
             return  # silence: it is asked for again, or given up
-        ask = modes.get(order.mode, partial(self._hands.perform, begin_by=begin_by, offer=offer))
+        ask = modes.get(order.mode, partial(self._performers.perform, begin_by=begin_by, offer=offer))
         try:
             outcome = await asyncio.to_thread(ask, order.operation, order.epoch)
         except sqlite3.Error:
@@ -158,7 +158,7 @@ class Operator:
 
     async def _post(self, outcome: Outcome) -> None:
         """A marked outcome is sent from its mark (again, if it was sent before); any other from memory."""
-        if not await asyncio.to_thread(self._marks.resend, outcome):
+        if not await asyncio.to_thread(self._operation_log.resend, outcome):
             self._transient.append(outcome)
         self._heard.set()
 

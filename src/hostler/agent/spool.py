@@ -42,7 +42,7 @@ class Spooled(Struct, frozen=True):
     sequence: int
     boot_id: str
     age_s: float
-    sighting: LocalObservation
+    observation: LocalObservation
 
 
 class Spool:
@@ -80,14 +80,14 @@ class Spool:
             self._read()
             self._begin()
 
-    def append(self, sightings: list[LocalObservation], cursor: tuple[str, bytes] | None = None) -> None:
+    def append(self, observations: list[LocalObservation], cursor: tuple[str, bytes] | None = None) -> None:
         """Number the sightings and make them durable together with the collector's cursor.
 
         Never raises for want of space: agent events tell of refusals ("spool_overflow") and of a disk that refuses
         ("collector_failed" of the collector "spool").
         """
         with self._lock:
-            rows = self._admit([*self._refusals(), *sightings])
+            rows = self._admit([*self._refusals(), *observations])
             if cursor:
                 self._cursors[cursor[0]] = cursor[1]
             if not accepted(lambda: self._write(rows)):
@@ -220,9 +220,9 @@ class Spool:
     def _row(self, seen: LocalObservation, sequence: int = 0) -> SpoolRow:
         return SpoolRow(sequence, self.boot_id, seen.seen_s, msgspec.json.encode(seen))
 
-    def _admit(self, sightings: list[LocalObservation]) -> list[SpoolRow]:
+    def _admit(self, observations: list[LocalObservation]) -> list[SpoolRow]:
         rows: list[SpoolRow] = []
-        for seen in sightings:
+        for seen in observations:
             row = self._row(seen)
             held = len(self._memory) + len(rows) if self._memory else 0
             room = self._limits.max_bytes * SHARE[seen.rank] - self._waiting_bytes
@@ -302,7 +302,7 @@ class Spool:
         return self._store.oldest() or first
 
     def _spooled(self, row: SpoolRow) -> Spooled:
-        return Spooled(row.sequence, row.boot_id, self._age_s(row), _sighting(row))
+        return Spooled(row.sequence, row.boot_id, self._age_s(row), _observation(row))
 
     def _age_s(self, row: SpoolRow) -> float:
         """Seconds since it was seen; across a boot, the rest of that boot as far as known plus this one's uptime."""
@@ -321,7 +321,7 @@ def _within(rows: list[SpoolRow], max_bytes: int) -> list[SpoolRow]:
     return rows
 
 
-def _sighting(row: SpoolRow) -> LocalObservation:
+def _observation(row: SpoolRow) -> LocalObservation:
     """Decode the row's observation; a damaged row becomes a report of the damage."""
     if row.damaged:
         return collector_failed("spool", row.seen_s, "a spooled sighting failed its checksum", {"lost": 1})

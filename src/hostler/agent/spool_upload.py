@@ -80,10 +80,10 @@ class Uploader:
 
     async def _back_off(self, seconds: float) -> None:
         """Wait before the next try; what is urgent and new does not, but each such sighting hurries only once."""
-        hurried = self._spool.newest_urgent
+        urgent_before = self._spool.newest_urgent
         clock = asyncio.get_running_loop().time
         until = clock() + seconds
-        while (left_s := until - clock()) > 0 and self._spool.newest_urgent == hurried:
+        while (left_s := until - clock()) > 0 and self._spool.newest_urgent == urgent_before:
             self._wake.clear()
             await self._rest(left_s)
 
@@ -128,7 +128,7 @@ class Uploader:
 
 def observation(item: Spooled, node: str, spool: str) -> Observation:
     """A numbered sighting as it goes to the controller."""
-    seen = item.sighting
+    seen = item.observation
     return Observation(
         node=node,
         kind=seen.kind,
@@ -148,6 +148,6 @@ def observation(item: Spooled, node: str, spool: str) -> Observation:
 
 def _stand_in(item: Spooled, error: RejectedError) -> Spooled:
     """The news that the controller does not take an observation, under that observation's number."""
-    seen = item.sighting
+    seen = item.observation
     text = f"the controller rejected an observation of kind {seen.kind}: {error}"
-    return replace(item, sighting=collector_failed("upload", seen.seen_s, text, {"example": seen.text[:200]}))
+    return replace(item, observation=collector_failed("upload", seen.seen_s, text, {"example": seen.text[:200]}))

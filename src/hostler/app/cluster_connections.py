@@ -155,7 +155,7 @@ def resetter(clusters: Sequence[Watched], gate: Gate) -> Resetter:
     return Resetter([ResetCluster(one.scheduler, one.operands) for one in clusters], lambda: gate.agents, gate.fleet)
 
 
-class Escort:
+class JoinNotifier:
     """The schedulers' hand, with the node's own agent told when its kubelet may come, and when it has to go.
 
     It is told where it is heard, and what it says decides nothing: the cluster shows who is there.

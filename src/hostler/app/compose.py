@@ -17,9 +17,16 @@ import msgspec
 
 from hostler.app.bmc_access import credentials
 from hostler.app.boot_service import boot_service
-from hostler.app.cluster_connections import Escort, Rebooter, kubernetes_clusters, offered_by, resetter, slurm_clusters
+from hostler.app.cluster_connections import (
+    JoinNotifier,
+    Rebooter,
+    kubernetes_clusters,
+    offered_by,
+    resetter,
+    slurm_clusters,
+)
 from hostler.app.cluster_examiner import examiners
-from hostler.app.controller_process import ControllerProcess, Gate, Standing, ask, house, journal_of, now
+from hostler.app.controller_process import ControllerProcess, Gate, Standing, ask, journal_of, now, running
 from hostler.app.daily_compaction import Compacting
 from hostler.app.emulated_lab import EmulatedLab, in_kubernetes, in_memory
 from hostler.app.first_start import TOKEN
@@ -46,7 +53,7 @@ from hostler.polling.fabric_schedule import FabricSchedule
 from hostler.polling.link_rounds import LinkRounds
 from hostler.ports import Scheduler, Secrets
 from hostler.runtime.garbage_collection import COLLECTIONS
-from hostler.runtime.merged_schedulers import SchedulerDriver, SchedulerEye, by_cluster
+from hostler.runtime.merged_schedulers import SchedulerDriver, SchedulerReader, by_cluster
 from hostler.runtime.performers import Wiring
 from hostler.runtime.runner import Cell
 from hostler.server.server_settings import Settings
@@ -96,20 +103,23 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
         clusters = by_cluster(schedulers)
         rebooter = Rebooter(slurm, lambda: gate.agents)
         gate.offered = offered_by(kubernetes)
-        scheduling = Escort(SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node), gate, kubernetes)
+        scheduling = JoinNotifier(SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node), gate, kubernetes)
         redfish = RedfishDriver(clients, gate.now)
         booting = await boot_service(settings, data, secrets, gate)
         booted = booting.around(redfish, rebooter) if booting else (rebooter,)
         wiring = Wiring((redfish, scheduling), (resetter(kubernetes, gate), *booted))
-        async with house(_listening(settings), standing, wiring, gate, documents) as inside:
+        async with running(_listening(settings), standing, wiring, gate, documents) as inside:
             cell = inside.cell
             if booting is not None and settings.boot is not None:
                 await stack.enter_async_context(booting.listening(cell, settings.boot))
             announce(inside.address, cell.role)
             reader = RedfishReader(clients)
             watching = cell.while_active(lambda: BmcPoller(cell, reader, now).run())
-            eye = SchedulerEye(clusters, lambda: cell.view, lambda: cell.live)
-            gate.eye, gate.glance = lambda: [work_of(cell.view), *eye.news()], eye.of_node
+            scheduler_reader = SchedulerReader(clusters, lambda: cell.view, lambda: cell.live)
+            gate.read_schedulers, gate.read_node = (
+                lambda: [work_of(cell.view), *scheduler_reader.news()],
+                scheduler_reader.of_node,
+            )
             telling = cell.while_active(lambda: _tell(gate))
             notifying = cell.while_active(inside.notifier.run)
             marks = [one.marker(lambda: cell.view).run for one in kubernetes]
@@ -177,7 +187,7 @@ async def _up(
     clients = Clients(connections, lambda _origin: access.get("all", Access()), gate)
     gate.machines = Introduction(clients)
     wiring = Wiring((RedfishDriver(clients, gate.now), *lab.wiring.drivers), lab.wiring.around)
-    async with house(Settings(port=settings.port, clock=now), Standing(data), wiring, gate) as inside:
+    async with running(Settings(port=settings.port, clock=now), Standing(data), wiring, gate) as inside:
         fleet = EmulatedFleet(
             FleetSettings(
                 nodes=settings.nodes,
@@ -195,30 +205,30 @@ async def _up(
         async with fleet:
             access["all"] = Access("hostler", fleet.password)
             known = [node for node in inside.cell.view.nodes.values() if node.id in fleet.hosts]
-            await _furnish(inside, fleet, settings.scale)
+            await _load_emulated_fleet(inside, fleet, settings.scale)
             await _resume(inside, fleet, lab, known)
             announce(inside.address, inside.data / TOKEN)
             cell = inside.cell
-            eye = SchedulerEye(lab.clusters, lambda: cell.view, lambda: cell.live)
-            gate.eye, gate.glance = eye.news, eye.of_node
+            scheduler_reader = SchedulerReader(lab.clusters, lambda: cell.view, lambda: cell.live)
+            gate.read_schedulers, gate.read_node = scheduler_reader.news, scheduler_reader.of_node
             watch = BmcPoller(cell, RedfishReader(clients), now)
             await _until_told(stop, [watch.run(), _tell(gate), _staff(cell, fleet), *lab.begin(fleet, cell)])
 
 
-async def _furnish(house: ControllerProcess, fleet: EmulatedFleet, scale: float) -> None:
+async def _load_emulated_fleet(running: ControllerProcess, fleet: EmulatedFleet, scale: float) -> None:
     """Give the cell the emulated fleet's configuration and nodes, unless its journal knows them already."""
     policy = files("hostler.core.policy").joinpath("default_policy.yaml").read_text()
     for line, lab in (("time_scale", str(scale)), ("brake", LAB_BRAKE), ("slots", LAB_SLOTS)):
         policy = re.sub(rf"(?m)^  {line}: .*$", f"  {line}: {lab}", policy)
     documents = {"policy.yaml": policy, "fleet.yaml": fleet.configuration()}
-    await ask(house.cell, "activate", FLEET, configuration=parse(documents), documents=documents)
-    fresh = [spec for spec in fleet.specs if spec.id not in house.cell.view.nodes]
+    await ask(running.cell, "activate", FLEET, configuration=parse(documents), documents=documents)
+    fresh = [spec for spec in fleet.specs if spec.id not in running.cell.view.nodes]
     if fresh:
         nodes = msgspec.json.encode(fresh).decode()
-        await ask(house.cell, "register", FLEET, args={"nodes": nodes})
+        await ask(running.cell, "register", FLEET, args={"nodes": nodes})
 
 
-async def _resume(house: ControllerProcess, fleet: EmulatedFleet, lab: EmulatedLab, known: Sequence[Node]) -> None:
+async def _resume(running: ControllerProcess, fleet: EmulatedFleet, lab: EmulatedLab, known: Sequence[Node]) -> None:
     """Nodes that the journal knows from an earlier run: their machines are switched on, as if nobody had been away."""
     origins = {spec.id: spec.bmc for spec in fleet.specs}
     for node in known:
@@ -227,7 +237,7 @@ async def _resume(house: ControllerProcess, fleet: EmulatedFleet, lab: EmulatedL
             fleet.hosts[node.id].wake()
         if node.binding("bmc") != origins[node.id]:
             moved = {"kind": "bmc", "value": origins[node.id]}
-            await ask(house.cell, "rebind", node.id, args=moved, second="emulated-technician")
+            await ask(running.cell, "rebind", node.id, args=moved, second="emulated-technician")
 
 
 async def _staff(cell: Cell, fleet: EmulatedFleet) -> None:

@@ -92,8 +92,9 @@ class ControllerProcess(Struct):
 class Gate:
     """The cell's fence, its time, its agents' hand and its eye, for drivers that are made before the cell is.
 
-    `offered` gives what lets a node's kubelet in now, `glance` what the schedulers show of one node, `machines` what is
-    behind a BMC, `targets` the drivers of notifications for the cell of that name, `systems` those of ticket systems.
+    `offered` gives what lets a node's kubelet in now, `read_node` what the schedulers show of one node, `machines`
+    what is behind a BMC, `targets` the drivers of notifications for the cell of that name, `systems` those of ticket
+    systems.
     """
 
     def __init__(self) -> None:
@@ -103,8 +104,8 @@ class Gate:
         self.agents: OperationDriver | None = None
         self.offered: Callable[[str], JoinOffer | None] = lambda _node: None
         self.machines: Machines = nobody
-        self.eye: Callable[[], Iterable[Input]] = tuple
-        self.glance: Callable[[Node, str], Iterable[Input]] = lambda _node, _cluster: ()
+        self.read_schedulers: Callable[[], Iterable[Input]] = tuple
+        self.read_node: Callable[[Node, str], Iterable[Input]] = lambda _node, _cluster: ()
 
     def opens(self) -> bool:
         """Whether anything may be sent now."""
@@ -127,11 +128,11 @@ class Gate:
 
     def show(self) -> None:
         """Put what the schedulers show now before the controller."""
-        self._tell(self.eye())
+        self._tell(self.read_schedulers())
 
     def show_node(self, node: Node, cluster: str) -> None:
         """The same for one node, of one cluster's."""
-        self._tell(self.glance(node, cluster))
+        self._tell(self.read_node(node, cluster))
 
     def _tell(self, seen: Iterable[Input]) -> None:
         if self.cell is not None:
@@ -146,7 +147,7 @@ class Gate:
 
 
 @asynccontextmanager
-async def house(
+async def running(
     settings: Settings,
     standing: Standing,
     wiring: Wiring,

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from hostler.app.cluster_connections import Escort, kubernetes_access, kubernetes_clusters, offered_by, resetter
+from hostler.app.cluster_connections import JoinNotifier, kubernetes_access, kubernetes_clusters, offered_by, resetter
 from hostler.app.cluster_examiner import examiners
 from hostler.app.controller_process import Gate
 from hostler.core.state.model import Node
@@ -84,5 +84,5 @@ async def in_kubernetes(kubeconfig: str, nodes: int, gate: Gate, stack: AsyncExi
             Customers(outside, jobs_of(nodes), GPUS_OF_POOLS).run(),
         ]
 
-    driver = Escort(SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node), gate, [cluster])
+    driver = JoinNotifier(SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node), gate, [cluster])
     return EmulatedLab(gate, clusters, Wiring((driver,), (resetter([cluster], gate),)), begin, lambda _node: None)

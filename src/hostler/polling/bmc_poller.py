@@ -11,11 +11,11 @@ from hostler.controller.inputs import NodeSeen
 from hostler.core.state.durations import duration
 from hostler.core.state.model import Node
 from hostler.polling.bmc_readings import SENSORS, SYSTEM, BmcSession, Looks
-from hostler.polling.bmc_schedule import MISSED, Pace, Rota
+from hostler.polling.bmc_schedule import MISSED, BmcSchedule, Pace
 from hostler.ports import ExcessError, PortError, RefusedError
 from hostler.runtime.runner import Cell
 
-ENLIST_S = 2.0
+ADD_NODES_S = 2.0
 """How often the fleet is asked who has a BMC."""
 
 
@@ -54,9 +54,9 @@ class BmcPoller:
         places: PollLimits = PollLimits(),  # noqa: B008 - frozen
     ) -> None:
         self._cell = cell
-        self._eyes = reader
+        self._reader = reader
         self._places = places
-        self._rota = Rota(pace)
+        self._schedule = BmcSchedule(pace)
         self._looks = Looks(cell, clock)
         self._quick = self._slow = 0
         self._freed = asyncio.Event()
@@ -66,34 +66,34 @@ class BmcPoller:
         self._looks.told_before(await asyncio.to_thread(self._cell.journal.cursors))
         now = asyncio.get_running_loop().time
         async with asyncio.TaskGroup() as looks:
-            enlisted = -ENLIST_S
+            enlisted = -ADD_NODES_S
             while True:
-                if now() - enlisted >= ENLIST_S:
-                    self._enlist(now())
+                if now() - enlisted >= ADD_NODES_S:
+                    self._add_nodes(now())
                     enlisted = now()
                 self._begin(looks, now())
-                await self._until(min(enlisted + ENLIST_S, self._next(now())))
+                await self._until(min(enlisted + ADD_NODES_S, self._next(now())))
 
-    def _enlist(self, now: float) -> None:
+    def _add_nodes(self, now: float) -> None:
         """Take the nodes that have a BMC; what was kept of nodes that are gone is let go."""
         nodes = [node.id for node in self._cell.view.nodes.values() if node.binding("bmc")]
-        self._rota.enlist(nodes, now)
+        self._schedule.add_nodes(nodes, now)
         self._looks.forget(len(nodes))
 
     def _begin(self, looks: asyncio.TaskGroup, now: float) -> None:
         """Look at whoever is due, as far as there is room."""
-        while self._quick < self._places.quick and (node_id := self._rota.take(now)) is not None:
-            slowly = self._rota.misses(node_id) > 0
+        while self._quick < self._places.quick and (node_id := self._schedule.take(now)) is not None:
+            slowly = self._schedule.misses(node_id) > 0
             if slowly and self._slow >= self._places.slow:
-                self._rota.later(node_id, now)
+                self._schedule.later(node_id, now)
                 continue
             self._occupy(slow=slowly)
             looks.create_task(self._turn(node_id, slowly=slowly))
 
     def _next(self, now: float) -> float:
         """When to look up again: at the next turn, or when a place is free."""
-        due = self._rota.next_due()
-        return now + ENLIST_S if due is None or self._quick >= self._places.quick else due
+        due = self._schedule.next_due()
+        return now + ADD_NODES_S if due is None or self._quick >= self._places.quick else due
 
     async def _until(self, moment: float) -> None:
         """Until this moment, or a place is freed."""
@@ -129,7 +129,7 @@ class BmcPoller:
             elif slowly:
                 self._missed(node_id, f"no answer within {duration(self._places.deadline_s)}")
             else:
-                self._rota.later(node_id, asyncio.get_running_loop().time())
+                self._schedule.later(node_id, asyncio.get_running_loop().time())
         finally:
             self._occupy(slow=slowly, by=-1)
             work.cancel()
@@ -141,7 +141,7 @@ class BmcPoller:
         if node is None:
             return
         try:
-            reader = await self._eyes.look(node)
+            reader = await self._reader.look(node)
         except RefusedError as error:
             self._refused(node, str(error))
             return
@@ -159,7 +159,7 @@ class BmcPoller:
             self._seen(node_id, close=True)
             return
         try:
-            waits = await self._looks.read(node, reader, self._rota.period_s)
+            waits = await self._looks.read(node, reader, self._schedule.period_s)
         except ExcessError as error:
             self._exceeded(node, SENSORS.name, str(error))
             return
@@ -168,20 +168,20 @@ class BmcPoller:
         self._seen(node_id, close=waits or worked_on)
 
     def _seen(self, node_id: str, *, close: bool) -> None:
-        self._rota.seen(node_id, asyncio.get_running_loop().time(), close=close)
+        self._schedule.seen(node_id, asyncio.get_running_loop().time(), close=close)
 
     def _missed(self, node_id: str, why: str) -> None:
         """Unreachable once it has missed several looks in a row; told again with each look, as a restart may forget."""
         node = self._cell.view.nodes.get(node_id)
         plan = node.plan if node is not None else None
         awaited = plan is not None and any(step.operation == "wait_bmc" for step in plan.steps)
-        missed = self._rota.missed(node_id, asyncio.get_running_loop().time(), awaited=awaited)
+        missed = self._schedule.missed(node_id, asyncio.get_running_loop().time(), awaited=awaited)
         if missed >= MISSED:
             self._cell.tell(NodeSeen(node_id, power="unknown", bmc_unreachable=True, bmc_says=why))
 
     def _exceeded(self, node: Node, what: str, why: str) -> None:
         """Tell that it shows more than is read of it, which costs as much each time: the BMC is asked seldom."""
-        self._rota.exceeded(node.id, asyncio.get_running_loop().time())
+        self._schedule.exceeded(node.id, asyncio.get_running_loop().time())
         self._looks.exceeded(node, what, why)
 
     def _refused(self, node: Node, why: str) -> None:

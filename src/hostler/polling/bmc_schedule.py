@@ -32,7 +32,7 @@ class PollTurn(Struct):
     exceeded: int = 0
 
 
-class Rota:
+class BmcSchedule:
     """The turns of all BMCs, earliest first.
 
     A turn that was taken comes back by `seen`, `missed`, `exceeded` or `later`.
@@ -51,7 +51,7 @@ class Rota:
         """How far apart two looks at a healthy BMC are now."""
         return max(self._pace.period_s, len(self._turns) / self._pace.looks_per_s)
 
-    def enlist(self, nodes: Iterable[str], now: float) -> None:
+    def add_nodes(self, nodes: Iterable[str], now: float) -> None:
         """Set the nodes to look at. Newcomers are spread over one period; who is gone is forgotten."""
         wanted = frozenset(nodes)
         for gone in self._turns.keys() - wanted:

@@ -61,7 +61,7 @@ class Around(Struct):
     commits: Histogram = field(default_factory=commit_durations)
 
 
-class Office:
+class LeadershipTerm:
     """The controller of one term with its queues. Nothing is decided before `open`, nothing answered after `close`."""
 
     def __init__(self, around: Around, epoch: int, cursors: dict[str, tuple[str, int]]) -> None:

@@ -145,7 +145,7 @@ class _Told(Struct):
     overridden: dict[str, None] = {}
 
 
-class SchedulerEye:
+class SchedulerReader:
     """Tells what the schedulers show: a whole cluster where the present does not know it, then what has changed.
 
     `fleet` and `present` give the cell's; after a start, a gap or a change of office the present knows nothing.

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import msgspec
 
-from hostler.core.notify.episodes import Moment, OpenEpisodes, Teller
+from hostler.core.notify.episodes import EpisodeMessages, Moment, OpenEpisodes
 from hostler.core.notify.messages import Message
 from hostler.core.notify.notices import TOLD_OF, Place, concerned, notices
 from hostler.core.notify.outside_tickets import told_outside
@@ -111,7 +111,7 @@ class Notifier:
 
     def _begin(self, seq: int, told: OpenEpisodes) -> None:
         self._kept = self._seen = seq
-        self._teller = Teller(self._cell.name, told)
+        self._episode_messages = EpisodeMessages(self._cell.name, told)
         self._messages: list[Message] = []
         self._changed = False
         self._kept_at: datetime | None = None
@@ -172,7 +172,7 @@ class Notifier:
         self._changed = self._changed or len(self._messages) > before
         routes = tuple(route for route in routes if route.kind not in TICKET_KINDS)
         for notice in notices(record.event, places, self._cell.view.policy.pages):
-            self._messages.extend(self._teller.take(notice, record.seq, now, routes))
+            self._messages.extend(self._episode_messages.take(notice, record.seq, now, routes))
             self._changed = True
 
     def _routes(self) -> tuple[Route, ...]:
@@ -183,7 +183,7 @@ class Notifier:
     async def _tick(self) -> None:
         while True:
             now = self._cell.now()
-            due = list(self._teller.due(now, self._routes()))
+            due = list(self._episode_messages.due(now, self._routes()))
             self._messages.extend(due)
             self._changed = self._changed or bool(due)
             late = self._kept_at is None or (now - self._kept_at).total_seconds() >= KEEP_S
@@ -197,7 +197,7 @@ class Notifier:
         now, seen = self._cell.now(), self._seen
         messages, self._messages = tuple(self._messages), []
         self._changed = False
-        told = _ENCODER.encode(self._teller.told)
+        told = _ENCODER.encode(self._episode_messages.told)
         if not await asyncio.to_thread(self._outbox.advance, self._kept, seen, told, messages, now):
             raise _SupersededError("another controller has told meanwhile")
         self._kept, self._kept_at = seen, now

@@ -32,7 +32,7 @@ from hostler.runtime.checkpoints import Checkpoints
 from hostler.runtime.dispatcher import Sender
 from hostler.runtime.heartbeats import HeartbeatTable
 from hostler.runtime.input_queues import StandbyError
-from hostler.runtime.leadership_term import TICK_S, Around, Office
+from hostler.runtime.leadership_term import TICK_S, Around, LeadershipTerm
 from hostler.runtime.lease_renewal import Holding
 from hostler.runtime.lease_validity import LeaseWatch
 from hostler.runtime.membership import ALONE, ControllerHealth, ControllerIdentity, Roll
@@ -81,7 +81,7 @@ class Cell:
         self._why = "not started"
         self._watch = LeaseWatch(seat.mark, seat.terms)
         self._holding: Holding | None = None
-        self._office: Office | None = None
+        self._term: LeadershipTerm | None = None
         self._follower = Follower(journal, seat.release.reads, boottime)
         self._subscribers = Subscribers(journal.records)
         self._sender = Sender(drivers, self, self._answered, self.now)
@@ -128,8 +128,8 @@ class Cell:
     async def stop(self) -> None:
         """Decide what is queued, then no more, and resign; what is out is observed by whoever is active next."""
         self._stopping.set()
-        if self._office is not None:
-            self._office.wake()
+        if self._term is not None:
+            self._term.wake()
         if self._loop_task is not None:
             await asyncio.wait([self._loop_task], timeout=STOP_S)
             self._loop_task.cancel()
@@ -151,16 +151,16 @@ class Cell:
     @property
     def live(self) -> LiveState:
         """Live state, as far as it was told in this term of office; all unknown where it stands by."""
-        return self._office.live if self._office is not None else self._nothing[0]
+        return self._term.live if self._term is not None else self._nothing[0]
 
     def now(self) -> datetime:
         """Controller time, which never goes back; the wall clock's where this controller stands by."""
-        return self._office.now if self._office is not None else self._clock()
+        return self._term.now if self._term is not None else self._clock()
 
     @property
     def heartbeats(self) -> HeartbeatTable:
         """Heartbeats heard in this term of office."""
-        return self._office.heartbeats if self._office is not None else self._nothing[1]
+        return self._term.heartbeats if self._term is not None else self._nothing[1]
 
     @property
     def epoch(self) -> int:
@@ -175,15 +175,15 @@ class Cell:
 
     def health(self) -> ControllerHealth:
         """How this controller is."""
-        office, lease = self._office, self._watch.seen or Lease()
+        term, lease = self._term, self._watch.seen or Lease()
         behind, behind_s = (0, 0.0) if self.role == "active" else self._follower.behind()
         why = self._why or self._doubt(behind_s)
         return ControllerHealth(
             role=self.role,
             epoch=self.epoch,
             seq=self.view.cell.seq,
-            queued=office.queued if office is not None else 0,
-            commit_ms=office.commit_ms if office is not None else 0.0,
+            queued=term.queued if term is not None else 0,
+            commit_ms=term.commit_ms if term is not None else 0.0,
             brake=self.view.cell.brake,
             ok=not why,
             why=why,
@@ -237,7 +237,7 @@ class Cell:
 
     def read_to(self, node: str) -> tuple[str, int]:
         """The spool of the node's agent, and the number up to which it is durable here; ("", 0) where none is known."""
-        return self._office.read_to(node) if self._office is not None else ("", 0)
+        return self._term.read_to(node) if self._term is not None else ("", 0)
 
     def known_inventory(self, node: str, boot_id: str) -> str:
         """The digest of the inventory that the node's agent need not tell again in this boot, "" for none."""
@@ -246,18 +246,18 @@ class Cell:
 
     def tell(self, one: Input) -> None:
         """Put a volatile reading (workloads, power) before the controller; who stands by has no use for it."""
-        if self._office is not None:
-            self._office.tell(one)
+        if self._term is not None:
+            self._term.tell(one)
 
     def replied(self, outcome: Outcome) -> None:
         """A driver's outcome that came by another way than its call (an agent that posts late)."""
         self.tell(Replied(outcome))
 
-    def _deciding(self) -> Office:
+    def _deciding(self) -> LeadershipTerm:
         """The term that decides here. Raises BusyError where nobody does."""
-        if self._stopping.is_set() or self.role != "active" or self._office is None:
+        if self._stopping.is_set() or self.role != "active" or self._term is None:
             raise StandbyError(self.elsewhere, AGAIN_AFTER_S[-1] if self._why else 1.0)
-        return self._office
+        return self._term
 
     @property
     def commits(self) -> Histogram:
@@ -420,9 +420,9 @@ class Cell:
     async def _decide(self, epoch: int, holding: Holding) -> None:
         await self._follower.catch_up(self._subscribers.publish)
         cursors = await asyncio.to_thread(self.journal.cursors)
-        office = self._office = Office(self._around, epoch, cursors)
+        term = self._term = LeadershipTerm(self._around, epoch, cursors)
         self._become("active", "taking over")
-        await office.open(self._witness)
+        await term.open(self._witness)
         holding.opened()
         self._become("active", "")
         self._settled.set()
@@ -430,9 +430,9 @@ class Cell:
             holding.turned()
             if holding.fenced:
                 raise FencedError(holding.fenced)
-            await office.turn()
+            await term.turn()
             self._failures = 0
-        await office.decide()
+        await term.decide()
 
     def _leave(self, why: str) -> None:
         """Leave office: nothing more is decided, renewed or answered here."""
@@ -440,9 +440,9 @@ class Cell:
             self._holding.end()
             self._holding = None
         self._watch.lost()
-        office, self._office = self._office, None
-        if office is not None:
-            office.close(AGAIN_AFTER_S[-1])
+        term, self._term = self._term, None
+        if term is not None:
+            term.close(AGAIN_AFTER_S[-1])
         self._become("standby", why)
 
     async def _anew(self) -> None:
@@ -473,8 +473,8 @@ class Cell:
         (self._off if role == "active" else self._on).clear()
 
     def _wake(self) -> None:
-        if self._office is not None:
-            self._office.wake()
+        if self._term is not None:
+            self._term.wake()
 
     def _background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

@@ -68,7 +68,7 @@ class _Mailbox:
 
     def __init__(self) -> None:
         self.orders: OrderedDict[_Key, _WaitingOrder] = OrderedDict()
-        self.bell = asyncio.Event()
+        self.arrival = asyncio.Event()
         self.polls = 0
         self.users = 0
 
@@ -132,17 +132,17 @@ class AgentMailboxes:
         with self._mailbox(node) as box:
             box.polls += 1
             mine = box.polls
-            box.bell.set()
+            box.arrival.set()
             while True:
                 if ready := self._due(box, loop.time()):
                     return ready
                 left = min(end - loop.time(), self._repeats_in(box, loop.time()))
                 if end <= loop.time() or box.polls != mine or self._closed:
                     return ()
-                box.bell.clear()
+                box.arrival.clear()
                 try:
                     async with asyncio.timeout(max(left, 0.01)):
-                        await box.bell.wait()
+                        await box.arrival.wait()
                 except TimeoutError:
                     continue
 
@@ -174,7 +174,7 @@ class AgentMailboxes:
         """Answer every agent that waits with nothing: orders for it are given elsewhere now, it shall ask again."""
         for box in self._boxes.values():
             box.polls += 1
-            box.bell.set()
+            box.arrival.set()
 
     def close(self) -> None:
         """End every poll, so that the server can stop."""
@@ -188,7 +188,7 @@ class AgentMailboxes:
                 raise UnreachableError(f"{len(box.orders)} orders wait for the agent of {node} already")
             waiting = _WaitingOrder(order, asyncio.get_running_loop().create_future())
             box.orders[key] = waiting
-            box.bell.set()
+            box.arrival.set()
             try:
                 async with asyncio.timeout(timeout_s):
                     return await waiting.outcome

@@ -17,7 +17,7 @@ from hostler.server import problems
 from hostler.server.admission import AdmissionFence
 from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.app_state import AppState, Outside
-from hostler.server.body_codec import StrictRequest, VeiledResponse
+from hostler.server.body_codec import RedactedResponse, StrictRequest
 from hostler.server.cell_view import CellView
 from hostler.server.dependencies import Reporter
 from hostler.server.middleware import AudienceFence, HostFence, RequestIds, StandbyFence, add_headers
@@ -90,7 +90,7 @@ def create_app(
         },
         state=State({"app_state": app_state, "tokens": tokens}),
         request_class=StrictRequest,
-        response_class=VeiledResponse,
+        response_class=RedactedResponse,
         request_max_body_size=BODY_MAX,
         middleware=[
             DefineMiddleware(CountRequests, counters=app_state.requests),

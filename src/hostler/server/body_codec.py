@@ -21,7 +21,7 @@ class StrictRequest(Request[Any, Any, Any]):
         return msgspec.json.decode(await self.body(), type=wanted)
 
 
-class VeiledResponse(Response[Any]):
+class RedactedResponse(Response[Any]):
     """A response in which a tenant reads no other customer's name; 202 where an intent waits for a second person."""
 
     def to_asgi_response(self, app: Any, request: Request[Any, Any, Any], **kwargs: Any) -> ASGIResponse:

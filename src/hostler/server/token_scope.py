@@ -26,7 +26,7 @@ def sees(who: Identity, node: Node) -> bool:
 
 
 def shown(who: Identity, fleet: Fleet, value: T, also: frozenset[str] = frozenset()) -> T:
-    """The value as the caller is shown it: a tenant through the veil, everybody else as it is.
+    """The value as the caller is shown it: a tenant redacted, everybody else as it is.
 
     `also` are nodes that were the tenant's when what is shown happened.
     """

@@ -55,7 +55,7 @@ class RackPowerLoss(Struct, frozen=True):
     mended_s: float
 
 
-class Adversity(Struct, frozen=True):
+class DrawnFaults(Struct, frozen=True):
     """All of it, drawn before the world begins. `fault_schedule` fall on places of the job, as in plain worlds.
 
     `hidden` are (node, kind) that are broken from the start; a blow or a burst falls on whom it names.
@@ -82,11 +82,11 @@ class Cluster(Struct, frozen=True):
         return self.days * DAY_S
 
 
-def drawn(cluster: Cluster, hard: Hardship, strikes: tuple[Strike, ...]) -> Adversity:
+def drawn(cluster: Cluster, hard: Hardship, strikes: tuple[Strike, ...]) -> DrawnFaults:
     """Draw this cluster's faults: strikes on its job, thinned so that all keep the published rate, and the rest."""
     kept = 1 - hard.lemon_failures - hard.burst_share
     chance = _chance(cluster, "thinned")
-    return Adversity(
+    return DrawnFaults(
         strikes=tuple(strike for strike in strikes if chance.random() < kept),
         blows=tuple(sorted((*_lemons(cluster, hard), *_others(cluster, hard)), key=lambda blow: blow.at_s)),
         bursts=tuple(_bursts(cluster, hard)),
@@ -189,16 +189,16 @@ class Misfortune:
         self._double_bits_per_s = cluster.rates.per_second(1) * _share(cluster.rates, "double_bit")
         world.people.vendor = self._vendor
 
-    def begin(self, adversity: Adversity) -> None:
+    def begin(self, drawn_faults: DrawnFaults) -> None:
         """Counted from now."""
         clock = self._world.clock
-        for node, kind in adversity.hidden:
+        for node, kind in drawn_faults.hidden:
             self._world.hide(_tough(KINDS[kind], self._hard), SPARE, self._names[node], "part")
-        for number, strike in enumerate(adversity.strikes):
+        for number, strike in enumerate(drawn_faults.strikes):
             clock.after(strike.at_s, partial(self._strike, strike, number))
-        for blow in adversity.blows:
+        for blow in drawn_faults.blows:
             clock.after(blow.at_s, partial(self._blow, blow))
-        for burst in adversity.bursts:
+        for burst in drawn_faults.bursts:
             clock.after(burst.at_s, partial(self._burst, burst))
 
     def _strike(self, strike: Strike, number: int) -> None:

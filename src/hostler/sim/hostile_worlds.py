@@ -9,21 +9,21 @@ from msgspec import Struct
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import Journal
 from hostler.sim import cell_shapes
-from hostler.sim.checkers.all_laws import court
+from hostler.sim.checkers.all_laws import law_checkers
 from hostler.sim.checkers.journal_laws import is_at_rest
 from hostler.sim.checkers.law import Violation
-from hostler.sim.fault_injection.scenario import HOSTILE_S, Scenario, draw, unleash
-from hostler.sim.fault_injection.stage import Stage
+from hostler.sim.fault_injection.injection import InjectionContext
+from hostler.sim.fault_injection.scenario import HOSTILE_S, Scenario, draw, plan_faults
 from hostler.sim.simulation_loop import Drive, SweepInterval, Watcher
 from hostler.sim.world.message_faults import Hostile
 from hostler.sim.world.people import Errand, Paces
 from hostler.sim.world.tenants import Tenants
-from hostler.sim.world.world import Ground, World
+from hostler.sim.world.world import World, WorldSetup
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 HOUR_S = 3600.0
 HEALED_S = 12 * 24 * HOUR_S
-GLANCE_S = 6 * HOUR_S
+PROGRESS_CHECK_S = 6 * HOUR_S
 """How often a healed world is looked at: what rests is not made to live on."""
 
 QUIET_S = 30 * HOUR_S
@@ -72,15 +72,15 @@ def trial(
     scenario: Scenario, journal: Callable[[], Journal] = MemoryJournal, watcher: Watcher | None = None
 ) -> WorldVerdict:
     """The same with a world and a journal of one's own; `watcher` sees every record."""
-    stage = build(scenario, journal())
-    drive = stage.drive
+    injection = build(scenario, journal())
+    drive = injection.drive
     if watcher is not None:
         drive.watchers.append(watcher)
-    assert drive.court is not None, "small worlds are judged"
+    assert drive.law_checkers is not None, "small worlds are judged"
     drive.run(START + timedelta(seconds=HOSTILE_S))
-    heal(stage)
+    heal(injection)
     _settle(drive)
-    drive.court.close()
+    drive.law_checkers.close()
     return WorldVerdict(
         scenario,
         tuple(drive.violations()),
@@ -90,37 +90,37 @@ def trial(
         drive.takeovers,
         drive.fenced,
         drive.world.clock.elapsed_s * scenario.shape.nodes / 86_400,
-        dict(sorted(stage.troubles.injected.items())),
-        drive.court.met,
+        dict(sorted(injection.troubles.injected.items())),
+        drive.law_checkers.met,
     )
 
 
 def _settle(drive: Drive) -> None:
     """Let the healed world live until it rests, nothing more comes, or its time is over."""
-    assert drive.court is not None, "small worlds are judged"
+    assert drive.law_checkers is not None, "small worlds are judged"
     clock = drive.world.clock
     end = clock.now + timedelta(seconds=HEALED_S)
     moved, seq = clock.now, drive.seq
-    while clock.now < end and not is_at_rest(drive.court.reading, clock.now):
-        drive.run(clock.now + timedelta(seconds=GLANCE_S))
+    while clock.now < end and not is_at_rest(drive.law_checkers.reading, clock.now):
+        drive.run(clock.now + timedelta(seconds=PROGRESS_CHECK_S))
         if drive.seq != seq:
             moved, seq = clock.now, drive.seq
         if (clock.now - moved).total_seconds() >= QUIET_S:
             return
 
 
-def build(scenario: Scenario, journal: Journal) -> Stage:
+def build(scenario: Scenario, journal: Journal) -> InjectionContext:
     """The scenario's world at the moment in which things begin to go wrong."""
     shape = scenario.shape
     troubles = Hostile(scenario.seed)
-    world = World(Ground(shape.nodes, scenario.seed, START, gpus=shape.gpus, paces=PACES), troubles)
+    world = World(WorldSetup(shape.nodes, scenario.seed, START, gpus=shape.gpus, paces=PACES), troubles)
     world.tenants = Tenants(world.site, world.scheduler, world.hosts, one_job=shape.kind == "rack")
-    drive = Drive(world, SweepInterval(sweep_s=60.0), court(world), journal)
+    drive = Drive(world, SweepInterval(sweep_s=60.0), law_checkers(world), journal)
     drive.start()
     found(drive, shape)
-    stage = Stage(drive, shape, troubles)
-    unleash(scenario, stage)
-    return stage
+    injection = InjectionContext(drive, shape, troubles)
+    plan_faults(scenario, injection)
+    return injection
 
 
 def found(drive: Drive, shape: cell_shapes.Shape) -> None:
@@ -166,15 +166,15 @@ def _specs(world: World, shape: cell_shapes.Shape) -> list[dict[str, object]]:
     ]
 
 
-def heal(stage: Stage) -> None:
+def heal(injection: InjectionContext) -> None:
     """Nothing goes wrong any more, and people take back what they asked for; broken parts stay broken."""
-    stage.troubles.healed = True
-    stage.heal()
-    drive = stage.drive
+    injection.troubles.healed = True
+    injection.heal()
+    drive = injection.drive
     drive.slow_down(SweepInterval(sweep_s=HOUR_S))
-    assert drive.court is not None, "small worlds are judged"
+    assert drive.law_checkers is not None, "small worlds are judged"
     people = drive.world.people
-    for hold in drive.court.reading.holds.values():
+    for hold in drive.law_checkers.reading.holds.values():
         if hold.owner == "hal":
             verb, target = ("uncordon", hold.scope) if hold.kind.value == "cordon" else ("release", hold.id)
             people.ask(Errand(verb, target, "hal", "all is well"))

@@ -68,17 +68,17 @@ class Minimiser:
         return best
 
     def _fewer_faults(self, best: Least) -> Least:
-        size = len(best.scenario.mischief)
+        size = len(best.scenario.faults)
         while size:
-            size = min(size, len(best.scenario.mischief))
+            size = min(size, len(best.scenario.faults))
             kept, best = best, self._without_shares(best, size)
-            if best is kept or len(best.scenario.mischief) < size:
+            if best is kept or len(best.scenario.faults) < size:
                 size //= 2
         return best
 
     def _without_shares(self, best: Least, size: int) -> Least:
         """Leave out one run of this many after the other, and keep what still breaks the law."""
-        indexes = [one.index for one in best.scenario.mischief]
+        indexes = [one.index for one in best.scenario.faults]
         for start in range(0, len(indexes), size):
             fewer = best.scenario.without(tuple(indexes[start : start + size]))
             if violation := self._breaks(fewer):
@@ -103,7 +103,7 @@ def story(scenario: Scenario, violation: Violation) -> str:
             told.append(record)
 
     hostile_worlds.trial(scenario, watcher=tell)
-    lines = [f"{scenario.shape.nodes} nodes ({scenario.shape.kind})", *map(str, scenario.mischief)]
+    lines = [f"{scenario.shape.nodes} nodes ({scenario.shape.kind})", *map(str, scenario.faults)]
     for record in told:
         about = next(iter(subjects_of(record.event)), "")
         lines.append(f"{record.seq:>6} {record.at:%d %H:%M:%S.%f} {about}: {sentence(record.event)}")

@@ -13,11 +13,11 @@ from hostler.core.policy.documents import parse
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.runtime.garbage_collection import COLLECTIONS
 from hostler.sim.bmc.emulated_machine import sku_of_server
-from hostler.sim.checkers.all_laws import court
+from hostler.sim.checkers.all_laws import law_checkers
 from hostler.sim.difficulty import Hardship
 from hostler.sim.downtime_accounts import Accounts
 from hostler.sim.extra_faults import Cluster, Misfortune, rack_of
-from hostler.sim.extra_faults import drawn as adversity_of
+from hostler.sim.extra_faults import drawn as drawn_faults_of
 from hostler.sim.failure_rates import Rates, load
 from hostler.sim.fault_schedule import befall, drawn
 from hostler.sim.peers.peer import Peer
@@ -26,7 +26,7 @@ from hostler.sim.run_report import RunReport
 from hostler.sim.simulation_loop import Drive
 from hostler.sim.world.people import DAY_S, Errand, Paces
 from hostler.sim.world.training_job import JobCosts, Training, best_interval_s
-from hostler.sim.world.world import Ground, World
+from hostler.sim.world.world import World, WorldSetup
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SETTLE_S = 300.0
@@ -90,7 +90,7 @@ def _few_collections() -> Iterator[None]:
 
 
 def _live(settings: SimSettings, rates: Rates, drive: Drive, progress: Progress | None) -> None:
-    """The job begins, faults befall it, and the days pass."""
+    """The job begins, faults happen to it, and the days pass."""
     world = drive.world
     assert world.training is not None, "the pool's world has a job"
     world.training.begin()
@@ -99,8 +99,8 @@ def _live(settings: SimSettings, rates: Rates, drive: Drive, progress: Progress 
         befall(world, strikes)
     else:
         cluster = Cluster(rates, settings.nodes, _spares(settings)[0], settings.days, settings.seed)
-        adversity = adversity_of(cluster, settings.hardship, strikes)
-        Misfortune(world, cluster, settings.hardship).begin(adversity)
+        drawn_faults = drawn_faults_of(cluster, settings.hardship, strikes)
+        Misfortune(world, cluster, settings.hardship).begin(drawn_faults)
     for day in range(1, int(settings.days) + 2):
         passed = min(float(day), settings.days)
         drive.run(START + timedelta(seconds=SETTLE_S, days=passed))
@@ -135,7 +135,7 @@ def build(settings: SimSettings, rates: Rates, peer: Peer = OURS) -> tuple[Drive
     world = World(_ground(settings, settings.nodes + spares))
     names = list(world.hosts)
     members = names[: settings.nodes + warm]
-    drive = Drive(world, court=court(world) if peer is OURS else None)
+    drive = Drive(world, law_checkers=law_checkers(world) if peer is OURS else None)
     accounts = Accounts(world)
     drive.watchers.append(accounts.see)
     drive.start()
@@ -155,10 +155,10 @@ def build(settings: SimSettings, rates: Rates, peer: Peer = OURS) -> tuple[Drive
     return drive, accounts
 
 
-def _ground(settings: SimSettings, nodes: int) -> Ground:
+def _ground(settings: SimSettings, nodes: int) -> WorldSetup:
     hard = settings.hardship
     days = Paces().vendor if hard is None else (hard.vendor_days * DAY_S * 2 / 3, hard.vendor_days * DAY_S * 4 / 3)
-    return Ground(nodes, settings.seed, START, paces=Paces(vendor=days), hardship=hard)
+    return WorldSetup(nodes, settings.seed, START, paces=Paces(vendor=days), hardship=hard)
 
 
 def _spares(settings: SimSettings) -> tuple[int, int]:

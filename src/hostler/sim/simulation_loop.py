@@ -24,7 +24,7 @@ from hostler.core.state.snapshot import dump, load, state_of
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import Journal, JournalError, Snapshot
 from hostler.runtime.lease_validity import LeaseTerms, LeaseWatch
-from hostler.sim.checkers.law import Court, Violation
+from hostler.sim.checkers.law import LawCheckers, Violation
 from hostler.sim.world.message_faults import APPEND, APPENDED, CRASH, FAIL, GO_ON, PAUSE, REPLY, SEND, SENT
 from hostler.sim.world.world import World
 
@@ -84,11 +84,11 @@ class Drive:
         self,
         world: World,
         beat: SweepInterval | None = None,
-        court: Court | None = None,
+        law_checkers: LawCheckers | None = None,
         journal: Journal | None = None,
     ) -> None:
         self.world = world
-        self.court = court
+        self.law_checkers = law_checkers
         self.journal: Journal = journal or MemoryJournal()
         self.watchers: list[Watcher] = []
         self.swept = self.steps = self.takeovers = self.fenced = 0
@@ -137,7 +137,7 @@ class Drive:
 
     def violations(self) -> list[Violation]:
         """Violations found by the court and by the loop: sweeps that found work, a memory that is no fold."""
-        found = [*(self.court.violations if self.court is not None else []), *self._found]
+        found = [*(self.law_checkers.violations if self.law_checkers is not None else []), *self._found]
         if self.swept:
             found.append(Violation(2, self.seq, f"sweeps found {self.swept} events that nothing had touched"))
         if self._active is not None and not self._is_fold(self._active.controller):
@@ -262,7 +262,7 @@ class Drive:
         clock.after(down_s, self._take_over)
 
     def _send(self, who: Incumbent, send: Send) -> None:
-        """The lease fences the hand: who cannot be sure to hold it sends nothing."""
+        """The lease fences the driver: who cannot be sure to hold it sends nothing."""
         if who is self._active:
             who.lease.renewed(self._moment - self._moment % TERMS.renew_s)
         if who.lease.margin(self._moment) <= 0:
@@ -279,8 +279,8 @@ class Drive:
             self.world.people.see(record.event)
             for watcher in self.watchers:
                 watcher(record)
-        if self.court is not None:
-            self.court.hear(ready)
+        if self.law_checkers is not None:
+            self.law_checkers.hear(ready)
 
     # one that stood still wakes
 

@@ -9,7 +9,7 @@ from hostler.core.state.events import name_of
 from hostler.core.state.model import WorkClass, Workload
 from hostler.journal.memory import MemoryJournal
 from hostler.sim import cell_shapes
-from hostler.sim.checkers.all_laws import court
+from hostler.sim.checkers.all_laws import law_checkers
 from hostler.sim.checkers.law import Violation
 from hostler.sim.hostile_worlds import PACES, START, found
 from hostler.sim.simulation_loop import Drive, SweepInterval
@@ -17,7 +17,7 @@ from hostler.sim.world.fault_kinds import KINDS
 from hostler.sim.world.message_faults import Scripted
 from hostler.sim.world.node_seats import OURS
 from hostler.sim.world.people import Errand
-from hostler.sim.world.world import Ground, World
+from hostler.sim.world.world import World, WorldSetup
 
 HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S
@@ -64,8 +64,8 @@ def tell(story: Story, fates: dict[int, str] | None = None) -> Telling:
     """Run the story; `fates` strike at the boundaries with these numbers, counted from its beginning."""
     troubles = Scripted(fates)
     shape = story.shape
-    world = World(Ground(shape.nodes, SEED, START, gpus=shape.gpus, paces=PACES), troubles)
-    drive = Drive(world, SweepInterval(), court(world), MemoryJournal())
+    world = World(WorldSetup(shape.nodes, SEED, START, gpus=shape.gpus, paces=PACES), troubles)
+    drive = Drive(world, SweepInterval(), law_checkers(world), MemoryJournal())
     drive.start()
     found(drive, shape)
     events: dict[str, None] = {}
@@ -73,15 +73,15 @@ def tell(story: Story, fates: dict[int, str] | None = None) -> Telling:
     troubles.begin()
     story.begin(world)
     drive.run(world.clock.now + timedelta(seconds=story.lasts_s))
-    assert drive.court is not None, "stories are judged"
-    drive.court.close()
+    assert drive.law_checkers is not None, "stories are judged"
+    drive.law_checkers.close()
     return Telling(_ends(drive), _tickets(drive), tuple(drive.violations()), tuple(troubles.passed), tuple(events))
 
 
 def _ends(drive: Drive) -> tuple[NodeEnd, ...]:
-    assert drive.court is not None, "stories are judged"
+    assert drive.law_checkers is not None, "stories are judged"
     ends = []
-    for page in drive.court.reading.pages.values():
+    for page in drive.law_checkers.reading.pages.values():
         host, seat = drive.world.hosts[page.id], drive.world.scheduler.seat(page.id)
         busy = page.plan.name if page.plan else page.operation.kind if page.operation else ""
         ends.append(
@@ -113,7 +113,7 @@ def _fault(kind: str, cure: str) -> Begin:
     return begin
 
 
-def _wish(verb: str, node: str = NODE, **args: str) -> Begin:
+def _request(verb: str, node: str = NODE, **args: str) -> Begin:
     def begin(world: World) -> None:
         world.people.ask(Errand(verb, node, "olga", "as the story goes", args))
 
@@ -159,22 +159,22 @@ STORIES: dict[str, Story] = {
     for story in (
         Story("power_cycle", _fault("off_bus", "power_cycle"), 1.5 * HOUR_S),
         Story("gpu_reset", _fault("halted", "gpu_reset"), 1.5 * HOUR_S),
-        Story("reboot_wished", _wish("reboot"), 1.5 * HOUR_S),
-        Story("firmware", _wish("update-firmware"), 4 * HOUR_S),
-        Story("drain_graceful", _with_work(_wish("drain"), WorkClass.graceful, 2 * HOUR_S), 3 * HOUR_S),
+        Story("reboot_wished", _request("reboot"), 1.5 * HOUR_S),
+        Story("firmware", _request("update-firmware"), 4 * HOUR_S),
+        Story("drain_graceful", _with_work(_request("drain"), WorkClass.graceful, 2 * HOUR_S), 3 * HOUR_S),
         Story(
             "drain_with_consent",
-            _with_work(_wish("reboot"), WorkClass.uninterruptible, 3 * HOUR_S),
+            _with_work(_request("reboot"), WorkClass.uninterruptible, 3 * HOUR_S),
             6 * HOUR_S,
         ),
-        Story("deliver", _wish("request-replacement", now="true"), 3 * DAY_S),
+        Story("deliver", _request("request-replacement", now="true"), 3 * DAY_S),
         Story("protective_power_off", _hot, 8 * HOUR_S),
         Story("triage_to_vendor", _fault("remap_failed", "part"), 6 * DAY_S),
         Story("bring_up", lambda _world: None, 3 * DAY_S, cell_shapes.Shape("story", 4)),
         Story("incident", _silent, 3 * HOUR_S, cell_shapes.Shape("trio", 4)),
         Story(
             "domain_reboot",
-            _with_work(_wish("reboot", "nvlink:d0"), WorkClass.uninterruptible, 600.0),
+            _with_work(_request("reboot", "nvlink:d0"), WorkClass.uninterruptible, 600.0),
             1.5 * HOUR_S,
             cell_shapes.Shape("rack", 2, whole=True),
         ),

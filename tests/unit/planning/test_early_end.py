@@ -130,13 +130,13 @@ TOUCHED = Attempt("reboot", "", after(hours=-2))
     ("attempts", "wished", "ends"), [((), False, True), ((TOUCHED,), False, False), ((TOUCHED,), True, True)]
 )
 def test_a_release_of_a_node_that_has_not_proven_itself_ends_for_no_fault(
-    attempts: tuple[Attempt, ...], wished: bool, ends: bool
+    attempts: tuple[Attempt, ...], requested: bool, ends: bool
 ) -> None:
     """Mutant: what the last remedy was for begins the next one, and the tenant keeps the node."""
     asked = a_condition("operator.release", remedy="release", timing="pending", clears="remedy")
     ill = replace(ILL, attempts=attempts, conditions=(*ILL.conditions, asked))
     node, plan = with_plan("release", ill, at="drain", act_class=ActClass.pending, disturbed=True)
-    need = replace(FAULT, remedy="triage", wished=wished)
+    need = replace(FAULT, remedy="triage", requested=requested)
     assert (ended(node, plan, need) is not None) is ends
 
 
@@ -182,13 +182,13 @@ def test_no_release_begins_that_is_not_asked_for_or_could_not_go_on(
     ("is_open", "wished", "ends"), [(True, True, True), (True, False, False), (False, True, False)]
 )
 def test_a_phases_own_work_that_waits_for_an_answer_makes_way_for_a_person(
-    is_open: bool, wished: bool, ends: bool
+    is_open: bool, requested: bool, ends: bool
 ) -> None:
     """Mutants: a fault ends a seatrial that waits; a person ends one that is being answered."""
     unanswered = replace(UNANSWERED, id="a/check.inconclusive/check:seatrial")
     fresh = replace(a_node("a", pool="", phase=Phase.seatrial), conditions=(unanswered,) if is_open else ())
     node, plan = with_plan("seatrial", fresh, at="run_checks")
-    found = ended(node, plan, replace(FAULT, remedy="triage", rule="operator.replacement", wished=wished))
+    found = ended(node, plan, replace(FAULT, remedy="triage", rule="operator.replacement", requested=requested))
     assert (found is not None) is ends
     assert not ends or found == (e.PlanEnded("a", plan.id, "superseded", "triage is asked for"),)
 

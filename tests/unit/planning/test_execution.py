@@ -234,14 +234,14 @@ def test_a_plan_goes_on_where_what_is_graver_would_wait(kind: str) -> None:
     ("wished", "unanswered", "makes_way"), [(True, True, True), (False, True, False), (True, False, False)]
 )
 def test_a_phases_own_work_makes_way_for_a_person_where_nobody_answers_it(
-    wished: bool, unanswered: bool, makes_way: bool
+    requested: bool, unanswered: bool, makes_way: bool
 ) -> None:
     """Mutants: it does for a remedy that nobody asked for; in the midst of a check; for nobody."""
     drive = Drive(configuration(), [a_node("a", pool="", phase=Phase.test)])
     plan = freeze(context(drive), drive.node("a"), RECIPES["test"], Frame(ActClass.bring_up))
     open_check = replace(a_condition("check.inconclusive"), id="a/check.inconclusive/check:burn_in")
     node = replace(drive.node("a"), plan=plan, conditions=(open_check,) if unanswered else ())
-    need = Need("reboot", ActClass.pending, (), "operator.reboot", wished=wished)
+    need = Need("reboot", ActClass.pending, (), "operator.reboot", requested=requested)
     found = early_end.ends_early(context(drive), node, plan, need)
     assert isinstance(found, Act) is makes_way
     assert not isinstance(found, Act) or [type(event) for event in found.events] == [e.PlanEnded]

@@ -16,7 +16,7 @@ from hostler.core.planning.remediation import (
     may_begin,
     protect,
     remedy,
-    tired,
+    retry_wait,
 )
 from hostler.core.policy.response import Need
 from hostler.core.policy.storm_brake import storm
@@ -102,17 +102,19 @@ def planned(answer: Any) -> list[str]:
     ],
 )
 def test_what_has_just_been_tried_rests_unless_a_person_asks_again_for_what_went_well(
-    failed: bool, wished: bool, passed_s: float, rests: bool
+    failed: bool, requested: bool, passed_s: float, rests: bool
 ) -> None:
     """Mutants: nothing rests; a person's request never does, or always; it rests a moment too long."""
     world = World()
     world.tried(Attempt("reboot", "", world.drive.now, failed=failed))
     world.drive.now += timedelta(seconds=passed_s)
-    said = tired(world.context, world.node, "reboot", RULE, wished=wished)
+    said = retry_wait(world.context, world.node, "reboot", RULE, requested=requested)
     assert (said is not None) is rests
     if said is not None:
         assert kinds(said) == ["clock"]
-    assert tired(world.context, world.node, "power_cycle", RULE, wished=wished) is None, "another one was not tried"
+    assert retry_wait(world.context, world.node, "power_cycle", RULE, requested=requested) is None, (
+        "another one was not tried"
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,7 +142,7 @@ def test_what_failed_again_and_again_within_a_week_becomes_a_persons_decision(
         at = world.drive.now - timedelta(days=known.pop("days", 1))
         made.append(Attempt(known.pop("remedy", "reboot"), "", at, **known))
     world.tried(*made)
-    said = tired(world.context, world.node, "reboot", RULE, wished=False)
+    said = retry_wait(world.context, world.node, "reboot", RULE, requested=False)
     tickets = [event.ticket for event in said.events if isinstance(event, e.TicketOpened)] if said else []  # type: ignore[union-attr]
     assert [(t.kind, t.action, t.owner) for t in tickets] == ([("stuck", "reboot", "operator")] if asked else [])
 
@@ -150,8 +152,8 @@ def test_while_its_ticket_is_open_a_stuck_remedy_waits_and_no_other_does() -> No
     world = World()
     world.tried(Attempt("reboot", "", NOW - timedelta(days=30)), Attempt("power_cycle", "", NOW - timedelta(days=30)))
     world.ticket(a_ticket("stuck", action="reboot"))
-    assert kinds(tired(world.context, world.node, "reboot", RULE)) == ["person"]
-    assert tired(world.context, world.node, "power_cycle", RULE) is None
+    assert kinds(retry_wait(world.context, world.node, "reboot", RULE)) == ["person"]
+    assert retry_wait(world.context, world.node, "power_cycle", RULE) is None
 
 
 # who is asked
@@ -204,10 +206,10 @@ def test_a_plan_is_ended_for_a_graver_one_only_where_that_would_begin(ticket: Ti
     ("mode", "wished", "begins"),
     [("act", False, True), ("propose", False, False), ("observe", False, False), ("propose", True, True)],
 )
-def test_a_plan_is_not_ended_for_one_that_would_only_be_proposed(mode: str, wished: bool, begins: bool) -> None:
+def test_a_plan_is_not_ended_for_one_that_would_only_be_proposed(mode: str, requested: bool, begins: bool) -> None:
     """Mutant: only where the pool observes does the graver one wait."""
     world = World(modes={"*": "act", "power_cycle": mode})
-    assert (may_begin(world.context, world.node, a_need(wished=wished)) is True) is begins
+    assert (may_begin(world.context, world.node, a_need(requested=requested)) is True) is begins
 
 
 def test_what_the_present_plan_has_tried_itself_does_not_tire_what_follows() -> None:
@@ -224,12 +226,12 @@ def test_what_the_present_plan_has_tried_itself_does_not_tire_what_follows() -> 
 
 
 @pytest.mark.parametrize(("wished", "begins"), [(False, False), (True, True)])
-def test_the_storm_brake_is_for_what_nobody_asked_for(wished: bool, begins: bool) -> None:
+def test_the_storm_brake_is_for_what_nobody_asked_for(requested: bool, begins: bool) -> None:
     """Mutant: a person's request, which would begin on a node without a plan, waits where there is one."""
     world = World()
     world.disturbed_ago(*(60.0 + s for s in range(world.drive.fleet.policy.brake.disruptions)))
     assert storm(world.context, 1)
-    assert (may_begin(world.context, world.node, a_need(wished=wished)) is True) is begins
+    assert (may_begin(world.context, world.node, a_need(requested=requested)) is True) is begins
 
 
 def test_a_remedy_that_may_not_begin_in_a_plans_place_says_when_the_clock_may_change_that() -> None:
@@ -289,7 +291,7 @@ def test_an_act_is_proposed_where_any_of_its_nodes_pools_wants_that() -> None:
     proposed = remedies._is_proposed  # noqa: SLF001 - of members of two pools, by no particular way
     assert not proposed(context, (drive.node("a"),), need)
     assert proposed(context, (drive.node("a"), drive.node("b")), need)
-    assert not proposed(context, (drive.node("a"), drive.node("b")), replace(need, wished=True))
+    assert not proposed(context, (drive.node("a"), drive.node("b")), replace(need, requested=True))
 
 
 def test_a_domains_fault_that_takes_more_than_one_word_may_disturb_is_proposed() -> None:
@@ -306,7 +308,7 @@ def test_a_domains_fault_that_takes_more_than_one_word_may_disturb_is_proposed()
 @pytest.mark.parametrize(
     ("name", "wished", "latches"), [("power_cycle", False, True), ("bmc_reset", False, False), ("reboot", True, False)]
 )
-def test_the_brake_latches_for_what_disturbs_and_nobody_asked_for(name: str, wished: bool, latches: bool) -> None:
+def test_the_brake_latches_for_what_disturbs_and_nobody_asked_for(name: str, requested: bool, latches: bool) -> None:
     """Mutants: a BMC's restart, or a person's request, latches it."""
 
     def no_disruptions(policy: dict[str, Any]) -> None:
@@ -317,7 +319,7 @@ def test_the_brake_latches_for_what_disturbs_and_nobody_asked_for(name: str, wis
     drive.fleet.put_node("a", replace(drive.node("a"), conditions=(a_condition(),)))
     drive.fleet.merge()
     context = DecisionContext(drive.fleet, drive.controller.live, drive.now)
-    said = remedy(context, drive.node("a"), a_need(name, ActClass.pending, wished=wished))
+    said = remedy(context, drive.node("a"), a_need(name, ActClass.pending, requested=requested))
     assert isinstance(said, Act)
     assert any(isinstance(event, e.BrakeLatched) for event in said.events) is latches
 
@@ -338,7 +340,7 @@ def test_a_domains_act_takes_who_was_asked_for_and_a_fault_of_it_all_that_we_man
     drive.fleet.merge()
     context = DecisionContext(drive.fleet, drive.controller.live, drive.now)
     taken = {
-        wished: [n.id for n in remedies._group(context, drive.node("a"), a_need(group=group, wished=wished))]  # noqa: SLF001
-        for wished in (True, False)
+        requested: [n.id for n in remedies._group(context, drive.node("a"), a_need(group=group, requested=requested))]  # noqa: SLF001
+        for requested in (True, False)
     }
     assert taken == {True: ["a", "c"], False: ["a", "b", "c"]}

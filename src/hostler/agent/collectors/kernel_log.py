@@ -53,7 +53,7 @@ class LogPosition(Struct, frozen=True):
 class LineSink(Protocol):
     """Sink for observations. `append` returns when they and the cursor are as durable as they can be made."""
 
-    def append(self, sightings: list[LocalObservation], cursor: tuple[str, bytes] | None = None) -> None:
+    def append(self, observations: list[LocalObservation], cursor: tuple[str, bytes] | None = None) -> None:
         """Store the observations, and the named cursor in the same transaction."""
 
     def cursor(self, name: str) -> bytes | None:
@@ -118,7 +118,7 @@ class Intake:
         if fresh and (text := kmsg.plain(body)) and folder.counts(text, seen_s):
             return
         if (record := kmsg.parse(raw)) is not None:
-            self._fold(folder, self._sighting(record, now_s), sequence, now_s, body)
+            self._fold(folder, self._observation(record, now_s), sequence, now_s, body)
 
     def drained(self, now_s: float) -> None:
         """The log has nothing more for now: what comes later happened later."""
@@ -193,7 +193,7 @@ class Intake:
         idle = self._kernel.empty and self._userspace.empty
         self._closes_s = None if idle else now_s + self._window_s
 
-    def _sighting(self, record: kmsg.KmsgRecord, now_s: float) -> LocalObservation:
+    def _observation(self, record: kmsg.KmsgRecord, now_s: float) -> LocalObservation:
         facts: Facts = {"kernel_sequence": record.sequence, "level": record.level}
         for name, value in (("subsystem", record.subsystem), ("device", record.device)):
             if value:

@@ -19,7 +19,7 @@ CURSOR = "pstore"
 class PstoreSink(Protocol):
     """See `kernel_log.LineSink`."""
 
-    def append(self, sightings: list[LocalObservation], cursor: tuple[str, bytes] | None = None) -> None:
+    def append(self, observations: list[LocalObservation], cursor: tuple[str, bytes] | None = None) -> None:
         """Store the observations, and the named cursor in the same transaction."""
 
     def cursor(self, name: str) -> bytes | None:
@@ -40,7 +40,7 @@ def tell_crashes(spool: PstoreSink, now_s: float, places: tuple[Path, ...] = PLA
         digest = hashlib.sha256(content).hexdigest()
         if digest not in told:
             told.append(digest)
-            seen.append(_sighting(path.name, content, now_s))
+            seen.append(_observation(path.name, content, now_s))
     if seen:
         spool.append(seen, (CURSOR, msgspec.json.encode(told[-4 * MAX_FILES :])))
     return len(seen)
@@ -57,7 +57,7 @@ def _records(places: tuple[Path, ...]) -> list[Path]:
     return [path for _, path in sorted(found)[-MAX_FILES:]]
 
 
-def _sighting(name: str, content: bytes, now_s: float) -> LocalObservation:
+def _observation(name: str, content: bytes, now_s: float) -> LocalObservation:
     """The log's last lines. Only root can write a record, so its facility is the kernel's."""
     lines = [readable(line) for line in content.split(b"\n")]
     text = "\n".join(lines)[-MAX_TEXT_CHARS:]

@@ -147,8 +147,8 @@ def _scenario(seed: int, without: str, nodes: int) -> "Scenario":
         dropped = tuple(int(number) for number in without.split(",") if number.strip())
     except ValueError as error:
         raise CommandError(ExitCode.usage, f"--without {without}: write numbers with commas between") from error
-    if unknown := set(dropped) - {one.index for one in scenario.mischief}:
-        last = len(scenario.mischief) - 1
+    if unknown := set(dropped) - {one.index for one in scenario.faults}:
+        last = len(scenario.faults) - 1
         raise CommandError(ExitCode.usage, f"--without {min(unknown)}: seed {seed} has the numbers 0 to {last}")
     if nodes and not 1 < nodes <= scenario.shape.nodes:
         raise CommandError(ExitCode.usage, f"--nodes {nodes}: seed {seed} has {scenario.shape.nodes}, give 2 or more")

@@ -72,7 +72,7 @@ def decide(context: DecisionContext, asked: BootRequest) -> BootDecision:
     node = node_of(context.fleet, asked)
     if node is None:
         return _stranger(context, asked)
-    if why := _impostor(node, asked):
+    if why := _machine_mismatch(node, asked):
         return _refused(context, node, asked, why)
     if asked.what == SCRIPT:
         return _script(context, node, _recognised(context, node, asked))
@@ -94,7 +94,7 @@ def node_of(fleet: Fleet, asked: BootRequest) -> Node | None:
     return fleet.nodes.get(members[0]) if len(members) == 1 else None
 
 
-def _impostor(node: Node, asked: BootRequest) -> str:
+def _machine_mismatch(node: Node, asked: BootRequest) -> str:
     """Why the machine is not the one that is expected under this name, "" where nothing speaks against it."""
     macs = {b.value.lower() for b in node.bindings if b.kind == "mac" and b.until is None}
     if asked.mac and asked.mac not in macs:

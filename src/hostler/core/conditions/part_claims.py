@@ -51,7 +51,7 @@ def settle_claims(fleet: Fleet, node: Node, told: Told) -> Claims:
     foreign = [part for part in told.parts if _holder(fleet, node, part) is not None]
     contested = [part for part in foreign if not _agreed(fleet, node, part.serial, told.witness)]
     names = {part.serial for part in contested}
-    events = [*_relent(fleet, node, told), *_affirm(fleet, node, told, names)]
+    events = [*_drop_claims(fleet, node, told), *_affirm(fleet, node, told, names)]
     for part in contested[:CLAIMS_MAX]:
         events += _contest(fleet, node, part, told)
     machine = node.binding("serial") or node.id
@@ -115,7 +115,7 @@ def _shown(node: Node, part: Part, told: Told, text: str, ways: tuple[str, str])
         )
 
 
-def _relent(fleet: Fleet, node: Node, told: Told) -> Iterator[e.Event]:
+def _drop_claims(fleet: Fleet, node: Node, told: Told) -> Iterator[e.Event]:
     """Claims that are made no more: the agent misses the part, or the BMC, which alone had shown it."""
     seen = {part.serial for part in told.parts}
     for claim in node.conditions:

@@ -30,7 +30,7 @@ class Burst(Struct, frozen=True):
     findings: tuple[Decoded, ...]
 
 
-class _Scene(Struct, frozen=True):
+class _BurstContext(Struct, frozen=True):
     """Summary of the findings: GPUs and devices with faults of their own, and whether others share theirs."""
 
     bearers: frozenset[str]
@@ -50,7 +50,7 @@ def fold(findings: tuple[Decoded, ...]) -> tuple[Burst, ...]:
     upon disks (device mapper, arrays, file systems that name none) joins the one disk that fails.
     """
     own = [one for one in findings if one.code not in _FOLLOWS and not _of_application(one) and not _of_fabric(one)]
-    context = _Scene(
+    context = _BurstContext(
         bearers=frozenset(one.pci for one in own if one.pci),
         off_the_bus=frozenset(one.pci for one in own if one.code == _OFF_THE_BUS),
         disks=_disks(own),
@@ -64,7 +64,7 @@ def fold(findings: tuple[Decoded, ...]) -> tuple[Burst, ...]:
     return tuple(Burst(cause, tuple(found)) for cause, found in causes.items())
 
 
-def _cause(one: Decoded, context: _Scene) -> str:
+def _cause(one: Decoded, context: _BurstContext) -> str:
     if _of_fabric(one):
         return FABRIC
     follows = one.code in _FOLLOWS

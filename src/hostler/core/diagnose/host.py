@@ -25,7 +25,7 @@ WORN_PERCENT = 100
 SUBJECTS_MAX = 64
 SUBJECT_CHARS = 64
 
-Ruling = tuple[bool, str] | None
+RuleResult = tuple[bool, str] | None
 """Bad or not, and in what words; None: neither."""
 
 
@@ -86,7 +86,7 @@ def _clock(facts: Facts) -> AspectReading:
 
 
 def _each(
-    facts: Facts, kind: str, condition: str, rule: Callable[[Facts, str], Ruling], part: str = "{}"
+    facts: Facts, kind: str, condition: str, rule: Callable[[Facts, str], RuleResult], part: str = "{}"
 ) -> AspectReading:
     """Apply `rule` to every subject of a kind (fact "KIND:SUBJECT"), each a finding of its own part."""
     prefix = f"{kind}:"
@@ -113,10 +113,10 @@ def _each(
     return AspectReading(f"bad {'; '.join(bad)}" if bad else GOOD, tuple(findings))
 
 
-def _counted(limit: float, what: str) -> Callable[[Facts, str], Ruling]:
+def _counted(limit: float, what: str) -> Callable[[Facts, str], RuleResult]:
     """Bad from `limit` on, good at half of it or less; the words change when the count has doubled."""
 
-    def rule(facts: Facts, name: str) -> Ruling:
+    def rule(facts: Facts, name: str) -> RuleResult:
         count = number(facts, name)
         if count is None or limit / 2 < count < limit:
             return None
@@ -130,14 +130,14 @@ def _about(count: float) -> str:
     return f"at least {1 << (int(count).bit_length() - 1)}" if count >= 1 else "no"
 
 
-def _room(facts: Facts, name: str) -> Ruling:
+def _room(facts: Facts, name: str) -> RuleResult:
     free = number(facts, name, 0, 100)
     if free is None or FULL_PERCENT <= free <= ROOM_PERCENT:
         return None
     return free < FULL_PERCENT, f"less than {FULL_PERCENT:g} % is free" if free < FULL_PERCENT else "there is room"
 
 
-def _mount(facts: Facts, name: str) -> Ruling:
+def _mount(facts: Facts, name: str) -> RuleResult:
     """Find a mount that was writable earlier in this boot and is not now; "ro" from the start may be meant so."""
     match facts.get(name):
         case "turned_ro":
@@ -148,7 +148,7 @@ def _mount(facts: Facts, name: str) -> Ruling:
             return None
 
 
-def _unit(facts: Facts, name: str) -> Ruling:
+def _unit(facts: Facts, name: str) -> RuleResult:
     match facts.get(name):
         case "active":
             return False, "the unit is active"
@@ -158,7 +158,7 @@ def _unit(facts: Facts, name: str) -> Ruling:
             return None
 
 
-def _drive(facts: Facts, name: str) -> Ruling:
+def _drive(facts: Facts, name: str) -> RuleResult:
     """The drive's own verdict (SMART self-assessment, or NVMe critical warnings for spare, reliability, read-only)."""
     match facts.get(name):
         case "ok":

@@ -72,8 +72,8 @@ def _no_longer_kept_dark(ask: AnyAsk, node: Node) -> list[e.Event]:
     """End holds and requests that kept it off until this work began: the work keeps it off from now on."""
     person, why = ask.intent.person, "work on it has begun"
     dark = (h for h in ask.context.fleet.holds_on([node.id]) if h.kind is HoldKind.power and h.owner != OWNER)
-    wished = (c for c in node.conditions if rules_of(c.remedy).keeps == HoldKind.power)
-    cleared = [e.ConditionCleared(node.id, c.id, person, why) for c in wished]
+    requested = (c for c in node.conditions if rules_of(c.remedy).keeps == HoldKind.power)
+    cleared = [e.ConditionCleared(node.id, c.id, person, why) for c in requested]
     return [*(e.HoldReleased(h.id, h.scope, person, why) for h in dark), *cleared]
 
 

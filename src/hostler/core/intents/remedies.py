@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from hostler.core.intents.ask import Answered, Ask, Granted, Handler, Handlers, RefusalError, hold_of, nodes_of
 from hostler.core.intents.bounds import is_theirs
 from hostler.core.intents.radius import named
-from hostler.core.planning.domain_plans import DomainAct, acts, scope_of, wish_of
+from hostler.core.planning.domain_plans import DomainAct, acts, request_of, scope_of
 from hostler.core.planning.outcomes import HOURS, TENANT
 from hostler.core.planning.plan_builder import Frame, freeze
 from hostler.core.policy.blast_radius import blast_radius, group_of, resolve
@@ -145,7 +145,7 @@ def _tenant(request: Condition) -> str:
 
 
 def _cleared(ask: Ask[CallOff], act: DomainAct) -> tuple[e.Event, ...]:
-    requests = [(m.node.id, request.id) for m in act.members if (request := wish_of(m.node, act.group)) is not None]
+    requests = [(m.node.id, request.id) for m in act.members if (request := request_of(m.node, act.group)) is not None]
     return tuple(e.ConditionCleared(node, request, ask.intent.person, ask.intent.reason) for node, request in requests)
 
 

@@ -69,7 +69,7 @@ class OpenEpisodes(Struct):
     routes: dict[str, RouteState] = field(default_factory=dict)
 
 
-class Teller:
+class EpisodeMessages:
     """Takes notices in the order of their records and gives the messages that are to be sent.
 
     `cell` is the name of the cell, which every key begins with. The given state is changed in place.

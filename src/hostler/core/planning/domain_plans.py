@@ -33,7 +33,7 @@ def scope_of(group: str) -> str:
     return scope if slash and ":" in scope else ""
 
 
-def wish_of(node: Node, group: str) -> Condition | None:
+def request_of(node: Node, group: str) -> Condition | None:
     """The condition by which somebody asked for this act on the node."""
     return next((c for c in node.conditions if c.group == group), None)
 
@@ -103,7 +103,7 @@ def stands(fleet: Fleet, node: Node, plan: Plan) -> bool:
     causes = frozenset(plan.causes)
     if any(c.id in causes for c in node.conditions):
         return True
-    if not scope_of(plan.group) or wish_of(node, plan.group) is not None:
+    if not scope_of(plan.group) or request_of(node, plan.group) is not None:
         return False
     names = {cause.partition("/")[0] for cause in plan.causes} - {node.id}
     found = (fleet.nodes.get(name) for name in sorted(names))
@@ -144,7 +144,7 @@ def act_of(fleet: Fleet, group: str) -> DomainAct:
     """The act of this group, with all its members."""
     nodes = [node for node in members(fleet, group) if node.phase is Phase.production or _plan(node, group)]
     plans = [plan for node in nodes if (plan := _plan(node, group)) is not None]
-    request = next((found for node in nodes if (found := wish_of(node, group)) is not None), None)
+    request = next((found for node in nodes if (found := request_of(node, group)) is not None), None)
     states = [plan.state for plan in plans]
     state = next((s for s in ("undoing", "running", "proposed") if s in states), "waiting")
     remedy = plans[0].remedy or plans[0].name if plans else request.remedy if request else ""

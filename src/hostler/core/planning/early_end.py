@@ -123,7 +123,7 @@ def _to_a_graver(context: DecisionContext, node: Node, plan: Plan, need: Need | 
         return None
     if domain_plans.scope_of(plan.group):
         return None
-    if plan.rules.releases is Releases.done and not need.wished and not has_proven_itself(node):
+    if plan.rules.releases is Releases.done and not need.requested and not has_proven_itself(node):
         return None
     begins = may_begin(context, node, need)
     if begins is not True:
@@ -157,7 +157,7 @@ def _releases(context: DecisionContext, node: Node, plan: Plan) -> Act | datetim
 
 def _makes_way(node: Node, plan: Plan, need: Need | None) -> tuple[e.Event, ...] | None:
     """A phase's own work that waits for an answer waits in no person's way."""
-    if need is None or not need.wished or not unanswered_checks.is_open(node, plan):
+    if need is None or not need.requested or not unanswered_checks.is_open(node, plan):
         return None
     return (e.PlanEnded(node.id, plan.id, "superseded", f"{need.remedy} is asked for"),)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from hostler.core.conditions.sku_match import gaps
 from hostler.core.planning.plan_builder import Frame, record
-from hostler.core.planning.remediation import tired
+from hostler.core.planning.remediation import retry_wait
 from hostler.core.policy.budgets import reopens
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
@@ -49,8 +49,8 @@ def _serve(context: DecisionContext, node: Node) -> Answer:
     if node.cordons or not has_proven_itself(node):
         name = "uncordon" if has_proven_itself(node) else "return_to_service"
         again = Act((record(context, node, RECIPES[name], Frame(ActClass.easing)),))
-        return tired(context, node, name) or again
-    if node.assignment is None and (waiting := tired(context, node, "deliver")):
+        return retry_wait(context, node, name) or again
+    if node.assignment is None and (waiting := retry_wait(context, node, "deliver")):
         return waiting
     return _unseen(context, node) or Rest()
 
@@ -72,4 +72,4 @@ def _cordon(context: DecisionContext, node: Node, kept: list[Hold]) -> Answer:
     if found := blockers(context, request):
         return Wait("cordon", found, until=reopens(context, found))
     plan = record(context, node, RECIPES["cordon"], Frame(act_class, remedy="cordon"))
-    return tired(context, node, "cordon") or Act((plan,))
+    return retry_wait(context, node, "cordon") or Act((plan,))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from hostler.core.conditions import unanswered_checks
 from hostler.core.conditions.recurrence import count_act
 from hostler.core.conditions.site_checks import asked_by, name_of
-from hostler.core.planning.domain_plans import scope_of, wish_of
+from hostler.core.planning.domain_plans import request_of, scope_of
 from hostler.core.state import events as e
 from hostler.core.state.cases import DUE_DAY, Ticket
 from hostler.core.state.configuration import LAB_PHASE_FLOOR_S, scaled
@@ -208,7 +208,7 @@ HOURS = "hours"
 def _kept_away(context: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...]:
     """A domain that a person had drained stays cordoned from the moment that all of it is drained."""
     keeps = plan.rules.keeps == HoldKind.cordon and scope_of(plan.group)
-    request = wish_of(node, plan.group) if keeps else None
+    request = request_of(node, plan.group) if keeps else None
     if request is None:
         return ()
     told = request.evidence[0]
@@ -222,8 +222,8 @@ def _kept_away(context: DecisionContext, node: Node, plan: Plan) -> tuple[e.Even
 
 def _kept_dark(context: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...]:
     """Keep a node off that a person has powered off, whatever its phase would do, until work begins or they let go."""
-    wished = _wished_dark(node) if plan.rules.keeps == HoldKind.power else ()
-    request = next((c for c in wished if c.id in plan.causes), None)
+    requested = _requested_dark(node) if plan.rules.keeps == HoldKind.power else ()
+    request = next((c for c in requested if c.id in plan.causes), None)
     if request is None or any(h.kind is HoldKind.power for h in context.fleet.holds_on([node.id])):
         return ()
     told = request.evidence[0]
@@ -301,7 +301,7 @@ def change_phase(
     found.append(replace(moved, convicted=convicted))
     if after is Phase.production:
         refused = "it is in service now: return it for maintenance first"
-        found.extend(e.ConditionCleared(node.id, c.id, "hostler", refused) for c in _wished_dark(node))
+        found.extend(e.ConditionCleared(node.id, c.id, "hostler", refused) for c in _requested_dark(node))
     if after is Phase.rma:
         found.append(e.TicketOpened(_rma_ticket(context, node, why)))
     if after is Phase.zap_fail:
@@ -312,7 +312,7 @@ def change_phase(
     return tuple(found)
 
 
-def _wished_dark(node: Node) -> tuple[Condition, ...]:
+def _requested_dark(node: Node) -> tuple[Condition, ...]:
     """Requests to have the node simply powered off, which only a node outside production is."""
     return tuple(c for c in node.conditions if rules_of(c.remedy).keeps == HoldKind.power)
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from hostler.core.conditions import unanswered_checks
 from hostler.core.conditions.staleness import doubts
-from hostler.core.planning.domain_plans import members, scope_of, wish_of
+from hostler.core.planning.domain_plans import members, request_of, scope_of
 from hostler.core.planning.plan_builder import Frame, record
 from hostler.core.policy.budgets import reopens
 from hostler.core.policy.corroboration import unconfirmed
@@ -55,7 +55,7 @@ def _answerable(context: DecisionContext, node: Node) -> Need | None:
     policy = context.fleet.policy_of(node)
     gravest = need = need_of(policy, node, context.sure)
     observed: tuple[str, ...] = ()
-    while need is not None and not need.wished and need.act_class is not ActClass.protective:
+    while need is not None and not need.requested and need.act_class is not ActClass.protective:
         if mode_of(context, node, need.remedy) is not Mode.observe:
             break
         observed = (*observed, need.remedy)
@@ -81,7 +81,7 @@ def remedy(context: DecisionContext, node: Node, need: Need) -> Answer:
 def _stopped(context: DecisionContext, nodes: tuple[Node, ...], need: Need) -> Answer | None:
     """Answer that keeps the remedy of these nodes from beginning, None for nothing: patience, guards, storm brake."""
     for member in nodes:
-        if waiting := tired(context, member, need.remedy, need.rule, wished=need.wished):
+        if waiting := retry_wait(context, member, need.remedy, need.rule, requested=need.requested):
             return waiting
     if found := blockers(context, _request(need, nodes)):
         return Wait(need.remedy, found, until=reopens(context, found))
@@ -106,7 +106,7 @@ def may_begin(context: DecisionContext, node: Node, need: Need) -> bool | dateti
     """
     own = node.plan.recorded_at if node.plan else None
     freed = replace(node, attempts=tuple(a for a in node.attempts if a.at != own))
-    if mode_of(context, node, need.remedy) is not Mode.act and not need.wished:
+    if mode_of(context, node, need.remedy) is not Mode.act and not need.requested:
         return False
     if any(not _ends_with_plan(ticket) for ticket in context.fleet.tickets_about(node.id)):
         return False
@@ -117,7 +117,7 @@ def may_begin(context: DecisionContext, node: Node, need: Need) -> bool | dateti
 
 def _storms(context: DecisionContext, need: Need, asking: int) -> str:
     """Why the storm brake must latch first, "" where it need not: it is for what nobody asked for."""
-    return "" if need.wished or is_harmless(need.remedy) else storm(context, asking)
+    return "" if need.requested or is_harmless(need.remedy) else storm(context, asking)
 
 
 def _ends_with_plan(ticket: Ticket) -> bool:
@@ -133,11 +133,13 @@ def _ends_with_plan(ticket: Ticket) -> bool:
 def _request(need: Need, nodes: tuple[Node, ...]) -> DisruptionRequest:
     scope = scope_of(need.group)
     return DisruptionRequest(
-        need.remedy, need.act_class, nodes, need.causes, need.confirm, approved=need.wished, scope=scope
+        need.remedy, need.act_class, nodes, need.causes, need.confirm, approved=need.requested, scope=scope
     )
 
 
-def tired(context: DecisionContext, node: Node, name: str, rule: str = "", *, wished: bool = True) -> Answer | None:
+def retry_wait(
+    context: DecisionContext, node: Node, name: str, rule: str = "", *, requested: bool = True
+) -> Answer | None:
     """Wait after a recent try; after too many tries a person decides.
 
     Tries that failed count; of an automatic remedy that no rung follows, every try does: it cures nothing. A person's
@@ -155,7 +157,7 @@ def tired(context: DecisionContext, node: Node, name: str, rule: str = "", *, wi
             f"the ticket is closed (hostler ticket close {stuck.id})",
         )
         return Wait(name, (blocker,), until=None)
-    leads_nowhere = not wished and name not in REMEDIES
+    leads_nowhere = not requested and name not in REMEDIES
     lately = [a for a in tried if context.sure - a.at < TRIES_WINDOW and not a.forgiven and (a.failed or leads_nowhere)]
     if len(lately) >= LAST_TRIES:
         requests = [c for c in node.conditions if c.remedy == name]
@@ -164,7 +166,7 @@ def tired(context: DecisionContext, node: Node, name: str, rule: str = "", *, wi
             (opened, *(e.ConditionCleared(node.id, c.id, OWNER, f"given up: {opened.ticket.id}") for c in requests))
         )
     rested = tried[-1].at + timedelta(seconds=scaled(context.fleet.policy_of(node), BACK_OFF_S))
-    if rested <= context.now or (wished and not tried[-1].failed):
+    if rested <= context.now or (requested and not tried[-1].failed):
         return None
     blocker = Blocker(
         "clock", name, f"the last try of {name} was moments ago", f"the next try may begin at {rested:%H:%M:%S} UTC"
@@ -200,11 +202,13 @@ def _domain(context: DecisionContext, need: Need) -> tuple[Node, ...]:
     scope = scope_of(need.group)
     found = (
         members(context.fleet, need.group)
-        if need.wished
+        if need.requested
         else [context.fleet.nodes[i] for i in context.fleet.index.members(context.fleet.sharers(scope))]
     )
     serving = (n for n in found if n.phase is Phase.production)
-    return tuple(n for n in serving if wish_of(n, need.group) or (not need.wished and n.profile is Profile.managed))
+    return tuple(
+        n for n in serving if request_of(n, need.group) or (not need.requested and n.profile is Profile.managed)
+    )
 
 
 def _busy(context: DecisionContext, nodes: tuple[Node, ...], need: Need) -> tuple[Blocker, ...]:
@@ -228,7 +232,7 @@ def _first(context: DecisionContext, node: Node, need: Need) -> Iterator[Blocker
 
 def _is_proposed(context: DecisionContext, nodes: tuple[Node, ...], need: Need) -> bool:
     """Whether a person says yes first: a pool wants it so, or a fault takes more nodes than one word may disturb."""
-    if need.wished:
+    if need.requested:
         return False
     far = bool(scope_of(need.group)) and len(nodes) > context.fleet.policy.reach.nodes
     return far or any(mode_of(context, node, need.remedy) is Mode.propose for node in nodes)

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from hostler.core.conditions.sku_match import gaps
 from hostler.core.planning.in_service import keeping_away
 from hostler.core.planning.plan_builder import Frame, record
-from hostler.core.planning.remediation import tired
+from hostler.core.planning.remediation import retry_wait
 from hostler.core.policy import pool_places
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
@@ -64,6 +64,6 @@ def _is_deliverable(context: DecisionContext, node: Node, joined: Node, pool: Po
         return False
     if keeping_away(context.fleet.holds_on(scopes(context, node))) or gaps(context.fleet, node):
         return False
-    return not tired(context, node, "deliver") and not blockers(
+    return not retry_wait(context, node, "deliver") and not blockers(
         context, DisruptionRequest("deliver", ActClass.bring_up, (joined,))
     )

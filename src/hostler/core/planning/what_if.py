@@ -35,7 +35,7 @@ def begins(context: DecisionContext, node: Node) -> str:
     need = needed(context, node)
     if need is None or not RECIPES[need.remedy].disruptive:
         return ""
-    if need.wished or need.act_class is ActClass.protective:
+    if need.requested or need.act_class is ActClass.protective:
         return need.remedy
     return need.remedy if mode_of(context, node, need.remedy) is Mode.act else ""
 

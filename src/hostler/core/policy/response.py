@@ -16,7 +16,7 @@ UNRULED = Rule(condition="", remedy="", note="no rule names this condition: it i
 class Need(Struct, frozen=True):
     """A need of a node: the remedy, under which class of act, and the conditions that say so.
 
-    `rule` is the condition type whose row decided; `wished`: a person asked for it by name. `dooms` and `part` tell
+    `rule` is the condition type whose row decided; `requested`: a person asked for it by name. `dooms` and `part` tell
     which work is lost already.
     """
 
@@ -30,7 +30,7 @@ class Need(Struct, frozen=True):
     severity: int = 0
     group: str = ""
     since: datetime | None = None
-    wished: bool = False
+    requested: bool = False
 
 
 def rule_for(policy: Policy, condition: Condition) -> Rule:
@@ -58,7 +58,7 @@ def need_of(policy: Policy, node: Node, now: datetime, without: tuple[str, ...] 
     production get automatic remedies; a person's request and protection count everywhere.
     """
     asked = (_need(policy, node, condition, now) for condition in node.conditions)
-    needs = [need for need in asked if need is not None and (need.wished or need.remedy not in without)]
+    needs = [need for need in asked if need is not None and (need.requested or need.remedy not in without)]
     if not needs:
         return None
     gravest = max(needs, key=_gravity)
@@ -107,7 +107,7 @@ def _asked(policy: Policy, node: Node, condition: Condition, rule: Rule, now: da
         severity=int(condition.severity),
         group=condition.group or _domain(node, rule, remedy),
         since=condition.since,
-        wished=bool(condition.remedy),
+        requested=bool(condition.remedy),
     )
 
 

@@ -25,7 +25,7 @@ TOPICS = (
 """Everything that is told of; a route that names none is told of all."""
 
 TENANT_TOPICS = ("node_failed", "node_out", "node_in", "maintenance")
-"""Topics that a tenant's route may be told of: what befalls its own nodes."""
+"""Topics that a tenant's route may be told of: what happens to its own nodes."""
 
 SEVERITIES = ("info", "warning", "degraded", "critical", "catastrophic")
 """Names of `model.Severity`, gentlest first."""

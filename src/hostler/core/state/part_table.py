@@ -63,7 +63,7 @@ class PackedParts:
         self._columns: Shared[tuple[str, ...]] = Shared()
         self._layouts: Shared[Layout] = Shared()
         self._most: Shared[MostSeen] = Shared()
-        self._where = Whereabouts()
+        self._where = SerialIndex()
 
     def get(self, serial: str) -> Part | None:
         """The part of this serial."""
@@ -127,7 +127,7 @@ hash_of = hash
 """Number that stands for a serial in memory; it differs from process to process and is never written."""
 
 
-class Whereabouts:
+class SerialIndex:
     """Nodes that may hold a serial, in eight bytes a part: half of the serial's hash, and the node's number."""
 
     def __init__(self) -> None:

@@ -12,10 +12,10 @@ from hostler.core.state import version_1, version_2
 from hostler.core.state.events import VERSION
 
 Body = dict[str, Any]
-Caster = Callable[[Body], Body]
-Casters = Mapping[tuple[str, int], Caster]
+BodyChange = Callable[[Body], Body]
+BodyChanges = Mapping[tuple[str, int], BodyChange]
 
-UPCASTERS: dict[tuple[str, int], Caster] = {
+UPCASTERS: dict[tuple[str, int], BodyChange] = {
     ("plan_recorded", 1): version_1.plan_recorded_up,
     ("plan_recorded", 2): version_2.plan_recorded_up,
     ("operation_started", 1): version_2.operation_started_up,
@@ -25,7 +25,7 @@ UPCASTERS: dict[tuple[str, int], Caster] = {
 }
 """(stored name, version) → what makes of that body one of version + 1."""
 
-DOWNCASTERS: dict[tuple[str, int], Caster] = {
+DOWNCASTERS: dict[tuple[str, int], BodyChange] = {
     ("plan_recorded", 3): version_2.plan_recorded_down,
     ("plan_recorded", 2): version_1.plan_recorded_down,
     ("operation_started", 2): version_2.operation_started_down,
@@ -36,7 +36,7 @@ DOWNCASTERS: dict[tuple[str, int], Caster] = {
 """(stored name, version) → what makes of that body one of version - 1."""
 
 
-def upcast(body: Body, version: int, table: Casters = UPCASTERS, to: int = VERSION) -> Body:
+def upcast(body: Body, version: int, table: BodyChanges = UPCASTERS, to: int = VERSION) -> Body:
     """The body as version `to` would have written it; `version` is what it was stored with."""
     for step in range(version, to):
         change = table.get((str(body["type"]), step))
@@ -44,13 +44,13 @@ def upcast(body: Body, version: int, table: Casters = UPCASTERS, to: int = VERSI
     return body
 
 
-def downcast(body: Body, version: int, to: int, table: Casters = DOWNCASTERS) -> Body:
+def downcast(body: Body, version: int, to: int, table: BodyChanges = DOWNCASTERS) -> Body:
     """The body as version `to` would have written it. Raises KeyError where a step back has no caster."""
     for step in range(version, to, -1):
         body = table[str(body["type"]), step](body)
     return body
 
 
-def is_cast(name: str, version: int, table: Casters = UPCASTERS, to: int = VERSION) -> bool:
+def is_cast(name: str, version: int, table: BodyChanges = UPCASTERS, to: int = VERSION) -> bool:
     """Whether a body of this stored name and version passes any caster on its way to version `to`."""
     return any((name, step) in table for step in range(version, to))

@@ -57,7 +57,7 @@ class Requester:
     ) -> None:
         self._scheduler = scheduler
         self._api = api
-        self._book = cache
+        self._cache = cache
         self._fleet = fleet
         self._ask = ask
 
@@ -69,8 +69,8 @@ class Requester:
 
     async def turn(self) -> None:
         """Answer what is asked for now."""
-        asked = {name: listed for name, listed in self._book.nodes.items.items() if listed.asked is not None}
-        if not asked or self._book.lost:
+        asked = {name: listed for name, listed in self._cache.nodes.items.items() if listed.asked is not None}
+        if not asked or self._cache.lost:
             return
         for node in members(self._fleet(), self._scheduler.cluster):
             name = name_there(node, self._scheduler)

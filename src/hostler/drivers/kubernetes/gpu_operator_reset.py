@@ -1,7 +1,7 @@
 """A GPU reset of a node in a Kubernetes cluster: the GPU Operator's operands go first, and come back however it ends.
 
-Who lets them go is the hand around the agents'; who lets them back is the tidier, by what is recorded and nothing else:
-done, failed, unknown, given up or cut off between any two steps, the operation is under way or it is not.
+The driver around the agents' lets them go; the tidier lets them back, by what is recorded and nothing else: done,
+failed, unknown, given up or cut off between any two steps, the operation is under way or it is not.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ class Resetter:
         """Do it once, with nobody of the platform in the way. Raises PortError."""
         place = self._places.get(node.assignment.cluster) if node.assignment else None
         if place is None:
-            return await self._hand().perform(operation, node)
+            return await self._driver().perform(operation, node)
         if (wrong := misbound(node)) is not None:
             raise RefusedError(f"{wrong.text}; {wrong.ends_when}")
         look = await self._cleared(place, operation, name_there(node, place.scheduler))
@@ -74,19 +74,19 @@ class Resetter:
         if look.taken:
             held = {HELD: look.taken[:1000]}
             return replace(_said(operation, "failed", f"nothing was sent: held by {look.taken}"), facts=held)
-        said = await self._hand().perform(operation, node)
+        said = await self._driver().perform(operation, node)
         left = f"not gone after {duration(self._clear_s)}: {', '.join(look.left[:NAMED])}" if look.left else ""
         return replace(said, detail="; ".join(filter(None, (said.detail, left))))
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
         """Ask the agent about the operation."""
-        return await self._hand().observe(operation, node)
+        return await self._driver().observe(operation, node)
 
     async def revoke(self, operation: Operation, node: Node) -> None:
         """The agent is told; who waits for pods sees that the operation is no longer recorded."""
-        await self._hand().revoke(operation, node)
+        await self._driver().revoke(operation, node)
 
-    def _hand(self) -> OperationDriver:
+    def _driver(self) -> OperationDriver:
         driver = self._agents()
         if driver is None:
             raise UnreachableError("the controller has not started; nothing was sent")
@@ -115,7 +115,7 @@ class Restorer:
 
     def __init__(self, operands: Operands, cache: ClusterCache, fleet: Callable[[], Fleet]) -> None:
         self._operands = operands
-        self._book = cache
+        self._cache = cache
         self._fleet = fleet
 
     async def run(self) -> None:
@@ -126,7 +126,7 @@ class Restorer:
 
     async def turn(self) -> None:
         """Look once at every Node, also of those that are no members."""
-        left = [node for node in self._book.nodes.items.values() if self._operands.is_left(node)]
+        left = [node for node in self._cache.nodes.items.values() if self._operands.is_left(node)]
         if not left:
             return
         resets = under_way(self._fleet())

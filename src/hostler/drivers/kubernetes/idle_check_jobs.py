@@ -43,7 +43,7 @@ class Checks:
 
     def __init__(self, api: Api, cache: ClusterCache, owner: str) -> None:
         self._api = api
-        self._book = cache
+        self._cache = cache
         self._owner = owner
 
     async def begin(self, operation: Operation, name: str) -> Outcome:
@@ -63,17 +63,17 @@ class Checks:
 
     async def observe(self, operation: Operation) -> Outcome:
         """Done with a verdict, not_done where no such Job is to be found, else unknown."""
-        if lost := self._book.checks_lost:
+        if lost := self._cache.checks_lost:
             raise UnreachableError(f"what became of the idle check is not known: {lost}")
         key = f"{CHECKS}/{job_name(operation, self._owner)}"
-        job = self._book.jobs.items.get(key)
+        job = self._cache.jobs.items.get(key)
         if job is None:
             answer = await self._api.get(f"{JOBS}/{job_name(operation, self._owner)}")
             if answer.status == NOT_FOUND:
                 return _said(operation, "not_done", "its Job is gone: somebody deleted it, or it ended long ago")
             checked(answer, f"the Job of {operation.id}")
             return _said(operation, "unknown", "the cluster has its Job, and has not told of it yet")
-        seen = found(job, self._book.checking(job.name))
+        seen = found(job, self._cache.checking(job.name))
         if seen.verdict is None:
             return _said(operation, "unknown", seen.detail)
         said = _said(operation, "done", seen.detail)
@@ -85,7 +85,7 @@ class Checks:
         answer = await self._api.change("DELETE", where, {"propagationPolicy": "Background"})
         if answer.status != NOT_FOUND:
             checked(answer, f"Job {name}")
-        for pod in [pod for pod in self._book.checking(name) if pod.code is None]:
+        for pod in [pod for pod in self._cache.checking(name) if pod.code is None]:
             at = f"/api/v1/namespaces/{CHECKS}/pods/{quote(pod.name, safe='')}"
             answer = await self._api.change("DELETE", at, {"preconditions": {"uid": pod.uid}})
             if answer.status not in (NOT_FOUND, CONFLICT):
@@ -99,7 +99,7 @@ class Checks:
         """Our Jobs that go on though no operation of theirs is under way: cut off, called off, or of a lost journal."""
         return [
             job.name
-            for job in self._book.jobs.items.values()
+            for job in self._cache.jobs.items.values()
             if job.namespace == CHECKS and job.annotations.get(OWNER) == self._owner and not job.ended
             if not _is_under_way(fleet, job)
         ]
@@ -110,7 +110,7 @@ class Tidier:
 
     def __init__(self, checks: Checks, cache: ClusterCache, fleet: Callable[[], Fleet]) -> None:
         self._checks = checks
-        self._book = cache
+        self._cache = cache
         self._fleet = fleet
 
     async def run(self) -> None:
@@ -121,7 +121,7 @@ class Tidier:
 
     async def turn(self) -> None:
         """Look once at every Job of a check."""
-        if self._book.checks_lost:
+        if self._cache.checks_lost:
             return
         for name in self._checks.orphans(self._fleet()):
             try:

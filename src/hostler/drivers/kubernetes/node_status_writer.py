@@ -47,7 +47,7 @@ class NodeStatusWriter:
     ) -> None:
         self._scheduler = scheduler
         self._api = api.at(MARK)
-        self._book = cache
+        self._cache = cache
         self._fleet = fleet
         self._limit = asyncio.Semaphore(AT_ONCE)
         self._done: dict[str, tuple[Node, KubeNode, WorkloadView]] = {}
@@ -60,13 +60,13 @@ class NodeStatusWriter:
 
     async def turn(self) -> None:
         """Look at each member once, and write where something differs."""
-        seen = self._book.views()
+        seen = self._cache.views()
         if seen.lost:
             return
         fleet, work = self._fleet(), []
         for node in members(fleet, self._scheduler.cluster):
             name = name_there(node, self._scheduler)
-            listed, view = self._book.nodes.items.get(name), seen.nodes.get(name)
+            listed, view = self._cache.nodes.items.get(name), seen.nodes.get(name)
             if listed is None or view is None:
                 continue
             before, now = self._done.get(name), (node, listed, view)

@@ -60,7 +60,7 @@ class KubernetesScheduler:
     def __init__(self, cluster: str, api: Api, cache: ClusterCache, owner: str) -> None:
         self.cluster = cluster
         self._api = api
-        self._book = cache
+        self._cache = cache
         self._owner = owner
         self.checks = Checks(api, cache, owner)
         self._spaces, self._actors = cache.settings.spaces, cache.settings.actors
@@ -68,15 +68,15 @@ class KubernetesScheduler:
 
     def views(self) -> ClusterView:
         """Views of the cluster as it is now."""
-        return self._book.views()
+        return self._cache.views()
 
     async def watch(self) -> None:
         """Keep the copies of the cluster true until cancelled."""
-        await self._book.run()
+        await self._cache.run()
 
     async def remediators(self) -> tuple[str, ...]:
         """Other programs that treat the cluster's nodes. Raises PortError where that cannot be told."""
-        return await second_remediators(self._api, self._book, self._actors)
+        return await second_remediators(self._api, self._cache, self._actors)
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:  # noqa: C901, PLR0911 - one flat table of cases
         """Do it once; under a name that another machine answers to only what eases. Raises PortError."""
@@ -127,8 +127,8 @@ class KubernetesScheduler:
             and seen.ready is True
             and await self.joining.is_withdrawn(operation, node, name),
             "leave_cluster": seen is None,
-            "cordon_uninvited": seen is None and name not in self._book.nodes.items,
-            "delete_uninvited": seen is None and name not in self._book.nodes.items,
+            "cordon_uninvited": seen is None and name not in self._cache.nodes.items,
+            "delete_uninvited": seen is None and name not in self._cache.nodes.items,
             "issue_join_token": self.joining.offer(node.id) is not None,
         }[operation.kind]
         return _said(operation, "done" if done else "not_done")
@@ -150,12 +150,12 @@ class KubernetesScheduler:
             raise RefusedError(
                 f"cluster {self.cluster} lists no node {name}: bind {node.id} to its name there, or let it join"
             )
-        await asyncio.sleep(self._book.patience.landing_s)
+        await asyncio.sleep(self._cache.patience.landing_s)
         return await self._cordoned(operation, name)
 
     async def _cordoned(self, operation: Operation, name: str) -> Outcome:
         """Done when the copy shows everybody who came before."""
-        if missing := await unseen(self._api, self._book, name):
+        if missing := await unseen(self._api, self._cache, name):
             return _said(operation, "unknown", f"cordoned; the cluster does not show {missing} yet")
         return _said(operation, "done")
 
@@ -174,8 +174,8 @@ class KubernetesScheduler:
         The copy is decided on first, which saves a request: a write tests the version that it was made from. That
         there is nothing to do is believed of the API server only.
         """
-        seen = self._book.nodes.items.get(name)
-        if seen is None or self._book.lost or not decide(seen):
+        seen = self._cache.nodes.items.get(name)
+        if seen is None or self._cache.lost or not decide(seen):
             seen = await self._read(name, turn)
         for _ in range(ATTEMPTS):
             if seen is None or not (patch := decide(seen)):
@@ -228,10 +228,10 @@ class KubernetesScheduler:
 
     def _named(self, operation: Operation, name: str) -> list[KubePod]:
         """The pods that are meant and still there. Raises UnreachableError where that is not known."""
-        if lost := self._book.lost:
+        if lost := self._cache.lost:
             raise UnreachableError(f"what runs on {name} is not known: {lost}")
         wanted = workloads_of(operation)
-        return [pod for pod in self._book.on(name) if id_of(pod) in wanted]
+        return [pod for pod in self._cache.on(name) if id_of(pod) in wanted]
 
     def _evicted(self, operation: Operation, name: str) -> Outcome:
         """Done where each pod is gone or ending; those that still have their grace are told as a fact."""
@@ -265,9 +265,9 @@ class KubernetesScheduler:
         seen = await self._read(name)
         if seen is None:
             return _said(operation, "done")
-        if lost := self._book.lost:
+        if lost := self._cache.lost:
             raise UnreachableError(f"what runs on {name} is not known: {lost}")
-        left = [pod for pod in self._book.on(name) if not pod.ends]
+        left = [pod for pod in self._cache.on(name) if not pod.ends]
         if works := self._works(left):
             raise RefusedError(f"{name} still runs {', '.join(works[:8])}: drain it first")
         if stopped := [why for why in await asyncio.gather(*map(self._evict_one, left)) if why]:
@@ -284,7 +284,7 @@ class KubernetesScheduler:
         decide = lambda seen: cordoning(self._alone(_own(seen, node)), self._owner, reason)  # noqa: E731
         if await self._change(name, decide, turn) is None:
             return _said(operation, "unknown", "it is listed no more")
-        await asyncio.sleep(self._book.patience.landing_s)
+        await asyncio.sleep(self._cache.patience.landing_s)
         return await self._cordoned(operation, name)
 
     async def _delete_uninvited(self, operation: Operation, node: Node, name: str) -> Outcome:
@@ -294,14 +294,14 @@ class KubernetesScheduler:
             return _said(operation, "done")
         if not is_cordoned(_own(seen, node), self._owner):
             return _said(operation, "failed", f"{name} is open to work again")
-        if lost := self._book.lost:
+        if lost := self._cache.lost:
             raise UnreachableError(f"what runs on {name} is not known: {lost}")
-        if missing := await unseen(self._api, self._book, name):
+        if missing := await unseen(self._api, self._cache, name):
             return _said(operation, "not_done", f"the cluster does not show {missing} yet")
-        if works := self._works(list(self._book.on(name))):
+        if works := self._works(list(self._cache.on(name))):
             return _said(operation, "failed", f"{name} still runs {', '.join(works[:8])}")
         await self._take_off(seen)
-        shown = self._book.nodes.items.get(name)
+        shown = self._cache.nodes.items.get(name)
         if shown is not None and shown.uid == seen.uid:
             return _said(operation, "unknown", "deleted, and the cluster still shows it")
         return _said(operation, "done")
@@ -317,8 +317,8 @@ class KubernetesScheduler:
             checked(answer, f"node {seen.key}")
         until = asyncio.get_running_loop().time() + SHOWN_S
         while asyncio.get_running_loop().time() < until:
-            found = self._book.nodes.items.get(seen.key)
-            if self._book.lost or found is None or found.uid != seen.uid:
+            found = self._cache.nodes.items.get(seen.key)
+            if self._cache.lost or found is None or found.uid != seen.uid:
                 return
             await asyncio.sleep(0.05)
 

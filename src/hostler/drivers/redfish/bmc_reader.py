@@ -25,7 +25,7 @@ MAX_ENTRIES = 64
 """Of one reading of an event log; a log that is flooded is told of, not copied."""
 
 
-class RedfishSight:
+class BmcLook:
     """One look at a node through its BMC, whose identity was just checked.
 
     `power` is on, off or unknown.
@@ -99,7 +99,7 @@ class RedfishReader:
     def __init__(self, clients: Callable[[str], RedfishClient]) -> None:
         self._clients = clients
 
-    async def look(self, node: Node) -> RedfishSight:
+    async def look(self, node: Node) -> BmcLook:
         """Read the node's system. Raises PortError; another machine (binding mismatch) is RefusedError."""
         if not node.binding("bmc"):
             raise RefusedError(f"node {node.id} has no bmc binding; record its BMC's address first")
@@ -108,4 +108,4 @@ class RedfishReader:
         client.begin()
         system = await client.system(address.system)
         check_identity(client.origin, system, node)
-        return RedfishSight(client, system, node)
+        return BmcLook(client, system, node)

@@ -62,7 +62,7 @@ class SlurmMethod(Struct, frozen=True):
 
 
 class SlurmScheduler:
-    """A `ports.Scheduler`: the Hand for SCHEDULED and for reboots that Slurm does, and the eye on a cluster's jobs.
+    """A `ports.Scheduler`: the driver of SCHEDULED and of reboots that Slurm does, and the reader of a cluster's jobs.
 
     Each act reads the cluster first and changes only what is ours: a drain, a failing or a DOWN of somebody else's
     stands, counts as keeping work away, and is named. `fence` raises where nothing may be sent any more.

@@ -275,8 +275,8 @@ async def _of_one(app_state: AppState, who: Identity, name: str) -> Maintenance:
         repairs.append(repair(node, ticket, app_state.shown(who, closing)))
     if node is None:
         return Maintenance((), (), (), tuple(repairs), tuple(deeds_of(name, records)))
-    feels = frozenset(scopes(app_state.context(), node))
-    windows = tuple(w for w in fleet.windows.values() if w.scope in feels)
+    holding = frozenset(scopes(app_state.context(), node))
+    windows = tuple(w for w in fleet.windows.values() if w.scope in holding)
     tickets = app_state.shown(who, tuple(t for t in fleet.tickets.values() if t.node == node.id))
     deeds = tuple(deeds_of(node.id, records))
     node = app_state.shown(who, node)

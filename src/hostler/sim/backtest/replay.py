@@ -90,7 +90,7 @@ class Replay:
         self._fleet = history.fleet
         self._trial = trial
         self._under = Under(history.fleet, trial)
-        self._eyes = RecordedLiveState()
+        self._reader = RecordedLiveState()
         self._open: dict[str, PolicyDifference] = {}
         self._queues: defaultdict[str, deque[Observation]] = defaultdict(deque)
         self._next: Observation | None = None
@@ -199,8 +199,8 @@ class Replay:
         plan, node = event.plan, self._fleet.nodes.get(event.plan.node)
         if node is None:
             return
-        self._eyes.see(event, node.assignment.cluster if node.assignment else "")
-        recorded = decide(self._fleet, self._eyes.live, node, record.at)
+        self._reader.see(event, node.assignment.cluster if node.assignment else "")
+        recorded = decide(self._fleet, self._reader.live, node, record.at)
         self.fidelity.remedies += 1
         fits = recorded.does in (ACTS, PROPOSES) and recorded.remedy == (plan.remedy or plan.name)
         self.fidelity.explained += fits
@@ -216,14 +216,14 @@ class Replay:
                 continue
             self.stays.see(node, now)
             if node.conditions and node.phase is Phase.production and node_id not in self._open:
-                recorded = decide(self._fleet, self._eyes.live, node, now)
+                recorded = decide(self._fleet, self._reader.live, node, now)
                 self._compare(node, now, self._fleet.cell.seq, recorded)
         self._rejoin(now)
 
     def _compare(self, node: Node, now: datetime, seq: int, recorded: Decision) -> None:
         if node.id in self._open:
             return
-        trial = decide(self._under.fleet(), self._eyes.live, node, now)
+        trial = decide(self._under.fleet(), self._reader.live, node, now)
         if not recorded.same(trial):
             self._differs(node, now, (recorded, trial), seq)
 

@@ -7,7 +7,7 @@ from hashlib import blake2s
 import msgspec
 
 from hostler.core.state.model import Part
-from hostler.sim.bmc.emulated_machine import Ailment, Machine
+from hostler.sim.bmc.emulated_machine import Machine, PartFault
 from hostler.sim.bmc.power_and_cooling import identity
 from hostler.sim.bmc.resource_parts import ROOT, WELL, Document, link, moment, status
 
@@ -43,7 +43,7 @@ class Pages:
     def facts_of(self, part: Part) -> Document:
         """Facts that any resource shows of a part."""
         shown = {"SerialNumber": part.serial or None, "Model": part.model or None}
-        return shown | {"Status": status(self.machine.ailments.get(part.slot, WELL))}
+        return shown | {"Status": status(self.machine.part_faults.get(part.slot, WELL))}
 
     def processors(self, place: str, named: Mapping[str, Part]) -> Document:
         """Processors under a system, by the names that the vendor gives them."""
@@ -105,7 +105,7 @@ class Pages:
         for name, word in self.machine.supplies.items():
             self.add(
                 f"{place}/PowerSubsystem/PowerSupplies/{name}",
-                {"Status": status(Ailment(word))} | identity(self.machine, name),
+                {"Status": status(PartFault(word))} | identity(self.machine, name),
             )
         listed = self.listing(f"{place}/PowerSubsystem/PowerSupplies", self.machine.supplies)
         return link(self.add(f"{place}/PowerSubsystem", {"PowerSupplies": listed}))
@@ -121,11 +121,11 @@ class Pages:
         ]
         fans = [
             {"MemberId": name, "Name": name, "Reading": values.get(f"{name}_rpm"), "ReadingUnits": "RPM"}
-            | {"Status": status(Ailment(word))}
+            | {"Status": status(PartFault(word))}
             for name, word in self.machine.fans.items()
         ]
         supplies = [
-            {"MemberId": name, "Name": name, "Status": status(Ailment(word))} | identity(self.machine, name)
+            {"MemberId": name, "Name": name, "Status": status(PartFault(word))} | identity(self.machine, name)
             for name, word in self.machine.supplies.items()
         ]
         self.add(f"{place}/Thermal", {"Temperatures": temperatures, "Fans": fans})

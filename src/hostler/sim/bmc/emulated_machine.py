@@ -161,7 +161,7 @@ class BmcLogLine(Struct, frozen=True):
     message: str
 
 
-class Ailment(Struct, frozen=True):
+class PartFault(Struct, frozen=True):
     """Fault of a part: a word of health, and a message out of a registry where one is given."""
 
     health: str = "Critical"
@@ -208,7 +208,7 @@ class Machine:
         self.leaks = dict(hardware.leaks)
         self.supplies = dict(hardware.supplies)
         self.fans = dict(hardware.fans)
-        self.ailments: dict[str, Ailment] = {}
+        self.part_faults: dict[str, PartFault] = {}
         self.bios = dict(hardware.bios)
         self.bios_pending: dict[str, str] = {}
         self.firmware = dict(hardware.firmware)
@@ -399,25 +399,25 @@ class Machine:
 
     # what is wrong with it
 
-    def sicken(self, name: str, ailment: Ailment = Ailment()) -> None:  # noqa: B008 - frozen
+    def sicken(self, name: str, part_fault: PartFault = PartFault()) -> None:  # noqa: B008 - frozen
         """A fan, a power supply, the part in a slot or the "system" is unwell; the "cover" is opened.
 
         A fan that is critical stands still. Raises KeyError where nothing has that name.
         """
         if name in self.fans:
-            self.fans[name] = ailment.health
-            if ailment.health == "Critical" and f"{name}_rpm" in self.sensors:
+            self.fans[name] = part_fault.health
+            if part_fault.health == "Critical" and f"{name}_rpm" in self.sensors:
                 self.sensors[f"{name}_rpm"] = 0.0
         elif name in self.supplies:
-            self.supplies[name] = ailment.health
+            self.supplies[name] = part_fault.health
         elif name in ("system", "cover") or any(part.slot == name for part in self.parts):
-            self.ailments[name] = ailment
+            self.part_faults[name] = part_fault
         else:
             raise KeyError(f"{self.id} has no fan, supply or part {name!r}")
 
     def heal(self, name: str) -> None:
         """End a part's fault: it is well again, or was replaced."""
-        self.ailments.pop(name, None)
+        self.part_faults.pop(name, None)
         if name in self.supplies:
             self.supplies[name] = "OK"
         if name in self.fans:

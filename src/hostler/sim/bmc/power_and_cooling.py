@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
-from hostler.sim.bmc.emulated_machine import Ailment, Machine
+from hostler.sim.bmc.emulated_machine import Machine, PartFault
 from hostler.sim.bmc.resource_parts import Document, collection, link, resource, rolled_up, status
 
 SUPPLY_MODEL = "3000 W"
@@ -29,7 +29,7 @@ def thermal(machine: Machine, now: datetime) -> Document:
             "Name": name,
             "Reading": _speed(machine, name, now),
             "ReadingUnits": "RPM",
-            "Status": status(Ailment(word)),
+            "Status": status(PartFault(word)),
         }
         for name, word in machine.fans.items()
     ]
@@ -42,7 +42,7 @@ def power(machine: Machine, _now: datetime) -> Document:
     doc = resource(f"/Chassis/{machine.id}/Power", "#Power.v1_7_1.Power", "Power", "Power")
     control = [{"MemberId": "0", "Name": "total_power", "PowerConsumedWatts": machine.sensors.get("total_power_w")}]
     supplies = [
-        {"MemberId": name, "Name": name, "Status": status(Ailment(word))} | identity(machine, name)
+        {"MemberId": name, "Name": name, "Status": status(PartFault(word))} | identity(machine, name)
         for name, word in machine.supplies.items()
     ]
     group = _older_group(machine.supplies, machine.hardware.supplies_needed)
@@ -107,7 +107,7 @@ def fan(machine: Machine, name: str, now: datetime) -> Document | None:
     if name not in machine.fans:
         return None
     me = f"/Chassis/{machine.id}/ThermalSubsystem/Fans/{name}"
-    doc = resource(me, "#Fan.v1_5_0.Fan", name, name) | {"Status": status(Ailment(machine.fans[name]))}
+    doc = resource(me, "#Fan.v1_5_0.Fan", name, name) | {"Status": status(PartFault(machine.fans[name]))}
     speed = _speed(machine, name, now)
     return doc | {"SpeedPercent": {"SpeedRPM": speed}} if speed is not None else doc
 
@@ -118,7 +118,7 @@ def supply(machine: Machine, name: str, _now: datetime) -> Document | None:
         return None
     me = f"/Chassis/{machine.id}/PowerSubsystem/PowerSupplies/{name}"
     doc = resource(me, "#PowerSupply.v1_6_0.PowerSupply", name, name)
-    return doc | {"Status": status(Ailment(machine.supplies[name]))} | identity(machine, name)
+    return doc | {"Status": status(PartFault(machine.supplies[name]))} | identity(machine, name)
 
 
 def identity(machine: Machine, name: str) -> Document:

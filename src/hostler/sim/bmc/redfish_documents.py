@@ -161,14 +161,14 @@ def _system(machine: Machine, _now: datetime) -> Document:
 def _own_word(machine: Machine) -> Document:
     """Health of the system: its own word, and the worst of its parts."""
     rollup = _rollup(machine, *_PROCESSORS, "memory", "drive")
-    own = machine.ailments.get("system")
+    own = machine.part_faults.get("system")
     return rollup | {"Health": own.health} if own else rollup
 
 
 def _rollup(machine: Machine, *kinds: str) -> Document:
     """The worst word among the parts of these kinds."""
     slots = {part.slot for part in machine.parts if part.kind in kinds}
-    return rolled_up(ailment.health for slot, ailment in machine.ailments.items() if slot in slots)
+    return rolled_up(part_fault.health for slot, part_fault in machine.part_faults.items() if slot in slots)
 
 
 def _manager(machine: Machine, now: datetime) -> Document:
@@ -193,7 +193,7 @@ def _chassis(machine: Machine, _now: datetime) -> Document:
         "Model": machine.hardware.model,
         "PowerState": machine.power,
         "Status": _rollup(machine, "nic"),
-        "PhysicalSecurity": {"IntrusionSensor": "HardwareIntrusion" if "cover" in machine.ailments else "Normal"},
+        "PhysicalSecurity": {"IntrusionSensor": "HardwareIntrusion" if "cover" in machine.part_faults else "Normal"},
         **{place: link(f"{me}/{place}") for place in (*OLDER, *newer)},
         "NetworkAdapters": link(f"{me}/NetworkAdapters"),
         "Links": {
@@ -291,7 +291,7 @@ def _part(machine: Machine, part: Part, schema: str, name: str) -> Document:
     doc = resource(name.format(machine=machine.id, slot=part.slot), schema, part.slot, part.slot) | {
         "SerialNumber": part.serial,
         "Model": part.model,
-        "Status": status(machine.ailments.get(part.slot, WELL)),
+        "Status": status(machine.part_faults.get(part.slot, WELL)),
     }
     link_shown = _pcie(machine, part)
     match part.kind:

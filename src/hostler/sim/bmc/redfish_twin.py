@@ -34,7 +34,7 @@ class RedfishTwin:
         self._now = datetime.min.replace(tzinfo=UTC)
         self._clients: dict[str, RedfishClient] = {}
         self._hand = RedfishDriver(self._client, lambda: self._now, NamedImages(images))
-        self._eyes = RedfishReader(self._client)
+        self._reader = RedfishReader(self._client)
         self.kinds = self._hand.kinds
 
     def perform(self, operation: Operation, node: Node, now: datetime) -> Outcome:
@@ -50,7 +50,7 @@ class RedfishTwin:
     def look(self, node: Node, now: datetime) -> tuple[str, Observation]:
         """Power, and the readings."""
         self._now = now
-        reader = at_once(self._eyes.look(node))
+        reader = at_once(self._reader.look(node))
         return reader.power, at_once(reader.sensors())
 
     def take_stock(self, node: Node, now: datetime) -> Observation:

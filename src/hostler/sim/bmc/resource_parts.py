@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from hostler.sim.bmc.emulated_machine import Ailment
+from hostler.sim.bmc.emulated_machine import PartFault
 
 ROOT = "/redfish/v1"
 Document = dict[str, object]
-WELL = Ailment("OK")
+WELL = PartFault("OK")
 _ORDER = ("OK", "Warning", "Critical")
 
 
@@ -38,11 +38,11 @@ def collection(path: str, members: Iterable[str]) -> Document:
     return doc | {"Members": found, "Members@odata.count": len(found)}
 
 
-def status(ailment: Ailment = WELL) -> Document:
+def status(part_fault: PartFault = WELL) -> Document:
     """The status of what is there: its health, and why in a message where one is known."""
-    shown: Document = {"State": "Enabled", "Health": ailment.health}
-    if ailment.message_id or ailment.message:
-        said = {"MessageId": ailment.message_id, "Message": ailment.message, "Severity": ailment.health}
+    shown: Document = {"State": "Enabled", "Health": part_fault.health}
+    if part_fault.message_id or part_fault.message:
+        said = {"MessageId": part_fault.message_id, "Message": part_fault.message, "Severity": part_fault.health}
         shown["Conditions"] = [said]
     return shown
 

@@ -82,7 +82,7 @@ def _system(pages: Pages, vendor: Vendor, body: Mapping[str, object]) -> str:
     if vendor.listed != "inline":
         allowed = {"Name": "ResetType", "DataType": "String", "AllowableValues": list(vendor.resets)}
         reset["@Redfish.ActionInfo"] = ROOT + pages.add(f"{me}/ResetActionInfo", {"Parameters": [allowed]})
-    health = machine.ailments["system"].health if "system" in machine.ailments else "OK"
+    health = machine.part_faults["system"].health if "system" in machine.part_faults else "OK"
     shown: Document = {
         "SystemType": "Physical",
         "SerialNumber": machine.hardware.serial,
@@ -184,7 +184,7 @@ def _dell(pages: Pages, vendor: Vendor) -> None:
     named = _numbered(pages.parts("cpu"), "CPU.Socket.{}", 1) | _numbered(pages.parts("gpu"), "Video.Slot.{}-1", 31)
     lists = {"Processors": pages.processors(me, named), "Memory": pages.memory(me), "Storage": pages.drives(me)}
     _system(pages, vendor, {"SKU": pages.machine.hardware.serial, "Links": chassis, **lists})
-    opened = "HardwareIntrusion" if "cover" in pages.machine.ailments else "Normal"
+    opened = "HardwareIntrusion" if "cover" in pages.machine.part_faults else "Normal"
     body = {"SerialNumber": f"CN{pages.machine.hardware.serial}", "PhysicalSecurity": {"IntrusionSensor": opened}}
     body |= {"Sensors": pages.sensors(place, pages.machine.sensors), "PowerSubsystem": pages.supplies(place)}
     _chassis(pages, vendor.system, body | {"NetworkAdapters": pages.adapters(place, pages.parts("nic"))})

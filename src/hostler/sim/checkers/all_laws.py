@@ -1,20 +1,20 @@
 """The nine laws and who watches each. One table."""
 
-from hostler.sim.checkers.disruption_laws import Budgets, DoubtIsNotHealth, NamedWaits, OnlyYourOwn, SacredWork
+from hostler.sim.checkers.disruption_laws import Budgets, CustomerWork, DoubtIsNotHealth, NamedWaits, OnlyYourOwn
 from hostler.sim.checkers.domain_act_laws import Wholeness
 from hostler.sim.checkers.idle_check_laws import IdleChecks
 from hostler.sim.checkers.journal_laws import EverythingEnds, FrozenPlans, LevelNotEdge, OneWriter
-from hostler.sim.checkers.law import Court, Law
+from hostler.sim.checkers.law import Law, LawCheckers
 from hostler.sim.checkers.policy_limit_laws import PolicyLimits
 from hostler.sim.checkers.rma_triage_laws import Condemned
 from hostler.sim.world.world import World
 
 
-def court(world: World) -> Court:
+def law_checkers(world: World) -> LawCheckers:
     """A court with a fresh watcher for each of the nine laws."""
     one, level, frozen, budgets = OneWriter(), LevelNotEdge(), FrozenPlans(), Budgets()
     whole, idle, condemned, limits = Wholeness(), IdleChecks(), Condemned(), PolicyLimits()
-    waits, own, doubt, ends, work = NamedWaits(), OnlyYourOwn(), DoubtIsNotHealth(), EverythingEnds(), SacredWork()
+    waits, own, doubt, ends, work = NamedWaits(), OnlyYourOwn(), DoubtIsNotHealth(), EverythingEnds(), CustomerWork()
     laws = (
         Law(1, one.record, one.batch, one.batch),
         Law(2, level.record),
@@ -30,4 +30,4 @@ def court(world: World) -> Court:
         Law(9, work.record, work.batch, work.batch),
         Law(9, idle.record, idle.batch),
     )
-    return Court(world, laws)
+    return LawCheckers(world, laws)

@@ -99,7 +99,7 @@ def _explains(incident: Incident, causes: list[Condition]) -> bool:
 
 def _mode(reading: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
     pool = reading.pool(page.pool)
-    if pool is None or plan.name == "cordon" or any(_wished(page, cause) for cause in plan.causes):
+    if pool is None or plan.name == "cordon" or any(_requested(page, cause) for cause in plan.causes):
         return
     remedy = plan.remedy or plan.name
     stages = (
@@ -115,11 +115,11 @@ def _mode(reading: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[st
 
 def _shadowed(reading: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
     rule = reading.configuration.policy.rules.get(plan.rule) if reading.configuration else None
-    if rule is not None and rule.shadow and not any(_wished(page, cause) for cause in plan.causes):
+    if rule is not None and rule.shadow and not any(_requested(page, cause) for cause in plan.causes):
         yield f"{plan.name} of {page.id} answers {plan.rule}, whose rule stands in shadow"
 
 
-def _wished(page: NodeHistory, cause: str) -> bool:
+def _requested(page: NodeHistory, cause: str) -> bool:
     condition = page.conditions.get(cause)
     return condition is not None and bool(condition.remedy)
 
@@ -208,10 +208,11 @@ class OnlyYourOwn:
 
     def batch(self, case: LawCase) -> Iterator[str]:
         """Judge the BMCs that were reached, and the cordons of others."""
-        strays = case.world.site.ledger.strays
-        for stray in strays[self._judged :]:
-            yield f"{stray.kind} of {stray.node} ({stray.operation}) reached the BMC of {stray.machine}"
-        self._judged = len(strays)
+        misdirected_acts = case.world.site.ledger.misdirected_acts
+        for misdirected in misdirected_acts[self._judged :]:
+            act = f"{misdirected.kind} of {misdirected.node} ({misdirected.operation})"
+            yield f"{act} reached the BMC of {misdirected.machine}"
+        self._judged = len(misdirected_acts)
         for node, since in case.world.scheduler.opened.items():
             if _is_unrecorded(case.reading, case.reading.pages[node], since):
                 yield f"our cordon of {node} was lifted by a person, and that is not recorded"
@@ -326,7 +327,7 @@ def _unproven(page: NodeHistory, plan_id: str) -> Iterator[str]:
         yield f"{plan.name} of {page.id} is done, and its checks have not passed"
 
 
-class SacredWork:
+class CustomerWork:
     """Law 9. A customer's live work ends only where it was doomed, somebody agreed, or hardware was in danger."""
 
     def __init__(self) -> None:

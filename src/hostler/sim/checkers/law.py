@@ -61,7 +61,7 @@ class Law(Struct, frozen=True):
     end: Callable[[LawCase], Found] = _nothing
 
 
-class Court:
+class LawCheckers:
     """Keeps the book and hears every law's watcher."""
 
     def __init__(self, world: World, laws: tuple[Law, ...]) -> None:

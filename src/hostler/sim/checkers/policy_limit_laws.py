@@ -77,8 +77,8 @@ def _is_guarded(plan: Plan) -> bool:
 
 def _storm(reading: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
     """Find a plan without a person's word that passed the brake instead of latching it; a person's word counts too."""
-    wished = any((c := page.conditions.get(cause)) is not None and c.remedy for cause in plan.causes)
-    if wished or plan.name == "cordon" or reading.configuration is None:
+    requested = any((c := page.conditions.get(cause)) is not None and c.remedy for cause in plan.causes)
+    if requested or plan.name == "cordon" or reading.configuration is None:
         return
     brake = reading.configuration.policy.brake
     since = reading.clock - timedelta(seconds=brake.window_s)

@@ -9,7 +9,7 @@ from hostler.sim.comparison.sensitivity import RangeEnd, spread
 from hostler.sim.constants import CONSTANTS
 
 
-class Sway(Struct, frozen=True):
+class ConstantSensitivity(Struct, frozen=True):
     """The sensitivity runs: their size, and a row for each end of each constant."""
 
     nodes: int
@@ -18,10 +18,10 @@ class Sway(Struct, frozen=True):
     ends: tuple[RangeEnd, ...]
 
 
-def told(swayed: Sway) -> Iterator[str]:
+def told(ranges: ConstantSensitivity) -> Iterator[str]:
     """Markdown: the constants, then the sensitivity table."""
     yield from constants()
-    yield from _sensitivity(swayed)
+    yield from _sensitivity(ranges)
 
 
 def constants() -> Iterator[str]:
@@ -41,35 +41,35 @@ def constants() -> Iterator[str]:
     yield ""
 
 
-def _sensitivity(swayed: Sway) -> Iterator[str]:
+def _sensitivity(ranges: ConstantSensitivity) -> Iterator[str]:
     yield "## Sensitivity"
     yield ""
-    if not swayed.ends:
+    if not ranges.ends:
         yield "Not run yet: `make peers` goes on where it was cut off."
         yield ""
         return
-    peers = tuple(swayed.ends[0].against_ours)
+    peers = tuple(ranges.ends[0].against_ours)
     yield (
-        f"{swayed.nodes:,} nodes, {swayed.days:g} days, {swayed.seeds} seeds; one constant at a time at an end of its "
+        f"{ranges.nodes:,} nodes, {ranges.days:g} days, {ranges.seeds} seeds; one constant at a time at an end of its "
         "range. Our goodput, and each peer's goodput (in points) and human touches less ours in the same worlds."
     )
     yield ""
     for peer in peers:
-        least, most = (100 * difference for difference in spread(swayed.ends, peer))
+        least, most = (100 * difference for difference in spread(ranges.ends, peer))
         yield f"- Over all rows {peer}'s goodput less ours goes from {least:+.2f} to {most:+.2f} points."
-    if same := _unmoved(swayed.ends):
+    if same := _unmoved(ranges.ends):
         yield (
-            f"- {same} of the {len(swayed.ends)} rows are as the first: in so few worlds nothing happened that their "
+            f"- {same} of the {len(ranges.ends)} rows are as the first: in so few worlds nothing happened that their "
             "constant decides, or too little to show."
         )
     yield ""
     titles = " | ".join(f"{peer}: goodput | {peer}: touches" for peer in peers)
     yield f"| constant | value | our goodput % | {titles} |"
     yield f"|---|---|---|{'---|---|' * len(peers)}"
-    for end in swayed.ends:
+    for end in ranges.ends:
         yield _row(end, f"`{end.constant}`" if end.constant else "as used", f"{end.value:g}" if end.constant else "")
     yield ""
-    lacking = 1 + 2 * len(CONSTANTS) - len(swayed.ends)
+    lacking = 1 + 2 * len(CONSTANTS) - len(ranges.ends)
     if lacking:
         yield f"Of the table {lacking} rows are not run yet: `make peers` goes on where it was cut off."
         yield ""

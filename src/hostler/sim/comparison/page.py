@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from hostler.sim.comparison import constant_ranges, fairness, outcome
 from hostler.sim.comparison.comparison_run import FIGURES, PeerResult, Trial
-from hostler.sim.comparison.constant_ranges import Sway
+from hostler.sim.comparison.constant_ranges import ConstantSensitivity
 from hostler.sim.comparison.outcome import TITLES, shown
 from hostler.sim.peers.peer_table import OURS
 from hostler.sim.pool_run import SimSettings
@@ -32,10 +32,10 @@ def page(trial: Trial, command: str) -> str:
     return "\n".join((*head, *_tables(trial), *_where(trial), *fairness.told()))
 
 
-def document(plain: Trial, hard: Trial, swayed: Sway) -> str:
+def document(plain: Trial, hard: Trial, ranges: ConstantSensitivity) -> str:
     """docs/peers.md: first what ours does not win, then the figures. Without a date: it changes when the figures do."""
     parts = (
-        *_opening(plain, hard, swayed),
+        *_opening(plain, hard, ranges),
         *outcome.told("plain worlds", plain),
         *outcome.told("hard worlds", hard),
         "# Plain worlds",
@@ -48,18 +48,18 @@ def document(plain: Trial, hard: Trial, swayed: Sway) -> str:
         *_how(hard),
         *_tables(hard),
         *_where(hard),
-        *constant_ranges.told(swayed),
+        *constant_ranges.told(ranges),
         *fairness.told(),
     )
     return "\n".join(parts)
 
 
-def _opening(plain: Trial, hard: Trial, swayed: Sway) -> Iterator[str]:
+def _opening(plain: Trial, hard: Trial, ranges: ConstantSensitivity) -> Iterator[str]:
     yield "<!-- Written by `make peers`. Do not edit: change src/hostler/sim/comparison. -->"
     yield "# Other policies in the same worlds"
     yield ""
     sizes = ", ".join(
-        f"{one.nodes:,} nodes for {one.days:g} days with {one.seeds} seeds" for one in (plain, hard, swayed)
+        f"{one.nodes:,} nodes for {one.days:g} days with {one.seeds} seeds" for one in (plain, hard, ranges)
     )
     yield (
         "Written by `make peers`; every figure is that command's. Sizes (plain worlds, hard worlds, sensitivity): "

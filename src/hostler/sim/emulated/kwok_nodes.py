@@ -34,7 +34,7 @@ class KwokNodes:
 
     def __init__(self, api: Api, reading: ClusterCache, hosts: Mapping[str, EmulatedHost]) -> None:
         self._api = api
-        self._book = reading
+        self._cache = reading
         self._hosts = hosts
         self._let_in: set[str] = set()
         self._running: dict[str, tuple[str, str]] = {}
@@ -54,7 +54,7 @@ class KwokNodes:
         (self._let_in.add if kubeconfig else self._let_in.discard)(name)
 
     async def _turn(self, name: str, host: EmulatedHost) -> None:
-        listed = self._book.nodes.items.get(name)
+        listed = self._cache.nodes.items.get(name)
         if listed is None:
             self._running.pop(name, None)
             return

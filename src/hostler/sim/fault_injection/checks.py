@@ -3,7 +3,7 @@
 from random import Random
 
 from hostler.agent.node_operations import PROFILES
-from hostler.sim.fault_injection.stage import Stage
+from hostler.sim.fault_injection.injection import InjectionContext
 
 HOUR_S = 3600.0
 WORDS = ("inconclusive", "stale", "never_verified", "unreadable")
@@ -13,9 +13,9 @@ FOR_GOOD = 0.3
 """Share of agents that stay as they are when the world is healed: no check is added by waiting."""
 
 
-def lacking(stage: Stage, node: str, chance: Random) -> None:
+def lacking(injection: InjectionContext, node: str, chance: Random) -> None:
     """An agent of a version that has no such check begins on the node."""
-    host, profile = stage.host(node), chance.choice(ASKED)
+    host, profile = injection.host(node), chance.choice(ASKED)
     lasts_s, for_good = chance.uniform(HOUR_S, 12 * HOUR_S), chance.random() < FOR_GOOD
 
     def upgraded() -> None:
@@ -25,23 +25,23 @@ def lacking(stage: Stage, node: str, chance: Random) -> None:
     host.lacks[profile] = None
     host.greet()
     if not for_good:
-        stage.lasts(lasts_s, upgraded)
+        injection.lasts(lasts_s, upgraded)
 
 
-def says_nothing(stage: Stage, node: str, chance: Random) -> None:
+def says_nothing(injection: InjectionContext, node: str, chance: Random) -> None:
     """The check's harness breaks: its word is none that convicts or clears."""
-    host, profile = stage.host(node), chance.choice(ASKED)
+    host, profile = injection.host(node), chance.choice(ASKED)
     host.says_nothing[profile] = chance.choice(WORDS)
     lasts_s, for_good = chance.uniform(HOUR_S, 12 * HOUR_S), chance.random() < FOR_GOOD
     if not for_good:
-        stage.lasts(lasts_s, lambda: _forget(host.says_nothing, profile))
+        injection.lasts(lasts_s, lambda: _forget(host.says_nothing, profile))
 
 
-def mute(stage: Stage, node: str, chance: Random) -> None:
+def mute(injection: InjectionContext, node: str, chance: Random) -> None:
     """The check is taken on, and its answer never arrives."""
-    host, profile = stage.host(node), chance.choice(ASKED)
+    host, profile = injection.host(node), chance.choice(ASKED)
     host.mute_on[profile] = None
-    stage.lasts(chance.uniform(HOUR_S, 12 * HOUR_S), lambda: _forget(host.mute_on, profile))
+    injection.lasts(chance.uniform(HOUR_S, 12 * HOUR_S), lambda: _forget(host.mute_on, profile))
 
 
 def _forget(kept: dict[str, str] | dict[str, None], profile: str) -> None:

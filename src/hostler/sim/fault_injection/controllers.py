@@ -4,44 +4,52 @@ from datetime import timedelta
 from functools import partial
 from random import Random
 
-from hostler.sim.fault_injection.stage import Act, Stage
-from hostler.sim.world.message_faults import APPEND, BOUNDARIES, CRASH, FAIL, PAUSE, WEATHER, ControllerInterruption
+from hostler.sim.fault_injection.injection import Act, InjectionContext
+from hostler.sim.world.message_faults import (
+    APPEND,
+    BOUNDARIES,
+    CRASH,
+    FAIL,
+    MESSAGE_TROUBLES,
+    PAUSE,
+    ControllerInterruption,
+)
 
 HOUR_S = 3600.0
 GAP_S = 7 * HOUR_S
 LEAPS_S = (-3 * HOUR_S, -90.0, 90.0, 3 * HOUR_S, 365 * 86_400.0, -365 * 86_400.0)
 
 
-def crash(stage: Stage, _node: str, chance: Random) -> None:
+def crash(injection: InjectionContext, _node: str, chance: Random) -> None:
     """Crash the controller at the next boundary of some kind; mostly another is there within minutes."""
     down_s = chance.uniform(5, 120) if chance.random() < 0.85 else chance.uniform(HOUR_S, 4 * HOUR_S)
-    stage.troubles.blows.append(ControllerInterruption(CRASH, chance.choice(BOUNDARIES), down_s))
+    injection.troubles.blows.append(ControllerInterruption(CRASH, chance.choice(BOUNDARIES), down_s))
 
 
-def gap(stage: Stage, _node: str, chance: Random) -> None:
+def gap(injection: InjectionContext, _node: str, chance: Random) -> None:
     """Leave the cell without a controller for seven hours."""
-    stage.troubles.blows.append(ControllerInterruption(CRASH, chance.choice(BOUNDARIES), GAP_S))
+    injection.troubles.blows.append(ControllerInterruption(CRASH, chance.choice(BOUNDARIES), GAP_S))
 
 
-def commit_fails(stage: Stage, _node: str, chance: Random) -> None:
+def commit_fails(injection: InjectionContext, _node: str, chance: Random) -> None:
     """The journal cannot be written for once."""
-    stage.troubles.blows.append(ControllerInterruption(FAIL, APPEND, chance.uniform(0.2, 30)))
+    injection.troubles.blows.append(ControllerInterruption(FAIL, APPEND, chance.uniform(0.2, 30)))
 
 
-def stands_still(stage: Stage, _node: str, chance: Random) -> None:
+def stands_still(injection: InjectionContext, _node: str, chance: Random) -> None:
     """SIGSTOP: for less than the lease, or for so long that another takes over, before it wakes."""
     asleep_s = chance.choice((chance.uniform(0.1, 4.9), chance.uniform(5.6, 20.0), chance.uniform(60.0, 900.0)))
-    stage.troubles.blows.append(ControllerInterruption(PAUSE, chance.choice(BOUNDARIES), asleep_s))
+    injection.troubles.blows.append(ControllerInterruption(PAUSE, chance.choice(BOUNDARIES), asleep_s))
 
 
-def clock_leaps(stage: Stage, _node: str, chance: Random) -> None:
+def clock_leaps(injection: InjectionContext, _node: str, chance: Random) -> None:
     """The wall clock of all controllers leaps, and after a while is set right."""
-    stage.drive.set_clock(timedelta(seconds=chance.choice(LEAPS_S)))
-    stage.lasts(chance.uniform(60, 2 * HOUR_S), lambda: stage.drive.set_clock(timedelta(0)))
+    injection.drive.set_clock(timedelta(seconds=chance.choice(LEAPS_S)))
+    injection.lasts(chance.uniform(60, 2 * HOUR_S), lambda: injection.drive.set_clock(timedelta(0)))
 
 
-def _blows(trouble: str, stage: Stage, _node: str, _chance: Random) -> None:
-    stage.troubles.weather[trouble] = None
+def _blows(trouble: str, injection: InjectionContext, _node: str, _chance: Random) -> None:
+    injection.troubles.message_troubles[trouble] = None
 
 
-WEATHERS: dict[str, Act] = {f"message_{trouble}": partial(_blows, trouble) for trouble in WEATHER}
+MESSAGE_FAULTS: dict[str, Act] = {f"message_{trouble}": partial(_blows, trouble) for trouble in MESSAGE_TROUBLES}

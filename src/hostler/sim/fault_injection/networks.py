@@ -3,8 +3,8 @@
 from random import Random
 
 from hostler.sim import cell_shapes
+from hostler.sim.fault_injection.injection import InjectionContext
 from hostler.sim.fault_injection.machines import supply_of
-from hostler.sim.fault_injection.stage import Stage
 from hostler.sim.world.fault_kinds import KINDS, LEAK, NVLINK5, FaultKind
 from hostler.sim.world.people import Errand
 
@@ -13,18 +13,18 @@ SPREAD_S = 60.0
 """Within so long all nodes of a shared part show its fault."""
 
 
-def agent_cut_off(stage: Stage, node: str, chance: Random) -> None:
+def agent_cut_off(injection: InjectionContext, node: str, chance: Random) -> None:
     """Its management port: neither agent nor BMC is reached, and its work runs on."""
-    _sever(stage, [node], chance)
+    _sever(injection, [node], chance)
 
 
-def management_outage(stage: Stage, node: str, chance: Random) -> None:
+def management_outage(injection: InjectionContext, node: str, chance: Random) -> None:
     """A management switch: a whole row looks dead and is not."""
-    _sever(stage, stage.neighbours(node, "leaf"), chance)
+    _sever(injection, injection.neighbours(node, "leaf"), chance)
 
 
-def _sever(stage: Stage, nodes: list[str], chance: Random) -> None:
-    hosts = [stage.host(name) for name in nodes]
+def _sever(injection: InjectionContext, nodes: list[str], chance: Random) -> None:
+    hosts = [injection.host(name) for name in nodes]
     for host in hosts:
         host.sever()
 
@@ -32,73 +32,75 @@ def _sever(stage: Stage, nodes: list[str], chance: Random) -> None:
         for host in hosts:
             host.mend()
 
-    stage.lasts(chance.uniform(300, 3 * HOUR_S), mended)
+    injection.lasts(chance.uniform(300, 3 * HOUR_S), mended)
 
 
-def leaf_switch(stage: Stage, node: str, chance: Random) -> None:
+def leaf_switch(injection: InjectionContext, node: str, chance: Random) -> None:
     """All links of a leaf go down; they are up again when the switch is."""
-    _share(stage, stage.neighbours(node, "leaf"), KINDS["link_down"], chance)
+    _share(injection, injection.neighbours(node, "leaf"), KINDS["link_down"], chance)
 
 
-def nvlink_switch(stage: Stage, node: str, chance: Random) -> None:
+def nvlink_switch(injection: InjectionContext, node: str, chance: Random) -> None:
     """A switch tray of an NVLink domain: every GPU of the domain says so, and no reset of one helps."""
-    kind = NVLINK5[0] if stage.shape.kind == "rack" else KINDS["nvlink"]
-    _share(stage, stage.neighbours(node, "nvlink"), kind, chance)
+    kind = NVLINK5[0] if injection.shape.kind == "rack" else KINDS["nvlink"]
+    _share(injection, injection.neighbours(node, "nvlink"), kind, chance)
 
 
-def _share(stage: Stage, nodes: list[str], kind: FaultKind, chance: Random) -> None:
-    world = stage.world
+def _share(injection: InjectionContext, nodes: list[str], kind: FaultKind, chance: Random) -> None:
+    world = injection.world
     struck = [node for node in nodes if chance.random() < 0.9]
     for node in struck:
-        stage.strikes(chance.uniform(0, SPREAD_S), kind, "shared", node)
+        injection.strikes(chance.uniform(0, SPREAD_S), kind, "shared", node)
 
     def mended() -> None:
         for node in struck:
             world.hosts[node].ends("shared")
 
-    stage.lasts(chance.uniform(1200, 4 * HOUR_S), mended)
+    injection.lasts(chance.uniform(1200, 4 * HOUR_S), mended)
 
 
-def rack_dark(stage: Stage, node: str, chance: Random) -> None:
+def rack_dark(injection: InjectionContext, node: str, chance: Random) -> None:
     """Both feeds of a rack: servers and BMCs are dark, and the servers stay off when power is back."""
-    hosts = [stage.host(name) for name in stage.neighbours(node, "rack")]
-    now = stage.world.clock.now
+    hosts = [injection.host(name) for name in injection.neighbours(node, "rack")]
+    now = injection.world.clock.now
     for host in hosts:
         host.loses_power(now)
 
     def restored() -> None:
         for host in hosts:
-            host.regains_power(stage.world.clock.now)
+            host.regains_power(injection.world.clock.now)
 
-    stage.lasts(chance.uniform(120, 2 * HOUR_S), restored)
+    injection.lasts(chance.uniform(120, 2 * HOUR_S), restored)
 
 
-def feed_lost(stage: Stage, node: str, chance: Random) -> None:
+def feed_lost(injection: InjectionContext, node: str, chance: Random) -> None:
     """One of two feeds: every node on it shows a supply without input and runs on."""
     lasts_s = chance.uniform(600, 4 * HOUR_S)
-    for name in stage.neighbours(node, "power"):
-        supply_of(stage, name, lasts_s)
+    for name in injection.neighbours(node, "power"):
+        supply_of(injection, name, lasts_s)
 
 
-def leak_spreads(stage: Stage, node: str, chance: Random) -> None:
+def leak_spreads(injection: InjectionContext, node: str, chance: Random) -> None:
     """Coolant runs from one tray to the next."""
-    for number, name in enumerate(stage.neighbours(node, "rack")[: chance.randint(2, 3)]):
-        stage.strikes(number * SPREAD_S, LEAK, "cooling", name)
+    for number, name in enumerate(injection.neighbours(node, "rack")[: chance.randint(2, 3)]):
+        injection.strikes(number * SPREAD_S, LEAK, "cooling", name)
 
 
-def bad_rollout(stage: Stage, _node: str, chance: Random) -> None:
+def bad_rollout(injection: InjectionContext, _node: str, chance: Random) -> None:
     """A firmware baseline is activated whose image is for something else; after a while it is taken back."""
-    _activate(stage, cell_shapes.documents(stage.shape, "1.2.0", chance.choice(("Retimer", "BIOS"))))
-    stage.lasts(chance.uniform(HOUR_S, 5 * HOUR_S), lambda: _activate(stage, cell_shapes.documents(stage.shape)))
+    _activate(injection, cell_shapes.documents(injection.shape, "1.2.0", chance.choice(("Retimer", "BIOS"))))
+    injection.lasts(
+        chance.uniform(HOUR_S, 5 * HOUR_S), lambda: _activate(injection, cell_shapes.documents(injection.shape))
+    )
 
 
-def _activate(stage: Stage, documents: dict[str, str]) -> None:
+def _activate(injection: InjectionContext, documents: dict[str, str]) -> None:
     errand = Errand("activate", "fleet", "hal", "the new baseline")
-    stage.world.people.ask(errand, cell_shapes.configuration(documents), documents)
+    injection.world.people.ask(errand, cell_shapes.configuration(documents), documents)
 
 
-def scheduler_away(stage: Stage, _node: str, chance: Random) -> None:
+def scheduler_away(injection: InjectionContext, _node: str, chance: Random) -> None:
     """The scheduler answers nobody for hours; work starts and ends all the same."""
-    scheduler = stage.world.scheduler
+    scheduler = injection.world.scheduler
     scheduler.go_away()
-    stage.lasts(chance.uniform(600, 5 * HOUR_S), scheduler.come_back)
+    injection.lasts(chance.uniform(600, 5 * HOUR_S), scheduler.come_back)

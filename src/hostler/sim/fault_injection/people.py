@@ -6,29 +6,37 @@ from random import Random
 from msgspec.structs import replace
 
 from hostler.core.state.model import Phase
-from hostler.sim.fault_injection.stage import Stage
+from hostler.sim.fault_injection.injection import InjectionContext
 from hostler.sim.world.node_seats import OURS
 from hostler.sim.world.people import Errand
 
 HOUR_S = 3600.0
-WISHES = ("reboot", "power-cycle", "reset-gpu", "return-for-maintenance", "drain", "update-firmware", "release-node")
+REQUESTED_VERBS = (
+    "reboot",
+    "power-cycle",
+    "reset-gpu",
+    "return-for-maintenance",
+    "drain",
+    "update-firmware",
+    "release-node",
+)
 
 
-def hold(stage: Stage, node: str, chance: Random) -> None:
+def hold(injection: InjectionContext, node: str, chance: Random) -> None:
     """For hours, or exactly as long as something else takes."""
-    stage.says("hold", node, hours=chance.choice(("1", "2", "3")))
+    injection.says("hold", node, hours=chance.choice(("1", "2", "3")))
 
 
-def cordon(stage: Stage, node: str, chance: Random) -> None:
+def cordon(injection: InjectionContext, node: str, chance: Random) -> None:
     """Cordon a node for a while."""
     lifted = Errand("uncordon", node, "hal", "looked at")
-    stage.says("cordon", node)
-    stage.later(chance.uniform(600, 3 * HOUR_S), lambda: stage.world.people.ask(lifted))
+    injection.says("cordon", node)
+    injection.later(chance.uniform(600, 3 * HOUR_S), lambda: injection.world.people.ask(lifted))
 
 
-def foreign_cordon(stage: Stage, node: str, chance: Random) -> None:
+def foreign_cordon(injection: InjectionContext, node: str, chance: Random) -> None:
     """Cordon a node with the scheduler's own tool."""
-    scheduler = stage.world.scheduler
+    scheduler = injection.world.scheduler
     scheduler.cordon(node, "kubectl")
     scheduler.tell(node)
 
@@ -36,125 +44,125 @@ def foreign_cordon(stage: Stage, node: str, chance: Random) -> None:
         scheduler.uncordon(node, "kubectl")
         scheduler.tell(node)
 
-    stage.lasts(chance.uniform(600, 2 * HOUR_S), lift)
+    injection.lasts(chance.uniform(600, 2 * HOUR_S), lift)
 
 
-def uncordon(stage: Stage, _node: str, chance: Random) -> None:
+def uncordon(injection: InjectionContext, _node: str, chance: Random) -> None:
     """Uncordon a node that Hostler cordoned, with the scheduler's own tool, to have it back in service."""
 
     def lift(node: str) -> None:
-        stage.later(chance.uniform(0, chance.choice((2, 60, 1200))), lambda: _opens(stage, node))
+        injection.later(chance.uniform(0, chance.choice((2, 60, 1200))), lambda: _opens(injection, node))
 
-    stage.on_cordon(lift)
+    injection.on_cordon(lift)
 
 
-def _opens(stage: Stage, node: str) -> None:
-    scheduler = stage.world.scheduler
+def _opens(injection: InjectionContext, node: str) -> None:
+    scheduler = injection.world.scheduler
     if OURS in scheduler.seat(node).cordons and not scheduler.away:
         scheduler.open(node, "somebody with kubectl")
-        stage.world.changed(node)
-        stage.troubles.injected["cordon lifted"] += 1
+        injection.world.changed(node)
+        injection.troubles.injected["cordon lifted"] += 1
 
 
-def pause(stage: Stage, _node: str, chance: Random) -> None:
+def pause(injection: InjectionContext, _node: str, chance: Random) -> None:
     """A pool is not to be disturbed for a while."""
     resume = Errand("resume", "pool:alpha", "hal", "launched")
-    stage.says("pause", "pool:alpha")
-    stage.lasts(chance.uniform(600, 2 * HOUR_S), lambda: stage.world.people.ask(resume))
+    injection.says("pause", "pool:alpha")
+    injection.lasts(chance.uniform(600, 2 * HOUR_S), lambda: injection.world.people.ask(resume))
 
 
-def window(stage: Stage, node: str, chance: Random) -> None:
+def window(injection: InjectionContext, node: str, chance: Random) -> None:
     """Open a maintenance window for pending work: on a node, a rack, a pool, the cluster, or everything."""
     scope = chance.choice(("fleet", "cluster:k1", "pool:alpha", "pool:solo", "rack:r0", node))
-    starts = stage.world.clock.now + timedelta(seconds=chance.uniform(0, 8 * HOUR_S))
+    starts = injection.world.clock.now + timedelta(seconds=chance.uniform(0, 8 * HOUR_S))
     ends = starts + timedelta(seconds=chance.uniform(0.6 * HOUR_S, 3 * HOUR_S))
-    stage.says("schedule-maintenance", scope, starts=starts.isoformat(), ends=ends.isoformat())
+    injection.says("schedule-maintenance", scope, starts=starts.isoformat(), ends=ends.isoformat())
 
 
-def propose(stage: Stage, node: str, chance: Random) -> None:
+def propose(injection: InjectionContext, node: str, chance: Random) -> None:
     """A pool is to ask before it acts, or only to watch, for a while."""
-    people = stage.world.people
-    assert stage.drive.court is not None, "small worlds are judged"
-    pool = stage.drive.court.reading.pages[node].pool or "alpha"
+    people = injection.world.people
+    assert injection.drive.law_checkers is not None, "small worlds are judged"
+    pool = injection.drive.law_checkers.reading.pages[node].pool or "alpha"
     mode = chance.choice(("propose", "observe"))
-    stage.says("mode", f"pool:{pool}", mode=mode)
+    injection.says("mode", f"pool:{pool}", mode=mode)
     act = Errand("mode", f"pool:{pool}", "hal", "go on", {"mode": "act"})
-    stage.lasts(chance.uniform(HOUR_S, 5 * HOUR_S), lambda: people.ask(act))
+    injection.lasts(chance.uniform(HOUR_S, 5 * HOUR_S), lambda: people.ask(act))
 
 
-def wish(stage: Stage, node: str, chance: Random) -> None:
+def ask_remedy(injection: InjectionContext, node: str, chance: Random) -> None:
     """Request a remedy by name."""
-    stage.says(chance.choice(WISHES), node, now=chance.choice(("true", "false")))
+    injection.says(chance.choice(REQUESTED_VERBS), node, now=chance.choice(("true", "false")))
 
 
-def wish_for_many(stage: Stage, _node: str, chance: Random) -> None:
+def ask_remedy_of_many(injection: InjectionContext, _node: str, chance: Random) -> None:
     """One act on a whole rack or pool."""
-    stage.says(chance.choice(("reboot", "drain")), chance.choice(("rack:r0", "pool:alpha")))
+    injection.says(chance.choice(("reboot", "drain")), chance.choice(("rack:r0", "pool:alpha")))
 
 
-def domain_act(stage: Stage, _node: str, chance: Random) -> None:
+def domain_act(injection: InjectionContext, _node: str, chance: Random) -> None:
     """All of an NVLink domain or rack is to be drained or treated as one, and hours later no longer is."""
-    people, domain = stage.world.people, chance.choice(("nvlink:d0", "rack:r0"))
-    stage.says(chance.choice(("drain", "reboot", "power-cycle")), domain, now=chance.choice(("true", "false")))
+    people, domain = injection.world.people, chance.choice(("nvlink:d0", "rack:r0"))
+    injection.says(chance.choice(("drain", "reboot", "power-cycle")), domain, now=chance.choice(("true", "false")))
     over = [Errand(verb, domain, "hal", "no longer needed") for verb in ("call-off", "uncordon")]
 
     def end() -> None:
         for errand in over:
             people.mention(errand)
 
-    stage.lasts(chance.uniform(0.2 * HOUR_S, 8 * HOUR_S), end)
+    injection.lasts(chance.uniform(0.2 * HOUR_S, 8 * HOUR_S), end)
 
 
-def wrong_machine(stage: Stage, node: str, _chance: Random) -> None:
+def wrong_machine(injection: InjectionContext, node: str, _chance: Random) -> None:
     """A technician stands in front of another server than the ticket's."""
-    stage.world.people.mention(Errand("start-work", node, "tina", "swap a fan", {"serial": "SN-OTHER"}))
+    injection.world.people.mention(Errand("start-work", node, "tina", "swap a fan", {"serial": "SN-OTHER"}))
 
 
-def hands_in(stage: Stage, node: str, chance: Random) -> None:
+def hands_in(injection: InjectionContext, node: str, chance: Random) -> None:
     """Keep a technician in the machine for hours, wherever Hostler lets them."""
-    people, host = stage.world.people, stage.host(node)
+    people, host = injection.world.people, injection.host(node)
     begin = Errand("start-work", node, "tina", "swap a fan", {"serial": host.serial})
     end = Errand("end-work", node, "tina", "done")
     people.mention(Errand("power-off", node, "tina", "swap a fan"))
-    stage.later(300.0, lambda: people.mention(begin))
-    stage.lasts(chance.uniform(HOUR_S, 6 * HOUR_S), lambda: people.ask(end))
+    injection.later(300.0, lambda: people.mention(begin))
+    injection.lasts(chance.uniform(HOUR_S, 6 * HOUR_S), lambda: people.ask(end))
 
 
-def swapped_bmcs(stage: Stage, _node: str, chance: Random) -> None:
+def swapped_bmcs(injection: InjectionContext, _node: str, chance: Random) -> None:
     """In the middle of a plan two cables are swapped: each BMC answers at the other's address."""
-    actuators = stage.world.actuators
+    actuators = injection.world.actuators
 
     def swap(node: str) -> None:
-        other = chance.choice([name for name in stage.world.hosts if name != node])
-        stage.later(chance.uniform(0, 60), lambda: actuators.swap(node, other))
-        stage.lasts(chance.uniform(600, 4 * HOUR_S), actuators.unswap)
+        other = chance.choice([name for name in injection.world.hosts if name != node])
+        injection.later(chance.uniform(0, 60), lambda: actuators.swap(node, other))
+        injection.lasts(chance.uniform(600, 4 * HOUR_S), actuators.unswap)
 
-    stage.ambush(swap)
+    injection.before_power_act(swap)
 
 
-def mixed_parts(stage: Stage, node: str, chance: Random) -> None:
+def mixed_parts(injection: InjectionContext, node: str, chance: Random) -> None:
     """A technician swaps a GPU between two servers to see which one the fault follows, and tells nobody."""
-    other = chance.choice([name for name in stage.world.hosts if name != node])
-    slot = f"gpu{chance.randrange(stage.shape.gpus)}"
-    here, there = stage.host(node).machine, stage.host(other).machine
+    other = chance.choice([name for name in injection.world.hosts if name != node])
+    slot = f"gpu{chance.randrange(injection.shape.gpus)}"
+    here, there = injection.host(node).machine, injection.host(other).machine
     one = next(part for part in here.parts if part.slot == slot)
     two = next(part for part in there.parts if part.slot == slot)
     here.parts = tuple(replace(two, slot=slot) if part is one else part for part in here.parts)
     there.parts = tuple(replace(one, slot=slot) if part is two else part for part in there.parts)
-    stage.host(node).report_inventory()
-    stage.host(other).report_inventory()
+    injection.host(node).report_inventory()
+    injection.host(other).report_inventory()
 
 
-def closes_tickets(stage: Stage, _node: str, _chance: Random) -> None:
+def closes_tickets(injection: InjectionContext, _node: str, _chance: Random) -> None:
     """Close every open ticket."""
-    for ticket in list(stage.tickets):
-        stage.says("close-ticket", ticket)
+    for ticket in list(injection.tickets):
+        injection.says("close-ticket", ticket)
 
 
-def consents(stage: Stage, _node: str, _chance: Random) -> None:
+def consents(injection: InjectionContext, _node: str, _chance: Random) -> None:
     """Consent to whatever is asked."""
-    for ticket in list(stage.tickets):
-        stage.says("consent", ticket)
+    for ticket in list(injection.tickets):
+        injection.says("consent", ticket)
 
 
 CARELESS = {
@@ -166,9 +174,9 @@ CARELESS = {
 }
 
 
-def done_without_work(stage: Stage, node: str, _chance: Random) -> None:
+def done_without_work(injection: InjectionContext, node: str, _chance: Random) -> None:
     """Close a ticket as done without looking."""
-    assert stage.drive.court is not None, "small worlds are judged"
-    verb = CARELESS.get(stage.drive.court.reading.pages[node].phase)
+    assert injection.drive.law_checkers is not None, "small worlds are judged"
+    verb = CARELESS.get(injection.drive.law_checkers.reading.pages[node].phase)
     if verb is not None:
-        stage.says(verb, node)
+        injection.says(verb, node)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from hostler.sim.cell_shapes import Shape, shape_of
 from hostler.sim.fault_injection import checks, controllers, machines, networks, people
-from hostler.sim.fault_injection.stage import Act, Stage
+from hostler.sim.fault_injection.injection import Act, InjectionContext
 
 HOUR_S = 3600.0
 HOSTILE_S = 12 * HOUR_S
@@ -32,20 +32,20 @@ class Scenario(Struct, frozen=True):
 
     seed: int
     shape: Shape
-    mischief: tuple[InjectedFault, ...]
+    faults: tuple[InjectedFault, ...]
     dropped: tuple[int, ...] = ()
 
     def without(self, indexes: tuple[int, ...]) -> "Scenario":
         """The same world with these left out; nothing else changes."""
         gone = frozenset(indexes)
-        kept = tuple(one for one in self.mischief if one.index not in gone)
+        kept = tuple(one for one in self.faults if one.index not in gone)
         return Scenario(self.seed, self.shape, kept, tuple(sorted({*self.dropped, *gone})))
 
     def smaller(self, nodes: int) -> "Scenario":
-        """The same world with only its first nodes, and only what befalls those."""
+        """The same world with only its first nodes, and only what happens to those."""
         if nodes == self.shape.nodes:
             return self
-        kept = tuple(one for one in self.mischief if one.node < nodes)
+        kept = tuple(one for one in self.faults if one.node < nodes)
         shape = replace(self.shape, nodes=nodes)
         return Scenario(self.seed, shape, kept, self.dropped)
 
@@ -63,32 +63,32 @@ def draw(seed: int) -> Scenario:
     shape = shape_of(seed)
     chance = Random(f"{seed}/mischief")
     found: list[InjectedFault] = []
-    for kind, row in MISCHIEF.items():
+    for kind, row in INJECTION_KINDS.items():
         often = row.per_world + row.per_node * shape.nodes
         for _ in range(int(often + chance.random())):
-            at_s = 0.0 if kind in controllers.WEATHERS else chance.uniform(0, LAST_S)
+            at_s = 0.0 if kind in controllers.MESSAGE_FAULTS else chance.uniform(0, LAST_S)
             found.append(InjectedFault(len(found), kind, chance.randrange(shape.nodes), round(at_s, 3)))
     return Scenario(seed, shape, tuple(found))
 
 
-def unleash(scenario: Scenario, stage: Stage) -> None:
+def plan_faults(scenario: Scenario, injection: InjectionContext) -> None:
     """Have everything happen at its time; it is counted where it happens."""
-    names = list(stage.world.hosts)
-    for one in scenario.mischief:
-        _plan(one, stage, names[one.node], Random(f"{scenario.seed}/mischief/{one.index}"))
+    names = list(injection.world.hosts)
+    for one in scenario.faults:
+        _plan(one, injection, names[one.node], Random(f"{scenario.seed}/mischief/{one.index}"))
 
 
-def _plan(one: InjectedFault, stage: Stage, node: str, chance: Random) -> None:
+def _plan(one: InjectedFault, injection: InjectionContext, node: str, chance: Random) -> None:
     def happen() -> None:
         if one.kind not in _COUNTED_WHEN_THEY_STRIKE:
-            stage.troubles.injected[one.kind.replace("_", " ")] += 1
-        MISCHIEF[one.kind].act(stage, node, chance)
+            injection.troubles.injected[one.kind.replace("_", " ")] += 1
+        INJECTION_KINDS[one.kind].act(injection, node, chance)
 
-    stage.world.clock.after(one.at_s, happen)
+    injection.world.clock.after(one.at_s, happen)
 
 
-MISCHIEF: dict[str, InjectionKind] = {
-    **{name: InjectionKind(act, per_world=0.6) for name, act in controllers.WEATHERS.items()},
+INJECTION_KINDS: dict[str, InjectionKind] = {
+    **{name: InjectionKind(act, per_world=0.6) for name, act in controllers.MESSAGE_FAULTS.items()},
     # controllers
     "crash": InjectionKind(controllers.crash, per_world=5.0),
     "gap": InjectionKind(controllers.gap, per_world=0.15),
@@ -131,8 +131,8 @@ MISCHIEF: dict[str, InjectionKind] = {
     "foreign_cordon": InjectionKind(people.foreign_cordon, per_node=0.08),
     "pause": InjectionKind(people.pause, per_world=0.4),
     "propose": InjectionKind(people.propose, per_world=0.5),
-    "wish": InjectionKind(people.wish, per_node=0.15),
-    "wish_for_many": InjectionKind(people.wish_for_many, per_world=0.15),
+    "wish": InjectionKind(people.ask_remedy, per_node=0.15),
+    "wish_for_many": InjectionKind(people.ask_remedy_of_many, per_world=0.15),
     "wrong_machine": InjectionKind(people.wrong_machine, per_node=0.1),
     "hands_in": InjectionKind(people.hands_in, per_node=0.05),
     "swapped_bmcs": InjectionKind(people.swapped_bmcs, per_world=0.25),
@@ -156,4 +156,4 @@ MISCHIEF: dict[str, InjectionKind] = {
 }
 """Everything that may go wrong, and how often. New kinds are added at the end: what is drawn before them stays so."""
 
-_COUNTED_WHEN_THEY_STRIKE = (*controllers.WEATHERS, "crash", "gap", "commit_fails", "stands_still", "uncordon")
+_COUNTED_WHEN_THEY_STRIKE = (*controllers.MESSAGE_FAULTS, "crash", "gap", "commit_fails", "stands_still", "uncordon")

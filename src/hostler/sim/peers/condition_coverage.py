@@ -31,7 +31,7 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
 }
 """Kind of fault (`sim/world/fault_kinds.py`) → the conditions that the shipped policy answers it by; (): by none."""
 
-WISHED = "operator."
+REQUEST_PREFIX = "operator."
 """Prefix of conditions that persons ask for by name: they are requests and alert nobody."""
 
 
@@ -44,7 +44,7 @@ def rules_of(document: str) -> dict[str, Rule]:
 def acted_on() -> frozenset[str]:
     """The condition types for which the shipped policy has a remedy, persons' requests left out."""
     rules = rules_of(shipped()).items()
-    return frozenset(name for name, rule in rules if rule.remedy and not name.startswith(WISHED))
+    return frozenset(name for name, rule in rules if rule.remedy and not name.startswith(REQUEST_PREFIX))
 
 
 def worth_acting(condition: Condition) -> bool:

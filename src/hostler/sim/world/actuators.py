@@ -21,7 +21,7 @@ from hostler.runtime.merged_schedulers import SchedulerDriver, by_cluster
 from hostler.sim.bmc.redfish_service import Service
 from hostler.sim.bmc.redfish_twin import RedfishTwin, at_once, images_by_name
 from hostler.sim.world.fault_kinds import Fault, pci_of
-from hostler.sim.world.ledger import Effect, Stray
+from hostler.sim.world.ledger import Effect, MisdirectedAct
 from hostler.sim.world.simulated_host import SimulatedHost
 from hostler.sim.world.simulated_scheduler import SimulatedScheduler
 from hostler.sim.world.world_context import Site, Span
@@ -128,8 +128,8 @@ class Actuators:
         if sum(reached.machine.counts.values()) != before:
             self._effect(operation, epoch)
             if reached is not host:
-                stray = Stray(self._site.recorded, operation.kind, operation.id, host.node, reached.node)
-                self._site.ledger.strays.append(stray)
+                misdirected = MisdirectedAct(self._site.recorded, operation.kind, operation.id, host.node, reached.node)
+                self._site.ledger.misdirected_acts.append(misdirected)
         reached.advance()
         self._site.reply(outcome, host.draw(BMC_LATENCY_S))
 

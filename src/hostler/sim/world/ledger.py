@@ -35,7 +35,7 @@ class ActualDisturbance(Struct, frozen=True):
     opened: datetime | None = None
 
 
-class Stray(Struct, frozen=True):
+class MisdirectedAct(Struct, frozen=True):
     """A BMC was actuated for a node that it does not belong to. `machine` is the node whose BMC it really is."""
 
     at: datetime
@@ -61,4 +61,4 @@ class Ledger:
         self.forged: dict[str, None] = {}
         self.fences: list[bool] = []
         self.trespasses: list[str] = []
-        self.strays: list[Stray] = []
+        self.misdirected_acts: list[MisdirectedAct] = []

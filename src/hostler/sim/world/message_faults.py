@@ -108,7 +108,7 @@ _OVERTAKING = (Observed, Replied, IntentAsked)
 _RESENT = (Observed, Replied)
 SEEN_KEPT = 64
 
-WEATHER = {
+MESSAGE_TROUBLES = {
     "lost": 0.08,
     "doubled": 0.05,
     "slow": 0.05,
@@ -133,13 +133,13 @@ class Hostile:
 
     `healed` ends it.
 
-    `weather` names the troubles with messages that blow, `blows` what befalls controllers, in order; `injected` counts
-    what struck, by kind.
+    `message_troubles` names the troubles with messages, `blows` what happens to controllers, in order; `injected`
+    counts what struck, by kind.
     """
 
     def __init__(self, seed: int) -> None:
         self.injected: Counter[str] = Counter()
-        self.weather: dict[str, None] = {}
+        self.message_troubles: dict[str, None] = {}
         self.blows: list[ControllerInterruption] = []
         self.healed = False
         self._seed = seed
@@ -154,7 +154,7 @@ class Hostile:
         return found
 
     def _strikes(self, trouble: str, chance: Random) -> bool:
-        if self.healed or trouble not in self.weather or chance.random() >= WEATHER[trouble]:
+        if self.healed or trouble not in self.message_troubles or chance.random() >= MESSAGE_TROUBLES[trouble]:
             return False
         self.injected[f"message {trouble}"] += 1
         return True

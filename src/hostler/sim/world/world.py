@@ -1,4 +1,4 @@
-"""A cluster put together: hosts, hands, scheduler, people, perhaps one great training job, and what befalls them."""
+"""A cluster put together: hosts, hands, scheduler, people, perhaps one great training job, and what happens to them."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -27,7 +27,7 @@ SEARCH_S = (600.0, 2400.0)
 """How long an engineer looks for the node whose results differ."""
 
 
-class Ground(Struct, frozen=True):
+class WorldSetup(Struct, frozen=True):
     """Composition of a world. `silence_s` is the policy's limit for silent agents."""
 
     nodes: int
@@ -42,19 +42,19 @@ class Ground(Struct, frozen=True):
 class World:
     """Everything that exists outside the controller."""
 
-    def __init__(self, ground: Ground, troubles: Troubles | None = None) -> None:
-        self.clock = VirtualClock(ground.start)
-        self.site = Site(self.clock, ground.seed, ground.silence_s, troubles)
-        names = [f"n{number:05d}" for number in range(ground.nodes)]
-        self.hosts = {name: SimulatedHost(self.site, name, number, ground.gpus) for number, name in enumerate(names)}
+    def __init__(self, setup: WorldSetup, troubles: Troubles | None = None) -> None:
+        self.clock = VirtualClock(setup.start)
+        self.site = Site(self.clock, setup.seed, setup.silence_s, troubles)
+        names = [f"n{number:05d}" for number in range(setup.nodes)]
+        self.hosts = {name: SimulatedHost(self.site, name, number, setup.gpus) for number, name in enumerate(names)}
         self.scheduler = SimulatedScheduler(self.site, self.hosts)
-        self.people = People(self.site, self.hosts, ground.paces)
+        self.people = People(self.site, self.hosts, setup.paces)
         self.actuators = Actuators(self.site, self.hosts, self.scheduler)
         self.training: Training | None = None
         self.tenants: Tenants | None = None
         self.faults: list[Fault] = []
         self.watched: dict[str, None] = {}
-        self.hardship = ground.hardship
+        self.hardship = setup.hardship
         self.hidden: list[Fault] = []
         self.struck: Callable[[Fault], None] = lambda _fault: None
         self.actuators.on_changed = self.changed

@@ -58,7 +58,7 @@ class Site:
         return self.chance.uniform(*span)
 
     def stream(self, name: str) -> random.Random:
-        """Chance of somebody's own: what befalls others does not change what it brings."""
+        """Chance of somebody's own: what happens to others does not change what it brings."""
         return random.Random(f"{self.seed}/{name}")
 
     def tell(self, one: Input) -> None:

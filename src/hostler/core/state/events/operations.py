@@ -33,7 +33,7 @@ class OperationFinished(Struct, frozen=True, tag="operation_finished"):
 
 
 class OperationSettled(Struct, frozen=True, tag="operation_settled"):
-    """A timed-out operation can no longer surprise us: observed, or its settle time is over."""
+    """A timed-out operation can no longer take effect: observed, or its settle time is over."""
 
     node: str
     operation: str

@@ -14,11 +14,11 @@ from hostler.sim.world.world import World
 
 _GRAVE = ("power_off", "power_on", "update_firmware")
 
-Act = Callable[["Stage", str, Random], None]
+Act = Callable[["InjectionContext", str, Random], None]
 """One kind of injected fault, done to a node (or to what it shares with others)."""
 
 
-class Stage:
+class InjectionContext:
     """The world before faults are injected. `tickets` are the open ones, in the order of opening."""
 
     def __init__(self, drive: Drive, shape: Shape, troubles: Hostile) -> None:
@@ -27,7 +27,7 @@ class Stage:
         self.troubles = troubles
         self.tickets: dict[str, str] = {}
         self._lasting: list[Callable[[], None]] = []
-        self._ambush: list[Callable[[str], None]] = []
+        self._before_power_act: list[Callable[[str], None]] = []
         self._beside: list[Callable[[str], None]] = []
         drive.watchers.append(self._see)
 
@@ -59,9 +59,9 @@ class Stage:
 
         self.world.clock.after(seconds, over)
 
-    def ambush(self, act: Callable[[str], None]) -> None:
+    def before_power_act(self, act: Callable[[str], None]) -> None:
         """Have it happen to the next node for which a plan with power or firmware in it is laid down."""
-        self._ambush.append(act)
+        self._before_power_act.append(act)
 
     def on_cordon(self, act: Callable[[str], None]) -> None:
         """Have it happen to the next node that Hostler has cordoned."""
@@ -69,7 +69,7 @@ class Stage:
 
     def heal(self) -> None:
         """End whatever still lasts, and every fault that waits for its moment."""
-        self._ambush.clear()
+        self._before_power_act.clear()
         self._beside.clear()
         lasting, self._lasting = self._lasting, []
         for end in lasting:
@@ -81,8 +81,8 @@ class Stage:
 
     def neighbours(self, node: str, kind: str) -> list[str]:
         """The nodes that share a domain of this kind with it, itself first; only itself where it has none."""
-        assert self.drive.court is not None, "small worlds are judged"
-        pages = self.drive.court.reading.pages
+        assert self.drive.law_checkers is not None, "small worlds are judged"
+        pages = self.drive.law_checkers.reading.pages
         own = next((domain for domain in pages[node].domains if domain.startswith(f"{kind}:")), None)
         others = [name for name, page in pages.items() if name != node and own in page.domains] if own else []
         return [node, *others]
@@ -93,8 +93,10 @@ class Stage:
                 self.tickets[ticket.id] = ticket.node
             case TicketClosed(ticket=ticket_id):
                 self.tickets.pop(ticket_id, None)
-            case PlanRecorded(plan=plan) if self._ambush and any(step.operation in _GRAVE for step in plan.steps):
-                self._ambush.pop(0)(plan.node)
+            case PlanRecorded(plan=plan) if self._before_power_act and any(
+                step.operation in _GRAVE for step in plan.steps
+            ):
+                self._before_power_act.pop(0)(plan.node)
             case OperationFinished(kind="cordon", result="done", node=node) if self._beside:
                 self._beside.pop(0)(node)
             case _:
