@@ -59,7 +59,7 @@ WOKEN = {
         "scenario/test_incidents",
         "test_a_small_incidents_nodes_are_asked_again_at_once_when_they_are_let_go",
     ),
-    "planning/remediation.tired": HERE,
+    "planning/remediation.retry_wait": HERE,
     "planning/restore_freeze.standing_still": (
         "scenario/test_restored",
         "test_nothing_is_disturbed_until_a_person_releases_it",

@@ -370,7 +370,7 @@ def test_the_real_body_acts_only_when_it_may(tmp_path: Path) -> None:
 
 def test_marks_are_bounded_and_none_is_forgotten_of_what_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutants: the marks of a year fill the disk; what has not ended is forgotten as it is old."""
-    monkeypatch.setattr("hostler.agent.operation_log.MAX_MARKS", 3)
+    monkeypatch.setattr("hostler.agent.operation_log.MAX_ENTRIES", 3)
     with closing(OperationLog(tmp_path / "marks.sqlite")) as marks:
         for number in range(7):
             asked = replace(operation("sanitise"), id=f"op{number}")

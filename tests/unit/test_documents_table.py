@@ -148,7 +148,7 @@ MISTAKES: list[tuple[str, str, str, tuple[str, int, str, str]]] = [
         "policy",
         "policy:",
         "polizy:",
-        ("a-policy.yaml", 1, "unknown section 'polizy'", "write one of policy, skus, pools, routes, boot"),
+        ("a-policy.yaml", 1, "unknown section 'polizy'", "write one of policy, skus, pools, routes, boot, admission"),
     ),
     (
         "skus",

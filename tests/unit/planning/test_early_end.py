@@ -127,7 +127,7 @@ TOUCHED = Attempt("reboot", "", after(hours=-2))
 
 
 @pytest.mark.parametrize(
-    ("attempts", "wished", "ends"), [((), False, True), ((TOUCHED,), False, False), ((TOUCHED,), True, True)]
+    ("attempts", "requested", "ends"), [((), False, True), ((TOUCHED,), False, False), ((TOUCHED,), True, True)]
 )
 def test_a_release_of_a_node_that_has_not_proven_itself_ends_for_no_fault(
     attempts: tuple[Attempt, ...], requested: bool, ends: bool
@@ -179,7 +179,7 @@ def test_no_release_begins_that_is_not_asked_for_or_could_not_go_on(
 
 
 @pytest.mark.parametrize(
-    ("is_open", "wished", "ends"), [(True, True, True), (True, False, False), (False, True, False)]
+    ("is_open", "requested", "ends"), [(True, True, True), (True, False, False), (False, True, False)]
 )
 def test_a_phases_own_work_that_waits_for_an_answer_makes_way_for_a_person(
     is_open: bool, requested: bool, ends: bool

@@ -231,7 +231,7 @@ def test_a_plan_goes_on_where_what_is_graver_would_wait(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wished", "unanswered", "makes_way"), [(True, True, True), (False, True, False), (True, False, False)]
+    ("requested", "unanswered", "makes_way"), [(True, True, True), (False, True, False), (True, False, False)]
 )
 def test_a_phases_own_work_makes_way_for_a_person_where_nobody_answers_it(
     requested: bool, unanswered: bool, makes_way: bool

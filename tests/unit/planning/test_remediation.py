@@ -92,7 +92,7 @@ def planned(answer: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("failed", "wished", "passed_s", "rests"),
+    ("failed", "requested", "passed_s", "rests"),
     [
         (True, False, BACK_OFF_S - 1, True),
         (True, False, BACK_OFF_S, False),
@@ -203,7 +203,7 @@ def test_a_plan_is_ended_for_a_graver_one_only_where_that_would_begin(ticket: Ti
 
 
 @pytest.mark.parametrize(
-    ("mode", "wished", "begins"),
+    ("mode", "requested", "begins"),
     [("act", False, True), ("propose", False, False), ("observe", False, False), ("propose", True, True)],
 )
 def test_a_plan_is_not_ended_for_one_that_would_only_be_proposed(mode: str, requested: bool, begins: bool) -> None:
@@ -225,7 +225,7 @@ def test_what_the_present_plan_has_tried_itself_does_not_tire_what_follows() -> 
     assert may_begin(world.context, world.node, need) is not True, "an earlier one does"
 
 
-@pytest.mark.parametrize(("wished", "begins"), [(False, False), (True, True)])
+@pytest.mark.parametrize(("requested", "begins"), [(False, False), (True, True)])
 def test_the_storm_brake_is_for_what_nobody_asked_for(requested: bool, begins: bool) -> None:
     """Mutant: a person's request, which would begin on a node without a plan, waits where there is one."""
     world = World()
@@ -306,7 +306,8 @@ def test_a_domains_fault_that_takes_more_than_one_word_may_disturb_is_proposed()
 
 
 @pytest.mark.parametrize(
-    ("name", "wished", "latches"), [("power_cycle", False, True), ("bmc_reset", False, False), ("reboot", True, False)]
+    ("name", "requested", "latches"),
+    [("power_cycle", False, True), ("bmc_reset", False, False), ("reboot", True, False)],
 )
 def test_the_brake_latches_for_what_disturbs_and_nobody_asked_for(name: str, requested: bool, latches: bool) -> None:
     """Mutants: a BMC's restart, or a person's request, latches it."""
