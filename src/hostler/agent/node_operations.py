@@ -184,7 +184,7 @@ class NodeOperations:
         Raises `sqlite3.Error` where the marks cannot be read.
         """
         meant = order.operation
-        mark = self._marks.latest(meant.id)
+        mark = self._operation_log.latest(meant.id)
         if mark and mark.attempt >= meant.attempt:
             return self._known(mark)
         result = {"perform": "refused", "observe": "not_done", "revoke": "revoked"}[order.mode]

@@ -10,7 +10,7 @@ from hostler.core.state.firmware_versions import OR
 from hostler.core.state.gate_expectation import Expected
 
 Arguments = dict[str, str]
-Caster = Callable[[dict[str, Any]], dict[str, Any]]
+BodyChange = Callable[[dict[str, Any]], dict[str, Any]]
 
 _READ: dict[str, Callable[[Arguments], op.AnyAct]] = {
     "update_firmware": lambda a: op.WriteFirmware(
@@ -181,7 +181,7 @@ def node_down(node: dict[str, Any]) -> dict[str, Any]:
     return _node(node, plan_down, operation_down)
 
 
-def _node(node: dict[str, Any], plan: Caster, operation: Caster) -> dict[str, Any]:
+def _node(node: dict[str, Any], plan: BodyChange, operation: BodyChange) -> dict[str, Any]:
     alone = {"plan": plan, "operation": operation, "aside": operation}
     changed = {name: cast(node[name]) for name, cast in alone.items() if node.get(name)}
     return {**node, **changed, "settling": [operation(one) for one in node.get("settling", ())]}
