@@ -73,14 +73,14 @@ VEILED = "(not shown)"
 
 def veiled(seed: SeedDocuments) -> SeedDocuments:
     """The data for people to read: what stands under a key of SECRET_KEYS, and contents of files, are not shown."""
-    return SeedDocuments({part: _veil(value) for part, value in seed.parts.items()}, seed.origins)
+    return SeedDocuments({part: _redacted(value) for part, value in seed.parts.items()}, seed.origins)
 
 
-def _veil(value: Any) -> Any:
+def _redacted(value: Any) -> Any:
     if isinstance(value, dict):
         hidden = {"content"} if "path" in value else set()
-        return {key: VEILED if key in SECRET_KEYS | hidden else _veil(one) for key, one in value.items()}
-    return [_veil(one) for one in value] if isinstance(value, list) else value
+        return {key: VEILED if key in SECRET_KEYS | hidden else _redacted(one) for key, one in value.items()}
+    return [_redacted(one) for one in value] if isinstance(value, list) else value
 
 
 def _layers(fleet: Fleet, node: Node, home: str, join: JoinData | None) -> Iterator[tuple[str, CloudInitLayer]]:
