@@ -56,7 +56,7 @@ class RedfishTwin:
     def take_stock(self, node: Node, now: datetime) -> Observation:
         """The parts and readings of hardware, not numbered yet."""
         self._now = now
-        return at_once(at_once(self._eyes.look(node)).inventory())
+        return at_once(at_once(self._reader.look(node)).inventory())
 
     def _client(self, origin: str) -> RedfishClient:
         if origin not in self._clients:
