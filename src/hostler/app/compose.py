@@ -115,11 +115,8 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
             announce(inside.address, cell.role)
             reader = RedfishReader(clients)
             watching = cell.while_active(lambda: BmcPoller(cell, reader, now).run())
-            scheduler_reader = SchedulerReader(clusters, lambda: cell.view, lambda: cell.live)
-            gate.read_schedulers, gate.read_node = (
-                lambda: [work_of(cell.view), *scheduler_reader.news()],
-                scheduler_reader.of_node,
-            )
+            watched = SchedulerReader(clusters, lambda: cell.view, lambda: cell.live)
+            gate.read_schedulers, gate.read_node = lambda: [work_of(cell.view), *watched.news()], watched.of_node
             telling = cell.while_active(lambda: _tell(gate))
             notifying = cell.while_active(inside.notifier.run)
             marks = [one.marker(lambda: cell.view).run for one in kubernetes]
@@ -209,8 +206,8 @@ async def _up(
             await _resume(inside, fleet, lab, known)
             announce(inside.address, inside.data / TOKEN)
             cell = inside.cell
-            scheduler_reader = SchedulerReader(lab.clusters, lambda: cell.view, lambda: cell.live)
-            gate.read_schedulers, gate.read_node = scheduler_reader.news, scheduler_reader.of_node
+            watched = SchedulerReader(lab.clusters, lambda: cell.view, lambda: cell.live)
+            gate.read_schedulers, gate.read_node = watched.news, watched.of_node
             watch = BmcPoller(cell, RedfishReader(clients), now)
             await _until_told(stop, [watch.run(), _tell(gate), _staff(cell, fleet), *lab.begin(fleet, cell)])
 
