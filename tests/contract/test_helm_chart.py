@@ -257,10 +257,12 @@ def test_wrong_values_are_refused_and_named(given: str, where: str) -> None:
     assert "additional properties 'extra' not allowed" in errors
 
 
-def test_a_pod_monitor_is_not_left_out_silently() -> None:
-    code, _, errors = helm("template", "hostler", str(CHART), "--values", EVERYTHING)
+@pytest.mark.parametrize(("left", "kind"), [("prometheusRule", "PodMonitor"), ("podMonitor", "PrometheusRule")])
+def test_what_the_operator_would_watch_is_not_left_out_silently(left: str, kind: str) -> None:
+    off = f"{left}.enabled=false"
+    code, _, errors = helm("template", "hostler", str(CHART), "--values", EVERYTHING, "--set", off)
     assert code == 1
-    assert "this cluster has no PodMonitor" in errors
+    assert f"this cluster has no {kind}" in errors
 
 
 def test_rules_and_dashboard_are_the_files_as_they_stand() -> None:
