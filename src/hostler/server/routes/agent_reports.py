@@ -89,7 +89,7 @@ class OutcomesBody(Struct, frozen=True):
 class Orders(Struct, frozen=True):
     """Orders of the agent; the question was held open for `held_s` before it was answered."""
 
-    operations: tuple[AgentOrder | dict[str, Any], ...]
+    operations: tuple[Any, ...]  # AgentOrder, or in the words of an older agent; no schema holds both
     held_s: float = 0.0
 
 
