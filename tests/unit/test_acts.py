@@ -17,6 +17,8 @@ PERFORMING = {
     "runtime/merged_schedulers.py": "hands the dispatcher's operation to the schedulers of one cluster",
     "drivers/kubernetes/gpu_operator_reset.py": "hands the dispatcher's operation to the agent once operands are gone",
     "drivers/boot/boot_secret_handover.py": "hands the dispatcher's power-on to the BMC once the boot is set",
+    "drivers/boot/network_reboot.py": "hands the dispatcher's reboot on once the secret of that boot is with the BMC",
+    "drivers/infiniband/agent_pages.py": "asks an agent to print pages of the network's tools, which changes nothing",
     "drivers/standalone/scheduler.py": "its own: observing is performing, where there is nothing to do",
     "app/cluster_connections.py": "hands the dispatcher's operation to the agent or to Slurm",
 }
@@ -40,6 +42,7 @@ WRITING = {
 ASKED = {
     *("perform", "observe", "revoke"),
     *("views", "watch", "look", "now", "remediators", "reboots"),
+    "before_reboot",  # of an operation that the dispatcher has just handed to `network_reboot`
     *("joining", "collect", "answer", "waiting", "send_away", "close"),
 }
 """What a driver may offer beside performing: looking, and what belongs to its own transport."""

@@ -10,7 +10,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
-from hostler.core.state.boot import HOLD
+from hostler.core.state.boot import HOLD, LOADER
 from hostler.core.state.events import Event
 from hostler.core.state.fabrics import FabricVerdict
 from hostler.core.state.model import Verdict
@@ -152,7 +152,7 @@ ALWAYS = frozenset(
 
 OTHERS: dict[str, tuple[dict[str, Any], ...]] = {
     "PartMoved": ({"before": ""}, {"after": ""}),
-    "BootAnswered": ({"boot": {"kind": HOLD}},),
+    "BootAnswered": ({"boot": {"kind": HOLD}}, {"boot": {"kind": LOADER}}),
     "FabricValidated": ({"look": {"findings": 0, "verdict": FabricVerdict.as_designed}},),
 }
 """Fields of further examples of an event, where another value makes another sentence; those of a struct by name."""
