@@ -213,6 +213,9 @@ VERBS: dict[str, str] = {
     ),
     **dict.fromkeys(("certify", "close-ticket", "end-work", "power-off", "rma-return", "start-work"), "work"),
     "validate-fabric": "work",
+    "enter-manual-test": "work",
+    "sign-manual-test": "work",
+    "schedule-manual-test": "configure",
     "remove-fabric": "configure",
     **dict.fromkeys(
         (

@@ -190,6 +190,8 @@ FABRICS = View(
         Column("LOOKED", "looked", age),
         Column("WHOLE", "good", age),
         Column("SAYS", "says"),
+        Column("TEST DUE", "manual_test_due", wide=True),
+        Column("OVERDUE", "manual_test_overdue"),
         Column("DESIGN", "design", lambda digest, _: str(digest)[:12], wide=True),
     ),
     name="name",

@@ -28,6 +28,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.gate_expectation import Expected, ExpectedGpu, Faulted
 from hostler.core.state.intent import Bounds, Intent, Unreadable
 from hostler.core.state.links import LinkCase, LinkFault
+from hostler.core.state.manual_tests import ManualRun, ManualTest
 from hostler.core.state.model import (
     FLEET,
     AsideFailure,
@@ -502,5 +503,10 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.LinkFaultOpened: _rows(),
     e.LinkFaultChanged: _rows(),
     e.LinkFaultClosed: _rows(),
+    ManualTest: _rows("fabric"),
+    ManualRun: _rows(),
+    e.ManualTestScheduled: _rows(),
+    e.ManualTestEntered: _rows("fabric"),
+    e.ManualTestSigned: _rows("fabric"),
 }
 """Noun or event → field → how it is shown. Fields without a row that hold words are left out."""

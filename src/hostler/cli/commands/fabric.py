@@ -12,7 +12,13 @@ from hostler.cli.list_commands import show_list, show_one
 from hostler.cli.node_verbs import offer
 from hostler.cli.options import CONNECT, SHOW, SHOW_LIST, SHOW_ONCE, Connect, Show, ShowList, ShowOnce, Why
 from hostler.cli.table_columns import FABRIC_CASES, FABRIC_LINKS, FABRICS, LINK_FAULTS, LINKS, PORT_COUNTERS
-from hostler.core.state.verbs.fabrics import RemoveFabric, ValidateFabric
+from hostler.core.state.verbs.fabrics import (
+    EnterManualTest,
+    RemoveFabric,
+    ScheduleManualTest,
+    SignManualTest,
+    ValidateFabric,
+)
 
 app = App(name="fabric", help="Networks, their designs, and how they lie against them.")
 
@@ -134,7 +140,7 @@ def register(  # noqa: PLR0913 - a registration's fields
     return submit(connect.client(), "/v1/fabrics", {"fabric": body}, why, show.output)
 
 
-offer(app, ValidateFabric, RemoveFabric)
+offer(app, ValidateFabric, RemoveFabric, ScheduleManualTest, EnterManualTest, SignManualTest)
 
 for command in (
     fabric_design.generate,

@@ -49,6 +49,20 @@ def of_link(event: e.LinkEvent) -> str:
             assert_never(event)
 
 
+def of_manual_test(event: e.ManualTestScheduled | e.ManualTestEntered | e.ManualTestSigned) -> str:
+    """The event of a test by hand in one line."""
+    match event:
+        case e.ManualTestScheduled(test=test):
+            return f"network {test.fabric} is tested by hand every {test.every_days:g} days; {test.owner} sees to it"
+        case e.ManualTestEntered(fabric=fabric, run=run):
+            told = "; ".join(run.irregular[:3]) or "nothing is irregular"
+            return f"{run.person} entered {len(run.results)} metrics of network {fabric}: {told}"
+        case e.ManualTestSigned():
+            return f"{event.person} signed off the test by hand of network {event.fabric}: {event.reason}"
+        case _:
+            assert_never(event)
+
+
 def _link(case: LinkCase) -> str:
     return f"link {case.fault.a} to {case.fault.z} ({case.fault.check}, {case.fault.grade})"
 

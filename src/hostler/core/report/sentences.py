@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct
 
 from hostler.core.report.counting import counted
-from hostler.core.report.fabric_sentences import of_fabric, of_link
+from hostler.core.report.fabric_sentences import of_fabric, of_link, of_manual_test
 from hostler.core.report.story import NodeStory
 from hostler.core.state import events as e
 from hostler.core.state.boot import HOLD, LOADER
@@ -392,6 +392,9 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.LinkFaultOpened, of_link),
     EventTelling(e.LinkFaultChanged, of_link),
     EventTelling(e.LinkFaultClosed, of_link),
+    EventTelling(e.ManualTestScheduled, of_manual_test),
+    EventTelling(e.ManualTestEntered, of_manual_test),
+    EventTelling(e.ManualTestSigned, of_manual_test),
     EventTelling(e.BootAnswered, _boot_answered),
     EventTelling(e.BootSeeded, lambda event: f"cloud-init data given to {event.address}"),
     EventTelling(e.BootPhonedHome, lambda event: f"phoned home from {event.address}: its boot window is closed"),

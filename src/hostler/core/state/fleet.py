@@ -17,6 +17,7 @@ from hostler.core.state.fabrics import Fabric, FabricCase
 from hostler.core.state.fleet_index import Index
 from hostler.core.state.index_keys import index_keys, keeps_lasting_keys, lasting_keys
 from hostler.core.state.links import LinkCase
+from hostler.core.state.manual_tests import ManualTest
 from hostler.core.state.model import Asset, Hold, Node, Part, Tally, Window
 from hostler.core.state.overlay_table import Table
 from hostler.core.state.packed_strings import one_line
@@ -50,6 +51,7 @@ class Fleet:
         self.fabrics: Table[Fabric] = Table()
         self.fabric_cases: Table[FabricCase] = Table()
         self.link_cases: Table[LinkCase] = Table()
+        self.manual_tests: Table[ManualTest] = Table()
         self.index = Index()
         self.singles: Table[CellRecord] = Table({"cell": CellRecord()})
         self.configurations: Table[Configuration] = Table(
@@ -247,6 +249,7 @@ class Fleet:
             self.fabrics,
             self.fabric_cases,
             self.link_cases,
+            self.manual_tests,
             self.index,
             self.singles,
             self.configurations,

@@ -21,6 +21,7 @@ from hostler.core.state.configuration import Configuration
 from hostler.core.state.fabrics import Fabric, FabricCase
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.links import LinkCase
+from hostler.core.state.manual_tests import ManualTest
 from hostler.core.state.model import Asset, Hold, Node, Part, Tally, Window
 from hostler.core.state.packed_strings import NO_PAIRS, Pairs
 from hostler.core.state.part_table import Fitted, Layout, PackedParts
@@ -53,6 +54,7 @@ class State(Struct, frozen=True):
     fabrics: list[Fabric] = []
     fabric_cases: list[FabricCase] = []
     link_cases: list[LinkCase] = []
+    manual_tests: list[ManualTest] = []
 
 
 class NodePartsRow(Struct, frozen=True, array_like=True):
@@ -106,6 +108,7 @@ def state_of(fleet: Fleet) -> State:
         fabrics=list(fleet.fabrics.base.values()),
         fabric_cases=list(fleet.fabric_cases.base.values()),
         link_cases=list(fleet.link_cases.base.values()),
+        manual_tests=list(fleet.manual_tests.base.values()),
     )
 
 
@@ -220,6 +223,7 @@ def _take_others(fleet: Fleet, state: State) -> None:
     fleet.fabrics.base.update((f.name, f) for f in state.fabrics)
     fleet.fabric_cases.base.update((c.id, c) for c in state.fabric_cases)
     fleet.link_cases.base.update((c.id, c) for c in state.link_cases)
+    fleet.manual_tests.base.update((t.fabric, t) for t in state.manual_tests)
     for ticket in state.tickets:
         fleet.put_ticket(ticket.id, ticket)
     for incident in state.incidents:

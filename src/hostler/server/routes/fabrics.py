@@ -10,6 +10,7 @@ from litestar import Router, get, post
 from litestar.params import FromPath, FromQuery, JSONBody
 from msgspec import Meta, Struct
 
+from hostler.core.fabric.manual_results import due
 from hostler.core.intents import fabrics
 from hostler.core.intents.ask import REASON_MAX
 from hostler.core.intents.fabrics import FabricSpec
@@ -27,6 +28,7 @@ from hostler.core.state.fabrics import (
 )
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.links import LinkCase
+from hostler.core.state.manual_tests import ManualTest
 from hostler.core.state.model import FLEET, Node
 from hostler.core.state.verbs.facts import Permission
 from hostler.server.api_resources import IntentView
@@ -80,6 +82,9 @@ class FabricView(Struct, frozen=True):
     says: str
     asked: datetime | None
     asked_why: str
+    manual_test: ManualTest | None = None
+    manual_test_due: datetime | None = None
+    manual_test_overdue: bool = False
 
 
 def fabric_view(app_state: AppState, fabric: Fabric) -> FabricView:
@@ -87,6 +92,7 @@ def fabric_view(app_state: AppState, fabric: Fabric) -> FabricView:
     live = app_state.cell.live.fabrics.get(fabric.name)
     last: FabricLook | None = live.last if live is not None else fabric.look
     cases = app_state.fleet.cases_of(fabric.name)
+    test = app_state.fleet.manual_tests.get(fabric.name)
     return FabricView(
         name=fabric.name,
         design=fabric.digest,
@@ -104,6 +110,9 @@ def fabric_view(app_state: AppState, fabric: Fabric) -> FabricView:
         says=looked(last) if last is not None else "has not been validated yet",
         asked=fabric.asked,
         asked_why=fabric.asked_why,
+        manual_test=test,
+        manual_test_due=due(test) if test is not None else None,
+        manual_test_overdue=test is not None and due(test) < app_state.now(),
     )
 
 

@@ -18,6 +18,7 @@ from hostler.core.state.events import (
     intents,
     inventory,
     links,
+    manual_tests,
     nodes,
     operations,
     plans,
@@ -62,6 +63,7 @@ from hostler.core.state.events.holds import HoldPlaced, HoldReleased, WindowEnde
 from hostler.core.state.events.intents import ApprovalEnded, ApprovalRequested, ConfigActivated, IntentRecorded
 from hostler.core.state.events.inventory import HardwareSeen, InventorySeen, PartMoved
 from hostler.core.state.events.links import LinkEvent, LinkFaultChanged, LinkFaultClosed, LinkFaultOpened
+from hostler.core.state.events.manual_tests import ManualTestEntered, ManualTestScheduled, ManualTestSigned
 from hostler.core.state.events.nodes import (
     AssetChanged,
     AssetRegistered,
@@ -151,6 +153,9 @@ __all__ = [
     "LinkFaultChanged",
     "LinkFaultClosed",
     "LinkFaultOpened",
+    "ManualTestEntered",
+    "ManualTestScheduled",
+    "ManualTestSigned",
     "ModeSet",
     "NodeAssigned",
     "NodeCertified",
@@ -271,6 +276,9 @@ Event = (
     | LinkFaultOpened
     | LinkFaultChanged
     | LinkFaultClosed
+    | ManualTestScheduled
+    | ManualTestEntered
+    | ManualTestSigned
     | BootAnswered
     | BootSeeded
     | BootPhonedHome
@@ -309,6 +317,9 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("link_fault_opened", 1): 3,
     ("link_fault_changed", 1): 3,
     ("link_fault_closed", 1): 3,
+    ("manual_test_scheduled", 1): 3,
+    ("manual_test_entered", 1): 3,
+    ("manual_test_signed", 1): 3,
     ("boot_answered", 1): 3,
     ("boot_seeded", 1): 3,
     ("boot_phoned_home", 1): 3,
@@ -345,6 +356,7 @@ ROWS: dict[type, EventRow[Any]] = {
         intents,
         inventory,
         links,
+        manual_tests,
         nodes,
         operations,
         plans,

@@ -86,6 +86,7 @@ def _of_case(event: FabricFindingOpened | FabricFindingChanged | FabricFindingCl
 
 def _remove(fleet: Fleet, event: FabricRemoved, _at: datetime) -> None:
     fleet.fabrics.put(event.fabric, None)
+    fleet.manual_tests.put(event.fabric, None)
     for case in fleet.cases_of(event.fabric):
         fleet.fabric_cases.put(case.id, None)
 

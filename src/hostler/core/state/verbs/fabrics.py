@@ -1,6 +1,8 @@
 """Networks: their designs, and their validation."""
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
 
 from hostler.core.state.verbs.facts import Permission, Target, Verb, VerbFacts
 
@@ -22,3 +24,26 @@ class ValidateFabric(Verb, frozen=True):
     """Compare a network with its design now, not only when its turn comes."""
 
     facts: ClassVar = VerbFacts(Permission.work, Target.fabric, command="fabric validate")
+
+
+class ScheduleManualTest(Verb, frozen=True):
+    """Have a network tested by hand: an owner, every how many days, and a checklist with `;` between its steps."""
+
+    facts: ClassVar = VerbFacts(Permission.configure, Target.fabric, command="fabric schedule-manual-test")
+    owner: Annotated[str, Meta(max_length=100)] = ""
+    every_days: float = 7.0
+    checklist: Annotated[str, Meta(max_length=8_000)] = ""
+
+
+class EnterManualTest(Verb, frozen=True):
+    """Enter the results of a test by hand: lines `metric,value`; they are set against those of earlier runs."""
+
+    facts: ClassVar = VerbFacts(Permission.work, Target.fabric, command="fabric enter-manual-test")
+    results: Annotated[str, Meta(max_length=200_000)] = ""
+    notes: Annotated[str, Meta(max_length=4_000)] = ""
+
+
+class SignManualTest(Verb, frozen=True):
+    """Sign off the results of a test by hand that were entered last."""
+
+    facts: ClassVar = VerbFacts(Permission.work, Target.fabric, command="fabric sign-manual-test")

@@ -1,0 +1,61 @@
+"""Tests of networks by hand: scheduled with an owner, entered with results set against earlier ones, signed off."""
+
+from hostler.core.fabric.manual_results import irregular, read
+from hostler.core.intents.ask import Ask, Granted, Handler, Handlers, RefusalError
+from hostler.core.intents.fabrics import fabric_of
+from hostler.core.state import events as e
+from hostler.core.state.manual_tests import ManualRun, ManualTest
+from hostler.core.state.verbs.fabrics import EnterManualTest, ScheduleManualTest, SignManualTest
+
+CHECKLIST_MOST = 50
+EVERY_DAYS = (1.0, 365.0)
+
+
+def schedule(ask: Ask[ScheduleManualTest]) -> Granted:
+    """The network is tested by hand from now on."""
+    fabric, act = fabric_of(ask), ask.act
+    steps = tuple(step.strip() for step in act.checklist.split(";") if step.strip())
+    low, high = EVERY_DAYS
+    if not act.owner.strip() or not steps:
+        raise RefusalError("a test by hand needs an owner and a checklist: --owner NAME --checklist 'step; step'")
+    if len(steps) > CHECKLIST_MOST or not low <= act.every_days <= high:
+        raise RefusalError(f"up to {CHECKLIST_MOST} steps, every {low:g} to {high:g} days")
+    test = ManualTest(fabric.name, act.owner.strip(), act.every_days, steps, ask.context.now)
+    text = f"network {fabric.name} is tested by hand every {act.every_days:g} days; {test.owner} sees to it"
+    return text, (e.ManualTestScheduled(test, ask.intent.person),)
+
+
+def enter(ask: Ask[EnterManualTest]) -> Granted:
+    """The results are set against those of signed runs before. Raises InvalidInputError, RefusalError."""
+    fabric, act = fabric_of(ask), ask.act
+    test = _scheduled(ask, fabric.name)
+    results = read(act.results)
+    told = irregular(results, test.runs)
+    run = ManualRun(ask.context.now, ask.intent.person, results, act.notes, told)
+    said = "; ".join(told[:3]) if told else "nothing is irregular"
+    text = f"{len(results)} metrics of network {fabric.name} are entered: {said}; a person signs them off"
+    return text, (e.ManualTestEntered(fabric.name, run),)
+
+
+def sign(ask: Ask[SignManualTest]) -> Granted:
+    """The last run is done."""
+    fabric = fabric_of(ask)
+    test = _scheduled(ask, fabric.name)
+    if not test.runs or test.runs[-1].signed is not None:
+        raise RefusalError(f"no run of network {fabric.name} waits to be signed off: enter its results first")
+    signed = e.ManualTestSigned(fabric.name, ask.intent.person, ask.intent.reason)
+    return f"the run of {test.runs[-1].entered:%d %b %H:%M} UTC is signed off", (signed,)
+
+
+def _scheduled(ask: "Ask[EnterManualTest] | Ask[SignManualTest]", fabric: str) -> ManualTest:
+    test = ask.context.fleet.manual_tests.get(fabric)
+    if test is None:
+        raise RefusalError(f"network {fabric} has no test by hand: schedule it first")
+    return test
+
+
+HANDLERS: Handlers = {
+    ScheduleManualTest: Handler(schedule),
+    EnterManualTest: Handler(enter),
+    SignManualTest: Handler(sign),
+}
