@@ -46,7 +46,7 @@ async def tokens(world: KubernetesWorld) -> list[str]:
     return [one["metadata"]["name"] for one in found if one["type"] == "bootstrap.kubernetes.io/token"]
 
 
-async def issued(world: KubernetesWorld, ttl_s: str = "600") -> tuple[Operation, JoinOffer]:
+async def issued(world: KubernetesWorld, ttl_s: float = 600) -> tuple[Operation, JoinOffer]:
     """A join that has begun, and what it offers the node."""
     join = operation("join_cluster", world.node, token_ttl_s=ttl_s)
     assert (await world.scheduler.perform(join, world.node)).result == "unknown"
@@ -177,7 +177,7 @@ async def _is_refused(bearer: Api) -> bool:
 
 async def test_a_token_expires_by_itself(world: KubernetesWorld, tmp_path: Path) -> None:
     """Nobody is there to delete it: the API server refuses it all the same."""
-    _, offer = await issued(world, ttl_s="3")
+    _, offer = await issued(world, ttl_s=3)
     box = Kubelet(tmp_path, "box-1")
     async with box.bootstrapping(kubeconfig_of(offer, tmp_path)) as bearer:
         await until(lambda: datetime.now(UTC) > offer.expires, "its end")
@@ -191,7 +191,7 @@ async def test_without_the_right_to_issue_tokens_it_is_said_and_without_a_ttl_no
     """Mutant: the join waits for a kubelet that nothing lets in."""
     async with Api(load_kubeconfig(str(control_plane.kubeconfig("alice"))), lambda: None) as stranger:
         poor = KubernetesScheduler("k1", stranger, world.cache, OWNER)
-        join = operation("join_cluster", world.node, token_ttl_s="600")
+        join = operation("join_cluster", world.node, token_ttl_s=600)
         with pytest.raises(RefusedError, match="join_token_ttl_s"):
             await poor.joining.issue(join, world.node, "box-1")
         await poor.joining.issue(replace(join, act=JoinCluster()), world.node, "box-1")
