@@ -91,7 +91,7 @@ async def test_a_fault_is_seen_in_every_list_it_belongs_to(world: House) -> None
     (row,) = (await get("/v1/conditions?condition=gpu.fallen_off_bus"))["items"]
     assert (row["condition"]["node"], row["plan"]) == ("n0", "power_cycle")
     assert [p["name"] for p in (await get("/v1/plans"))["items"]] == ["power_cycle"]
-    assert [o["operation"]["kind"] for o in (await get("/v1/operations"))["items"]] == ["power_off"]
+    assert [o["operation"]["act"]["kind"] for o in (await get("/v1/operations"))["items"]] == ["power_off"]
     assert [c["type"] for c in (await get("/v1/nodes/n0/conditions"))["items"]] == ["gpu.fallen_off_bus"]
     assert len((await get("/v1/conditions?selector=condition=gpu.fallen_off_bus"))["items"]) == 1
     assert (await get("/v1/conditions?selector=condition"))["items"]

@@ -146,12 +146,12 @@ async def test_a_budget_that_blocks_is_named_and_gives_way(world: KubernetesWorl
     await world.admin.budget("acme", "guard", 1, app="db")
     work = await world.works(WorkClass.interruptible, labels={"app": "db"})
     await until(lambda: "PodDisruptionBudget acme/guard" in _held(world, work), "the budget to be named")
-    said = await perform(world, "evict", workloads=work)
+    said = await perform(world, "evict", workloads=[work])
     assert said.result == "not_done"
     assert "acme/guard" in said.detail or "disruption budget" in said.detail
     await world.admin.delete("/apis/policy/v1/namespaces/acme/poddisruptionbudgets/guard")
     await until(lambda: not _held(world, work), "it to be free")
-    await carry_out(world, "evict", workloads=work)
+    await carry_out(world, "evict", workloads=[work])
 
 
 async def test_a_budget_keeps_nobody_who_has_not_begun(world: KubernetesWorld) -> None:
@@ -170,7 +170,7 @@ async def test_a_budget_keeps_nobody_who_has_not_begun(world: KubernetesWorld) -
     (work,) = seen()
     assert work.held_by == ""
     world.node = replace(world.node, bindings=(Binding("kubernetes", "box-2", NOW),))
-    await carry_out(world, "evict", workloads=work.id)
+    await carry_out(world, "evict", workloads=[work.id])
 
 
 async def test_several_budgets_for_one_pod_are_told_for_what_they_are(world: KubernetesWorld) -> None:
@@ -179,14 +179,14 @@ async def test_several_budgets_for_one_pod_are_told_for_what_they_are(world: Kub
     await world.admin.budget("acme", "two", 0, app="db")
     work = await world.works(WorkClass.interruptible, labels={"app": "db"})
     await until(lambda: "2 PodDisruptionBudgets match it (acme/one, acme/two)" in _held(world, work), "both names")
-    said = await perform(world, "evict", workloads=work)
+    said = await perform(world, "evict", workloads=[work])
     assert (said.result, "more than one PodDisruptionBudget" in said.detail) == ("not_done", True)
 
 
 async def test_a_pod_that_has_its_grace_is_ending_and_is_waited_for(world: KubernetesWorld) -> None:
     """Mutant: what was asked to end counts as gone. A finalizer keeps it, as a long grace would."""
     work = await world.works(WorkClass.graceful, finalizers=["test/keep"])
-    assert (await carry_out(world, "evict", workloads=work)).facts == {"ending": work}
+    assert (await carry_out(world, "evict", workloads=[work])).facts == {"ending": work}
     assert _held(world, work).startswith("it is ending, and has until")
     name = work.partition("/")[2].partition(":")[0]
     await world.admin.patch(f"/api/v1/namespaces/acme/pods/{name}", {"metadata": {"finalizers": None}})
@@ -204,7 +204,7 @@ async def test_the_platforms_pods_are_no_customers_and_leave_last(world: Kuberne
     assert told == [("acme", "uninterruptible"), ("kube-system", "infrastructure")]
     with pytest.raises(RefusedError, match="still runs acme/"):
         await perform(world, "leave_cluster")
-    await carry_out(world, "evict", workloads=work)
+    await carry_out(world, "evict", workloads=[work])
     await until(lambda: work not in works_of(world), "the customer's work to be gone")
     await carry_out(world, "leave_cluster")
     await until(lambda: not works_of(world), "the infrastructure to be gone")
@@ -239,7 +239,7 @@ async def test_a_pod_made_anew_under_an_old_name_is_other_work(world: Kubernetes
     await world.admin.ask("DELETE", path, {"gracePeriodSeconds": 0})
     await world.admin.pod("acme", "anew", "box-2", gpus=1)
     await until(lambda: works() not in ([], [old]), "the second to be seen in its place")
-    said = await world.scheduler.perform(operation("evict", elsewhere, workloads=old), elsewhere)
+    said = await world.scheduler.perform(operation("evict", elsewhere, workloads=[old]), elsewhere)
     assert said.result == "done"
     assert (await world.admin.get(path))["metadata"].get("deletionTimestamp") is None
 

@@ -60,9 +60,9 @@ async def test_work_is_told_by_its_class_and_evicted_by_its_id_alone(world: Worl
     gone = await world.works(WorkClass.interruptible)
     seen = await sees(world, "the work")
     assert [(w.id, w.work_class, w.held_by) for w in seen.workloads] == [(gone, WorkClass.interruptible, "")]
-    assert (await perform(world, "evict", workloads="another")).result == "done"
-    assert await observe(world, "evict", workloads=gone) == "not_done"
-    await carry_out(world, "evict", workloads=gone)
+    assert (await perform(world, "evict", workloads=["another"])).result == "done"
+    assert await observe(world, "evict", workloads=[gone]) == "not_done"
+    await carry_out(world, "evict", workloads=[gone])
     await until(lambda: gone not in [w.id for w in (view(world) or seen).workloads], "the work to be gone")
 
 

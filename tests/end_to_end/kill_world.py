@@ -73,7 +73,7 @@ class Written(NamedTuple):
     def label(self) -> str:
         """What happened, with the operation's kind where it is about one."""
         kind = self.body.get("kind") or self.body.get("operation")
-        kind = kind["kind"] if isinstance(kind, dict) else kind
+        kind = kind["act"]["kind"] if isinstance(kind, dict) else kind
         return f"{self.name} {kind}" if self.name in ("operation_started", "operation_finished") else self.name
 
 
@@ -496,7 +496,7 @@ def check_operations(world: World, box: Box) -> None:
     done = Counter((act["operation"], act["attempt"], act["kind"]) for act in acts)
     assert set(done.values()) <= {1}, f"{box.name} did something twice: {done}"
     started = [r.body["operation"] for r in world.journal.records() if r.name == "operation_started"]
-    asked = {(o["id"], o.get("attempt", 1), o["kind"]) for o in started}
+    asked = {(o["id"], o.get("attempt", 1), o["act"]["kind"]) for o in started}
     assert set(done) <= asked, f"{box.name} did what nobody recorded: {set(done) - asked}"
 
 

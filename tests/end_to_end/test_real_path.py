@@ -73,7 +73,7 @@ def _type(condition: Any) -> str:
 def _check_order(history: Any) -> None:
     """Off was observed before on was asked for, and on before the gate check."""
     started = [
-        (record["name"], record["event"].get("kind") or record["event"].get("operation", {}).get("kind"))
+        (record["name"], record["event"].get("kind") or record["event"]["operation"]["act"]["kind"])
         for record in reversed(history["items"])
         if record["name"] in ("operation_started", "operation_finished")
     ]

@@ -94,7 +94,7 @@ async def test_a_pending_reboot_waits_for_the_job_and_takes_the_node_before_the_
     rebooted = (await world.node(node))["boot_id"]
     assert rebooted != boot
     steps = [record for record in await world.history(node) if record["name"] == "operation_started"]
-    opened = next(one["at"] for one in reversed(steps) if one["event"]["operation"]["kind"] == "uncordon")
+    opened = next(one["at"] for one in reversed(steps) if one["event"]["operation"]["act"]["kind"] == "uncordon")
     pod = await admin.get(f"/api/v1/namespaces/acme/pods/{after[node]}")
     placed = next(c for c in pod["status"]["conditions"] if c["type"] == "PodScheduled")["lastTransitionTime"]
     assert placed[:19] >= opened[:19]  # the API tells whole seconds

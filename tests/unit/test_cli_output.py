@@ -205,7 +205,7 @@ def test_a_nodes_page_says_what_it_waits_for_and_who_ends_that(
     api: FakeApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
     blocker = {"text": "job 7 of t runs here", "ends_when": "it ends by itself"}
-    steps = [{"operation": name} for name in ("cordon", "drain", "reboot")]
+    steps = [{"act": {"kind": name}} for name in ("cordon", "drain", "reboot")]
     node = {
         "id": "n1",
         "phase": "production",

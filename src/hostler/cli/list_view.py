@@ -167,7 +167,7 @@ def severity(value: Any, _now: datetime) -> str:
 
 def steps(value: Any, _now: datetime) -> str:
     """A plan's steps in one line."""
-    return " → ".join(step.get("operation", "?") for step in value)
+    return " → ".join(step["act"]["kind"] for step in value)
 
 
 def count(value: Any, _now: datetime) -> str:

@@ -71,10 +71,10 @@ def _plan(node: Object, now: datetime) -> Iterator[str]:
     yield f"  plan {plan['name']} ({plan['act_class']}), {plan['state']} for {age(plan['recorded_at'], now)}"
     for number, step in enumerate(plan["steps"]):
         mark = "✓" if number < plan["index"] else "▸" if number == plan["index"] else " "
-        yield f"    {mark} {step['operation']}"
+        yield f"    {mark} {step['act']['kind']}"
     if operation := node.get("operation"):
         since, attempt = age(operation["started"], now), operation["attempt"]
-        yield f"    {operation['kind']} is under way for {since}, attempt {attempt}"
+        yield f"    {operation['act']['kind']} is under way for {since}, attempt {attempt}"
 
 
 def _conditions(conditions: list[Object], now: datetime) -> Iterator[str]:
