@@ -99,6 +99,10 @@ ROUTES: dict[str, Route] = {
     "GET /schema": Route("nothing"),
     "GET /schema/openapi.json": Route("nothing"),
     "GET /schema/{path}": Route("nothing"),
+    "GET /sign-in/ways": Route("nothing"),
+    "GET /sign-in": Route("nothing"),
+    "GET /sign-in/callback": Route("nothing"),
+    "POST /sign-in/out": Route("nothing", body={}),
     # lists: each shows what the caller reaches, and nothing else. `tells`: it has rows of both customers
     "GET /v1/nodes": Route("see", tells=True),
     "GET /v1/map": Route("see", tells=True),

@@ -147,6 +147,7 @@ class House:
         self.agents_url = url
         self.session = aiohttp.ClientSession()
         self.operator = self.client(Grant("ada", Role.operator))
+        self.app_state: Any = None
         self.offers: dict[str, JoinOffer] = {}
         self.outbox: Outbox | None = None
         self.trends: TrendArchive | None = None
@@ -231,8 +232,10 @@ async def house(
         trends = TrendArchive(folder / "readings")
         outside = Outside(machines, NotificationLog(outbox, notifier.sent, notifier.failed), trends)
         chosen = Settings(port=0, stop_s=1.0, agents=agents_at, **settings)
-        url = await stack.enter_async_context(serving(create_app(cell, tokens, mailboxes, chosen, outside), chosen))
+        app = create_app(cell, tokens, mailboxes, chosen, outside)
+        url = await stack.enter_async_context(serving(app, chosen))
         inside = House(cell, tokens, mailboxes, driver, url)
+        inside.app_state = app.state["app_state"]
         inside.offers = offers
         inside.outbox = outbox
         inside.trends = trends

@@ -56,7 +56,9 @@ from hostler.runtime.garbage_collection import COLLECTIONS
 from hostler.runtime.merged_schedulers import SchedulerDriver, SchedulerReader, by_cluster
 from hostler.runtime.performers import Wiring
 from hostler.runtime.runner import Cell
+from hostler.server.oidc_provider import OidcProvider, SignIn
 from hostler.server.server_settings import Settings
+from hostler.server.sign_in_settings import read_sign_in
 from hostler.server.tokens import Grant, Role
 from hostler.sim.emulated.emulated_fleet import EmulatedFleet, FleetSettings
 
@@ -95,7 +97,7 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
         outside = await stack.enter_async_context(aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()))
         secrets = secrets_of(data, outside)
         clients = Clients(connections, credentials(data), gate, secrets)
-        _reach_people(gate, secrets)
+        _reach_people(gate, data, secrets, outside)
         gate.machines = Introduction(clients)
         slurm = await slurm_clusters(settings.slurm, gate, stack)
         kubernetes = await kubernetes_clusters(settings.clusters, gate, stack)
@@ -151,10 +153,12 @@ def _networks(gate: Gate, cell: Cell, secrets: Secrets, data: Path) -> tuple[Tur
     return looks.run, LinkRounds(cell, networks, looks.wirings).run
 
 
-def _reach_people(gate: Gate, secrets: Secrets) -> None:
-    """How people are told, and asked to work."""
+def _reach_people(gate: Gate, data: Path, secrets: Secrets, session: aiohttp.ClientSession) -> None:
+    """How people are told and asked, and how they sign in. Raises InvalidInputError for an oidc.json that is wrong."""
     gate.targets = lambda name: {**http_targets(name, secrets), "email": MailTarget(name, secrets)}
     gate.systems = lambda name: ticket_systems(name, secrets)
+    rules = read_sign_in(data)
+    gate.sign_in = SignIn(rules, OidcProvider(rules, secrets, session)) if rules is not None else None
 
 
 async def up(settings: UpSettings, announce: Callable[[str, Path], None]) -> None:

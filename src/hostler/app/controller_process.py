@@ -41,6 +41,7 @@ from hostler.server.app import create_app
 from hostler.server.app_state import Outside
 from hostler.server.bmc_system_choice import Machines, nobody
 from hostler.server.notification_log import NotificationLog
+from hostler.server.oidc_provider import SignIn
 from hostler.server.server_settings import Settings, is_loopback
 from hostler.server.tokens import TokenStore
 from hostler.server.trend_archive import TrendArchive
@@ -101,6 +102,7 @@ class Gate:
         self.cell: Cell | None = None
         self.targets: Callable[[str], Mapping[str, NotificationDriver]] = lambda _cell: {}
         self.systems: Callable[[str], Mapping[str, TicketSystem]] = lambda _cell: {}
+        self.sign_in: SignIn | None = None
         self.agents: OperationDriver | None = None
         self.offered: Callable[[str], JoinOffer | None] = lambda _node: None
         self.machines: Machines = nobody
@@ -182,7 +184,8 @@ async def running(
         notifier = Notifier(cell, outbox, {**gate.targets(seat.cell), **mirrors})
         returns = TicketReturns(cell, outbox.links, systems)
         trends = TrendArchive(Path(standing.archive or standing.data) / READINGS)
-        outside = Outside(gate.machines, NotificationLog(outbox, notifier.sent, notifier.failed), trends)
+        log = NotificationLog(outbox, notifier.sent, notifier.failed)
+        outside = Outside(gate.machines, log, trends, gate.sign_in)
         try:
             await cell.start()
             attending = asyncio.create_task(cell.while_active(lambda: _attended(mailboxes)))

@@ -134,7 +134,7 @@ class AdmissionFence:
             return
         headers = Headers.from_scope(scope)
         state = scope["litestar_app"].state
-        who = await authenticate(scope, state["tokens"], headers.get("authorization", ""))
+        who = await authenticate(scope, state["tokens"])
         demand(who, Permission.report)
         watched = _WatchedPost(state["app_state"].refusals, who.grant.node, send, self._clock)
         try:

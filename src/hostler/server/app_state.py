@@ -18,6 +18,7 @@ from hostler.server.connection_limits import ConnectionTable
 from hostler.server.document_parser import DocumentParser
 from hostler.server.event_stream import Streams
 from hostler.server.notification_log import NotificationLog
+from hostler.server.oidc_provider import SignIn
 from hostler.server.paging import Nodes, Roster
 from hostler.server.problems import unknown
 from hostler.server.recent_changes import Recent
@@ -34,11 +35,12 @@ T = TypeVar("T")
 
 
 class Outside(Struct, frozen=True):
-    """Questions of the server beside the cell: what is behind a BMC, and what of notifications became."""
+    """Questions of the server beside the cell: what is behind a BMC, what of notifications became, who signs in."""
 
     machines: Machines = nobody
     notifications: NotificationLog | None = None
     trends: TrendArchive | None = None
+    sign_in: SignIn | None = None
 
 
 class AppState:

@@ -9,6 +9,7 @@ from litestar.types import Scope
 
 from hostler.core.state.verbs.facts import Permission
 from hostler.server.problems import ProblemDetails, ProblemError, refuse
+from hostler.server.session_cookie import authorization
 from hostler.server.tokens import Identity, Role, TokenStore
 
 _P = Permission
@@ -43,13 +44,13 @@ def needs(permission: Permission) -> Guard:
 
     async def guard(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
         scope = connection.scope
-        who = await authenticate(scope, connection.app.state["tokens"], connection.headers.get("authorization", ""))
+        who = await authenticate(scope, connection.app.state["tokens"])
         demand(who, permission)
 
     return guard
 
 
-async def authenticate(scope: Scope, tokens: TokenStore, header: str) -> Identity:
+async def authenticate(scope: Scope, tokens: TokenStore) -> Identity:
     """Authenticate the sender of this request once; its connection counts as the sender's from now on.
 
     Raises ProblemError: 401, and 503 where that identity has as many connections as it may.
@@ -57,7 +58,7 @@ async def authenticate(scope: Scope, tokens: TokenStore, header: str) -> Identit
     known = scope.get("user")
     if isinstance(known, Identity):
         return known
-    who = await identify(tokens, header)
+    who = await identify(tokens, authorization(scope))
     connection = scope.get("state", {}).get("connection")
     if connection is not None and not connection.recognised(who):
         problem = ProblemDetails(

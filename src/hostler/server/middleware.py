@@ -124,7 +124,7 @@ class StandbyFence:
             await self._app(scope, receive, send)
             return
         headers = Headers.from_scope(scope)
-        await authenticate(scope, app_state.tokens, headers.get("authorization", ""))
+        await authenticate(scope, app_state.tokens)
         address = app_state.cell.elsewhere
         if not address or MARK in headers:
             raise standby(address, "" if address else app_state.cell.health().why)

@@ -142,7 +142,7 @@ class TokenStore:
     def create_all(self, grants: Sequence[Grant]) -> list[str]:
         """A new token for each grant, in order: all of them or none. Raises InvalidGrantError."""
         for grant in grants:
-            _check(grant)
+            check_grant(grant)
         drawn = [self._drawn(grant) for grant in grants]
         with self._place.alone() as db:
             db.execute(insert(_TOKENS), [row for _, row in drawn])
@@ -267,7 +267,8 @@ def _identity(row: Row[Any]) -> Identity:
     return Identity(row.id, grant)
 
 
-def _check(grant: Grant) -> None:
+def check_grant(grant: Grant) -> None:
+    """Raises InvalidGrantError where the grant contradicts itself."""
     if not NAME.fullmatch(grant.name):
         raise InvalidGrantError(f"name '{grant.name[:70]}': use 1 to 64 letters, digits and . _ @ -")
     if (grant.role is Role.tenant) != bool(grant.tenant):

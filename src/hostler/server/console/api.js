@@ -2,8 +2,12 @@
 import { signal } from "./ui.js";
 
 const KEPT = "hostler.token";
+const SESSION = "session";
 
+// What this tab asks with: a token, SESSION where the browser holds the cookie of a sign-in, "" for nothing yet.
 export const token = signal(takeToken());
+// Whether people may sign in through an OpenID provider here.
+export const provider = signal(false);
 export const live = signal("connecting");
 
 // `hostler up` opens the console with #token=…; a fragment is never sent anywhere. It is kept for this tab only.
@@ -19,6 +23,21 @@ function takeToken() {
 addEventListener("hashchange", () => {
   token.value = takeToken();
 });
+
+// Asks how people may sign in, and goes on with a session that stands.
+export async function greet() {
+  const answer = await fetch("/sign-in/ways");
+  if (!answer.ok) return;
+  const ways = await answer.json();
+  provider.value = ways.oidc;
+  if (!token.value && ways.session) token.value = SESSION;
+}
+
+// Ends what this tab asks with; of a session the cookie goes too.
+export async function leave() {
+  if (token.value === SESSION) await fetch("/sign-in/out", { method: "POST" });
+  setToken("");
+}
 
 export function setToken(value) {
   if (value) sessionStorage.setItem(KEPT, value);
@@ -56,7 +75,7 @@ export async function send(path, body) {
 }
 
 function headers(more) {
-  return { Authorization: `Bearer ${token.value}`, ...more };
+  return token.value === SESSION ? { ...more } : { Authorization: `Bearer ${token.value}`, ...more };
 }
 
 async function problem(answer) {

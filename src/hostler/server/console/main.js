@@ -1,6 +1,6 @@
 // Puts the pages together: who is asked for a token, what the bar shows, and which page is open.
 import { ActDialog } from "./acts.js";
-import { live, setToken, token } from "./api.js";
+import { greet, leave, live, provider, setToken, token } from "./api.js";
 import { Fleet, total } from "./fleet.js";
 import { Node } from "./node.js";
 import { Approvals, Incidents, Nodes, Parts, Pools, Tickets, Waiting } from "./pages.js";
@@ -50,7 +50,7 @@ function Bar() {
       <span class="live ${live.value}" role="status"><i></i>${live.value}${now ? ` · record ${count(now.seq)}` : ""}</span>
       <span class="quiet">${me.value ? `${me.value.name}, ${me.value.role}` : ""}</span>
       <button onClick=${turn} aria-label="Change between light, dark and the system's colours">${theme.value || "auto"}</button>
-      <button onClick=${() => setToken("")}>Sign out</button>
+      <button onClick=${leave}>Sign out</button>
     </header>
   `;
 }
@@ -75,6 +75,7 @@ function Login() {
   return html`
     <main class="login">
       <h1>Hostler</h1>
+      ${provider.value && html`<p><a class="button" href=${`/sign-in/?to=${encodeURIComponent(location.pathname + location.search)}`}>Sign in</a></p>`}
       <form onSubmit=${enter}>
         <label for="token">Token</label>
         <input id="token" name="token" type="password" required autocomplete="off" autofocus placeholder="hst_…" />
@@ -101,4 +102,5 @@ effect(() => {
   document.title = shown ? `${shown} · Hostler` : "Hostler";
 });
 
+greet();
 render(html`<${App} />`, document.getElementById("app"));

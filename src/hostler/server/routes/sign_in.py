@@ -1,0 +1,125 @@
+"""Sign-in through an OpenID provider: there, back with a code, and a session; and out again."""
+
+import asyncio
+import secrets
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+from urllib.parse import quote, unquote, urlsplit
+
+from litestar import Request, Response, Router, get, post
+from litestar.datastructures import Headers
+from litestar.params import QueryParameter
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hostler.logs.structured import logger
+from hostler.server.dependencies import TheAppState
+from hostler.server.oidc_provider import SignInError
+from hostler.server.problems import ProblemError, refuse
+from hostler.server.session_cookie import FLOW, FLOW_S, SESSION, cookie, demand_own_page, read_cookie
+from hostler.server.tokens import NAME
+
+log = logger()
+
+Text = Annotated[str, QueryParameter(max_length=2_000)]
+
+
+class Ways(Struct, frozen=True):
+    """How people may sign in beside by a token: through an OpenID provider; and whether they are (`session`)."""
+
+    oidc: bool
+    session: bool
+
+
+@get("/ways")
+async def ways(request: Request[Any, Any, Any], app_state: TheAppState) -> Ways:
+    """How people may sign in here, and whether this browser is signed in."""
+    found = app_state.outside.sign_in
+    kept = read_cookie(request.headers, SESSION, secure=found.settings.secure) if found is not None else ""
+    known = bool(kept) and await app_state.tokens.recognise(kept) is not None
+    return Ways(found is not None, known)
+
+
+@get("/")
+async def begin(app_state: TheAppState, to: Text = "/") -> Response[None]:
+    """Send the person to the provider; afterwards they are back at `to`, a page of the console."""
+    found = app_state.outside.sign_in
+    if found is None:
+        return _by_token()
+    state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
+    try:
+        address = await found.provider.address(state, nonce, verifier)
+    except SignInError as error:
+        raise _failed(error) from error
+    flow = f"{state}.{nonce}.{verifier}.{quote(local(to), safe='')}"
+    kept = cookie(FLOW, flow, FLOW_S, secure=found.settings.secure, same_site="Lax")
+    return Response(None, status_code=302, headers={"Location": address, "Set-Cookie": kept})
+
+
+@get("/callback")
+async def callback(
+    request: Request[Any, Any, Any], app_state: TheAppState, code: Text = "", error: Text = ""
+) -> Response[None]:
+    """Back from the provider with a code: who it is gets a session as long as the settings say."""
+    found = app_state.outside.sign_in
+    if found is None:
+        return _by_token()
+    state, nonce, verifier, to = _flow(request.headers, secure=found.settings.secure)
+    if not state or not secrets.compare_digest(state, str(request.query_params.get("state", ""))):
+        raise refuse(400, "sign_in", "this sign-in was not begun in this browser, or too long ago", "begin it anew: /")
+    if error or not code:
+        raise refuse(403, "sign_in", f"the provider says no: {error[:100] or 'no code'}", "ask who looks after it")
+    try:
+        claims = await found.provider.claims(code, nonce, verifier)
+    except SignInError as failed:
+        raise _failed(failed) from failed
+    grant = found.settings.grant(claims.name, claims.groups)
+    if grant is None or not NAME.fullmatch(claims.name):
+        log.warning("sign_in_refused", person=claims.name[:100], groups=len(claims.groups))
+        what = f"{claims.name[:100]} is in no group that may do anything here"
+        raise refuse(403, "sign_in", what, "an operator names the group in oidc.json")
+    expires: datetime = app_state.settings.clock() + timedelta(seconds=found.settings.session_s)
+    token = await asyncio.to_thread(app_state.tokens.create, replace(grant, expires=expires))
+    log.info("signed_in", person=grant.name, role=grant.role.value, until=expires.isoformat())
+    session = cookie(SESSION, token, int(found.settings.session_s), secure=found.settings.secure)
+    return Response(None, status_code=303, headers={"Location": local(unquote(to)), "Set-Cookie": session})
+
+
+@post("/out", status_code=204)
+async def out(request: Request[Any, Any, Any], app_state: TheAppState) -> Response[None]:
+    """End this browser's session: its token is no more. Tokens that were sent by header stay."""
+    found = app_state.outside.sign_in
+    if found is None:
+        return Response(None, status_code=204)
+    demand_own_page(request.scope)
+    kept = read_cookie(request.headers, SESSION, secure=found.settings.secure)
+    if (who := await app_state.tokens.recognise(kept) if kept else None) is not None:
+        await asyncio.to_thread(app_state.tokens.revoke, who.token)
+    return Response(None, status_code=204, headers={"Set-Cookie": cookie(SESSION, "", 0, secure=found.settings.secure)})
+
+
+def local(to: str) -> str:
+    """The path as a page of this server; anything else is the front page."""
+    parts = urlsplit(to)
+    plain = to.startswith("/") and not to.startswith(("//", "/\\")) and to.isprintable() and to.isascii()
+    return to if plain and not parts.netloc and not parts.scheme and "\\" not in to else "/"
+
+
+def _flow(headers: Headers, *, secure: bool) -> tuple[str, str, str, str]:
+    parts = read_cookie(headers, FLOW, secure=secure).split(".", 3)
+    if len(parts) != 4:
+        return "", "", "", "/"
+    return parts[0], parts[1], parts[2], parts[3]
+
+
+def _by_token() -> Response[None]:
+    """Nobody signs in through a provider here: the console asks for a token."""
+    return Response(None, status_code=302, headers={"Location": "/"})
+
+
+def _failed(error: SignInError) -> ProblemError:
+    log.warning("sign_in_failed", reason=str(error))
+    return refuse(502, "sign_in", str(error), "try again; if it stays so, Hostler's log says why")
+
+
+router = Router(path="/sign-in", route_handlers=[ways, begin, callback, out], tags=["sign-in"])

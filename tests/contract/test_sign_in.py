@@ -1,0 +1,332 @@
+"""Sign-in through an OpenID provider: a real one for what goes well, one that lies for what must not."""
+
+import json
+import re
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import aiohttp
+import pytest
+from aiohttp import web
+from joserfc import jwt
+from joserfc.jwk import OctKey, RSAKey
+from msgspec.structs import replace
+
+from hostler.core.state.input_problems import InvalidInputError
+from hostler.ports import Secret
+from hostler.server.oidc_provider import OidcProvider, SignIn
+from hostler.server.routes.sign_in import local
+from hostler.server.session_cookie import SESSION
+from hostler.server.sign_in_settings import GroupGrant, SignInSettings, read_sign_in
+from hostler.server.tokens import Role
+from tests.contract.api_world import PATIENCE_S, House, house
+from tests.end_to_end.processes import answers, free_port, process
+
+GRANTS = (
+    GroupGrant("gpu-operators", Role.operator),
+    GroupGrant("technicians-ams", Role.technician, site="ams1"),
+    GroupGrant("acme", Role.tenant, tenant="acme"),
+)
+PEOPLE = {"ada": ["everybody", "gpu-operators"], "tina": ["technicians-ams"], "pat": ["acme"], "eve": ["everybody"]}
+
+
+class Kept:
+    async def read(self, name: str, *, anew: bool = False) -> Secret:
+        return Secret({"client_secret": "s3cret"})
+
+
+@pytest.fixture
+async def issuer(tmp_path: Path) -> AsyncIterator[str]:
+    """A real provider (Authlib's server), a process of its own, with four people."""
+    port = free_port()
+    people = [
+        word
+        for name, groups in PEOPLE.items()
+        for word in ("--user-claims", json.dumps({"sub": name, "email": f"{name}@example.org", "groups": groups}))
+    ]
+    argv = (sys.executable, "-m", "oidc_provider_mock", "--port", str(port), "--require-nonce", "true", *people)
+    url = f"http://127.0.0.1:{port}"
+    async with process(*argv, log=tmp_path / "provider.log") as child, aiohttp.ClientSession() as session:
+        await answers(session, f"{url}/.well-known/openid-configuration", PATIENCE_S, child)
+        yield url
+
+
+def rules(issuer: str, address: str, **more: Any) -> SignInSettings:
+    return SignInSettings(issuer, "hostler", "folder:oidc", address, GRANTS, **more)
+
+
+@pytest.fixture
+async def world(tmp_path: Path, issuer: str) -> AsyncIterator[House]:
+    async with house(tmp_path) as world:
+        signs_in(world, issuer)
+        yield world
+
+
+def signs_in(world: House, issuer: str, **more: Any) -> None:
+    settings = rules(issuer, world.url, **more)
+    sign_in = SignIn(settings, OidcProvider(settings, Kept(), world.session))
+    world.app_state.outside = replace(world.app_state.outside, sign_in=sign_in)
+
+
+class Browser:
+    """A browser as far as sign-in goes: it keeps cookies by host, and says from which page it asks."""
+
+    def __init__(self, world: House, session: aiohttp.ClientSession) -> None:
+        self.url = world.url
+        self.session = session
+
+    async def sign_in(self, person: str, to: str = "/") -> aiohttp.ClientResponse:
+        """Through the provider and back, where the answer to the code is what is returned."""
+        async with self.session.get(f"{self.url}/sign-in/", params={"to": to}, allow_redirects=False) as begun:
+            assert begun.status == 302, await begun.text()
+            there = begun.headers["Location"]
+        async with self.session.post(there, data={"sub": person}, allow_redirects=False) as agreed:
+            back = agreed.headers["Location"]
+        assert back.startswith(f"{self.url}/sign-in/callback?")
+        return await self.session.get(back, allow_redirects=False)
+
+    async def ask(self, method: str, path: str, **more: Any) -> tuple[int, Any]:
+        async with self.session.request(method, self.url + path, **more) as answer:
+            text = await answer.text()
+            return answer.status, json.loads(text) if text else None
+
+
+@pytest.fixture
+async def browser(world: House) -> AsyncIterator[Browser]:
+    jar = aiohttp.CookieJar(unsafe=True)
+    async with aiohttp.ClientSession(cookie_jar=jar) as session:
+        yield Browser(world, session)
+
+
+@pytest.mark.parametrize(
+    ("person", "role", "bounds"),
+    [("ada", "operator", {}), ("tina", "technician", {"site": "ams1"}), ("pat", "tenant", {"tenant": "acme"})],
+)
+async def test_a_person_gets_what_their_group_may_do_and_is_back_where_the_link_led(
+    world: House, browser: Browser, person: str, role: str, bounds: dict[str, str]
+) -> None:
+    """Mutants: the first group that is named instead of the first that is theirs; the scope is lost."""
+    answer = await browser.sign_in(person, "/nodes/n1?tab=checks")
+    assert (answer.status, answer.headers["Location"]) == (303, "/nodes/n1?tab=checks")
+    status, me = await browser.ask("GET", "/v1/me")
+    assert (status, me["name"], me["role"]) == (200, f"{person}@example.org", role)
+    assert all(me[name] == value for name, value in bounds.items())
+
+
+async def test_who_is_in_no_group_gets_nothing(world: House, browser: Browser) -> None:
+    answer = await browser.sign_in("eve")
+    assert answer.status == 403
+    assert "in no group" in (await answer.json())["what"]
+    assert (await browser.ask("GET", "/v1/me"))[0] == 401
+
+
+async def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(world: House, browser: Browser) -> None:
+    answer = await browser.sign_in("ada")
+    said = answer.headers["Set-Cookie"]
+    assert said.startswith(f"{SESSION}=hst_")
+    assert {"HttpOnly", "SameSite=Strict", "Path=/", "Max-Age=3600"} <= set(said.split("; "))
+    assert "script-src 'self'" in answer.headers["Content-Security-Policy"]
+    assert "unsafe-inline" not in answer.headers["Content-Security-Policy"]
+
+
+async def test_a_session_changes_something_from_our_own_pages_alone(world: House, browser: Browser) -> None:
+    """Cross-site requests: with no origin, another's, and ours. Mutant: `demand_own_page` asks nothing."""
+    await browser.sign_in("ada")
+    body = {"verb": "pause", "target": "fleet", "reason": "looking"}
+    for headers in ({}, {"Origin": "https://evil.example"}, {"Origin": "null"}):
+        status, answer = await browser.ask("POST", "/v1/intents", json=body, headers=headers)
+        assert status == 403, answer
+    status, answer = await browser.ask("POST", "/v1/intents", json=body, headers={"Origin": world.url})
+    assert status == 200, answer
+    recorded = [r.event for r in world.cell.journal.records() if "ada@example.org" in str(r.event)]
+    assert recorded, "what was asked stands under the person's own name"
+
+
+async def test_a_session_ends_where_it_is_ended_and_by_itself(world: House, browser: Browser) -> None:
+    await browser.sign_in("ada")
+    assert (await browser.ask("GET", "/sign-in/ways"))[1] == {"oidc": True, "session": True}
+    status, _ = await browser.ask("POST", "/sign-in/out", headers={"Origin": world.url})
+    assert status == 204
+    assert (await browser.ask("GET", "/v1/me"))[0] == 401
+    assert (await browser.ask("GET", "/sign-in/ways"))[1] == {"oidc": True, "session": False}
+    grants = [identity.grant for identity in world.tokens.list()]
+    assert not [grant for grant in grants if grant.name == "ada@example.org"]
+
+
+async def test_a_code_in_another_browser_is_nobodys(world: House, browser: Browser) -> None:
+    """Login CSRF: somebody is sent the attacker's callback. Mutant: the state is not compared."""
+    async with browser.session.get(f"{world.url}/sign-in/", allow_redirects=False) as begun:
+        there = begun.headers["Location"]
+    async with browser.session.post(there, data={"sub": "ada"}, allow_redirects=False) as agreed:
+        back = agreed.headers["Location"]
+    async with aiohttp.ClientSession() as other, other.get(back, allow_redirects=False) as answer:
+        assert answer.status == 400
+        assert "Set-Cookie" not in answer.headers
+    forged = re.sub(r"state=[^&]+", "state=x", back)
+    async with browser.session.get(forged, allow_redirects=False) as answer:
+        assert answer.status == 400
+
+
+@pytest.mark.parametrize(
+    "to", ["//evil.example", "https://evil.example/", "/\\evil.example", "javascript:x", "/a\nb", ""]
+)
+def test_nobody_is_sent_to_another_site_afterwards(to: str) -> None:
+    assert local(to) == "/"
+
+
+def test_links_of_our_own_lead_where_they_led() -> None:
+    assert local("/nodes/n1?tab=checks") == "/nodes/n1?tab=checks"
+
+
+# --- a provider that lies
+
+
+class Liar:
+    """A provider that does all as the real one does, but for one thing."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.key = RSAKey.generate_key(2048, {"kid": "k1"}, private=True)
+        self.other = RSAKey.generate_key(2048, {"kid": "k1"}, private=True)
+        self.lie = ""
+        self.nonce = ""
+
+    def app(self) -> web.Application:
+        app = web.Application()
+        app.router.add_get("/.well-known/openid-configuration", self._discovery)
+        app.router.add_get("/keys", self._keys)
+        app.router.add_post("/token", self._token)
+        return app
+
+    async def _discovery(self, _request: web.Request) -> web.Response:
+        if self.lie == "html":
+            return web.Response(text="<html>Sign in</html>", content_type="text/html")
+        issuer = "https://other.example" if self.lie == "issuer" else self.url
+        return web.json_response(
+            {
+                "issuer": issuer,
+                "authorization_endpoint": f"{self.url}/authorize",
+                "token_endpoint": f"{self.url}/token",
+                "jwks_uri": f"{self.url}/keys",
+            }
+        )
+
+    async def _keys(self, _request: web.Request) -> web.Response:
+        return web.json_response({"keys": [self.key.as_dict(private=False)]})
+
+    async def _token(self, request: web.Request) -> web.Response:
+        form = await request.post()
+        assert form["code_verifier"]
+        assert request.headers["Authorization"].startswith("Basic ")
+        now = int(time.time())
+        claims: dict[str, Any] = {
+            "iss": self.url,
+            "aud": "hostler",
+            "sub": "1",
+            "nonce": self.nonce,
+            "iat": now,
+            "exp": now + 60,
+            "email": "ada@example.org",
+            "groups": ["gpu-operators"],
+        }
+        lies: dict[str, dict[str, Any]] = {
+            "aud": {"aud": "another-client"},
+            "azp": {"aud": ["hostler", "x"], "azp": "x"},
+            "iss": {"iss": "https://other.example"},
+            "nonce": {"nonce": "an older one"},
+            "exp": {"exp": now - 600, "iat": now - 700},
+            "unverified": {"email_verified": False},
+            "no groups": {"groups": None},
+        }
+        claims.update(lies.get(self.lie, {}))
+        header, key = {"alg": "RS256", "kid": "k1"}, self.other if self.lie == "key" else self.key
+        if self.lie == "shared secret":
+            token = jwt.encode({"alg": "HS256"}, claims, OctKey.import_key("s3cret" * 8))
+        elif self.lie == "none":
+            token = "eyJhbGciOiJub25lIn0.e30."
+        else:
+            token = jwt.encode(header, claims, key)
+        return web.json_response({"access_token": "a", "token_type": "Bearer", "id_token": token})
+
+
+@pytest.fixture
+async def liar() -> AsyncIterator[Liar]:
+    found = Liar()
+    runner = web.AppRunner(found.app())
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    found.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    yield found
+    await runner.cleanup()
+
+
+LIES = ("aud", "azp", "iss", "nonce", "exp", "unverified", "no groups", "key", "shared secret", "none")
+
+
+@pytest.mark.parametrize("lie", ["", *LIES])
+async def test_what_is_not_for_this_sign_in_is_not_believed(tmp_path: Path, liar: Liar, lie: str) -> None:
+    """Each claim that is wrong by itself is refused; with none of them the same provider is believed."""
+    liar.lie = lie
+    async with house(tmp_path) as world, aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
+        signs_in(world, liar.url)
+        async with session.get(f"{world.url}/sign-in/", allow_redirects=False) as begun:
+            asked = parse_qs(urlsplit(begun.headers["Location"]).query)
+        assert asked["code_challenge_method"] == ["S256"]
+        liar.nonce = asked["nonce"][0]
+        query = {"code": "c", "state": asked["state"][0]}
+        async with session.get(f"{world.url}/sign-in/callback", params=query, allow_redirects=False) as answer:
+            assert answer.status == (502 if lie else 303), await answer.text()
+            assert ("Set-Cookie" in answer.headers) is not bool(lie)
+
+
+@pytest.mark.parametrize("lie", ["issuer", "html"])
+async def test_a_provider_that_is_another_is_not_asked(tmp_path: Path, liar: Liar, lie: str) -> None:
+    liar.lie = lie
+    async with house(tmp_path) as world, aiohttp.ClientSession() as session:
+        signs_in(world, liar.url)
+        async with session.get(f"{world.url}/sign-in/", allow_redirects=False) as answer:
+            assert answer.status == 502
+
+
+async def test_without_a_provider_cookies_are_nobodys(tmp_path: Path) -> None:
+    async with house(tmp_path) as world, aiohttp.ClientSession() as session:
+        cookie = {"Cookie": f"{SESSION}={world.operator.token}"}
+        async with session.get(f"{world.url}/v1/me", headers=cookie) as answer:
+            assert answer.status == 401
+        async with session.get(f"{world.url}/sign-in/ways") as answer:
+            assert await answer.json() == {"oidc": False, "session": False}
+        async with session.get(f"{world.url}/sign-in/", allow_redirects=False) as answer:
+            assert (answer.status, answer.headers["Location"]) == (302, "/")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"issuer": "login.example.org"}, "is no address"),
+        ({"address": "http://hostler.example.org"}, "plain http"),
+        ({"session_s": 999_999}, "session_s"),
+        ({"grants": []}, "0 grants"),
+        ({"grants": [{"group": "g", "role": "tenant"}]}, "names its tenant"),
+        ({"grants": [{"group": "g", "role": "root"}]}, "root"),
+        ({"scope": "openid"}, "unknown field"),
+        ({"scopes": ["email"]}, "without openid"),
+    ],
+)
+def test_a_file_that_is_wrong_is_refused_and_says_where(tmp_path: Path, changed: dict[str, Any], said: str) -> None:
+    good = {
+        "issuer": "https://login.example.org",
+        "client_id": "hostler",
+        "secret": "folder:oidc",
+        "address": "https://hostler.example.org",
+        "grants": [{"group": "gpu-operators", "role": "operator"}],
+    }
+    (tmp_path / "oidc.json").write_text(json.dumps(good))
+    assert read_sign_in(tmp_path) is not None
+    (tmp_path / "oidc.json").write_text(json.dumps(good | changed))
+    with pytest.raises(InvalidInputError) as refused:
+        read_sign_in(tmp_path)
+    assert said in str(refused.value)
