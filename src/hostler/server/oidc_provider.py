@@ -41,7 +41,7 @@ class SignInError(Exception):
 
 
 class Metadata(Struct, frozen=True):
-    """What is used of a provider's discovery document."""
+    """The part that is used of a provider's discovery document."""
 
     issuer: str
     authorization_endpoint: str
@@ -50,7 +50,7 @@ class Metadata(Struct, frozen=True):
     userinfo_endpoint: str = ""
 
 
-class Claims(Struct, frozen=True):
+class SignedIn(Struct, frozen=True):
     """A person as the provider names them, and their groups."""
 
     name: str
@@ -84,8 +84,8 @@ class OidcProvider:
         joint = "&" if "?" in metadata.authorization_endpoint else "?"
         return f"{metadata.authorization_endpoint}{joint}{urlencode(query)}"
 
-    async def claims(self, code: str, nonce: str, verifier: str) -> Claims:
-        """Who has signed in, for the code that they brought back. Raises SignInError."""
+    async def claims(self, code: str, nonce: str, verifier: str) -> SignedIn:
+        """The person who has signed in, for the code that they brought back. Raises SignInError."""
         metadata = await self._discovered()
         answer = await self._exchanged(metadata, code, verifier)
         said = await self._verified(metadata, _text(answer, "id_token"), nonce)
@@ -97,7 +97,7 @@ class OidcProvider:
             said = {**more, **said}
         return self._named(said)
 
-    def _named(self, said: Mapping[str, Any]) -> Claims:
+    def _named(self, said: Mapping[str, Any]) -> SignedIn:
         name = said.get(self._settings.name_claim) or said.get("sub")
         if self._settings.name_claim == "email" and said.get("email_verified") is False:
             raise SignInError("the provider has not verified this e-mail address")
@@ -105,7 +105,7 @@ class OidcProvider:
         groups = [groups] if isinstance(groups, str) else groups
         if not isinstance(name, str) or not isinstance(groups, list) or len(groups) > GROUPS_MOST:
             raise SignInError(f"the provider names nobody under {self._settings.name_claim}, or no list of groups")
-        return Claims(name, frozenset(one for one in groups if isinstance(one, str)))
+        return SignedIn(name, frozenset(one for one in groups if isinstance(one, str)))
 
     async def _discovered(self) -> Metadata:
         if self._metadata is not None and time.monotonic() - self._metadata[1] < KNOWN_S:

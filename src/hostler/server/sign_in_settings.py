@@ -19,7 +19,7 @@ GRANTS_MOST = 500
 
 
 class GroupGrant(Struct, frozen=True, forbid_unknown_fields=True):
-    """What members of a group may do: a role, and the site, pool or tenant that it is narrowed to ("": all)."""
+    """Rights of the members of a group: a role, and the site, pool or tenant that it is narrowed to ("": all)."""
 
     group: str
     role: Role
@@ -57,7 +57,7 @@ class SignInSettings(Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.address.rstrip('/')}/sign-in/callback"
 
     def grant(self, name: str, groups: frozenset[str]) -> Grant | None:
-        """What the person may do, None where no group of theirs is named."""
+        """The grant of the person, None where no group of theirs is named."""
         found = next((one for one in self.grants if one.group in groups), None)
         if found is None:
             return None

@@ -113,7 +113,7 @@ def _flow(headers: Headers, *, secure: bool) -> tuple[str, str, str, str]:
 
 
 def _by_token() -> Response[None]:
-    """Nobody signs in through a provider here: the console asks for a token."""
+    """Answer where no provider is set: the console asks for a token."""
     return Response(None, status_code=302, headers={"Location": "/"})
 
 
