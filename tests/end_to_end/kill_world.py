@@ -73,8 +73,13 @@ class Written(NamedTuple):
     def label(self) -> str:
         """What happened, with the operation's kind where it is about one."""
         kind = self.body.get("kind") or self.body.get("operation")
-        kind = kind["act"]["kind"] if isinstance(kind, dict) else kind
+        kind = kind_of(kind) if isinstance(kind, dict) else kind
         return f"{self.name} {kind}" if self.name in ("operation_started", "operation_finished") else self.name
+
+
+def kind_of(operation: dict[str, Any]) -> str:
+    """The kind of a stored operation; a cell that writes an earlier format keeps it beside the arguments."""
+    return str(operation["act"]["kind"] if "act" in operation else operation["kind"])
 
 
 class JournalFile:
@@ -496,7 +501,7 @@ def check_operations(world: World, box: Box) -> None:
     done = Counter((act["operation"], act["attempt"], act["kind"]) for act in acts)
     assert set(done.values()) <= {1}, f"{box.name} did something twice: {done}"
     started = [r.body["operation"] for r in world.journal.records() if r.name == "operation_started"]
-    asked = {(o["id"], o.get("attempt", 1), o["act"]["kind"]) for o in started}
+    asked = {(o["id"], o.get("attempt", 1), kind_of(o)) for o in started}
     assert set(done) <= asked, f"{box.name} did what nobody recorded: {set(done) - asked}"
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from hostler.core.fabric.design_csv import render_csv
+from hostler.core.state.live_state import Release
 from tests.end_to_end.served import served_without_agent
 from tests.fabrics import a_fabric, swap_at_host
 from tests.ibsim import required, simulated
@@ -31,7 +32,7 @@ async def test_a_registered_network_is_validated_ticketed_and_validated_again(
         (tools / "ibnetdiscover").chmod(0o755)
         async with served_without_agent(tmp_path, "k1", {}, (), PATIENCE_S) as (world, _):
             await world.until("", "/v1/fabrics")
-            await world.until("hostler_format 3.0", "/metrics")
+            await world.until(f"hostler_format {float(Release().reads)}", "/metrics")
             design = str(tmp_path / "design.csv")
             await world.say("fabric", "register", "ib0", design, "--reason", "the training network")
             await world.until('"verdict":"differs"', NETWORK)

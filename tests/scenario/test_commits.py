@@ -92,7 +92,17 @@ def test_a_commit_fails_and_the_next_controller_goes_on_from_the_journal(failing
     assert drive.sweep() == 0
 
 
-UNUSED = ("assets", "retired", "approvals", "rollouts", "incidents", "fabrics", "fabric_cases")
+UNUSED = (
+    "assets",
+    "retired",
+    "approvals",
+    "rollouts",
+    "incidents",
+    "fabrics",
+    "fabric_cases",
+    "link_cases",
+    "manual_tests",
+)
 
 
 def tables(fleet: Fleet) -> dict[str, dict[str, object]]:
