@@ -40,7 +40,7 @@ async def ways(request: Request[Any, Any, Any], app_state: TheAppState) -> Ways:
     return Ways(found is not None, known)
 
 
-@get("/")
+@get("/", include_in_schema=False)
 async def begin(app_state: TheAppState, to: Text = "/") -> Response[None]:
     """Send the person to the provider; afterwards they are back at `to`, a page of the console."""
     found = app_state.outside.sign_in
@@ -56,7 +56,7 @@ async def begin(app_state: TheAppState, to: Text = "/") -> Response[None]:
     return Response(None, status_code=302, headers={"Location": address, "Set-Cookie": kept})
 
 
-@get("/callback")
+@get("/callback", include_in_schema=False)
 async def callback(
     request: Request[Any, Any, Any], app_state: TheAppState, code: Text = "", error: Text = ""
 ) -> Response[None]:
@@ -85,7 +85,7 @@ async def callback(
     return Response(None, status_code=303, headers={"Location": local(unquote(to)), "Set-Cookie": session})
 
 
-@post("/out", status_code=204)
+@post("/out", status_code=204, include_in_schema=False)
 async def out(request: Request[Any, Any, Any], app_state: TheAppState) -> Response[None]:
     """End this browser's session: its token is no more. Tokens that were sent by header stay."""
     found = app_state.outside.sign_in
