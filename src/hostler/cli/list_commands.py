@@ -1,6 +1,6 @@
 """Commands that most nouns share: a list, one object, and a request about one of them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from hostler.cli.command_errors import unusable
@@ -28,6 +28,11 @@ def show_list(  # noqa: PLR0913 - one argument per part of the question
     def fetch(client: "Client") -> list[dict[str, Any]]:
         return list(client.pages(path or view.path, query, limit))
 
+    return show_items(connect, view, show, fetch)
+
+
+def show_items(connect: Connect, view: View, show: ShowList, fetch: "Callable[[Client], list[dict[str, Any]]]") -> int:
+    """Print the objects that `fetch` gets of one cell, or of every one side by side."""
     if not show.all_cells:
         show.emit(fetch(connect.client()), view)
         return ExitCode.ok

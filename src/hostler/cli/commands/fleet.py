@@ -1,11 +1,11 @@
 """Commands about the whole fleet: its status, the storm brake, pauses, and adopting what runs already."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
 from hostler.cli.input_files import read_entries, submit
-from hostler.cli.list_commands import describe
+from hostler.cli.list_commands import describe, show_items
 from hostler.cli.list_watch import caught_up, following
 from hostler.cli.node_verbs import offer, plain
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
@@ -15,6 +15,9 @@ from hostler.cli.table_columns import CELLS
 from hostler.core.state.verbs.holds import Pause, Resume
 from hostler.core.state.verbs.modes import ReleaseBrake
 from hostler.core.state.verbs.recovery import ConfirmClock
+
+if TYPE_CHECKING:
+    from hostler.cli.api_client import Client
 
 brake = App(name="brake", help="The storm brake.")
 clock = App(name="clock", help="The controller's clock.")
@@ -30,8 +33,8 @@ def status(
     connect: Connect = CONNECT,
 ) -> int:
     """One screen: brake, pauses, incidents, stuck nodes, spares, and what changed in 24 hours."""
-    if show.all_cells:
-        return _each_cell(show, connect)
+    if show.all_cells and not show.watch:
+        return show_items(connect, CELLS, show, _cell_row)
     client = show.one_cell(connect)
 
     def asked() -> tuple[dict[str, Any], int]:
@@ -60,16 +63,10 @@ def status(
     return 0
 
 
-def _each_cell(show: Show, connect: Connect) -> int:
-    """One line for each context."""
-    from hostler.cli.all_cells import in_cells, of_all_cells
-
-    if show.watch:
-        show.one_cell(connect)
-
-    found, code = of_all_cells(connect, lambda client: [{"name": (one := client.get("/v1/status"))["cell"], **one}])
-    show.emit(found, in_cells(CELLS))
-    return code
+def _cell_row(client: "Client") -> list[dict[str, Any]]:
+    """A cell's status as one line; `name` is what the cell calls itself."""
+    found = client.get("/v1/status")
+    return [{"name": found["cell"], **found}]
 
 
 _NEWS = (

@@ -7,10 +7,19 @@ from datetime import datetime, timedelta
 from litestar import Router, get
 from litestar.params import FromPath
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from hostler.core.report.trend_sentences import drift_sentence, shift_sentence
 from hostler.core.state.model import Node
-from hostler.core.state.trends import DRIFT, DaysToFloor, DriftFinding, MetricLooked, RuleScore, TrendReport
+from hostler.core.state.trends import (
+    DRIFT,
+    DaysToFloor,
+    DriftFinding,
+    MetricLooked,
+    RuleScore,
+    ShiftFinding,
+    TrendReport,
+)
 from hostler.core.state.verbs.facts import Permission
 from hostler.journal.reading_files import ReadingSeries
 from hostler.ports import JournalError
@@ -44,15 +53,9 @@ class DriftRow(Struct, frozen=True):
     says: str
 
 
-class ShiftRow(Struct, frozen=True):
-    """A cohort that has moved together."""
+class ShiftRow(ShiftFinding, frozen=True):
+    """A cohort that has moved together, and the sentence that tells it."""
 
-    metric: str
-    stack: str
-    before: str
-    change: float
-    since: datetime
-    nodes: int
     says: str
 
 
@@ -90,10 +93,7 @@ async def list_drifts(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[
 async def list_shifts(app_state: TheAppState, wanted: Wanted) -> Page[ShiftRow]:
     """Cohorts that have moved together, each one finding on what has changed."""
     report = _report(app_state)
-    rows = [
-        ShiftRow(s.metric, s.stack, s.before, s.change, s.since, s.nodes, shift_sentence(s))
-        for s in (report.shifts if report else ())
-    ]
+    rows = [ShiftRow(**asdict(shift), says=shift_sentence(shift)) for shift in (report.shifts if report else ())]
     return listed(((f"{row.metric}/{row.stack}", row) for row in rows), wanted)
 
 
