@@ -35,7 +35,7 @@ from hostler.core.state import events as e
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
-from hostler.core.state.intent import NODES, Intent, act_of
+from hostler.core.state.intent import Intent, act_of
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import (
     HELD,
@@ -56,6 +56,7 @@ from hostler.core.state.model import (
 )
 from hostler.core.state.operations import CordonUninvited, DeleteUninvited, IssueJoinToken, RunChecks, VerifyFirmware
 from hostler.core.state.packed_strings import pairs
+from hostler.core.state.scopes import NODES
 from hostler.core.state.snapshot import dump, state_of
 from hostler.core.tables.operations import IDLE_CHECK
 from hostler.ports import WorkloadView, workloads_of

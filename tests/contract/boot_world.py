@@ -18,8 +18,9 @@ from hostler.core.state.boot import BootRecord
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Intent
 from hostler.core.state.live_state import Release
-from hostler.core.state.model import FLEET, Node, Operation, Outcome
+from hostler.core.state.model import Node, Operation, Outcome
 from hostler.core.state.operations import SetBootNetwork
+from hostler.core.state.scopes import FLEET
 from hostler.core.state.verbs.activation import Activate
 from hostler.core.state.verbs.facts import Verb
 from hostler.core.state.verbs.nodes import Register

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from hostler.core.state import events as e
 from hostler.core.state.cases import Incident
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.intent import NODES
 from hostler.core.state.model import Assignment, Phase
+from hostler.core.state.scopes import NODES
 from hostler.server.problems import ProblemError
 from hostler.server.token_scope import demand_visible, incident_within, intervals, record_within
 from hostler.server.tokens import Grant, Identity, Role

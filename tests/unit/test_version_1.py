@@ -14,10 +14,11 @@ from hostler.core.state.change_control import Approval
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.events import IntentRecorded, PlanRecorded
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.intent import NODES, Intent, Unreadable
+from hostler.core.state.intent import Intent, Unreadable
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Mode
 from hostler.core.state.plan_rules import PlanRules
+from hostler.core.state.scopes import NODES
 from hostler.core.state.upcast import downcast, upcast
 from hostler.core.state.verbs.facts import Verb
 from hostler.core.state.verbs.holds import PlaceHold

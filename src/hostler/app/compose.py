@@ -35,7 +35,8 @@ from hostler.app.start_settings import ServeSettings, UpSettings
 from hostler.app.trend_schedule import TrendSchedule
 from hostler.core.policy.documents import parse
 from hostler.core.state.input_problems import InvalidInputError, Problem
-from hostler.core.state.model import FLEET, Node, Phase
+from hostler.core.state.model import Node, Phase
+from hostler.core.state.scopes import FLEET
 from hostler.drivers.infiniband.agent_pages import AgentPages
 from hostler.drivers.infiniband.fabric_source import InfinibandSource, LookPlaces, RegisteredSource
 from hostler.drivers.notify.http_targets import http_targets

@@ -23,7 +23,8 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.intent import Intent, act_of
 from hostler.core.state.live_state import Release
-from hostler.core.state.model import FLEET, Node
+from hostler.core.state.model import Node
+from hostler.core.state.scopes import FLEET
 from hostler.drivers.tickets.ticket_target import TicketTarget
 from hostler.journal.opening import on_server, open_journal
 from hostler.journal.outbox import open_outbox

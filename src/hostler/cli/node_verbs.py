@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from hostler.cli.command_errors import unusable
 from hostler.cli.intent_requests import IntentRequest, ask
 from hostler.cli.options import ACT, CONNECT, SHOW_ONCE, Connect, ShowOnce, Why
-from hostler.core.state.model import FLEET
+from hostler.core.state.scopes import FLEET
 from hostler.core.state.verbs.arguments import VerbArgument, arguments_of
 from hostler.core.state.verbs.facts import Target, Verb, help_of, name_of
 

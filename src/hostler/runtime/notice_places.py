@@ -7,7 +7,8 @@ from hostler.core.notify.notices import Place
 from hostler.core.state import events as e
 from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import FLEET, Assignment, Node
+from hostler.core.state.model import Assignment, Node
+from hostler.core.state.scopes import FLEET, POOL, Scope
 from hostler.ports import Journal, JournalError
 
 PAGE, PAGES = 200, 10
@@ -76,14 +77,14 @@ def _placed(node: Node, assignment: Assignment | None) -> Place:
 
 def _of_scope(fleet: Fleet, scope: str) -> Iterator[Place]:
     """The pools that a scope touches: one, all of them, or those that nodes of a failure domain serve."""
-    kind, _, name = scope.partition(":")
+    told = Scope.of(scope)
     pools = fleet.configuration.pools
-    if kind == "pool" and name in pools:
-        yield Place(pool=name, tenant=pools[name].tenant)
-    elif scope == FLEET:
+    if told.kind == POOL and told.name in pools:
+        yield Place(pool=told.name, tenant=pools[told.name].tenant)
+    elif told.kind == FLEET:
         yield from (Place(pool=one.name, tenant=one.tenant) for one in pools.values())
-    elif kind and name:
-        members = (fleet.nodes[node_id] for node_id in fleet.index.members(fleet.sharers(scope)))
+    elif told.kind and told.name:
+        members = (fleet.nodes[node_id] for node_id in fleet.index.members(told.shared))
         served = {node.pool: node.assignment.tenant for node in members if node.assignment is not None}
-        rack = name if kind == "rack" else ""
+        rack = told.name if told.kind == "rack" else ""
         yield from (Place(pool=pool, tenant=tenant, rack=rack) for pool, tenant in sorted(served.items()))

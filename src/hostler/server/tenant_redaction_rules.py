@@ -30,7 +30,6 @@ from hostler.core.state.intent import Bounds, Intent, Unreadable
 from hostler.core.state.links import LinkCase, LinkFault
 from hostler.core.state.manual_tests import ManualRun, ManualTest
 from hostler.core.state.model import (
-    FLEET,
     AsideFailure,
     Asset,
     Assignment,
@@ -70,6 +69,7 @@ from hostler.core.state.operations import (
 )
 from hostler.core.state.packed_strings import Pairs
 from hostler.core.state.plan_rules import PlanRules
+from hostler.core.state.scopes import FLEET, NODES, Scope
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import Verb
 from hostler.core.tables.conditions import CONDITIONS
@@ -133,8 +133,9 @@ class Own:
 
     def scope(self, scope: str) -> str:
         """A hold's, pause's or incident's scope."""
-        kind, colon, name = scope.partition(":")
-        if not colon:
+        told = Scope.of(scope)
+        kind, name = told.kind, told.name
+        if kind in ("", FLEET, NODES):
             return scope if scope in ("", FLEET) or self.sees(scope) else OTHERS
         own = {"pool": name in self.pools, "cluster": name in self.clusters, "tenant": name == self.tenant}
         return scope if own.get(kind, kind not in _OF_CUSTOMERS) else OTHERS

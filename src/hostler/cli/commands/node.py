@@ -40,7 +40,7 @@ from hostler.cli.table_columns import (
     OBSERVATIONS,
     WAITING,
 )
-from hostler.core.state.intent import NODES as SEVERAL
+from hostler.core.state.scopes import NODES as SEVERAL
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import Verb, name_of
 

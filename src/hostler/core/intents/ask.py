@@ -10,8 +10,9 @@ from hostler.core.policy.blast_radius import blast_radius
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.intent import NODES, Intent
-from hostler.core.state.model import FLEET, Hold, HoldKind, Node, Phase
+from hostler.core.state.intent import Intent
+from hostler.core.state.model import Hold, HoldKind, Node, Phase
+from hostler.core.state.scopes import CLUSTER, DOMAINS, FLEET, NODES, POOL
 from hostler.core.state.verbs.facts import Verb
 
 REASON_MAX = 500
@@ -89,7 +90,7 @@ def nodes_of(ask: AnyAsk) -> tuple[Node, ...]:
     fleet, target = ask.context.fleet, ask.intent.target
     if target == NODES:
         return _listed(ask)
-    if ":" not in target and target not in fleet.assets:
+    if ask.intent.scope.kind in ("", FLEET) and target not in fleet.assets:
         return (node_of(ask),)
     found = [fleet.nodes[i] for i in blast_radius(fleet, target).nodes]
     nodes = tuple(node for node in found if node.phase is Phase.production)
@@ -110,9 +111,8 @@ def _listed(ask: AnyAsk) -> tuple[Node, ...]:
 
 def scope_of(ask: AnyAsk) -> str:
     """A hold's, pause's or window's scope: FLEET, rack:, pool:, cluster: or a node's id."""
-    target = ask.intent.target
-    if target == FLEET or target.partition(":")[0] in ("rack", "pool", "cluster", "nvlink", "power", "leaf"):
-        return target
+    if ask.intent.scope.kind in (FLEET, POOL, CLUSTER, *DOMAINS):
+        return ask.intent.target
     return node_of(ask).id
 
 

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 
 from hostler.core.intents.ask import AnyAsk, RefusalError
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.intent import NODES, Bounds
+from hostler.core.state.intent import Bounds
 from hostler.core.state.model import Node, Phase
+from hostler.core.state.scopes import DOMAINS, NODES, POOL, Scope
 
 
 def check_bounds(ask: AnyAsk) -> None:
@@ -37,15 +38,13 @@ def is_theirs(bounds: Bounds, tenant: str) -> bool:
 
 def concerned(fleet: Fleet, target: str, nodes: Iterable[str] = ()) -> list[Node]:
     """The nodes an act on the target concerns: through a hold, ticket, incident, window, approval too; or none."""
-    kind, _, name = target.partition(":")
-    if target == NODES:
+    scope = Scope.of(target)
+    if scope.kind == NODES:
         named = (fleet.resolve(one) for one in nodes)
         return [node for node in named if node is not None]
-    if kind in ("pool", "rack", "nvlink", "power", "leaf") and name:
-        key = f"pool:{name}" if kind == "pool" else f"member:{target}"
-        return [
-            n for i in fleet.index.members(key) if (n := fleet.nodes[i]).phase is Phase.production or kind != "rack"
-        ]
+    if scope.kind in (POOL, *DOMAINS) and scope.name:
+        members = (fleet.nodes[i] for i in fleet.index.members(scope.shared))
+        return [node for node in members if node.phase is Phase.production or scope.kind != "rack"]
     node = fleet.resolve(target)
     return [node] if node is not None else _through(fleet, target)
 
@@ -58,5 +57,5 @@ def _through(fleet: Fleet, target: str) -> list[Node]:
     if (incident := fleet.incidents.get(target)) is not None:
         return [fleet.nodes[i] for i in incident.members if i in fleet.nodes]
     hold, window = fleet.holds.get(target), fleet.windows.get(target)
-    scope = hold.scope if hold else window.scope if window else ""
-    return concerned(fleet, scope) if scope and scope != target else []
+    found = hold.scope if hold else window.scope if window else ""
+    return concerned(fleet, found) if found and found != target else []

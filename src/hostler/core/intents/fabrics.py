@@ -20,6 +20,7 @@ from hostler.core.state import events as e
 from hostler.core.state.fabrics import CABLING, VERSIONS_KEPT, DesignVersion, DiscoverySource, Fabric, Model
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError, Problem
+from hostler.core.state.scopes import FABRIC, Scope
 from hostler.core.state.verbs.fabrics import RegisterFabric, RemoveFabric, ValidateFabric
 
 FABRICS_MAX = 32
@@ -199,7 +200,7 @@ def fabric_of(ask: AnyAsk) -> Fabric:
 
 def known_fabric(fleet: Fleet, target: str) -> Fabric | None:
     """The network of this name, or subject "fabric:NAME"."""
-    return fleet.fabrics.get(target.removeprefix(e.fabric_subject("")))
+    return fleet.fabrics.get(Scope.of(target).named(FABRIC))
 
 
 def remove(ask: Ask[RemoveFabric]) -> Granted:

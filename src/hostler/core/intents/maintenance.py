@@ -18,7 +18,8 @@ from hostler.core.planning.what_if import begins
 from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.state import events as e
 from hostler.core.state.live_state import OFF
-from hostler.core.state.model import FLEET, OWNER, ActClass, HoldKind, Node, Phase, Window, WorkClass
+from hostler.core.state.model import OWNER, ActClass, HoldKind, Node, Phase, Window, WorkClass
+from hostler.core.state.scopes import FLEET
 from hostler.core.state.verbs.maintenance import CancelMaintenance, EndWork, ScheduleMaintenance, StartWork
 from hostler.core.tables.recipe_facts import rules_of
 from hostler.core.tables.recipes import RECIPES

@@ -6,6 +6,7 @@ from hostler.core.planning.what_if import ailing, changed, supposing
 from hostler.core.state import events as e
 from hostler.core.state.model import Mode
 from hostler.core.state.remediators import blockers
+from hostler.core.state.scopes import POOL
 from hostler.core.state.verbs.modes import ReleaseBrake, SetMode
 from hostler.core.tables.operations import IDLE_CHECK
 from hostler.core.tables.recipes import RECIPES
@@ -13,9 +14,9 @@ from hostler.core.tables.recipes import RECIPES
 
 def set_mode(ask: Ask[SetMode]) -> Granted:
     """How far a pool lets a remedy go by itself."""
-    pool = ask.intent.target.removeprefix("pool:")
+    pool = ask.intent.scope.named(POOL)
     if pool not in ask.context.fleet.configuration.pools:
-        raise RefusalError(f"no pool '{pool}'; see `hostler pool list`")
+        raise RefusalError(f"no pool '{pool or ask.intent.target}'; see `hostler pool list`")
     remedy, wanted = ask.act.remedy, ask.act.mode
     if remedy not in ("*", IDLE_CHECK) and remedy not in RECIPES:
         raise RefusalError(f"no remedy '{remedy}'; write one of {', '.join(sorted(RECIPES))}, '{IDLE_CHECK}', or '*'")
@@ -35,7 +36,7 @@ def release_brake(ask: Ask[ReleaseBrake]) -> Granted:
 def _under_new_mode(ask: Ask[SetMode]) -> Nodes:
     """The ailing nodes of the pool on which something would begin under the new mode."""
     context, act = ask.context, ask.act
-    pool = ask.intent.target.removeprefix("pool:")
+    pool = ask.intent.scope.named(POOL)
     kept = tuple(m for m in context.fleet.cell.modes if m[:2] != (pool, act.remedy))
     after = supposing(context, modes=(*kept, (pool, act.remedy, act.mode.value)))
     return changed(context, after, [n for n in ailing(context.fleet) if n.pool == pool])

@@ -3,7 +3,7 @@
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, Nodes, RefusalError
 from hostler.core.intents.radius import freed
 from hostler.core.state import events as e
-from hostler.core.state.model import FLEET
+from hostler.core.state.scopes import FLEET
 from hostler.core.state.verbs.recovery import ConfirmClock, ReleaseRestore
 
 NAMED = 20

@@ -13,8 +13,8 @@ from hostler.core.state import events as e
 from hostler.core.state.configuration import Sku
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError, Problem
-from hostler.core.state.intent import NODES
-from hostler.core.state.model import FLEET, Asset, AssetKind, Assignment, Binding, Node, Phase, Position, Profile
+from hostler.core.state.model import Asset, AssetKind, Assignment, Binding, Node, Phase, Position, Profile
+from hostler.core.state.scopes import FLEET, NODES
 
 T = TypeVar("T")
 

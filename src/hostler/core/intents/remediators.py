@@ -6,6 +6,7 @@ from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, No
 from hostler.core.intents.radius import freed
 from hostler.core.state import events as e
 from hostler.core.state.remediators import unaccepted
+from hostler.core.state.scopes import CLUSTER
 from hostler.core.state.verbs.remediators import AcceptRemediator, ReportRemediators, WithdrawRemediator
 
 NAMES_MAX = 32
@@ -42,15 +43,14 @@ def accept(accepted: bool) -> Callable[[AnyAsk], Granted]:
 
 
 def _cluster(ask: AnyAsk) -> str:
-    kind, _, name = ask.intent.target.partition(":")
-    if kind != "cluster" or not name:
+    scope = ask.intent.scope
+    if scope.kind != CLUSTER or not scope.name:
         raise RefusalError("the target is a cluster: write cluster:NAME")
-    return name
+    return scope.name
 
 
 def _accepted(ask: Ask[AcceptRemediator]) -> Nodes:
-    cluster = ask.intent.target.removeprefix("cluster:")
-    return freed(ask, "remediator", f"{cluster}/{ask.act.remediator}")
+    return freed(ask, "remediator", f"{ask.intent.scope.name}/{ask.act.remediator}")
 
 
 HANDLERS: Handlers = {

@@ -6,7 +6,7 @@ import msgspec
 
 from hostler.core.intents.ask import Answered, AnyAsk
 from hostler.core.state.cell_record import StoredAnswer as Earlier
-from hostler.core.state.intent import NODES
+from hostler.core.state.scopes import NODES
 
 OTHER_CONTENT = "key_of_another_request"
 """In the detail of an answer: the key belongs to a request with other content, and nothing was done."""

@@ -11,8 +11,9 @@ from hostler.core.report.sentences import asked_for, sentence
 from hostler.core.state import events as e
 from hostler.core.state.cases import CONDITION, DUE_NOW, Incident, Ticket
 from hostler.core.state.change_control import Approval
-from hostler.core.state.model import FLEET, OWNER, ActClass, Condition, Plan, Severity, Window
+from hostler.core.state.model import OWNER, ActClass, Condition, Plan, Severity, Window
 from hostler.core.state.notify_routes import SEVERITIES, PageRules
+from hostler.core.state.scopes import FLEET
 from hostler.core.tables.conditions import CONDITIONS
 
 TEXT_MAX = 1_000

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Blocker, Condition, Node, Phase, Plan
+from hostler.core.state.scopes import Scope
 
 
 class DomainStage(IntEnum):
@@ -30,7 +31,7 @@ _STAGES = {"cordon": DomainStage.cordon, "drain": DomainStage.drain, "uncordon":
 def scope_of(group: str) -> str:
     """The domain of a domain act's group, "" of any other group."""
     scope, slash, _ = group.partition("/")
-    return scope if slash and ":" in scope else ""
+    return scope if slash and Scope.of(scope).is_domain else ""
 
 
 def request_of(node: Node, group: str) -> Condition | None:

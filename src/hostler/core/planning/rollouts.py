@@ -18,8 +18,9 @@ from hostler.core.state.change_control import AHEAD_MOST, NODES_LISTED, Rollout,
 from hostler.core.state.configuration import Configuration, scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import FLEET, OWNER, Condition, Node, Operation, Phase, Plan, Severity, Verdict
+from hostler.core.state.model import OWNER, Condition, Node, Operation, Phase, Plan, Severity, Verdict
 from hostler.core.state.operations import Evict
+from hostler.core.state.scopes import FLEET
 
 EXAMINED = "suspect"
 """The profile that says whether a node in triage has anything; that its parts are all there says less."""

@@ -2,6 +2,7 @@
 
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Asset, AssetKind, Node, Radius
+from hostler.core.state.scopes import DOMAINS, Scope
 
 _DOMAIN_OF = {
     AssetKind.rack: "rack",
@@ -10,9 +11,6 @@ _DOMAIN_OF = {
     AssetKind.switch: "leaf",
 }
 """Kinds of asset that *are* a failure domain: its members are the nodes that name it."""
-
-KINDS = ("rack", "nvlink", "power", "leaf")
-"""Kinds of domain that a bare name is looked for among, in this order."""
 
 _HARMLESS = {AssetKind.bmc}
 """Kinds whose remedies disturb nobody."""
@@ -28,8 +26,8 @@ def blast_radius(fleet: Fleet, name: str) -> Radius:
     if node is not None:
         return _radius(fleet, [node])
     asset = fleet.assets.get(name)
-    keys = _keys(asset) if asset is not None else [_key(name)]
-    found = {member: None for key in keys for member in fleet.index.members(key)}
+    scopes = _domains(asset) if asset is not None else (name,)
+    found = {member: None for scope in scopes for member in fleet.index.members(fleet.sharers(scope))}
     return _radius(fleet, [fleet.nodes[member] for member in sorted(found)])
 
 
@@ -37,8 +35,8 @@ def domains_of(fleet: Fleet, target: str) -> tuple[str, ...]:
     """The failure domains that an act on this asset or domain takes whole; none for a node, a pool or a BMC."""
     asset = fleet.assets.get(target)
     if asset is not None:
-        return tuple(key.removeprefix("member:") for key in _keys(asset))
-    return (target,) if ":" in target and not target.startswith("pool:") else ()
+        return _domains(asset)
+    return (target,) if Scope.of(target).is_domain else ()
 
 
 def group_of(fleet: Fleet, target: str, what: str) -> str:
@@ -49,20 +47,14 @@ def group_of(fleet: Fleet, target: str, what: str) -> str:
 
 def resolve(fleet: Fleet, name: str) -> tuple[str, ...]:
     """The domain that a name means: as it stands, an asset's, or a rack's or NVLink domain's own; none: unknown."""
-    domains = domains_of(fleet, name) or tuple(f"{kind}:{name}" for kind in KINDS)
+    domains = domains_of(fleet, name) or tuple(f"{kind}:{name}" for kind in DOMAINS)
     return tuple(domain for domain in domains if not fleet.index.lacks(f"member:{domain}"))[:1]
 
 
-def _keys(asset: Asset) -> list[str]:
+def _domains(asset: Asset) -> tuple[str, ...]:
     if asset.kind in _HARMLESS:
-        return []
-    if asset.kind in _DOMAIN_OF:
-        return [f"member:{_DOMAIN_OF[asset.kind]}:{asset.id}"]
-    return [f"member:{domain}" for domain in asset.domains]
-
-
-def _key(name: str) -> str:
-    return name if name.startswith("pool:") else f"member:{name}"
+        return ()
+    return (f"{_DOMAIN_OF[asset.kind]}:{asset.id}",) if asset.kind in _DOMAIN_OF else asset.domains
 
 
 def _radius(fleet: Fleet, nodes: list[Node]) -> Radius:

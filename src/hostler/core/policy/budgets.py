@@ -7,6 +7,7 @@ from hostler.core.policy.disruption_request import DisruptionRequest, removes
 from hostler.core.state.configuration import Budget, Pool
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import ActClass, Blocker, Node, Phase
+from hostler.core.state.scopes import Scope
 from hostler.core.tables.phases import PHASES
 
 DAY = timedelta(days=1)
@@ -142,7 +143,7 @@ def over_domain_budget(context: DecisionContext, request: DisruptionRequest) -> 
     found: list[Blocker] = []
     ids = frozenset(node.id for node in request.nodes)
     for domain in sorted({domain for node in request.nodes for domain in node.domains}):
-        budget = context.fleet.policy.domains.get(domain.partition(":")[0])
+        budget = context.fleet.policy.domains.get(Scope.of(domain).kind)
         if budget is None:
             continue
         size = context.fleet.index.count(f"member:{domain}")

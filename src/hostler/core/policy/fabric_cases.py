@@ -16,7 +16,8 @@ from hostler.core.state.cases import DUE_DAY, Incident, Ticket
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fabrics import CABLING, Fabric, FabricCase, FabricFindingSeen, FabricReport
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import FLEET, HoldKind, Node, Phase
+from hostler.core.state.model import HoldKind, Node, Phase
+from hostler.core.state.scopes import FLEET, Scope
 
 CLEAN_RUNS = 2
 """After so many whole validations in a row without it a finding is closed: links come and go while people work."""
@@ -202,7 +203,7 @@ def _incidents(context: DecisionContext, fabric: Fabric) -> Iterator[e.Event]:
     standing = {i.scope: i for i in fleet.incidents.values() if _is_of(i, fabric.name)}
     involved = {name for case in fleet.cases_of(fabric.name) for name in case.finding.switches}
     for scope, known in standing.items():
-        if scope.removeprefix("switch:") not in involved:
+        if Scope.of(scope).name not in involved:
             reason = "no finding is left at this switch"
             yield e.IncidentClosed(known.id, scope, CABLING, tuple(known.members), HOSTLER, reason)
     for switch, cases in at.items():

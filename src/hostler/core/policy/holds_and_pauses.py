@@ -4,7 +4,8 @@ from datetime import datetime
 
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.model import FLEET, OWNER, ActClass, Blocker, Hold, HoldKind, Node
+from hostler.core.state.model import OWNER, ActClass, Blocker, Hold, HoldKind, Node
+from hostler.core.state.scopes import FLEET
 from hostler.core.tables.recipe_facts import rules_of
 
 

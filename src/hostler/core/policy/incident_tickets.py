@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from hostler.core.state import events as e
 from hostler.core.state.cases import DUE_NOW, Incident, Ticket
 from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.scopes import Scope
 from hostler.core.state.syndromes import SYNDROMES
 
 NAMED = 8
@@ -28,8 +29,8 @@ _PARTS = {
 
 def part_name(scope: str) -> str:
     """The shared part in words: "leaf switch l3"."""
-    kind, _, name = scope.partition(":")
-    return f"{_PARTS.get(kind, kind)} {name}"
+    part = Scope.of(scope)
+    return f"{_PARTS.get(part.kind, part.kind)} {part.name}"
 
 
 def opened(context: DecisionContext, incident: Incident) -> Iterator[e.Event]:
@@ -55,8 +56,8 @@ def superfluous(context: DecisionContext, incident: Incident, ids: Iterable[str]
 
 
 def _ticket(context: DecisionContext, incident: Incident) -> Ticket:
-    kind, _, name = incident.scope.partition(":")
-    asset = context.fleet.assets.get(name)
+    part = Scope.of(incident.scope)
+    asset = context.fleet.assets.get(part.name)
     serial = next((b.value for b in asset.bindings if b.kind == "serial" and b.until is None), "") if asset else ""
     return Ticket(
         id=incident.ticket,
@@ -65,7 +66,7 @@ def _ticket(context: DecisionContext, incident: Incident) -> Ticket:
         summary=_summary(context, incident),
         opened=incident.opened,
         hardware=serial,
-        component=kind,
+        component=part.kind,
         fault=", ".join(incident.conditions),
         action=SYNDROMES[incident.syndrome].investigate,
         owner=incident.owner if incident.state == "overdue" else "technician",

@@ -20,6 +20,7 @@ from hostler.core.state.fabrics import CABLING
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.index_keys import syndromes_of
 from hostler.core.state.model import Blocker, Condition, Node
+from hostler.core.state.scopes import FIRMWARE, POOL, Scope
 from hostler.core.state.syndromes import SYNDROME_OF, SYNDROMES, Syndrome
 from hostler.core.tables.recipe_facts import is_protective
 
@@ -110,7 +111,7 @@ def _questions(context: DecisionContext, ids: list[str]) -> dict[str, list[str]]
             assert node is not None, "only a node shows anything"
             known = max((i.size for i in fleet.incidents_of(node_id) if i.syndrome == syndrome), default=0)
             for scope in node.shares:
-                kind = scope.partition(":")[0]
+                kind = Scope.of(scope).kind
                 if kind in SYNDROMES[syndrome].causes and kind in kinds and (syndrome, scope) not in blamed:
                     found.setdefault(syndrome, {}).setdefault(scope, known)
     return {
@@ -150,7 +151,7 @@ def _without(suspect: _Suspect, explained: Container[str]) -> _Suspect | None:
 
 def _suspect(context: DecisionContext, syndrome: Syndrome, scope: str) -> _Suspect | None:
     fleet = context.fleet
-    threshold = fleet.policy.incidents.domains[scope.partition(":")[0]]
+    threshold = fleet.policy.incidents.domains[Scope.of(scope).kind]
     key, size = f"shows:{syndrome.name}:{scope}", fleet.index.count(fleet.sharers(scope))
     needed = max(1, threshold.count, ceil(size * threshold.percent / 100))
     if fleet.index.count(key) < needed:
@@ -194,11 +195,11 @@ def _first(node: Node, syndrome: str, after: datetime | None) -> datetime | None
 
 def _is_suspect(context: DecisionContext, node: Node, scope: str, since: datetime) -> bool:
     """Firmware is suspected for a while after it was changed; the management network where a scheduler sees life."""
-    kind = scope.partition(":")[0]
-    if kind == "firmware":
+    kind = Scope.of(scope).kind
+    if kind == FIRMWARE:
         recent = timedelta(seconds=context.fleet.policy.incidents.recent_change_s)
         return node.changed_at is not None and node.changed_at <= since <= node.changed_at + recent
-    return kind != "pool" or context.live.of(node.id).ready is True
+    return kind != POOL or context.live.of(node.id).ready is True
 
 
 def _open(context: DecisionContext, syndrome: Syndrome, suspect: _Suspect, also: tuple[str, ...]) -> Iterator[e.Event]:
@@ -210,7 +211,8 @@ def _open(context: DecisionContext, syndrome: Syndrome, suspect: _Suspect, also:
     left = _without(suspect, apart)
     if left is None or (len(merged) == 1 and len(merged[0].members) == len(left.shown)):
         return  # what stands explains as much already, and is narrower
-    pool = fleet.configuration.pools.get(suspect.scope.partition(":")[2])
+    shared = Scope.of(suspect.scope)
+    pool = fleet.configuration.pools.get(shared.name) if shared.kind == POOL else None
     limits = fleet.policy.incidents
     fresh = f"i{fleet.cell.seq}"
     incident = Incident(
@@ -223,7 +225,7 @@ def _open(context: DecisionContext, syndrome: Syndrome, suspect: _Suspect, also:
         needed=suspect.needed,
         opened=context.now,
         deadline=context.now + timedelta(seconds=limits.deadline_s),
-        owner=(pool.owner if pool and suspect.scope.startswith("pool:") else "") or limits.owner,
+        owner=(pool.owner if pool else "") or limits.owner,
         ticket=merged[0].ticket if merged else f"{fresh}-ticket",
         also=also,
     )

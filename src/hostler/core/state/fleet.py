@@ -22,6 +22,7 @@ from hostler.core.state.model import Asset, Hold, Node, Part, Tally, Window
 from hostler.core.state.overlay_table import Table
 from hostler.core.state.packed_strings import one_line
 from hostler.core.state.part_table import PartTable
+from hostler.core.state.scopes import Scope
 
 ANSWERS_KEPT = 10_000
 """Idempotency keys remembered, the latest; a request with an older one is a new request, and the API says so."""
@@ -198,7 +199,7 @@ class Fleet:
 
     def sharers(self, scope: str) -> str:
         """The index entry of the nodes that share a part ("rack:r1", "pool:train", "firmware:BIOS=1.2.3")."""
-        return scope if scope.startswith("pool:") else f"member:{scope}"
+        return Scope.of(scope).shared
 
     def spares(self, sku: str) -> list[str]:
         """Ids of the ready spares of this SKU, sorted."""

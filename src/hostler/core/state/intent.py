@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any, Union
 import msgspec
 from msgspec import Struct, field
 
+from hostler.core.state.scopes import Scope
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import Verb, name_of
-
-NODES = "nodes"
-"""The target of an intent that lists its nodes."""
 
 
 class Unreadable(Verb, frozen=True, tag=""):
@@ -56,6 +54,11 @@ class Intent(Struct, frozen=True):
     dry_run: bool = False
     bounds: Bounds = Bounds()
     nodes: tuple[str, ...] = ()
+
+    @property
+    def scope(self) -> Scope:
+        """The scope that the target names."""
+        return Scope.of(self.target)
 
     @property
     def verb(self) -> str:

@@ -24,10 +24,6 @@ MostSeen = tuple[tuple[str, float], ...]
 """Kind of part → how many a node has shown at most, of the host's memory how many GiB (`most_parts_seen`)."""
 
 
-FLEET = "fleet"
-"""The scope that holds and pauses of the whole cell are placed on."""
-
-
 STAGED, RECOVERY = "staged:", "recovery:"
 """Before a component's name in `Node.versions`: written and not running yet, and what a spare image holds."""
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 
-from hostler.core.state.intent import NODES, act_of, arguments
+from hostler.core.state.intent import act_of, arguments
 from hostler.core.state.plan_rules import PlanRules
+from hostler.core.state.scopes import NODES
 
 _RULES: dict[str, dict[str, object]] = {
     "deliver": {"on_failure": "undoes", "answers": "nothing", "releases": "undone"},

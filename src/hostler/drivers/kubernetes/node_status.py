@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from hostler.core.state.health import bars, is_healthy
 from hostler.core.state.model import Node, Plan, WorkClass, Workload
+from hostler.core.state.scopes import Scope
 from hostler.drivers.kubernetes.wire import OURS, KubeNode, Shown
 
 HEALTH, MAINTENANCE, LABELS = "hostler-health", "hostler-maintenance", "hostler-labels"
@@ -96,9 +97,9 @@ def _named(name: str, uid: str) -> dict[str, Any]:
 def _labels(node: Node) -> dict[str, str]:
     said = {"node": node.id, "phase": node.phase.value, "pool": node.pool, "rack": node.position.rack}
     for domain in node.domains:
-        kind, _, name = domain.partition(":")
-        if kind in _DOMAINS:
-            said.setdefault(_DOMAINS[kind], name)
+        scope = Scope.of(domain)
+        if scope.kind in _DOMAINS:
+            said.setdefault(_DOMAINS[scope.kind], scope.name)
     return {f"{OURS}{key}": value for key, name in said.items() if (value := label(name))}
 
 

@@ -13,7 +13,7 @@ from hostler.core.intents.registration import MAX_NODES
 from hostler.core.state.boot import Stranger
 from hostler.core.state.expected import ExpectedNode, FieldOwner
 from hostler.core.state.input_problems import InvalidInputError
-from hostler.core.state.model import FLEET
+from hostler.core.state.scopes import FLEET
 from hostler.core.state.verbs.facts import Permission
 from hostler.server.api_resources import IntentView
 from hostler.server.app_state import AppState

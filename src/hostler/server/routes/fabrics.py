@@ -29,7 +29,8 @@ from hostler.core.state.fabrics import (
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.links import LinkCase
 from hostler.core.state.manual_tests import ManualTest
-from hostler.core.state.model import FLEET, Node
+from hostler.core.state.model import Node
+from hostler.core.state.scopes import FLEET
 from hostler.core.state.verbs.facts import Permission
 from hostler.server.api_resources import IntentView
 from hostler.server.app_state import AppState

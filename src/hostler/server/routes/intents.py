@@ -18,7 +18,8 @@ from hostler.core.intents.repeating import OTHER_CONTENT
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.events import Record
 from hostler.core.state.input_problems import InvalidInputError
-from hostler.core.state.intent import NODES, Intent, act_of
+from hostler.core.state.intent import Intent, act_of
+from hostler.core.state.scopes import NODES
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import Permission
 from hostler.core.state.verbs.maintenance import EndWork
