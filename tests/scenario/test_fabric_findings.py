@@ -175,6 +175,29 @@ def test_what_stands_in_maintenance_is_expected_and_ticketed_when_that_is_over(w
         assert len(cell.tickets) == 1
 
 
+@pytest.mark.parametrize("verb", ["hold", "schedule-maintenance"])
+def test_a_switch_is_in_maintenance_by_its_name(verb: str) -> None:
+    """Mutants: what is found there is ticketed all the same; any word is a switch."""
+    cell = a_cell()
+    leaf = "leaf-001-1"
+    cell.cables.pull(cell.cables.ports(leaf)[0])
+    ask, span = cell.drive.ask, {"starts": after(minutes=0).isoformat(), "ends": after(hours=1).isoformat()}
+    args = span if verb == "schedule-maintenance" else {}
+    for unknown in ("switch:leaf-1", "switch:", "switch:gpu-0001", "switch:r01", "switch:leaf.001.1", "switch:a_node"):
+        refused = ask(verb, unknown, **args)
+        assert not refused.granted, unknown
+        assert "design names a switch" in refused.text
+    assert ask(verb, f"switch:{leaf}", **args).granted
+    cell.look()
+    assert (cell.tickets, f"switch {leaf} is" in cell.cases[0].waits) == ([], True)
+    if verb == "hold":
+        assert ask("release", next(iter(cell.drive.fleet.holds.values())).id).granted
+    else:
+        cell.drive.wait(hours=2)
+    cell.look()
+    assert len(cell.tickets) == 1
+
+
 def test_several_findings_of_one_switch_are_one_incident_that_ends_with_the_last() -> None:
     cell = a_cell(0, *(a_node(f"gpu-000{n}") for n in range(1, 7)))
     whole = cell.cables.discovery()

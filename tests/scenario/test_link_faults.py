@@ -93,6 +93,19 @@ def test_a_link_between_switches_is_ticketed_and_is_no_nodes() -> None:
     assert links.drive.fleet.tickets[links.tickets[0]].node == f"fabric:{NAME}"
 
 
+def test_of_a_link_at_a_switch_in_maintenance_nothing_follows_before_that_is_over() -> None:
+    """Mutant: the nodes of a switch that is worked on are drained one by one."""
+    links = Links(mode="act")
+    assert links.drive.ask("hold", "switch:leaf-001-1").granted
+    links.round(FAULT)
+    assert (links.tickets, links.conditions, links.drive.node("gpu-0001").plan) == ([], [], None)
+    assert "switch leaf-001-1 is held" in links.cases[0].waits
+    (hold,) = (h for h in links.drive.fleet.holds.values() if h.scope.startswith("switch:"))
+    assert links.drive.ask("release", hold.id).granted
+    links.round(FAULT)
+    assert (len(links.tickets), links.conditions) == (1, ["network.link_flaps"])
+
+
 def test_the_same_again_writes_nothing_and_what_changes_is_written() -> None:
     """Readings stay out of the journal. Mutant: the text's figures are news."""
     links = Links()

@@ -116,6 +116,16 @@ def scope_of(ask: AnyAsk) -> str:
     return node_of(ask).id
 
 
+def workplace_of(ask: AnyAsk) -> str:
+    """The scope of a hold or window, which may also be a designed switch: what is found at one is then expected."""
+    kind, _, name = ask.intent.target.partition(":")
+    if kind != "switch":
+        return scope_of(ask)
+    if not any(fabric.names_switch(name) for fabric in ask.context.fleet.fabrics.values()):
+        raise RefusalError(f"no registered network's design names a switch {name}; see `hostler fabric list`")
+    return ask.intent.target
+
+
 def hold_of(ask: AnyAsk, scope: str, kind: HoldKind, hours: float | None = None, ticket: str = "") -> Hold:
     """A hold of the person who asks, for so many hours, None: until somebody ends it."""
     if len(ask.context.fleet.holds_on([scope])) >= HOLDS_MAX:

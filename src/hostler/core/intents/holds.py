@@ -13,6 +13,7 @@ from hostler.core.intents.ask import (
     hold_of,
     nodes_of,
     scope_of,
+    workplace_of,
 )
 from hostler.core.intents.bounds import is_theirs
 from hostler.core.intents.radius import freed, named
@@ -45,7 +46,7 @@ def uncordon(ask: Ask[Uncordon]) -> Granted:
 
 def place_hold(ask: Ask[PlaceHold]) -> Granted:
     """Leave this as it is."""
-    hold = hold_of(ask, scope_of(ask), HoldKind.operator, ask.act.hours)
+    hold = hold_of(ask, workplace_of(ask), HoldKind.operator, ask.act.hours)
     return f"hold {hold.id} placed on {hold.scope}", (e.HoldPlaced(hold),)
 
 

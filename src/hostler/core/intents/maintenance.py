@@ -11,7 +11,7 @@ from hostler.core.intents.ask import (
     RefusalError,
     hold_of,
     node_of,
-    scope_of,
+    workplace_of,
 )
 from hostler.core.planning.plan_builder import Frame, freeze
 from hostler.core.planning.what_if import begins
@@ -31,7 +31,7 @@ def schedule_window(ask: Ask[ScheduleMaintenance]) -> Granted:
     if not act.starts < act.ends or act.ends <= ask.context.now:
         raise RefusalError("the maintenance window has to start before it ends, and to end in the future")
     window = Window(
-        f"w{ask.context.fleet.cell.seq}", scope_of(ask), act.starts, act.ends, ask.intent.reason, ask.intent.person
+        f"w{ask.context.fleet.cell.seq}", workplace_of(ask), act.starts, act.ends, ask.intent.reason, ask.intent.person
     )
     return f"window {window.id} scheduled", (e.WindowScheduled(window),)
 

@@ -168,12 +168,17 @@ def expected(context: DecisionContext, finding: FabricFindingSeen) -> str:
         if why := node_in_maintenance(context, node):
             return f"{node.id} {why}"
     for name in finding.switches:
-        asset = fleet.assets.get(name)
-        if asset is not None and asset.state != "in_service":
-            return f"switch {name} is {asset.state}"
-        if why := _held(context, (name, f"switch:{name}", f"leaf:{name}")):
+        if why := switch_in_maintenance(context, name):
             return f"switch {name} {why}"
     return ""
+
+
+def switch_in_maintenance(context: DecisionContext, name: str) -> str:
+    """Why the switch is in maintenance, "" where it is not: its asset's state, or a hold or window of "switch:NAME"."""
+    asset = context.fleet.assets.get(name)
+    if asset is not None and asset.state != "in_service":
+        return f"is {asset.state}"
+    return _held(context, (name, f"switch:{name}", f"leaf:{name}"))
 
 
 def node_in_maintenance(context: DecisionContext, node: Node) -> str:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hostler.core.conditions.lifecycle import stand
 from hostler.core.diagnose.findings import over, stands
-from hostler.core.policy.fabric_cases import HOSTLER, node_in_maintenance
+from hostler.core.policy.fabric_cases import HOSTLER, node_in_maintenance, switch_in_maintenance
 from hostler.core.state import events as e
 from hostler.core.state.cases import Ticket
 from hostler.core.state.decision_context import DecisionContext
@@ -85,7 +85,7 @@ def _told(context: DecisionContext, before: LinkCase | None, case: LinkCase) -> 
         yield e.LinkFaultChanged(told)
     if ticket and not case.ticket:
         yield e.TicketOpened(_ticket(context, told))
-    if acts:
+    if acts and not _switch_at_work(context, told):
         yield from _on_nodes(context, told, standing=True)
 
 
@@ -116,15 +116,26 @@ def ended(context: DecisionContext, fabric: str, why: str, by: str) -> Iterator[
 
 
 def _not_asked(context: DecisionContext, case: LinkCase) -> str:
-    """Why no technician is asked: a node at its end is unmanaged or in maintenance, or too many are asked already."""
+    """Why no technician is asked: an end is unmanaged or in maintenance, or too many are asked already."""
     fleet = context.fleet
     for node in (fleet.nodes[name] for name in case.nodes if name in fleet.nodes):
         if node.profile is Profile.unmanaged:
             return f"{node.id} is unmanaged: nothing follows by itself"
         if why := node_in_maintenance(context, node):
             return f"{node.id} {why}"
+    if why := _switch_at_work(context, case):
+        return why
     asked = sum(1 for one in links_of(fleet, case.fabric) if one.ticket)
     return f"{asked} tickets of this network's links are open" if asked >= TICKETS_MOST else ""
+
+
+def _switch_at_work(context: DecisionContext, case: LinkCase) -> str:
+    """Why a switch at the link's end is in maintenance, "" where none is: its nodes are not to be drained for that."""
+    for port in (case.fault.a, case.fault.z):
+        name = port.rpartition(":")[0]
+        if context.fleet.resolve(name) is None and (why := switch_in_maintenance(context, name)):
+            return f"switch {name} {why}"
+    return ""
 
 
 def _on_nodes(context: DecisionContext, case: LinkCase, *, standing: bool) -> Iterator[e.Event]:

@@ -3,6 +3,7 @@
 Ports are written "device:port" here, devices by the names of the design; whatever lays them out is in `core.fabric`.
 """
 
+import re
 from datetime import datetime
 from enum import StrEnum
 
@@ -164,6 +165,13 @@ class Fabric(Struct, frozen=True):
     look: FabricLook | None = None
     asked: datetime | None = None
     asked_why: str = ""
+
+    def names_switch(self, name: str) -> bool:
+        """Whether the design has a switch of this name, as the first or third word of a line below the head."""
+        if not name or name in self.hosts or f"{name}," not in self.design:
+            return False
+        word = re.escape(name)
+        return re.search(rf"\n(?:{word},|[^,\n]*,[^,\n]*,{word},)", self.design) is not None
 
 
 class DesignedLink(Struct, frozen=True, array_like=True):

@@ -24,7 +24,7 @@ class Target(StrEnum):
 
     node = "one node"
     nodes = "a node, several, or those in production of a `pool:`, a rack or another domain"
-    scope = "`fleet`, `cluster:`, `pool:`, a rack or another domain, or a node"
+    scope = "`fleet`, `cluster:`, `pool:`, a rack or another domain, a network's `switch:`, or a node"
     domain = "a rack or another domain"
     pool = "`pool:`"
     cluster = "`cluster:`"
