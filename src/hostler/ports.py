@@ -6,7 +6,7 @@ all of them. Nothing here acts by itself.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -69,6 +69,39 @@ class Secrets(Protocol):
         """The secret of that name; `anew` where what was read before was not taken.
 
         Raises RefusedError (there is none, or it is not ours to read) and UnreachableError. No error tells any of it.
+        """
+        ...
+
+
+class StoredSecret(Struct, frozen=True):
+    """A secret and the version of it that was read; no fields where nothing is kept under its name.
+
+    Its representation shows none of it.
+    """
+
+    fields: Mapping[str, str]
+    version: str = ""
+
+    def __repr__(self) -> str:
+        return f"StoredSecret({', '.join(sorted(self.fields))}, version={self.version!r})"
+
+
+@runtime_checkable
+class SecretStore(Secrets, Protocol):
+    """A place where secrets are kept that Hostler itself may write to, one that each machine has of its own."""
+
+    async def fetch(self, name: str) -> StoredSecret:
+        """Read what is kept under the name now, past every cache.
+
+        Raises RefusedError (not ours to read) and UnreachableError. No error tells any of it.
+        """
+        ...
+
+    async def store(self, name: str, fields: Mapping[str, str], version: str) -> None:
+        """Keep these fields in the place of that version; durable on return, wholly or not at all.
+
+        Raises ConflictError where another version is there by now, RefusedError, and UnreachableError: then it may be
+        kept all the same.
         """
         ...
 

@@ -1,9 +1,10 @@
 """A twin of Vault's HTTP API: KV version 2 and the Kubernetes login as they are documented, bad answers too.
 
-No Vault can be had here. What it answers is from the API's documentation: statuses, shapes, and the errors' own words.
+What it answers is from the API's documentation: statuses, shapes, and the errors' own words.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -18,6 +19,8 @@ class VaultTwin:
 
     def __init__(self) -> None:
         self.secrets: dict[str, dict[str, Any] | None] = {}
+        self.versions: Counter[str] = Counter()
+        self.loses = False
         self.denied: set[str] = set()
         self.tokens: set[str] = {TOKEN}
         self.lease_s = 3600
@@ -42,12 +45,32 @@ class VaultTwin:
                 return web.Response(body=b" " * (3 << 20))
             case "limited":
                 return _errors(429, "request path rate limit quota exceeded")
+        return await self._route(request)
+
+    async def _route(self, request: web.BaseRequest) -> web.Response:
         if request.path == "/v1/auth/kubernetes/login":
             return await self._login(request)
         if request.headers.get("X-Vault-Token") not in self.tokens:
             return _errors(403, "permission denied")
         mount, _, path = request.path.removeprefix("/v1/").partition("/data/")
+        if request.method == "POST":
+            return self._write(f"{mount}/{path}", await request.json())
         return self._read(f"{mount}/{path}")
+
+    def _write(self, name: str, asked: dict[str, Any]) -> web.Response:
+        """Write the next version where "cas" is the number of the present one."""
+        if name in self.denied:
+            return _errors(403, "1 error occurred:\n\t* permission denied\n\n")
+        if asked["options"]["cas"] != self._version(name):
+            return _errors(400, "check-and-set parameter did not match the current version")
+        self.versions[name] = self._version(name) + 1
+        self.secrets[name] = asked["data"]
+        if self.loses:
+            return web.Response(status=502, text="bad gateway")
+        return web.json_response({"data": {"version": self.versions[name], "destroyed": False}})
+
+    def _version(self, name: str) -> int:
+        return max(self.versions[name], 1 if name in self.secrets else 0)
 
     async def _login(self, request: web.BaseRequest) -> web.Response:
         if await request.json() != {"role": ROLE, "jwt": JWT}:
@@ -64,7 +87,8 @@ class VaultTwin:
         if name not in self.secrets:
             return _errors(404)
         fields = self.secrets[name]
-        metadata = {"version": 1, "destroyed": False, "deletion_time": "" if fields else "2026-01-01T00:00:00Z"}
+        deleted = "" if fields else "2026-01-01T00:00:00Z"
+        metadata = {"version": self._version(name), "destroyed": False, "deletion_time": deleted}
         body: dict[str, Any] = {"request_id": "r", "lease_id": "", "renewable": False, "lease_duration": 0}
         return web.json_response(
             {**body, "data": {"data": fields, "metadata": metadata}}, status=200 if fields else 404

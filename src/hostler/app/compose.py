@@ -96,7 +96,7 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
     async with Connections() as connections, contextlib.AsyncExitStack() as stack:
         gate = Gate()
         outside = await stack.enter_async_context(aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()))
-        secrets = secrets_of(data, outside)
+        secrets = await secrets_of(data, outside, gate, stack)
         clients = Clients(connections, credentials(data), gate, secrets)
         _reach_people(gate, data, secrets, outside)
         gate.machines = Introduction(clients)

@@ -1,1 +1,1 @@
-"""Secrets: from a folder with a file for each field, or from Vault."""
+"""Secrets: from files and folders, or from Vault; of Kubernetes see `kubernetes.secret_objects`."""

@@ -1,4 +1,4 @@
-"""Finds a secret where its reference says ("vault:MOUNT/PATH", "folder:NAME"), and keeps it for a while.
+"""Finds a secret where its reference says ("vault:MOUNT/PATH", "file:NAME"), and keeps it for a while.
 
 A place that cannot be reached costs no access: what was read last goes on being used. What is refused is forgotten.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from hostler.logs.structured import logger
-from hostler.ports import RefusedError, Secret, Secrets, UnreachableError
+from hostler.ports import RefusedError, Secret, Secrets, SecretStore, StoredSecret, UnreachableError
 
 KEPT_S = 300.0
 """How long a secret is used before it is read again, where its own lease is not shorter."""
@@ -30,10 +30,16 @@ class _Kept(Struct):
 
 
 class KeptSecrets:
-    """The secrets of several places, by kind of place. Of one secret one question is under way at a time."""
+    """The secrets of several places, by kind of place. Of one secret one question is under way at a time.
 
-    def __init__(self, places: Mapping[str, Secrets], now: Callable[[], float]) -> None:
+    `fence` raises UnreachableError where nothing may be written now: another controller has taken over.
+    """
+
+    def __init__(
+        self, places: Mapping[str, Secrets], now: Callable[[], float], fence: Callable[[], None] = lambda: None
+    ) -> None:
         self._places = places
+        self._fence = fence
         self._now = now
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._asking: dict[str, asyncio.Lock] = {}
@@ -46,12 +52,40 @@ class KeptSecrets:
                 return known.secret
             return await self._ask(name, known)
 
-    async def _ask(self, name: str, known: _Kept | None) -> Secret:
+    async def fetch(self, name: str) -> StoredSecret:
+        """Read what is kept under the reference now, past the cache. RefusedError where its place is only read."""
+        place, where = self._writable(name)
+        return await place.fetch(where)
+
+    async def store(self, name: str, fields: Mapping[str, str], version: str) -> None:
+        """Keep these fields in the place of that version; whoever reads next reads them.
+
+        Raises ConflictError, RefusedError, UnreachableError.
+        """
+        place, where = self._writable(name)
+        self._fence()
+        async with self._asking.setdefault(name, asyncio.Lock()):
+            self._kept.pop(name, None)
+            await place.store(where, fields, version)
+
+    def _writable(self, name: str) -> tuple[SecretStore, str]:
+        place, where = self._place_of(name)
+        if not isinstance(place, SecretStore):
+            raise RefusedError(
+                f"secret '{name[:100]}': that place is only read; keep it in file:, kubernetes: or vault:"
+            )
+        return place, where
+
+    def _place_of(self, name: str) -> tuple[Secrets, str]:
         kind, _, where = name.partition(":")
         place = self._places.get(kind)
         if place is None:
             there_are = ", ".join(sorted(self._places)) or "none; name one in secrets.json"
             raise RefusedError(f"secret '{name[:100]}': no such place of secrets; there are {there_are}")
+        return place, where
+
+    async def _ask(self, name: str, known: _Kept | None) -> Secret:
+        place, where = self._place_of(name)
         asked = self._now()
         try:
             secret = await place.read(where)

@@ -1,11 +1,11 @@
-"""Secrets in Vault's KV engine, version 2: read with a token from a file, or with one that a login by Kubernetes gives.
+"""Secrets in Vault's KV engine, version 2: read and written with a token from a file, or with one that a login gives.
 
-Plain HTTP with the client that everything else uses: two requests do not want a library that blocks (hvac).
+Plain HTTP with the client that everything else uses: a few requests do not want a library that blocks (hvac).
 """
 
 import asyncio
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -16,7 +16,7 @@ from yarl import URL
 
 from hostler.drivers.bounded_body import read_body
 from hostler.drivers.secrets import vault_wire
-from hostler.ports import RefusedError, Secret, UnreachableError
+from hostler.ports import RefusedError, Secret, StoredSecret, UnreachableError
 
 TIMEOUT_S = 10.0
 MAX_ANSWER_BYTES = 1024 * 1024
@@ -57,7 +57,7 @@ class VaultSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Vault:
-    """Reads secrets by "MOUNT/PATH". Raises RefusedError, UnreachableError; no error tells a token or a field."""
+    """Reads and writes secrets by "MOUNT/PATH". Raises PortError; no error tells a token or a field."""
 
     def __init__(self, session: aiohttp.ClientSession, settings: VaultSettings, now: Callable[[], float]) -> None:
         self._session = session
@@ -69,16 +69,28 @@ class Vault:
 
     async def read(self, name: str, *, anew: bool = False) -> Secret:  # noqa: ARG002 - it is always read anew
         """The latest version of a secret. A token that is not taken any more is replaced once."""
-        mount, slash, path = name.partition("/")
-        if not slash or not path or ".." in name.split("/"):
+        return vault_wire.read_secret(*await self._entered_ask("GET", name), name)
+
+    async def fetch(self, name: str) -> StoredSecret:
+        """The latest version now; no fields where there is none, or it is deleted."""
+        return vault_wire.read_stored(*await self._entered_ask("GET", name), name)
+
+    async def store(self, name: str, fields: Mapping[str, str], version: str) -> None:
+        """Write the next version behind `version`, "" for a first one. Raises ConflictError where another is there."""
+        body = vault_wire.write_body(fields, version)
+        vault_wire.demand_written(*await self._entered_ask("POST", name, body), name)
+
+    async def _entered_ask(self, method: str, name: str, body: bytes | None = None) -> tuple[int, bytes]:
+        """Status and body about a secret. With a role, a token that is not taken any more is replaced once."""
+        mount, _, path = name.partition("/")
+        if not mount or not path or ".." in name.split("/"):
             raise RefusedError(f"'{name[:100]}' is not a path in Vault; write MOUNT/PATH")
         where = f"/v1/{quote(mount, safe='')}/data/{quote(path, safe='/')}"
-        token = await self._token()
-        status, body = await self._ask("GET", where, token)
+        status, said = await self._ask(method, where, await self._token(), body)
         if status == 403 and self._settings.role:
             self._entered = None
-            status, body = await self._ask("GET", where, await self._token())
-        return vault_wire.read_secret(status, body, name)
+            status, said = await self._ask(method, where, await self._token(), body)
+        return status, said
 
     async def _token(self) -> str:
         if self._settings.token_file:

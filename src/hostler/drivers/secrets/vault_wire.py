@@ -1,4 +1,4 @@
-"""Answers of Vault's HTTP API: a secret of its KV engine, version 2, and a login.
+"""Answers of Vault's HTTP API: a secret of its KV engine, version 2, read and written, and a login.
 
 No error quotes an answer.
 
@@ -6,20 +6,26 @@ Sources: https://developer.hashicorp.com/vault/api-docs/secret/kv/kv-v2#read-sec
 https://developer.hashicorp.com/vault/api-docs the status codes and the Kubernetes method.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from hostler.ports import RefusedError, Secret, UnreachableError
+from hostler.ports import ConflictError, RefusedError, Secret, StoredSecret, UnreachableError
 
 _SEALED = 503
 _LATER = {412, 429, 472, 473}
 """Not there yet, too many requests, and standbys that do not answer themselves."""
 
 
+class _Metadata(Struct):
+    version: int = 0
+
+
 class _Versioned(Struct):
     data: dict[str, Any] | None = None
+    metadata: _Metadata | None = None
 
 
 class _Read(Struct):
@@ -52,6 +58,35 @@ def read_secret(status: int, body: bytes, name: str) -> Secret:
     if not fields or not all(isinstance(value, str) for value in fields.values()):
         raise RefusedError(f"secret {name} in Vault has no fields of text; is its engine KV version 2?")
     return Secret(fields, found.lease_duration)
+
+
+def read_stored(status: int, body: bytes, name: str) -> StoredSecret:
+    """The latest version with its number, no fields where there is none. Raises RefusedError, UnreachableError.
+
+    A version that is deleted is answered with 404 and its number: the next write names that number.
+    """
+    fields = read_secret(status, body, name).fields if status != 404 else {}
+    try:
+        found = msgspec.json.decode(body, type=_Read)
+    except msgspec.MsgspecError:
+        raise UnreachableError(f"Vault answered for secret {name} with something else than a secret") from None
+    metadata = found.data.metadata if found.data is not None else None
+    return StoredSecret(fields, str(metadata.version) if metadata is not None else "")
+
+
+def write_body(fields: Mapping[str, str], version: str) -> bytes:
+    """Order to write the version behind this one; with "cas" 0 only where there is none."""
+    return msgspec.json.encode({"options": {"cas": int(version or 0)}, "data": dict(fields)})
+
+
+def demand_written(status: int, body: bytes, name: str) -> None:
+    """Raises ConflictError where another version is there, RefusedError, UnreachableError."""
+    if status == 400 and b"check-and-set parameter did not match" in body:
+        raise ConflictError(f"secret {name} in Vault has changed since it was read")
+    if status == 403:
+        ends = "its policy has to allow `create` and `update` there, and the token to be good"
+        raise RefusedError(f"Vault denies to write secret {name}: {ends}")
+    _demand_ok(status, f"secret {name}")
 
 
 def read_login(status: int, body: bytes) -> Login:
