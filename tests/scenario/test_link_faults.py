@@ -174,3 +174,46 @@ def test_a_snapshot_holds_the_cases_and_a_removed_network_has_none() -> None:
     assert (links.cases, links.tickets, links.conditions) == ([], [], [])
     links.drive.now += timedelta(hours=1)
     assert links.round(FAULT) == 0, "a round that came late"
+
+
+SWITCH = LinkFault("leaf-001-1:", "", LinkCheck.down, LinkGrade.act, "6 of its 6 links show the same", (), (FAULT.key,))
+
+
+def test_a_switchs_own_fault_is_one_ticket_and_one_incident_and_no_nodes() -> None:
+    """Mutants: its nodes bear a condition and are drained; the link's own case and ticket stay."""
+    links = Links(mode="act")
+    links.round(replace(FAULT, check=LinkCheck.down))
+    assert len(links.tickets) == 1
+    links.round(SWITCH)
+    (case,) = links.cases
+    assert (case.fault.switch, links.conditions) == ("leaf-001-1", [])
+    (ticket,) = [links.drive.fleet.tickets[name] for name in links.tickets]
+    assert (ticket.id, ticket.component, ticket.node) == (case.ticket, "leaf-001-1", f"fabric:{NAME}")
+    (incident,) = links.drive.fleet.incidents.values()
+    assert (incident.scope, list(incident.members)) == ("switch:leaf-001-1", ["gpu-0001"])
+    for _ in range(3):
+        links.round(clean=(SWITCH.key,))
+    assert (links.cases, links.tickets, len(links.drive.fleet.incidents)) == ([], [], 0)
+
+
+def test_a_dark_switch_that_a_validation_found_explains_its_links() -> None:
+    """Mutants: each link asks for a technician of its own; its nodes are drained."""
+    links = Links(mode="act")
+    links.cell.cables.silent.add("leaf-001-1")
+    links.cell.look()
+    (ticket,) = links.cell.tickets
+    (incident,) = links.drive.fleet.incidents.values()
+    assert (incident.scope, list(incident.members)) == ("switch:leaf-001-1", ["gpu-0001"])
+    links.round(replace(FAULT, check=LinkCheck.down))
+    assert (links.tickets, links.conditions) == ([], [])
+    assert links.cases[0].waits == f"switch leaf-001-1 is dark, ticket {ticket.id}"
+
+
+def test_a_dark_switch_is_not_asked_for_twice() -> None:
+    """The rounds saw it first. Mutant: the validation opens a second ticket for it."""
+    links = Links()
+    links.round(SWITCH)
+    links.cell.cables.silent.add("leaf-001-1")
+    links.cell.look()
+    assert (len(links.tickets), links.cell.tickets) == (1, [])
+    assert links.cell.cases[0].waits == f"ticket {links.tickets[0]} asks for this switch already"

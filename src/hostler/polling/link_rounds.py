@@ -11,12 +11,13 @@ from datetime import datetime
 from msgspec import Struct
 
 from hostler.controller.inputs import LinksSeen
-from hostler.core.fabric.design import Cable, Design, Port
+from hostler.core.fabric.design import Cable, Design, DeviceKind, Port
 from hostler.core.fabric.discovery import Discovery, FoundPort
 from hostler.core.fabric.link_quality import LinkHistory, judge, seen
+from hostler.core.fabric.switch_blame import joined, links_heard
 from hostler.core.policy.link_cases import links_of
 from hostler.core.state.fabrics import Fabric
-from hostler.core.state.links import LinkFault, LinkRound, PortReading
+from hostler.core.state.links import LinkCheck, LinkFault, LinkRound, PortReading, switch_key
 from hostler.logs.structured import logger
 from hostler.ports import LinkReadings, LinkSource
 from hostler.runtime.runner import Cell
@@ -30,10 +31,14 @@ LOOK_S = 1.0
 
 
 class BoundCables(Struct, frozen=True):
-    """Cables of the design in force, and what each found port is called there, by the last look that concluded."""
+    """Cables of the design in force, its switches, and the names of found ports there, by the last look that concluded.
+
+    `names`: by GUID and number.
+    """
 
     cables: tuple[Cable, ...]
     names: Mapping[FoundPort, Port]
+    switches: frozenset[str] = frozenset()
 
 
 class LinkWatch:
@@ -63,7 +68,15 @@ class LinkWatch:
             elif (key := "|".join(ports)) in open_links:
                 clean.append(key)
         self._histories = kept
-        return faults, clean
+        told_faults = joined(faults, wiring.cables, self.latest, wiring.switches.__contains__)
+        return told_faults, [*clean, *self._sound_switches(wiring, told_faults, open_links)]
+
+    def _sound_switches(self, wiring: BoundCables, faults: list[LinkFault], open_links: frozenset[str]) -> list[str]:
+        """Keys of switches with an open fault that none of their links shows any more, though links were read."""
+        asked = [name for name in wiring.switches if switch_key(name) in open_links]
+        blamed = {fault.switch for fault in faults}
+        heard = links_heard(wiring.cables, self.latest, LinkCheck.down) if asked else {}
+        return [switch_key(name) for name in sorted(asked) if name not in blamed and heard.get(name)]
 
     def _joined(self, cable: Cable, now: datetime) -> LinkHistory:
         known = self._histories.get((cable.a, cable.z), _NEW)
@@ -146,4 +159,5 @@ def wiring_of(design: Design, names: Mapping[str, Port], seen: Discovery) -> Bou
         if bound is not None:
             ports[at] = bound if bound.port else Port(bound.device, str(at.number))
     own = {FoundPort(guid, at.number): ports[at] for guid, at in seen.also.items() if at in ports}
-    return BoundCables(design.cables, {**ports, **own})
+    switches = frozenset(d.name for d in design.devices.values() if d.kind is DeviceKind.switch)
+    return BoundCables(design.cables, {**ports, **own}, switches)

@@ -15,7 +15,8 @@ from hostler.core.fabric.design_csv import parse_csv, render_csv
 from hostler.core.fabric.rail_rule import RailRule, generate
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, RefusalError
 from hostler.core.policy import link_cases
-from hostler.core.policy.fabric_cases import HOSTLER, ended, incidents_of
+from hostler.core.policy.fabric_cases import ended
+from hostler.core.policy.switch_incidents import HOSTLER, incidents_of
 from hostler.core.state import events as e
 from hostler.core.state.fabrics import CABLING, VERSIONS_KEPT, DesignVersion, DiscoverySource, Fabric, Model
 from hostler.core.state.fleet import Fleet

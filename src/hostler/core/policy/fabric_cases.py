@@ -4,31 +4,25 @@ A validation that concludes nothing changes no finding. What stands in maintenan
 and nobody is asked to repair it before the maintenance is over. Several findings of one switch are one incident.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from hostler.core.policy.incidents import INDIVIDUAL
+from hostler.core.policy import switch_incidents
+from hostler.core.policy.switch_incidents import DARK, HOSTLER, nodes_of
 from hostler.core.state import events as e
-from hostler.core.state.cases import DUE_DAY, Incident, Ticket
+from hostler.core.state.cases import DUE_DAY, Ticket
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fabrics import CABLING, Fabric, FabricCase, FabricFindingSeen, FabricReport
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import HoldKind, Node, Phase
-from hostler.core.state.scopes import FLEET, Scope
+from hostler.core.state.scopes import FLEET
 
 CLEAN_RUNS = 2
 """After so many whole validations in a row without it a finding is closed: links come and go while people work."""
 
 TICKETS_MOST = 500
 """So many tickets of one network may be open: a design that is wrong as a whole has a finding at every port."""
-
-INCIDENT_LEAST = 2
-"""So many findings at one switch are one incident: whoever goes there repairs them on one way."""
-
-HOSTLER = "hostler"
 
 _NOT_IN_SERVICE = frozenset(
     {Phase.registered, Phase.initializing, Phase.onboard, Phase.zap, Phase.triage, Phase.debug, Phase.rma}
@@ -53,7 +47,7 @@ def of_report(context: DecisionContext, seen: FabricReport) -> Iterator[e.Event]
         yield from _went_on(context, case, left.pop(same) if same is not None else None)
     for key in sorted(left):
         yield from _opened(context, fabric, left[key])
-    yield from _incidents(context, fabric)
+    yield from switch_incidents.of_network(context, fabric)
 
 
 def _is_news(fabric: Fabric, seen: FabricReport) -> bool:
@@ -98,7 +92,9 @@ def _asked_for(context: DecisionContext, before: FabricCase | None, case: Fabric
         if known is not None and (known.summary, known.action) != (fresh.summary, fresh.action):
             yield e.TicketUpdated(replace(fresh, opened=known.opened, updated=context.now))
         return
-    waits = expected(context, case.finding) or _too_many(context.fleet, case.fabric)
+    waits = (
+        expected(context, case.finding) or _asked_by_links(context.fleet, case) or _too_many(context.fleet, case.fabric)
+    )
     ticket = "" if waits else f"{case.fabric}-t{context.fleet.cell.seq}"
     told = replace(case, ticket=ticket, waits=waits)
     if told != before:
@@ -129,6 +125,15 @@ def of_ticket(fleet: Fleet, ticket: Ticket) -> FabricCase | None:
     return next((case for case in fleet.fabric_cases.values() if case.ticket == ticket.id), None)
 
 
+def _asked_by_links(fleet: Fleet, case: FabricCase) -> str:
+    """Why a dark switch is asked for already: by the fault that rounds of readings saw at it; "" where it is not."""
+    if case.finding.kind != DARK or fleet.link_cases.bare:
+        return ""
+    mine = (c for c in fleet.link_cases.values() if c.fabric == case.fabric and c.fault.switch in case.finding.switches)
+    asked = next((c.ticket for c in mine if c.ticket), "")
+    return f"ticket {asked} asks for this switch already" if asked else ""
+
+
 def _too_many(fleet: Fleet, fabric: str) -> str:
     standing = sum(1 for case in fleet.cases_of(fabric) if case.ticket)
     if standing < TICKETS_MOST:
@@ -153,12 +158,6 @@ def _ticket(context: DecisionContext, case: FabricCase) -> Ticket:
         owner="technician",
         due=DUE_DAY,
     )
-
-
-def nodes_of(fleet: Fleet, finding: FabricFindingSeen) -> list[Node]:
-    """The nodes that take part, in the order of the devices' names."""
-    found = (fleet.resolve(name) for name in finding.devices if name not in finding.switches)
-    return [node for node in found if node is not None]
 
 
 def expected(context: DecisionContext, finding: FabricFindingSeen) -> str:
@@ -199,66 +198,3 @@ def _held(context: DecisionContext, scopes: Iterable[str]) -> str:
     inside = (w for w in context.fleet.windows.values() if w.scope in wanted and w.starts <= context.now < w.ends)
     window = next(inside, None)
     return f"is in maintenance window {window.id}" if window is not None else ""
-
-
-def _incidents(context: DecisionContext, fabric: Fabric) -> Iterator[e.Event]:
-    """Incidents of switches at which several findings stand; those at whose switch none is left are closed."""
-    fleet = context.fleet
-    at = _by_switch([case for case in fleet.cases_of(fabric.name) if case.ticket])
-    standing = {i.scope: i for i in fleet.incidents.values() if _is_of(i, fabric.name)}
-    involved = {name for case in fleet.cases_of(fabric.name) for name in case.finding.switches}
-    for scope, known in standing.items():
-        if Scope.of(scope).name not in involved:
-            reason = "no finding is left at this switch"
-            yield e.IncidentClosed(known.id, scope, CABLING, tuple(known.members), HOSTLER, reason)
-    for switch, cases in at.items():
-        incident = standing.get(f"switch:{switch}")
-        members = {node.id: context.now for case in cases for node in nodes_of(fleet, case.finding)}
-        if incident is None and len(cases) >= INCIDENT_LEAST:
-            yield e.IncidentOpened(_incident(context, fabric, switch, members))
-        elif incident is not None and members.keys() != incident.members.keys():
-            joined = {name: since for name, since in members.items() if name not in incident.members}
-            left = tuple(sorted(incident.members.keys() - members.keys()))
-            yield e.IncidentUpdated(incident.id, incident.scope, incident.state, joined, left)
-
-
-def _is_of(incident: Incident, fabric: str) -> bool:
-    return incident.syndrome == CABLING and incident.id.rpartition("-i")[0] == fabric
-
-
-def incidents_of(fleet: Fleet, fabric: str) -> list[Incident]:
-    """The incidents of a network's switches."""
-    return [incident for incident in fleet.incidents.values() if _is_of(incident, fabric)]
-
-
-def _by_switch(cases: list[FabricCase]) -> dict[str, list[FabricCase]]:
-    """Switch → its findings: the switch with most takes all of its own, then the next of what is left."""
-    found: dict[str, list[FabricCase]] = {}
-    left = list(cases)
-    while left:
-        count = Counter(name for case in left for name in case.finding.switches)
-        if not count:
-            break
-        switch = min(count, key=lambda name: (-count[name], name))
-        found[switch] = [case for case in left if switch in case.finding.switches]
-        left = [case for case in left if switch not in case.finding.switches]
-    return found
-
-
-def _incident(context: DecisionContext, fabric: Fabric, switch: str, members: dict[str, datetime]) -> Incident:
-    """Its tickets are those of its findings; it keeps no remedy of a node waiting."""
-    limits = context.fleet.policy.incidents
-    return Incident(
-        id=f"{fabric.name}-i{context.fleet.cell.seq}",
-        scope=f"switch:{switch}",
-        syndrome=CABLING,
-        conditions=(),
-        members=members,
-        size=fabric.switches,
-        needed=INCIDENT_LEAST,
-        opened=context.now,
-        deadline=context.now + timedelta(seconds=limits.deadline_s),
-        owner=limits.owner,
-        ticket="",
-        state=INDIVIDUAL,
-    )

@@ -10,7 +10,9 @@ from msgspec.structs import replace
 
 from hostler.core.conditions.lifecycle import stand
 from hostler.core.diagnose.findings import over, stands
-from hostler.core.policy.fabric_cases import HOSTLER, node_in_maintenance, switch_in_maintenance
+from hostler.core.policy import switch_incidents
+from hostler.core.policy.fabric_cases import node_in_maintenance, switch_in_maintenance
+from hostler.core.policy.switch_incidents import DARK, HOSTLER
 from hostler.core.state import events as e
 from hostler.core.state.cases import Ticket
 from hostler.core.state.decision_context import DecisionContext
@@ -40,6 +42,8 @@ _ACTS = {
     LinkCheck.down: "Look at both plugs and their LEDs; reseat them; where it stays dark, exchange the cable.",
 }
 
+_SWITCH = "Look at the switch itself: its power supplies, fans, temperature and log; then at what its links share."
+
 
 def of_round(context: DecisionContext, seen: LinkRound) -> Iterator[e.Event]:
     """Events of a round. Each must be folded before the next is asked for."""
@@ -56,6 +60,7 @@ def of_round(context: DecisionContext, seen: LinkRound) -> Iterator[e.Event]:
             yield from _unseen(context, case)
     for fault in found.values():
         yield from _opened(context, fabric, fault)
+    yield from switch_incidents.of_network(context, fabric)
 
 
 def links_of(fleet: Fleet, fabric: str) -> list[LinkCase]:
@@ -64,7 +69,8 @@ def links_of(fleet: Fleet, fabric: str) -> list[LinkCase]:
 
 
 def _opened(context: DecisionContext, fabric: Fabric, fault: LinkFault) -> Iterator[e.Event]:
-    nodes = tuple(node.id for port in (fault.a, fault.z) if (node := _node(context.fleet, port)) is not None)
+    ports = () if fault.switch else (fault.a, fault.z)
+    nodes = tuple(node.id for port in ports if (node := _node(context.fleet, port)) is not None)
     yield from _told(context, None, LinkCase(fabric.name, fault, context.now, nodes))
 
 
@@ -85,8 +91,30 @@ def _told(context: DecisionContext, before: LinkCase | None, case: LinkCase) -> 
         yield e.LinkFaultChanged(told)
     if ticket and not case.ticket:
         yield e.TicketOpened(_ticket(context, told))
-    if acts and not _switch_at_work(context, told):
-        yield from _on_nodes(context, told, standing=True)
+    if told.fault.switch:
+        yield from _absorbed(context, told)
+    elif acts and not _switch_at_work(context, told):
+        yield from _on_nodes(context, told, standing=not _explained(context.fleet, told))
+
+
+def _absorbed(context: DecisionContext, told: LinkCase) -> Iterator[e.Event]:
+    """Faults of links that stood each by itself are over: the switch explains them."""
+    why = f"switch {told.fault.switch} explains it"
+    for key in told.fault.links:
+        if (case := context.fleet.link_cases.get(f"{told.fabric}/{key}")) is not None:
+            yield from _closed(context, case, why, HOSTLER)
+
+
+def _explained(fleet: Fleet, case: LinkCase) -> str:
+    """Why a link that is down asks for nothing itself: a switch at its end is dark, and its own ticket asks."""
+    if case.fault.check not in (LinkCheck.down, LinkCheck.flaps):
+        return ""
+    ends = {port.rpartition(":")[0] for port in (case.fault.a, case.fault.z)}
+    for one in fleet.cases_of(case.fabric):
+        dark = ends.intersection(one.finding.switches) if one.finding.kind == DARK else ()
+        if dark:
+            return f"switch {min(dark)} is dark{f', ticket {one.ticket}' if one.ticket else ''}"
+    return ""
 
 
 def _is_news(before: LinkCase, told: LinkCase) -> bool:
@@ -99,25 +127,27 @@ def _unseen(context: DecisionContext, case: LinkCase) -> Iterator[e.Event]:
     if case.clean + 1 < CLEAN_ROUNDS:
         yield e.LinkFaultChanged(replace(case, clean=case.clean + 1))
         return
-    why = f"{CLEAN_ROUNDS} rounds in a row have read it without a fault"
-    yield e.LinkFaultClosed(case, why)
-    if case.ticket:
-        yield e.TicketClosed(case.ticket, why, HOSTLER)
-    yield from _on_nodes(context, case, standing=False)
+    yield from _closed(context, case, f"{CLEAN_ROUNDS} rounds in a row have read it without a fault", HOSTLER)
 
 
 def ended(context: DecisionContext, fabric: str, why: str, by: str) -> Iterator[e.Event]:
     """All faults of a network's links are over, with their tickets and the conditions of nodes."""
     for case in links_of(context.fleet, fabric):
-        yield e.LinkFaultClosed(case, why)
-        if case.ticket in context.fleet.tickets:
-            yield e.TicketClosed(case.ticket, why, by)
-        yield from _on_nodes(context, case, standing=False)
+        yield from _closed(context, case, why, by)
+
+
+def _closed(context: DecisionContext, case: LinkCase, why: str, by: str) -> Iterator[e.Event]:
+    yield e.LinkFaultClosed(case, why)
+    if case.ticket in context.fleet.tickets:
+        yield e.TicketClosed(case.ticket, why, by)
+    yield from _on_nodes(context, case, standing=False)
 
 
 def _not_asked(context: DecisionContext, case: LinkCase) -> str:
-    """Why no technician is asked: an end is unmanaged or in maintenance, or too many are asked already."""
+    """Why no technician is asked: another ticket asks, an end is unmanaged or in maintenance, or too many are asked."""
     fleet = context.fleet
+    if why := _explained(fleet, case):
+        return why
     for node in (fleet.nodes[name] for name in case.nodes if name in fleet.nodes):
         if node.profile is Profile.unmanaged:
             return f"{node.id} is unmanaged: nothing follows by itself"
@@ -133,14 +163,14 @@ def _switch_at_work(context: DecisionContext, case: LinkCase) -> str:
     """Why a switch at the link's end is in maintenance, "" where none is: its nodes are not to be drained for that."""
     for port in (case.fault.a, case.fault.z):
         name = port.rpartition(":")[0]
-        if context.fleet.resolve(name) is None and (why := switch_in_maintenance(context, name)):
+        if name and context.fleet.resolve(name) is None and (why := switch_in_maintenance(context, name)):
             return f"switch {name} {why}"
     return ""
 
 
 def _on_nodes(context: DecisionContext, case: LinkCase, *, standing: bool) -> Iterator[e.Event]:
     """The condition of the nodes at its ends; an unmanaged node is shown the link's fault and bears none."""
-    for port in (case.fault.a, case.fault.z):
+    for port in () if case.fault.switch else (case.fault.a, case.fault.z):
         node = _node(context.fleet, port)
         if node is None or node.profile is Profile.unmanaged:
             continue
@@ -154,15 +184,16 @@ def _on_nodes(context: DecisionContext, case: LinkCase, *, standing: bool) -> It
 
 def _ticket(context: DecisionContext, case: LinkCase) -> Ticket:
     fault = case.fault
+    acts = _SWITCH if fault.switch else _ACTS[fault.check]
     parts = f" Parts: {', '.join(fault.parts)}." if fault.parts else ""
     return Ticket(
         id=case.ticket,
         node=case.nodes[0] if len(case.nodes) == 1 else e.fabric_subject(case.fabric),
         kind=LINK,
-        summary=f"link {fault.a} to {fault.z}: {fault.text}",
+        summary=f"{fault.bearer}: {fault.text}",
         opened=context.now,
-        component=fault.z if case.nodes else fault.a,
+        component=fault.switch or (fault.z if case.nodes else fault.a),
         fault=fault.check.value,
-        action=f"{_ACTS[fault.check]}{parts} It is closed when {CLEAN_ROUNDS} rounds have read no fault.",
+        action=f"{acts}{parts} It is closed when {CLEAN_ROUNDS} rounds have read no fault.",
         owner="technician",
     )

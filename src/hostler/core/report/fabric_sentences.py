@@ -64,7 +64,7 @@ def of_manual_test(event: e.ManualTestScheduled | e.ManualTestEntered | e.Manual
 
 
 def _link(case: LinkCase) -> str:
-    return f"link {case.fault.a} to {case.fault.z} ({case.fault.check}, {case.fault.grade})"
+    return f"{case.fault.bearer} ({case.fault.check}, {case.fault.grade})"
 
 
 def _link_asked(case: LinkCase) -> str:

@@ -53,8 +53,17 @@ class LinkGrade(StrEnum):
     act = "act"
 
 
+def switch_key(switch: str) -> str:
+    """Key of a fault that is the switch's own and not one of its links'."""
+    return f"{switch}:|"
+
+
 class LinkFault(Struct, frozen=True):
-    """The first failing check of a link from `a` to `z`: how grave, in which words, and which parts take part."""
+    """The first failing check of a link from `a` to `z`: how grave, in which words, and which parts take part.
+
+    Of a fault that a switch has itself `a` is "SWITCH:" without a port, `z` is "", and `links` are the keys of those of
+    its links that it explains.
+    """
 
     a: str
     z: str
@@ -62,11 +71,22 @@ class LinkFault(Struct, frozen=True):
     grade: LinkGrade
     text: str
     parts: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
         """The link, whichever end is named first."""
         return f"{self.a}|{self.z}"
+
+    @property
+    def switch(self) -> str:
+        """The switch whose own fault this is; "" of a link's."""
+        return self.a.rpartition(":")[0] if self.links else ""
+
+    @property
+    def bearer(self) -> str:
+        """The link or switch that has the fault, as sentences name it."""
+        return f"switch {self.switch}" if self.links else f"link {self.a} to {self.z}"
 
 
 class LinkRound(Struct, frozen=True):
