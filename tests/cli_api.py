@@ -62,7 +62,7 @@ class FakeApi:
         self.asked.append(asked)
         known = self.answers.get(f"{request.method} {request.path}")
         if not known:
-            problem = {"error": "unknown", "what": f"no {request.path}", "instead": "look at the list"}
+            problem = {"error": "unknown", "detail": f"no {request.path}", "instead": "look at the list"}
             return web.json_response(problem, status=404)
         return (known.pop(0) if len(known) > 1 else known[0])(asked)
 

@@ -113,7 +113,7 @@ async def test_an_agent_that_is_too_old_is_refused_with_a_way_out_and_stands_as_
     beat = json.loads((BEFORE / "02_heartbeat.json").read_text())
     status, answer = await send(world, beat, **{agent_protocol.HEADER: said})
     assert (status, answer["error"]) == (426, "too_old")
-    assert "this controller understands 1 to 3" in answer["what"]
+    assert "this controller understands 1 to 3" in answer["detail"]
     assert "upgrade the agent" in answer["instead"]
     (shown,) = await conditions(world)
     assert shown["type"] == "agent.outdated"

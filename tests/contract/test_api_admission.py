@@ -42,7 +42,7 @@ async def test_a_full_house_takes_only_what_is_urgent(tmp_path: Path, headers: d
                 assert answer.status == status
                 if status == 503:
                     assert 1 <= int(answer.headers["Retry-After"]) <= 2
-                    assert "nothing was accepted" in (await answer.json(content_type=None))["what"]
+                    assert "nothing was accepted" in (await answer.json(content_type=None))["detail"]
     tokens.close()
 
 

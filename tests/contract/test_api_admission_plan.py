@@ -45,7 +45,7 @@ async def test_a_plan_is_carried_out_once_and_only_as_it_was_read(world: House) 
     """Mutants: the digest is not held against the plan; an admission leaves no intent with its person."""
     digest = await digest_of(world, NEW)
     status, body = await admit(world, "0" * 64, NEW)
-    assert (status, "plan` again" in body["what"]) == (409, True)
+    assert (status, "plan` again" in body["detail"]) == (409, True)
     status, body = await admit(world, digest, {**NEW, "rack": "r8"})
     assert status == 409
     status, body = await admit(world, digest, NEW)

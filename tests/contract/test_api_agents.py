@@ -269,7 +269,7 @@ async def test_a_number_that_no_snapshot_holds_is_refused_whole(
         "/v1/agent/observations", batch(observation(text=XID79, **{"facility": 0, **changes}), sound)
     )
     assert (status, body["error"]) == (400, "out_of_bounds"), body
-    assert named in body["what"]
+    assert named in body["detail"]
     assert world.cell.view.nodes["n0"].conditions == ()
     assert world.cell.journal.observation("n0/s1/3") is None, "the batch is refused whole"
     snapshot.dump(state_of(world.cell.view))

@@ -121,7 +121,7 @@ async def test_a_latched_brake_shows_on_every_surface(world: House) -> None:
     status, answer = await acme.post("/v1/nodes/n1/cordon", {"reason": "mine"})
     assert (status, answer["detail"]["brake"]) == (200, reason)
     status, answer = await world.operator.post("/v1/nodes/n1/approve", {"reason": "nothing is proposed"})
-    assert (status, answer["detail"]["brake"]) == (409, reason)
+    assert (status, answer["facts"]["brake"]) == (409, reason)
     explained = await acme.get("/v1/nodes/n0/explain")
     assert any(reason in b["text"] for b in explained["waiting"]["blockers"])
     assert "hostler_brake_latched 1.0" in await world.operator.get("/metrics")

@@ -36,7 +36,7 @@ async def test_a_refusal_says_why_and_is_recorded(world: House) -> None:
     await world.adopt(1)
     status, body = await world.operator.post("/v1/nodes/n0/certify", {"reason": "looks good"})
     assert (status, body["error"]) == (409, "refused")
-    assert "is in phase production" in body["what"]
+    assert "is in phase production" in body["detail"]
     assert not recorded(world)[-1].granted
 
 
@@ -87,7 +87,7 @@ async def test_a_tenant_lifts_the_cordons_that_it_laid_and_no_others(world: Hous
     mallory = world.client(Grant("ada", Role.tenant, tenant="acme"))
     assert (await world.operator.post("/v1/nodes/n0/cordon", {"reason": "smells of smoke"}))[0] == 200
     status, body = await mallory.post("/v1/nodes/n0/uncordon", {"reason": "mine"})
-    assert (status, "ask its owner or an operator" in body["what"]) == (409, True)
+    assert (status, "ask its owner or an operator" in body["detail"]) == (409, True)
     assert (await mallory.post("/v1/nodes/n0/cordon", {"reason": "our own look"}))[0] == 200
     assert len(world.cell.view.holds) == 2
     status, answer = await mallory.post("/v1/nodes/n0/uncordon", {"reason": "done"})
@@ -122,7 +122,7 @@ async def test_a_rack_is_returned_for_maintenance_as_a_whole(world: House) -> No
 async def test_a_rack_that_can_never_fit_its_budget_is_refused_and_in_parts_it_is_taken(world: House) -> None:
     await world.adopt(4)
     status, refused = await world.operator.post("/v1/racks/r0/return-for-maintenance", {"reason": "PDU swap"})
-    assert (status, "allows 3 of 3 to be unavailable at once, and this takes 4" in refused["what"]) == (409, True)
+    assert (status, "allows 3 of 3 to be unavailable at once, and this takes 4" in refused["detail"]) == (409, True)
     part = {"verb": "return-for-maintenance", "target": "nodes", "nodes": ["n0", "n1"], "reason": "PDU swap"}
     assert (await world.operator.post("/v1/intents", part))[0] == 200
 
@@ -136,7 +136,7 @@ async def test_a_technician_does_a_technicians_work_only(world: House) -> None:
     assert (await rita.post("/v1/nodes/m0/certify", {"reason": "cabled"}))[0] == 200
     for said in ("true", "1", "True"):
         status, body = await rita.post("/v1/nodes/m0/end-work", {"reason": "x", "args": {"shift_lead": said}})
-        assert (status, "shift lead" in body["what"]) == (403, True), said
+        assert (status, "shift lead" in body["detail"]) == (403, True), said
 
 
 async def test_a_narrowed_operator_acts_within_reach_only(world: House) -> None:
@@ -220,7 +220,7 @@ async def test_another_customers_node_is_unknown_to_a_tenant(world: House, path:
     status, body = await alice.call("GET", path)
     unknown_status, unknown = await alice.call("GET", path.replace("n2", "n9").replace("beta", "nope"))
     assert (status, unknown_status) == (404, 404)
-    assert body["what"].replace("n2", "n9").replace("beta", "nope") == unknown["what"]
+    assert body["detail"].replace("n2", "n9").replace("beta", "nope") == unknown["detail"]
 
 
 async def test_a_tenant_acts_on_its_own_nodes_only(world: House) -> None:

@@ -39,7 +39,7 @@ async def test_each_listener_answers_whom_it_is_for(world: House, port: int) -> 
     assert (await agent.post("/v1/agent/heartbeat", BEAT))[0] == 204
     assert (await agent.call("GET", "/healthz"))[0] == 200
     status, answer = await beside(world, port, Grant("ann", Role.operator)).call("GET", "/v1/nodes")
-    assert (status, answer["what"]) == (421, "this address is for agents alone")
+    assert (status, answer["detail"]) == (421, "this address is for agents alone")
     here = world.client(Grant("agent-n0", Role.agent, node="n0"))
     status, answer = await here.post("/v1/agent/heartbeat", BEAT)
     assert (status, answer["instead"]) == (421, "call the one for agents (--agent-listen)")

@@ -1,11 +1,13 @@
 """What the API shows of a small real cell: nodes, lists, pools, maintenance, status, and the stream."""
 
 import asyncio
+import gzip
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import aiohttp
 import msgspec
 import pytest
 
@@ -338,7 +340,7 @@ async def test_a_stream_that_missed_too_much_is_told_so(world: House, monkeypatc
     await world.adopt(2)
     for last, why in (("1", "not within the last 2"), ("999999", "not in this journal")):
         status, said = await world.operator.call("GET", "/v1/events", headers={"Last-Event-ID": last})
-        assert (status, why in said["what"], "seq" in said["instead"]) == (410, True, True)
+        assert (status, why in said["detail"], "seq" in said["instead"]) == (410, True, True)
     assert (await world.operator.call("GET", "/v1/events", headers={"Last-Event-ID": "-1"}))[0] == 400
 
 
@@ -411,3 +413,37 @@ async def test_a_viewer_sees_and_does_nothing(world: House) -> None:
         "/v1/nodes": {"nodes": [{"sku": "h100"}], "reason": "x"},
     }.items():
         assert (await viewer.post(path, body))[0] == 403, path
+
+
+async def test_unknown_query_keys_are_refused_by_name(world: House) -> None:
+    """Mutants: look at a route's first key only; let a key of another route pass; answer 200 with everything."""
+    await world.adopt(2)
+    for path, instead in {
+        "/v1/nodes?phaze=zap": "write 'phase'",
+        "/v1/nodes?phase=production&until=3": "this route knows: condition, cursor,",
+        "/v1/status?limit=3": "this route takes no query",
+        "/v1/nodes/n1?%70%68ase=zap": "this route takes no query",
+        "/v1/events?pool=alpha": "this route knows: node, until",
+    }.items():
+        status, body = await world.operator.call("GET", path)
+        assert (status, body["error"], body["title"], body["status"]) == (400, "malformed", "Bad Request", 400), path
+        assert instead in body["instead"], body
+    status, body = await world.operator.call("GET", "/v1/nodes?" + "&".join(f"k{n}=1" for n in range(101)))
+    assert (status, body["detail"]) == (400, "more than 100 query keys")
+    assert (await world.operator.get("/v1/nodes?phase=production&limit=1"))["items"]
+
+
+async def test_long_answers_are_compressed_for_who_asks_and_streams_never(world: House) -> None:
+    """Mutants: compress the stream (a record is held back); compress for who cannot read it."""
+    await world.adopt(40)
+    headers = {"Authorization": f"Bearer {world.operator.token}"}
+    async with aiohttp.ClientSession(auto_decompress=False) as session:
+        for accepted, coding in (("gzip", "gzip"), ("identity", None)):
+            async with session.get(f"{world.url}/v1/nodes", headers=headers | {"Accept-Encoding": accepted}) as answer:
+                raw = await answer.read()
+                assert answer.headers.get("Content-Encoding") == coding
+                whole = gzip.decompress(raw) if coding else raw
+                assert len(msgspec.json.decode(whole)["items"]) == 40
+        asked = f"{world.url}/v1/events?until=1"
+        async with session.get(asked, headers=headers | {"Accept-Encoding": "gzip"}) as answer:
+            assert (answer.status, answer.headers.get("Content-Encoding")) == (200, None)

@@ -120,7 +120,7 @@ async def test_a_person_gets_what_their_group_may_do_and_is_back_where_the_link_
 async def test_who_is_in_no_group_gets_nothing(world: House, browser: Browser) -> None:
     answer = await browser.sign_in("eve")
     assert answer.status == 403
-    assert "in no group" in (await answer.json())["what"]
+    assert "in no group" in (await answer.json())["detail"]
     assert (await browser.ask("GET", "/v1/me"))[0] == 401
 
 

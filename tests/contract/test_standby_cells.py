@@ -196,7 +196,7 @@ async def test_a_stream_goes_on_at_a_standby_from_what_the_active_one_listed(mak
         assert await streams.begin(ANN, listed) == listed
         with pytest.raises(ProblemError) as refused:
             await streams.begin(ANN, listed + 1)
-        assert f"ends at {listed}" in str(refused.value.problem.what)
+        assert f"ends at {listed}" in str(refused.value.problem.detail)
         coming = asyncio.ensure_future(anext(b.cell.subscribe(listed)))
         await a.hold("rack:near")
     finally:

@@ -115,7 +115,7 @@ async def test_a_stream_whose_records_have_gone_begins_with_all_read_anew(world:
             await route.continue_()
             return
         await world.operator.post("/v1/nodes/n1/hold", {"reason": "while it was away"})
-        await route.fulfill(status=410, json={"error": "gone", "what": "left", "instead": "list"})
+        await route.fulfill(status=410, json={"error": "gone", "detail": "left", "instead": "list"})
 
     await tab.page.route("**/v1/events", gone_once)
     await tab.open(world.operator.token, "/nodes/n1")

@@ -137,7 +137,7 @@ async def test_a_restored_cell_compares_and_touches_nothing_until_it_is_released
         assert "1 unheard" in said
         status, refused = await released(cell)
         assert status == 409
-        assert f"1 of 4 nodes have not been heard since the restore: {retired.name}" in refused["what"]
+        assert f"1 of 4 nodes have not been heard since the restore: {retired.name}" in refused["detail"]
         code, said = await command(cell, "restore", "release", "--unheard", "1", "--reason", "looked at it")
         assert code == ExitCode.ok, said
         await until(lambda: "plan_ended" in cell.labels(cut.name, copied), "the plan that the backup cut in two ends")

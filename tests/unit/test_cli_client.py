@@ -122,7 +122,7 @@ def test_each_refusal_has_its_exit_status_and_is_told_whole(
     api: FakeApi, capsys: pytest.CaptureFixture[str], status: int, code: ExitCode
 ) -> None:
     found = {"file": "p.yaml", "line": 7, "what": "no remedy 'x'", "instead": "write reboot"}
-    problem = {"error": "e", "what": "that is wrong", "instead": "do this", "problems": [found]}
+    problem = {"error": "e", "detail": "that is wrong", "instead": "do this", "problems": [found]}
     api.says("GET /v1/holds", problem, status)
     assert hostler("hold", "list", "--server", api.url) == code
     said = capsys.readouterr().err
@@ -139,7 +139,7 @@ def test_something_that_is_not_json_is_not_taken_for_an_answer(
 
 def test_a_busy_server_is_asked_again_with_the_same_key(api: FakeApi) -> None:
     """Mutant: make the key per attempt; an act that was recorded before the answer got lost is then done twice."""
-    busy = {"error": "busy", "what": "not now", "instead": "later"}
+    busy = {"error": "busy", "detail": "not now", "instead": "later"}
     api.says("POST /v1/intents", busy, 503, {"Retry-After": "0"})
     api.says("POST /v1/intents", {"granted": True, "text": "done", "detail": {}})
     assert hostler("brake", "release", "--reason", "r", "--server", api.url) == ExitCode.ok
@@ -149,7 +149,7 @@ def test_a_busy_server_is_asked_again_with_the_same_key(api: FakeApi) -> None:
 
 
 def test_a_server_that_stays_busy_is_left_alone(api: FakeApi) -> None:
-    api.says("GET /v1/holds", {"error": "busy", "what": "not now", "instead": "later"}, 503, {"Retry-After": "0"})
+    api.says("GET /v1/holds", {"error": "busy", "detail": "not now", "instead": "later"}, 503, {"Retry-After": "0"})
     assert hostler("hold", "list", "--server", api.url) == ExitCode.unavailable
     assert len(api.asked) == 3
 
@@ -169,7 +169,7 @@ def test_watching_prints_what_changed_and_resumes_where_the_stream_broke_off(
     api.says("GET /v1/holds", page(hold, {"id": "h2", "scope": "n2", "reason": "b"}))
     api.streams({"seq": 4, "name": "phase_changed"}, {"seq": 5, "name": "hold_placed"})
     api.streams({"seq": 6, "name": "hold_placed"})
-    api.says("GET /v1/events", {"error": "unauthenticated", "what": "revoked", "instead": ""}, 401)
+    api.says("GET /v1/events", {"error": "unauthenticated", "detail": "revoked", "instead": ""}, 401)
     assert hostler("hold", "list", "-w", "-o", "json", "--server", api.url) == ExitCode.unauthorised
     shown = [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()]
     assert shown == ["h1", "h2"]
@@ -178,7 +178,7 @@ def test_watching_prints_what_changed_and_resumes_where_the_stream_broke_off(
     assert sum(asked.path == "/v1/holds" for asked in api.asked) == 3, "an event about phases asks for no holds"
 
 
-OVER = {"error": "unauthenticated", "what": "revoked", "instead": ""}
+OVER = {"error": "unauthenticated", "detail": "revoked", "instead": ""}
 H1, H2, H3 = ({"id": f"h{number}", "scope": f"n{number}", "reason": "a"} for number in (1, 2, 3))
 
 
@@ -193,7 +193,7 @@ def _journal(api: FakeApi, *events: dict[str, Any], gone: int = 0) -> None:
         if sum(a.path == "/v1/events" for a in api.asked) > 2:
             return web.json_response(OVER, status=401)
         if last is not None and int(last) < gone:
-            return web.json_response({"error": "gone", "what": "left", "instead": "list"}, status=410)
+            return web.json_response({"error": "gone", "detail": "left", "instead": "list"}, status=410)
         coming = [event for event in events if last is not None and event["seq"] > int(last)]
         text = "retry: 0\n\n" + "".join(f"data: {json.dumps(event)}\n\n" for event in coming)
         return web.Response(text=text, content_type="text/event-stream")
@@ -291,7 +291,7 @@ def test_a_watched_node_is_asked_for_alone_and_shown_once_more_when_it_leaves(
 
     api.does("GET /v1/nodes", rows)
     api.streams({"seq": 1, "name": "phase_changed", "subjects": ["n1"]})
-    api.says("GET /v1/events", {"error": "x", "what": "over", "instead": ""}, 401)
+    api.says("GET /v1/events", {"error": "x", "detail": "over", "instead": ""}, 401)
     hostler("node", "list", "-l", "phase=production", "-w", "-o", "json", "--server", api.url)
     shown = [json.loads(line)["phase"] for line in capsys.readouterr().out.splitlines()]
     assert shown == ["production", "triage"]

@@ -36,7 +36,7 @@ def granted(asked: Asked) -> web.Response:
 
 
 def refused(text: str, status: int = 409) -> web.Response:
-    return web.json_response({"error": "refused", "what": text, "instead": "look"}, status=status)
+    return web.json_response({"error": "refused", "detail": text, "instead": "look"}, status=status)
 
 
 @pytest.mark.parametrize("command", [kind.facts.command for kind in VERBS.values() if kind.facts.command])
@@ -152,7 +152,7 @@ def test_a_selector_that_the_server_does_not_understand_asks_for_nothing(
     """Mutant: go on without the selector; `-l pol=train` then means every node."""
     problem = {
         "error": "selector",
-        "what": "selector 'pol=train' is not understood",
+        "detail": "selector 'pol=train' is not understood",
         "instead": "select by phase, pool",
     }
     api.says("GET /v1/nodes", problem, status=400)
@@ -172,7 +172,7 @@ def test_several_approvals_are_answered_one_by_one_and_a_refusal_stops_none(
     api: FakeApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Mutants: only the first is asked for; what follows a refusal is not; one named twice is asked for twice."""
-    answers = [(409, {"error": "refused", "what": "a1 has expired"}), (200, {"granted": True, "text": "approved"})]
+    answers = [(409, {"error": "refused", "detail": "a1 has expired"}), (200, {"granted": True, "text": "approved"})]
     api.answers.clear()
     for status, answer in answers:
         api.says("POST /v1/intents", answer, status=status)

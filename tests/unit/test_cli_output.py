@@ -132,7 +132,7 @@ def test_what_machines_say_never_moves_the_cursor(api: FakeApi, capsys: pytest.C
     api.says("GET /v1/nodes", page({"id": "a\rb"}))
     hostler("node", "list")
     hostler("node", "list", "-o", "name")
-    api.says("GET /v1/nodes/n1", {"error": "x", "what": "\x1b[31mred", "instead": ""}, 404)
+    api.says("GET /v1/nodes/n1", {"error": "x", "detail": "\x1b[31mred", "instead": ""}, 404)
     hostler("node", "get", "n1")
     said = capsys.readouterr()
     assert not set("\x1b\x07\r") & set(said.out + said.err)
@@ -308,7 +308,7 @@ def test_an_incident_is_shown_with_its_members_and_its_history(
 def test_whatever_is_asked_for_the_latched_brake_is_said(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
     """Mutant: only `status` says so."""
     brake = {"granted": True, "text": "done", "detail": {"brake": "21 disruptions"}}
-    refused = {"error": "refused", "what": "no", "instead": "", "detail": {"brake": "21 disruptions"}}
+    refused = {"error": "refused", "detail": "no", "instead": "", "facts": {"brake": "21 disruptions"}}
     api.says("POST /v1/intents", brake)
     api.says("POST /v1/intents", refused, 409)
     assert hostler("node", "cordon", "n1", "--reason", "because") == ExitCode.ok

@@ -45,7 +45,7 @@ def test_a_node_that_nobody_has_seen_is_refused_with_what_to_do(api: FakeApi) ->
     """Mutant: an empty SKU is written down."""
     api.says(
         "GET /v1/nodes/n1/sku-draft",
-        {"error": "not_seen", "what": "n1 has told no inventory", "instead": "start it"},
+        {"error": "not_seen", "detail": "n1 has told no inventory", "instead": "start it"},
         409,
     )
     assert hostler("sku", "from-node", "n1", "--server", api.url) == ExitCode.refused

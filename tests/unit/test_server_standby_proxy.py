@@ -47,7 +47,7 @@ async def test_where_nobody_answers_the_caller_is_told_whom_to_ask() -> None:
     with pytest.raises(ProblemError) as refused:
         await forwarder.carry(scope(), _waits, told, lambda: "http://127.0.0.1:1")
     assert refused.value.status == 503
-    assert refused.value.problem.detail == {"active": "http://127.0.0.1:1"}
+    assert refused.value.problem.facts == {"active": "http://127.0.0.1:1"}
     assert "http://127.0.0.1:1" in refused.value.problem.instead
     assert int(refused.value.headers["Retry-After"]) >= 1
     await forwarder.close()

@@ -238,7 +238,7 @@ class Client:
         if code is ExitCode.unauthorised and not instead:
             instead = "give --token-file FILE or HOSTLER_TOKEN; an administrator makes one with `hostler token create`"
         kind = GoneError if status == http.client.GONE else CommandError
-        return kind(code, what or f"{self.address.url} answered {status}", instead, _detail(text))
+        return kind(code, what or f"{self.address.url} answered {status}", instead, _facts(text))
 
     def _away(self, error: Exception, method: str) -> CommandError:
         if isinstance(error, ssl.SSLCertVerificationError):
@@ -281,19 +281,19 @@ def _problem(text: bytes) -> tuple[str, str]:
         return text.decode(errors="replace").strip()[:MESSAGE_MAX], ""
     if not isinstance(found, dict):
         return str(found)[:MESSAGE_MAX], ""
-    what = str(found.get("what") or found.get("detail") or found.get("error") or "")
+    what = str(found.get("detail") or found.get("error") or "")
     places = "".join(f"\n  {_place(p)}" for p in found.get("problems") or () if isinstance(p, dict))
     return (what + places)[:MESSAGE_MAX], str(found.get("instead") or "")[:MESSAGE_MAX]
 
 
-def _detail(text: bytes) -> dict[str, str]:
-    """Read the details of a problem document, "brake" above all."""
+def _facts(text: bytes) -> dict[str, str]:
+    """Read the facts of a problem document, "brake" above all."""
     try:
         found = json.loads(text)
     except ValueError:
         return {}
-    detail = found.get("detail") if isinstance(found, dict) else None
-    return {str(key): str(value) for key, value in detail.items()} if isinstance(detail, dict) else {}
+    facts = found.get("facts") if isinstance(found, dict) else None
+    return {str(key): str(value) for key, value in facts.items()} if isinstance(facts, dict) else {}
 
 
 def _place(problem: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from hostler.core.state.durations import duration
 from hostler.core.state.verbs.facts import Permission
 from hostler.server.auth import authenticate, demand
-from hostler.server.problems import ProblemDetails, ProblemError
+from hostler.server.problems import ProblemError, problem_details, refuse
 from hostler.server.refused_agents import Refusals
 
 PATH = "/v1/agent/observations"
@@ -187,9 +187,7 @@ async def whole(receive: Receive, most: int) -> ReceivedBody | None:
         parts.append(message["body"])
         size += len(message["body"])
         if size > most:
-            raise ProblemError(
-                413, ProblemDetails("too_large", f"a body of more than {most} bytes", "send it in pieces")
-            )
+            raise refuse(413, "too_large", f"a body of more than {most} bytes", "send it in pieces")
         if not message["more_body"]:
             return ReceivedBody(parts[0] if len(parts) == 1 else b"".join(parts), receive)
 
@@ -217,7 +215,6 @@ class _WatchedPost:
 
 
 def _refusal(wait_s: float, **headers: str) -> ProblemError:
-    problem = ProblemDetails(
-        "busy", "more is posted than is taken at once; nothing was accepted", "send it again later"
-    )
-    return ProblemError(503, problem, {"Retry-After": str(math.ceil(wait_s)), **headers})
+    what = "more is posted than is taken at once; nothing was accepted"
+    problem = problem_details(503, "busy", what, "send it again later")
+    return ProblemError(problem, {"Retry-After": str(math.ceil(wait_s)), **headers})

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from litestar import Litestar, Request, Router
+from litestar.config.compression import CompressionConfig
 from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.middleware import DefineMiddleware
@@ -20,9 +21,11 @@ from hostler.server.app_state import AppState, Outside
 from hostler.server.body_codec import RedactedResponse, StrictRequest
 from hostler.server.cell_view import CellView
 from hostler.server.dependencies import Reporter
+from hostler.server.event_stream import NOT_COMPRESSED
 from hostler.server.middleware import AudienceFence, HostFence, RequestIds, StandbyFence, add_headers
 from hostler.server.openapi import DescriptionPlugin
 from hostler.server.paging import selection
+from hostler.server.query_keys import KnownKeys, QueryFence
 from hostler.server.request_counters import CountRequests
 from hostler.server.routes import (
     agent_reports,
@@ -71,6 +74,11 @@ ROUTERS = (
 BODY_MAX = 1024 * 1024
 """Bytes of a request's body, where its route says nothing else."""
 
+COMPRESSION = CompressionConfig(
+    backend="gzip", gzip_compress_level=1, minimum_size=1_400, exclude_opt_key=NOT_COMPRESSED
+)
+"""The fastest level, since answers are made on the server's loop; what fits one packet goes as it is."""
+
 
 def create_app(
     cell: CellView, tokens: TokenStore, mailboxes: AgentMailboxes, settings: Settings, outside: Outside | None = None
@@ -99,9 +107,11 @@ def create_app(
             DefineMiddleware(HostFence, settings=settings),
             DefineMiddleware(AudienceFence),
             DefineMiddleware(AdmissionFence),
+            DefineMiddleware(QueryFence, known=KnownKeys()),
             DefineMiddleware(StandbyFence),
         ],
         before_send=[add_headers],
+        compression_config=COMPRESSION,
         lifespan=[partial(_counting, app_state)],
         exception_handlers=problems.HANDLERS,
         openapi_config=_openapi(cell),

@@ -8,7 +8,7 @@ from litestar.handlers import BaseRouteHandler
 from litestar.types import Scope
 
 from hostler.core.state.verbs.facts import Permission
-from hostler.server.problems import ProblemDetails, ProblemError, refuse
+from hostler.server.problems import ProblemError, problem_details, refuse
 from hostler.server.session_cookie import authorization
 from hostler.server.tokens import Identity, Role, TokenStore
 
@@ -61,10 +61,9 @@ async def authenticate(scope: Scope, tokens: TokenStore) -> Identity:
     who = await identify(tokens, authorization(scope))
     connection = scope.get("state", {}).get("connection")
     if connection is not None and not connection.recognised(who):
-        problem = ProblemDetails(
-            "busy", f"{who.name} has as many connections open as it may", "close some, or use them again"
-        )
-        raise ProblemError(503, problem, {"Retry-After": "1", "Connection": "close"})
+        what = f"{who.name} has as many connections open as it may"
+        problem = problem_details(503, "busy", what, "close some, or use them again")
+        raise ProblemError(problem, {"Retry-After": "1", "Connection": "close"})
     scope["user"] = who
     return who
 
@@ -76,9 +75,8 @@ async def identify(tokens: TokenStore, header: str) -> Identity:
     if who is None:
         what = "the token is unknown, revoked or expired" if token else "no token was sent"
         instead = "send 'Authorization: Bearer hst_…'; an operator makes one with `hostler token create`"
-        raise ProblemError(
-            401, ProblemDetails("unauthenticated", what, instead), {"WWW-Authenticate": 'Bearer realm="hostler"'}
-        )
+        problem = problem_details(401, "unauthenticated", what, instead)
+        raise ProblemError(problem, {"WWW-Authenticate": 'Bearer realm="hostler"'})
     return who
 
 

@@ -23,6 +23,8 @@ ALIVE_S = 15.0
 BEHIND_MAX = 50_000
 """Records a stream may be resumed over; who missed more reads histories instead."""
 RETRY_MS = 2_000
+NOT_COMPRESSED = "not_compressed"
+"""Option of routes whose answer is not compressed: a compressor would hold records back."""
 
 Keep = Callable[[Record], Record | None]
 

@@ -15,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from hostler.server.connection_limits import ConnectionTable, address_of
-from hostler.server.problems import MEDIA_TYPE, ProblemDetails
+from hostler.server.problems import MEDIA_TYPE, problem_details
 from hostler.server.server_settings import Audience
 from hostler.server.tokens import Identity
 
@@ -213,7 +213,7 @@ class LimitedProtocol(HttpToolsProtocol):
             return
         answered = self._answered
         if answered is None or answered.response_complete or not answered.response_started:
-            body = msgspec.json.encode(ProblemDetails(error, what, instead))
+            body = msgspec.json.encode(problem_details(status, error, what, instead))
             head = f"content-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
             self.transport.write(STATUS_LINE[status] + head.encode() + body)
         self._tell_gone()

@@ -1,6 +1,7 @@
 """Problem answers of failed requests: what is wrong, and what to do instead. Never a traceback."""
 
 import math
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -8,6 +9,7 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException
 from litestar.types import ExceptionHandlersMap
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.core.state import input_problems
 from hostler.core.state.input_problems import InvalidInputError
@@ -31,38 +33,57 @@ class DocumentProblem(Struct, frozen=True):
 
 
 class ProblemDetails(Struct, frozen=True, omit_defaults=True):
-    """The body of every answer that is not a success."""
+    """The body of every answer that is not a success: problem details (RFC 9457) of no type but their status.
+
+    `title` is the status's name, `detail` what is wrong. Members of ours: `error`, a code for programs; `instead`, what
+    to do; `problems`, what is wrong with a document; `facts` that programs read.
+    """
 
     error: str
-    what: str
+    title: str
+    status: int
+    detail: str
     instead: str
     problems: tuple[DocumentProblem, ...] = ()
-    detail: dict[str, str] = {}
+    facts: dict[str, str] = {}
+
+
+def problem_details(
+    status: int,
+    error: str,
+    what: str,
+    instead: str,
+    facts: dict[str, str] | None = None,
+) -> ProblemDetails:
+    """The details of a problem; what is too long is cut."""
+    return ProblemDetails(error, HTTPStatus(status).phrase, status, what[:WHAT_MAX], instead, facts=facts or {})
 
 
 class ProblemError(Exception):
     """A request that is answered with a problem. `headers` go along (Retry-After, WWW-Authenticate)."""
 
-    def __init__(self, status: int, problem: ProblemDetails, headers: dict[str, str] | None = None) -> None:
-        super().__init__(problem.what)
-        self.status = status
+    def __init__(self, problem: ProblemDetails, headers: dict[str, str] | None = None) -> None:
+        super().__init__(problem.detail)
         self.problem = problem
         self.headers = headers or {}
+
+    @property
+    def status(self) -> int:
+        """The answer's status."""
+        return self.problem.status
 
 
 def refuse(status: int, error: str, what: str, instead: str) -> ProblemError:
     """A problem to raise."""
-    return ProblemError(status, ProblemDetails(error, what[:WHAT_MAX], instead))
+    return ProblemError(problem_details(status, error, what, instead))
 
 
 def standby(address: str, why: str = "", retry_after_s: float = 1.0) -> ProblemError:
     """Problem of a standby that could not have the active controller, at `address` ("" unknown), answer."""
     what = f"this controller stands by; the active one is at {address}" if address else "no controller is active now"
     instead = "send it again in a moment" + (f", or to {address}" if address else "")
-    problem = ProblemDetails(
-        "standby", f"{what}: {why}"[:WHAT_MAX] if why else what, instead, detail={"active": address}
-    )
-    return ProblemError(503, problem, {"Retry-After": str(max(1, math.ceil(retry_after_s)))})
+    problem = problem_details(503, "standby", f"{what}: {why}" if why else what, instead, facts={"active": address})
+    return ProblemError(problem, {"Retry-After": str(max(1, math.ceil(retry_after_s)))})
 
 
 def unknown(kind: str, name: str) -> ProblemError:
@@ -74,28 +95,26 @@ def invalid(error: InvalidInputError) -> ProblemError:
     """A document or registration that is refused whole."""
     found = tuple(_found(problem) for problem in error.problems)
     what = f"{len(found)} problem{'s' if len(found) != 1 else ''}; nothing was used"
-    return ProblemError(
-        422, ProblemDetails("invalid_input", what, "correct what `problems` lists and send it again", found)
-    )
+    instead = "correct what `problems` lists and send it again"
+    return ProblemError(replace(problem_details(422, "invalid_input", what, instead), problems=found))
 
 
 def _found(problem: input_problems.Problem) -> DocumentProblem:
     return DocumentProblem(problem.where, problem.line, problem.what[:WHAT_MAX], problem.instead)
 
 
-def _answer(status: int, problem: ProblemDetails, headers: dict[str, str] | None = None) -> Response[ProblemDetails]:
-    return Response(problem, status_code=status, media_type=MEDIA_TYPE, headers=headers or {})
+def _answer(problem: ProblemDetails, headers: dict[str, str] | None = None) -> Response[ProblemDetails]:
+    return Response(problem, status_code=problem.status, media_type=MEDIA_TYPE, headers=headers or {})
 
 
 def _raised(_: Request[Any, Any, Any], error: ProblemError) -> Response[ProblemDetails]:
-    return _answer(error.status, error.problem, error.headers)
+    return _answer(error.problem, error.headers)
 
 
 def _busy(_: Request[Any, Any, Any], error: BusyError) -> Response[ProblemDetails]:
-    problem = ProblemDetails(
-        "busy", "the controller does not take this now; nothing was accepted", "send it again later"
-    )
-    return _answer(503, problem, {"Retry-After": str(max(1, math.ceil(error.retry_after_s)))})
+    what = "the controller does not take this now; nothing was accepted"
+    problem = problem_details(503, "busy", what, "send it again later")
+    return _answer(problem, {"Retry-After": str(max(1, math.ceil(error.retry_after_s)))})
 
 
 def _standby(request: Request[Any, Any, Any], error: StandbyError) -> Response[ProblemDetails]:
@@ -104,8 +123,8 @@ def _standby(request: Request[Any, Any, Any], error: StandbyError) -> Response[P
 
 def _journal(_: Request[Any, Any, Any], error: JournalError) -> Response[ProblemDetails]:
     log.warning("journal_unreadable", reason=str(error))
-    problem = ProblemDetails("unavailable", "the journal cannot be read", "look at the server's log; try again")
-    return _answer(503, problem, {"Retry-After": "5"})
+    what, instead = "the journal cannot be read", "look at the server's log; try again"
+    return _answer(problem_details(503, "unavailable", what, instead), {"Retry-After": "5"})
 
 
 def _malformed(_: Request[Any, Any, Any], error: Exception) -> Response[ProblemDetails]:
@@ -115,7 +134,7 @@ def _malformed(_: Request[Any, Any, Any], error: Exception) -> Response[ProblemD
         what = "nested too deeply"
     fits = isinstance(error, msgspec.ValidationError)
     instead = "see /schema/openapi.json for the fields and types" if fits else "send one JSON document in UTF-8"
-    return _answer(422 if fits else 400, ProblemDetails("malformed", what[:WHAT_MAX], instead))
+    return _answer(problem_details(422 if fits else 400, "malformed", what, instead))
 
 
 _INSTEAD = {
@@ -138,12 +157,12 @@ def _http(request: Request[Any, Any, Any], error: HTTPException) -> Response[Pro
         log.error("request_failed", path=request.url.path, reason=what)
         what = "the server failed"
     name = {404: "unknown", 405: "method", 413: "too_large"}.get(status, "malformed" if status < 500 else "internal")
-    return _answer(status, ProblemDetails(name, what[:WHAT_MAX], _INSTEAD.get(status, "look at the server's log")))
+    return _answer(problem_details(status, name, what, _INSTEAD.get(status, "look at the server's log")))
 
 
 def _bug(request: Request[Any, Any, Any], error: Exception) -> Response[ProblemDetails]:
     log.error("request_failed", exc_info=error, path=request.url.path)
-    return _answer(500, ProblemDetails("internal", "the server failed; this is a bug", "look at the server's log"))
+    return _answer(problem_details(500, "internal", "the server failed; this is a bug", "look at the server's log"))
 
 
 HANDLERS: ExceptionHandlersMap = {

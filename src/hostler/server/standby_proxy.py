@@ -44,8 +44,8 @@ _HOP = frozenset(
 )
 REQUEST_ID = "x-request-id"
 """Header that names a request: the active's log lines carry the same name as ours."""
-_OURS = frozenset({"host", "origin", "referer", MARK, REQUEST_ID})
-"""Judged here already, by the name under which this controller was called."""
+_OURS = frozenset({"host", "origin", "referer", "accept-encoding", MARK, REQUEST_ID})
+"""Judged or done here already: names under which this controller was called, and compression of what it answers."""
 
 
 class Forwarder:

@@ -33,7 +33,12 @@ BLOCKERS = Texts("Blocker", ((0, "kind"), (2, "text"), (3, "ends_when")), ("kind
 TICKETS = Texts("Ticket", ((2, "kind"), (3, "summary")), ("kind", "summary"))
 PROBLEMS = (
     Texts("refuse", ((0, "status"), (2, "what"), (3, "instead")), ("status", "what", "what to do"), ("server",)),
-    Texts("ProblemDetails", ((0, "error"), (1, "what"), (2, "instead")), ("error", "what", "what to do"), ("server",)),
+    Texts(
+        "problem_details",
+        ((0, "status"), (2, "what"), (3, "instead")),
+        ("status", "what", "what to do"),
+        ("server",),
+    ),
 )
 REFUSALS = Texts("RefusalError", ((0, "text"),), ("text",))
 FINDINGS = (

@@ -47,7 +47,7 @@ export function setToken(value) {
 
 export class Problem extends Error {
   constructor(status, body) {
-    super(body.what || `the server answered ${status}`);
+    super(body.detail || `the server answered ${status}`);
     this.status = status;
     this.instead = body.instead || "";
   }

@@ -22,7 +22,7 @@ from hostler.core.tables.recipes import RECIPES, Recipe
 from hostler.server.api_resources import IntentView
 from hostler.server.auth import needs
 from hostler.server.dependencies import TheAppState, Who
-from hostler.server.event_stream import keeper
+from hostler.server.event_stream import NOT_COMPRESSED, keeper
 from hostler.server.fleet_status import FleetStatus, status
 from hostler.server.problems import invalid, refuse
 from hostler.server.recent_changes import Changes
@@ -132,7 +132,7 @@ async def me(app_state: TheAppState, who: Who) -> Me:
     return Me(grant.name, grant.role, grant.site, grant.pool, grant.tenant, app_state.cell.name, app_state.cell.version)
 
 
-@get("/events", guards=[needs(Permission.see)], media_type="text/event-stream")
+@get("/events", guards=[needs(Permission.see)], media_type="text/event-stream", opt={NOT_COMPRESSED: True})
 async def events(
     app_state: TheAppState,
     who: Who,

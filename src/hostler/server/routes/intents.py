@@ -29,7 +29,7 @@ from hostler.server.auth import demand, needs
 from hostler.server.bmc_system_choice import demand_choice
 from hostler.server.dependencies import TheAppState, Who
 from hostler.server.intent_progress import HISTORY, Asked, IntentProgress, asked, progress
-from hostler.server.problems import ProblemDetails, ProblemError, invalid, refuse, unknown
+from hostler.server.problems import ProblemError, invalid, problem_details, refuse, unknown
 from hostler.server.tenant_redaction_rules import UNTOLD
 from hostler.server.token_scope import demand_visible, sees
 from hostler.server.tokens import Identity, Role
@@ -156,7 +156,7 @@ async def submit(
         raise refuse(422, "key_reused", reply.text, "send the first request again as it was, or choose another key")
     if not reply.granted and "approval" not in reply.detail:
         instead = "see the reason, and try again when it has changed"
-        raise ProblemError(409, ProblemDetails("refused", reply.text[:2000], instead, detail=detail))
+        raise ProblemError(problem_details(409, "refused", reply.text, instead, facts=detail))
     return IntentView(reply.granted, reply.text, detail)
 
 
