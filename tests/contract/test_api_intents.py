@@ -291,7 +291,7 @@ async def test_an_intent_can_be_followed_from_its_wait_to_its_end(world: House) 
 async def test_a_refused_intent_and_one_that_waits_for_a_second_person_have_a_handle_too(world: House) -> None:
     await world.adopt(1)
     _, refused = await world.operator.post("/v1/nodes/n0/certify", {"reason": "looks good"})
-    assert (await world.operator.get(f"/v1/intents/{refused['detail']['intent']}"))["state"] == "refused"
+    assert (await world.operator.get(f"/v1/intents/{refused['facts']['intent']}"))["state"] == "refused"
     args = {"kind": "bmc", "value": "https://elsewhere.example"}
     status, waits = await world.operator.post("/v1/nodes/n0/rebind", {"reason": "moved", "args": args})
     assert status == 202
