@@ -186,6 +186,12 @@ ROUTES: dict[str, Route] = {
     "GET /v1/agent/operations": Route("report", of="node", beyond=NOT_YOURS, query="?node={node}"),
     "GET /v1/agent/joining": Route("report", of="node", beyond=NOT_YOURS, query="?node={node}"),
     "POST /v1/agent/heartbeat": Route("report", of="node", beyond=NOT_YOURS, body={"node": "{node}", "boot_id": "b"}),
+    "POST /v1/agent/readings": Route(
+        "report",
+        of="node",
+        beyond=NOT_YOURS,
+        body={"node": "{node}", "boot_id": "b", "window": 1, "age_s": 0.0, "readings": []},
+    ),
     "POST /v1/agent/outcomes": Route("report", of="node", beyond=NOT_YOURS, body={"node": "{node}", "outcomes": []}),
     "POST /v1/agent/observations": Route(
         "report",

@@ -88,3 +88,36 @@ async def test_shifts_and_scores(world: House) -> None:
         0.75,
         6.5,
     )
+
+
+def a_window(**fields: object) -> dict[str, object]:
+    reading = {"metric": "link.errors", "part": "mlx5_0/1", "value": 3.0, "conditions": {"observed_s": 14_000.0}}
+    return {"node": "n1", "boot_id": "b", "window": 7, "age_s": 10.0, "readings": [{**reading, **fields}]}
+
+
+async def test_a_window_of_passive_series_reaches_the_archive_once_and_no_journal(world: House) -> None:
+    """Mutants: what is sent again counts twice; a reading becomes a record."""
+    agent = world.client(Grant("agent", Role.agent, node="n1"))
+    before = len(list(world.cell.journal.records()))
+    for _ in range(2):
+        assert (await agent.post("/v1/agent/readings", a_window()))[0] == 204
+    told = await world.operator.get("/v1/nodes/n1/trends")
+    assert [(one["metric"], one["days"][0]["count"]) for one in told["series"]] == [("link.errors", 1)]
+    assert len(list(world.cell.journal.records())) == before
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"metric": "gemm_perf.bf16_tflops"}, {"value": -1.0}, {"value": 1e300}, {"conditions": {}}, {"part": "a\x00"}],
+    ids=["a check's", "negative", "huge", "not watched", "part"],
+)
+async def test_a_window_with_one_impossible_reading_is_refused_whole(world: House, wrong: dict[str, object]) -> None:
+    agent = world.client(Grant("agent", Role.agent, node="n1"))
+    status, told = await agent.post("/v1/agent/readings", a_window(**wrong))
+    assert (status, told["error"]) == (422, "impossible_reading")
+    assert (await world.operator.call("GET", "/v1/nodes/n1/trends"))[0] == 404
+
+
+async def test_an_agent_tells_readings_of_its_own_node_alone(world: House) -> None:
+    agent = world.client(Grant("agent", Role.agent, node="n1"))
+    assert (await agent.post("/v1/agent/readings", {**a_window(), "node": "n2"}))[0] == 403

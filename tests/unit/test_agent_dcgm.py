@@ -21,6 +21,7 @@ from hostler.agent.child_process import Companion, HungError
 from hostler.agent.collectors import dcgm_reader, gpu_state
 from hostler.agent.collectors.dcgm_state import DcgmState
 from hostler.agent.collectors.gpu_state import GpuPoll
+from hostler.agent.collectors.passive_samples import PassiveSamples
 from hostler.agent.local_observation import LocalObservation
 from hostler.agent.machine import EmulatedHostMachine, Powers, RealHostMachine, SensorSources
 from hostler.agent.spool import Spool
@@ -279,7 +280,7 @@ async def test_an_exporter_that_was_there_and_is_gone_is_a_reader_that_died(
     spool = Spool(tmp_path, "n1-boot-1", time.monotonic, lambda: "s")
     pages = [None] * 5 + [page()] + [None] * 2 + [page()] + [None] * 9 + [page()]
     body = Exporting(pages)
-    task = asyncio.create_task(collector_loops.CollectorLoops(body, spool, lambda: None).dcgm())
+    task = asyncio.create_task(collector_loops.CollectorLoops(body, spool, lambda: None, PassiveSamples("n1")).dcgm())
     await asyncio.to_thread(body.looked.wait, 20)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

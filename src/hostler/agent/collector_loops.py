@@ -10,6 +10,7 @@ from hostler.agent.collectors import dcgm_state, gpu_state, host_state
 from hostler.agent.collectors.dcgm_state import DcgmState
 from hostler.agent.collectors.gpu_state import GpuState
 from hostler.agent.collectors.host_state import HostState
+from hostler.agent.collectors.passive_samples import PassiveSamples
 from hostler.agent.local_observation import LocalObservation, collector_failed, collector_started
 from hostler.agent.machine import HostMachine
 from hostler.agent.spool import Spool
@@ -29,10 +30,11 @@ log = logging.getLogger("hostler.agent")
 
 
 class CollectorLoops:
-    """The collectors of state. `wake` is called when there is something to send."""
+    """The collectors of state. `wake` is called when there is something to send; `samples` keeps passive series."""
 
-    def __init__(self, body: HostMachine, spool: Spool, wake: Callable[[], None]) -> None:
+    def __init__(self, body: HostMachine, spool: Spool, wake: Callable[[], None], samples: PassiveSamples) -> None:
         self._body = body
+        self._samples = samples
         self._spool = spool
         self._wake = wake
         self._drives: Facts = {}
@@ -45,6 +47,7 @@ class CollectorLoops:
             report = await asyncio.to_thread(self._body.gpus)
             now_s = self._spool.now_s()
             seen = state.take(report, now_s)
+            self._samples.gpus(report, now_s)
             failures = failures + 1 if report.state in ("hung", "crashed") else 0
             word = report.reason if report.state == "crashed" else ""
             if report.state != "busy" and bool(word) != bool(failing):
@@ -86,6 +89,7 @@ class CollectorLoops:
                 now_s = self._spool.now_s()
                 seen = [collector_started("host", now_s)] if failures else []
                 seen += state.take({**readings, **self._drives}, now_s) if readings is not None else []
+                self._samples.host(readings or {}, now_s)
                 failures = 0
             await self._note(seen, state.cursor())
             await asyncio.sleep(pause_s(HOST_EVERY_S, failures))

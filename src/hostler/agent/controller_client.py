@@ -1,7 +1,7 @@
 """The agent's side of its conversation with the controller: HTTP and JSON, one method per question."""
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -16,6 +16,7 @@ from hostler.agent.private_files import require_private
 from hostler.core.state import version_2
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Observation, Operation, Outcome
+from hostler.core.state.passive_series import PassiveReading
 
 TIMEOUT_S = 30.0
 CONNECT_S = 5.0
@@ -204,6 +205,11 @@ class ControllerClient:
     async def outcomes(self, outcomes: list[Outcome]) -> None:
         """Report the outcomes of operations. Raises PortError where they were not taken."""
         await self._ask(_Call("POST", "outcomes", {"node": self._node, "outcomes": outcomes}))
+
+    async def readings(self, boot_id: str, window: int, age_s: float, readings: Sequence[PassiveReading]) -> None:
+        """Hand over one window of passive series; `age_s` ago it ended."""
+        body = {"node": self._node, "boot_id": boot_id, "window": window, "age_s": age_s, "readings": readings}
+        await self._ask(_Call("POST", "readings", body))
 
     async def _ask(self, call: _Call) -> bytes:
         """Ask one controller after the other until one answers."""

@@ -27,6 +27,7 @@ from hostler.agent.collector_loops import CollectorLoops
 from hostler.agent.collectors.kernel_log import KernelLogReader, KmsgDevice, Source
 from hostler.agent.collectors.kubelet_devices import Devices
 from hostler.agent.collectors.network_ports import Ports
+from hostler.agent.collectors.passive_samples import PassiveSamples
 from hostler.agent.collectors.pstore import tell_crashes
 from hostler.agent.collectors.systemd_journal import SystemdJournal
 from hostler.agent.controller_client import (
@@ -60,6 +61,7 @@ TIDY_S = 30.0
 DCGM = "http://127.0.0.1:9400/metrics"
 PORTS_S = 10.0
 DEVICES_S = 5.0
+PASSIVE_S = 60.0
 PORTS_HANG_S = 30.0
 THREADS = 12
 """The log's reader, an inventory, ports, GPUs, host, drives, an act, and room for short calls to the disk."""
@@ -191,7 +193,8 @@ class Agent:
         self._controller = controller
         self._uploader = Uploader(settings.node, spool, controller, random.random)
         self._inventory = InventoryNews()
-        self._watch = CollectorLoops(body, spool, self._uploader.wake)
+        self._samples = PassiveSamples(settings.node)
+        self._watch = CollectorLoops(body, spool, self._uploader.wake, self._samples)
         operations = NodeOperations(settings.node, body, log_of_operations)
         self._operator = Operator(operations, log_of_operations, spool, self._uploader, controller)
 
@@ -220,6 +223,7 @@ class Agent:
             self._ports(),
             self._devices(),
             self._site_checks(),
+            self._passive_series(),
             self._watch.gpus(),
             self._watch.dcgm(),
             self._watch.host(),
@@ -297,6 +301,21 @@ class Agent:
                 await asyncio.to_thread(self._spool.append, told, rounds.cursor())
                 self._uploader.wake()
             await asyncio.sleep(wait_s)
+
+    async def _passive_series(self) -> None:
+        """Send windows of passive series that are over. One that a controller does not take is let go, others wait."""
+        while True:
+            await asyncio.sleep(PASSIVE_S)
+            while self._samples.waiting:
+                number, ended_s, readings = window = self._samples.waiting[0]
+                age_s = max(self._spool.now_s() - ended_s, 0.0)
+                try:
+                    await self._controller.readings(self._body.boot_id(), number, age_s, readings)
+                except UnavailableError:
+                    break
+                except RejectedError as error:
+                    log.info("readings_rejected", extra=facts(reason=str(error)))
+                self._samples.waiting = [one for one in self._samples.waiting if one is not window]
 
     async def _kernel_log(self, draw: Callable[[], float]) -> None:
         """Keep the reader alive: its end is reported, and it is started again after a while."""

@@ -50,6 +50,7 @@ from hostler.drivers.redfish.system_discovery import Introduction
 from hostler.drivers.standalone.scheduler import StandaloneScheduler, work_of
 from hostler.drivers.tickets.ticket_target import ticket_systems
 from hostler.polling.bmc_poller import BmcPoller
+from hostler.polling.bmc_series import SeriesReader
 from hostler.polling.fabric_schedule import FabricSchedule
 from hostler.polling.link_rounds import LinkRounds
 from hostler.ports import Scheduler, Secrets
@@ -116,7 +117,7 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
             if booting is not None and settings.boot is not None:
                 await stack.enter_async_context(booting.listening(cell, settings.boot))
             announce(inside.address, cell.role)
-            reader = RedfishReader(clients)
+            reader = SeriesReader(RedfishReader(clients), inside.trends, now)
             watching = cell.while_active(lambda: BmcPoller(cell, reader, now).run())
             watched = SchedulerReader(clusters, lambda: cell.view, lambda: cell.live)
             gate.read_schedulers, gate.read_node = lambda: [work_of(cell.view), *watched.news()], watched.of_node
@@ -213,7 +214,7 @@ async def _up(
             cell = inside.cell
             watched = SchedulerReader(lab.clusters, lambda: cell.view, lambda: cell.live)
             gate.read_schedulers, gate.read_node = watched.news, watched.of_node
-            watch = BmcPoller(cell, RedfishReader(clients), now)
+            watch = BmcPoller(cell, SeriesReader(RedfishReader(clients), inside.trends, now), now)
             await _until_told(stop, [watch.run(), _tell(gate), _staff(cell, fleet), *lab.begin(fleet, cell)])
 
 

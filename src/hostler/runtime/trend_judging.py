@@ -8,8 +8,10 @@ import duckdb
 import numpy as np
 from msgspec.structs import replace
 
+from hostler.core.state.passive_series import OBSERVED
 from hostler.core.state.trends import DaysToFloor, DriftFinding, MetricLooked, ShiftFinding, TrendReport
 from hostler.core.statistics.drift import Drift, MetricJudgement, as_ratio, judge
+from hostler.core.statistics.equal_conditions import at_equal_by
 from hostler.core.statistics.false_alarms import AlarmBudget
 from hostler.core.statistics.metrics import METRICS, Metric
 from hostler.core.statistics.series import Cohort, Scale, SeriesVerdict
@@ -17,18 +19,27 @@ from hostler.journal.reading_files import opened
 
 WINDOW_DAYS = 60
 """Days of readings that are judged, today's among them."""
+WATCHED_LEAST_S = 43_200
+"""A day of which a counter was watched for less, in s, has no reading of it."""
 FINDINGS_MOST = 1_000
 """Drifts of one report, the clearest first; so many at once are no nodes' fault."""
 
 _METRICS = "SELECT DISTINCT metric FROM readings WHERE received >= ? ORDER BY metric"
 _COUNT = """
-SELECT avg(n) FROM (SELECT count(DISTINCT (metric, part)) AS n FROM readings WHERE received >= ? GROUP BY node)
+SELECT avg(n) FROM (
+SELECT count(DISTINCT (metric, part)) AS n FROM readings WHERE received >= ? AND list_contains(?, metric) GROUP BY node)
 """
 _DAYS = """
-SELECT node, part, datediff('day', ?::DATE, received::DATE) AS day, {fold}(value) AS value,
-       last(sku || ' ' || stack ORDER BY received) AS stack
+SELECT node, part, datediff('day', ?::DATE, received::DATE) AS day, {value} AS value,
+       last(sku || ' ' || stack ORDER BY received) AS stack{conditions}
 FROM readings WHERE metric = ? AND received >= ?::DATE AND received < ?::DATE + 1 GROUP BY node, part, day
 """
+_CONDITION = "try_cast(json_extract_string(conditions, '$.{name}') AS DOUBLE)"
+_RATE = f"""
+CASE WHEN sum({_CONDITION.format(name=OBSERVED)}) >= {WATCHED_LEAST_S}
+THEN sum(value) * 86400 / sum({_CONDITION.format(name=OBSERVED)}) END
+"""
+"""Errors a day, from what was watched of it: a node that was down for some hours has not become better by it."""
 
 
 def judge_readings(folder: Path, now: datetime, budget: AlarmBudget, before: TrendReport | None = None) -> TrendReport:
@@ -40,7 +51,7 @@ def judge_readings(folder: Path, now: datetime, budget: AlarmBudget, before: Tre
     first = today - timedelta(days=WINDOW_DAYS - 1)
     with opened(folder) as database:
         names = [name for (name,) in database.execute(_METRICS, [first]).fetchall() if name in METRICS]
-        each = float((database.execute(_COUNT, [first]).fetchone() or (1.0,))[0] or 1.0)
+        each = float((database.execute(_COUNT, [first, names]).fetchone() or (1.0,))[0] or 1.0)
         looked = [_Judged(database, name, first, today, now) for name in names]
         found = [one.judge(budget, each) for one in looked]
     fresh = tuple(drift for one in found for drift in one.drifts)
@@ -63,8 +74,7 @@ class _Judged:
     ) -> None:
         self.name = name
         self._metric = METRICS[name]
-        fold = "sum" if self._metric.scale is Scale.count else "median"
-        rows = database.execute(_DAYS.format(fold=fold), [first, name, first, today]).fetchnumpy()
+        rows = database.execute(_question(self._metric), [first, name, first, today]).fetchnumpy()
         series, index = np.unique(
             np.char.add(np.char.add(rows["node"].astype(str), "\x1f"), rows["part"].astype(str)), return_inverse=True
         )
@@ -74,13 +84,19 @@ class _Judged:
         size = (len(series), WINDOW_DAYS - self._offset)
         self._first, self._now = first + timedelta(days=self._offset), now
         values, numbers = np.full(size, np.nan), np.full(size, -1, dtype=np.int64)
-        values[index, days - self._offset] = rows["value"]
+        values[index, days - self._offset] = np.ma.filled(rows["value"].astype(np.float64), np.nan)
         numbers[index, days - self._offset] = stack
+        numbers = _filled(numbers)
+        for condition in self._metric.at_equal:
+            known = np.full(size, np.nan)
+            known[index, days - self._offset] = np.ma.filled(rows[condition].astype(np.float64), np.nan)
+            fair = at_equal_by(numbers[:, -1], values, known)
+            values = np.where(values <= 0, values, fair) if self._metric.scale is Scale.ratio else fair
         self._series = [tuple(one.split("\x1f")) for one in series]
         places = np.unique([part for _, part in self._series], return_inverse=True)[1]
         self._cohort = Cohort(
             values,
-            _filled(numbers),
+            numbers,
             places.astype(np.int64),
             self._metric.scale,
             self._metric.higher_is_better,
@@ -125,6 +141,14 @@ class _Judged:
             daily=as_ratio(one.slope.daily, scale) if goes_on and one.slope is not None else 0.0,
             floor_in=DaysToFloor(forecast.expected, forecast.soonest, forecast.latest) if forecast else None,
         )
+
+
+def _question(metric: Metric) -> str:
+    """The question for a metric's days. Means where conditions count: a line goes through readings' means."""
+    names = metric.at_equal
+    value = _RATE if metric.scale is Scale.count else ("avg(value)" if names else "median(value)")
+    told = "".join(f", avg({_CONDITION.format(name=name)}) AS {name}" for name in names)
+    return _DAYS.format(value=value, conditions=told)
 
 
 def _filled(stacks: np.ndarray) -> np.ndarray:

@@ -1,12 +1,21 @@
 """Trends as the server knows them: where readings go, and the last report on them."""
 
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 
+import msgspec
+
+from hostler.core.state.model import Node
+from hostler.core.state.passive_series import PassiveReading
 from hostler.core.state.trends import TrendReport
 from hostler.journal.reading_files import ReadingSeries, series_of
-from hostler.journal.readings import ReadingStore
+from hostler.journal.readings import Reading, ReadingStore
 from hostler.journal.trend_files import last_report
+
+AMBIENT_FOR = timedelta(hours=9)
+"""A BMC's word on the air that a node draws in is believed for so long: two windows and a little."""
+HEAT, OVER_AMBIENT = "gpu.temperature_c", "gpu.over_ambient_c"
 
 
 class TrendArchive:
@@ -15,8 +24,31 @@ class TrendArchive:
     def __init__(self, folder: Path) -> None:
         self.store = ReadingStore(folder)
         self.report: TrendReport | None = last_report(folder)
+        self._ambient: dict[str, tuple[datetime, float, str]] = {}
 
     def series(self, node: str, since: datetime) -> tuple[ReadingSeries, ...]:
         """The node's series since a moment, today's readings among them. Blocks. Raises JournalError."""
         self.store.flush()
         return series_of(self.store.folder, node, since)
+
+    def ambient(self, node: str, at: datetime, mean_c: float, sensor: str) -> None:
+        """Keep what a node's BMC says of the air it draws in: a window's mean, and by which sensor."""
+        self._ambient[node] = (at, mean_c, sensor)
+
+    def take(self, node: Node, source: str, told: Sequence[PassiveReading], received: datetime) -> None:
+        """Keep a window of passive series that was checked. Heat is kept above ambient where that is known."""
+        self.store.add([_reading(node, source, received, self._above(node, one, received)) for one in told])
+
+    def _above(self, node: Node, one: PassiveReading, at: datetime) -> PassiveReading:
+        known = self._ambient.get(node.id)
+        if one.metric != HEAT or known is None or abs(at - known[0]) > AMBIENT_FOR:
+            return one
+        _, ambient_c, sensor = known
+        stack = f"{one.stack} ambient={sensor}".strip()
+        conditions = {**one.conditions, "ambient_c": ambient_c}
+        return PassiveReading(OVER_AMBIENT, one.part, round(one.value - ambient_c, 3), stack, conditions)
+
+
+def _reading(node: Node, source: str, received: datetime, one: PassiveReading) -> Reading:
+    conditions = msgspec.json.encode(one.conditions).decode()
+    return Reading(received, node.id, source, one.metric, one.part, one.value, node.sku, one.stack, conditions)

@@ -6,7 +6,7 @@ Temperature above ambient is compared at equal power, fan effort at equal ambien
 import numpy as np
 from scipy import stats
 
-from hostler.core.statistics.medians import Floats
+from hostler.core.statistics.medians import Floats, Whole
 
 SAMPLE, MIN_PAIRS = 1_000, 20
 """Pairs of readings from which the dependence is learned at most, and at least."""
@@ -27,3 +27,12 @@ def at_equal(values: Floats, condition: Floats) -> Floats:
     chosen = np.linspace(0, len(y) - 1, min(len(y), SAMPLE)).astype(np.int64)
     slope = stats.theilslopes(y[chosen], x[chosen]).slope
     return np.where(both, values - slope * (condition - np.median(x)), np.nan)
+
+
+def at_equal_by(groups: Whole, values: Floats, condition: Floats) -> Floats:
+    """The same within each group (n,) of series: models and cooling differ in how a condition acts on them."""
+    found = np.full(values.shape, np.nan)
+    for group in np.unique(groups):
+        rows = groups == group
+        found[rows] = at_equal(values[rows], condition[rows])
+    return found

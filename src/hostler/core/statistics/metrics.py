@@ -9,15 +9,18 @@ from hostler.core.statistics.series import Scale
 class Metric:
     """How one reading is judged. `floor`: change since the own baseline at which it counts as failed, None for none.
 
-    A share for ratios (-0.05: the fixed limit of most sites), the metric's unit for differences.
+    A share for ratios (-0.05: the fixed limit of most sites), the metric's unit for differences. `at_equal`: conditions
+    whose common effect is taken off before peers are compared, in this order.
     """
 
     higher_is_better: bool = True
     scale: Scale = Scale.ratio
     floor: float | None = -0.05
+    at_equal: tuple[str, ...] = ()
 
 
 _SLOWER, _LONGER = Metric(), Metric(higher_is_better=False, floor=0.10)
+_ERRORS = Metric(higher_is_better=False, scale=Scale.count, floor=None)
 
 METRICS: dict[str, Metric] = {
     **dict.fromkeys((f"gemm_perf.{dtype}_tflops" for dtype in ("fp32", "tf32", "fp16", "bf16", "fp8")), _SLOWER),
@@ -36,9 +39,12 @@ METRICS: dict[str, Metric] = {
     "nvme_fio.write_gb_s": _SLOWER,
     "nvme_fio.read_gb_s": _SLOWER,
     "allreduce.bus_gb_s": _SLOWER,
-    "gpu.temperature_c": Metric(higher_is_better=False, scale=Scale.difference, floor=10.0),
-    "gpu.ecc_corrected": Metric(higher_is_better=False, scale=Scale.count, floor=None),
-    "link.errors": Metric(higher_is_better=False, scale=Scale.count, floor=None),
-    "fan.effort_percent": Metric(higher_is_better=False, scale=Scale.difference, floor=20.0),
+    "gpu.over_ambient_c": Metric(False, Scale.difference, 10.0, ("power_w",)),
+    "gpu.temperature_c": Metric(False, Scale.difference, 10.0, ("power_w",)),
+    "gpu.ecc_corrected": _ERRORS,
+    "memory.ecc_corrected": _ERRORS,
+    "link.errors": _ERRORS,
+    "fan.effort_percent": Metric(False, Scale.difference, 20.0, ("ambient_c", "power_w")),
+    "fan.speed_rpm": Metric(False, Scale.ratio, 0.25, ("ambient_c", "power_w")),
 }
 """By check and reading, as the suite names them (`hostler-check list`), and of passive series."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from datetime import timedelta
 from typing import Annotated, Any
 
 from litestar import Response, Router, get, post
@@ -13,6 +14,7 @@ from hostler.controller.inputs import AgentAhead, AgentRefused
 from hostler.core.state import version_2
 from hostler.core.state.model import Node, Observation, Outcome
 from hostler.core.state.number_limits import outside
+from hostler.core.state.passive_series import SERIES_MOST, PassiveReading, is_possible
 from hostler.core.state.verbs.facts import Permission
 from hostler.logs.clean import escaped
 from hostler.runtime.join_offer import JoinOffer
@@ -32,7 +34,9 @@ OUTCOMES_MAX = 100
 TEXT_MAX = 4_096
 PARTS_MAX = 512
 FACTS_MAX = 128
+TEXT_SHORT = 128
 WAIT_MAX_S = 25.0
+READINGS_AGE_S = 172_800.0
 
 Name = Annotated[str, Meta(max_length=128)]
 Spool = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._:-]+$")]
@@ -46,6 +50,16 @@ class ObservationsBody(Struct, frozen=True):
     spool: Spool
     boot_id: Name
     observations: Annotated[tuple[Observation, ...], Meta(max_length=OBSERVATIONS_MAX)]
+
+
+class ReadingsBody(Struct, frozen=True):
+    """A window of passive series, which ended `age_s` ago. (`boot_id`, `window`) names it: twice is once."""
+
+    node: Name
+    boot_id: Name
+    window: Annotated[int, Meta(ge=0, lt=2**53)]
+    age_s: Annotated[float, Meta(ge=0, le=READINGS_AGE_S)]
+    readings: Annotated[tuple[PassiveReading, ...], Meta(max_length=SERIES_MOST)]
 
 
 class Receipt(Struct, frozen=True):
@@ -186,6 +200,21 @@ async def outcomes(agent: Reports, data: JSONBody[OutcomesBody]) -> None:
             app_state.cell.replied(outcome)
 
 
+@post("/readings", guards=REPORT, request_max_body_size=BODY_MAX, status_code=204)
+async def readings(agent: Reports, data: JSONBody[ReadingsBody]) -> None:
+    """Take a window of passive series into the archive of readings; the journal has no use for it."""
+    app_state, node = agent.app_state, _own(agent, data.node)
+    for place, one in enumerate(data.readings):
+        if not is_possible(one) or not all(
+            len(text) <= TEXT_SHORT and text.isprintable() for text in (one.part, one.stack)
+        ):
+            what = f"readings[{place}]: no passive series of this agent's version reads so"
+            raise refuse(422, "impossible_reading", what, "send what was measured, or leave it out")
+    if app_state.outside.trends is not None:
+        received = app_state.now() - timedelta(seconds=data.age_s)
+        app_state.outside.trends.take(node, f"passive/{data.boot_id}/{data.window}", data.readings, received)
+
+
 def _without_readings(app_state: AppState, node: Node, outcome: Outcome) -> Outcome:
     """Put a check's readings into their archive; the journal has no use for them."""
     bare, readings = taken_out(node, outcome, app_state.now())
@@ -232,6 +261,6 @@ def _is_agents(node: Node, outcome: Outcome) -> bool:
 
 router = Router(
     path="/agent",
-    route_handlers=[observations, heartbeat, operations, joining, outcomes],
+    route_handlers=[observations, heartbeat, operations, joining, outcomes, readings],
     tags=["agents"],
 )
