@@ -16,7 +16,7 @@ import uvloop
 from bench.bmcs import HANGING_EVERY, PORT, emulated, host_of, machine
 from bench.figures import Figures
 from hostler.controller.inputs import Input
-from hostler.controller.ready import Reply
+from hostler.controller.step_output import Reply
 from hostler.core.policy.documents import parse
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.model import Binding, Node, Observation, Phase, Position

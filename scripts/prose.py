@@ -2,39 +2,27 @@
 
 The glossary's table of words not used has a row for each: where it is looked for (prose: docstrings; names: words of
 classes, functions, arguments, variables and attributes), and what to say instead.
-`python scripts/prose.py` fails where a room has more of them than `GRANTED`; `python scripts/prose.py ROOM`
-(a path below `src/hostler`, as "drivers/redfish") lists them.
+`python scripts/prose.py` prints each of them and fails where there is one.
 """
 
 import ast
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "hostler"
 GLOSSARY = ROOT / "docs" / "glossary.md"
-GRANTED = {"agent": 1, "app": 1, "core": 2, "drivers": 7, "server": 1, "sim": 2}
-"""Findings that a room may still have. A number here only ever falls."""
 _ROW = re.compile(r"^\| (prose|names) \| (.+?) \| (.+?) \|$", re.MULTILINE)
 
 
-def main(argv: list[str]) -> int:
-    """Print what is to be mended; 1 where a room has more findings than it is granted."""
-    found = list(findings(SOURCE, words(GLOSSARY.read_text("utf-8"))))
-    if argv:
-        print(
-            *(f"src/hostler/{path}:{line}: {what}" for path, line, what in found if path.startswith(argv[0])), sep="\n"
-        )
-        return 0
-    counts = Counter(path.split("/", maxsplit=1)[0] for path, _, _ in found)
-    over = {room: count for room, count in sorted(counts.items()) if count > GRANTED.get(room, 0)}
-    for room, count in over.items():
-        print(f"prose: {room} has {count} words of the glossary's last table, {GRANTED.get(room, 0)} are granted:")
-        print(*(f"  {path}:{line}: {what}" for path, line, what in found if path.startswith(room)), sep="\n")
-    return 1 if over else 0
+def main() -> int:
+    """Print what is to be mended; 1 where anything is."""
+    unused = words(GLOSSARY.read_text("utf-8"))
+    found = [f"src/hostler/{path}:{line}: {what}" for path, line, what in findings(SOURCE, unused)]
+    print(*found, sep="\n", end="\n" if found else "")
+    return 1 if found else 0
 
 
 def words(glossary: str) -> list[tuple[str, str, str]]:
@@ -79,4 +67,4 @@ def _docstrings(node: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

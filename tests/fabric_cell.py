@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hostler.controller.inputs import FabricSeen, FellowsSeen
-from hostler.controller.ready import Reply
+from hostler.controller.step_output import Reply
 from hostler.core.fabric.design_csv import parse_csv, render_csv
 from hostler.core.fabric.discovery import Discovery
 from hostler.core.fabric.told import report

@@ -27,7 +27,7 @@ from hostler.controller.inputs import (
     WorkSeen,
 )
 from hostler.controller.loop import Controller
-from hostler.controller.ready import Ready, Reply, Send
+from hostler.controller.step_output import Reply, Send, StepOutput
 from hostler.core.diagnose.gate.readings import GPUS_SEEN, LOOK
 from hostler.core.policy import documents
 from hostler.core.report.sentences import sentence
@@ -239,7 +239,7 @@ class Drive:
         self.replies: list[Reply] = []
         self.commits = 0
         self.failing_commit = 0
-        self.checks: list[Callable[[Drive, Ready], None]] = []
+        self.checks: list[Callable[[Drive, StepOutput], None]] = []
         self._token = 0
         self._sequence = 0
         seed: list[e.Event] = [e.ConfigActivated(config or configuration(), {}, "ann")]
@@ -287,12 +287,12 @@ class Drive:
 
     # --- the loop
 
-    def step(self, *inputs: Input) -> Ready:
+    def step(self, *inputs: Input) -> StepOutput:
         ready = self.controller.step(inputs, self.now)
         self._complete(ready)
         return ready
 
-    def _complete(self, ready: Ready) -> None:
+    def _complete(self, ready: StepOutput) -> None:
         self.commits += 1
         if self.commits == self.failing_commit:
             self.controller.lost()

@@ -12,8 +12,8 @@ from hostler.core.state import events as e
 from hostler.core.state.model import Observation
 from hostler.journal.opening import open_journal
 from hostler.ports import Batch
+from hostler.runtime.cell_controllers import ControllerIdentity
 from hostler.runtime.lease_validity import LeaseTerms
-from hostler.runtime.membership import ControllerIdentity
 from hostler.runtime.runner import Cell
 from tests.contract.kubernetes_world import running as beside
 from tests.end_to_end.kill_world import until

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from hostler.controller.ready import Reply
+from hostler.controller.step_output import Reply
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Intent
 from hostler.core.state.model import Binding, Condition, Severity, WorkClass, Workload

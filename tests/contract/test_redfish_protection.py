@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hostler.controller.inputs import NodeSeen, Observed, Replied
-from hostler.controller.ready import Reply
+from hostler.controller.step_output import Reply
 from hostler.core.state.model import Binding, Observation, Outcome, Part
 from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.client import Clients

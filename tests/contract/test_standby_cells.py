@@ -16,9 +16,9 @@ from hostler.core.tables.operations import OPERATIONS
 from hostler.journal.codec import UnknownEventError
 from hostler.journal.opening import open_journal
 from hostler.ports import Batch, JournalError, UnreachableError, WorkloadView
+from hostler.runtime.cell_controllers import ControllerIdentity
 from hostler.runtime.input_queues import BusyError, StandbyError
 from hostler.runtime.lease_validity import LeaseTerms
-from hostler.runtime.membership import ControllerIdentity
 from hostler.runtime.performers import Wiring, performers
 from hostler.runtime.runner import Cell
 from hostler.server.event_stream import Streams

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.controller.ready import Reply
+from hostler.controller.step_output import Reply
 from hostler.core.notify.episodes import Moment
 from hostler.core.notify.messages import Message
 from hostler.core.notify.notices import Place

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from hostler.controller.ready import Reply
+from hostler.controller.step_output import Reply
 from hostler.core.state.events import ConfigActivated, Event, NodeRegistered, Record, name_of
 from hostler.core.state.live_state import Release
 from hostler.journal.opening import open_journal
 from hostler.ports import Batch
+from hostler.runtime.cell_controllers import ControllerIdentity
 from hostler.runtime.input_queues import BusyError
 from hostler.runtime.lease_validity import LeaseTerms
-from hostler.runtime.membership import ControllerIdentity
 from hostler.runtime.replica import CannotFollowError
 from hostler.runtime.runner import Cell
 from tests.end_to_end.kill_world import until

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hostler.controller.inputs import AgentHeard, AgentSilent, Tick
-from hostler.controller.ready import Ready
+from hostler.controller.step_output import StepOutput
 from hostler.core.state import events as e
 from hostler.core.state.model import ActClass, HoldKind, Phase, Profile
 from hostler.core.state.verbs.every import VERBS
@@ -92,7 +92,7 @@ class Watch:
         self.paused: set[str] = set()
         self.brake = False
 
-    def see(self, drive: Drive, ready: Ready) -> None:
+    def see(self, drive: Drive, ready: StepOutput) -> None:
         for record in ready.batch.records:
             self.note(drive, record)
         for operation, times in drive.performed.items():

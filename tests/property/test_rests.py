@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hostler.controller.live_updates import next_by_clock
 from hostler.controller.wakeups import told
 from hostler.core.conditions.own_conditions import is_unlisted
-from hostler.core.planning.needs_nothing import rests
+from hostler.core.planning.needs_nothing import needs_nothing
 from hostler.core.planning.next_step import next_step
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Rest, Wait
@@ -31,10 +31,10 @@ def judged(drive: Drive) -> int:
     """How many nodes rest; each of them gets the whole answer too."""
     context = DecisionContext(drive.fleet, drive.controller.live, drive.now)
     nodes = [one for name in drive.fleet.nodes for one in variants(drive.node(name))]
-    resting = [node for node in nodes if rests(drive.fleet, node)]
+    resting = [node for node in nodes if needs_nothing(drive.fleet, node)]
     for node in resting:
         assert next_step(context, node) == Rest(), f"{node.id} is passed over, and needs something"
-        if not is_unlisted(context, node):  # of these a sweep itself asks (`at_rest`)
+        if not is_unlisted(context, node):  # of these a sweep itself asks (`sweep_filter`)
             assert next_by_clock(context, node) is None, f"{node.id} is passed over, and the clock has something for it"
     return len(resting)
 

@@ -18,13 +18,13 @@ from litestar import Litestar
 from msgspec.structs import replace
 
 from hostler.controller.inputs import Input, IntentAsked, Replied
-from hostler.controller.ready import Ready
+from hostler.controller.step_output import StepOutput
 from hostler.core.state import events as e
 from hostler.core.state.intent import Bounds
 from hostler.core.state.model import Assignment, Binding, Observation, WorkClass, Workload
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import Batch
-from hostler.runtime.membership import ControllerHealth
+from hostler.runtime.cell_controllers import ControllerHealth
 from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.app import create_app
 from hostler.server.cell_view import CellView
@@ -77,7 +77,7 @@ class Told(Drive):
     def name(self, node: str) -> str:
         return f"{node}-{self.word}" if node in FOREIGN else node
 
-    def step(self, *inputs: Input) -> Ready:
+    def step(self, *inputs: Input) -> StepOutput:
         ready = super().step(*(self._retold(one) for one in inputs))
         self.observations.extend(ready.batch.observations)
         return ready

@@ -11,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.controller import inputs
-from hostler.controller.ready import Send
-from hostler.core.diagnose.sensor_look import sensor_look
+from hostler.controller.step_output import Send
+from hostler.core.diagnose.sensor_findings import sensor_look
 from hostler.core.planning.hardware_step import stands_at
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.live_state import Fellow, Release

@@ -3,7 +3,7 @@
 import pytest
 
 from hostler.controller.inputs import IntentAsked
-from hostler.controller.ready import Ready
+from hostler.controller.step_output import StepOutput
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Phase
 from hostler.core.state.overlay_table import Table
@@ -62,7 +62,7 @@ def tell(drive: Drive, steps: list[tuple[str, tuple[str, ...]]]) -> None:
             pytest.fail(f"{name} was lost again and again")
 
 
-def only_what_is_recorded_is_sent(drive: Drive, ready: Ready) -> None:
+def only_what_is_recorded_is_sent(drive: Drive, ready: StepOutput) -> None:
     recorded = {
         r.event.operation.id
         for r in drive.journal

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hostler.controller.ready import Ready
+from hostler.controller.step_output import StepOutput
 from hostler.core.planning.domain_plans import acts
 from hostler.core.state import events as e
 from hostler.core.state.model import Blocker, HoldKind
@@ -26,7 +26,7 @@ def domain(policy: Any = None, drain_s: float = 86_400, **budget: Any) -> Drive:
     return drive
 
 
-def nobody_is_disturbed_while_a_member_is_open(drive: Drive, ready: Ready) -> None:
+def nobody_is_disturbed_while_a_member_is_open(drive: Drive, ready: StepOutput) -> None:
     """Read from what is sent and from the machines, not from the plans."""
     for send in ready.sends:
         plan = drive.node(send.operation.node).plan

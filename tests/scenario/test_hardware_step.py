@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.controller.inputs import AgentHeard, FellowsSeen, NodeSeen
-from hostler.core.diagnose.sensor_look import sensor_look
+from hostler.core.diagnose.sensor_findings import sensor_look
 from hostler.core.state import events as e
 from hostler.core.state.live_state import Fellow, Release
 from hostler.core.state.model import BMC_ONLY, Facts, Observation, Part, Phase, Position, Verdict

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from hostler.controller.inputs import NodeSeen, WorkSeen
 from hostler.core.planning import execution
-from hostler.core.policy.second_witness import has_second_witness
+from hostler.core.policy.corroboration import is_confirmed_down
 from hostler.core.state import events as e
 from hostler.core.state.model import OWNER, HoldKind, Workload
 from hostler.ports import WorkloadView
@@ -204,10 +204,10 @@ def test_what_a_cluster_believed_of_a_node_that_it_lists_no_more_is_no_witness()
     drive = Drive(configuration({"train": pool_document(target=1)}), [a_node("a")])
     drive.see_work("a")
     drive.step(NodeSeen("a", ready=False))
-    assert has_second_witness(drive.controller.live, drive.node("a"))
+    assert is_confirmed_down(drive.controller.live, drive.node("a"))
     gone = WorkloadView("a", (), listed=False)
     drive.step(WorkSeen((gone,), cluster=CLUSTER))
-    assert not has_second_witness(drive.controller.live, drive.node("a"))
+    assert not is_confirmed_down(drive.controller.live, drive.node("a"))
 
 
 def test_work_that_a_budget_holds_is_waited_for_by_name_and_evicted_when_it_may() -> None:

@@ -9,7 +9,7 @@ from hostler.agent.host_commands import NotPossibleError
 from hostler.agent.machine import Powers, RealHostMachine
 from hostler.agent.node_operations import OperationResult, performed
 from hostler.controller.inputs import Replied
-from hostler.controller.ready import Send
+from hostler.controller.step_output import Send
 from hostler.core.state import events as e
 from hostler.core.state.model import Operation, Outcome, Phase
 from tests.kit import Drive, a_node, configuration, pool_document

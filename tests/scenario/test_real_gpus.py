@@ -12,7 +12,7 @@ from hostler.agent.host_commands import NotPossibleError
 from hostler.agent.machine import RealHostMachine
 from hostler.agent.node_operations import OperationResult, performed
 from hostler.controller.inputs import AgentHeard, Input, NodeSeen, Observed, Replied
-from hostler.controller.ready import Send
+from hostler.controller.step_output import Send
 from hostler.core.state import events as e
 from hostler.core.state.model import Observation, Operation, Outcome, Phase
 from tests.gpu_node import ADDRESSES, STATES, Node

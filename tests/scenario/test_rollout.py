@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hostler.controller.inputs import IntentAsked
-from hostler.controller.ready import Reply
+from hostler.controller.step_output import Reply
 from hostler.core.state import events as e
 from hostler.core.state.change_control import Rollout
 from hostler.core.state.configuration import Configuration

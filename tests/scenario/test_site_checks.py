@@ -9,7 +9,7 @@ from hostler.agent import check_plugins
 from hostler.agent.machine import Powers, RealHostMachine, SensorSources
 from hostler.agent.node_operations import performed
 from hostler.controller.inputs import AgentHeard, Replied
-from hostler.controller.ready import Send
+from hostler.controller.step_output import Send
 from hostler.core.state import events as e
 from hostler.core.state.model import Operation, Outcome, Phase
 from hostler.core.state.operations import RunChecks

@@ -21,7 +21,7 @@ from hostler.agent.host_commands import NotPossibleError
 from hostler.agent.machine import Powers, RealHostMachine, SensorSources
 from hostler.agent.node_operations import OperationResult, performed
 from hostler.controller.inputs import Observed, Replied
-from hostler.controller.ready import Send
+from hostler.controller.step_output import Send
 from hostler.core.conditions.sku_match import is_unseen
 from hostler.core.planning.hardware_step import stands_at
 from hostler.core.policy import documents

@@ -15,7 +15,7 @@ from hostler.controller import loop, operation_replies, scheduler_views, wakeups
 from hostler.controller.inputs import Observed
 from hostler.core.diagnose import judge as diagnose
 from hostler.core.planning import domain_plans, drain, execution, idle_checks, remediation, spares
-from hostler.core.policy import budgets, disturb, guards, second_witness
+from hostler.core.policy import budgets, corroboration, guards, workload_consent
 from hostler.core.state import health, index_keys
 from hostler.core.state.decisions import Act, Wait
 from hostler.core.state.events import PlanAdvanced
@@ -202,7 +202,7 @@ def root_is_believed(patch: pytest.MonkeyPatch) -> None:
 
 def silence_convicts(patch: pytest.MonkeyPatch) -> None:
     """An agent that is not heard needs no second witness."""
-    patch.setattr(second_witness, "has_second_witness", lambda _live, _node: True)
+    patch.setattr(corroboration, "is_confirmed_down", lambda _live, _node: True)
 
 
 def a_remedy_forgets_its_checks(patch: pytest.MonkeyPatch) -> None:
@@ -256,7 +256,7 @@ def the_dead_are_waited_for(patch: pytest.MonkeyPatch) -> None:
 
 def everybody_is_doomed(patch: pytest.MonkeyPatch) -> None:
     """Any fault on a node gives its whole work up."""
-    patch.setattr(disturb, "is_doomed", lambda *_: True)
+    patch.setattr(workload_consent, "is_doomed", lambda *_: True)
 
 
 def an_agreement_before_its_time(patch: pytest.MonkeyPatch) -> None:
@@ -397,8 +397,8 @@ def groups_have_no_domain_budget(patch: pytest.MonkeyPatch) -> None:
 
 def unknown_use_is_doomed(patch: pytest.MonkeyPatch) -> None:
     """Work of which nobody knows the GPUs counts as using the one that failed."""
-    uses = disturb._uses
-    patch.setattr(disturb, "_uses", lambda node, work, part: work.parts is None or uses(node, work, part))
+    uses = workload_consent._uses
+    patch.setattr(workload_consent, "_uses", lambda node, work, part: work.parts is None or uses(node, work, part))
 
 
 def drains_are_passed_by(patch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hostler.controller.ready import Ready
+from hostler.controller.step_output import StepOutput
 from hostler.core.state import events as e
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.journal.memory import MemoryJournal
@@ -112,7 +112,7 @@ class Story:
         self.journal.append(Batch(tuple(self.drive.journal)), self.epoch)
         self.drive.checks.append(self._write)
 
-    def _write(self, _drive: Drive, ready: Ready) -> None:
+    def _write(self, _drive: Drive, ready: StepOutput) -> None:
         self.journal.append(ready.batch, self.epoch)
 
     def on_trial(self, change: Change | None = None, **window: Any) -> Backtest:

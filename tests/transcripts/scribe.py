@@ -29,7 +29,7 @@ from hostler.controller.inputs import (
     TrendsSeen,
     WorkSeen,
 )
-from hostler.controller.ready import Ready, Reply, Send
+from hostler.controller.step_output import Reply, Send, StepOutput
 from hostler.core.report.fabric_sentences import looked
 from hostler.core.report.sentences import sentence
 from hostler.core.state import events as e
@@ -61,7 +61,7 @@ class Scribe(Drive):
         self.lines.clear()
         self._at = None
 
-    def step(self, *inputs: Input) -> Ready:
+    def step(self, *inputs: Input) -> StepOutput:
         """Write down what goes in, then take the step."""
         self._write(f"> {text}" for one in inputs for text in self._said(one))
         return super().step(*inputs)
@@ -71,7 +71,7 @@ class Scribe(Drive):
         whole = "\n".join((LEGEND, "", *self.lines)).replace("\n\n\n", "\n\n") + "\n"
         return CHECKSUM.sub("configuration …", whole)
 
-    def _complete(self, ready: Ready) -> None:
+    def _complete(self, ready: StepOutput) -> None:
         self._write(_output(ready))
         super()._complete(ready)
 
@@ -143,7 +143,7 @@ def _reading(one: NodeSeen) -> str:
     return f"{one.node}: power {one.power or 'unread'}{ready}{bmc}"
 
 
-def _output(ready: Ready) -> Iterator[str]:
+def _output(ready: StepOutput) -> Iterator[str]:
     yield from (f"= {_record(record.event)}" for record in ready.batch.records)
     yield from (f"-> {_send(send)}" for send in ready.sends)
     yield from (f"< {_reply(reply)}" for reply in ready.replies if not reply.acknowledged)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from hostler.controller.inputs import IntentAsked
-from hostler.controller.ready import Reply
-from hostler.core.intents.decide import HANDLERS
+from hostler.controller.step_output import Reply
+from hostler.core.intents.intent_decision import HANDLERS
 from hostler.core.state import events as e
 from hostler.core.state.change_control import APPROVALS_MAX
 from hostler.core.state.intent import Bounds

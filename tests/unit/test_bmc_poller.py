@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hostler.controller.inputs import NodeSeen
-from hostler.controller.ready import Reply
+from hostler.controller.step_output import Reply
 from hostler.core.state.model import Condition, Facts, Node, Observation, Part, Severity
 from hostler.core.state.part_table import PartTable
 from hostler.polling.bmc_poller import BmcPoller, PollLimits

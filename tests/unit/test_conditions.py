@@ -25,8 +25,8 @@ from hostler.core.diagnose.gpu import GPU_ASPECTS
 from hostler.core.diagnose.host import HOST_ASPECTS
 from hostler.core.diagnose.recurrence_windows import RECURRENCES
 from hostler.core.diagnose.rules import GPU_SHOWN, HOST_SHOWN, RULES
-from hostler.core.diagnose.sensor_rules import SENSOR_RULES
-from hostler.core.diagnose.sensors import subjects
+from hostler.core.diagnose.sensor_findings import subjects
+from hostler.core.diagnose.sensor_hysteresis import SENSOR_RULES
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Sku
 from hostler.core.state.model import Evidence, Facts, Node, Observation, Phase, Severity

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from hostler.core.diagnose.judge import judge
-from hostler.core.diagnose.sensor_rules import SENSOR_RULES
+from hostler.core.diagnose.sensor_hysteresis import SENSOR_RULES
 from hostler.core.state.model import Facts, Observation, Phase, Severity
 from hostler.core.tables.conditions import CONDITIONS
 from tests.kit import a_node, configuration

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from hostler.controller.ready import Send
+from hostler.controller.step_output import Send
 from hostler.core.state.model import Node, Operation, Outcome
 from hostler.logs.structured import formatter
 from hostler.ports import ConflictError, PortError, RefusedError, UnreachableError

@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from hostler.core.policy.budgets import allowance
 from hostler.core.policy.disruption_request import DisruptionRequest
-from hostler.core.policy.disturb import Disturbance, Lost, may_disturb
 from hostler.core.policy.guards import blockers
 from hostler.core.policy.pool_modes import mode_of
 from hostler.core.policy.storm_brake import storm
+from hostler.core.policy.workload_consent import Disturbance, Lost, may_disturb
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Budget
 from hostler.core.state.decision_context import DecisionContext

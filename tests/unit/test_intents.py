@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hostler.controller.inputs import IntentAsked
-from hostler.controller.ready import Reply
+from hostler.controller.step_output import Reply
 from hostler.core.intents.ask import REASON_MAX
 from hostler.core.intents.repeating import OTHER_CONTENT
 from hostler.core.state import events as e

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from hostler.core.state.model import Condition, Severity
-from hostler.drivers.kubernetes.node_status import applied, has_changed, is_stale, marks
+from hostler.drivers.kubernetes.node_status import applied, has_changed, is_stale, node_status
 from hostler.drivers.kubernetes.wire import Shown, read_node
 from tests.kit import NOW, a_node
 
@@ -23,7 +23,7 @@ def test_what_nobody_can_say_any_more_is_neither_well_nor_ill(silent: tuple[bool
         Condition(kind, kind, "n1", grave, NOW, NOW, "remedy", "hostler", unknown_since=LATER if gone else None)
         for (kind, grave), gone in zip(kinds, silent, strict=True)
     )
-    shown = marks(a_node("n1", conditions=conditions), ()).conditions[0]
+    shown = node_status(a_node("n1", conditions=conditions), ()).conditions[0]
     assert shown.type == "HostlerHealthy"
     assert (shown.status, shown.reason)[: len(told)] == told
 

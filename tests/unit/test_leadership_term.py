@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hostler.controller.inputs import Input, IntentAsked, NodeSeen
-from hostler.controller.ready import Ready, Reply, Send
+from hostler.controller.step_output import Reply, Send, StepOutput
 from hostler.core.state import events as e
 from hostler.core.state.clock_doubt import GAP_S
 from hostler.core.state.live_state import Release
@@ -87,7 +87,7 @@ class Term:
             self.swept.append(list(nodes))
             sweep(self.swept[-1])
 
-        def stepped(inputs: list[Input], now: datetime) -> Ready:
+        def stepped(inputs: list[Input], now: datetime) -> StepOutput:
             self.steps += 1
             return step(inputs, now)
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 import hostler.drivers.kubernetes
 from hostler.core.state.model import Condition, Severity
 from hostler.drivers.kubernetes import public_names
-from hostler.drivers.kubernetes.node_status import DUTIES, marks
+from hostler.drivers.kubernetes.node_status import DUTIES, node_status
 from hostler.drivers.kubernetes.wire import OUR_CONDITIONS, OURS
 from tests.kit import NOW, a_node, a_workload
 
@@ -37,9 +37,9 @@ def test_labels_and_conditions_are_those_that_are_written() -> None:
     """Mutants: a label that is written and not told; a condition that is told and not written."""
     node = a_node("a", domains=("nvlink:d1", "rail:3", "power:p1"))
     node = replace(node, position=replace(node.position, rack="r1"))
-    assert set(marks(node, ()).labels) == {name.name for name in public_names.LABELS}
+    assert set(node_status(node, ()).labels) == {name.name for name in public_names.LABELS}
     told = [name.name for name in public_names.CONDITIONS]
-    assert told == list(DUTIES) == list(OUR_CONDITIONS) == [one.type for one in marks(node, ()).conditions]
+    assert told == list(DUTIES) == list(OUR_CONDITIONS) == [one.type for one in node_status(node, ()).conditions]
     assert {name.name for name in public_names.EVENTS} <= set(told)
 
 
@@ -54,7 +54,7 @@ def test_every_reason_that_is_given_is_told() -> None:
         (one.type, one.status, one.reason)
         for node in (well, ill, unknown, idle)
         for works in (None, (), (a_workload("w"),))
-        for one in marks(node, works).conditions
+        for one in node_status(node, works).conditions
     }
     values = {name.name: name.values for name in public_names.CONDITIONS}
     for kind, status, reason in sorted(given):

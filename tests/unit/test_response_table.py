@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.policy.corroboration import doubted, tenant_has_root, unconfirmed
+from hostler.core.policy.corroboration import doubtful_causes, tenant_has_root, uncorroborated_conditions
 from hostler.core.policy.response import (
     Need,
     climb,
@@ -419,9 +419,9 @@ def test_an_immediate_remedy_needs_a_witness_where_a_tenant_has_root(
     node = a_node("a")
     fleet = a_fleet(node, pool_root=True)
     node = replace(node, conditions=(condition, *others))
-    assert (condition.id not in unconfirmed(fleet, node)) is believed
-    assert (not doubted(fleet, node, (condition.id,))) is believed
-    assert condition.id not in unconfirmed(a_fleet(a_node("a")), node), "nobody else has root"
+    assert (condition.id not in uncorroborated_conditions(fleet, node)) is believed
+    assert (not doubtful_causes(fleet, node, (condition.id,))) is believed
+    assert condition.id not in uncorroborated_conditions(a_fleet(a_node("a")), node), "nobody else has root"
 
 
 def test_a_remedy_is_doubted_only_where_every_cause_is() -> None:
@@ -429,13 +429,13 @@ def test_a_remedy_is_doubted_only_where_every_cause_is() -> None:
     node = a_node("a")
     fleet = a_fleet(node, pool_root=True)
     node = replace(node, conditions=(seen("boot-now", paths=KERNEL), seen("boot")))
-    (blocker,) = doubted(fleet, node, ("boot-now",))
+    (blocker,) = doubtful_causes(fleet, node, ("boot-now",))
     assert (blocker.kind, blocker.name) == ("confirmation", "a")
-    assert doubted(fleet, node, ("boot-now", "boot")) == []
-    assert doubted(fleet, node, ("gone",)) == []
-    assert doubted(fleet, node, ()) == []
+    assert doubtful_causes(fleet, node, ("boot-now", "boot")) == []
+    assert doubtful_causes(fleet, node, ("gone",)) == []
+    assert doubtful_causes(fleet, node, ()) == []
 
 
 def test_what_is_unknown_is_unconfirmed_whoever_has_root() -> None:
     node = a_node("a", conditions=(seen("boot", unknown_since=NOW), seen("reset")))
-    assert unconfirmed(a_fleet(a_node("a")), node) == {"boot"}
+    assert uncorroborated_conditions(a_fleet(a_node("a")), node) == {"boot"}

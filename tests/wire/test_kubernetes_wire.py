@@ -182,10 +182,12 @@ def test_actors_are_told_apart_and_who_is_not_listed_is_a_person() -> None:
     )
     assert cordoned_by_other(a_node(unschedulable=True, shut_by="cluster-autoscaler"), "me") == "Cluster Autoscaler"
     upgrading = a_node(labels={"nvidia.com/gpu-driver-upgrade-state": "drain-required"})
-    assert (actor := claiming(upgrading.marks)) is not None
+    assert (actor := claiming(upgrading.node_keys)) is not None
     assert actor.name == "GPU Operator's driver upgrade"
-    assert claiming(a_node(labels={"nvidia.com/gpu-driver-upgrade-state": "upgrade-done"}).marks) is None
-    assert remediators(a_node(taints=[{"key": "medik8s.io/remediation", "effect": "NoExecute"}]).marks) == ("Medik8s",)
+    assert claiming(a_node(labels={"nvidia.com/gpu-driver-upgrade-state": "upgrade-done"}).node_keys) is None
+    assert remediators(a_node(taints=[{"key": "medik8s.io/remediation", "effect": "NoExecute"}]).node_keys) == (
+        "Medik8s",
+    )
 
 
 @pytest.mark.parametrize(

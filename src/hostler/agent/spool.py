@@ -206,7 +206,7 @@ class Spool:
 
     def _begin(self) -> None:
         self._store.write([], {"id": self.id.encode()})
-        self._store.restart_marks(self.now_s())
+        self._store.restart_retention(self.now_s())
         self._measure()
         if self._store.set_aside:
             text = f"the spool was unreadable and was put aside: {self._store.set_aside}"

@@ -146,7 +146,7 @@ class SpoolFile:
                 self._db.execute("INSERT OR REPLACE INTO marks VALUES (?, ?)", (upto, at_s))
             return self._expire(at_s - keep_s - every_s)
 
-    def restart_marks(self, at_s: float) -> None:
+    def restart_retention(self, at_s: float) -> None:
         """Count retention from now on: the clock of an earlier boot means nothing."""
         with self._transaction():
             self._db.execute("UPDATE marks SET at_s = ? WHERE at_s > ?", (at_s, at_s))

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 
 from hostler.app.cluster_connections import kubernetes_access, kubernetes_settings, slurm_access
-from hostler.controller.ready import Reply
+from hostler.controller.step_output import Reply
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Intent
 from hostler.core.state.verbs.remediators import ReportRemediators

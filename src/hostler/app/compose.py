@@ -123,7 +123,7 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
             gate.read_schedulers, gate.read_node = lambda: [work_of(cell.view), *watched.news()], watched.of_node
             telling = cell.while_active(lambda: _tell(gate))
             notifying = cell.while_active(inside.notifier.run)
-            marks = [one.marker(lambda: cell.view).run for one in kubernetes]
+            status_writers = [one.marker(lambda: cell.view).run for one in kubernetes]
             requests = [one.requester(lambda: cell.view, cell.ask).run for one in kubernetes]
             tidying = [one.tidier(lambda: cell.view).run for one in kubernetes]
             tidying += [one.restorer(lambda: cell.view).run for one in kubernetes]
@@ -136,7 +136,7 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
                 *_networks(gate, cell, secrets, data),
                 inside.returns.run,
                 trending,
-                *marks,
+                *status_writers,
                 *requests,
                 *tidying,
                 *admitting,

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from hostler.app.first_start import TOKEN, TOKENS, refuse_a_second_beginning
 from hostler.controller.inputs import Input
-from hostler.controller.ready import Reply
+from hostler.controller.step_output import Reply
 from hostler.core.policy.documents import parse
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError, Problem
@@ -29,10 +29,10 @@ from hostler.drivers.tickets.ticket_target import TicketTarget
 from hostler.journal.opening import on_server, open_journal
 from hostler.journal.outbox import open_outbox
 from hostler.ports import Journal, NotificationDriver, OperationDriver, TicketSystem, UnreachableError
+from hostler.runtime.cell_controllers import ControllerIdentity
 from hostler.runtime.input_queues import BusyError
 from hostler.runtime.join_offer import JoinOffer
 from hostler.runtime.lease_validity import LeaseTerms
-from hostler.runtime.membership import ControllerIdentity
 from hostler.runtime.notifier import Notifier
 from hostler.runtime.performers import Wiring, complete, performers
 from hostler.runtime.runner import Cell

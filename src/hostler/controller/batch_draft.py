@@ -1,6 +1,6 @@
 """The batch that one step makes: its records and observations, how far senders were read, sends and replies."""
 
-from hostler.controller.ready import Ready, Reply, Send
+from hostler.controller.step_output import Reply, Send, StepOutput
 from hostler.core.state import events as e
 from hostler.core.state.model import Observation
 from hostler.ports import Batch
@@ -21,10 +21,10 @@ class BatchDraft:
         self.read[sender] = (observation.spool, observation.sequence)
         self.observations.append(observation)
 
-    def ready(self, cell_format: int) -> Ready:
+    def ready(self, cell_format: int) -> StepOutput:
         """All of it, to be appended under the cell's format."""
         batch = Batch(tuple(self.records), tuple(self.observations), self.read, cell_format)
-        return Ready(batch, tuple(self.sends), tuple(self.replies))
+        return StepOutput(batch, tuple(self.sends), tuple(self.replies))
 
     def last_names(self) -> str:
         """The last few records' names, for a bug's message."""

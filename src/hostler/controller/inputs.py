@@ -4,7 +4,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from hostler.core.boot.decide import BootRequest
+from hostler.core.boot.boot_decision import BootRequest
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.fabrics import FabricReport
 from hostler.core.state.intent import Intent

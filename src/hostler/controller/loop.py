@@ -10,20 +10,20 @@ from typing import assert_never
 
 from hostler.controller import inputs, live_updates, operation_replies, restore_diff, scheduler_views, wakeups
 from hostler.controller.agenda import CALENDAR, OBSERVED_WITHIN, Agenda
-from hostler.controller.at_rest import restless, rests
 from hostler.controller.batch_draft import BatchDraft
 from hostler.controller.boot_replies import answered
 from hostler.controller.observation_intake import of_observation, received_at, see_devices, unread
-from hostler.controller.ready import Ready, Reply, Send
 from hostler.controller.reply_effect import again
 from hostler.controller.report_intake import cause_of, of_report, waiting_for
 from hostler.controller.startup import first_words, of_clock
+from hostler.controller.step_output import Reply, Send, StepOutput
+from hostler.controller.sweep_filter import needs_no_step, to_visit
 from hostler.controller.volatile_state import forget
 from hostler.core.conditions import own_conditions, staleness
 from hostler.core.conditions.hardware_changes import of_hardware
 from hostler.core.conditions.known_inventory import known_inventory
 from hostler.core.intents.ask import Ask
-from hostler.core.intents.decide import answer as answer_intent
+from hostler.core.intents.intent_decision import decide_intent
 from hostler.core.planning.next_step import next_step
 from hostler.core.planning.rollouts import advance, judged
 from hostler.core.planning.spares import balance
@@ -58,7 +58,7 @@ class Controller:
         self.swept = 0
         self.agenda = Agenda()
         self.slot_waiters = wakeups.SlotWaiters()
-        self._ready: Ready | None = None
+        self._ready: StepOutput | None = None
         self._touched: dict[str, str] = {}
         self._sweeping: dict[str, None] = {}
         self._suspects: dict[str, int] = {}
@@ -71,7 +71,7 @@ class Controller:
 
     def resume(
         self, wall: datetime, version: str, *, witness: Witness | None = None, copy: Restored | None = None
-    ) -> Ready:
+    ) -> StepOutput:
         """The first step after loading: say so, and observe every outstanding operation before anything else.
 
         `witness` is what a standby has measured of the absence before it, `copy` the journal's word of being one.
@@ -95,7 +95,7 @@ class Controller:
         self._touched.update(dict.fromkeys(self.fleet.nodes, "clock"))
         self.agenda.wake(CALENDAR, self._now, self._now)
 
-    def step(self, told: Iterable[inputs.Input], now: datetime) -> Ready:
+    def step(self, told: Iterable[inputs.Input], now: datetime) -> StepOutput:
         """Decide on these inputs at this moment. Time never goes back: an earlier `now` counts as the last one."""
         assert self._ready is None, "the last batch has neither committed nor been lost"
         self._begin(max(now, self._now))
@@ -130,7 +130,7 @@ class Controller:
         self._eased = self._uneven = False
         self._quiet: dict[str, int] = {}
 
-    def _finish(self) -> Ready:
+    def _finish(self) -> StepOutput:
         self._ready = self._draft.ready(self.fleet.cell.format)
         if self._touched or self._suspects:
             self.agenda.wake(CALENDAR, self._now, self._now)
@@ -235,7 +235,7 @@ class Controller:
             self._touch_all(e.subjects_of(event), cause)
 
     def _answer(self, one: inputs.IntentAsked) -> None:
-        answer = answer_intent(Ask(self._context, one.intent, one.configuration, one.documents))
+        answer = decide_intent(Ask(self._context, one.intent, one.configuration, one.documents))
         self._record_all(answer.events, f"intent:{one.intent.id}")
         self._draft.replies.append(Reply(one.token, answer.granted, answer.text, detail=answer.detail))
 
@@ -310,7 +310,7 @@ class Controller:
                 self._record_all(self._news(self.fleet.nodes.get(node_id)), cause)
             self._review()
             touched, self._touched = self._touched, {}
-            busy = (i for i in touched if not rests(self._context, self.silent, i))
+            busy = (i for i in touched if not needs_no_step(self._context, self.silent, i))
             for node_id in wakeups.ranked(self._context, busy):
                 self._forward(node_id, touched[node_id])
             self._fill_and_ease()
@@ -319,7 +319,7 @@ class Controller:
             if not (self._touched or self._suspects or self._eased):
                 break
         found = len(self._draft.records)
-        for node_id in restless(self._context, self.silent, self._sweeping):
+        for node_id in to_visit(self._context, self.silent, self._sweeping):
             self._forward(node_id, "sweep")
         self.swept += len(self._draft.records) - found
         self._sweeping = {}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from hostler.controller.ready import Send
+from hostler.controller.step_output import Send
 from hostler.core.planning import cabling, idle_checks
 from hostler.core.planning.domain_plans import mates
 from hostler.core.planning.rejoin_guard import TURN_AWAY

@@ -15,8 +15,7 @@ from hostler.core.conditions.staleness import BMC_TOO_LARGE
 from hostler.core.diagnose.debounce import RepeatedReading, forget, settle, told
 from hostler.core.diagnose.firmware import firmware_subjects
 from hostler.core.diagnose.part_health import part_subjects
-from hostler.core.diagnose.sensor_look import sensor_look
-from hostler.core.diagnose.sensors import Subject, subjects
+from hostler.core.diagnose.sensor_findings import Subject, sensor_look, subjects
 from hostler.core.planning.hardware_step import stands_at
 from hostler.core.state.configuration import Sku
 from hostler.core.state.model import Node, Observation, Phase

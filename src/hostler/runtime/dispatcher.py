@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol
 
-from hostler.controller.ready import Send
+from hostler.controller.step_output import Send
 from hostler.core.state.model import Operation, Outcome
 from hostler.logs.structured import bound, logger
 from hostler.ports import ConflictError, OperationDriver, RefusedError, UnreachableError

@@ -15,7 +15,7 @@ from prometheus_client import Histogram
 from hostler.controller.cell_clock import CellClock
 from hostler.controller.inputs import AgentSilent, Input
 from hostler.controller.loop import Controller
-from hostler.controller.ready import Ready, Reply, Send
+from hostler.controller.step_output import Reply, Send, StepOutput
 from hostler.core.state.clock_doubt import Witness
 from hostler.core.state.live_state import LiveState, Release
 from hostler.core.state.snapshot import state_of
@@ -178,7 +178,7 @@ class LeadershipTerm:
         del self._unswept[-share:]
         return True
 
-    async def _complete(self, ready: Ready) -> None:
+    async def _complete(self, ready: StepOutput) -> None:
         """Append, and only then send and answer."""
         if ready.batch:
             began = self._around.moment()

@@ -14,8 +14,8 @@ from typing import Any
 from prometheus_client import Histogram
 
 from hostler.controller.inputs import AgentHeard, BootAsked, FellowsSeen, Input, IntentAsked, Observed, Replied
-from hostler.controller.ready import Reply, Send
-from hostler.core.boot.decide import BootRequest
+from hostler.controller.step_output import Reply, Send
+from hostler.core.boot.boot_decision import BootRequest
 from hostler.core.conditions.known_inventory import still_known
 from hostler.core.state.clock_doubt import Witness
 from hostler.core.state.configuration import Configuration
@@ -28,6 +28,7 @@ from hostler.core.state.model import ActClass, Observation, Outcome
 from hostler.core.tables.operations import OPERATIONS
 from hostler.logs.structured import logger
 from hostler.ports import ControllerMember, FencedError, Journal, JournalError, Lease, UnreachableError
+from hostler.runtime.cell_controllers import ALONE, ControllerHealth, ControllerIdentity, ControllerLiveness
 from hostler.runtime.checkpoints import Checkpoints
 from hostler.runtime.dispatcher import Sender
 from hostler.runtime.heartbeats import HeartbeatTable
@@ -35,7 +36,6 @@ from hostler.runtime.input_queues import StandbyError
 from hostler.runtime.leadership_term import TICK_S, Around, LeadershipTerm
 from hostler.runtime.lease_renewal import Holding
 from hostler.runtime.lease_validity import LeaseWatch
-from hostler.runtime.membership import ALONE, ControllerHealth, ControllerIdentity, Roll
 from hostler.runtime.performers import Performers
 from hostler.runtime.replica import Follower
 from hostler.runtime.subscribers import Subscribers
@@ -97,7 +97,7 @@ class Cell:
             moment=boottime,
             release=seat.release,
         )
-        self._roll = Roll(GONE_LEASES * seat.terms.lease_s)
+        self._liveness = ControllerLiveness(GONE_LEASES * seat.terms.lease_s)
         self._nothing = (LiveState(), HeartbeatTable())
         self._quiet_until = 0.0
         self._witness: Witness | None = None
@@ -194,7 +194,7 @@ class Cell:
             behind=behind,
             behind_s=behind_s,
             reachable=not why if self.role == "active" else behind_s < 2 * self._seat.terms.lease_s,
-            peers=self._roll.peers,
+            peers=self._liveness.peers,
             snapshot=self._checkpoints.fault(self.view.cell.seq),
             snapshot_age=self._checkpoints.age(self.view.cell.seq),
             snapshots_failed=self._checkpoints.failed,
@@ -381,10 +381,10 @@ class Cell:
                         self.journal.announce, ControllerMember(seat.controller, seat.address, seat.release.reads)
                     )
                     await self._checkpoints.look()
-                    self._roll.saw(await asyncio.to_thread(self.journal.members), boottime())
-                    alive = tuple(Fellow(peer.name, peer.reads) for peer in self._roll.peers if peer.alive)
+                    self._liveness.saw(await asyncio.to_thread(self.journal.members), boottime())
+                    alive = tuple(Fellow(peer.name, peer.reads) for peer in self._liveness.peers if peer.alive)
                     self.tell(FellowsSeen(alive))
-                    for name in self._roll.silent(boottime(), FORGOTTEN_S) if self.role == "active" else ():
+                    for name in self._liveness.silent(boottime(), FORGOTTEN_S) if self.role == "active" else ():
                         await asyncio.to_thread(self.journal.dismiss, name)
                 except JournalError as broken:
                     log.info("announce_failed", reason=str(broken))

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
-from hostler.controller.ready import Reply
+from hostler.controller.step_output import Reply
 from hostler.core.notify.outside_tickets import label_of
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Intent, act_of

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 from prometheus_client import Histogram
 
 from hostler.controller.inputs import Input
-from hostler.controller.ready import Reply
+from hostler.controller.step_output import Reply
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
@@ -15,7 +15,7 @@ from hostler.core.state.intent import Intent
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Observation, Outcome
 from hostler.ports import Archived
-from hostler.runtime.membership import ControllerHealth
+from hostler.runtime.cell_controllers import ControllerHealth
 
 
 class JournalView(Protocol):

@@ -1,5 +1,6 @@
 """The cell in Prometheus's words: counts by phase, pool and condition type, never a label per node."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, generate_latest
@@ -7,6 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from hostler.core.state.model import Phase
+from hostler.core.state.scopes import Scope
 from hostler.core.state.syndromes import CAUSES
 from hostler.ports import RouteCounts
 from hostler.server.app_state import AppState
@@ -85,9 +87,9 @@ class CellCollector(Collector):
         incidents = GaugeMetricFamily(
             "hostler_incidents", "Open incidents, by the kind of part blamed.", labels=["kind"]
         )
+        blamed = Counter(Scope.of(incident.scope).kind for incident in fleet.incidents.values())
         for kind in CAUSES:
-            blamed = sum(i.scope.startswith(f"{kind}:") for i in fleet.incidents.values())
-            incidents.add_metric([kind], blamed)
+            incidents.add_metric([kind], blamed[kind])
         yield incidents
         held = sum(len(i.members) for i in fleet.incidents.values() if i.holds)
         yield _gauge("hostler_incident_nodes", "Nodes that an incident keeps from being treated by themselves.", held)

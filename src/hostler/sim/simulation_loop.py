@@ -14,7 +14,7 @@ from msgspec import Struct
 from hostler.controller.cell_clock import CellClock
 from hostler.controller.inputs import ClockSeen, Input, Replied, Tick
 from hostler.controller.loop import Controller
-from hostler.controller.ready import Ready, Send
+from hostler.controller.step_output import Send, StepOutput
 from hostler.core.state.clock_doubt import Witness
 from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
@@ -212,7 +212,7 @@ class Drive:
             self.world.site.ahead = who.controller.now - self.world.clock.now
             self._attended = self._moment
 
-    def _complete(self, who: Incumbent, ready: Ready) -> Rest:
+    def _complete(self, who: Incumbent, ready: StepOutput) -> Rest:
         """Append, then send and answer. Raises JournalError where the journal refuses."""
         if ready.batch:
             yield APPEND
@@ -270,7 +270,7 @@ class Drive:
             return
         self.world.actuators.take(send, who.epoch)
 
-    def _watch(self, ready: Ready) -> None:
+    def _watch(self, ready: StepOutput) -> None:
         if ready.batch.records:
             self._recorded = self._attended = self._moment
             self._opened = ready.batch.records[-1].epoch

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.controller.inputs import AgentHeard
-from hostler.core.planning import drain, early_end, execution, step_operation
+from hostler.core.planning import drain, execution, plan_abort, step_operation
 from hostler.core.planning.plan_builder import Frame, freeze
 from hostler.core.policy.response import Need
 from hostler.core.state import events as e
@@ -83,7 +83,7 @@ def test_what_is_graver_supersedes_and_protection_that_is_done_does_not(
     cause = a_condition("gpu.fallen_off_bus")
     node = replace(node, conditions=(*node.conditions, cause))
     need = Need(remedy, act_class, (cause.id,), cause.type)
-    found = early_end.ends_early(context(drive), node, plan, need)
+    found = plan_abort.abort_at_boundary(context(drive), node, plan, need)
     assert (isinstance(found, Act) and [type(event) for event in found.events] == [e.PlanEnded]) is supersedes
 
 
@@ -225,7 +225,7 @@ def test_a_plan_goes_on_where_what_is_graver_would_wait(kind: str) -> None:
         drive.fleet.put_ticket("t1", Ticket("t1", "a", kind, "as asked", NOW, action="reboot", owner="pat"))
         drive.fleet.merge()
     need = Need("power_cycle", ActClass.immediate, (cause.id,), cause.type)
-    found = early_end.ends_early(context(drive), node, plan, need)
+    found = plan_abort.abort_at_boundary(context(drive), node, plan, need)
     assert isinstance(found, Act) is not bool(kind)
     assert not isinstance(found, Act) or [type(event) for event in found.events] == [e.PlanEnded]
 
@@ -242,10 +242,10 @@ def test_a_phases_own_work_makes_way_for_a_person_where_nobody_answers_it(
     open_check = replace(a_condition("check.inconclusive"), id="a/check.inconclusive/check:burn_in")
     node = replace(drive.node("a"), plan=plan, conditions=(open_check,) if unanswered else ())
     need = Need("reboot", ActClass.pending, (), "operator.reboot", requested=requested)
-    found = early_end.ends_early(context(drive), node, plan, need)
+    found = plan_abort.abort_at_boundary(context(drive), node, plan, need)
     assert isinstance(found, Act) is makes_way
     assert not isinstance(found, Act) or [type(event) for event in found.events] == [e.PlanEnded]
-    assert early_end.ends_early(context(drive), node, plan, None) is None
+    assert plan_abort.abort_at_boundary(context(drive), node, plan, None) is None
 
 
 @pytest.mark.parametrize(("passed_s", "waits"), [(0, True), (59, True), (60, False)])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.planning.needs_nothing import restless, rests
+from hostler.core.planning.needs_nothing import candidates, needs_nothing
 from hostler.core.state.model import Attempt, HoldKind, Phase, Waiting
 from tests.kit import NOW, a_hold, a_node, after
 from tests.unit.planning.values import a_condition, a_fleet, a_plan, a_scene, an_operation, held
@@ -13,7 +13,7 @@ from tests.unit.planning.values import a_condition, a_fleet, a_plan, a_scene, an
 
 def test_a_healthy_node_in_service_rests() -> None:
     node = a_node("a")
-    assert rests(a_fleet(node), node)
+    assert needs_nothing(a_fleet(node), node)
 
 
 @pytest.mark.parametrize(
@@ -35,29 +35,29 @@ def test_a_healthy_node_in_service_rests() -> None:
 def test_whatever_stands_on_it_keeps_it_from_resting(fields: dict[str, Any]) -> None:
     """Mutants: each line of `rests` left out."""
     node = replace(a_node("a"), **fields)
-    assert not rests(a_fleet(node), node)
+    assert not needs_nothing(a_fleet(node), node)
 
 
 def test_a_hold_on_it_or_on_a_scope_that_may_be_its_own_keeps_it_from_resting() -> None:
     node, other = a_node("a"), a_node("b")
     fleet = held(a_scene(node, other), HoldKind.cordon, node="b").fleet
-    assert rests(fleet, node)
-    assert not rests(fleet, other)
+    assert needs_nothing(fleet, node)
+    assert not needs_nothing(fleet, other)
     hold = a_hold("rack:r1")
     fleet.holds.put(hold.id, hold)
-    assert not rests(fleet, node)
+    assert not needs_nothing(fleet, node)
 
 
 def test_a_spare_rests_only_where_it_is_as_its_sku() -> None:
     spare = a_node("a", pool="")
-    assert rests(a_fleet(spare), spare)
+    assert needs_nothing(a_fleet(spare), spare)
     unseen = a_node("a", pool="", inventory_at=None)
-    assert not rests(a_fleet(unseen), unseen)
+    assert not needs_nothing(a_fleet(unseen), unseen)
 
 
 def test_a_sweep_looks_at_everybody_once_a_scope_is_held() -> None:
     fleet = a_fleet(a_node("a"), replace(a_node("b"), conditions=(a_condition(node="b"),)))
-    assert list(restless(fleet)) == ["b"]
+    assert list(candidates(fleet)) == ["b"]
     hold = a_hold("rack:r1")
     fleet.holds.put(hold.id, hold)
-    assert sorted(restless(fleet)) == ["a", "b"]
+    assert sorted(candidates(fleet)) == ["a", "b"]

@@ -61,7 +61,7 @@ def page() -> str:
         parts += [f"## {title}\n", *([f"{text}\n"] if text else []), table(("name", "says", "values"), _rows(names))]
     meanings = ((code(word), code(one.verb), _args(one.args)) for word, one in MEANINGS.items())
     parts += ["## What may be requested\n", table(("word", "verb", "with"), meanings)]
-    tools = ((one.name, one.duty, ", ".join(map(code, (*one.images, *one.apis, *one.marks[:2])))) for one in ACTORS)
+    tools = ((one.name, one.duty, ", ".join(map(code, (*one.images, *one.apis, *one.node_keys[:2])))) for one in ACTORS)
     parts += ["## Known tools\n", *(f"- **{duty}**: {text}." for duty, text in DUTIES.items()), ""]
     parts += [table(("tool", "duty", "shows by"), tools)]
     parts += ["## Operands\n", f"{_OPERANDS}\n", table(("label", "work may live on it"), _operands())]

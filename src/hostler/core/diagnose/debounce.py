@@ -3,8 +3,8 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.diagnose.sensor_rules import SENSOR_RULES
-from hostler.core.diagnose.sensors import Subject
+from hostler.core.diagnose.sensor_findings import Subject
+from hostler.core.diagnose.sensor_hysteresis import SENSOR_RULES
 from hostler.core.state.model import Observation
 
 MAX_SUBJECTS = 4096

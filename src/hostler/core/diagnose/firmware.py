@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import over, stands
-from hostler.core.diagnose.sensors import Subject
+from hostler.core.diagnose.sensor_findings import Subject
 from hostler.core.state.configuration import FirmwareUpdate, Sku
 from hostler.core.state.firmware_versions import OR, downgrade
 from hostler.core.state.model import Facts, Node, Observation, Phase

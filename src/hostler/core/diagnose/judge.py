@@ -18,7 +18,7 @@ from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS, decode, malformed
 from hostler.core.diagnose.line import printable
 from hostler.core.diagnose.part_health import judge_part_health
 from hostler.core.diagnose.reported_state import judge_dcgm_state, judge_gpu_state, judge_host_state
-from hostler.core.diagnose.sensors import judge_sensors
+from hostler.core.diagnose.sensor_findings import judge_sensors
 from hostler.core.state.configuration import Sku
 from hostler.core.state.model import Facts, Node, Observation, Phase, Scalar, Verdict
 from hostler.core.tables.conditions import CONDITIONS

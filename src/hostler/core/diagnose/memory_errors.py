@@ -10,7 +10,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from hostler.core.diagnose import Finding
-from hostler.core.diagnose.together import is_of_now, just_seen
+from hostler.core.diagnose.same_fault import is_of_now, just_seen
 from hostler.core.state.model import Condition, Node
 from hostler.core.tables.conditions import CONDITIONS
 

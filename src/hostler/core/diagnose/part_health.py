@@ -13,8 +13,8 @@ from hostler.core.diagnose.absorption import UNHEALTHY, joined
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.line import printable
 from hostler.core.diagnose.part_slots import PartSlots
-from hostler.core.diagnose.sensor_rules import SENSOR_RULES
-from hostler.core.diagnose.sensors import Subject, unreadable
+from hostler.core.diagnose.sensor_findings import Subject, unreadable
+from hostler.core.diagnose.sensor_hysteresis import SENSOR_RULES
 from hostler.core.diagnose.serials import meaningful
 from hostler.core.state.configuration import Sku
 from hostler.core.state.model import Facts, Node, Observation, Severity

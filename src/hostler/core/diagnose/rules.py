@@ -16,7 +16,7 @@ from hostler.core.diagnose.aspect import Aspect
 from hostler.core.diagnose.gpu import DCGM_ASPECTS, GPU_ASPECTS
 from hostler.core.diagnose.host import HOST_ASPECTS
 from hostler.core.diagnose.recurrence_windows import RECURRENCES
-from hostler.core.diagnose.sensor_rules import SENSOR_RULES
+from hostler.core.diagnose.sensor_hysteresis import SENSOR_RULES
 from hostler.core.state.durations import duration
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.conditions.row import BMC_LOOK_S, DCGM_POLL_S, GPU_POLL_S, HOST_POLL_S

@@ -12,7 +12,7 @@ from hostler.core.state.configuration import Configuration
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.intent import Intent
 from hostler.core.state.model import Hold, HoldKind, Node, Phase
-from hostler.core.state.scopes import CLUSTER, DOMAINS, FLEET, NODES, POOL
+from hostler.core.state.scopes import CLUSTER, DOMAINS, FLEET, NODES, POOL, SWITCH
 from hostler.core.state.verbs.facts import Verb
 
 REASON_MAX = 500
@@ -118,11 +118,11 @@ def scope_of(ask: AnyAsk) -> str:
 
 def workplace_of(ask: AnyAsk) -> str:
     """The scope of a hold or window, which may also be a designed switch: what is found at one is then expected."""
-    kind, _, name = ask.intent.target.partition(":")
-    if kind != "switch":
+    scope = ask.intent.scope
+    if scope.kind != SWITCH:
         return scope_of(ask)
-    if not any(fabric.names_switch(name) for fabric in ask.context.fleet.fabrics.values()):
-        raise RefusalError(f"no registered network's design names a switch {name}; see `hostler fabric list`")
+    if not any(fabric.names_switch(scope.name) for fabric in ask.context.fleet.fabrics.values()):
+        raise RefusalError(f"no registered network's design names a switch {scope.name}; see `hostler fabric list`")
     return ask.intent.target
 
 

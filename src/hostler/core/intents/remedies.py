@@ -11,9 +11,9 @@ from hostler.core.planning.plan_builder import Frame, freeze
 from hostler.core.policy.blast_radius import blast_radius, group_of, resolve
 from hostler.core.policy.budgets import never_fits
 from hostler.core.policy.disruption_request import DisruptionRequest
-from hostler.core.policy.disturb import Disturbance, may_disturb
 from hostler.core.policy.guards import blockers
 from hostler.core.policy.response import need_of
+from hostler.core.policy.workload_consent import Disturbance, may_disturb
 from hostler.core.state import events as e
 from hostler.core.state.model import ActClass, Condition, Evidence, Facts, HoldKind, Node, Phase, Severity
 from hostler.core.state.verbs.remedies import (

@@ -6,9 +6,9 @@ from hostler.core.conditions.machine_identity import is_listed_from_an_earlier_b
 from hostler.core.planning import domain_plans
 from hostler.core.planning.outcomes import has_left
 from hostler.core.planning.step_operation import start, step_deadline
-from hostler.core.policy.disturb import Consent, Disturbance, Lost, lost_to, may_disturb
+from hostler.core.policy.corroboration import is_confirmed_down
 from hostler.core.policy.response import rule_for
-from hostler.core.policy.second_witness import has_second_witness
+from hostler.core.policy.workload_consent import Consent, Disturbance, Lost, lost_to, may_disturb
 from hostler.core.state import events as e
 from hostler.core.state.cases import DUE_DAY, Ticket
 from hostler.core.state.configuration import Pool, scaled
@@ -71,7 +71,7 @@ def _lost_already(context: DecisionContext, node: Node, plan: Plan) -> tuple[Los
 
 def _is_down(context: DecisionContext, node: Node, condition: Condition) -> bool:
     """Whether two paths say that the node is lost: then all its work is, whatever its plan was laid for."""
-    sure = condition.unknown_since is None and has_second_witness(context.live, node)
+    sure = condition.unknown_since is None and is_confirmed_down(context.live, node)
     return sure and not context.live.of(node.id).heard
 
 
@@ -148,7 +148,7 @@ def _nobody_ends_it_after(context: DecisionContext, node: Node, plan: Plan) -> d
     here = context.live.of(node.id)
     if all(lost.part for lost in _lost_already(context, node, plan)):
         return None
-    silent = not here.heard and has_second_witness(context.live, node)
+    silent = not here.heard and is_confirmed_down(context.live, node)
     if not silent and not is_listed_from_an_earlier_boot(here, node):
         return None
     policy, asked = context.fleet.policy_of(node), _asks_since(plan)

@@ -7,9 +7,9 @@ from hostler.core.conditions.site_checks import has_passed_since
 from hostler.core.planning import cabling, domain_plans, gate_requirements, hardware_step
 from hostler.core.planning.boot_waits import wait_agent, wait_bmc, wait_boot
 from hostler.core.planning.drain import drain, empty, undrained
-from hostler.core.planning.early_end import bring_up_fails, ends_early, limit_at
 from hostler.core.planning.inventory_step import verify_inventory
 from hostler.core.planning.outcomes import complete, fail_plan, fail_step, undone, unsaid
+from hostler.core.planning.plan_abort import abort_at_boundary, bring_up_fails, limit_at
 from hostler.core.planning.remediation import protect
 from hostler.core.planning.step_operation import start
 from hostler.core.policy.disruption_request import DisruptionRequest
@@ -43,7 +43,7 @@ def _go_on(context: DecisionContext, node: Node, plan: Plan, need: Need | None) 
         return _outstanding(context, node, plan, node.operation)
     if plan.state == "undoing":
         return _undo(context, node, plan)
-    early = ends_early(context, node, plan, need)
+    early = abort_at_boundary(context, node, plan, need)
     if isinstance(early, Act):
         return early
     return asked_again(context.now, _forward(context, node, plan), early)

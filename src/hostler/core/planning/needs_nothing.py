@@ -7,7 +7,7 @@ from hostler.core.state.model import Node, Phase
 from hostler.core.state.requalification import has_proven_itself
 
 
-def rests(fleet: Fleet, node: Node) -> bool:
+def needs_nothing(fleet: Fleet, node: Node) -> bool:
     """Whether the node certainly needs nothing, now or by the clock: so most of a fleet is passed over cheaply.
 
     In service, nothing stands on it, runs, waits or is held, and what was tried has been proven. False says nothing.
@@ -30,8 +30,8 @@ def rests(fleet: Fleet, node: Node) -> bool:
     )
 
 
-def restless(fleet: Fleet) -> dict[str, None]:
-    """Every node that a sweep must look at: all but those of which `rests` is certain from what stands on them."""
+def candidates(fleet: Fleet) -> dict[str, None]:
+    """Every node that a sweep must look at: all but those of which `needs_nothing` is certain by their records."""
     scopes = [hold.scope for hold in fleet.holds.values()]
     if any(scope not in fleet.nodes for scope in scopes):
         return dict.fromkeys(fleet.nodes)

@@ -10,7 +10,7 @@ from hostler.core.conditions.staleness import doubts
 from hostler.core.planning.domain_plans import members, request_of, scope_of
 from hostler.core.planning.plan_builder import Frame, record
 from hostler.core.policy.budgets import reopens
-from hostler.core.policy.corroboration import unconfirmed
+from hostler.core.policy.corroboration import uncorroborated_conditions
 from hostler.core.policy.disruption_request import DisruptionRequest, is_harmless
 from hostler.core.policy.guards import blockers, incident_holds
 from hostler.core.policy.holds_and_pauses import held
@@ -43,7 +43,7 @@ def needed(context: DecisionContext, node: Node) -> Need | None:
     if not node.conditions:
         return None
     held = explained(context.fleet, node)
-    doubtful = unconfirmed(context.fleet, node)
+    doubtful = uncorroborated_conditions(context.fleet, node)
     for aside in dict.fromkeys((held | doubtful, held, _NOTHING)):
         apart = replace(node, conditions=tuple(c for c in node.conditions if c.id not in aside)) if aside else node
         if (need := _answerable(context, apart)) is not None:

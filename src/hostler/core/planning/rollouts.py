@@ -10,8 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.planning.what_if import acts_in, ailing, begins, changed, disturbed, supposing
-from hostler.core.policy.disturb import Disturbance, is_doomed, lost_to
 from hostler.core.policy.response import rank, rule_for
+from hostler.core.policy.workload_consent import Disturbance, is_doomed, lost_to
 from hostler.core.report.sentences import named
 from hostler.core.state import events as e
 from hostler.core.state.change_control import AHEAD_MOST, NODES_LISTED, Rollout, Slice, SliceError

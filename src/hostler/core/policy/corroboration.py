@@ -1,12 +1,15 @@
-"""Corroboration of a fault: where a tenant has root on a node, its kernel log is the tenant's word.
+"""Corroboration of a fault: silence on one path alone convicts no node, nor does a kernel log that a tenant can write.
 
-There, remedies that would not wait for anybody need NVML, PCI or the BMC to agree; an inventory is what NVML and PCI
-show, a gpu_state what NVML counts. A person's request and protection need no witness.
+Where a tenant has root on a node, remedies that would not wait for anybody need NVML, PCI or the BMC to agree; an
+inventory is what NVML and PCI show, a gpu_state what NVML counts. A person's request and protection need no witness.
 """
 
 from hostler.core.conditions.staleness import doubts
+from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.response import rule_for
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.live_state import OFF, LiveState
 from hostler.core.state.model import Blocker, Condition, Node
 from hostler.core.tables.recipe_facts import is_protective
 
@@ -24,7 +27,7 @@ def tenant_has_root(fleet: Fleet, node: Node) -> bool:
     return bool((pool and pool.tenant_root) or (sku and sku.tenant_root))
 
 
-def unconfirmed(fleet: Fleet, node: Node) -> frozenset[str]:
+def uncorroborated_conditions(fleet: Fleet, node: Node) -> frozenset[str]:
     """The ids of conditions that are unknown, or ask for an immediate remedy on the word of a log of the tenant's."""
     unknown = frozenset(c.id for c in node.conditions if c.unknown_since is not None)
     if not node.conditions or not tenant_has_root(fleet, node):
@@ -52,14 +55,37 @@ def _agrees(node: Node, condition: Condition) -> bool:
     return False
 
 
-def doubted(fleet: Fleet, node: Node, causes: tuple[str, ...]) -> list[Blocker]:
+def doubtful_causes(fleet: Fleet, node: Node, causes: tuple[str, ...]) -> list[Blocker]:
     """The blocker of a remedy whose every cause is unknown, or the word of such a kernel log alone."""
     if unknown := doubts(node, causes):
         return unknown
     standing = [c.id for c in node.conditions if c.id in causes]
-    if not standing or not unconfirmed(fleet, node).issuperset(standing):
+    if not standing or not uncorroborated_conditions(fleet, node).issuperset(standing):
         return []
     text = "only the kernel log shows it, and its tenant can write there as root; NVML, PCI and BMC do not show it"
     return [
         Blocker("confirmation", node.id, text, "NVML, PCI or the BMC shows it too, or a person asks for the remedy")
     ]
+
+
+def uncorroborated(context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
+    """Blockers of a remedy for which one witness alone speaks: a silent path, or a kernel log that a tenant writes."""
+    doubtful = [b for node in request.nodes for b in doubtful_causes(context.fleet, node, request.causes)]
+    if not request.confirm or doubtful:
+        return doubtful
+    silent = [node for node in request.nodes if not is_confirmed_down(context.live, node)]
+    return [
+        Blocker(
+            "confirmation",
+            node.id,
+            "only one path to the node is silent; neither its scheduler nor its BMC says that it is down",
+            "a second independent path fails too, or the node is heard again",
+        )
+        for node in silent
+    ]
+
+
+def is_confirmed_down(live: LiveState, node: Node) -> bool:
+    """The scheduler calls the node not ready, or its BMC says that it is off."""
+    seen = live.of(node.id)
+    return seen.ready is False or seen.power == OFF

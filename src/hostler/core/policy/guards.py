@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 from hostler.core.conditions.machine_identity import misbound
 from hostler.core.policy.budgets import over_budget, over_domain_budget
+from hostler.core.policy.corroboration import uncorroborated
 from hostler.core.policy.disruption_request import DisruptionRequest, is_harmless
 from hostler.core.policy.holds_and_pauses import paused, restored, stopped_by_hold, worked_on
 from hostler.core.policy.incidents import holding
 from hostler.core.policy.maintenance_windows import outside_window
 from hostler.core.policy.pool_modes import only_observed
-from hostler.core.policy.second_witness import unconfirmed
 from hostler.core.policy.storm_brake import braked
 from hostler.core.state import remediators
 from hostler.core.state.decision_context import DecisionContext
@@ -37,7 +37,7 @@ GUARDS: dict[str, dict[ActClass, bool]] = {
         ("confirmation", False, False, True, True, False, False),
     )
 }
-"""Guard → class → whether the guard is asked. Consent of workloads is `disturb.may_disturb`, asked at the drain;
+"""Guard → class → whether the guard is asked. Workloads consent in `workload_consent.may_disturb`, asked at the drain;
 for a physical-work hold, easing passes but its power stays off (`operations.OperationRow.needs` "power"). Idle checks
 have limits and a mode of their own (`planning.idle_checks`)."""
 
@@ -91,5 +91,5 @@ _ANSWERS: dict[str, Answer] = {
     "domain": over_domain_budget,
     "window": outside_window,
     "mode": only_observed,
-    "confirmation": unconfirmed,
+    "confirmation": uncorroborated,
 }

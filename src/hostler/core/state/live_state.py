@@ -45,7 +45,7 @@ class LiveNode(Struct):
     the agent's, both being heard, `boots_differ_since`. `profiles` are the check profiles that its agent says it has,
     None: it has not said.
     `inventory` is what its agent told last of its parts, None: nothing since the controller began.
-    `sensor_watch`: its sensors while it stands at its hardware step, None where nobody watches them.
+    `sensor_watch`: its sensors while it is at its hardware step, None where nobody watches them.
     """
 
     power: str = UNKNOWN

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from hostler.core.boot.answer import IMAGE, answer_for
+from hostler.core.boot.boot_target import IMAGE, boot_target_of
 from hostler.core.boot.secrets import DOOR, secret_of
 from hostler.core.state.boot import BootConfiguration
 from hostler.core.state.fleet import Fleet
@@ -56,7 +56,7 @@ class BootSecretHandover:
         Raises PortError where its BMC has not taken the secret: the machine would be held at its boot loader.
         """
         boots = self._fleet().configuration_of(node).boot
-        if boots is None or not operation.plan or answer_for(self._fleet(), node).kind != IMAGE:
+        if boots is None or not operation.plan or boot_target_of(self._fleet(), node).kind != IMAGE:
             return ""
         if not node.binding("bmc") and boots.mac_only:
             return "known by its MAC address alone, as it has no BMC"

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from hostler.controller.ready import Reply
+from hostler.controller.step_output import Reply
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Bounds, Intent, act_of
 from hostler.core.state.model import Node

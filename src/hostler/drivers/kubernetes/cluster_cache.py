@@ -149,7 +149,7 @@ class ClusterCache:
             return
         if node.annotations.get(SHUT_BY) != self._owner:
             self._claimed.pop(name, None)
-        elif claiming(node.marks, self._actors) is not None:
+        elif claiming(node.node_keys, self._actors) is not None:
             self._claimed[name] = None
         view = WorkloadView(
             name,

@@ -46,7 +46,7 @@ def overridden_by(node: KubeNode, owner: str, *, claimed: bool = False) -> str:
 
 def cordoned_by_other(node: KubeNode, owner: str, actors: tuple[Actor, ...] = ACTORS) -> str:
     """Name the other owner of a cordon, "" without one."""
-    if (actor := claiming(node.marks, actors)) is not None:
+    if (actor := claiming(node.node_keys, actors)) is not None:
         return actor.name
     if node.unschedulable and node.annotations.get(SHUT_BY) != owner:
         tool = by_manager(node.shut_by, actors)
@@ -77,7 +77,7 @@ def freeing(node: KubeNode, owner: str, actors: tuple[Actor, ...] = ACTORS) -> P
     if len(left) < len(node.taints):
         changes.append(_put("/spec/taints", [_written(taint) for taint in left]))
     if node.annotations.get(SHUT_BY) == owner:
-        others = claiming(node.marks, actors) is not None or any(taint.key == CORDON for taint in left)
+        others = claiming(node.node_keys, actors) is not None or any(taint.key == CORDON for taint in left)
         if node.unschedulable and not others:
             changes.append({"op": "remove", "path": "/spec/unschedulable"})
         changes.append(_removed(SHUT_BY))

@@ -90,7 +90,7 @@ def signs_of(nodes: Iterable[KubeNode], pods: Iterable[KubePod], apis: frozenset
     seen = tuple(nodes)
     return Signs(
         managers=frozenset(node.shut_by for node in seen if node.shut_by),
-        marks=frozenset(mark for node in seen for mark in node.marks),
+        node_keys=frozenset(key for node in seen for key in node.node_keys),
         images=frozenset(pod.image for pod in pods if pod.image),
         apis=apis,
     )

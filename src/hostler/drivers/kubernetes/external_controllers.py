@@ -20,11 +20,12 @@ DUTIES = {
 """Meaning of each duty."""
 
 
-class Actor(Struct, frozen=True):
+class Actor(Struct, frozen=True, rename={"node_keys": "marks"}):
     """A known tool, and its signs.
 
-    `managers` and `marks` are beginnings of field managers, and of the keys that it writes on a node; `images` are
-    parts of its images' names, `apis` resources ("machinehealthchecks.cluster.x-k8s.io") whose objects make it act.
+    `managers` are beginnings of field managers, `node_keys` ("marks" in documents) of the keys that it writes on a
+    node; `images` are parts of its images' names, `apis` resources ("machinehealthchecks.cluster.x-k8s.io") whose
+    objects make it act.
 
     `duty`: observe (its marks are no concern of ours), yield (while its mark stands the node is its own: our cordon's
     end leaves `unschedulable` to it), refuse (a second remediator: no act beside it).
@@ -33,7 +34,7 @@ class Actor(Struct, frozen=True):
     name: str
     duty: str
     managers: tuple[str, ...] = ()
-    marks: tuple[str, ...] = ()
+    node_keys: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
     apis: tuple[str, ...] = ()
 
@@ -137,7 +138,7 @@ class Signs(Struct, frozen=True):
     """Signs of programs at work in a cluster: field managers, marks on nodes, images of pods, objects."""
 
     managers: frozenset[str] = frozenset()
-    marks: frozenset[str] = frozenset()
+    node_keys: frozenset[str] = frozenset()
     images: frozenset[str] = frozenset()
     apis: frozenset[str] = frozenset()
 
@@ -147,16 +148,18 @@ def by_manager(manager: str, actors: Iterable[Actor] = ACTORS) -> Actor | None:
     return next((a for a in actors if a.managers and manager.startswith(a.managers)), None)
 
 
-def claiming(marks: tuple[str, ...], actors: Iterable[Actor] = ACTORS) -> Actor | None:
+def claiming(node_keys: tuple[str, ...], actors: Iterable[Actor] = ACTORS) -> Actor | None:
     """The listed tool that has the node in its hands now, by what it wrote there."""
-    working = (a for a in actors if a.duty != OBSERVE and a.marks)
-    return next((a for a in working if any(mark.startswith(a.marks) for mark in marks)), None)
+    working = (a for a in actors if a.duty != OBSERVE and a.node_keys)
+    return next((a for a in working if any(key.startswith(a.node_keys) for key in node_keys)), None)
 
 
-def remediators(marks: tuple[str, ...], actors: Iterable[Actor] = ACTORS) -> tuple[str, ...]:
+def remediators(node_keys: tuple[str, ...], actors: Iterable[Actor] = ACTORS) -> tuple[str, ...]:
     """Second remediators that have written on the node: nobody may act beside them."""
     return tuple(
-        a.name for a in actors if a.duty == REFUSE and a.marks and any(mark.startswith(a.marks) for mark in marks)
+        a.name
+        for a in actors
+        if a.duty == REFUSE and a.node_keys and any(key.startswith(a.node_keys) for key in node_keys)
     )
 
 
@@ -172,7 +175,7 @@ def _sign_of(actor: Actor, signs: Signs) -> str:
     api = next((a for a in sorted(signs.apis) if a.startswith(actor.apis)), "") if actor.apis else ""
     if api:
         return f"there are {api}"
-    mark = next((m for m in sorted(signs.marks) if m.startswith(actor.marks)), "") if actor.marks else ""
+    mark = next((m for m in sorted(signs.node_keys) if m.startswith(actor.node_keys)), "") if actor.node_keys else ""
     if mark:
         return f"a node is marked {mark}"
     manager = next((m for m in sorted(signs.managers) if m.startswith(actor.managers)), "") if actor.managers else ""

@@ -180,8 +180,8 @@ def read_seen(body: bytes) -> LabelledNode:
 
 def taken(seen: LabelledNode, operands: tuple[Operand, ...], actors: tuple[Actor, ...], mark: str) -> str:
     """Name another program at work on the node's driver or operands, "" for none."""
-    about_gpus = tuple(actor for actor in actors if any(one.startswith("nvidia.com/gpu-") for one in actor.marks))
-    if (actor := claiming(seen.node.marks, about_gpus)) is not None:
+    about_gpus = tuple(actor for actor in actors if any(one.startswith("nvidia.com/gpu-") for one in actor.node_keys))
+    if (actor := claiming(seen.node.node_keys, about_gpus)) is not None:
         return actor.name
     values = sorted({seen.labels.get(one.label, "") for one in operands})
     other = next((value for value in values if value.startswith(PAUSED) and value != mark), "")

@@ -147,7 +147,7 @@ def job_name(operation: Operation, owner: str) -> str:
 
 def job_for(operation: Operation, name: str, owner: str, gpus: dict[str, str]) -> dict[str, Any]:
     """The Job, whole. `gpus` are all of the node's; `name` is how the node is called in the cluster."""
-    marks = {OPERATION: operation.id, NODE: operation.node, OWNER: owner}
+    annotations = {OPERATION: operation.id, NODE: operation.node, OWNER: owner}
     check = _check(operation)
     labels = {"app.kubernetes.io/managed-by": "hostler", f"{OURS}check": check.profile}
     left_s = max(1, int((operation.deadline - datetime.now(UTC)).total_seconds()))
@@ -181,9 +181,9 @@ def job_for(operation: Operation, name: str, owner: str, gpus: dict[str, str]) -
         "podFailurePolicy": {
             "rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
         },
-        "template": {"metadata": {"labels": labels, "annotations": marks}, "spec": pod},
+        "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": pod},
     }
-    meta = {"name": job_name(operation, owner), "namespace": CHECKS, "labels": labels, "annotations": marks}
+    meta = {"name": job_name(operation, owner), "namespace": CHECKS, "labels": labels, "annotations": annotations}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}
 
 

@@ -13,12 +13,12 @@ from msgspec import Struct
 from yarl import URL
 
 from hostler.core.state.durations import duration
+from hostler.drivers.at_most_once import send_once
 from hostler.drivers.bounded_body import read_body
 from hostler.drivers.kubernetes.api_endpoint import door_of
 from hostler.drivers.kubernetes.kubeconfig import KubernetesAccess
 from hostler.drivers.kubernetes.request_queue import ACT, RequestQueue, RequestRank
 from hostler.drivers.kubernetes.wire import ApiStatus, read_status
-from hostler.drivers.single_send import send_once
 from hostler.ports import ConflictError, RefusedError, UnreachableError
 
 TIMEOUT_S = 10.0

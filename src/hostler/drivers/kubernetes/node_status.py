@@ -46,7 +46,7 @@ class NodeStatus(Struct, frozen=True):
     conditions: tuple[Shown, ...]
 
 
-def marks(node: Node, works: tuple[Workload, ...] | None) -> NodeStatus:
+def node_status(node: Node, works: tuple[Workload, ...] | None) -> NodeStatus:
     """Compute what the node shows; `works` run there, None where that is not known."""
     return NodeStatus(_labels(node), (_healthy(node), _active(works), *_maintenance(node, works)))
 

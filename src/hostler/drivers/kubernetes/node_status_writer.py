@@ -17,7 +17,7 @@ from hostler.drivers.kubernetes.node_status import (
     has_changed,
     is_stale,
     labelled,
-    marks,
+    node_status,
 )
 from hostler.drivers.kubernetes.request_queue import MARK
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
@@ -71,7 +71,7 @@ class NodeStatusWriter:
                 continue
             before, now = self._done.get(name), (node, listed, view)
             if before is None or any(a is not b for a, b in zip(before, now, strict=True)):
-                work.append(self._mark(name, now, marks(node, view.workloads)))
+                work.append(self._mark(name, now, node_status(node, view.workloads)))
         if work:
             await asyncio.gather(*work)
 

@@ -160,7 +160,7 @@ class KubernetesScheduler:
         return _said(operation, "done")
 
     def _alone(self, seen: KubeNode) -> KubeNode:
-        if others := remediators(seen.marks, self._actors):
+        if others := remediators(seen.node_keys, self._actors):
             raise RefusedError(f"{', '.join(others)} treats {seen.key} too: only one may; take one of them away")
         if other := next((t.value for t in seen.taints if t.key == CORDON and t.value != self._owner), ""):
             raise RefusedError(f"another Hostler ({other}) has cordoned {seen.key}: only one may; take its taint away")

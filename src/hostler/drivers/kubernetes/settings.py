@@ -83,7 +83,7 @@ def _of_manner(found: KubernetesSettings, name: str, manner: DrainMethod) -> Ite
 
 
 def _of_tool(tool: Actor) -> Iterator[tuple[str, str]]:
-    signs = (*tool.managers, *tool.marks, *tool.images, *tool.apis)
+    signs = (*tool.managers, *tool.node_keys, *tool.images, *tool.apis)
     if tool.duty not in DUTIES:
         yield f"tools: {tool.name}: duty '{tool.duty}'", f"write one of {', '.join(DUTIES)}"
     if not tool.name or not signs:

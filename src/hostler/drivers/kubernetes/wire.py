@@ -115,7 +115,7 @@ class KubeNode(Struct, frozen=True):
     boot_id: str
     labels: dict[str, str]
     annotations: dict[str, str]
-    marks: tuple[str, ...]
+    node_keys: tuple[str, ...]
     shut_by: str
     leaving: bool
     has_annotations: bool
@@ -361,7 +361,7 @@ def read_node(body: bytes | msgspec.Raw) -> KubeNode:
         boot_id=seen.status.info.boot_id if seen.status.info else "",
         labels=_ours(meta.labels),
         annotations=_ours(meta.annotations),
-        marks=_marks(meta, seen.spec.taints),
+        node_keys=_node_keys(meta, seen.spec.taints),
         shut_by=_shut_by(meta.managed),
         leaving=bool(meta.deleted),
         has_annotations=bool(meta.annotations),
@@ -452,7 +452,7 @@ def _ours(said: dict[str, str] | None) -> dict[str, str]:
     return {key: value for key, value in (said or {}).items() if key.startswith(OURS)}
 
 
-def _marks(meta: _ObjectMeta, taints: tuple[Taint, ...]) -> tuple[str, ...]:
+def _node_keys(meta: _ObjectMeta, taints: tuple[Taint, ...]) -> tuple[str, ...]:
     """Marks that other actors may have written: labels as "key=value", annotations and taints by key."""
     labels = (f"{key}={value}" for key, value in (meta.labels or {}).items() if "state" in key or "upgrade" in key)
     keys = (*(meta.annotations or {}), *(taint.key for taint in taints))

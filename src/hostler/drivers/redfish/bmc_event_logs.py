@@ -29,7 +29,7 @@ async def read(
     places = await _places(client, system)
     if not places:
         raise NotOfferedError(f"{client.origin} keeps no event log for system {system.id}")
-    marks, legacy = _marks(cursor)
+    positions, legacy = _positions(cursor)
     found: list[wire_event_log.LogEntry] = []
     failed: list[PortError] = []
     for number, candidates in enumerate(places):
@@ -39,16 +39,16 @@ async def read(
             failed.append(error)
             client.logs.pop(system.path, None)
             continue
-        known = marks.get(path, legacy if number == 0 else None)
+        known = positions.get(path, legacy if number == 0 else None)
         new, mark = wire_event_log.after(entries, known or "")
         found += new if known is not None or not cursor else ()
-        marks[path] = mark
+        positions[path] = mark
     if len(failed) == len(places):
         raise failed[0]
-    return tuple(found), "\n".join(f"{path} {mark}" for path, mark in sorted(marks.items()))
+    return tuple(found), "\n".join(f"{path} {mark}" for path, mark in sorted(positions.items()))
 
 
-def _marks(cursor: str) -> tuple[dict[str, str], str | None]:
+def _positions(cursor: str) -> tuple[dict[str, str], str | None]:
     """The mark by log; one that was written before there were several is the first log's."""
     if cursor and not cursor.startswith("/"):
         return {}, cursor

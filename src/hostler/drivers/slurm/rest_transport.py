@@ -9,8 +9,8 @@ import aiohttp
 from msgspec import Struct, json
 from yarl import URL
 
+from hostler.drivers.at_most_once import send_once
 from hostler.drivers.bounded_body import read_body
-from hostler.drivers.single_send import send_once
 from hostler.drivers.slurm import wire
 from hostler.drivers.slurm.hostlist import checked_name
 from hostler.drivers.slurm.transport import Change, failure

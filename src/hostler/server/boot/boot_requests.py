@@ -9,12 +9,12 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.controller.ready import Reply
+from hostler.controller.step_output import Reply
 from hostler.core.boot import ipxe
-from hostler.core.boot.answer import IMAGE
+from hostler.core.boot.boot_decision import BMC, FIRMWARE, HOME, MAC, SCRIPT, WRONG, BootRequest
+from hostler.core.boot.boot_decision import SEED as CLOUD_INIT
+from hostler.core.boot.boot_target import IMAGE
 from hostler.core.boot.cloud_init import DOCUMENTS, JoinData, compose
-from hostler.core.boot.decide import BMC, FIRMWARE, HOME, MAC, SCRIPT, WRONG, BootRequest
-from hostler.core.boot.decide import SEED as CLOUD_INIT
 from hostler.core.boot.secrets import DOOR, SEED, is_secret_of, secret_of
 from hostler.core.state.boot import LOCAL_DISK, BootConfiguration
 from hostler.core.state.fleet import Fleet

@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 
 from hostler.core.boot import ipxe
-from hostler.core.boot.decide import BootRequest
+from hostler.core.boot.boot_decision import BootRequest
 from hostler.logs.structured import logger
 from hostler.runtime.input_queues import BusyError
 from hostler.server.boot.boot_requests import AGAIN, NOT_FOUND, OK, BootRequests, Said, request_of

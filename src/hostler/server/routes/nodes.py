@@ -144,8 +144,8 @@ _HEARD = frozenset({Phase.seatrial, Phase.zap, Phase.test, Phase.production})
 
 def _flags(app_state: AppState, node: Node) -> int:
     silent = node.phase in _HEARD and not app_state.cell.live.of(node.id).heard
-    marks = (node.waiting, node.operation, node.cordons, node.assignment, silent)
-    return sum(1 << place for place, mark in enumerate(marks) if mark)
+    flags = (node.waiting, node.operation, node.cordons, node.assignment, silent)
+    return sum(1 << place for place, mark in enumerate(flags) if mark)
 
 
 @get("/nodes/{node_id:str}", guards=SEE)

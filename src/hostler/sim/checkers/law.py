@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct, field
 
-from hostler.controller.ready import Ready
+from hostler.controller.step_output import StepOutput
 from hostler.core.state.events import Record
 from hostler.sim.checkers.journal_reading import JournalReading
 from hostler.sim.world.world import World
@@ -72,7 +72,7 @@ class LawCheckers:
         self._readers = tuple(law for law in laws if law.record is not _nothing_said)
         self._batchers = tuple(law for law in laws if law.batch is not _nothing)
 
-    def hear(self, ready: Ready) -> None:
+    def hear(self, ready: StepOutput) -> None:
         """A batch has become durable."""
         nodes: dict[str, None] = {}
         for record in ready.batch.records:

@@ -75,10 +75,10 @@ def reaction_s(now: datetime) -> float:
 
 def nobody(drive: Drive) -> None:
     """No automation at all: alerts and the job's own failures page the rota."""
-    rota = OnCall(drive, worth_acting)
+    on_call = OnCall(drive, worth_acting)
     training = drive.world.training
     assert training is not None, "a job runs in this world"
-    training.puzzled = rota.page
+    training.puzzled = on_call.page
 
 
 def leftovers(drive: Drive) -> None:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from hostler.agent.checks import emulated_gate
 from hostler.agent.machine import ANSWERED
-from hostler.controller.ready import Send
+from hostler.controller.step_output import Send
 from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.model import Facts, Operation, Outcome, Verdict
 from hostler.core.state.operations import ResetGpus, RunChecks
@@ -71,7 +71,7 @@ class Actuators:
         services: dict[str, Service] = {host.address: host.service for host in hosts.values()}
         self._services = services
         self._twin = RedfishTwin(services, images_by_name)
-        self._marks: dict[str, AgentDiskRecord] = {}
+        self._disk_records: dict[str, AgentDiskRecord] = {}
         self._busy: dict[str, str] = {}
         self._epochs: dict[str, int] = {}
         self.on_remedied: Ended = _ignore
@@ -214,7 +214,7 @@ class Actuators:
             self._begin(operation, host, epoch)
 
     def _knows(self, operation: Operation) -> bool:
-        mark = self._marks.get(operation.id)
+        mark = self._disk_records.get(operation.id)
         return mark is not None and mark.attempt >= operation.attempt
 
     def cut_off(self, host: SimulatedHost) -> None:
@@ -227,7 +227,7 @@ class Actuators:
             self._site.reply(_outcome(send.operation, "unknown", "the agent is not heard"), NO_ANSWER_S)
 
     def _seen(self, operation: Operation, host: SimulatedHost) -> Outcome:
-        mark = self._marks.get(operation.id)
+        mark = self._disk_records.get(operation.id)
         if mark is None:
             rebooted = operation.kind == "reboot" and operation.boot_id not in ("", host.boot_id)
             return _outcome(operation, "done" if rebooted else "not_done", "this agent never began it")
@@ -240,7 +240,7 @@ class Actuators:
         return _outcome(operation, "unknown" if operation.kind == "gpu_reset" else "not_done", "it was cut off")
 
     def _begin(self, operation: Operation, host: SimulatedHost, epoch: int) -> None:
-        mark = self._marks[operation.id] = AgentDiskRecord(operation.attempt, host.boot_id)
+        mark = self._disk_records[operation.id] = AgentDiskRecord(operation.attempt, host.boot_id)
         self._busy[host.node] = operation.id
         self._effect(operation, epoch)
         span = WORK_S.get(_profile(operation), WORK_S[operation.kind])

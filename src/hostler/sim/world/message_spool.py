@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.controller.inputs import Observed
-from hostler.controller.ready import Reply
+from hostler.controller.step_output import Reply
 from hostler.core.state.model import Facts, Observation, Part
 from hostler.sim.world.world_context import Site
 

@@ -6,7 +6,7 @@ from functools import partial
 from msgspec import Struct
 
 from hostler.controller.inputs import IntentAsked
-from hostler.controller.ready import Reply
+from hostler.controller.step_output import Reply
 from hostler.core.state import events as e
 from hostler.core.state.cases import CONDITION, Ticket
 from hostler.core.state.change_control import Approval

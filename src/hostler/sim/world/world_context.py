@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from hostler.controller.inputs import Input, Replied
-from hostler.controller.ready import Reply
+from hostler.controller.step_output import Reply
 from hostler.core.state.model import Operation, Outcome
 from hostler.sim.world.ledger import Ledger
 from hostler.sim.world.message_faults import Calm, Troubles

@@ -96,7 +96,7 @@ def _finish_operation(fleet: Fleet, event: OperationFinished, at: datetime) -> N
 
 VERSIONS_KEPT = 256
 """Components of one node whose versions are kept."""
-_MARKS = {"firmware.": "", "staged.": STAGED, "recovery.": RECOVERY}
+_PREFIXES = {"firmware.": "", "staged.": STAGED, "recovery.": RECOVERY}
 
 
 def _listed(fleet: Fleet, node: Node, kind: str, event: OperationFinished) -> Node:
@@ -105,7 +105,7 @@ def _listed(fleet: Fleet, node: Node, kind: str, event: OperationFinished) -> No
         found = {
             f"{mark}{name.removeprefix(prefix)}": str(version)
             for name, version in event.facts.items()
-            for prefix, mark in _MARKS.items()
+            for prefix, mark in _PREFIXES.items()
             if name.startswith(prefix)
         }
     elif kind == "verify_firmware" and event.result in ("done", "failed") and event.facts:

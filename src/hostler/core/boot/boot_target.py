@@ -40,7 +40,7 @@ _HELD = {
 }
 
 
-class BootAnswer(Struct, frozen=True):
+class BootTarget(Struct, frozen=True):
     """The boot of a node: `kind` is image (by its name in the catalogue), local-disk, or hold with its reason."""
 
     kind: str
@@ -48,24 +48,24 @@ class BootAnswer(Struct, frozen=True):
     reason: str = ""
 
 
-def answer_for(fleet: Fleet, node: Node) -> BootAnswer:
+def boot_target_of(fleet: Fleet, node: Node) -> BootTarget:
     """The node's boot answer as things stand."""
     boots = fleet.configuration_of(node).boot
     if boots is None:
-        return BootAnswer(HOLD, reason="the configuration has no section boot")
+        return BootTarget(HOLD, reason="the configuration has no section boot")
     if why := _must_not_boot(fleet, node):
-        return BootAnswer(HOLD, reason=why)
+        return BootTarget(HOLD, reason=why)
     chosen = boots.phases.get(node.phase.value, BOOTS[node.phase])
     if node.phase is Phase.production and node.pool in boots.pools:
         chosen = boots.pools[node.pool]
     if chosen == HOLD:
-        return BootAnswer(HOLD, reason=_HELD.get(node.phase, f"the configuration holds nodes in {node.phase.value}"))
+        return BootTarget(HOLD, reason=_HELD.get(node.phase, f"the configuration holds nodes in {node.phase.value}"))
     if chosen == LOCAL_DISK:
-        return BootAnswer(LOCAL_DISK)
+        return BootTarget(LOCAL_DISK)
     image = in_catalogue(boots, chosen)
     if not image:
-        return BootAnswer(HOLD, reason=f"the catalogue has no image '{chosen}' for {node.phase.value}")
-    return BootAnswer(IMAGE, image)
+        return BootTarget(HOLD, reason=f"the catalogue has no image '{chosen}' for {node.phase.value}")
+    return BootTarget(IMAGE, image)
 
 
 def in_catalogue(boots: BootConfiguration, wanted: str) -> str:

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from hostler.controller.inputs import NodeSeen
 from hostler.core.planning import drain
-from hostler.core.policy.disturb import Disturbance, Lost, is_touched, lost_to, may_disturb, unknown_work
+from hostler.core.policy.workload_consent import Disturbance, Lost, is_touched, lost_to, may_disturb, unknown_work
 from hostler.core.state.configuration import Pool
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import ActClass, ConsentedWork, WorkClass, Workload

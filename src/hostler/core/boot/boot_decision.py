@@ -9,7 +9,7 @@ from datetime import timedelta
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.boot.answer import IMAGE, BootAnswer, answer_for
+from hostler.core.boot.boot_target import IMAGE, BootTarget, boot_target_of
 from hostler.core.boot.window import window_of
 from hostler.core.state import events as e
 from hostler.core.state.boot import HOLD, LOADER, BootConfiguration, BootRecord, Stranger
@@ -61,13 +61,13 @@ class BootDecision(Struct, frozen=True):
     """The answer, and its records. `status` is an HTTP status: 200, 202 (ask again soon), 403, 404."""
 
     status: int
-    answer: BootAnswer = BootAnswer(HOLD)
+    answer: BootTarget = BootTarget(HOLD)
     node: str = ""
     plan: str = ""
     events: tuple[e.Event, ...] = ()
 
 
-def decide(context: DecisionContext, asked: BootRequest) -> BootDecision:
+def decide_boot(context: DecisionContext, asked: BootRequest) -> BootDecision:
     """The answer to a request."""
     node = node_of(context.fleet, asked)
     if node is None:
@@ -114,9 +114,9 @@ def _loader(context: DecisionContext, node: Node, asked: BootRequest) -> BootDec
     last, boots = node.boot, context.fleet.configuration_of(node).boot
     if last is not None and last.plan == asked.plan and last.kind == IMAGE:
         return _refused(context, node, asked, "this boot has been answered already: its secret opens once")
-    answer = answer_for(context.fleet, node)
+    answer = boot_target_of(context.fleet, node)
     arch = boots.images[answer.image].arch if boots is not None and answer.kind == IMAGE else DEFAULT_ARCH
-    told = BootAnswer(LOADER, arch)
+    told = BootTarget(LOADER, arch)
     if _has_shown(node, asked) and last is not None and context.now - last.at < PROVEN / 2:
         return BootDecision(200, told, node.id, asked.plan)
     given = BootRecord(asked.plan, context.now, LOADER, arch, BMC, "", asked.address)
@@ -146,16 +146,16 @@ def _is_shown(node: Node) -> bool:
 
 def _script(context: DecisionContext, node: Node, asked: BootRequest) -> BootDecision:
     boots = context.fleet.configuration_of(node).boot
-    window, answer = window_of(node), answer_for(context.fleet, node)
+    window, answer = window_of(node), boot_target_of(context.fleet, node)
     if asked.identity == WRONG:
         return _refused(context, node, asked, "the secret is not that of this boot")
     if answer.kind == IMAGE and (why := _unfit(boots, answer.image, asked)):
-        answer = BootAnswer(HOLD, reason=why)
+        answer = BootTarget(HOLD, reason=why)
     if answer.kind == HOLD:
         return _held(context, node, asked, answer)
     if asked.identity == MAC and (boots is None or not boots.mac_only):
         why = "it shows its MAC address alone, and the configuration does not allow that (boot.mac_only)"
-        return _held(context, node, asked, BootAnswer(HOLD, reason=why))
+        return _held(context, node, asked, BootTarget(HOLD, reason=why))
     if asked.identity == BMC and asked.plan != window:
         return _refused(context, node, asked, "the secret is of an earlier boot, or the boot window is closed")
     if window and node.boot is not None and node.boot.plan == window and node.boot.kind == IMAGE:
@@ -174,14 +174,14 @@ def _unfit(boots: BootConfiguration | None, image: str, asked: BootRequest) -> s
     return f"image {image} cannot be served: {asked.unusable[image]}" if image in asked.unusable else ""
 
 
-def _is_repeated(context: DecisionContext, node: Node, answer: BootAnswer) -> bool:
+def _is_repeated(context: DecisionContext, node: Node, answer: BootTarget) -> bool:
     """Whether a boot outside a window was answered alike a moment ago: a machine that restarts again and again."""
     last = node.boot
     same = last is not None and (last.plan, last.kind, last.image) == ("", answer.kind, answer.image)
     return same and last is not None and context.now - last.at < AGAIN
 
 
-def _held(context: DecisionContext, node: Node, asked: BootRequest, answer: BootAnswer) -> BootDecision:
+def _held(context: DecisionContext, node: Node, asked: BootRequest, answer: BootTarget) -> BootDecision:
     """Hold, recorded when its reason is new."""
     last = node.boot
     if last is not None and last.kind == HOLD and last.reason == answer.reason:
@@ -204,7 +204,7 @@ def _seed(context: DecisionContext, node: Node, asked: BootRequest) -> BootDecis
     if given.seeded is not None:
         return _refused(context, node, asked, "cloud-init data was given already; each boot is given it once")
     if asked.offered:
-        answer = BootAnswer(given.kind, given.image)
+        answer = BootTarget(given.kind, given.image)
         return BootDecision(200, answer, node.id, asked.plan, (e.BootSeeded(node.id, asked.plan, asked.address),))
     if node.aside is not None:
         return BootDecision(202, node=node.id, plan=asked.plan)
@@ -238,7 +238,7 @@ def _refused(context: DecisionContext, node: Node, asked: BootRequest, why: str)
     """403, recorded unless so many are that nobody learns more from another."""
     last = node.boot
     known = last is not None and last.refused >= REFUSALS_RECORDED and last.refused_at is not None
-    told = BootAnswer(HOLD, reason=why)
+    told = BootTarget(HOLD, reason=why)
     if known and last is not None and last.refused_at is not None and context.now - last.refused_at < AGAIN:
         return BootDecision(403, told, node.id)
     return BootDecision(403, told, node.id, "", (e.BootRefused(node.id, asked.what, why, asked.address),))
@@ -246,7 +246,7 @@ def _refused(context: DecisionContext, node: Node, asked: BootRequest, why: str)
 
 def _stranger(context: DecisionContext, asked: BootRequest) -> BootDecision:
     """404, recorded when the machine is new, or is seen again after a while."""
-    answer = BootAnswer(HOLD, reason="this machine is not expected here: no node has its MAC address")
+    answer = BootTarget(HOLD, reason="this machine is not expected here: no node has its MAC address")
     known = context.fleet.cell.strangers
     fresh = [one for one in known if context.now - one.at < AGAIN]
     if not asked.mac or any(one.mac == asked.mac for one in fresh) or len(fresh) >= STRANGERS_KEPT:

@@ -5,6 +5,7 @@ said of one part is judged together: it is well only when every reading of it is
 """
 
 import re
+from datetime import datetime
 from functools import lru_cache
 
 from msgspec import Struct
@@ -14,9 +15,10 @@ from hostler.core.diagnose.absorption import NEAR_LIMIT, joined
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.line import printable
 from hostler.core.diagnose.part_slots import NAMES_KEPT, PartSlots
-from hostler.core.diagnose.sensor_rules import NEAR_C, SENSOR_RULES
+from hostler.core.diagnose.sensor_hysteresis import NEAR_C, SENSOR_RULES
 from hostler.core.state.configuration import Sku
-from hostler.core.state.model import Facts, Node, Observation, Scalar
+from hostler.core.state.model import Facts, Node, Observation, Scalar, Severity
+from hostler.core.state.sensor_watch import SensorLook
 
 COLDEST_C, HOTTEST_C = 0.0, 125.0
 """Between these a temperature is believed. Dead sensors read 0, 127, 128 or 255."""
@@ -35,6 +37,10 @@ _WORDED = (
 )
 """Names of facts that hold a word of health → the condition of which they tell; the first that matches counts."""
 _GOOD = frozenset({"ok", "enabled"})
+LOOK_NAMES = 8
+"""Readings of a look that are kept by name."""
+_OF_SUPPLIES = ("power.supply", "power.redundancy")
+"""Conditions that are told of the supplies, and not again among what is out of range."""
 
 
 class Subject(Struct):
@@ -202,3 +208,33 @@ def unreadable(names: list[str]) -> list[Finding]:
     more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
     text = f"no plausible reading from {shown}{more}"
     return [stands("observation.unreadable", text, UNREADABLE, {"readings": shown, "count": len(names)})]
+
+
+def sensor_look(node: Node, sku: Sku | None, seen: Observation, at: datetime) -> SensorLook:
+    """The reading as one look at this moment."""
+    told = subjects(seen, node, sku)
+    standing = [(part, f) for part, one in told.items() for f in one.findings if f.standing]
+    grave = [
+        (part, f) for part, f in standing if f.severity >= Severity.degraded and not f.type.startswith(_OF_SUPPLIES)
+    ]
+    wrong = [(f"{f.type} {part}", f.text) for part, f in grave]
+    words = {name: str(seen.facts[name]).lower() for name in sorted(seen.facts) if name.endswith(("_health", "_state"))}
+    groups = [word for name, word in words.items() if name.startswith("power_redundancy")]
+    return SensorLook(
+        at=at,
+        read=sum(len(one.names) for one in told.values()),
+        wrong=tuple(sorted(wrong))[:LOOK_NAMES],
+        unread=tuple(sorted({name for one in told.values() for name in one.unread}))[:LOOK_NAMES],
+        supplies=_supplies(words),
+        redundancy=next((word for word in groups if word not in _GOOD), groups[0] if groups else ""),
+        gaps=seen.text[:200],
+    )
+
+
+def _supplies(words: dict[str, str]) -> int | None:
+    """How many supplies say that they are well in all their words, None where none is shown."""
+    said: dict[str, list[str]] = {}
+    for name, word in words.items():
+        if name.startswith("psu"):
+            said.setdefault(name.rpartition("_")[0], []).append(word)
+    return sum(all(word in _GOOD for word in one) for one in said.values()) if said else None

@@ -24,7 +24,7 @@ class Reply(Struct, frozen=True):
     detail: dict[str, str] = {}
 
 
-class Ready(Struct, frozen=True):
+class StepOutput(Struct, frozen=True):
     """Output of one step: append `batch`; when that is durable, send `sends` and give `replies`."""
 
     batch: Batch

@@ -42,7 +42,7 @@ SLIM_CHARS = 256
 """The longest argument that is recorded with its intent."""
 
 
-def answer(ask: AnyAsk) -> Answered:
+def decide_intent(ask: AnyAsk) -> Answered:
     """The recorded answer to an intent. Never raises on what was asked."""
     intent = ask.intent
     earlier = ask.context.fleet.answers.get(intent.key) if intent.key else None

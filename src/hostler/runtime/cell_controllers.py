@@ -66,8 +66,8 @@ class ControllerHealth(Struct, frozen=True):
     snapshots_failed: int = 0
 
 
-class Roll:
-    """Members that are there: members whose beats still grow. `moment`s are seconds of one monotonic clock."""
+class ControllerLiveness:
+    """Controllers that are there: those whose beats still grow. `moment`s are seconds of one monotonic clock."""
 
     def __init__(self, gone_s: float) -> None:
         self._gone_s = gone_s

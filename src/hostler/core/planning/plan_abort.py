@@ -8,11 +8,11 @@ from hostler.core.conditions import unanswered_checks
 from hostler.core.planning import domain_plans
 from hostler.core.planning.outcomes import fail_plan, has_left
 from hostler.core.planning.remediation import may_begin, needed, remedy
+from hostler.core.policy.corroboration import is_confirmed_down
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.policy.holds_and_pauses import held, scopes
 from hostler.core.policy.response import Need, rank, rule_for
-from hostler.core.policy.second_witness import has_second_witness
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Wait, soonest
@@ -66,7 +66,7 @@ def limit_at(node: Node, plan: Plan) -> datetime | None:
     return max(node.deadline, plan.step_since + timedelta(seconds=left_s))
 
 
-def ends_early(context: DecisionContext, node: Node, plan: Plan, need: Need | None) -> Act | datetime | None:
+def abort_at_boundary(context: DecisionContext, node: Node, plan: Plan, need: Need | None) -> Act | datetime | None:
     """The end of the plan at this boundary; None where it goes on, a moment where the clock alone may end it then."""
     if why := bring_up_fails(context, node, plan) or _down_at_its_gate(context, node, plan):
         return Act(fail_plan(context, node, plan, why))
@@ -108,7 +108,7 @@ def _down_at_its_gate(context: DecisionContext, node: Node, plan: Plan) -> str:
     if unanswered_checks.profile_at(plan) != "gate" or plan.failed_phase or not unanswered_checks.is_open(node, plan):
         return ""
     lost = next((c for c in node.conditions if c.type == "agent.lost" and c.unknown_since is None), None)
-    if lost is None or not has_second_witness(context.live, node):
+    if lost is None or not is_confirmed_down(context.live, node):
         return ""
     return f"it went down before its gate was answered: {lost.evidence[-1].text if lost.evidence else lost.type}"
 

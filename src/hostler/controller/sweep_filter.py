@@ -9,17 +9,17 @@ FEW = 2_000
 """So many nodes of a sweep are asked one by one rather than looked up among all that may need something."""
 
 
-def restless(context: DecisionContext, silent: Silence, node_ids: dict[str, None]) -> list[str]:
+def to_visit(context: DecisionContext, silent: Silence, node_ids: dict[str, None]) -> list[str]:
     """The nodes among these that may need something."""
-    candidates = node_ids if len(node_ids) <= FEW else {**needs_nothing.restless(context.fleet), **silent}
-    return [i for i in candidates if i in node_ids and not rests(context, silent, i)]
+    candidates = node_ids if len(node_ids) <= FEW else {**needs_nothing.candidates(context.fleet), **silent}
+    return [i for i in candidates if i in node_ids and not needs_no_step(context, silent, i)]
 
 
-def rests(context: DecisionContext, silent: Silence, node_id: str) -> bool:
+def needs_no_step(context: DecisionContext, silent: Silence, node_id: str) -> bool:
     """Whether the node certainly needs nothing; so does one that is not known."""
     node = context.fleet.nodes.get(node_id)
     if node is None:
         return True
-    if node_id in silent or not needs_nothing.rests(context.fleet, node):
+    if node_id in silent or not needs_nothing.needs_nothing(context.fleet, node):
         return False
     return not own_conditions.is_unlisted(context, node) and own_conditions.misbound_at(context, node) is None

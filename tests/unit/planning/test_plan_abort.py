@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.planning.early_end import bring_up_fails, ends_early
+from hostler.core.planning.plan_abort import abort_at_boundary, bring_up_fails
 from hostler.core.policy.response import Need
 from hostler.core.state import events as e
 from hostler.core.state.decisions import Act
@@ -18,7 +18,7 @@ ILL = replace(a_node("a"), conditions=(a_condition(),))
 
 
 def ended(node: Node, plan: Plan, need: Need | None = None, *holds: HoldKind) -> tuple[e.Event, ...] | None:
-    found = ends_early(held(idle(a_scene(node, a_node("b"), config=ROOMY), "a", "b"), *holds), node, plan, need)
+    found = abort_at_boundary(held(idle(a_scene(node, a_node("b"), config=ROOMY), "a", "b"), *holds), node, plan, need)
     return found.events if isinstance(found, Act) else None
 
 
@@ -211,6 +211,6 @@ def test_a_node_that_is_down_again_at_its_gate_has_failed_where_two_paths_say_so
     if lost is not None:
         standing.append(a_condition("agent.lost", **lost))
     node, plan = waiting(*standing)
-    found = ends_early(idle(a_scene(node), "a", power=power), node, plan, None)
+    found = abort_at_boundary(idle(a_scene(node), "a", power=power), node, plan, None)
     told = [event.reason for event in found.events if isinstance(event, e.PlanEnded)] if isinstance(found, Act) else []
     assert told == (["it went down before its gate was answered: as seen"] if fails else [])

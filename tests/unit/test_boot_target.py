@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.core.boot import ipxe
-from hostler.core.boot.answer import BOOTS, answer_for
+from hostler.core.boot.boot_target import BOOTS, boot_target_of
 from hostler.core.state.boot import BootConfiguration, BootImage
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import HoldKind, Operation, Phase
@@ -25,7 +25,7 @@ def fleet_with(**boot: Any) -> Fleet:
 
 @pytest.mark.parametrize("phase", list(Phase), ids=str)
 def test_every_phase_has_an_answer_and_a_hold_says_why(phase: Phase) -> None:
-    answer = answer_for(fleet_with(), a_node("n1", phase=phase))
+    answer = boot_target_of(fleet_with(), a_node("n1", phase=phase))
     expected = {"burn_in": "burn_in", "hold": ""}.get(BOOTS[phase], "production")
     assert answer.image == expected
     assert bool(answer.reason) is (BOOTS[phase] == "hold")
@@ -34,26 +34,26 @@ def test_every_phase_has_an_answer_and_a_hold_says_why(phase: Phase) -> None:
 def test_a_machine_that_boots_amid_a_firmware_update_is_held() -> None:
     """Mutant: only the phase is looked at, and a node is booted while its BIOS is written."""
     flash = Operation("o1", WriteFirmware("BIOS", "2"), "n1", "p1", 0, NOW, NOW)
-    answer = answer_for(fleet_with(), a_node("n1", phase=Phase.zap, operation=flash))
+    answer = boot_target_of(fleet_with(), a_node("n1", phase=Phase.zap, operation=flash))
     assert (answer.kind, answer.reason) == ("hold", "firmware of BIOS is being written")
 
 
 def test_hands_in_a_machine_keep_it_from_booting() -> None:
     fleet = fleet_with()
     fleet.holds.put("h1", a_hold("n1", HoldKind.physical_work))
-    assert answer_for(fleet, a_node("n1")).kind == "hold"
+    assert boot_target_of(fleet, a_node("n1")).kind == "hold"
 
 
 def test_the_configuration_may_answer_otherwise() -> None:
     fleet = fleet_with(phases={"test": "local-disk", "production": "hold"}, pools={"train": "burn_in"})
-    assert answer_for(fleet, a_node("n1", phase=Phase.test)).kind == "local-disk"
-    assert answer_for(fleet, a_node("n1", "train", phase=Phase.production)).image == "burn_in"
+    assert boot_target_of(fleet, a_node("n1", phase=Phase.test)).kind == "local-disk"
+    assert boot_target_of(fleet, a_node("n1", "train", phase=Phase.production)).image == "burn_in"
 
 
 def test_without_an_image_the_answer_says_which_is_missing() -> None:
     fleet = Fleet()
     fleet.configurations.put("active", replace(configuration(), boot=BootConfiguration("http://h:1")))
-    assert "no image 'burn_in'" in answer_for(fleet, a_node("n1", phase=Phase.test)).reason
+    assert "no image 'burn_in'" in boot_target_of(fleet, a_node("n1", phase=Phase.test)).reason
 
 
 def test_what_a_reason_holds_cannot_become_a_command() -> None:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from hostler.core.diagnose import Finding
 from hostler.core.state.model import Condition, Node
 
-TOGETHER = timedelta(seconds=60)
+SAME_FAULT_WITHIN = timedelta(seconds=60)
 """How long the lines of one fault may be apart."""
 
 
@@ -16,4 +16,4 @@ def is_of_now(finding: Finding) -> bool:
 
 def just_seen(node: Node, condition: Condition, at: datetime) -> bool:
     """Whether the condition is of this boot and was seen so little time before or after this moment."""
-    return condition.boot_id in ("", node.boot_id) and abs(at - condition.last_seen) <= TOGETHER
+    return condition.boot_id in ("", node.boot_id) and abs(at - condition.last_seen) <= SAME_FAULT_WITHIN
