@@ -16,6 +16,7 @@ NOT_PLANTED = {
     "agent.refused": "the server's own refusals show it, not an observation; the tests of its limits plant it",
     "inventory.unseen_kind": "a SKU that names what nobody lists shows it, no fault of a node; its tests plant it",
     "inventory.below_sku": "a SKU that names too many shows it, no fault of a node; the tests of Seatrial play it",
+    "inventory.unexpected_serial": "it takes an open return to the vendor; the tests of returns plant it",
     "inventory.claimed_twice": "it takes two nodes' inventories; the tests of claimed parts plant it",
 }
 """Conditions without a planted fault, and why."""

@@ -149,6 +149,9 @@ ROUTES: dict[str, Route] = {
     "GET /v1/nodes/{node_id}/evidence": Route("see cell", of="node"),
     "GET /v1/nodes/{node_id}/sku-draft": Route("see cell", of="node"),
     "GET /v1/nodes/{node_id}/sku-differences": Route("see cell", of="node"),
+    "GET /v1/rma-cases": Route("see cell"),
+    "GET /v1/rma-cases/{case_id}": Route("see cell", of="rma"),
+    "GET /v1/stock": Route("see cell"),
     "GET /v1/restore": Route("see cell"),
     "GET /v1/restore/nodes": Route("see cell"),
     "GET /v1/fabrics": Route("see cell"),
@@ -225,6 +228,8 @@ VERBS: dict[str, str] = {
     "validate-fabric": "work",
     "enter-manual-test": "work",
     "sign-manual-test": "work",
+    **dict.fromkeys(("advance-rma", "edit-rma", "count-stock"), "work"),
+    **dict.fromkeys(("open-rma", "close-rma"), "operate"),
     "schedule-manual-test": "configure",
     "remove-fabric": "configure",
     **dict.fromkeys(

@@ -61,6 +61,8 @@ class Guarded:
         await self._incident()
         await self._network()
         self._trends()
+        opened = await self.post("/v1/nodes/lynx-0/open-rma", {"reason": "a fan of lynx"})
+        self.rma = opened["text"].partition(" ")[0]
         intents: dict[str, frozenset[str]] = {}
         for name, whose in ((ORCA, ONLY_ORCA), (LYNX, ONLY_LYNX), (ORCA, ONLY_ORCA)):
             body = {"reason": f"last of {name}", "args": {"hours": "2"}}
@@ -78,6 +80,7 @@ class Guarded:
             "intent": intents,
             "letter": {"7": WHOLE},
             "fabric": {NETWORK: WHOLE},
+            "rma": {self.rma: WHOLE},
         }
 
     async def _nodes(self, name: str) -> None:

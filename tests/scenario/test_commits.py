@@ -102,6 +102,8 @@ UNUSED = (
     "fabric_cases",
     "link_cases",
     "manual_tests",
+    "rma_cases",
+    "stock",
 )
 
 

@@ -59,7 +59,7 @@ OUR_OWN = {
         "remedy.failed",
     ),
     *("node.stuck", "work.unknown", "gpu.suspect", "node.suspect", "part.suspect", "bmc.suspect"),
-    *("node.uninvited", "node.unsanitised", "inventory.claimed_twice"),
+    *("node.uninvited", "node.unsanitised", "inventory.claimed_twice", "inventory.unexpected_serial"),
 }
 """What Hostler concludes by itself, from what it hears and does: there is nobody who could fall silent about it."""
 TRUE_OF: dict[str, dict[str, Any]] = {

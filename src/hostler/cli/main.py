@@ -44,6 +44,8 @@ COMMANDS: tuple[tuple[str, str, Group, str], ...] = (
     ("approval", "approval:app", _THINGS, "What waits for a second person."),
     ("hold", "hold:app", _THINGS, "Leave this alone."),
     ("ticket", "ticket:app", _THINGS, "Work for people."),
+    ("rma", "rma:app", _THINGS, "Returns to vendors."),
+    ("stock", "stock:app", _THINGS, "Spares on the shelf, by site."),
     ("notify", "notify:app", _THINGS, "Who is told of what, and what arrived."),
     ("asset", "asset:app", _THINGS, "Racks, switches and other assets that are not nodes."),
     ("part", "part:app", _THINGS, "Components by serial number."),

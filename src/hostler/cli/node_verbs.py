@@ -85,7 +85,10 @@ _SEVERAL = (Target.hold, Target.ticket, Target.approval)
 
 _FIRST_WORDS = {
     **{kind: Argument(f"{kind.name}s", Argument.VAR_POSITIONAL, annotation=str) for kind in _SEVERAL},
-    **{kind: word(kind.name, str) for kind in (Target.window, Target.incident, Target.rollout, Target.fabric)},
+    **{
+        kind: word(kind.name, str)
+        for kind in (Target.node, Target.window, Target.incident, Target.rollout, Target.fabric, Target.rma)
+    },
 } | {
     Target.scope: word(
         "scope", Annotated[str, Parameter(help="A node, `rack:NAME`, `pool:NAME`, `cluster:NAME` or `fleet`.")]

@@ -27,7 +27,7 @@ from hostler.core.intents.intent_decision import decide_intent
 from hostler.core.planning.next_step import next_step
 from hostler.core.planning.rollouts import advance, judged
 from hostler.core.planning.spares import balance
-from hostler.core.policy import link_cases, pool_places
+from hostler.core.policy import link_cases, pool_places, rma_cases
 from hostler.core.policy.expiry import ENTRIES, ended, next_moment
 from hostler.core.policy.incidents import review
 from hostler.core.state import events as e
@@ -150,6 +150,7 @@ class Controller:
         self._touch_all(self.slot_waiters.woken(event), cause)
         forget(event, self.agenda, self.live, self.silent, self.cursors)
         self._record_all(errors, f"record:{record.seq}")
+        self._record_all(rma_cases.followed(self._context, event), f"record:{record.seq}")
 
     def _follow_up(self, record: e.Record) -> None:
         """Do what a record asks of this batch and of the clock."""

@@ -69,6 +69,7 @@ from hostler.core.state.operations import (
 )
 from hostler.core.state.packed_strings import Pairs
 from hostler.core.state.plan_rules import PlanRules
+from hostler.core.state.rma_cases import RmaCase, StockLine, TakenStep
 from hostler.core.state.scopes import FLEET, NODES, Scope
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import Verb
@@ -509,5 +510,13 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.ManualTestScheduled: _rows(),
     e.ManualTestEntered: _rows("fabric"),
     e.ManualTestSigned: _rows("fabric"),
+    # returns to vendors: a tenant may be told that one of its node's parts is to be exchanged, and no more
+    RmaCase: _rows("id kind component", node=_node),
+    TakenStep: _rows("step"),
+    StockLine: _rows(),
+    e.RmaCaseOpened: _rows(),
+    e.RmaCaseChanged: _rows(),
+    e.RmaCaseClosed: _rows("result"),
+    e.StockChanged: _rows(),
 }
 """Noun or event → field → how it is shown. Fields without a row that hold words are left out."""

@@ -52,7 +52,7 @@ def gaps(fleet: Fleet, node: Node) -> tuple[Gap, ...]:
         return (Gap("inventory", "", "an inventory of this boot", "none at all", seen=False),)
     if node.inventory_boot != node.boot_id:
         return (Gap("inventory", "", "an inventory of this boot", "one of an earlier boot", seen=False),)
-    return (*_parts(fleet, node, sku), *_memory(node, sku), *_ailing(node))
+    return (*_parts(fleet, node, sku), *_memory(node, sku), *_ailing(node), *_swapped(node))
 
 
 def is_unseen(fleet: Fleet, node: Node) -> bool:
@@ -125,4 +125,12 @@ def _ailing(node: Node) -> Iterator[Gap]:
             )
 
 
+def _swapped(node: Node) -> Iterator[Gap]:
+    """Parts that stand where a case has another to be, or none."""
+    for c in node.conditions:
+        if c.type == _UNEXPECTED:
+            yield Gap(c.type, c.part, "the part that its case names", c.evidence[-1].text if c.evidence else "another")
+
+
+_UNEXPECTED = "inventory.unexpected_serial"
 _OF_PARTS = ("power.supply", "power.redundancy", "cooling.", "part.", "storage.failed", "network.nic_down")

@@ -52,6 +52,8 @@ def concerned(fleet: Fleet, target: str, nodes: Iterable[str] = ()) -> list[Node
 def _through(fleet: Fleet, target: str) -> list[Node]:
     if (ticket := fleet.tickets.get(target)) is not None:
         return concerned(fleet, ticket.node)
+    if (case := fleet.rma_cases.get(target)) is not None:
+        return concerned(fleet, case.node)
     if (approval := fleet.approvals.get(target)) is not None:
         return concerned(fleet, approval.intent.target, approval.intent.nodes)
     if (incident := fleet.incidents.get(target)) is not None:

@@ -24,6 +24,7 @@ from hostler.core.intents import (
     recovery,
     remediators,
     remedies,
+    rma_cases,
     tickets,
 )
 from hostler.core.intents.ask import REASON_MAX, Answered, AnyAsk, Ask, Granted, Handler, Handlers, Nodes, RefusalError
@@ -150,6 +151,7 @@ HANDLERS: Handlers = {
     **recovery.HANDLERS,
     **remediators.HANDLERS,
     **remedies.HANDLERS,
+    **rma_cases.HANDLERS,
     **tickets.HANDLERS,
     Unreadable: Handler(_unreadable),
     ApproveRequest: Handler(approvals.approving(_grant, _disturbed_by)),

@@ -9,9 +9,11 @@ from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, Re
 from hostler.core.intents.registration import outside_problem
 from hostler.core.planning import idle_checks
 from hostler.core.planning.outcomes import change_phase
+from hostler.core.policy import rma_cases
 from hostler.core.state import events as e
 from hostler.core.state.intent import Bounds
 from hostler.core.state.model import Binding, CheckResult, Node, Phase, Verdict
+from hostler.core.state.rma_cases import CaseStep
 from hostler.core.state.verbs.nodes import (
     Adopt,
     Certify,
@@ -94,7 +96,18 @@ def return_from_vendor(ask: Ask[RmaReturn]) -> Granted:
         for t in ask.context.fleet.tickets_about(node.id)
         if t.kind in ("rma", "stuck")
     ]
-    return f"{node.id} is back from the vendor", (*moved, *cleared, *closed)
+    back = _received(ask, node)
+    return f"{node.id} is back from the vendor", (*moved, *cleared, *closed, *back)
+
+
+def _received(ask: Ask[RmaReturn], node: Node) -> tuple[e.Event, ...]:
+    """The chassis's case goes along with its machine, whatever was written down of the way there."""
+    return tuple(
+        event
+        for case in ask.context.fleet.rma_cases_of(node.id)
+        if case.component == rma_cases.NODE and not case.taken & {CaseStep.received, CaseStep.fitted}
+        for event in rma_cases.taken(ask.context, case, CaseStep.received, ask.intent.person, ask.intent.reason)
+    )
 
 
 _REBINDABLE = ("hostname", "serial", "bmc", "mac", "kubernetes", "slurm")

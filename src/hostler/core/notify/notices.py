@@ -75,6 +75,7 @@ TOLD_OF = (
     e.ApprovalRequested,
     e.ApprovalEnded,
     e.RolloutStopped,
+    e.RmaCaseChanged,
 )
 """Events that may be told of; every other is passed over unread."""
 
@@ -92,6 +93,8 @@ def concerned(event: e.Event) -> tuple[str, ...]:
             return (plan.node,) if _is_planned(plan) else ()
         case e.WindowScheduled(window=window):
             return (window.scope,)
+        case e.RmaCaseChanged(case=case):
+            return (case.node,) if case.overdue else ()
         case _:
             return ()
 
@@ -143,6 +146,8 @@ def notices(event: e.Event, places: Mapping[str, tuple[Place, ...]], pages: Page
             yield Notice("approval", "over", f"approval/{event.approval}", summary=sentence(event))
         case e.RolloutStopped() if event.person == OWNER:
             yield Notice("rollout", "note", f"rollout/{event.rollout}", event.rollout, summary=sentence(event))
+        case e.RmaCaseChanged() if event.case.overdue and event.person == OWNER:
+            yield _overdue(event, places)
         case _:
             return
 
@@ -174,6 +179,22 @@ def _ticket(ticket: Ticket, places: Mapping[str, tuple[Place, ...]], pages: Page
         place=place,
         details={name: value for name, value in details.items() if value},
         held=True,
+    )
+
+
+def _overdue(event: e.RmaCaseChanged, places: Mapping[str, tuple[Place, ...]]) -> Notice:
+    """A return of which nothing was heard in time: told once, beside its ticket."""
+    case = event.case
+    details = {"return": case.id, "vendor": case.vendor, "vendor case": case.vendor_case, "hardware": case.serial}
+    return Notice(
+        topic="ticket",
+        action="note",
+        subject=f"rma/{case.id}",
+        cause=f"rma:{case.id}",
+        summary=f"{case.node}: {sentence(event)}"[:TEXT_MAX],
+        node=case.node,
+        place=_one(places, case.node),
+        details={name: value for name, value in details.items() if value},
     )
 
 

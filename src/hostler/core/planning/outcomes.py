@@ -9,6 +9,7 @@ from hostler.core.conditions import unanswered_checks
 from hostler.core.conditions.recurrence import count_act
 from hostler.core.conditions.site_checks import asked_by, name_of
 from hostler.core.planning.domain_plans import request_of, scope_of
+from hostler.core.policy import rma_cases
 from hostler.core.state import events as e
 from hostler.core.state.cases import DUE_DAY, Ticket
 from hostler.core.state.configuration import LAB_PHASE_FLOOR_S, scaled
@@ -22,6 +23,7 @@ from hostler.core.state.model import (
     Node,
     Operation,
     Outcome,
+    Part,
     Phase,
     Plan,
     Severity,
@@ -303,7 +305,7 @@ def change_phase(
         refused = "it is in service now: return it for maintenance first"
         found.extend(e.ConditionCleared(node.id, c.id, "hostler", refused) for c in _requested_dark(node))
     if after is Phase.rma:
-        found.append(e.TicketOpened(_rma_ticket(context, node, why)))
+        found.extend(_to_vendor(context, node, why))
     if after is Phase.zap_fail:
         found.append(e.TicketOpened(_zap_ticket(context, node, why)))
     if node.phase is Phase.zap_fail:
@@ -347,9 +349,15 @@ def _zap_ticket(context: DecisionContext, node: Node, why: str) -> Ticket:
     )
 
 
-def _rma_ticket(context: DecisionContext, node: Node, why: str) -> Ticket:
+def _to_vendor(context: DecisionContext, node: Node, why: str) -> tuple[e.Event, ...]:
+    """The ticket that asks for hands, and the case that is followed until the vendor has settled it."""
     worst = max(node.conditions, key=lambda c: (c.severity, c.id), default=None)
     part = context.fleet.parts.get(worst.part) if worst else None
+    ticket = _rma_ticket(context, node, worst, part, why)
+    return (e.TicketOpened(ticket), *rma_cases.opened(context, node, part, ticket.fault, ticket.id))
+
+
+def _rma_ticket(context: DecisionContext, node: Node, worst: Condition | None, part: Part | None, why: str) -> Ticket:
     return Ticket(
         id=f"{node.id}-t{context.fleet.cell.seq}",
         node=node.id,

@@ -1,9 +1,9 @@
-"""Holds, maintenance windows and incidents that begin or end by the clock: what waits for them is asked again."""
+"""Holds, windows, incidents and returns to vendors that begin or end by the clock: what waits is asked again."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from hostler.core.policy import incidents, pool_places
+from hostler.core.policy import incidents, pool_places, rma_cases
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
@@ -21,6 +21,8 @@ ENTRIES = (
     e.IncidentOpened,
     e.IncidentUpdated,
     e.IncidentClosed,
+    e.RmaCaseOpened,
+    e.RmaCaseChanged,
 )
 """Events after which something may begin or end by the clock alone."""
 
@@ -33,6 +35,7 @@ def ended(context: DecisionContext) -> Iterator[e.Event]:
     yield from (e.HoldReleased(h.id, h.scope, "clock", "its time is over") for h in holds)
     yield from (e.WindowEnded(w.id, "clock") for w in windows)
     yield from incidents.by_clock(context)
+    yield from rma_cases.told_overdue(context)
     approvals = [a for a in fleet.approvals.values() if a.expires <= context.now]
     yield from (e.ApprovalEnded(a.id, a.intent.target, "expired", "clock", "not approved in time") for a in approvals)
 
@@ -49,6 +52,7 @@ def _moments(fleet: Fleet) -> Iterator[datetime]:
         yield window.ends
     yield from incidents.moments(fleet)
     yield from pool_places.moments(fleet)
+    yield from rma_cases.moments(fleet)
     yield from (approval.expires for approval in fleet.approvals.values())
     if (rollout := fleet.rollout) is not None:
         yield rollout.until

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from hostler.core.report.counting import counted
 from hostler.core.report.fabric_sentences import of_fabric, of_link, of_manual_test
+from hostler.core.report.rma_sentences import of_rma
 from hostler.core.report.story import NodeStory
 from hostler.core.state import events as e
 from hostler.core.state.boot import HOLD, LOADER
@@ -395,6 +396,10 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.ManualTestScheduled, of_manual_test),
     EventTelling(e.ManualTestEntered, of_manual_test),
     EventTelling(e.ManualTestSigned, of_manual_test),
+    EventTelling(e.RmaCaseOpened, of_rma),
+    EventTelling(e.RmaCaseChanged, of_rma),
+    EventTelling(e.RmaCaseClosed, of_rma),
+    EventTelling(e.StockChanged, of_rma),
     EventTelling(e.BootAnswered, _boot_answered),
     EventTelling(e.BootSeeded, lambda event: f"cloud-init data given to {event.address}"),
     EventTelling(e.BootPhonedHome, lambda event: f"phoned home from {event.address}: its boot window is closed"),

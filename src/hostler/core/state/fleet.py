@@ -22,6 +22,7 @@ from hostler.core.state.model import Asset, Hold, Node, Part, Tally, Window
 from hostler.core.state.overlay_table import Table
 from hostler.core.state.packed_strings import one_line
 from hostler.core.state.part_table import PartTable
+from hostler.core.state.rma_cases import RmaCase, StockLine
 from hostler.core.state.scopes import Scope
 
 ANSWERS_KEPT = 10_000
@@ -53,6 +54,8 @@ class Fleet:
         self.fabric_cases: Table[FabricCase] = Table()
         self.link_cases: Table[LinkCase] = Table()
         self.manual_tests: Table[ManualTest] = Table()
+        self.rma_cases: Table[RmaCase] = Table()
+        self.stock: Table[StockLine] = Table()
         self.index = Index()
         self.singles: Table[CellRecord] = Table({"cell": CellRecord()})
         self.configurations: Table[Configuration] = Table(
@@ -162,6 +165,19 @@ class Fleet:
             self.index.add(f"ticket:{ticket.node}", ticket_id)
         self.tickets.put(ticket_id, ticket)
 
+    def put_rma_case(self, case_id: str, case: RmaCase | None) -> None:
+        """Set or delete a return to the vendor and keep the index in step."""
+        before = self.rma_cases.get(case_id)
+        if before is not None:
+            self.index.remove(f"rma:{before.node}", case_id)
+        if case is not None:
+            self.index.add(f"rma:{case.node}", case_id)
+        self.rma_cases.put(case_id, case)
+
+    def rma_cases_of(self, node_id: str) -> list[RmaCase]:
+        """The open returns about a node and its parts, in the order of their ids."""
+        return [] if self.rma_cases.bare else [self.rma_cases[i] for i in self.index.members(f"rma:{node_id}")]
+
     def put_approval(self, approval_id: str, approval: Approval | None) -> None:
         """Set or delete an approval and keep the index of the nodes it concerns in step."""
         before = self.approvals.get(approval_id)
@@ -251,6 +267,8 @@ class Fleet:
             self.fabric_cases,
             self.link_cases,
             self.manual_tests,
+            self.rma_cases,
+            self.stock,
             self.index,
             self.singles,
             self.configurations,

@@ -25,6 +25,7 @@ from hostler.core.state.manual_tests import ManualTest
 from hostler.core.state.model import Asset, Hold, Node, Part, Tally, Window
 from hostler.core.state.packed_strings import NO_PAIRS, Pairs
 from hostler.core.state.part_table import Fitted, Layout, PackedParts
+from hostler.core.state.rma_cases import RmaCase, StockLine
 
 SNAPSHOT_VERSION = 5
 SNAPSHOTS_READ = (3, 4, SNAPSHOT_VERSION)
@@ -55,6 +56,8 @@ class State(Struct, frozen=True):
     fabric_cases: list[FabricCase] = []
     link_cases: list[LinkCase] = []
     manual_tests: list[ManualTest] = []
+    rma_cases: list[RmaCase] = []
+    stock: list[StockLine] = []
 
 
 class NodePartsRow(Struct, frozen=True, array_like=True):
@@ -109,6 +112,8 @@ def state_of(fleet: Fleet) -> State:
         fabric_cases=list(fleet.fabric_cases.base.values()),
         link_cases=list(fleet.link_cases.base.values()),
         manual_tests=list(fleet.manual_tests.base.values()),
+        rma_cases=list(fleet.rma_cases.base.values()),
+        stock=list(fleet.stock.base.values()),
     )
 
 
@@ -224,6 +229,9 @@ def _take_others(fleet: Fleet, state: State) -> None:
     fleet.fabric_cases.base.update((c.id, c) for c in state.fabric_cases)
     fleet.link_cases.base.update((c.id, c) for c in state.link_cases)
     fleet.manual_tests.base.update((t.fabric, t) for t in state.manual_tests)
+    fleet.stock.base.update((line.id, line) for line in state.stock)
+    for case in state.rma_cases:
+        fleet.put_rma_case(case.id, case)
     for ticket in state.tickets:
         fleet.put_ticket(ticket.id, ticket)
     for incident in state.incidents:

@@ -23,6 +23,7 @@ from hostler.core.state.events import (
     operations,
     plans,
     restore,
+    rma_cases,
     rollouts,
     tickets,
 )
@@ -88,6 +89,7 @@ from hostler.core.state.events.plans import (
     WorkConsented,
 )
 from hostler.core.state.events.restore import JournalRestored, NodeCompared, RestoreReleased
+from hostler.core.state.events.rma_cases import RmaCaseChanged, RmaCaseClosed, RmaCaseOpened, RmaEvent, StockChanged
 from hostler.core.state.events.rollouts import (
     RolloutCompleted,
     RolloutStarted,
@@ -180,6 +182,10 @@ __all__ = [
     "RemediatorAccepted",
     "RemediatorsFound",
     "RestoreReleased",
+    "RmaCaseChanged",
+    "RmaCaseClosed",
+    "RmaCaseOpened",
+    "RmaEvent",
     "RolloutCompleted",
     "RolloutStarted",
     "RolloutStopped",
@@ -187,6 +193,7 @@ __all__ = [
     "SliceErrorSeen",
     "SliceStarted",
     "SourcesChanged",
+    "StockChanged",
     "StrangerSeen",
     "TicketClosed",
     "TicketOpened",
@@ -279,6 +286,10 @@ Event = (
     | ManualTestScheduled
     | ManualTestEntered
     | ManualTestSigned
+    | RmaCaseOpened
+    | RmaCaseChanged
+    | RmaCaseClosed
+    | StockChanged
     | BootAnswered
     | BootSeeded
     | BootPhonedHome
@@ -330,6 +341,10 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("plan_recorded", 3): 5,
     ("operation_started", 2): 5,
     ("node_registered", 2): 5,
+    ("rma_case_opened", 1): 6,
+    ("rma_case_changed", 1): 6,
+    ("rma_case_closed", 1): 6,
+    ("stock_changed", 1): 6,
 }
 """(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
 
@@ -361,6 +376,7 @@ ROWS: dict[type, EventRow[Any]] = {
         operations,
         plans,
         restore,
+        rma_cases,
         rollouts,
         tickets,
     )

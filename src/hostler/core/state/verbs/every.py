@@ -12,6 +12,7 @@ from hostler.core.state.verbs import (
     recovery,
     remediators,
     remedies,
+    rma_cases,
     tickets,
 )
 from hostler.core.state.verbs.facts import Verb, name_of
@@ -28,6 +29,7 @@ _NOUNS = (
     recovery,
     remediators,
     remedies,
+    rma_cases,
     tickets,
 )
 

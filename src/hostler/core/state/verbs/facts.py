@@ -36,6 +36,7 @@ class Target(StrEnum):
     approval = "an approval"
     rollout = "a rollout"
     fabric = "a network"
+    rma = "a return to the vendor"
 
     @property
     def may_be_node(self) -> bool:

@@ -105,6 +105,21 @@ KINDS: tuple[ConditionKind, ...] = (
         seen=(INVENTORIED,),
     ),
     ConditionKind(
+        "inventory.unexpected_serial",
+        Severity.warning,
+        "observation",
+        "A part stands where a return to the vendor has another to be, or none: somebody fitted what no case names.",
+        "The serial printed on the part, the delivery note, and `hostler rma show` of the case that is named.",
+        source="hostler",
+        seen=(INVENTORIED,),
+        hands=HandWork(
+            "The delivery note of the part.",
+            "The slot that is named: fit the part that the case names, or name this one (hostler rma edit).",
+            "The inventory shows the part that the case names.",
+            proof_s=2 * HOUR_S,
+        ),
+    ),
+    ConditionKind(
         "firmware.drift",
         Severity.degraded,
         "observation",

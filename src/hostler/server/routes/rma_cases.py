@@ -1,0 +1,130 @@
+"""Returns to vendors and spares in stock."""
+
+import asyncio
+from datetime import datetime
+
+from litestar import Router, get
+from litestar.params import FromPath, FromQuery
+from msgspec import Struct
+
+from hostler.core.state.rma_cases import CaseStep, RmaCase, StockLine
+from hostler.core.state.verbs.facts import Permission
+from hostler.core.tables.rma_steps import next_steps
+from hostler.server.api_resources import HistoryRow, history_row
+from hostler.server.auth import needs
+from hostler.server.dependencies import TheAppState, Wanted
+from hostler.server.paging import Name, Page, listed
+from hostler.server.problems import unknown
+
+SEE_CELL = [needs(Permission.see_cell)]
+HISTORY_MAX = 200
+
+
+class RmaRow(Struct, frozen=True):
+    """An open case as a list shows it. `waits_for` are the steps that may be next; `overdue`: `due` is over."""
+
+    id: str
+    node: str
+    kind: str
+    state: CaseStep
+    since: datetime
+    waits_for: tuple[str, ...]
+    due: datetime | None
+    overdue: bool
+    component: str
+    serial: str
+    slot: str
+    part_number: str
+    site: str
+    fault: str
+    ticket: str
+    vendor: str
+    vendor_case: str
+    replacement: str
+    fitted: str
+    opened: datetime
+
+
+class RmaView(Struct, frozen=True):
+    """A case with its history, newest first. A closed one has only that."""
+
+    case: RmaCase | None
+    waits_for: tuple[str, ...]
+    history: tuple[HistoryRow, ...]
+
+
+class StockRow(Struct, frozen=True):
+    """Spares of one part number at one site. `low`: fewer than somebody said they should be."""
+
+    id: str
+    site: str
+    part_number: str
+    count: int
+    least: int
+    low: bool
+
+
+@get("/rma-cases", guards=SEE_CELL)
+async def list_cases(
+    app_state: TheAppState, wanted: Wanted, node: Name = "", overdue: FromQuery[bool] = False
+) -> Page[RmaRow]:
+    """Open returns to vendors; closed ones stand in the histories of their node, part and case."""
+    now = app_state.now()
+    rows = (_row(case, now) for case in app_state.fleet.rma_cases.values() if node in ("", case.node))
+    return listed(((row.id, row) for row in rows if row.overdue or not overdue), wanted)
+
+
+def _row(case: RmaCase, now: datetime) -> RmaRow:
+    return RmaRow(
+        id=case.id,
+        node=case.node,
+        kind=case.kind,
+        state=case.state,
+        since=case.steps[-1].at,
+        waits_for=_waits_for(case),
+        due=case.due,
+        overdue=case.due is not None and case.due <= now,
+        component=case.component,
+        serial=case.serial,
+        slot=case.slot,
+        part_number=case.part_number,
+        site=case.site,
+        fault=case.fault,
+        ticket=case.ticket,
+        vendor=case.vendor,
+        vendor_case=case.vendor_case,
+        replacement=case.replacement,
+        fitted=case.fitted,
+        opened=case.opened,
+    )
+
+
+def _waits_for(case: RmaCase) -> tuple[str, ...]:
+    return tuple(row.step.value for row in next_steps(case))
+
+
+@get("/rma-cases/{case_id:str}", guards=SEE_CELL)
+async def get_case(app_state: TheAppState, case_id: FromPath[str]) -> RmaView:
+    """One return with its history."""
+    case = app_state.fleet.rma_cases.get(case_id)
+    records = await asyncio.to_thread(app_state.cell.journal.history, case_id, None, HISTORY_MAX)
+    told = tuple(history_row(record) for record in records if record.event.__struct_config__.tag != "ticket_opened")
+    if case is None and not any(row.name == "rma_case_opened" for row in told):
+        raise unknown("return", case_id)
+    return RmaView(case, _waits_for(case) if case is not None else (), told)
+
+
+@get("/stock", guards=SEE_CELL)
+async def list_stock(
+    app_state: TheAppState, wanted: Wanted, site: Name = "", low: FromQuery[bool] = False
+) -> Page[StockRow]:
+    """Spares by site and part number, as they were counted, came and were fitted."""
+    rows = (_stock_row(line) for line in app_state.fleet.stock.values() if site in ("", line.site))
+    return listed(((row.id, row) for row in rows if row.low or not low), wanted)
+
+
+def _stock_row(line: StockLine) -> StockRow:
+    return StockRow(line.id, line.site, line.part_number, line.count, line.least, line.count < line.least)
+
+
+router = Router(path="/", route_handlers=[list_cases, get_case, list_stock], tags=["returns"])
