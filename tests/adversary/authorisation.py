@@ -166,6 +166,7 @@ ROUTES: dict[str, Route] = {
     "GET /v1/rollouts/{rollout}": Route("see cell", of="rollout"),
     "GET /v1/notifications/routes": Route("see cell"),
     "GET /v1/notifications/deliveries": Route("see cell"),
+    "GET /v1/audit": Route("configure"),
     "GET /metrics": Route("see cell", tells=True),
     "GET /metrics/nodes": Route("see cell", tells=True),
     # acts

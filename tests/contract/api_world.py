@@ -12,6 +12,7 @@ import msgspec
 from hostler.controller.inputs import WorkSeen
 from hostler.core.state.model import Node, Operation, Outcome, Part, WorkClass, Workload
 from hostler.core.tables.operations import OPERATIONS
+from hostler.journal.audit_log import open_audit_log
 from hostler.journal.memory import MemoryJournal
 from hostler.journal.outbox import open_outbox
 from hostler.ports import Outbox, WorkloadView
@@ -22,6 +23,7 @@ from hostler.runtime.runner import Cell
 from hostler.server.agent_mailbox import KINDS, AgentMailboxes
 from hostler.server.app import create_app
 from hostler.server.app_state import Outside
+from hostler.server.audit_trail import AuditTrail
 from hostler.server.bmc_system_choice import Machines, nobody
 from hostler.server.notification_log import NotificationLog
 from hostler.server.server_settings import Settings
@@ -230,8 +232,12 @@ async def house(
         stack.callback(outbox.close)
         notifier = Notifier(cell, outbox, {})
         trends = TrendArchive(folder / "readings")
-        outside = Outside(machines, NotificationLog(outbox, notifier.sent, notifier.failed), trends)
         chosen = Settings(port=0, stop_s=1.0, agents=agents_at, **settings)
+        audit = open_audit_log(folder / "audit.sqlite")
+        stack.callback(audit.close)
+        trail = AuditTrail(audit, "test", chosen.clock)
+        told = NotificationLog(outbox, notifier.sent, notifier.failed)
+        outside = Outside(machines, told, trends, audit=trail)
         app = create_app(cell, tokens, mailboxes, chosen, outside)
         url = await stack.enter_async_context(serving(app, chosen))
         inside = House(cell, tokens, mailboxes, driver, url)

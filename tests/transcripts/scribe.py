@@ -15,6 +15,7 @@ from hostler.controller.inputs import (
     AgentHeard,
     AgentRefused,
     AgentSilent,
+    AuditSeen,
     BootAsked,
     ClockSeen,
     FabricSeen,
@@ -125,7 +126,17 @@ def _told(one: Input) -> str:  # noqa: PLR0911 - one flat table of cases
             return f"network {report.fabric} {looked(report.look)}"
         case LinksSeen(round=seen):
             return f"{seen.ports} ports of network {seen.fabric} were read, {len(seen.faults)} links with a fault"
-        case TrendsSeen() | ClockSeen() | FellowsSeen() | Tick() | NodeSeen() | AgentHeard() | WorkSeen() | Replied():
+        case (
+            AuditSeen()
+            | TrendsSeen()
+            | ClockSeen()
+            | FellowsSeen()
+            | Tick()
+            | NodeSeen()
+            | AgentHeard()
+            | WorkSeen()
+            | Replied()
+        ):
             return type(one).__name__
         case _:
             assert_never(one)

@@ -41,7 +41,7 @@ UNREACHED = frozenset(
         e.ClockConfirmed, e.FormatRaised, e.JournalRestored, e.RestoreReleased, e.FabricRegistered, e.FabricRemoved,
         e.FabricValidationAsked, e.FabricValidated, e.FabricFindingOpened, e.FabricFindingChanged,
         e.FabricFindingClosed, e.LinkFaultOpened, e.LinkFaultChanged, e.LinkFaultClosed,
-        e.StockChanged, e.ManualTestScheduled, e.ManualTestEntered, e.ManualTestSigned,
+        e.StockChanged, e.ManualTestScheduled, e.ManualTestEntered, e.ManualTestSigned, e.AuditSealed,
     }
 )  # fmt: skip
 """Events about no node: none is found under a node's history or in a tenant's stream."""

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from hostler.app.audit_sealing import sealing
 from hostler.app.first_start import TOKEN, TOKENS, refuse_a_second_beginning
 from hostler.controller.inputs import Input
 from hostler.controller.step_output import Reply
@@ -26,6 +27,8 @@ from hostler.core.state.live_state import Release
 from hostler.core.state.model import Node
 from hostler.core.state.scopes import FLEET
 from hostler.drivers.tickets.ticket_target import TicketTarget
+from hostler.journal.audit_log import FILE as AUDIT
+from hostler.journal.audit_log import open_audit_log
 from hostler.journal.opening import on_server, open_journal
 from hostler.journal.outbox import open_outbox
 from hostler.ports import Journal, NotificationDriver, OperationDriver, TicketSystem, UnreachableError
@@ -40,6 +43,7 @@ from hostler.runtime.ticket_returns import TicketReturns
 from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.app import create_app
 from hostler.server.app_state import Outside
+from hostler.server.audit_trail import AuditTrail
 from hostler.server.bmc_system_choice import Machines, nobody
 from hostler.server.notification_log import NotificationLog
 from hostler.server.oidc_provider import SignIn
@@ -177,6 +181,8 @@ async def running(
         await asyncio.to_thread(tokens.bootstrap, standing.data / TOKEN)
         outbox = await asyncio.to_thread(open_outbox, _beside(standing, OUTBOX))
         stack.callback(outbox.close)
+        audit = await asyncio.to_thread(open_audit_log, _beside(standing, AUDIT))
+        stack.callback(audit.close)
         mailboxes = gate.agents = AgentMailboxes(lambda: cell.epoch, gate.now, gate.opens, gate.offered)
         drivers = complete(performers(Wiring((*wiring.drivers, mailboxes), wiring.around)))
         cell = gate.cell = Cell(journal, drivers, seat=seat)
@@ -186,11 +192,14 @@ async def running(
         returns = TicketReturns(cell, outbox.links, systems)
         trends = TrendArchive(Path(standing.archive or standing.data) / READINGS)
         log = NotificationLog(outbox, notifier.sent, notifier.failed)
-        outside = Outside(gate.machines, log, trends, gate.sign_in)
+        trail = AuditTrail(audit, seat.controller, settings.clock)
+        outside = Outside(gate.machines, log, trends, gate.sign_in, trail)
         try:
             await cell.start()
             attending = asyncio.create_task(cell.while_active(lambda: _attended(mailboxes)))
             stack.callback(attending.cancel)
+            sealed = asyncio.create_task(cell.while_active(lambda: sealing(cell, audit)))
+            stack.callback(sealed.cancel)
             if configuration is not None and cell.role == "active":
                 await ask(cell, "activate", FLEET, configuration=configuration, documents=documents)
             async with serving(create_app(cell, tokens, mailboxes, settings, outside), settings) as address:

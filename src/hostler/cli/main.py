@@ -47,6 +47,7 @@ COMMANDS: tuple[tuple[str, str, Group, str], ...] = (
     ("rma", "rma:app", _THINGS, "Returns to vendors."),
     ("stock", "stock:app", _THINGS, "Spares on the shelf, by site."),
     ("notify", "notify:app", _THINGS, "Who is told of what, and what arrived."),
+    ("audit", "audit:app", _TOOLS, "Who asked what, when and from where."),
     ("asset", "asset:app", _THINGS, "Racks, switches and other assets that are not nodes."),
     ("part", "part:app", _THINGS, "Components by serial number."),
     ("sku", "sku:app", _THINGS, "SKUs: made of a golden node, and compared with one."),

@@ -71,10 +71,10 @@ def _csv(items: Sequence[dict[str, Any]], view: View) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow([column.path for column in view.columns])
     for item in items:
-        writer.writerow([_cell(field(item, column.path)) for column in view.columns])
+        writer.writerow([cell_of(field(item, column.path)) for column in view.columns])
 
 
-def _cell(value: Any) -> str:
+def cell_of(value: Any) -> str:
     """A value that no spreadsheet takes for a formula, and no terminal for a command."""
     words = value if isinstance(value, list) else ["" if value is None else value]
     text = shown(" ".join(str(word) for word in words))

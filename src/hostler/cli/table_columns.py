@@ -645,6 +645,33 @@ NOTIFICATION_ROUTES = View(
     empty="no routes; add a section `routes` to the configuration",
 )
 
+AUDIT = View(
+    "/v1/audit",
+    (
+        Column("AT", "at", clock),
+        Column("PERSON", "person"),
+        Column("VERB", "verb"),
+        Column("TARGET", "target"),
+        Column("OUTCOME", "outcome"),
+        Column("TIMES", "count"),
+        Column("FROM", "address"),
+        Column("ROLE", "role", wide=True),
+        Column("TOKEN", "token", wide=True),
+        Column("STATUS", "status", wide=True),
+        Column("METHOD", "method", wide=True),
+        Column("ROUTE", "route", wide=True),
+        Column("LAST", "last", clock, wide=True),
+        Column("REQUEST", "request", wide=True),
+        Column("INTENT", "intent", wide=True),
+        Column("CONTROLLER", "controller", wide=True),
+        Column("CHAIN", "chain", wide=True),
+        Column("NUMBER", "number", wide=True),
+        Column("DIGEST", "digest", wide=True),
+    ),
+    name="number",
+    empty="nobody has asked for anything",
+)
+
 DELIVERIES = View(
     "/v1/notifications/deliveries",
     (

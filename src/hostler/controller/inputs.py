@@ -5,6 +5,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from hostler.core.boot.boot_decision import BootRequest
+from hostler.core.state.audit import Seal
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.fabrics import FabricReport
 from hostler.core.state.intent import Intent
@@ -163,6 +164,12 @@ class TrendsSeen(Struct, frozen=True):
     report: TrendReport
 
 
+class AuditSeen(Struct, frozen=True):
+    """The audit log has moved on to here."""
+
+    seals: tuple[Seal, ...]
+
+
 Input = (
     Observed
     | IntentAsked
@@ -180,4 +187,5 @@ Input = (
     | LinksSeen
     | TrendsSeen
     | BootAsked
+    | AuditSeen
 )

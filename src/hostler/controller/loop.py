@@ -204,6 +204,8 @@ class Controller:
             case inputs.LinksSeen(round=seen):
                 self.live.links[seen.fabric] = seen
                 self._record_all(link_cases.of_round(self._context, seen), f"fabric:{seen.fabric}")
+            case inputs.AuditSeen(seals=seals):
+                self._record_all((e.AuditSealed(seals),), "audit")
             case inputs.BootAsked():
                 events, reply = answered(self._context, one)
                 self._record_all(events, "boot")

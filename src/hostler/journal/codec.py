@@ -107,7 +107,7 @@ def seal(record: Record, before: bytes, cell: int = RELEASE.reads) -> StoredRow:
         if (newest := RELEASE.newest(name)) != version:
             body = _encode(downcast(_decode_body(body), newest, version))
         fields = (record.seq, micros(record.at), record.epoch, record.cause, name, version, body)
-        return StoredRow(*fields, _chain(before, fields))
+        return StoredRow(*fields, chained(before, fields))
     except (msgspec.MsgspecError, TypeError, ValueError, KeyError) as error:
         raise UnwritableError(f"record {record.seq} ({name}) cannot be stored: {error}") from error
 
@@ -139,7 +139,7 @@ def verified(rows: Iterable[StoredRow], last: int, before: bytes) -> Iterator[St
     for seq, row in enumerate(rows, last + 1):
         if row.seq != seq:
             raise CorruptJournalError(seq, f"it is missing, record {row.seq} comes next")
-        if _chain(before, row[:-1]) != row.digest:
+        if chained(before, row[:-1]) != row.digest:
             raise CorruptJournalError(seq, "its content and its digest differ")
         before = row.digest
         yield row
@@ -200,7 +200,8 @@ def capped(limit: int) -> int:
     return max(0, min(limit, LIMIT_MAX))
 
 
-def _chain(before: bytes, fields: tuple[object, ...]) -> bytes:
+def chained(before: bytes, fields: tuple[object, ...]) -> bytes:
+    """The digest of these fields behind the digest `before`."""
     return blake2b(before + _canonical(fields), digest_size=DIGEST_BYTES).digest()
 
 

@@ -18,6 +18,7 @@ from hostler.server import problems
 from hostler.server.admission import AdmissionFence
 from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.app_state import AppState, Outside
+from hostler.server.audit_requests import AuditRequests
 from hostler.server.body_codec import RedactedResponse, StrictRequest
 from hostler.server.cell_view import CellView
 from hostler.server.dependencies import Reporter
@@ -30,6 +31,7 @@ from hostler.server.request_counters import CountRequests
 from hostler.server.routes import (
     agent_reports,
     approvals,
+    audit,
     console_files,
     domains,
     evidence,
@@ -68,6 +70,7 @@ ROUTERS = (
     approvals.router,
     notifications.router,
     trends.router,
+    audit.router,
     verbs.router,
     agent_reports.router,
 )
@@ -105,6 +108,7 @@ def create_app(
         request_max_body_size=BODY_MAX,
         middleware=[
             DefineMiddleware(CountRequests, counters=app_state.requests),
+            *_audited(app_state),
             DefineMiddleware(RequestIds),
             DefineMiddleware(HostFence, settings=settings),
             DefineMiddleware(AudienceFence),
@@ -114,7 +118,7 @@ def create_app(
         ],
         before_send=[add_headers],
         compression_config=COMPRESSION,
-        lifespan=[partial(_counting, app_state)],
+        lifespan=[partial(_beside, app_state)],
         exception_handlers=problems.HANDLERS,
         openapi_config=_openapi(cell),
         logging_config=None,
@@ -122,15 +126,24 @@ def create_app(
     )
 
 
+def _audited(app_state: AppState) -> list[DefineMiddleware]:
+    """The audit of every request, where this controller keeps one."""
+    trail = app_state.outside.audit
+    return [DefineMiddleware(AuditRequests, trail=trail)] if trail is not None else []
+
+
 @asynccontextmanager
-async def _counting(app_state: AppState, _app: Litestar) -> AsyncIterator[None]:
-    """Records are counted for as long as the server runs."""
-    counting = asyncio.create_task(app_state.counted.run())
+async def _beside(app_state: AppState, _app: Litestar) -> AsyncIterator[None]:
+    """Records are counted and requests audited for as long as the server runs."""
+    trail = app_state.outside.audit
+    running = [app_state.counted.run(), *([trail.run()] if trail is not None else [])]
+    tasks = [asyncio.create_task(one) for one in running]
     try:
         yield
     finally:
-        counting.cancel()
-        await asyncio.gather(counting, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _who(request: Request[Any, Any, Any]) -> Identity:

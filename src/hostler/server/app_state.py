@@ -12,6 +12,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Asset, Node
 from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.api_resources import AgentSeen, AgentView
+from hostler.server.audit_trail import AuditTrail
 from hostler.server.bmc_system_choice import Machines, nobody
 from hostler.server.cell_view import CellView
 from hostler.server.connection_limits import ConnectionTable
@@ -35,12 +36,13 @@ T = TypeVar("T")
 
 
 class Outside(Struct, frozen=True):
-    """Questions of the server beside the cell: what is behind a BMC, what of notifications became, who signs in."""
+    """Questions of the server beside the cell: BMCs, notifications, readings, who signs in, who asked what."""
 
     machines: Machines = nobody
     notifications: NotificationLog | None = None
     trends: TrendArchive | None = None
     sign_in: SignIn | None = None
+    audit: AuditTrail | None = None
 
 
 class AppState:

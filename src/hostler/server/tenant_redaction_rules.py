@@ -518,5 +518,6 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.RmaCaseChanged: _rows(),
     e.RmaCaseClosed: _rows("result"),
     e.StockChanged: _rows(),
+    e.AuditSealed: _rows(),
 }
 """Noun or event → field → how it is shown. Fields without a row that hold words are left out."""

@@ -37,6 +37,7 @@ WORDS: dict[str, Any] = {
     "Condition.id": f"{NODE}/{FAULT}/{PART}",
     "ConditionCleared.condition": f"{NODE}/{FAULT}/{PART}",
     "ClockGap.doubt": "the wall clock jumped forward by 2 d",
+    "Seal.number": 4711,
     "Difference.journal": "on",
     "Difference.reality": "off",
     "Difference.what": "power",
@@ -198,6 +199,8 @@ def _of_type(hint: Any, *, full: bool, name: str = "") -> Any:
     origin, args = get_origin(hint), get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return _of_type(next(a for a in args if a is not type(None)), full=full, name=name) if full else None
+    if origin is typing.Literal:
+        return args[0]
     if origin is tuple:
         return tuple(_of_type(one, full=True, name=name) for one in args if one is not Ellipsis)
     if origin is dict:

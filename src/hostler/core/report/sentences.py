@@ -191,6 +191,10 @@ def _remediator_accepted(event: e.RemediatorAccepted) -> str:
     return f"remediator {event.remediator} of cluster {event.cluster} {how} by {event.person}: {event.reason}"
 
 
+def _audit_sealed(event: e.AuditSealed) -> str:
+    return f"audit log sealed at {' and '.join(f'{seal.chain} {seal.number}' for seal in event.seals)}"
+
+
 def _intent_recorded(event: e.IntentRecorded) -> str:
     intent = event.intent
     said = "granted" if event.granted else "refused"
@@ -341,6 +345,7 @@ _TABLE: tuple[EventTelling[Any], ...] = (
         lambda event: f"other remediators in cluster {event.cluster}: {', '.join(event.remediators) or 'none'}",
     ),
     EventTelling(e.RemediatorAccepted, _remediator_accepted),
+    EventTelling(e.AuditSealed, _audit_sealed),
     EventTelling(e.BrakeLatched, lambda event: f"storm brake latched: {event.reason}"),
     EventTelling(e.BrakeReleased, lambda event: f"storm brake released by {event.person}: {event.reason}"),
     EventTelling(

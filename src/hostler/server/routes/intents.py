@@ -25,6 +25,7 @@ from hostler.core.state.verbs.facts import Permission
 from hostler.core.state.verbs.maintenance import EndWork
 from hostler.server.api_resources import IntentView
 from hostler.server.app_state import AppState
+from hostler.server.audit_trail import note
 from hostler.server.auth import demand, needs
 from hostler.server.bmc_system_choice import demand_choice
 from hostler.server.dependencies import TheAppState, Who
@@ -130,6 +131,8 @@ async def submit(
     kind = VERBS.get(asked.verb)
     if kind is None:
         raise refuse(404, "unknown", f"no verb '{asked.verb}'", f"use one of {', '.join(sorted(VERBS))}")
+    heard = note()
+    heard.verb, heard.target, heard.dry_run = asked.verb, _told(asked), asked.dry_run
     demand(who, kind.facts.asks)
     node = app_state.fleet.resolve(asked.target)
     intent = Intent(
@@ -147,6 +150,7 @@ async def submit(
     demand_visible(who, app_state.fleet, intent.target, intent.nodes)
     if isinstance(intent.act, EndWork) and intent.act.shift_lead and who.role is not Role.operator:
         raise refuse(403, "forbidden", f"{who.name} is not a shift lead", "ask who started the work, or an operator")
+    heard.intent = intent.id
     reply = await app_state.cell.ask(intent, configuration, documents or {})
     latched = app_state.fleet.cell.brake
     detail = {**reply.detail, "brake": latched} if latched else reply.detail
@@ -157,7 +161,13 @@ async def submit(
     if not reply.granted and "approval" not in reply.detail:
         instead = "see the reason, and try again when it has changed"
         raise ProblemError(problem_details(409, "refused", reply.text, instead, facts=detail))
+    heard.waits = not reply.granted
     return IntentView(reply.granted, reply.text, detail)
+
+
+def _told(asked: RequestedIntent) -> str:
+    """Target of the request, as the audit names it."""
+    return f"{len(asked.nodes)} nodes: {' '.join(asked.nodes[:20])}" if asked.nodes else asked.target
 
 
 @post("/intents", guards=[needs(Permission.see)], status_code=200)

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.logs.structured import logger
+from hostler.server.audit_trail import note
 from hostler.server.dependencies import TheAppState
 from hostler.server.oidc_provider import SignInError
 from hostler.server.problems import ProblemError, refuse
@@ -80,6 +81,8 @@ async def callback(
         raise refuse(403, "sign_in", what, "an operator names the group in oidc.json")
     expires: datetime = app_state.settings.clock() + timedelta(seconds=found.settings.session_s)
     token = await asyncio.to_thread(app_state.tokens.create, replace(grant, expires=expires))
+    heard = note()
+    heard.verb, heard.person, heard.role, heard.token = "sign-in", grant.name, grant.role.value, token.split("_")[1]
     log.info("signed_in", person=grant.name, role=grant.role.value, until=expires.isoformat())
     session = cookie(SESSION, token, int(found.settings.session_s), secure=found.settings.secure)
     return Response(None, status_code=303, headers={"Location": local(unquote(to)), "Set-Cookie": session})
@@ -94,6 +97,8 @@ async def out(request: Request[Any, Any, Any], app_state: TheAppState) -> Respon
     demand_own_page(request.scope)
     kept = read_cookie(request.headers, SESSION, secure=found.settings.secure)
     if (who := await app_state.tokens.recognise(kept) if kept else None) is not None:
+        heard = note()
+        heard.verb, heard.person, heard.role, heard.token = "sign-out", who.name, who.role.value, who.token
         await asyncio.to_thread(app_state.tokens.revoke, who.token)
     return Response(None, status_code=204, headers={"Set-Cookie": cookie(SESSION, "", 0, secure=found.settings.secure)})
 

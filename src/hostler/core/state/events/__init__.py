@@ -29,6 +29,7 @@ from hostler.core.state.events import (
 )
 from hostler.core.state.events.boot import BootAnswered, BootPhonedHome, BootRefused, BootSeeded, StrangerSeen
 from hostler.core.state.events.cell import (
+    AuditSealed,
     BrakeLatched,
     BrakeReleased,
     ClockConfirmed,
@@ -115,6 +116,7 @@ __all__ = [
     "ApprovalRequested",
     "AssetChanged",
     "AssetRegistered",
+    "AuditSealed",
     "BindingChanged",
     "BootAnswered",
     "BootObserved",
@@ -246,6 +248,7 @@ Event = (
     | WindowEnded
     | PauseSet
     | ModeSet
+    | AuditSealed
     | BrakeLatched
     | BrakeReleased
     | RemediatorsFound

@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.state import remediators
+from hostler.core.state.audit import Seal
 from hostler.core.state.cell_record import CellRecord
 from hostler.core.state.clock_doubt import Doubt
 from hostler.core.state.deadlines import extend
@@ -96,6 +97,12 @@ class FormatRaised(Struct, frozen=True, tag="format_raised"):
     members: tuple[str, ...]
 
 
+class AuditSealed(Struct, frozen=True, tag="audit_sealed"):
+    """The audit log stood like this: an entry of before that is changed or taken away no longer fits."""
+
+    seals: tuple[Seal, ...]
+
+
 def _pause(fleet: Fleet, event: PauseSet, at: datetime) -> None:
     kept = tuple(s for s in fleet.cell.paused if s != event.scope)
     _put(fleet, replace(fleet.cell, paused=(*kept, event.scope) if event.paused else kept))
@@ -146,4 +153,5 @@ ROWS: EventRows = (
     EventRow(ClockGap, of_nobody, _gap),
     EventRow(ClockConfirmed, of_nobody, lambda fleet, _e, _at: _put(fleet, replace(fleet.cell, doubt=None))),
     EventRow(FormatRaised, of_nobody, lambda fleet, e, _at: _put(fleet, replace(fleet.cell, format=e.format))),
+    EventRow(AuditSealed, of_nobody, lambda _fleet, _e, _at: None),
 )

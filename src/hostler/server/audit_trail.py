@@ -1,0 +1,132 @@
+"""Audit trail: acts are written before they are answered; what is refused is counted by the minute and bounded.
+
+A stranger may send any number of requests: alike ones of a minute are one entry, and of those that differ only so many.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from contextvars import ContextVar
+from datetime import UTC, datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hostler.journal.audit_log import AuditEntry, SqlAuditLog
+from hostler.logs.structured import logger
+from hostler.ports import JournalError
+
+log = logger()
+
+FOLD_S = 60.0
+"""How long alike refusals are counted before they are written; what a process that is killed has counted is lost."""
+FOLDS_MOST = {False: 50, True: 200}
+"""Entries of refusals in that time, of strangers and of those who are recognised; what is more is counted in one."""
+WRITE_S = 5.0
+"""How long an answer waits for its entry; the act is done by then, and in the journal."""
+PENDING_MOST = 10_000
+
+
+class RequestNote(Struct):
+    """Facts that the handler of a request adds: a verb, its target, who came to be recognised."""
+
+    verb: str = ""
+    target: str = ""
+    intent: str = ""
+    dry_run: bool = False
+    waits: bool = False
+    person: str = ""
+    role: str = ""
+    token: str = ""
+
+
+NOTE: ContextVar[RequestNote | None] = ContextVar("audit_note", default=None)
+
+
+def note() -> RequestNote:
+    """The note of the request that is answered now; outside one, a note that nobody reads."""
+    return NOTE.get() or RequestNote()
+
+
+class AuditTrail:
+    """Writer of this controller's entries in the audit log. `unwritten`: those that the database did not take."""
+
+    def __init__(self, written: SqlAuditLog, controller: str, clock: Callable[[], datetime]) -> None:
+        self.written = written
+        self.controller = controller
+        self.clock = clock
+        self.unwritten = 0
+        self._pending: list[tuple[AuditEntry, asyncio.Future[None]]] = []
+        self._moved = asyncio.Event()
+        self._folds: dict[AuditEntry, AuditEntry] = {}
+
+    async def act(self, entry: AuditEntry) -> None:
+        """Write the entry; returns when it is on the disk, or after WRITE_S, which is logged."""
+        if len(self._pending) >= PENDING_MOST:
+            self._lose([entry], "too many wait to be written")
+            return
+        done = asyncio.get_running_loop().create_future()
+        self._pending.append((entry, done))
+        self._moved.set()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(done, WRITE_S)
+
+    def refusal(self, entry: AuditEntry) -> None:
+        """Count the entry with those that are like it; it is written within twice FOLD_S."""
+        known = bool(entry.person)
+        alike = _alike(entry)
+        if alike not in self._folds and sum(bool(one.person) is known for one in self._folds) >= FOLDS_MOST[known]:
+            alike = _crowd(alike)
+        first = self._folds.get(alike)
+        if first is None:
+            self._folds[alike] = replace(alike, at=entry.at, last=entry.at, request=entry.request)
+        else:
+            self._folds[alike] = replace(first, count=first.count + 1, last=entry.at)
+
+    async def run(self) -> None:
+        """Write what comes, until cancelled; what was counted by then is written still."""
+        try:
+            while True:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._moved.wait(), FOLD_S)
+                self._moved.clear()
+                await self._write()
+        finally:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.shield(self._write(everything=True))
+
+    async def _write(self, everything: bool = False) -> None:
+        pending, self._pending = self._pending, []
+        now = self.clock()
+        ripe = [one for one in self._folds.values() if everything or (now - one.at).total_seconds() >= FOLD_S]
+        for one in ripe:
+            del self._folds[_alike(one)]
+        entries = [*(entry for entry, _ in pending), *ripe]
+        if entries:
+            try:
+                await asyncio.to_thread(self.written.append, entries, now)
+            except (JournalError, OSError) as error:
+                self._lose(entries, str(error))
+        for _, done in pending:
+            if not done.done():
+                done.set_result(None)
+
+    def _lose(self, entries: list[AuditEntry], why: str) -> None:
+        """Tell in the log what the database does not take."""
+        self.unwritten += len(entries)
+        for one in entries[:20]:
+            log.error("audit_not_written", person=one.person, verb=one.verb, target=one.target, reason=why[:200])
+
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def _alike(entry: AuditEntry) -> AuditEntry:
+    """The entry without what differs between alike ones."""
+    return replace(entry, at=_NEVER, last=_NEVER, request="", intent="", count=1)
+
+
+def _crowd(entry: AuditEntry) -> AuditEntry:
+    """Many that differ, as one."""
+    return replace(entry, person=entry.person and "several", role="", token="", address="several", method="", route="",
+                   verb="", target="", status=0, outcome="refused")  # fmt: skip

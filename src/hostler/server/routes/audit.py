@@ -1,0 +1,98 @@
+"""Audit: who asked what, when and from where, and what became of it."""
+
+import asyncio
+from datetime import datetime
+from typing import Annotated, Literal
+
+from litestar import Router, get
+from litestar.params import FromQuery, QueryParameter
+from msgspec import Struct
+
+from hostler.core.state.verbs.facts import Permission
+from hostler.journal.audit_log import KEPT, AuditEntry, AuditRow, SqlAuditLog, Wanted
+from hostler.journal.codec import micros
+from hostler.server.app_state import AppState
+from hostler.server.auth import needs
+from hostler.server.dependencies import TheAppState
+from hostler.server.paging import Limit, Name, Page
+from hostler.server.problems import refuse
+
+CHAIN = Literal["", "acts", "refusals"]
+OUTCOME = Literal["", "done", "waits", "dry_run", "refused", "failed"]
+Moment = Annotated[datetime | None, QueryParameter(description="A moment with its zone: 2026-01-31T08:00:00Z.")]
+
+
+class AuditView(AuditEntry, frozen=True, kw_only=True):
+    """An entry of the audit log, its place in its chain, and the chain's digest there."""
+
+    number: int
+    digest: str
+
+
+class AuditQuery(Struct, frozen=True):
+    """The entries that a request asks for."""
+
+    wanted: Wanted
+    limit: int
+
+
+@get("/audit", guards=[needs(Permission.configure)])
+async def list_audit(  # noqa: PLR0913 - one argument per parameter of the URL
+    app_state: TheAppState,
+    chain: FromQuery[CHAIN] = "",
+    since: Moment = None,
+    until: Moment = None,
+    person: Name = "",
+    verb: Name = "",
+    target: Name = "",
+    address: Name = "",
+    result: FromQuery[OUTCOME] = "",
+    cursor: Name = "",
+    limit: Limit = 100,
+) -> Page[AuditView]:
+    """Requests that changed something, and those that were refused, newest first.
+
+    Refusals that are alike are one entry for each minute, with their `count`. Neither bodies nor queries are kept.
+    """
+    before = _place(cursor)
+    wanted = Wanted(chain, _aware(since), _aware(until), person, verb, target, address, result, before)
+    rows = await asyncio.to_thread(_log(app_state).listed, wanted, limit)
+    more = _cursor(rows[-1]) if len(rows) == limit else ""
+    return Page(tuple(_view(row) for row in rows), more, seq=app_state.fleet.cell.seq)
+
+
+def _view(row: AuditRow) -> AuditView:
+    fields = {name: getattr(row.entry, name) for name in AuditEntry.__struct_fields__}
+    return AuditView(**fields, number=row.number, digest=row.digest)
+
+
+def _log(app_state: AppState) -> SqlAuditLog:
+    found = app_state.outside.audit
+    if found is None:
+        instead = "ask a controller that was started with `serve`"
+        raise refuse(503, "busy", "this controller keeps no audit log", instead)
+    return found.written
+
+
+def _aware(moment: datetime | None) -> datetime | None:
+    if moment is not None and moment.tzinfo is None:
+        raise refuse(400, "malformed", f"{moment.isoformat()} has no zone", "end it with Z, or with +00:00")
+    return moment
+
+
+def _cursor(row: AuditRow) -> str:
+    return f"{micros(row.entry.at)}.{row.entry.chain}.{row.number}"
+
+
+def _place(cursor: str) -> tuple[int, str, int] | None:
+    if not cursor:
+        return None
+    at, _, rest = cursor.partition(".")
+    chain, _, number = rest.partition(".")
+    digits = at.isascii() and at.isdigit() and number.isascii() and number.isdigit()
+    if not digits or len(at) > 18 or len(number) > 18 or chain not in KEPT:
+        raise refuse(400, "malformed", f"cursor '{cursor[:60]}' is none", "take the one of the page before")
+    return int(at), chain, int(number)
+
+
+router = Router(path="/", route_handlers=[list_audit], tags=["audit"])
