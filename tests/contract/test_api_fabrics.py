@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -72,7 +73,16 @@ async def test_a_bad_design_is_refused_whole_with_each_line(world: House) -> Non
     assert status == 422, body
     assert [problem["line"] for problem in body["problems"]] == [3, 4, 5]
     assert (await world.operator.get("/v1/fabrics"))["items"] == []
-    for unknown in ("", "/findings", "/links", "/faults", "/counters"):
+    for unknown in (
+        "",
+        "/findings",
+        "/links",
+        "/faults",
+        "/counters",
+        "/matrix",
+        "/finding?key=port:x",
+        "/link?port=x:1",
+    ):
         status, _ = await world.operator.call("GET", f"/v1/fabrics/ib0{unknown}")
         assert status == 404, unknown
 
@@ -113,9 +123,100 @@ async def test_a_tenant_sees_the_links_of_its_own_nodes_and_no_network(world: Ho
     assert len(rows) == 4
     status, _ = await acme.call("GET", "/v1/links?node=n2")
     assert status == 404
-    for path in ("", "/ib0", "/ib0/links", "/ib0/faults", "/ib0/counters", "/ib0/findings"):
+    cell = ("links", "faults", "counters", "findings", "matrix", "finding?key=x", "link?port=leaf-001-1:1")
+    for path in ("", "/ib0", *(f"/ib0/{one}" for one in cell)):
         status, _ = await acme.call("GET", f"/v1/fabrics{path}")
         assert status in (403, 404), path
+
+
+async def test_the_matrix_shows_each_host_port_in_its_leafs_row(world: House) -> None:
+    """Mutant: a fault in service is drawn at its neighbour; before a validation all is as designed."""
+    assert (await register(world, design=render_csv(CABLES.design)))[0] == 200
+    before = await world.operator.get("/v1/fabrics/ib0/matrix")
+    assert (before["seen"], before["blocks"]) == (None, [])
+    cables = a_fabric(3)
+    pulled = next(port for port in cables.ports("leaf-001-2") if cables.links[port].device == "gpu-0003")
+    cables.pull(pulled)
+    await looked_at(world, cables)
+    far = cables.design.cables[0]
+    fault = LinkFault(str(far.a), str(far.z), LinkCheck.flaps, LinkGrade.act, "5 flaps in 24 h")
+    world.cell.tell(LinksSeen(LinkRound("ib0", datetime.now(UTC), 1, (fault,))))
+    await world.until(lambda: bool(world.cell.view.link_cases.base))
+    seen = await world.operator.get("/v1/fabrics/ib0/matrix")
+    assert [(len(block["hosts"]), len(block["leaves"])) for block in seen["blocks"]] == [(6, 4), (6, 4)]
+    cells = {
+        f"{block['hosts'][host]}:{port}": (leaf["leaf"], seen["conditions"][found], seen["grades"][grade])
+        for block in seen["blocks"]
+        for leaf in block["leaves"]
+        for host, port, found, grade in zip(
+            leaf["host"], leaf["port"], leaf["found"], leaf["grade"] or [0] * len(leaf["host"]), strict=True
+        )
+    }
+    assert len(cells) == 48
+    assert cells.pop("gpu-0003:mlx5_1") == ("leaf-001-2", "missing", "")
+    assert cells.pop(str(far.a)) == (far.z.device, "as_designed", "act")
+    assert {(found, grade) for _, found, grade in cells.values()} == {("as_designed", "")}
+    assert [leaf["uplinks"] for leaf in seen["blocks"][0]["leaves"]] == [8] * 4
+
+
+async def test_a_finding_is_drawn_as_it_lies_and_as_designed(world: House) -> None:
+    """Mutants: what stays is drawn as moved; what lies now is claimed without a look."""
+    assert (await register(world, design=render_csv(CABLES.design), models={"x": {"hcas": {}}}))[0] == 200
+    cables = a_fabric(3)
+    swap_at_host(cables)
+    await looked_at(world, cables)
+    (row,) = (await world.operator.get("/v1/fabrics/ib0/findings"))["items"]
+    key = quote(row["key"])
+    page = await world.operator.get(f"/v1/fabrics/ib0/finding?key={key}")
+    assert page["finding"] == row
+    drawn = page["drawing"]
+    assert drawn["known"]
+    ends = {frozenset((one["a"], one["z"])) for one in drawn["designed"]}
+    assert len(ends) == len(drawn["designed"]) == len(drawn["found"]) == 2
+    assert ends.isdisjoint({frozenset((one["a"], one["z"])) for one in drawn["found"]})
+    assert not any(one["stays"] for one in (*drawn["found"], *drawn["designed"]))
+    host = next(port for port in drawn["ports"] if port["port"].startswith("gpu"))
+    assert host["left"]
+    assert host["place"].startswith("r0")
+    status, _ = await world.operator.call("GET", "/v1/fabrics/ib0/finding?key=port:nobody:1")
+    assert status == 404
+    world.cell.live.fabrics.clear()
+    unseen = (await world.operator.get(f"/v1/fabrics/ib0/finding?key={key}"))["drawing"]
+    assert (unseen["known"], unseen["found"], len(unseen["designed"])) == (False, [], 2)
+
+
+async def test_a_link_is_shown_whole_with_the_history_of_its_parts(world: House) -> None:
+    """Mutants: a tenant reads the far end's counters; a part's past at another link is not shown."""
+    await world.adopt(2)
+    await world.adopt(1, "beta", start=2)
+    assert (await register(world))[0] == 200
+    cables = a_fabric(3)
+    for at, name in {port: cables.description(port) for port in cables.guids}.items():
+        cables.descriptions[at] = name.replace("gpu-0001", "n0").replace("gpu-0002", "n2")
+    await looked_at(world, cables)
+    before = LinkFault("n2:mlx5_1", "leaf-001-2:2", LinkCheck.flaps, LinkGrade.record, "1 flap", ("cable:C7",))
+    world.cell.tell(LinksSeen(LinkRound("ib0", datetime.now(UTC), 1, (before,))))
+    await world.until(lambda: bool(world.cell.view.link_cases.base))
+    readings = {
+        "n0:mlx5_0": PortReading(link_downed=5, cable="C7", module="M1"),
+        "leaf-001-1:1": PortReading(link_downed=6, symbol_errors=3, cable="C7", module="M2"),
+    }
+    world.cell.tell(LinksSeen(LinkRound("ib0", datetime.now(UTC), 2, (), readings=readings)))
+    await world.until(lambda: "n0:mlx5_0" in world.cell.live.links["ib0"].readings)
+    page = await world.operator.get("/v1/nodes/n0/link?port=mlx5_0")
+    assert (page["link"]["node"], page["link"]["z"], page["fault"]) == ("n0", "leaf-001-1:1", None)
+    assert (page["a"]["link_downed"], page["z"]["link_downed"], page["z"]["module"]) == (5, 6, "M2")
+    assert [row["name"] for row in page["history"]] == ["link_fault_opened"]
+    from_leaf = await world.operator.get("/v1/fabrics/ib0/link?port=leaf-001-1:1")
+    assert (from_leaf["link"]["a"], from_leaf["link"]["z"]) == ("leaf-001-1:1", "n0:mlx5_0")
+    assert from_leaf["history"] == page["history"]
+    acme = world.client(Grant("acme", Role.tenant, tenant="acme"))
+    own = await acme.get("/v1/nodes/n0/link?port=mlx5_0")
+    assert (own["link"]["a"], own["a"]["link_downed"]) == ("n0:mlx5_0", 5)
+    assert (own["z"], own["fault"], own["findings"], own["history"]) == (None, None, [], [])
+    for nobody in ("/v1/nodes/n2/link?port=mlx5_0", "/v1/nodes/n0/link?port=mlx5_9", "/v1/nodes/n1/link?port=mlx5_0"):
+        status, _ = await acme.call("GET", nobody)
+        assert status == 404, nobody
 
 
 async def test_no_subscriber_is_sent_a_whole_design(world: House) -> None:

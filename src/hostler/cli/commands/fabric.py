@@ -2,16 +2,19 @@
 
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 from cyclopts import App, Group, Parameter
 
+from hostler.cli.command_errors import unusable
 from hostler.cli.commands import fabric_design
 from hostler.cli.commands.fabric_design import Models
+from hostler.cli.exit_codes import ExitCode
 from hostler.cli.input_files import read_yaml, submit
-from hostler.cli.list_commands import show_list, show_one
+from hostler.cli.list_commands import describe, show_list, show_one
 from hostler.cli.node_verbs import offer
 from hostler.cli.options import CONNECT, SHOW, SHOW_LIST, SHOW_ONCE, Connect, Show, ShowList, ShowOnce, Why
-from hostler.cli.table_columns import FABRIC_CASES, FABRIC_LINKS, FABRICS, LINK_FAULTS, LINKS, PORT_COUNTERS
+from hostler.cli.table_columns import FABRIC_CASES, FABRIC_LINKS, FABRICS, LINK_FAULTS, LINKS, NODES, PORT_COUNTERS
 from hostler.core.state.verbs.fabrics import (
     EnterManualTest,
     RemoveFabric,
@@ -85,13 +88,24 @@ app.command(link)
 
 @link.command(name="show")
 def show_link(
-    node: Annotated[str, Parameter(help="A node by id, serial or host name.")],
+    node: Annotated[str, Parameter(help="A node by id, serial or host name; with --fabric a host or switch of its.")],
     *,
+    port: Annotated[str, Parameter(help="The whole of this one: both ends' readings, its fault, its history.")] = "",
+    fabric: Annotated[str, Parameter(help="With --port: of this network, by the device's name in its design.")] = "",
     show: ShowList = SHOW_LIST,
     connect: Connect = CONNECT,
 ) -> int:
-    """Show each designed port of a node: where it is to lead, where it leads, and how fast."""
-    return show_list(connect, LINKS, show, {"node": node})
+    """Show each designed port of a node: where it is to lead, where it leads, and how fast; or one link whole."""
+    if not port:
+        if fabric:
+            raise unusable(
+                "--fabric without --port", f"`hostler fabric links {fabric} --device {node}` lists its links"
+            )
+        return show_list(connect, LINKS, show, {"node": node})
+    path = FABRICS.one(fabric, "/link") if fabric else NODES.one(node, "/link")
+    wanted = f"{node}:{port}" if fabric else port
+    describe(show.one_cell(connect).get(f"{path}?{urlencode({'port': wanted})}"), f"{node}:{port}", show.output)
+    return ExitCode.ok
 
 
 @app.command

@@ -5,8 +5,9 @@ import { useEffect, useState } from "./ui.js";
 
 const ROWS_MAX = 20000;
 
-// { items, problem, cut }: `items` null while nothing has been read, `cut` where there are more than are shown.
-export function useList(path, query = {}) {
+// { items, problem, cut }: `items` null while nothing has been read, `cut` where there are more than are shown. It is
+// read again when a record comes that `heard` takes.
+export function useList(path, query = {}, heard = () => true) {
   const wanted = new URLSearchParams(Object.entries(query).filter(([, value]) => value)).toString();
   const [found, show] = useState({ items: null, problem: "", cut: false, of: "" });
   useEffect(() => {
@@ -18,7 +19,7 @@ export function useList(path, query = {}) {
     };
     read();
     const later = throttled(() => left || read());
-    const end = onRecord(() => later(pace()));
+    const end = onRecord((record) => heard(record) && later(pace()));
     return () => {
       left = true;
       end();
@@ -40,4 +41,29 @@ async function whole(path, wanted) {
     return { items: null, problem: error.text ?? error.message };
   }
   return { items, problem: "", cut: Boolean(cursor) };
+}
+
+// { answer, problem } of one question, asked again when a record comes that `heard` takes; `path` "" asks nothing.
+export function useAnswer(path, heard) {
+  const [found, show] = useState({ answer: null, problem: "", of: "" });
+  useEffect(() => {
+    let left = false;
+    const read = async () => {
+      if (!path) return;
+      try {
+        const answer = await ask(path);
+        if (!left) show({ answer, problem: "", of: path });
+      } catch (error) {
+        if (!left) show({ answer: null, problem: error.text ?? error.message, of: path });
+      }
+    };
+    read();
+    const later = throttled(() => left || read());
+    const end = onRecord((record) => heard(record) && later(1500));
+    return () => {
+      left = true;
+      end();
+    };
+  }, [path]);
+  return found.of === path ? found : { answer: null, problem: "" };
 }

@@ -1,6 +1,7 @@
 // Puts the pages together: who is asked for a token, what the bar shows, and which page is open.
 import { ActDialog } from "./acts.js";
 import { greet, leave, live, provider, setToken, token } from "./api.js";
+import { Fabrics } from "./fabrics.js";
 import { Fleet, total } from "./fleet.js";
 import { Node } from "./node.js";
 import { Approvals, Incidents, Nodes, Parts, Pools, Tickets, Waiting } from "./pages.js";
@@ -22,7 +23,7 @@ function App() {
   `;
 }
 
-const PAGES = { "": Fleet, nodes: Nodes, waiting: Waiting, tickets: Tickets, approvals: Approvals, incidents: Incidents, parts: Parts, pools: Pools };
+const PAGES = { "": Fleet, nodes: Nodes, waiting: Waiting, tickets: Tickets, approvals: Approvals, incidents: Incidents, parts: Parts, pools: Pools, fabrics: Fabrics };
 
 function Shown() {
   if (opened()) return html`<${Node} />`;

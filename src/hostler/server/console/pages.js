@@ -11,11 +11,11 @@ export function NodeLink({ id }) {
   return html`<a href=${nodePath(id)}>${id}</a>`;
 }
 
-function now() {
+export function now() {
   return status.value?.now;
 }
 
-function Page({ title, about, children }) {
+export function Page({ title, about, children }) {
   return html`<main class="page"><h1>${title}</h1>${about && html`<p class="quiet">${about}</p>`}${children}</main>`;
 }
 
@@ -40,7 +40,7 @@ function listed(command, names) {
   return `hostler ${command}${given.length ? ` -l ${quoted(given.join(","))}` : ""}${text ? ` --search ${quoted(text)}` : ""}`;
 }
 
-function quoted(word) {
+export function quoted(word) {
   return /[^\w.:=,-]/.test(word) ? `'${word.replaceAll("'", "'\\''")}'` : word;
 }
 

@@ -27,7 +27,7 @@ from hostler.core.state.fabrics import (
     LinkCondition,
 )
 from hostler.core.state.input_problems import InvalidInputError
-from hostler.core.state.links import LinkCase
+from hostler.core.state.links import LinkCase, LinkRound
 from hostler.core.state.manual_tests import ManualTest
 from hostler.core.state.model import Node
 from hostler.core.state.scopes import FLEET
@@ -177,10 +177,12 @@ class LinkRow(Struct, frozen=True):
     fault: str = ""
 
 
-def _row(fabric: str, node: str, link: DesignedLink, seen: datetime, fault: str = "") -> LinkRow:
+def link_row(app_state: AppState, fabric: str, link: DesignedLink, seen: datetime, fault: str = "") -> LinkRow:
+    """The cable as the API shows it, with the node that its `a` is of."""
+    node = app_state.fleet.resolve(link.a.rpartition(":")[0])
     return LinkRow(
         fabric,
-        node,
+        node.id if node else "",
         link.a,
         link.z,
         link.rate,
@@ -245,7 +247,8 @@ def link_fault_row(case: LinkCase) -> LinkFaultRow:
     )
 
 
-def _found(app_state: AppState, name: str) -> Fabric:
+def fabric_named(app_state: AppState, name: str) -> Fabric:
+    """The network of this name. Raises the API's answer where there is none."""
     fabric = app_state.fleet.fabrics.get(name)
     if fabric is None:
         raise unknown("network", name)
@@ -261,13 +264,13 @@ async def list_fabrics(app_state: TheAppState, wanted: Wanted) -> Page[FabricVie
 @get("/fabrics/{name:str}", guards=SEE_CELL)
 async def get_fabric(app_state: TheAppState, name: FromPath[str]) -> FabricView:
     """One network."""
-    return fabric_view(app_state, _found(app_state, name))
+    return fabric_view(app_state, fabric_named(app_state, name))
 
 
 @get("/fabrics/{name:str}/findings", guards=SEE_CELL)
 async def list_fabric_findings(app_state: TheAppState, wanted: Wanted, name: FromPath[str]) -> Page[FabricFindingRow]:
     """Places where a network differs from its design, each with its ticket."""
-    fabric = _found(app_state, name)
+    fabric = fabric_named(app_state, name)
     return listed(((c.finding.key, finding_row(app_state, c)) for c in app_state.fleet.cases_of(fabric.name)), wanted)
 
 
@@ -280,7 +283,7 @@ async def list_fabric_links(
     found: FromQuery[LinkCondition | None] = None,
 ) -> Page[LinkRow]:
     """Designed cables as the last whole validation found them; of one `device`, or all that were `found` so."""
-    fabric = _found(app_state, name)
+    fabric = fabric_named(app_state, name)
     live = app_state.cell.live.fabrics.get(fabric.name)
     if live is None or live.good is None:
         return Page((), seq=wanted.seq)
@@ -290,9 +293,7 @@ async def list_fabric_links(
 
     def one(key: str) -> tuple[LinkRow]:
         link = rows[int(key)]
-        node = app_state.fleet.resolve(link.a.rpartition(":")[0])
-        fault = faults.get(frozenset((link.a, link.z)), "")
-        return (_row(fabric.name, node.id if node else "", link, began, fault),)
+        return (link_row(app_state, fabric.name, link, began, faults.get(frozenset((link.a, link.z)), "")),)
 
     return paged(keys, wanted, one)
 
@@ -300,7 +301,7 @@ async def list_fabric_links(
 @get("/fabrics/{name:str}/faults", guards=SEE_CELL)
 async def list_link_faults(app_state: TheAppState, wanted: Wanted, name: FromPath[str]) -> Page[LinkFaultRow]:
     """Links of a network that fail a check in service, each with the first that does."""
-    fabric = _found(app_state, name)
+    fabric = fabric_named(app_state, name)
     return listed(((c.fault.key, link_fault_row(c)) for c in links_of_network(app_state.fleet, fabric.name)), wanted)
 
 
@@ -309,18 +310,20 @@ async def list_counters(
     app_state: TheAppState, wanted: Wanted, name: FromPath[str], device: Name = ""
 ) -> Page[PortRow]:
     """Counters and modules of a network's ports as the last round read them; of one `device`, or of all."""
-    fabric = _found(app_state, name)
+    fabric = fabric_named(app_state, name)
     live = app_state.cell.live.links.get(fabric.name)
     if live is None:
         return Page((), seq=wanted.seq)
-    readings, began = live.readings, live.began
-    ports = sorted(port for port in readings if device in ("", port.rpartition(":")[0]))
+    ports = sorted(port for port in live.readings if device in ("", port.rpartition(":")[0]))
+    return paged(ports, wanted, lambda port: filter(None, (port_row(fabric.name, live, port),)))
 
-    def one(port: str) -> tuple[PortRow]:
-        shown = {name: getattr(readings[port], name) for name in _READ}
-        return (PortRow(fabric=fabric.name, port=port, read=began, **shown),)
 
-    return paged(ports, wanted, one)
+def port_row(fabric: str, seen: LinkRound | None, port: str) -> PortRow | None:
+    """The port as the round read it, None where it did not."""
+    if seen is None or port not in seen.readings:
+        return None
+    shown = {name: getattr(seen.readings[port], name) for name in _READ}
+    return PortRow(fabric=fabric, port=port, read=seen.began, **shown)
 
 
 _READ = ("state", "link_downed", "symbol_errors", "temperature_c", "lane_ber", "rx_dbm", "module", "cable")
@@ -348,7 +351,7 @@ def links_of(app_state: AppState, who: Identity, node: Node) -> Iterator[LinkRow
             faults = _faults(app_state, fabric.name)
             for link in live.links.of(device):
                 fault = faults.get(frozenset((link.a, link.z)), "")
-                yield _within(app_state, who, _row(fabric.name, node.id, link, live.good.began, fault))
+                yield within_reach(app_state, who, link_row(app_state, fabric.name, link, live.good.began, fault))
 
 
 def _faults(app_state: AppState, fabric: str) -> dict[frozenset[str], str]:
@@ -357,7 +360,8 @@ def _faults(app_state: AppState, fabric: str) -> dict[frozenset[str], str]:
     return {frozenset((c.fault.a, c.fault.z)): f"{c.fault.check} ({c.fault.grade})" for c in cases}
 
 
-def _within(app_state: AppState, who: Identity, row: LinkRow) -> LinkRow:
+def within_reach(app_state: AppState, who: Identity, row: LinkRow) -> LinkRow:
+    """The cable without the names of nodes that the caller does not see."""
     if who.whole:
         return row
     return msgspec.structs.replace(
