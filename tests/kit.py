@@ -313,6 +313,13 @@ class Drive:
             self.serve(self.pending.pop(0))
         assert not self.pending, "the hands never came to rest"
 
+    def run_some(self, sends: int) -> None:
+        """Let the hands take so many sends, and no more."""
+        for _ in range(sends):
+            if self.pending:
+                self.now += timedelta(seconds=1)
+                self.serve(self.pending.pop(0))
+
     def wait(self, **length: float) -> None:
         """Let time pass: the clock wakes the controller whenever it asked for it, the hands work in between."""
         until = self.now + timedelta(**length)

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.agent import kubelet as agents
-from hostler.core.state.model import Operation
+from hostler.core.state.model import GONE, Operation
 from hostler.core.state.operations import JoinCluster, LeaveCluster
 from hostler.drivers.kubernetes.csr_approver import CsrApprover
 from hostler.drivers.kubernetes.kube_api import Api
@@ -49,10 +49,15 @@ async def tokens(world: KubernetesWorld) -> list[str]:
 async def issued(world: KubernetesWorld, ttl_s: float = 600) -> tuple[Operation, JoinOffer]:
     """A join that has begun, and what it offers the node."""
     join = operation("join_cluster", world.node, token_ttl_s=ttl_s)
-    assert (await world.scheduler.perform(join, world.node)).result == "unknown"
+    assert (await world.scheduler.perform(join, world.node)).result == "done"
     offer = world.scheduler.joining.offer("n1")
     assert offer is not None
     return join, offer
+
+
+def confirming(join: Operation) -> Operation:
+    """The step behind it: the kubelet has come, and the token is over."""
+    return replace(join, id=f"{join.id}-confirmed", kind="confirm_join")
 
 
 def kubeconfig_of(offer: JoinOffer, folder: Path) -> Path:
@@ -76,9 +81,10 @@ async def test_a_kubelet_joins_by_the_token_of_its_node_and_the_token_is_over(
             assert (await box.ask(bearer, "second")).status == 201
             status = await box.answer(bearer, "second")
             assert "its token is used" in json.dumps(status), status
-        assert (await world.scheduler.observe(join, world.node)).result == "not_done"  # the token is still there
-        assert (await world.scheduler.perform(join, world.node)).result == "done"
-        assert (await world.scheduler.observe(join, world.node)).result == "done"
+        confirm = confirming(join)
+        assert (await world.scheduler.observe(confirm, world.node)).result == "not_done"  # the token is still there
+        assert (await world.scheduler.perform(confirm, world.node)).result == "done"
+        assert (await world.scheduler.observe(confirm, world.node)).result == "done"
     assert await tokens(world) == []
     assert world.scheduler.joining.offer("n1") is None
     async with box.bootstrapping(config) as bearer:  # the API server remembers whom it has just let in for 10 s
@@ -148,12 +154,19 @@ async def test_requests_of_others_are_left_to_others(world: KubernetesWorld, tmp
 async def test_a_join_that_is_given_up_undone_or_taken_over_leaves_no_old_token(
     world: KubernetesWorld, tmp_path: Path
 ) -> None:
-    """Mutants: a revoked join's token stays; who takes over uses a secret that he cannot know."""
+    """Mutants: a revoked join's token stays; who takes over waits for a kubelet whose token it cannot know."""
     join, offer = await issued(world)
-    assert (await world.scheduler.perform(join, world.node)).result == "unknown"
+    assert (await world.scheduler.perform(join, world.node)).result == "done"
     assert world.scheduler.joining.offer("n1") == offer  # asked again, it is the same
+    assert (await world.scheduler.observe(join, world.node)).result == "done"
+    assert (await world.scheduler.perform(confirming(join), world.node)).result == "unknown"
     heir = KubernetesScheduler("k1", world.api, world.cache, OWNER)
-    assert (await heir.perform(join, world.node)).result == "unknown"
+    assert (await heir.observe(join, world.node)).result == "not_done"
+    for ask in (heir.perform, heir.observe):
+        lost = await ask(confirming(join), world.node)
+        assert (lost.result, lost.facts) == ("failed", {GONE: "join_token"})
+    assert (await heir.perform(join, world.node)).result == "done"
+    assert (await heir.observe(confirming(join), world.node)).result == "not_done"
     new = heir.joining.offer("n1")
     assert new is not None
     assert new.token[:6] == offer.token[:6]

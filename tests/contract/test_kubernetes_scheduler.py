@@ -248,14 +248,16 @@ async def test_a_node_that_joins_is_listed_before_its_kubelet_comes_and_done_whe
     world: KubernetesWorld,
 ) -> None:
     await perform(world, "leave_cluster")
-    assert (await perform(world, "join_cluster")).result == "unknown"
-    assert await observe(world, "join_cluster") == "not_done"
+    assert (await perform(world, "join_cluster")).result == "done"
+    assert await observe(world, "join_cluster") == "done"
+    assert (await perform(world, "confirm_join")).result == "unknown"
+    assert await observe(world, "confirm_join") == "not_done"
     assert await spec(world) == (True, ["hostler.dev/cordon"])
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
     await world.admin.patch(f"{BOX}/status", {"status": {"conditions": [ready]}})  # its kubelet comes
 
     async def joined() -> bool:
-        return await observe(world, "join_cluster") == "done"
+        return await observe(world, "confirm_join") == "done"
 
     await until_asked(joined, "the node to be ready")
 

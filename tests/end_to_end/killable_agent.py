@@ -74,10 +74,10 @@ class WrittenBody(NoSensors):
         return "emulated"
 
     def invite_kubelet(self, offer: KubeletJoinOffer) -> None:
-        self._act("join_cluster")
+        self._act("start_kubelet")
 
     def dismiss_kubelet(self) -> None:
-        self._act("leave_cluster")
+        self._act("stop_kubelet")
 
     def _act(self, kind: str) -> None:
         """Write it down, whose operation it is by the newest mark, and take the time that it takes."""

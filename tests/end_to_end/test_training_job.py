@@ -131,7 +131,7 @@ async def test_a_catastrophic_fault_takes_one_node_and_its_pod_goes_on_on_the_de
     others = {node: pod for node, pod in before.items() if node != broken}
     assert {node: pod for node, pod in after.items() if node != SPARE} == others  # one node, and nobody else
     steps = [r["event"]["kind"] for r in await world.history(SPARE) if r["name"] == "operation_finished"]
-    assert steps[-3:] == ["join_cluster", "run_checks", "uncordon"]
+    assert steps[-5:] == ["join_cluster", "start_kubelet", "confirm_join", "run_checks", "uncordon"]
     assert await world.spec(SPARE) == (False, [])
     secrets = (await admin.get("/api/v1/namespaces/kube-system/secrets"))["items"]
     assert [one for one in secrets if one["type"] == "bootstrap.kubernetes.io/token"] == []
@@ -146,7 +146,7 @@ async def test_a_catastrophic_fault_takes_one_node_and_its_pod_goes_on_on_the_de
     assert code == 0
     for told in (
         "the GPU does not answer on PCIe",
-        "triage (immediate): cordon → drain → collect_evidence → leave_cluster",
+        "triage (immediate): cordon → drain → collect_evidence → leave_cluster → stop_kubelet",
         "evict done",
         "collect_evidence done",
         "leave_cluster done",
@@ -155,7 +155,8 @@ async def test_a_catastrophic_fault_takes_one_node_and_its_pod_goes_on_on_the_de
         assert told in said, said
     code, said = await run(HOSTLER, "node", "explain", SPARE, *words)
     assert code == 0
-    for told in ("deliver", "join_cluster done", "run_checks done", "uncordon done"):
+    joined = (f"{kind} done" for kind in ("join_cluster", "start_kubelet", "confirm_join", "run_checks", "uncordon"))
+    for told in ("deliver", *joined):
         assert told in said, said
     history = json.dumps(await world.history(broken)) + json.dumps(await world.history(SPARE))
     assert "token-secret" not in history

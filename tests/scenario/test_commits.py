@@ -22,7 +22,7 @@ from tests.kit import (
     pool_document,
 )
 
-COMMITS = 41
+COMMITS = 46
 
 
 def history() -> Drive:

@@ -24,8 +24,10 @@ NEEDS = {
     "run_checks": {"drained"},
     "sanitise": {"drained"},
     "leave_cluster": {"drained"},
+    "start_kubelet": {"heard"},
+    "stop_kubelet": {"drained", "heard"},
 }
-REVOCABLE = {"collect_evidence", "run_checks", "join_cluster", "idle_check"}
+REVOCABLE = {"collect_evidence", "run_checks", "join_cluster", "confirm_join", "idle_check"}
 ONCE = {"update_firmware", "ac_cycle", "reset_bmc", "gpu_reset", "reboot"}
 DISRUPT = {"power_off", "ac_cycle", "update_firmware", "gpu_reset", "reboot", "evict", "leave_cluster"}
 TOUCH = {"power_off", "ac_cycle", "update_firmware", "gpu_reset", "reboot"}

@@ -723,7 +723,10 @@ def test_a_delivery_that_fails_leaves_the_cluster_though_a_person_keeps_the_node
     drive.late.clear()
     drive._reply(check.operation, "failed")  # noqa: SLF001 - the late answer is a bad one
     drive.run()
-    assert drive.operations("s")[:3] == ["join_cluster", "run_checks", "leave_cluster"]
+    assert drive.operations("s")[:6] == [
+        *("join_cluster", "start_kubelet", "confirm_join"),
+        *("run_checks", "stop_kubelet", "leave_cluster"),
+    ]
 
 
 def test_a_spare_that_would_not_leave_the_cluster_is_no_spare_with_a_cordon_that_nobody_lifts() -> None:

@@ -80,7 +80,7 @@ def test_a_second_delivery_never_acts_again(world: World, kind: str) -> None:
         (operation("gpu_reset", gpus=["gpu0"] * 33), 1, "at most 32"),
         (operation("gpu_reset", links=65), 1, "links is 0 to 64"),
         (operation("gpu_reset", links=-1), 1, "links is 0 to 64"),
-        (operation("join_cluster"), 1, "offers this node nothing"),
+        (operation("start_kubelet"), 1, "offers this node nothing"),
         (operation("run_checks", profile="../gate"), 1, "profile is one of"),
         (replace(operation("reboot"), boot_id="another"), 1, "meant for boot another"),
         (replace(operation("reboot"), node="n2"), 1, "meant for n2"),
@@ -95,7 +95,7 @@ def test_refusals_say_why_and_do_nothing(world: World, asked: Operation, epoch: 
 
 def test_what_lets_a_kubelet_in_is_in_no_mark_and_no_outcome(world: World) -> None:
     """Mutant: what is brought is marked with its order."""
-    outcome = world.operations.perform(operation("join_cluster"), 1, offer=an_offer("token-of-n1"))
+    outcome = world.operations.perform(operation("start_kubelet"), 1, offer=an_offer("token-of-n1"))
     assert world.body.invited is not None
     assert world.body.invited.token == "token-of-n1"
     kept = b"".join(file.read_bytes() for file in world.directory.iterdir())

@@ -214,7 +214,7 @@ async def test_only_an_order_to_perform_acts(world: World, mode: Mode, result: s
     assert world.body.asked == (["sanitise"] if mode == "perform" else [])
 
 
-@pytest.mark.parametrize(("kind", "mode"), [("join_cluster", "observe"), ("sanitise", "perform")])
+@pytest.mark.parametrize(("kind", "mode"), [("start_kubelet", "observe"), ("sanitise", "perform")])
 async def test_what_lets_a_kubelet_in_is_asked_for_by_nothing_but_its_joining(
     world: World, kind: str, mode: Mode
 ) -> None:
@@ -225,9 +225,17 @@ async def test_what_lets_a_kubelet_in_is_asked_for_by_nothing_but_its_joining(
 async def test_without_what_it_needs_an_act_is_not_begun_and_nothing_is_said(world: World) -> None:
     """It is asked for again. Mutant: a controller that does not answer this moment makes it a refusal."""
     world.far.away = [UnavailableError("away")]
-    await world.act(operation(1, "join_cluster"))
+    await world.act(operation(1, "start_kubelet"))
     await world.operator.report_all()
     assert (world.far.offers, world.told(), world.body.asked) == (1, [], [])
+
+
+async def test_where_nothing_is_offered_the_act_is_refused_and_its_plan_goes_on(world: World) -> None:
+    """Mutant: the agent is silent, and each such plan waits for its step's deadline."""
+    world.far.away = [RejectedError(404, "no offer")]
+    await world.act(operation(1, "start_kubelet"))
+    await world.operator.report_all()
+    assert (world.told(), world.body.asked) == ([("op1", "refused")], [])
 
 
 async def test_a_verdict_is_also_an_urgent_observation(world: World) -> None:

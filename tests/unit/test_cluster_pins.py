@@ -16,7 +16,7 @@ from hostler.agent.main import main
 from hostler.agent.node_operations import NodeOperations
 from hostler.agent.operation_log import OperationLog
 from hostler.core.state.model import Operation, Outcome
-from hostler.core.state.operations import JoinCluster
+from hostler.core.state.operations import StartKubelet
 from hostler.sim.bmc.tls_certificates import Certificate, self_signed
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -38,7 +38,7 @@ class Node:
 
     def join(self, offer: KubeletJoinOffer) -> Outcome:
         self._number += 1
-        order = Operation(f"op{self._number}", JoinCluster(), "n1", "plan1", 0, NOW, NOW)
+        order = Operation(f"op{self._number}", StartKubelet(), "n1", "plan1", 0, NOW, NOW)
         return NodeOperations("n1", self.body, self.marks).perform(order, 1, offer=offer)
 
 

@@ -22,10 +22,9 @@ from tests.kit import NOW, a_node, after, configuration, pool_document
 class Written:
     """A scheduler that does as it is told and writes it down; what it shows is set by the test."""
 
-    kinds = SCHEDULED
-
     def __init__(self, kind: str, cluster: str, log: list[str]) -> None:
         self.kind = kind
+        self.kinds = SCHEDULED | {"confirm_join"} if kind == "kubernetes" else SCHEDULED
         self.cluster = cluster
         self.shown = ClusterView({}, {})
         self.says = "done"
@@ -100,6 +99,7 @@ def work(name: str) -> Workload:
         ("leave_cluster", ["slurm leave_cluster", "kubernetes leave_cluster"]),
         ("uncordon", ["kubernetes uncordon", "slurm uncordon"]),
         ("join_cluster", ["kubernetes join_cluster", "slurm join_cluster"]),
+        ("confirm_join", ["kubernetes confirm_join"]),
     ],
 )
 async def test_a_node_is_taken_away_from_the_inside_and_given_back_from_the_outside(

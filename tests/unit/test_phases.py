@@ -136,7 +136,7 @@ def test_a_recipe_names_operations_that_exist_with_deadlines_and_easings_for_und
         assert step.act.kind in OPERATIONS
         assert step.deadline_s > 0
         if step.undo:
-            assert OPERATIONS[step.undo].port == "scheduler"
+            assert OPERATIONS[step.undo].port == ("agent" if step.undo == "stop_kubelet" else "scheduler")
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -183,5 +183,5 @@ def test_what_may_land_late_settles_before_its_node_returns() -> None:
 
 def test_a_leaving_node_has_its_customers_data_removed_before_it_is_a_spare() -> None:
     kinds = [step.act.kind for step in RECIPES["release"].steps]
-    assert kinds[-2:] == ["leave_cluster", "sanitise"]
+    assert kinds[-3:] == ["leave_cluster", "stop_kubelet", "sanitise"]
     assert [step.act.kind for step in RECIPES["test"].steps][-1] == "sanitise"

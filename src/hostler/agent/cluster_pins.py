@@ -38,18 +38,20 @@ class ClusterPins(Struct, frozen=True):
         Raises NotPossibleError where it leads to another server, is vouched for by another authority, or by none.
         """
         if not self.servers:
-            raise NotPossibleError(f"join_cluster: this agent was told no cluster; {_MISSING}")
+            raise NotPossibleError(f"start_kubelet: this agent was told no cluster; {_MISSING}")
         try:
             server = _origin(offer.server)
         except PinsError as error:
-            raise NotPossibleError(f"join_cluster: {error}; this agent joins {_list(self.servers)}") from error
+            raise NotPossibleError(f"start_kubelet: {error}; this agent joins {_list(self.servers)}") from error
         if server not in self.servers:
-            raise NotPossibleError(f"join_cluster: the order leads to {server}, this agent joins {_list(self.servers)}")
+            raise NotPossibleError(
+                f"start_kubelet: the order leads to {server}, this agent joins {_list(self.servers)}"
+            )
         offered = _certificates(offer.ca)
         if not offered or not offered.keys() <= self.authorities.keys():
             told = f"by the authority {_list(offered)} (SHA-256)" if offered else "by no authority"
             known = _list(self.authorities)
-            raise NotPossibleError(f"join_cluster: {server} would be known {told}, this agent trusts {known}")
+            raise NotPossibleError(f"start_kubelet: {server} would be known {told}, this agent trusts {known}")
         return replace(offer, server=server, ca="".join(map(ssl.DER_cert_to_PEM_cert, offered.values())))
 
 

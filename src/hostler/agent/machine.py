@@ -339,7 +339,7 @@ class RealHostMachine:
 
         Raises NotPossibleError for a cluster not allowed here.
         """
-        self._need_permission("join_cluster")
+        self._need_permission("start_kubelet")
         kubeconfig = kubelet.bootstrap_kubeconfig(self._powers.clusters.checked(offer))
         try:
             fresh = kubelet.invite(kubelet.FOLDER, kubeconfig)
@@ -350,7 +350,7 @@ class RealHostMachine:
 
     def dismiss_kubelet(self) -> None:
         """Stop the kubelet and remove its credentials."""
-        self._need_permission("leave_cluster")
+        self._need_permission("stop_kubelet")
         act(("systemctl", "stop", "kubelet"), KUBELET_S)
         try:
             kubelet.forget(kubelet.FOLDER)

@@ -62,12 +62,12 @@ def performed(body: HostMachine, operation: Operation, offer: KubeletJoinOffer |
             return OperationResult("unknown", "reboot requested; done once the boot id has changed")
         case op.Sanitise():
             return OperationResult(detail=f"erased {body.sanitise()}")
-        case op.JoinCluster():
+        case op.StartKubelet():
             if offer is None:
                 raise NotPossibleError("the controller offers this node nothing to join with")
             body.invite_kubelet(offer)
             return OperationResult(detail="the kubelet has what lets it in")
-        case op.LeaveCluster():
+        case op.StopKubelet():
             body.dismiss_kubelet()
             return OperationResult(detail="the kubelet is stopped and has no kubeconfig")
         case other:
@@ -121,8 +121,8 @@ LOST: dict[str, Callable[[LoggedOperation, str], OperationResult]] = {
         (op.ResetGpus, _fate_unknown),
         (op.RestartNode, _rebooted),
         (op.Sanitise, _repeat),
-        (op.JoinCluster, _repeat),
-        (op.LeaveCluster, _repeat),
+        (op.StartKubelet, _repeat),
+        (op.StopKubelet, _repeat),
     )
 }
 """The kinds that an agent performs → what can be said of one that was begun and cut off."""
@@ -141,7 +141,7 @@ class NodeOperations:
     def perform(
         self, operation: Operation, epoch: int, begin_by: float = inf, offer: KubeletJoinOffer | None = None
     ) -> Outcome:
-        """Do it once, or say why not, or what became of it before. `offer` goes to a join and nowhere else.
+        """Do it once, or say why not, or what became of it before. `offer` goes to a kubelet alone.
 
         After `begin_by` of `boottime` it is not begun any more: whoever gave the order counts it as over by then, and
         may have let customers in again. Raises `sqlite3.Error` where the marks cannot be read; nothing was done then.

@@ -137,7 +137,7 @@ class Operator:
         modes = {"observe": self._performers.observe, "revoke": self._performers.revoke}
         try:
             offer = await self._fetched(order)
-        except (UnavailableError, RejectedError):
+        except UnavailableError:
             return  # silence: it is asked for again, or given up
         ask = modes.get(order.mode, partial(self._performers.perform, begin_by=begin_by, offer=offer))
         try:
@@ -151,10 +151,13 @@ class Operator:
         await self._post(outcome)
 
     async def _fetched(self, order: OperationOrder) -> KubeletJoinOffer | None:
-        """Fetch what no order carries: the secret by which this node's kubelet joins."""
-        if order.operation.kind != "join_cluster" or order.mode != "perform":
+        """Fetch what no order carries: the secret by which this node's kubelet joins. None where there is none."""
+        if order.operation.kind != "start_kubelet" or order.mode != "perform":
             return None
-        return await self._controller.joining()
+        try:
+            return await self._controller.joining()
+        except RejectedError:
+            return None
 
     async def _post(self, outcome: Outcome) -> None:
         """A marked outcome is sent from its mark (again, if it was sent before); any other from memory."""

@@ -1,6 +1,5 @@
 """The schedulers that `serve` is told of, and who reboots the nodes of their clusters."""
 
-import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -8,7 +7,6 @@ from pathlib import Path
 from random import SystemRandom
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from hostler.app.controller_process import Gate
 from hostler.core.state.fleet import Fleet
@@ -32,15 +30,11 @@ from hostler.drivers.slurm.rest_transport import RestTransport
 from hostler.drivers.slurm.scheduler import SlurmScheduler
 from hostler.drivers.slurm.settings import SlurmSettings, parse
 from hostler.drivers.slurm.transport import Transport
-from hostler.ports import OperationDriver, PortError, RefusedError, UnreachableError
+from hostler.ports import OperationDriver, RefusedError, UnreachableError
 from hostler.runtime.join_offer import JoinOffer
-from hostler.runtime.merged_schedulers import SchedulerDriver
 
 OWNER = "hostler"
 """Owner of our cordons, in a cluster that one cell serves."""
-
-TOLD_S = 10.0
-"""So long is waited for an agent that is heard and was told something."""
 
 CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
@@ -155,53 +149,37 @@ def resetter(clusters: Sequence[Watched], gate: Gate) -> Resetter:
     return Resetter([ResetCluster(one.scheduler, one.operands) for one in clusters], lambda: gate.agents, gate.fleet)
 
 
-class JoinNotifier:
-    """The schedulers' hand, with the node's own agent told when its kubelet may come, and when it has to go.
+class Kubelets:
+    """The driver of kubelets: the agents', for nodes of Kubernetes clusters.
 
-    It is told where it is heard, and what it says decides nothing: the cluster shows who is there.
+    On a node of another cluster a kubelet is none of Hostler's business: nothing is sent to its agent.
     """
 
-    kinds = SchedulerDriver.kinds
+    kinds = frozenset({"start_kubelet", "stop_kubelet"})
 
-    def __init__(self, schedulers: OperationDriver, gate: Gate, clusters: Iterable[Watched]) -> None:
-        self._schedulers = schedulers
-        self._clusters = frozenset(one.scheduler.cluster for one in clusters)
-        self._gate = gate
+    def __init__(self, clusters: Iterable[str], agents: Callable[[], OperationDriver | None]) -> None:
+        self._clusters = frozenset(clusters)
+        self._agents = agents
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
-        """Have the scheduler perform it; on join and leave, tell the node's agent about its kubelet."""
-        said = await self._schedulers.perform(operation, node)
-        offer = self._gate.offered(node.id) if operation.kind == "join_cluster" else None
-        if said.result == "unknown" and offer is not None:
-            told = await self._tell(operation, node, f"{operation.id}-{offer.expires:%H%M%S}")
-        elif said.result == "done" and operation.kind == "leave_cluster" and self._has_kubelet(node):
-            told = await self._tell(operation, node, operation.id)
-        else:
-            return said
-        return replace(said, detail="; ".join(filter(None, (said.detail, told))))
+        """Have the node's agent start or stop its kubelet."""
+        return await self._driver(node).perform(operation, node)
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
-        """Ask the scheduler whether the operation has happened."""
-        return await self._schedulers.observe(operation, node)
+        """Ask the node's agent whether it has."""
+        return await self._driver(node).observe(operation, node)
 
     async def revoke(self, operation: Operation, node: Node) -> None:
-        """Have the scheduler call the operation off."""
-        await self._schedulers.revoke(operation, node)
+        """Have the agent call it off."""
+        await self._driver(node).revoke(operation, node)
 
-    def _has_kubelet(self, node: Node) -> bool:
-        return node.assignment is not None and node.assignment.cluster in self._clusters
-
-    async def _tell(self, operation: Operation, node: Node, identity: str) -> str:
-        """Return the agent's answer, "" where it is not asked. Each token is an order of its own; none carries it."""
-        if self._gate.agents is None or not self._gate.is_heard(node.id):
-            return ""
-        order = replace(operation, id=identity, boot_id="")
-        try:
-            async with asyncio.timeout(TOLD_S):
-                said = await self._gate.agents.perform(order, node)
-        except (PortError, TimeoutError) as away:
-            return f"its agent: {str(away) or 'no answer'}"
-        return f"its agent: {said.detail or said.result}"
+    def _driver(self, node: Node) -> OperationDriver:
+        cluster = node.assignment.cluster if node.assignment else ""
+        if cluster not in self._clusters:
+            raise RefusedError(f"cluster {cluster or '(none)'} has no kubelets that Hostler starts or stops")
+        if (agents := self._agents()) is None:
+            raise UnreachableError("the controller has not started; nothing was sent")
+        return agents
 
 
 class Rebooter:

@@ -18,7 +18,7 @@ import msgspec
 from hostler.app.bmc_access import credentials
 from hostler.app.boot_service import boot_service
 from hostler.app.cluster_connections import (
-    JoinNotifier,
+    Kubelets,
     Rebooter,
     kubernetes_clusters,
     offered_by,
@@ -107,11 +107,12 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
         clusters = by_cluster(schedulers)
         rebooter = Rebooter(slurm, lambda: gate.agents)
         gate.offered = offered_by(kubernetes)
-        scheduling = JoinNotifier(SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node), gate, kubernetes)
+        scheduling = SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node)
+        kubelets = Kubelets([one.scheduler.cluster for one in kubernetes], lambda: gate.agents)
         redfish = RedfishDriver(clients, gate.now)
         booting = await boot_service(settings, data, secrets, gate)
         booted = booting.around(redfish, rebooter) if booting else (rebooter,)
-        wiring = Wiring((redfish, scheduling), (resetter(kubernetes, gate), *booted))
+        wiring = Wiring((redfish, scheduling), (kubelets, resetter(kubernetes, gate), *booted))
         async with running(_listening(settings), standing, wiring, gate, documents) as inside:
             cell = inside.cell
             if booting is not None and settings.boot is not None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from hostler.app.cluster_connections import JoinNotifier, kubernetes_access, kubernetes_clusters, offered_by, resetter
+from hostler.app.cluster_connections import Kubelets, kubernetes_access, kubernetes_clusters, offered_by, resetter
 from hostler.app.cluster_examiner import examiners
 from hostler.app.controller_process import Gate
 from hostler.core.state.model import Node
@@ -52,7 +52,9 @@ def in_memory(nodes: int, gate: Gate) -> EmulatedLab:
     return EmulatedLab(
         gate,
         clusters,
-        Wiring((SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node),)),
+        Wiring(
+            (SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node),), (Kubelets([], lambda: gate.agents),)
+        ),
         begin,
         scheduler.restore,
     )
@@ -84,5 +86,6 @@ async def in_kubernetes(kubeconfig: str, nodes: int, gate: Gate, stack: AsyncExi
             Customers(outside, jobs_of(nodes), GPUS_OF_POOLS).run(),
         ]
 
-    driver = JoinNotifier(SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node), gate, [cluster])
-    return EmulatedLab(gate, clusters, Wiring((driver,), (resetter([cluster], gate),)), begin, lambda _node: None)
+    driver = SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node)
+    around = (Kubelets([NAME], lambda: gate.agents), resetter([cluster], gate))
+    return EmulatedLab(gate, clusters, Wiring((driver,), around), begin, lambda _node: None)

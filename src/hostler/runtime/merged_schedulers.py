@@ -47,7 +47,7 @@ class SchedulerDriver:
     controller: that is told before a cordon counts as done, so that nobody who came before it is missed.
     """
 
-    kinds = SCHEDULED | {IDLE_CHECK} | ASIDE
+    kinds = SCHEDULED | {IDLE_CHECK, "confirm_join"} | ASIDE
 
     def __init__(self, clusters: Clusters, rest: OperationDriver, show: Callable[[Node, str], None]) -> None:
         self._clusters = clusters
@@ -88,6 +88,9 @@ class SchedulerDriver:
             yield from ((one, operation) for one in self._guarding(operation))
             return
         own = self._clusters.get(node.assignment.cluster, ()) if node.assignment else ()
+        if operation.kind == "confirm_join":  # who admits no kubelets has joined the node already
+            yield from ((one, operation) for one in own if operation.kind in one.kinds)
+            return
         if operation.kind == IDLE_CHECK:  # of those that can only one is to do it
             own = tuple(one for one in own if IDLE_CHECK in one.kinds)[:1]
         if not own:

@@ -209,7 +209,7 @@ def test_a_delivery_that_is_taken_back_ends_no_work_that_came_to_an_open_node(
     assert isinstance(said, Act)
     (event,) = said.events
     assert isinstance(event, e.OperationStarted)
-    assert event.operation.kind == "leave_cluster"
+    assert event.operation.kind == "stop_kubelet", "before the node leaves"
 
 
 # what makes way

@@ -157,7 +157,13 @@ def test_a_gate_that_nobody_answers_keeps_a_node_from_no_release() -> None:
     first, laid = found[0], next(event for event in found if isinstance(event, e.PlanRecorded))
     assert isinstance(first, e.PlanEnded)
     assert (first.result, first.reason) == ("superseded", "operator.release is asked for")
-    assert [step.operation for step in laid.plan.steps] == ["cordon", "drain", "leave_cluster", "sanitise"]
+    assert [step.operation for step in laid.plan.steps] == [
+        "cordon",
+        "drain",
+        "leave_cluster",
+        "stop_kubelet",
+        "sanitise",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -130,9 +130,12 @@ def _step(context: DecisionContext, node: Node, plan: Plan) -> Answer:
 def _passed_over(context: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...] | None:
     """Events where the step is not taken, None where it is.
 
-    It was meant for another boot, it would open a node that is to stay shut, or a site's check has passed by itself.
+    It was meant for another boot or an agent that is not heard, it would open a node that is to stay shut, or a site's
+    check has passed by itself.
     """
     operation, profile = plan.steps[plan.index].operation, unanswered_checks.profile_at(plan)
+    if _has_nobody(context, node, operation):
+        return ()
     if "boot" in OPERATIONS[operation].needs and plan.boot_id and node.boot_id != plan.boot_id:
         return ()
     if operation == "uncordon" and (_cordoned_by_person(context, node) or _stays_cordoned(node, plan)):
@@ -140,6 +143,11 @@ def _passed_over(context: DecisionContext, node: Node, plan: Plan) -> tuple[e.Ev
     if has_passed_since(node, plan, profile):
         return tuple(unanswered_checks.answered(context.fleet, node, profile, "observation", f"{profile} passed"))
     return None
+
+
+def _has_nobody(context: DecisionContext, node: Node, operation: str) -> bool:
+    """Whether the step is for an agent that is not heard: the cluster shows later what became of its kubelet."""
+    return "heard" in OPERATIONS[operation].needs and not context.live.of(node.id).heard
 
 
 def _cordon_again(context: DecisionContext, node: Node, plan: Plan) -> Act | None:
@@ -212,7 +220,8 @@ def _undo(context: DecisionContext, node: Node, plan: Plan) -> Answer:
     if together := domain_plans.going_on(context.fleet, node):
         return Wait(plan.name, together, until=None)
     step = tail[plan.index]
-    if step.operation == "uncordon" and (_cordoned_by_person(context, node) or not has_proven_itself(node)):
+    kept = step.operation == "uncordon" and (_cordoned_by_person(context, node) or not has_proven_itself(node))
+    if kept or _has_nobody(context, node, step.operation):
         return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
     opened = any(s.operation == "uncordon" for s in plan.steps[: plan.reached + 1])
     if opened and "drained" in OPERATIONS[step.operation].needs and (stopped := undrained(context, node, plan)):

@@ -16,6 +16,7 @@ from hostler.core.state.configuration import LAB_PHASE_FLOOR_S, scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import (
+    GONE,
     Condition,
     Evidence,
     Hold,
@@ -80,11 +81,21 @@ def _failed(
     context: DecisionContext, node: Node, plan: Plan, operation: Operation, outcome: Outcome
 ) -> tuple[e.Event, ...]:
     """A check that failed is evidence, and so are drives that defy erasing; that anything else failed is none."""
+    if (back := _begins_again(plan, operation, outcome)) is not None:
+        return (e.PlanAdvanced(node.id, plan.id, back),)
     if operation.kind == "cordon" and _leads_out(plan) and context.live.has_left(node):
         return (e.PlanAdvanced(node.id, plan.id, plan.index + 1),)
     why = f"{getattr(operation.act, 'profile', operation.kind)}: {outcome.detail or outcome.result}"
     ground = Conviction(why) if operation.kind in ("run_checks", unanswered_checks.SANITISE) else None
     return fail_step(context, node, plan, why, ground)
+
+
+def _begins_again(plan: Plan, operation: Operation, outcome: Outcome) -> int | None:
+    """The step that is to bring about anew what is gone, None where nothing is."""
+    wanted = OPERATIONS[operation.kind].begins_again
+    if plan.state != "running" or not wanted or not outcome.facts.get(GONE):
+        return None
+    return next((i for i, step in enumerate(plan.steps[: plan.index]) if step.operation == wanted), None)
 
 
 def unsaid(

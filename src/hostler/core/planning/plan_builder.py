@@ -96,9 +96,9 @@ def _confined(context: DecisionContext, node: Node, recipe: Recipe, frame: Frame
 
 
 def _lay(context: DecisionContext, node: Node, row: StepRow, parts: tuple[str, ...]) -> list[tuple[Step, str]]:
-    if OPERATIONS[row.act.kind].port == "scheduler" and node.assignment is None:
-        return []  # a spare is in no cluster
     configuration = context.fleet.configuration_of(node)
+    if not _concerns(node, row.act.kind, tokens=bool(configuration.policy.join_token_ttl_s)):
+        return []
     deadline_s = scaled(configuration.policy, row.deadline_s)
     if row.act.kind == "drain" and (pool := configuration.pools.get(node.pool)):
         deadline_s = scaled(configuration.policy, pool.drain_deadline_s) * (2 if pool.evict_after_deadline else 1)
@@ -130,8 +130,21 @@ def _acts(context: DecisionContext, node: Node, row: StepRow, parts: tuple[str, 
             return [_how_to_reset(sku.reset, node, parts)]
         case op.JoinCluster():
             return [op.JoinCluster(configuration.policy.join_token_ttl_s)]
+        case op.ConfirmJoin():
+            return [op.ConfirmJoin(configuration.policy.join_token_ttl_s)]
         case act:
             return [act]
+
+
+_OF_KUBELET = ("start_kubelet", "confirm_join", "stop_kubelet")
+
+
+def _concerns(node: Node, kind: str, *, tokens: bool) -> bool:
+    """Whether the step has anything to do: a spare is in no cluster, and a pool without one has no kubelets."""
+    if kind in _OF_KUBELET:
+        own = node.assignment is not None and bool(node.assignment.cluster)
+        return own and (tokens or kind != "start_kubelet")
+    return OPERATIONS[kind].port != "scheduler" or node.assignment is not None
 
 
 def _how_to_reset(how: Reset, node: Node, parts: tuple[str, ...]) -> op.ResetGpus:

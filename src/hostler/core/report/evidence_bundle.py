@@ -39,7 +39,10 @@ _TOLD = (
     e.PartMoved,
 )
 """Records that tell of the machine; what tells of people and of customers' work stays here."""
-_OF_WORK = frozenset({"cordon", "uncordon", "evict", "drain", "join_cluster", "leave_cluster", "idle_check"})
+_OF_WORK = frozenset(
+    {"cordon", "uncordon", "evict", "drain", "join_cluster", "confirm_join", "leave_cluster", "idle_check"}
+    | {"start_kubelet", "stop_kubelet"}
+)
 _LOGS = ("kernel_log", "event_log")
 _SECRETS = re.compile(
     r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b"

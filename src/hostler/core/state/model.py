@@ -656,6 +656,8 @@ class Observation(Struct, frozen=True):
         return f"{self.node}/{self.spool}/{self.sequence}"
 
 
+GONE = "gone"
+"""A failed outcome's fact: what an earlier step brought about and is there no more; the plan begins there again."""
 HELD = "held_by"
 """A failed outcome's fact: who holds what was to be acted upon. Nothing was done to it; the fault is not its own."""
 

@@ -145,6 +145,14 @@ class Sanitise(OperationAct, frozen=True):
     """Erases what a tenant may have left."""
 
 
+class StartKubelet(OperationAct, frozen=True):
+    """Has the kubelet join by what its agent fetches for it; no order carries that."""
+
+
+class StopKubelet(OperationAct, frozen=True):
+    """Stops the kubelet and takes its credentials away."""
+
+
 # the scheduler
 
 
@@ -164,6 +172,12 @@ class Evict(OperationAct, frozen=True):
 
 class JoinCluster(OperationAct, frozen=True):
     """Makes the node a member; `token_ttl_s` is how long its kubelet's token lasts, 0 for none."""
+
+    token_ttl_s: float = 0.0
+
+
+class ConfirmJoin(OperationAct, frozen=True):
+    """Waits until the kubelet is ready, and withdraws its token; `token_ttl_s` as `JoinCluster` had it."""
 
     token_ttl_s: float = 0.0
 
@@ -264,10 +278,13 @@ AnyAct = (
     | BmcColdReset
     | RunChecks
     | Sanitise
+    | StartKubelet
+    | StopKubelet
     | CordonNode
     | UncordonNode
     | Evict
     | JoinCluster
+    | ConfirmJoin
     | LeaveCluster
     | IdleCheck
     | CordonUninvited

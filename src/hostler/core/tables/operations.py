@@ -14,13 +14,15 @@ class OperationKind(Struct, frozen=True):
     """One kind of operation.
 
     `port` is bmc, agent, scheduler or present. `needs` are preconditions: "drained" (no customer work left),
-    "power" (no physical-work or power hold), "boot" (meant for the plan's boot). `repeatable`: may be sent again
+    "power" (no physical-work or power hold), "boot" (meant for the plan's boot), "heard" (the agent is heard; the step
+    is passed over where it is not). `repeatable`: may be sent again
     once it was *observed* not to have happened. `observed_by` says how its effect is seen. `settle_s` is how
     long after its deadline it may still land. `disrupts`: customer work on the node ends here at the latest. `touches`:
     the hardware was acted upon, so that only a passed check says that the node is sound. `restarts`: the node's boot
     ends or begins with it. `answers`: it needs an ability that a node's agent may lack; what is refused, crashes or
     never ends there is no answer, convicts nobody and leaves its step open (`unanswered_checks`). `aside`: it acts on a
-    cluster that the node has left, and runs beside the node's plan.
+    cluster that the node has left, and runs beside the node's plan. `begins_again`: the earlier step to which the plan
+    goes back where a driver says that what that step brought about is gone (fact `GONE`).
     """
 
     kind: str
@@ -37,6 +39,7 @@ class OperationKind(Struct, frozen=True):
     restarts: bool = False
     answers: bool = False
     aside: bool = False
+    begins_again: str = ""
 
 
 def _row(
@@ -126,11 +129,20 @@ OPERATIONS: dict[str, OperationKind] = {
         ),
         _row(op.RunChecks, "agent", "the agent's mark of this operation", ("drained",), revocable=True, answers=True),
         _row(op.Sanitise, "agent", "the agent's mark of this operation", ("drained",), settle_s=60, answers=True),
+        _row(op.StartKubelet, "agent", "the agent's mark of this operation", ("heard",)),
+        _row(op.StopKubelet, "agent", "the agent's mark of this operation", ("drained", "heard")),
         # the scheduler
         _row(op.CordonNode, "scheduler", "the scheduler lists our cordon"),
         _row(op.UncordonNode, "scheduler", "the scheduler lists no cordon of ours"),
         _row(op.Evict, "scheduler", "the workload is gone", disrupts=True),
         _row(op.JoinCluster, "scheduler", "the cluster lists the node", revocable=True),
+        _row(
+            op.ConfirmJoin,
+            "scheduler",
+            "the cluster lists the node as ready, and no token lets anybody in",
+            revocable=True,
+            begins_again="join_cluster",
+        ),
         _row(op.LeaveCluster, "scheduler", "the cluster lists the node no more", ("drained",), disrupts=True),
         _row(op.IdleCheck, "scheduler", "its Job has ended", revocable=True),
         # the scheduler of a cluster that the node has left

@@ -52,7 +52,12 @@ _GATE = StepRow(op.RunChecks("gate"), 300)
 _SEATRIAL = StepRow(op.RunChecks("seatrial"), 4 * 3600)
 _SUSPECT = StepRow(op.RunChecks("suspect"), 4 * 3600)
 _UNCORDON = StepRow(op.UncordonNode(), 60, optional=True)
-_LEAVE = StepRow(op.LeaveCluster(), 300)
+_JOIN = (
+    StepRow(op.JoinCluster(), 300, undo="leave_cluster"),
+    StepRow(op.StartKubelet(), 60, undo="stop_kubelet", optional=True),
+    StepRow(op.ConfirmJoin(), 300),
+)
+_LEAVE = (StepRow(op.LeaveCluster(), 300), StepRow(op.StopKubelet(), 60, optional=True))
 _COMPLETE = StepRow(op.VerifyInventory(), 900)
 _CABLED = StepRow(op.VerifyCabling(), 1800, each="fabric")
 _HARDWARE = StepRow(op.VerifyHardware(), 900, each="hardware")
@@ -108,13 +113,13 @@ RECIPES: dict[str, Recipe] = {
         # between the shelf and the customer
         Recipe(
             "deliver",
-            (StepRow(op.JoinCluster(), 300, undo="leave_cluster"), *_BACK),
+            (*_JOIN, *_BACK),
             ActClass.bring_up,
             rules=PlanRules(on_failure=OnFailure.undoes, answers=Answers.nothing, releases=Releases.undone),
         ),
         Recipe(
             "release",
-            (_CORDON, _DRAIN, _LEAVE, StepRow(op.Sanitise(), 3600)),
+            (_CORDON, _DRAIN, *_LEAVE, StepRow(op.Sanitise(), 3600)),
             disruptive=True,
             rules=PlanRules(left_phase="triage", releases=Releases.done),
         ),
@@ -124,7 +129,7 @@ RECIPES: dict[str, Recipe] = {
         Recipe("power_cycle", (*_EMPTIED, *_POWER_CYCLE, *_BACK), disruptive=True, rules=PlanRules(cures="power_on")),
         Recipe("firmware_update", (_CORDON, _DRAIN, *_FIRMWARE, *_BACK), disruptive=True),
         # what leaves the cluster takes its conditions along: triage has to find their cause
-        Recipe("triage", (*_EMPTIED, _LEAVE), to_phase=Phase.triage, disruptive=True, rules=_NOTHING),
+        Recipe("triage", (*_EMPTIED, *_LEAVE), to_phase=Phase.triage, disruptive=True, rules=_NOTHING),
         # from inside the node: a BMC that does not answer cannot be asked over Redfish; the node itself goes on working
         Recipe(
             "bmc_reset",

@@ -4,6 +4,7 @@ The secret half is in this process alone: who takes over as the controller issue
 """
 
 import secrets
+from collections import OrderedDict
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,7 +13,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from hostler.core.state.model import Node, Operation
-from hostler.core.state.operations import IssueJoinToken, JoinCluster
+from hostler.core.state.operations import ConfirmJoin, IssueJoinToken, JoinCluster
 from hostler.drivers.kubernetes.api_endpoint import CLUSTER_INFO, ApiEndpoint, read_cluster_info
 from hostler.drivers.kubernetes.bootstrap_token_secret import (
     ALPHABET,
@@ -30,6 +31,9 @@ from hostler.ports import ConflictError, RefusedError
 from hostler.runtime.join_offer import JoinOffer
 
 log = logger()
+
+PLANS_KEPT = 100_000
+"""Of so many plans it is remembered that their token was issued here."""
 
 SECRETS = f"/api/v1/namespaces/{SPACE}/secrets"
 
@@ -51,6 +55,7 @@ class BootstrapTokens:
         self._api = api
         self._owner = owner
         self._tokens: dict[str, Token] = {}
+        self._plans: OrderedDict[str, None] = OrderedDict()
 
     def offer(self, node: str) -> JoinOffer | None:
         """Join offer for the node, None without one."""
@@ -64,6 +69,14 @@ class BootstrapTokens:
                 del self._tokens[node]
             else:
                 yield token
+
+    def lets_in(self, operation: Operation, node: Node) -> bool:
+        """Whether nothing is to be issued for the operation any more: its token stands, or its policy wants none."""
+        return not _ttl_s(operation) or (self.offer(node.id) is not None and operation.plan in self._plans)
+
+    def is_strange(self, operation: Operation) -> bool:
+        """Whether the operation's plan has a token whose secret half this process never knew."""
+        return bool(_ttl_s(operation)) and operation.plan not in self._plans
 
     async def issue(self, operation: Operation, node: Node, name: str) -> None:
         """See to it that a token lets the node in, unless its policy wants none. Raises PortError.
@@ -83,6 +96,9 @@ class BootstrapTokens:
         shown = f"{identity}.{secret}"
         offer = JoinOffer(self._cluster, name, endpoint.server, endpoint.ca, ca_hash(endpoint.ca), shown, expires)
         self._tokens[node.id] = Token(meant, identity, offer)
+        self._plans[operation.plan] = None
+        if len(self._plans) > PLANS_KEPT:
+            self._plans.popitem(last=False)
         log.info("join_token_issued", node=node.id, operation=operation.id, token_id=identity)
 
     async def withdraw(self, operation: Operation, node: Node, name: str) -> None:
@@ -134,4 +150,4 @@ class BootstrapTokens:
 
 def _ttl_s(operation: Operation) -> float:
     """How long the token of a join may last, 0 where there is to be none."""
-    return operation.act.token_ttl_s if isinstance(operation.act, JoinCluster | IssueJoinToken) else 0.0
+    return operation.act.token_ttl_s if isinstance(operation.act, JoinCluster | ConfirmJoin | IssueJoinToken) else 0.0

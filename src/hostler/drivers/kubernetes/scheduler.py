@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hostler.core.conditions.machine_identity import misbound
 from hostler.core.state.input_problems import UNREADABLE
-from hostler.core.state.model import Node, Operation, Outcome, WorkClass
+from hostler.core.state.model import GONE, Node, Operation, Outcome, WorkClass
 from hostler.core.tables.operations import ASIDE, IDLE_CHECK
 from hostler.drivers.kubernetes.bootstrap_tokens import BootstrapTokens
 from hostler.drivers.kubernetes.cluster_cache import ClusterCache
@@ -47,6 +47,9 @@ ATTEMPTS = 8
 """So often is a node read again and decided anew where somebody changed it in between."""
 
 
+CONFIRM_JOIN = "confirm_join"
+
+
 class KubernetesScheduler:
     """Many of these may serve one cell, one for each cluster. Raises only PortError.
 
@@ -54,7 +57,7 @@ class KubernetesScheduler:
     decided on.
     """
 
-    kinds = SCHEDULED | {IDLE_CHECK} | ASIDE
+    kinds = SCHEDULED | {IDLE_CHECK, CONFIRM_JOIN} | ASIDE
     kind = "kubernetes"
 
     def __init__(self, cluster: str, api: Api, cache: ClusterCache, owner: str) -> None:
@@ -95,6 +98,8 @@ class KubernetesScheduler:
                 return await self._evict(operation, name)
             case "join_cluster":
                 return await self._join(operation, node, name)
+            case "confirm_join":
+                return await self._confirm(operation, node, name)
             case "leave_cluster":
                 said = await self._leave(operation, name)
                 await self.joining.withdraw(operation, node, name)
@@ -117,6 +122,8 @@ class KubernetesScheduler:
         if operation.kind == IDLE_CHECK:
             return await self.checks.observe(operation)
         seen = await self._read(name)
+        if operation.kind == CONFIRM_JOIN:
+            return await self._confirmed(operation, node, name, seen)
         cordons = operation.kind in ("cordon", "cordon_uninvited")
         if cordons and seen is not None and is_cordoned(seen, self._owner):
             return await self._cordoned(operation, name)
@@ -124,8 +131,8 @@ class KubernetesScheduler:
             "cordon": False,
             "uncordon": seen is None or not freeing(seen, self._owner, self._actors),
             "join_cluster": seen is not None
-            and seen.ready is True
-            and await self.joining.is_withdrawn(operation, node, name),
+            and is_cordoned(seen, self._owner)
+            and (seen.ready is True or self.joining.lets_in(operation, node)),
             "leave_cluster": seen is None,
             "cordon_uninvited": seen is None and name not in self._cache.nodes.items,
             "delete_uninvited": seen is None and name not in self._cache.nodes.items,
@@ -137,7 +144,7 @@ class KubernetesScheduler:
         """A token that lets somebody in is deleted, a check ended; nothing else can be called off."""
         if operation.kind == IDLE_CHECK:
             await self.checks.revoke(operation)
-        if operation.kind in ("join_cluster", "issue_join_token"):
+        if operation.kind in ("join_cluster", "confirm_join", "issue_join_token"):
             await self.joining.withdraw(operation, node, name_there(node, self))
 
     # --- cordons
@@ -245,7 +252,7 @@ class KubernetesScheduler:
     async def _join(self, operation: Operation, node: Node, name: str) -> Outcome:
         """The node is listed before its kubelet comes, cordoned, so that nothing lands on it before it is checked.
 
-        Its token is issued afterwards, and is over before the join is done.
+        Its token is issued afterwards.
         """
         reason = _reason(operation, node)
         seen = await self._change(name, lambda seen: cordoning(self._alone(seen), self._owner, reason))
@@ -256,9 +263,26 @@ class KubernetesScheduler:
             checked(await self._api.change("POST", "/api/v1/nodes", body), f"node {name}")
         if seen is None or seen.ready is not True:
             await self.joining.issue(operation, node, name)
-            return _said(operation, "unknown", "listed and cordoned; its kubelet has not said that it is ready")
-        await self.joining.withdraw(operation, node, name)
         return _said(operation, "done")
+
+    async def _confirm(self, operation: Operation, node: Node, name: str) -> Outcome:
+        """Done once the kubelet has said that it is ready; its token is over then."""
+        seen = await self._read(name)
+        if seen is not None and seen.ready is True:
+            await self.joining.withdraw(operation, node, name)
+        said = await self._confirmed(operation, node, name, seen)
+        return replace(said, result="unknown") if said.result == "not_done" else said
+
+    async def _confirmed(self, operation: Operation, node: Node, name: str, seen: KubeNode | None) -> Outcome:
+        """Failed where nothing lets the kubelet in any more, because this process has not issued its token."""
+        if seen is not None and seen.ready is True:
+            return _said(operation, "done" if await self.joining.is_withdrawn(operation, node, name) else "not_done")
+        if seen is None:
+            return _said(operation, "failed", f"the cluster lists no node {name} any more")
+        if self.joining.is_strange(operation):
+            said = _said(operation, "failed", "its token went with the controller that issued it")
+            return replace(said, facts={GONE: "join_token"})
+        return _said(operation, "not_done", "its kubelet has not said that it is ready")
 
     async def _leave(self, operation: Operation, name: str) -> Outcome:
         """Infrastructure leaves last, then the node is taken off the list. Refused where a customer's work is left."""

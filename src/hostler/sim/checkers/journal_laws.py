@@ -95,7 +95,7 @@ class FrozenPlans:
                 yield from acts_in_the_open(reading, reading.pages[operation.node], operation)
                 yield from _repeated(case, reading.pages[operation.node], operation)
             case e.PlanAdvanced(node=node, index=index):
-                if index != reading.pages[node].index + 1:
+                if index != reading.pages[node].index + 1 and not _joins_again(reading.pages[node], index):
                     yield f"the plan of {node} goes from step {reading.pages[node].index} to {index}"
                 self._note_drained(case, reading.pages[node])
             case e.PlanEnded(node=node) | e.PlanUndoing(node=node):
@@ -162,6 +162,13 @@ def _makes_way(page: NodeHistory, step: Step, operation: Operation) -> bool:
     if operation.kind == "evict":
         return step.operation in ("drain", *EMPTIED)
     return operation.kind == "cordon" and step.operation in EMPTIED and page.lifted
+
+
+def _joins_again(page: NodeHistory, index: int) -> bool:
+    """Whether a join begins anew: what let the kubelet in went with the controller that had issued it."""
+    steps = page.plan.steps if page.plan is not None and page.state == "running" else ()
+    at = [steps[i].operation for i in (page.index, index) if i < len(steps)]
+    return at == ["confirm_join", "join_cluster"]
 
 
 def _fits(reading: JournalReading, page: NodeHistory, operation: Operation) -> Iterator[str]:

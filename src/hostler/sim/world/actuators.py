@@ -39,6 +39,8 @@ WORK_S: dict[str, Span] = {
     "bmc_cold_reset": (1.0, 5.0),
     "reboot": (0.5, 2.0),
     "sanitise": (60.0, 300.0),
+    "start_kubelet": (1.0, 5.0),
+    "stop_kubelet": (1.0, 5.0),
     "gate": (45.0, 90.0),
     "seatrial": (600.0, 1800.0),
     "suspect": (3600.0, 7200.0),
@@ -269,6 +271,8 @@ class Actuators:
             self.on_remedied(host, "gpu_reset", host.remedied("gpu_reset", _reset(operation)))
         if operation.kind == "bmc_cold_reset":
             host.machine.restart_manager(self._site.clock.now)
+        if operation.kind == "start_kubelet":
+            return self._kubelet(operation)
         if not isinstance(operation.act, RunChecks):
             return _outcome(operation, "done")
         profile = _profile(operation)
@@ -279,6 +283,14 @@ class Actuators:
             verdict, detail, seen = report.verdict.value, report.detail, report.facts
         facts: Facts = {**seen, "profile": profile, "verdict": verdict}
         return Outcome(operation.id, operation.node, "done", detail, facts, attempt=operation.attempt)
+
+    def _kubelet(self, operation: Operation) -> Outcome:
+        """The agent fetches what lets its kubelet in: who took over since it was issued has nothing to give."""
+        seat = self._scheduler.seat(operation.node)
+        if seat.token != self._site.epoch:
+            return _outcome(operation, "refused", "the controller offers this node nothing to join with")
+        seat.kubelet = True
+        return _outcome(operation, "done")
 
     def _say(self, outcome: Outcome) -> None:
         self._site.reply(outcome, self._hosts[outcome.node].draw(AGENT_LATENCY_S))

@@ -20,7 +20,8 @@ class SchedulerNode(Struct):
     `lifted` is who has lifted our cordon, until we take that mark back. `lost` are those that a fault has ended though
     they stay listed: they hang; `doomed` those of them of which anybody can know it; `invited` those that came because
     somebody had lifted our cordon. `forsaken`: nobody there takes away what is told to go, and it stays listed. `check`
-    is the idle check there. `version` counts what anybody wrote of the node.
+    is the idle check there. `token` is the epoch under which one was issued that lets its kubelet in, 0 for none;
+    `kubelet`: it has been let in since. `version` counts what anybody wrote of the node.
     """
 
     joined: bool = False
@@ -32,6 +33,8 @@ class SchedulerNode(Struct):
     invited: dict[str, None] = {}
     forsaken: bool = False
     check: str = ""
+    token: int = 0
+    kubelet: bool = False
     version: int = 0
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from hostler.controller.inputs import NodeSeen, WorkSeen
-from hostler.core.state.model import Facts, Node, Operation, Outcome, WorkClass, Workload
+from hostler.core.state.model import GONE, Facts, Node, Operation, Outcome, WorkClass, Workload
 from hostler.core.state.operations import Evict
 from hostler.core.tables.operations import ASIDE, IDLE_CHECK
 from hostler.ports import SCHEDULED, ClusterView, RefusedError, UnreachableError, WorkloadView, name_there
@@ -39,7 +39,7 @@ class SimulatedScheduler:
     changed. `on_cordon` is told of a node that is about to be cordoned by us. While it is `away` it answers nobody.
     """
 
-    kinds = SCHEDULED | {IDLE_CHECK} | ASIDE
+    kinds = SCHEDULED | {IDLE_CHECK, "confirm_join"} | ASIDE
     kind = "simulated"
     cluster = CLUSTER
 
@@ -179,12 +179,13 @@ class SimulatedScheduler:
     # the hand
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
-        """Done; a join is unknown until the node's machine runs. Raises UnreachableError, or RefusedError."""
+        """Done; a join is confirmed once its kubelet was let in, and runs. Raises UnreachableError, or RefusedError."""
         name = self._asked(node)
         listed = name in self.seats and self.seats[name].joined
         match operation.kind:
             case "join_cluster":
-                self.seat(name).joined = True
+                seat = self.seat(name)
+                seat.joined, seat.token = True, self._site.epoch
                 self._cordon(name)
             case "idle_check" | "cordon" if not listed:
                 raise RefusedError(f"cluster {CLUSTER} lists no node {name}: bind its name there or let it join")
@@ -213,11 +214,15 @@ class SimulatedScheduler:
         if operation.kind == IDLE_CHECK:
             return self._checked(operation)
         seat = self.seats.get(name, SchedulerNode())
+        if operation.kind == "confirm_join" and not seat.kubelet and seat.token != self._site.epoch:
+            gone = _said(operation, "failed", "its token went with the controller that issued it")
+            return replace(gone, facts={GONE: "join_token"})
         seen = {
             "cordon": OURS in seat.cordons,
             "uncordon": OURS not in seat.cordons and not seat.lifted,
             "evict": {work.id for work in self.works(name)}.isdisjoint(_works(operation)),
-            "join_cluster": seat.joined and self._hosts[name].running,
+            "join_cluster": seat.joined,
+            "confirm_join": seat.joined and seat.kubelet and self._hosts[name].running,
             "leave_cluster": not seat.joined,
             "cordon_uninvited": not seat.joined or OURS in seat.cordons,
             "delete_uninvited": not seat.joined,
@@ -257,6 +262,7 @@ class SimulatedScheduler:
         self.end_check(name, seat.check, "inconclusive", "the node has left")
         self.disturbs(name, operation, self._hosts[name].faults)
         seat.joined, seat.cordons, seat.lifted, seat.version = False, (), "", seat.version + 1
+        seat.token, seat.kubelet = 0, False
         self.changes += 1
 
     # idle checks

@@ -352,7 +352,9 @@ INTRODUCED: dict[tuple[str, int], int] = {
 """(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
 
 Nothing of a format is written before every controller of the cell reads it (`formats`). A field that only has a
-default may come without one if no fold, guard or plan looks at it, or if its default is the cautious answer.
+default may come without one if no fold, guard or plan looks at it, or if its default is the cautious answer. A new kind
+of operation is a new body of `plan_recorded` and `operation_started`: who does not know it reads neither. All that
+there are came with version 3 and 2 of these, before the first release.
 """
 
 
