@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from hostler.agent import kubelet as agents
 from hostler.core.state.model import GONE, Operation
-from hostler.core.state.operations import JoinCluster, LeaveCluster
+from hostler.core.state.operations import ConfirmJoin, JoinCluster, LeaveCluster
 from hostler.drivers.kubernetes.csr_approver import CsrApprover
 from hostler.drivers.kubernetes.kube_api import Api
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
@@ -57,7 +57,7 @@ async def issued(world: KubernetesWorld, ttl_s: float = 600) -> tuple[Operation,
 
 def confirming(join: Operation) -> Operation:
     """The step behind it: the kubelet has come, and the token is over."""
-    return replace(join, id=f"{join.id}-confirmed", kind="confirm_join")
+    return replace(join, id=f"{join.id}-confirmed", act=ConfirmJoin(600))
 
 
 def kubeconfig_of(offer: JoinOffer, folder: Path) -> Path:
