@@ -36,6 +36,7 @@ WRITING = {
     "drivers/kubernetes/doctor.py": "asks what the account may do (SelfSubjectAccessReview)",
     "drivers/kubernetes/liveness_lease.py": "its own Lease",
     "drivers/kubernetes/node_status_writer.py": "labels, conditions and Events of its own",
+    "drivers/kubernetes/secret_objects.py": "Secrets of the namespace that holds credentials of BMCs and nothing else",
 }
 """Who writes to an API server of Kubernetes."""
 

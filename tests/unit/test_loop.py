@@ -136,3 +136,12 @@ def test_a_bring_up_s_limit_is_kept_by_the_clock_alone() -> None:
     drive.wait(minutes=3)
     assert moved[0] == (Phase.registered, Phase.initializing)
     assert Phase.triage in [m.after for m in drive.events(e.PhaseChanged)]
+
+
+def test_a_pool_that_a_new_configuration_makes_larger_gets_its_spare_at_once() -> None:
+    """Mutant: `ConfigActivated` is taken out of `wakeups.EASING`, and the place is filled by the next sweep."""
+    drive = Drive(ALONE, [a_node("a"), a_node("s", pool="")])
+    drive.run()
+    assert drive.node("s").assignment is None
+    drive.activate(configuration({"train": pool_document(target=2)}))
+    assert drive.plans("s") == ["deliver"]

@@ -1,5 +1,6 @@
 """What ends a plan at a step boundary before its last step."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,9 +9,10 @@ from msgspec.structs import replace
 from hostler.core.planning.plan_abort import abort_at_boundary, bring_up_fails
 from hostler.core.policy.response import Need
 from hostler.core.state import events as e
+from hostler.core.state.cell_record import Removal
 from hostler.core.state.decisions import Act
 from hostler.core.state.model import ActClass, Attempt, Condition, HoldKind, Node, Phase, Plan, Severity
-from tests.kit import a_node, after, configuration, pool_document
+from tests.kit import NOW, a_node, after, configuration, pool_document
 from tests.unit.planning.values import a_condition, a_scene, held, idle, with_plan
 
 ROOMY = configuration({"train": pool_document(target=2, budget={"count": 2, "percent": 100})})
@@ -182,6 +184,33 @@ def test_no_release_begins_that_is_not_asked_for_or_could_not_go_on(
     """Mutants: any operand of the condition; the plan ends though nothing takes its place."""
     node, plan = waiting(*conditions, **fields)
     assert ended(node, plan, None, *holds) is None
+
+
+def test_an_open_gate_is_asked_about_again_when_the_release_or_a_graver_remedy_may_begin() -> None:
+    """Mutants: the release's moment is not told; it hides that of the graver remedy, or ends the look for one."""
+    tried = Attempt("release", "", NOW, failed=True)
+    node, plan = waiting(UNANSWERED, ASKED, *ILL.conditions)
+    node = replace(node, attempts=(tried,))
+    retried = after(minutes=5)
+    assert abort_at_boundary(idle(a_scene(node, a_node("b"), config=ROOMY), "a", "b"), node, plan, None) == retried
+    brake = ROOMY.policy.brake
+    recent = tuple(
+        Removal(NOW - timedelta(seconds=brake.window_s - 5 - i / 1000), f"n{i}", "train", "reboot")
+        for i in reversed(range(brake.disruptions + 1))
+    )
+    stormy = idle(a_scene(node, a_node("b"), config=ROOMY, recent=recent), "a", "b")
+    graver = replace(FAULT, remedy="triage")
+    ebbs = recent[0].at + timedelta(seconds=brake.window_s)
+    assert ebbs < retried
+    assert abort_at_boundary(stormy, node, plan, graver) == ebbs
+
+
+def test_a_release_that_was_asked_for_a_group_ends_no_plan_of_one_node() -> None:
+    """Mutant: a grouped request counts; the plan ends, and the release begins on another node of the group alone."""
+    asked = replace(ASKED, group="i-1")
+    other = replace(a_node("b"), conditions=(replace(asked, id="b/operator.release/", node="b"),))
+    node, plan = waiting(UNANSWERED, asked)
+    assert abort_at_boundary(idle(a_scene(node, other, config=ROOMY), "a", "b"), node, plan, None) is None
 
 
 @pytest.mark.parametrize(
