@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.controller.inputs import LinksSeen
+from hostler.core.fabric.design import Port
 from hostler.core.state import events as e
 from hostler.core.state.links import LinkCase, LinkCheck, LinkFault, LinkGrade, LinkRound
 from hostler.core.state.model import Profile
@@ -216,4 +217,33 @@ def test_a_dark_switch_is_not_asked_for_twice() -> None:
     links.cell.cables.silent.add("leaf-001-1")
     links.cell.look()
     assert (len(links.tickets), links.cell.tickets) == (1, [])
-    assert links.cell.cases[0].waits == f"ticket {links.tickets[0]} asks for this switch already"
+    assert links.cell.cases[0].waits == f"ticket {links.tickets[0]} asks for switch leaf-001-1 already"
+
+
+def test_a_cable_without_a_link_is_asked_for_once_whoever_sees_it_first() -> None:
+    """Mutants: rounds and validations each open a ticket for one cable."""
+    down = replace(FAULT, check=LinkCheck.down)
+    links = Links()
+    links.round(down)
+    links.cell.cables.pull(Port("gpu-0001", "mlx5_0"))
+    links.cell.look()
+    assert (len(links.tickets), links.cell.tickets) == (1, [])
+    assert links.cell.cases[0].waits.startswith(f"ticket {links.tickets[0]} asks for link {HOST}")
+    other = Links()
+    other.cell.cables.pull(Port("gpu-0001", "mlx5_0"))
+    other.cell.look()
+    other.round(down)
+    (ticket,) = other.cell.tickets
+    assert (other.tickets, other.conditions) == ([], [])
+    assert other.cases[0].waits.endswith(f"explains it, ticket {ticket.id}")
+
+
+def test_a_link_that_is_asked_for_is_asked_for_no_more_when_its_switch_is() -> None:
+    """Mutant: tickets of links stay beside the switch's."""
+    links = Links()
+    links.round(replace(FAULT, check=LinkCheck.down))
+    links.cell.cables.silent.add("leaf-001-1")
+    links.cell.look()
+    links.round(replace(FAULT, check=LinkCheck.down))
+    assert (links.tickets, len(links.cell.tickets)) == ([], 1)
+    assert links.cases[0].waits == f"switch leaf-001-1 is dark, ticket {links.cell.tickets[0].id}"

@@ -30,8 +30,9 @@ from hostler.drivers.redfish import operation_driver
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import Lease
 from hostler.runtime.lease_validity import LeaseWatch
-from hostler.sim.cell_shapes import Shape, shape_of
+from hostler.sim.cell_shapes import Shape, shape_of, wired_shape
 from hostler.sim.hostile_worlds import judge
+from tests.simulation import network_mutants as network
 
 SEEDS = 60
 
@@ -41,7 +42,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 class Mutant(Struct, frozen=True):
     """A bug: which law it breaks, a word of what that law's watcher says of it, and how it is planted.
 
-    `among`: the cells in which it can show at all.
+    `among`: the cells in which it can show at all. `wired`: they have a compute network.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Mutant(Struct, frozen=True):
     says: str
     plant: Plant
     among: Callable[[Shape], bool] = lambda _shape: True
+    wired: bool = False
 
 
 class Catch(Struct, frozen=True):
@@ -72,7 +74,7 @@ def hunt(mutant: Mutant, known: int | None = None) -> Catch | None:
         for seed in seeds_for(mutant, known):
             tried += 1
             try:
-                found = judge(seed).violations
+                found = judge(seed, wired=mutant.wired).violations
             except Exception as trip:  # noqa: BLE001 - it is counted below
                 tripped.append(trip)
                 continue
@@ -88,7 +90,8 @@ def seeds_for(mutant: Mutant, known: int | None) -> Iterator[int]:
     """The known seed, then SEEDS others in which the mutant can show, from 0 on."""
     if known is not None:
         yield known
-    yield from islice((seed for seed in count() if mutant.among(shape_of(seed)) and seed != known), SEEDS)
+    shape = wired_shape if mutant.wired else shape_of
+    yield from islice((seed for seed in count() if mutant.among(shape(seed)) and seed != known), SEEDS)
 
 
 def one_epoch_for_everybody(patch: pytest.MonkeyPatch) -> None:
@@ -303,6 +306,11 @@ def members_turn_back_alone(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(domain_plans, "turned_back", lambda *_: "")
 
 
+def unmanaged(shape: Shape) -> bool:
+    """A cell with a node that is not Hostler's to act upon."""
+    return shape.unmanaged >= 0
+
+
 def checked(shape: Shape) -> bool:
     """Whether idle nodes are checked there."""
     return shape.checked
@@ -453,5 +461,15 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("idle is not asked", 9, "works there", idle_is_not_asked, checked),
     Mutant("nothing keeps checks away", 9, "begins though", nothing_keeps_checks_away, checked),
     Mutant("checks never yield", 9, "has come", checks_never_yield, checked),
+    Mutant("a partial discovery is believed", 7, "is as designed", network.the_partial_is_believed, wired=True),
+    Mutant("a shrunken discovery is believed", 7, "is as designed", network.the_shrunken_is_believed, wired=True),
+    Mutant("one look counts twice", 2, "told twice", network.one_look_counts_twice, wired=True),
+    Mutant("one cable is asked for twice", 2, "both ask for", network.one_cable_is_asked_for_twice, wired=True),
+    Mutant(
+        "each link of a dead switch asks", 4, "is asked for by", network.each_link_of_a_dead_switch_asks, wired=True
+    ),
+    Mutant("a dead switch is its nodes", 4, "which is dead", network.a_dead_switch_is_its_nodes, wired=True),
+    Mutant("the unmanaged are acted on", 9, "which is unmanaged", network.the_unmanaged_are_acted_on, unmanaged, True),
+    Mutant("findings are never over", 8, "stands open", network.findings_are_never_over, wired=True),
 )
 """Every planted bug; each law has at least one."""

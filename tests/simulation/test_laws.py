@@ -4,18 +4,50 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from datetime import timedelta
+
+from msgspec.structs import replace
 
 from hostler.core.policy.blast_radius import blast_radius
+from hostler.core.state.fabrics import FabricVerdict
 from hostler.journal.memory import MemoryJournal
 from hostler.sim.checkers.policy_limit_laws import MET
-from hostler.sim.fault_injection.scenario import INJECTION_KINDS, draw
-from hostler.sim.hostile_worlds import build, judge
+from hostler.sim.fault_injection.scenario import INJECTION_KINDS, NETWORK_KINDS, again, draw, draw_wired
+from hostler.sim.hostile_worlds import START, build, judge
 
 
 def test_every_law_holds(seed: int) -> None:
     """Lost and late replies, failed commits, crashes between commit and send, lying logs, people in the way."""
     verdict = judge(seed)
     assert not verdict.violations, str(verdict)
+
+
+def test_every_law_holds_at_a_network(seed: int) -> None:
+    """Swapped, moved and missing cables, flaps, dirty optics, dead switches, spoilt discoveries, half a repair."""
+    verdict = judge(seed, wired=True)
+    assert not verdict.violations, str(verdict)
+
+
+def test_a_network_changes_nothing_of_the_world_that_it_is_added_to() -> None:
+    """Mutant: what goes wrong in it is drawn from the world's own stream, so that each kept seed is another world."""
+    for seed in range(50):
+        plain, wired = draw(seed), draw_wired(seed)
+        assert wired.faults[: len(plain.faults)] == plain.faults
+        assert replace(wired.shape, wired=False, unmanaged=-1) == plain.shape == again(plain).shape
+    kinds = {one.kind for seed in range(200) for one in draw_wired(seed).faults}
+    assert kinds == set(INJECTION_KINDS) | set(NETWORK_KINDS)
+    assert {draw_wired(seed).shape.unmanaged >= 0 for seed in range(20)} == {True, False}
+
+
+def test_a_simulated_network_is_looked_at_and_misled() -> None:
+    """Discoveries that conclude nothing come up beside those that do, and so does each way of repairing."""
+    verdicts: Counter[str] = Counter()
+    for seed in (0, 6, 9):
+        injection = build(draw_wired(seed), MemoryJournal())
+        injection.drive.run(START + timedelta(hours=12))
+        assert injection.looks is not None
+        verdicts.update(injection.looks.verdicts)
+    assert set(verdicts) == {verdict.value for verdict in FabricVerdict}, verdicts
 
 
 def test_small_worlds_are_really_hostile() -> None:

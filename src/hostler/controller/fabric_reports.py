@@ -13,8 +13,16 @@ from hostler.core.state.live_state import LiveFabric, LiveState
 
 def of_report(context: DecisionContext, seen: FabricReport) -> Iterator[e.Event]:
     """Take over what a validation shows, and what it makes of findings; a partial one leaves what was seen before."""
+    if _is_told_twice(context.live, seen):
+        return
     _see(context.live, seen)
     yield from fabric_cases.of_report(context, seen)
+
+
+def _is_told_twice(live: LiveState, seen: FabricReport) -> bool:
+    """Whether this look, or one that began after it, has been taken over: two that miss a finding are two looks."""
+    known = live.fabrics.get(seen.fabric)
+    return known is not None and seen.look.began <= known.last.began
 
 
 def _see(live: LiveState, seen: FabricReport) -> None:

@@ -6,6 +6,7 @@ from random import Random
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.core.policy.documents import parse
 from hostler.core.state.configuration import Configuration
@@ -29,6 +30,9 @@ BRAKED = 0.25
 SCARCE = 0.3
 """Share of cells whose nodes may leave one a day, and whose last spare is kept back."""
 
+UNMANAGED = 0.5
+"""Share of wired cells in which one node is unmanaged."""
+
 
 class Shape(Struct, frozen=True):
     """Composition of a cell.
@@ -40,7 +44,8 @@ class Shape(Struct, frozen=True):
     members, a spare, a new node) or `trio` (three members, a spare). `rooted`: tenants have root on their nodes.
     `whole`: the pool's budget lets all of its rack be out at once. `checked`: idle nodes are checked once an hour.
     `braked`: the third disruption of an hour latches the brake. `scarce`: a pool loses one node a day at most, whatever
-    else its budget allows, and none that could wait without a spare beyond the last.
+    else its budget allows, and none that could wait without a spare beyond the last. `wired`: it has a compute network.
+    `unmanaged`: the number of a node whose profile is unmanaged, -1 for none.
     """
 
     kind: str
@@ -50,6 +55,8 @@ class Shape(Struct, frozen=True):
     checked: bool = False
     braked: bool = False
     scarce: bool = False
+    wired: bool = False
+    unmanaged: int = -1
 
     @property
     def gpus(self) -> int:
@@ -77,6 +84,13 @@ def shape_of(seed: int) -> Shape:
     braked, scarce = Random(f"{seed}/braked").random() < BRAKED, Random(f"{seed}/scarce").random() < SCARCE
     checked = Random(f"{seed}/checked").random() < CHECKED
     return Shape(kind, nodes, rooted, whole, checked, braked, scarce=scarce and kind != "rack")
+
+
+def wired_shape(seed: int) -> Shape:
+    """The cell of this seed with a compute network, and perhaps a node that is not Hostler's to act upon."""
+    shape, chance = shape_of(seed), Random(f"{seed}/network")
+    adopted = [number for number, role in enumerate(shape.roles) if role != FRESH]
+    return replace(shape, wired=True, unmanaged=chance.choice(adopted) if chance.random() < UNMANAGED else -1)
 
 
 def _in_cell(number: int) -> str:

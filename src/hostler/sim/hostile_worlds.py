@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from random import Random
 
 import msgspec
 from msgspec import Struct
 
+from hostler.core.fabric.design_csv import render_csv
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import Journal
 from hostler.sim import cell_shapes
@@ -13,10 +15,13 @@ from hostler.sim.checkers.all_laws import law_checkers
 from hostler.sim.checkers.journal_laws import is_at_rest
 from hostler.sim.checkers.law import Violation
 from hostler.sim.fault_injection.injection import InjectionContext
-from hostler.sim.fault_injection.scenario import HOSTILE_S, Scenario, draw, plan_faults
+from hostler.sim.fault_injection.scenario import HOSTILE_S, Scenario, again, draw, draw_wired, plan_faults
+from hostler.sim.network_hands import NetworkHands
+from hostler.sim.network_looks import NetworkLooks
 from hostler.sim.simulation_loop import Drive, SweepInterval, Watcher
 from hostler.sim.world.message_faults import Hostile
 from hostler.sim.world.people import Errand, Paces
+from hostler.sim.world.simulated_network import NAME, SimulatedNetwork, port_of
 from hostler.sim.world.tenants import Tenants
 from hostler.sim.world.world import World, WorldSetup
 
@@ -25,6 +30,9 @@ HOUR_S = 3600.0
 HEALED_S = 12 * 24 * HOUR_S
 PROGRESS_CHECK_S = 6 * HOUR_S
 """How often a healed world is looked at: what rests is not made to live on."""
+
+PERIOD_S = 3600.0
+"""A compute network is validated so often: each hostile world sees a dozen validations beside those asked for."""
 
 QUIET_S = 30 * HOUR_S
 """Where nothing is recorded and nothing is under way for so long, nothing more will come: longer than a burn-in."""
@@ -59,13 +67,14 @@ class WorldVerdict(Struct, frozen=True):
 def replay(scenario: Scenario) -> str:
     """The command that runs this world again."""
     without = f" --without {','.join(map(str, scenario.dropped))}" if scenario.dropped else ""
-    nodes = f" --nodes {scenario.shape.nodes}" if scenario.shape != draw(scenario.seed).shape else ""
-    return f"hostler sim replay --seed {scenario.seed}{without}{nodes}"
+    nodes = f" --nodes {scenario.shape.nodes}" if scenario.shape != again(scenario).shape else ""
+    wired = " --wired" if scenario.shape.wired else ""
+    return f"hostler sim replay --seed {scenario.seed}{wired}{without}{nodes}"
 
 
-def judge(seed: int) -> WorldVerdict:
+def judge(seed: int, *, wired: bool = False) -> WorldVerdict:
     """Build the world of this seed, let everything go wrong, heal it, and hear the court."""
-    return trial(draw(seed))
+    return trial(draw_wired(seed) if wired else draw(seed))
 
 
 def trial(
@@ -101,12 +110,25 @@ def _settle(drive: Drive) -> None:
     clock = drive.world.clock
     end = clock.now + timedelta(seconds=HEALED_S)
     moved, seq = clock.now, drive.seq
-    while clock.now < end and not is_at_rest(drive.law_checkers.reading, clock.now):
+    while clock.now < end and not (is_at_rest(drive.law_checkers.reading, clock.now) and _is_mended(drive)):
         drive.run(clock.now + timedelta(seconds=PROGRESS_CHECK_S))
         if drive.seq != seq:
             moved, seq = clock.now, drive.seq
         if (clock.now - moved).total_seconds() >= QUIET_S:
             return
+
+
+def _is_mended(drive: Drive) -> bool:
+    """Nothing that anybody repairs stands open at the compute network, or the world has none."""
+    network, controller = drive.world.network, drive.controller
+    if network is None:
+        return True
+    if controller is None:
+        return False
+    cases = controller.fleet.fabric_cases.values()
+    links = (c for c in controller.fleet.link_cases.values() if "unmanaged" not in c.waits)
+    ports = [*(case.finding.ports for case in cases), *((link.fault.a, link.fault.z) for link in links)]
+    return all(any(network.lacks_power(port_of(text)) for text in some) for some in ports)
 
 
 def build(scenario: Scenario, journal: Journal) -> InjectionContext:
@@ -119,6 +141,8 @@ def build(scenario: Scenario, journal: Journal) -> InjectionContext:
     drive.start()
     found(drive, shape)
     injection = InjectionContext(drive, shape, troubles)
+    if shape.wired:
+        wire(injection, scenario.seed)
     plan_faults(scenario, injection)
     return injection
 
@@ -151,6 +175,27 @@ def found(drive: Drive, shape: cell_shapes.Shape) -> None:
     drive.run(world.clock.now + timedelta(seconds=60))
 
 
+def wire(injection: InjectionContext, seed: int) -> None:
+    """A compute network that is cabled as designed, whoever looks at it, and technicians for its tickets."""
+    drive, world = injection.drive, injection.world
+    network = world.network = SimulatedNetwork(world.site, world.hosts)
+    injection.looks = NetworkLooks(drive, network, Random(f"{seed}/network looks"))
+    hands = NetworkHands(world.site, network, world.people, PACES.technician, lambda: injection.troubles.healed)
+    network.on_revived = lambda switch: _ends_at(world, switch)
+    drive.watchers.append(lambda record: hands.see(record.event))
+    spec = {"name": NAME, "design": render_csv(network.design), "source": {"timeout_s": 60.0}, "period_s": PERIOD_S}
+    injection.looks.begin()
+    drive.run(world.clock.now + timedelta(seconds=120))
+    told = {"fabric": msgspec.json.encode(spec).decode()}
+    world.people.ask(Errand("register-fabric", "fleet", "olga", "its compute network", told))
+    drive.run(world.clock.now + timedelta(seconds=60))
+
+
+def _ends_at(world: World, switch: str) -> None:
+    for host in world.hosts.values():
+        host.ends(f"dead {switch}")
+
+
 def _specs(world: World, shape: cell_shapes.Shape) -> list[dict[str, object]]:
     return [
         {
@@ -161,6 +206,7 @@ def _specs(world: World, shape: cell_shapes.Shape) -> list[dict[str, object]]:
             "rack": cell_shapes.rack_of(shape, number),
             "domains": cell_shapes.domains_of(shape, number),
             "pool": "" if role == cell_shapes.FRESH else role,
+            **({"profile": "unmanaged"} if number == shape.unmanaged else {}),
         }
         for number, (host, role) in enumerate(zip(world.hosts.values(), shape.roles, strict=True))
     ]

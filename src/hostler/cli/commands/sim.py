@@ -97,13 +97,23 @@ def run_(*, cell: Simulated = SIMULATED, output: Output = "table") -> int:
 
 
 @app.command
-def replay(*, seed: int, without: str = "", nodes: int = 0, minimise: bool = False, output: Output = "table") -> int:
+def replay(  # noqa: PLR0913 - each is an option of the command
+    *,
+    seed: int,
+    wired: bool = False,
+    without: str = "",
+    nodes: int = 0,
+    minimise: bool = False,
+    output: Output = "table",
+) -> int:
     """Run one small hostile world again and tell how it went. Exit status 7 where a law was broken.
 
     Parameters
     ----------
     seed
         The world's seed, as `make soak` and the tests print it.
+    wired
+        With a compute network, and what goes wrong in that.
     without
         Numbers of what is not to go wrong this time, with commas between.
     nodes
@@ -113,11 +123,12 @@ def replay(*, seed: int, without: str = "", nodes: int = 0, minimise: bool = Fal
     """
     import msgspec
 
+    from hostler.sim.fault_injection.scenario import draw, draw_wired
     from hostler.sim.hostile_worlds import replay as command
     from hostler.sim.hostile_worlds import trial
     from hostler.sim.minimiser import least, story
 
-    scenario = _scenario(seed, without, nodes)
+    scenario = _scenario(draw_wired(seed) if wired else draw(seed), without, nodes)
     verdict = trial(scenario)
     if minimise and verdict.violations:
         scenario = least(verdict).scenario
@@ -138,11 +149,9 @@ def replay(*, seed: int, without: str = "", nodes: int = 0, minimise: bool = Fal
     return ExitCode.unsound if verdict.violations else ExitCode.ok
 
 
-def _scenario(seed: int, without: str, nodes: int) -> "Scenario":
-    """The world that is asked for. Raises CommandError for numbers it does not have."""
-    from hostler.sim.fault_injection.scenario import draw
-
-    scenario = draw(seed)
+def _scenario(scenario: "Scenario", without: str, nodes: int) -> "Scenario":
+    """The part of the world that is asked for. Raises CommandError for numbers it does not have."""
+    seed = scenario.seed
     try:
         dropped = tuple(int(number) for number in without.split(",") if number.strip())
     except ValueError as error:

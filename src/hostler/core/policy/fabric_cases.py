@@ -15,6 +15,7 @@ from hostler.core.state.cases import DUE_DAY, Ticket
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fabrics import CABLING, Fabric, FabricCase, FabricFindingSeen, FabricReport
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.links import LinkCase, LinkCheck
 from hostler.core.state.model import HoldKind, Node, Phase
 from hostler.core.state.scopes import FLEET
 
@@ -126,12 +127,19 @@ def of_ticket(fleet: Fleet, ticket: Ticket) -> FabricCase | None:
 
 
 def _asked_by_links(fleet: Fleet, case: FabricCase) -> str:
-    """Why a dark switch is asked for already: by the fault that rounds of readings saw at it; "" where it is not."""
-    if case.finding.kind != DARK or fleet.link_cases.bare:
+    """Why it is asked for already, by the fault that rounds of readings saw: a dark switch, a cable that is down."""
+    if fleet.link_cases.bare:
         return ""
-    mine = (c for c in fleet.link_cases.values() if c.fabric == case.fabric and c.fault.switch in case.finding.switches)
-    asked = next((c.ticket for c in mine if c.ticket), "")
-    return f"ticket {asked} asks for this switch already" if asked else ""
+    mine = (c for c in fleet.link_cases.values() if c.fabric == case.fabric and c.ticket)
+    asked = next((c for c in mine if _is_of(case.finding, c)), None)
+    return f"ticket {asked.ticket} asks for {asked.fault.bearer} already" if asked is not None else ""
+
+
+def _is_of(finding: FabricFindingSeen, link: LinkCase) -> bool:
+    """Whether the link's fault is this finding: of a dark switch, or of the one cable that has no link."""
+    if finding.kind == DARK:
+        return link.fault.switch in finding.switches
+    return link.fault.check is LinkCheck.down and {link.fault.a, link.fault.z} == {*finding.ports}
 
 
 def _too_many(fleet: Fleet, fabric: str) -> str:

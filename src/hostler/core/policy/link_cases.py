@@ -39,6 +39,7 @@ _ACTS = {
     LinkCheck.power: "Reseat the module; where it still lacks power, exchange it.",
     LinkCheck.firmware: "Bring the module's firmware to the version of its neighbours.",
     LinkCheck.flaps: "Reseat both ends; where it falls again, exchange the cable.",
+    LinkCheck.slow: "Look at the adapter's PCIe link and firmware; then reseat both ends, and exchange the cable.",
     LinkCheck.down: "Look at both plugs and their LEDs; reseat them; where it stays dark, exchange the cable.",
 }
 
@@ -82,6 +83,9 @@ def _told(context: DecisionContext, before: LinkCase | None, case: LinkCase) -> 
     """The case as it now stands. Readings change with each round: only another check, grade or ticket is news."""
     acts = case.fault.grade is LinkGrade.act
     case = case if case.ticket in context.fleet.tickets else replace(case, ticket="")
+    if case.ticket and (why := _explained(context.fleet, case)):
+        yield e.TicketClosed(case.ticket, why, HOSTLER)
+        case = replace(case, ticket="")
     waits = (_not_asked(context, case) if acts else "") if not case.ticket else ""
     ticket = case.ticket or (f"{case.fabric}-l{context.fleet.cell.seq}" if acts and not waits else "")
     told = replace(case, ticket=ticket, waits=waits)
@@ -106,14 +110,21 @@ def _absorbed(context: DecisionContext, told: LinkCase) -> Iterator[e.Event]:
 
 
 def _explained(fleet: Fleet, case: LinkCase) -> str:
-    """Why a link that is down asks for nothing itself: a switch at its end is dark, and its own ticket asks."""
+    """Why a link that is down asks for nothing itself: a finding of its network says more of it, and asks."""
     if case.fault.check not in (LinkCheck.down, LinkCheck.flaps):
         return ""
-    ends = {port.rpartition(":")[0] for port in (case.fault.a, case.fault.z)}
+    ports = {case.fault.a, case.fault.z}
+    ends = {port.rpartition(":")[0] for port in ports}
     for one in fleet.cases_of(case.fabric):
-        dark = ends.intersection(one.finding.switches) if one.finding.kind == DARK else ()
-        if dark:
-            return f"switch {min(dark)} is dark{f', ticket {one.ticket}' if one.ticket else ''}"
+        asks = f", ticket {one.ticket}" if one.ticket else ""
+        if (
+            one.finding.kind == DARK
+            and (asks or not case.fault.switch)
+            and (dark := ends.intersection(one.finding.switches))
+        ):
+            return f"switch {min(dark)} is dark{asks}"
+        if asks and ports.intersection(one.finding.ports) and case.fault.check is LinkCheck.down:
+            return f"finding {one.finding.key} ({one.finding.kind}) explains it{asks}"
     return ""
 
 

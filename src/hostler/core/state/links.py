@@ -32,6 +32,10 @@ class PortReading(Struct, frozen=True):
     up_s: float | None = None
 
 
+RAIL = "rail-"
+"""Before the name of a rail, where the rail as a whole has a fault: "rail-mlx5_0"."""
+
+
 class LinkCheck(StrEnum):
     """Checks of a link, in this order: the first that fails is told, for it explains those after it."""
 
@@ -43,6 +47,7 @@ class LinkCheck(StrEnum):
     firmware = "firmware"
     flaps = "flaps"
     down = "down"
+    slow = "slow"
 
 
 class LinkGrade(StrEnum):
@@ -61,8 +66,8 @@ def switch_key(switch: str) -> str:
 class LinkFault(Struct, frozen=True):
     """The first failing check of a link from `a` to `z`: how grave, in which words, and which parts take part.
 
-    Of a fault that a switch has itself `a` is "SWITCH:" without a port, `z` is "", and `links` are the keys of those of
-    its links that it explains.
+    Of a fault that a switch has itself, or a rail, `a` is "SWITCH:" without a port, `z` is "", and `links` are the keys
+    of those of its links that it explains.
     """
 
     a: str
@@ -86,7 +91,9 @@ class LinkFault(Struct, frozen=True):
     @property
     def bearer(self) -> str:
         """The link or switch that has the fault, as sentences name it."""
-        return f"switch {self.switch}" if self.links else f"link {self.a} to {self.z}"
+        if not self.links:
+            return f"link {self.a} to {self.z}"
+        return self.switch.replace(RAIL, "rail ", 1) if self.switch.startswith(RAIL) else f"switch {self.switch}"
 
 
 class LinkRound(Struct, frozen=True):

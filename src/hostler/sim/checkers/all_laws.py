@@ -5,6 +5,7 @@ from hostler.sim.checkers.domain_act_laws import Wholeness
 from hostler.sim.checkers.idle_check_laws import IdleChecks
 from hostler.sim.checkers.journal_laws import EverythingEnds, FrozenPlans, LevelNotEdge, OneWriter
 from hostler.sim.checkers.law import Law, LawCheckers
+from hostler.sim.checkers.network_laws import Networks
 from hostler.sim.checkers.policy_limit_laws import PolicyLimits
 from hostler.sim.checkers.rma_triage_laws import Condemned
 from hostler.sim.world.world import World
@@ -15,6 +16,7 @@ def law_checkers(world: World) -> LawCheckers:
     one, level, frozen, budgets = OneWriter(), LevelNotEdge(), FrozenPlans(), Budgets()
     whole, idle, condemned, limits = Wholeness(), IdleChecks(), Condemned(), PolicyLimits()
     waits, own, doubt, ends, work = NamedWaits(), OnlyYourOwn(), DoubtIsNotHealth(), EverythingEnds(), CustomerWork()
+    networks = Networks()
     laws = (
         Law(1, one.record, one.batch, one.batch),
         Law(2, level.record),
@@ -29,5 +31,10 @@ def law_checkers(world: World) -> LawCheckers:
         Law(8, ends.record, ends.batch, ends.end),
         Law(9, work.record, work.batch, work.batch),
         Law(9, idle.record, idle.batch),
+        Law(7, networks.findings),
+        Law(2, networks.tickets),
+        Law(4, networks.switches),
+        Law(9, networks.unmanaged),
+        Law(8, end=networks.end),
     )
     return LawCheckers(world, laws)

@@ -5,6 +5,7 @@ from random import Random
 
 from hostler.core.state.events import OperationFinished, PlanRecorded, Record, TicketClosed, TicketOpened
 from hostler.sim.cell_shapes import Shape
+from hostler.sim.network_looks import NetworkLooks
 from hostler.sim.simulation_loop import Drive
 from hostler.sim.world.fault_kinds import Fault, FaultKind
 from hostler.sim.world.message_faults import Hostile
@@ -19,12 +20,16 @@ Act = Callable[["InjectionContext", str, Random], None]
 
 
 class InjectionContext:
-    """The world before faults are injected. `tickets` are the open ones, in the order of opening."""
+    """The world before faults are injected. `tickets` are the open ones, in the order of opening.
+
+    `looks` at its compute network, None in a world without one.
+    """
 
     def __init__(self, drive: Drive, shape: Shape, troubles: Hostile) -> None:
         self.drive = drive
         self.shape = shape
         self.troubles = troubles
+        self.looks: NetworkLooks | None = None
         self.tickets: dict[str, str] = {}
         self._lasting: list[Callable[[], None]] = []
         self._before_power_act: list[Callable[[str], None]] = []

@@ -5,8 +5,8 @@ from random import Random
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.sim.cell_shapes import Shape, shape_of
-from hostler.sim.fault_injection import checks, controllers, machines, networks, people
+from hostler.sim.cell_shapes import Shape, shape_of, wired_shape
+from hostler.sim.fault_injection import cabling, checks, controllers, machines, networks, people
 from hostler.sim.fault_injection.injection import Act, InjectionContext
 
 HOUR_S = 3600.0
@@ -71,6 +71,28 @@ def draw(seed: int) -> Scenario:
     return Scenario(seed, shape, tuple(found))
 
 
+def draw_wired(seed: int) -> Scenario:
+    """The same with a compute network, and what goes wrong in that: all that `draw` brings keeps index and chance."""
+    plain, chance = draw(seed), Random(f"{seed}/network faults")
+    found = list(plain.faults)
+    for kind, row in NETWORK_KINDS.items():
+        often = row.per_world + row.per_node * plain.shape.nodes
+        for _ in range(int(often + chance.random())):
+            at_s = chance.uniform(0, LAST_S)
+            found.append(InjectedFault(len(found), kind, chance.randrange(plain.shape.nodes), round(at_s, 3)))
+    return Scenario(seed, wired_shape(seed), tuple(found))
+
+
+def draw_either(seed: int) -> Scenario:
+    """With a compute network for every other seed."""
+    return draw_wired(seed) if seed % 2 else draw(seed)
+
+
+def again(scenario: Scenario) -> Scenario:
+    """Everything that the scenario's seed brings, whatever was taken out of it."""
+    return draw_wired(scenario.seed) if scenario.shape.wired else draw(scenario.seed)
+
+
 def plan_faults(scenario: Scenario, injection: InjectionContext) -> None:
     """Have everything happen at its time; it is counted where it happens."""
     names = list(injection.world.hosts)
@@ -82,7 +104,7 @@ def _plan(one: InjectedFault, injection: InjectionContext, node: str, chance: Ra
     def happen() -> None:
         if one.kind not in _COUNTED_WHEN_THEY_STRIKE:
             injection.troubles.injected[one.kind.replace("_", " ")] += 1
-        INJECTION_KINDS[one.kind].act(injection, node, chance)
+        _KINDS[one.kind].act(injection, node, chance)
 
     injection.world.clock.after(one.at_s, happen)
 
@@ -155,5 +177,24 @@ INJECTION_KINDS: dict[str, InjectionKind] = {
     "window": InjectionKind(people.window, per_world=1.2),
 }
 """Everything that may go wrong, and how often. New kinds are added at the end: what is drawn before them stays so."""
+
+NETWORK_KINDS: dict[str, InjectionKind] = {
+    "cables_swapped": InjectionKind(cabling.cables_swapped, per_world=1.5),
+    "cable_moved": InjectionKind(cabling.cable_moved, per_world=0.8),
+    "cable_missing": InjectionKind(cabling.cable_missing, per_world=1.2),
+    "cable_degraded": InjectionKind(cabling.cable_degraded, per_world=0.6),
+    "link_flaps": InjectionKind(cabling.link_flaps, per_world=1.5),
+    "optics_dirty": InjectionKind(cabling.optics_dirty, per_world=0.8),
+    "bit_errors": InjectionKind(cabling.bit_errors, per_world=0.6),
+    "switch_dies": InjectionKind(cabling.switch_dies, per_world=0.7),
+    "discovery_late": InjectionKind(cabling.discovery_late, per_world=1.0),
+    "discovery_cut": InjectionKind(cabling.discovery_cut, per_world=1.0),
+    "discovery_shrunken": InjectionKind(cabling.discovery_shrunken, per_world=1.0),
+    "discovery_twice": InjectionKind(cabling.discovery_twice, per_world=1.0),
+    "discovery_contradictory": InjectionKind(cabling.discovery_contradictory, per_world=1.0),
+}
+"""Faults of a compute network; drawn from a stream of its own, after all the rest."""
+
+_KINDS = INJECTION_KINDS | NETWORK_KINDS
 
 _COUNTED_WHEN_THEY_STRIKE = (*controllers.MESSAGE_FAULTS, "crash", "gap", "commit_fails", "stands_still", "uncordon")

@@ -63,6 +63,7 @@ class SimulatedHost:
         self.says_nothing: dict[str, str] = {}
         self.mute_on: dict[str, None] = {}
         self.down_since: datetime | None = None
+        self.up_since = site.clock.now
         self.on_up: Callable[[SimulatedHost], None] = _ignore
         self.on_down: Callable[[SimulatedHost], None] = _ignore
         self.on_ready: Callable[[SimulatedHost, bool], None] = lambda _host, _ready: None
@@ -74,6 +75,11 @@ class SimulatedHost:
     def up(self) -> bool:
         """Whether an operating system runs."""
         return bool(self.boot_id)
+
+    @property
+    def up_s(self) -> float:
+        """Seconds since its last boot began."""
+        return (self.site.clock.now - self.up_since).total_seconds()
 
     @property
     def heard(self) -> bool:
@@ -386,6 +392,7 @@ class SimulatedHost:
         if self.boot_id:
             return
         self.boots += 1
+        self.up_since = self.site.clock.now
         self.boot_id = f"{self.serial}-b{self.boots}"
         boot = self.boot_id
         if agent_s:

@@ -15,6 +15,7 @@ from hostler.sim.world.message_faults import Troubles
 from hostler.sim.world.message_spool import ObservationContent
 from hostler.sim.world.people import Paces, People
 from hostler.sim.world.simulated_host import SimulatedHost
+from hostler.sim.world.simulated_network import SimulatedNetwork
 from hostler.sim.world.simulated_scheduler import SimulatedScheduler
 from hostler.sim.world.tenants import Tenants
 from hostler.sim.world.training_job import Training
@@ -52,6 +53,7 @@ class World:
         self.actuators = Actuators(self.site, self.hosts, self.scheduler)
         self.training: Training | None = None
         self.tenants: Tenants | None = None
+        self.network: SimulatedNetwork | None = None
         self.faults: list[Fault] = []
         self.watched: dict[str, None] = {}
         self.hardship = setup.hardship

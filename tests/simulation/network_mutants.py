@@ -1,0 +1,62 @@
+"""Bugs that are planted at a compute network, for the laws that watch it."""
+
+# ruff: noqa: SLF001 - a mutant is planted inside
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from hostler.controller import fabric_reports
+from hostler.core.fabric import told, validation
+from hostler.core.fabric.validation import compare
+from hostler.core.policy import fabric_cases, link_cases
+from hostler.polling import link_rounds
+
+
+def the_partial_is_believed(patch: pytest.MonkeyPatch) -> None:
+    """What a spoilt page does not show is missing."""
+    patch.setattr(told, "compare", lambda design, found: compare(design, replace(found, partial="")))
+
+
+def the_shrunken_is_believed(patch: pytest.MonkeyPatch) -> None:
+    """However little was seen, the rest is dark."""
+    patch.setattr(validation, "_shrunken", lambda _design, _findings: "")
+
+
+def one_look_counts_twice(patch: pytest.MonkeyPatch) -> None:
+    """A result that is told again is another validation."""
+    patch.setattr(fabric_reports, "_is_told_twice", lambda _live, _seen: False)
+
+
+def one_cable_is_asked_for_twice(patch: pytest.MonkeyPatch) -> None:
+    """Rounds of readings and validations know nothing of each other."""
+    patch.setattr(fabric_cases, "_asked_by_links", lambda _fleet, _case: "")
+    patch.setattr(link_cases, "_explained", lambda _fleet, _case: "")
+
+
+def each_link_of_a_dead_switch_asks(patch: pytest.MonkeyPatch) -> None:
+    """Links fail each for itself, whatever they share."""
+    patch.setattr(link_rounds, "joined", lambda faults, *_rest: list(faults))
+
+
+def a_dead_switch_is_its_nodes(patch: pytest.MonkeyPatch) -> None:
+    """Each node at a dead switch bears a condition of its own."""
+    each_link_of_a_dead_switch_asks(patch)
+    patch.setattr(link_cases, "_explained", lambda _fleet, _case: "")
+
+
+def the_unmanaged_are_acted_on(patch: pytest.MonkeyPatch) -> None:
+    """Whose node it is makes no difference to its link."""
+    patch.setattr(link_cases, "Profile", SimpleNamespace(unmanaged=None))
+
+
+def findings_are_never_over(patch: pytest.MonkeyPatch) -> None:
+    """What was repaired stays open."""
+
+    def stays(_context: Any, case: Any, seen: Any) -> Any:
+        return iter(()) if seen is None else went_on(_context, case, seen)
+
+    went_on = fabric_cases._went_on
+    patch.setattr(fabric_cases, "_went_on", stays)
