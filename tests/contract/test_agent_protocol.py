@@ -22,7 +22,7 @@ from hostler.agent.local_observation import LocalObservation
 from hostler.agent.spool import Spool
 from hostler.agent.spool_upload import Uploader
 from hostler.core.state.model import Operation
-from hostler.core.state.operations import ResetGpus, RunChecks
+from hostler.core.state.operations import ACTS, ResetGpus, RunChecks
 from hostler.server import agent_protocol
 from tests.contract.api_world import House, house
 
@@ -103,6 +103,23 @@ async def test_an_older_agent_gets_its_orders_in_its_words(world: House, said: s
     assert order["operation"]["args"] == {"gpu": "gpu3", "links": "18"}
     assert "act" not in order["operation"]
     giving.cancel()
+
+
+async def test_the_description_of_orders_names_every_kind_with_its_arguments(world: House) -> None:
+    """Mutant: orders are anything, and whoever writes an agent by the description reads none of them."""
+    async with world.session.get(world.url + "/schema/openapi.json") as answer:
+        schemas = (await answer.json(content_type=None))["components"]["schemas"]
+    (orders,) = (schema for name, schema in schemas.items() if name.rpartition("_")[2] == "Orders")
+    order = schemas[named(orders["properties"]["operations"]["items"])]
+    operation = schemas[named(order["properties"]["operation"])]
+    kinds = {schemas[named(kind)]["title"]: schemas[named(kind)] for kind in operation["properties"]["act"]["anyOf"]}
+    assert {ResetGpus.__name__, RunChecks.__name__} <= kinds.keys()
+    assert len(kinds) >= len(ACTS)
+    assert set(ResetGpus.__struct_fields__) <= kinds["ResetGpus"]["properties"].keys()
+
+
+def named(reference: dict[str, str]) -> str:
+    return reference["$ref"].rpartition("/")[2]
 
 
 @pytest.mark.parametrize("said", ["0", "none", "-1", "999999999"])

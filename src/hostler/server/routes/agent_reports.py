@@ -103,7 +103,7 @@ class OutcomesBody(Struct, frozen=True):
 class Orders(Struct, frozen=True):
     """Orders of the agent; the question was held open for `held_s` before it was answered."""
 
-    operations: tuple[Any, ...]  # AgentOrder, or in the words of an older agent; no schema holds both
+    operations: tuple[AgentOrder, ...]
     held_s: float = 0.0
 
 
@@ -159,19 +159,20 @@ async def operations(
     node: Annotated[str, QueryParameter(max_length=128)],
     wait_s: Annotated[float, QueryParameter(ge=0, le=WAIT_MAX_S)] = 0.0,
     protocol: Annotated[str | None, HeaderParameter(name=HEADER)] = None,
-) -> Orders:
-    """Fetch the agent's orders; waits up to `wait_s` for one."""
+) -> Response[Orders]:
+    """Fetch the agent's orders; waits up to `wait_s` for one. An older agent gets them in its words."""
     loop = asyncio.get_running_loop()
     asked = loop.time()
     found = await agent.app_state.mailboxes.collect(_own(agent, node).id, wait_s)
-    told = found if spoken(protocol) >= SPEAKS else tuple(map(_in_words, found))
-    return Orders(told, round(loop.time() - asked, 3))
+    orders = Orders(found, round(loop.time() - asked, 3))
+    return Response(orders) if spoken(protocol) >= SPEAKS else _in_words(orders)
 
 
-def _in_words(order: AgentOrder) -> dict[str, Any]:
-    """The order for an agent of the version before."""
-    body: dict[str, Any] = to_builtins(order)
-    return {**body, "operation": version_2.operation_down(body["operation"])}
+def _in_words(orders: Orders) -> Response[Any]:
+    """The orders for an agent of the version before."""
+    body: dict[str, Any] = to_builtins(orders)
+    older = [{**order, "operation": version_2.operation_down(order["operation"])} for order in body["operations"]]
+    return Response({**body, "operations": older})
 
 
 @get("/joining", guards=REPORT)
