@@ -208,7 +208,7 @@ async def test_rounds_are_told_to_the_controller_and_one_that_hangs_tells_nothin
             enough.set()
 
     fake = SimpleNamespace(view=cell.drive.fleet, now=lambda: NOW + timedelta(hours=len(heard)), tell=tell)
-    rounds = asyncio.create_task(LinkRounds(cast("Any", fake), Source(), {NAME: wiring(cables)}, 0.001).run())
+    rounds = asyncio.create_task(LinkRounds(cast("Any", fake), Source(), {NAME: wiring(cables)}, round_s=0.001).run())
     async with asyncio.timeout(60):
         await enough.wait()
     rounds.cancel()

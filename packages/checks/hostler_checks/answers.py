@@ -27,7 +27,8 @@ class Answer:
     """Measurements of one run of a check, without a judgement.
 
     `faults` are definite: each convicts. `unable` says why nothing was measured. `digest` is of the result's bits,
-    and `replays` of the same work done again at once. `load_s` is time under load by the monotonic clock.
+    and `replays` of the same work done again at once. `load_s` is time under load by the monotonic clock. `pairs` are
+    results between this node's ports and other nodes', "PORT>NODE" → Gbit/s: they judge the way between, not the node.
     """
 
     looked: str = ""
@@ -38,6 +39,7 @@ class Answer:
     replays: tuple[str, ...] = ()
     load_s: float = 0.0
     stack: dict[str, str] = field(default_factory=dict)
+    pairs: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class CheckResult:
     grave: bool = False
     required: bool = True
     planted: str = ""
+    pairs: dict[str, float] = field(default_factory=dict)
 
 
 def clean(text: str, most: int = MAX_TEXT) -> str:
@@ -83,6 +86,7 @@ def answer_of(data: bytes, nonce: str) -> Answer:
         replays=tuple(_digest(one) for one in _texts(told, "replays")),
         load_s=_seconds(told.get("load_s", 0.0)),
         stack=words_of(told.get("stack", {})),
+        pairs=readings_of(told.get("pairs", {})),
     )
 
 
@@ -111,13 +115,17 @@ def result_of(told: Any) -> CheckResult:
         grave=told.get("grave") is True,
         required=told.get("required") is not False,
         planted=clean(_text(told, "planted"), MAX_NAME),
+        pairs=readings_of(told.get("pairs", {})),
     )
 
 
 def as_document(result: CheckResult) -> dict[str, Any]:
     """A result as JSON's objects, numbers and strings; what is no number of JSON is left out."""
     told = dataclasses.asdict(result)
-    return told | {"readings": {k: v for k, v in result.readings.items() if math.isfinite(v)}}
+    return told | {
+        "readings": {k: v for k, v in result.readings.items() if math.isfinite(v)},
+        "pairs": {k: v for k, v in result.pairs.items() if math.isfinite(v)},
+    }
 
 
 def readings_of(told: Any) -> dict[str, float]:

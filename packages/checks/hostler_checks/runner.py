@@ -170,4 +170,5 @@ def _result(request: Request, said: Judgement, answer: Answer, ended: ChildEnd) 
         grave=spec.grave and said.verdict in (Verdict.failed, Verdict.suspect),
         required=request.required,
         planted=request.plant,
+        pairs=answer.pairs,
     )

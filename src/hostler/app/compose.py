@@ -153,7 +153,7 @@ def _networks(gate: Gate, cell: Cell, secrets: Secrets, data: Path) -> tuple[Tur
     reach = LookPlaces(AgentPages(lambda: gate.agents, gate.now), gate.fleet, secrets, data / "lldp")
     networks = RegisteredSource(InfinibandSource(), reach)
     looks = FabricSchedule(cell, networks)
-    return looks.run, LinkRounds(cell, networks, looks.wirings).run
+    return looks.run, LinkRounds(cell, networks, looks.wirings, gate.pairs).run
 
 
 def _reach_people(gate: Gate, data: Path, secrets: Secrets, session: aiohttp.ClientSession) -> None:

@@ -31,6 +31,7 @@ from hostler.journal.audit_log import FILE as AUDIT
 from hostler.journal.audit_log import open_audit_log
 from hostler.journal.opening import on_server, open_journal
 from hostler.journal.outbox import open_outbox
+from hostler.polling.pair_results import PairResults
 from hostler.ports import Journal, NotificationDriver, OperationDriver, TicketSystem, UnreachableError
 from hostler.runtime.cell_controllers import ControllerIdentity
 from hostler.runtime.input_queues import BusyError
@@ -111,6 +112,7 @@ class Gate:
         self.agents: OperationDriver | None = None
         self.offered: Callable[[str], JoinOffer | None] = lambda _node: None
         self.machines: Machines = nobody
+        self.pairs = PairResults()
         self.read_schedulers: Callable[[], Iterable[Input]] = tuple
         self.read_node: Callable[[Node, str], Iterable[Input]] = lambda _node, _cluster: ()
 
@@ -193,7 +195,7 @@ async def running(
         trends = TrendArchive(Path(standing.archive or standing.data) / READINGS)
         log = NotificationLog(outbox, notifier.sent, notifier.failed)
         trail = AuditTrail(audit, seat.controller, settings.clock)
-        outside = Outside(gate.machines, log, trends, gate.sign_in, trail)
+        outside = Outside(gate.machines, log, trends, gate.sign_in, trail, pairs=gate.pairs)
         try:
             await cell.start()
             attending = asyncio.create_task(cell.while_active(lambda: _attended(mailboxes)))

@@ -5,7 +5,7 @@ without. After a start histories begin anew.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from msgspec import Struct
@@ -14,11 +14,13 @@ from hostler.controller.inputs import LinksSeen
 from hostler.core.fabric.design import Cable, Design, DeviceKind, Port
 from hostler.core.fabric.discovery import Discovery, FoundPort
 from hostler.core.fabric.link_quality import LinkHistory, judge, seen
+from hostler.core.fabric.path_blame import PathVerdict
 from hostler.core.fabric.switch_blame import joined, links_heard
 from hostler.core.policy.link_cases import links_of
 from hostler.core.state.fabrics import Fabric
-from hostler.core.state.links import LinkCheck, LinkFault, LinkRound, PortReading, switch_key
+from hostler.core.state.links import LinkCase, LinkCheck, LinkFault, LinkRound, PortReading, switch_key
 from hostler.logs.structured import logger
+from hostler.polling.pair_results import PairResults
 from hostler.ports import LinkReadings, LinkSource
 from hostler.runtime.runner import Cell
 
@@ -112,11 +114,17 @@ class LinkRounds:
     """Reads the ports of all networks in turn. `wiring` gives what the last look at a network bound, None for none."""
 
     def __init__(
-        self, cell: Cell, source: LinkSource, looks: "Mapping[str, BoundCables]", round_s: float = ROUND_S
+        self,
+        cell: Cell,
+        source: LinkSource,
+        looks: "Mapping[str, BoundCables]",
+        pairs: PairResults | None = None,
+        round_s: float = ROUND_S,
     ) -> None:
         self._cell = cell
         self._source = source
         self._looks = looks
+        self._pairs = pairs or PairResults()
         self._round_s = round_s
         self._watches: dict[str, LinkWatch] = {}
         self._next: dict[str, float] = {}
@@ -133,6 +141,12 @@ class LinkRounds:
             await asyncio.gather(*(self._round(fabric) for fabric in due if fabric.name in self._looks))
             await asyncio.sleep(min(LOOK_S, self._round_s))
 
+    def _called(self, fabric: Fabric) -> Callable[[str], str]:
+        """Name of a node in the network's design: its own, or one that it is also known by."""
+        fleet = self._cell.view
+        by_node = {node.id: name for name in fabric.hosts if (node := fleet.resolve(name)) is not None}
+        return lambda device: by_node.get(device, device)
+
     async def _round(self, fabric: Fabric) -> None:
         began = self._cell.now()
         try:
@@ -144,11 +158,30 @@ class LinkRounds:
         standing = frozenset(case.fault.key for case in links_of(self._cell.view, fabric.name))
         wiring = self._looks[fabric.name]
         faults, clean = await asyncio.to_thread(watch.take, wiring, told, standing, began)
+        paths = await asyncio.to_thread(self._pairs.judged, wiring.cables, self._called(fabric), began)
+        faults, clean = with_paths(links_of(self._cell.view, fabric.name), faults, clean, paths)
         log.info("links_read", fabric=fabric.name, ports=len(watch.latest), faults=len(faults), reason=told.why)
+        if paths.undecided:
+            log.info("pairs_undecided", fabric=fabric.name, reason="; ".join(paths.undecided))
         readings = {str(port): reading for port, reading in watch.latest.items()}
         self._cell.tell(
             LinksSeen(LinkRound(fabric.name, began, len(readings), tuple(faults), tuple(clean), told.why, readings))
         )
+
+
+def with_paths(
+    cases: Iterable[LinkCase], faults: Sequence[LinkFault], clean: Sequence[str], paths: PathVerdict
+) -> tuple[list[LinkFault], list[str]]:
+    """The round with what pairs of nodes say: a link that fails a check of its own is told by that, and not as slow.
+
+    A case that stands because pairs were slow is over when pairs are fast, however little its ports have counted.
+    """
+    known = {key for fault in faults for key in (fault.key, *fault.links)}
+    slow = [fault for fault in paths.faults if fault.key not in known]
+    stands = {case.fault.key for case in cases if case.fault.check is LinkCheck.slow}
+    over = [key for key in sorted(stands & paths.fast) if key not in known]
+    told = {fault.key for fault in slow}
+    return [*faults, *slow], [*(key for key in clean if key not in stands and key not in told), *over]
 
 
 def wiring_of(design: Design, names: Mapping[str, Port], seen: Discovery) -> BoundCables:

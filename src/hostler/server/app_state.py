@@ -10,6 +10,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Asset, Node
+from hostler.polling.pair_results import PairResults
 from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.api_resources import AgentSeen, AgentView
 from hostler.server.audit_trail import AuditTrail
@@ -43,6 +44,7 @@ class Outside(Struct, frozen=True):
     trends: TrendArchive | None = None
     sign_in: SignIn | None = None
     audit: AuditTrail | None = None
+    pairs: PairResults | None = None
 
 
 class AppState:

@@ -6,7 +6,8 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
-from hostler.core.diagnose.gate.readings import READING, STACK
+from hostler.core.diagnose.gate.readings import PAIR, READING, STACK
+from hostler.core.fabric.path_blame import PairResult
 from hostler.core.state.model import Node, Outcome
 from hostler.journal.readings import Reading
 
@@ -36,7 +37,16 @@ def taken_out(node: Node, outcome: Outcome, received: datetime) -> tuple[Outcome
                 conditions=msgspec.json.encode({"profile": outcome.facts.get("profile", "")}).decode(),
             )
         )
-    if not readings and not stacks:
-        return outcome, ()
-    kept = {name: value for name, value in outcome.facts.items() if not name.startswith((READING, STACK))}
-    return replace(outcome, facts=kept), tuple(readings)
+    kept = {name: value for name, value in outcome.facts.items() if not name.startswith((READING, STACK, PAIR))}
+    return (replace(outcome, facts=kept) if len(kept) < len(outcome.facts) else outcome), tuple(readings)
+
+
+def pairs_of(node: Node, outcome: Outcome, received: datetime) -> tuple[PairResult, ...]:
+    """Results between the node's ports and others of the same name; what names no port, node or number is none."""
+    found = []
+    for name, value in outcome.facts.items():
+        port, towards, peer = name.removeprefix(PAIR).partition(">")
+        is_number = type(value) in (int, float) and math.isfinite(value) and value >= 0  # type: ignore[arg-type,operator]
+        if name.startswith(PAIR) and port and towards and peer and is_number and name.isprintable():
+            found.append(PairResult(f"{node.id}:{port}", f"{peer}:{port}", float(value), received))  # type: ignore[arg-type]
+    return tuple(found)

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from hostler.agent import child_process
 from hostler.agent.checks.host_stress import StressResult
-from hostler.core.diagnose.gate.readings import LOOK, READING, STACK
+from hostler.core.diagnose.gate.readings import LOOK, PAIR, READING, STACK
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Facts, Verdict
 
@@ -37,6 +37,7 @@ STOP_S, TURN_S = 15.0, 0.5
 MAX_REPORT_BYTES = 8 * 1024 * 1024
 MAX_PROGRESS_BYTES, PROGRESS_CHARS = 64 * 1024, 200
 MAX_READINGS, STACK_CHARS = 64, 300
+PAIR_CHARS = 120
 MAX_LOOKS, LOOK_CHARS, DETAIL_CHARS = 48, 160, 400
 _EXITS = {"passed": 0, "failed": 2, "suspect": 2, "inconclusive": 3}
 
@@ -56,6 +57,7 @@ class _Look(Struct, frozen=True):
     part: str = ""
     readings: dict[str, float] = {}
     stack: dict[str, str] = {}
+    pairs: dict[str, float] = {}
 
 
 class _Report(Struct, frozen=True):
@@ -249,7 +251,10 @@ def _readings(report: _Report) -> Facts:
     facts: Facts = {}
     for look in report.latest[:MAX_LOOKS]:
         name = _clean(f"{look.check}|{look.part}", 64)
-        if look.verdict == "inconclusive" or not look.readings:
+        if look.verdict == "inconclusive":
+            continue
+        facts |= {f"{PAIR}{_clean(key, PAIR_CHARS)}": value for key, value in look.pairs.items()}
+        if not look.readings:
             continue
         facts |= {f"{READING}{name}|{_clean(key, 32)}": value for key, value in look.readings.items()}
         stack = " ".join(f"{key}={value}" for key, value in sorted(look.stack.items()))

@@ -24,7 +24,7 @@ from hostler.server.agent_protocol import HEADER, SPEAKS, spoken, understood
 from hostler.server.api_resources import AgentSeen
 from hostler.server.app_state import AppState
 from hostler.server.auth import needs
-from hostler.server.check_readings import taken_out
+from hostler.server.check_readings import pairs_of, taken_out
 from hostler.server.dependencies import Reporter, Reports
 from hostler.server.problems import ProblemError, refuse
 
@@ -218,6 +218,8 @@ async def readings(agent: Reports, data: JSONBody[ReadingsBody]) -> None:
 
 def _without_readings(app_state: AppState, node: Node, outcome: Outcome) -> Outcome:
     """Put a check's readings into their archive; the journal has no use for them."""
+    if app_state.outside.pairs is not None and _is_agents(node, outcome):
+        app_state.outside.pairs.add(pairs_of(node, outcome, app_state.now()))
     bare, readings = taken_out(node, outcome, app_state.now())
     if readings and app_state.outside.trends is not None and _is_agents(node, outcome):
         app_state.outside.trends.store.add(readings)

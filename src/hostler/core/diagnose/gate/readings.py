@@ -8,6 +8,8 @@ LOOK = "look:"
 """Facts of a gate's outcome: "look:NAME" → verdict and what was found."""
 READING, STACK = "reading:", "stack:"
 """Facts of a check's outcome: "reading:CHECK|PART|NAME" → number, "stack:CHECK|PART" → what else sets its level."""
+PAIR = "pair:"
+"""Facts of a check between nodes: "pair:PORT>NODE" → Gbit/s."""
 GPUS_SEEN = "gpus_seen"
 MAX_LOOKS = 96
 FOUND_CHARS = 160

@@ -1,0 +1,129 @@
+"""From a check between nodes to one finding: the suite's report, agent's facts, server, rounds, controller."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from hostler.agent.checks.check_suite import _facts, _read_report
+from hostler.controller.inputs import LinksSeen
+from hostler.core.fabric.path_blame import PairResult, PathVerdict, judge_pairs
+from hostler.core.state.links import LinkCase, LinkCheck, LinkRound
+from hostler.core.state.model import Facts, Outcome
+from hostler.polling.link_rounds import with_paths
+from hostler.polling.pair_results import KEPT_FOR, PairResults
+from hostler.server.check_readings import pairs_of, taken_out
+from tests.checks.suite_runs import command
+from tests.fabric_cell import NAME, FabricCell
+from tests.fabrics import a_fabric
+from tests.kit import Drive, a_node, configuration, pool_document
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+SLOW_LEAF = "leaf-001-1"
+PRINTED = {"looked": "3 partners", "pairs": {"mlx5_0>gpu-0002": 188.0, "mlx5_1>gpu-0002": 371.5}}
+
+
+def _outcome(facts: Facts) -> Outcome:
+    return Outcome("op-1", "gpu-0001", "done", facts=facts)
+
+
+def test_a_sites_check_between_nodes_reaches_the_server_as_pairs_and_judges_no_node(tmp_path: Path) -> None:
+    """The suite's program is run. Mutants: pairs are readings of the node; they stay in the journal's outcome."""
+    site = tmp_path / "suite.d"
+    site.mkdir(mode=0o755)
+    check = f"check: rails\nscript: |\n  echo '{json.dumps(PRINTED)}'\nprofiles: [gate]\n"
+    (site / "rails.yaml").write_text(check)
+    own = tmp_path / "own_profile.yaml"
+    own.write_text("profile: gate\nstages: [{checks: [{check: gemm_abft, seconds: 0.1s, with: {n: 64}}]}]")
+    done = command(tmp_path / "state", "--profile", str(own), "--site", str(site), "-o", "json")
+    facts = _facts(_read_report(done.stdout.encode()))
+    outcome = _outcome(facts)
+    pairs = pairs_of(a_node("gpu-0001"), outcome, NOW)
+    assert [(one.a, one.z, one.gbps) for one in pairs] == [
+        ("gpu-0001:mlx5_0", "gpu-0002:mlx5_0", 188.0),
+        ("gpu-0001:mlx5_1", "gpu-0002:mlx5_1", 371.5),
+    ]
+    bare, readings = taken_out(a_node("gpu-0001"), outcome, NOW)
+    assert not any(name.startswith("pair:") for name in bare.facts)
+    assert not any("mlx5" in reading.metric for reading in readings)
+
+
+def test_facts_that_are_no_pairs_are_left_out() -> None:
+    wrong: Facts = {
+        "pair:": 1.0,
+        "pair:mlx5_0": 1.0,
+        "pair:>x": 1.0,
+        "pair:m>": 1.0,
+        "pair:m>x": "fast",
+        "pair:a>b": -1.0,
+    }
+    wrong |= {"pair:a>c": float("nan"), "pair:a>d": True, "pair:a\n>e": 3.0}
+    assert pairs_of(a_node("n1"), _outcome(wrong), NOW) == ()
+
+
+def _screened(hosts: list[str], slow: str = SLOW_LEAF) -> list[PairResult]:
+    """Each host of two units beside three others, over each rail."""
+    cables = a_fabric()
+    leaf = {str(port): far.device for port, far in cables.links.items()}
+    found = []
+    for rail in ("mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"):
+        for place, host in enumerate(hosts):
+            for step in (1, 4, 5):
+                a, z = f"{host}:{rail}", f"{hosts[(place + step) % len(hosts)]}:{rail}"
+                reached = 90.0 if slow in (leaf[a], leaf[z]) else 186.0
+                found.append(PairResult(a, z, reached, NOW))
+    return found
+
+
+def test_a_slow_leaf_is_one_finding_with_one_ticket_and_one_incident() -> None:
+    """Mutants: each of its six nodes bears a condition; each link is ticketed."""
+    cables = a_fabric()
+    names = sorted(cables.hosts())
+    pools = configuration({"train": pool_document(target=12, modes={"*": "act"})})
+    cell = FabricCell(Drive(pools, nodes=tuple(a_node(name, pool="train") for name in names)), cables)
+    results = PairResults()
+    results.add(_screened(names))
+    verdict = results.judged(cables.design.cables, lambda name: name, NOW)
+    faults, clean = with_paths((), [], [], verdict)
+    cell.drive.step(LinksSeen(LinkRound(NAME, cell.drive.now, 0, tuple(faults), tuple(clean))))
+    (case,) = cell.drive.fleet.link_cases.values()
+    assert (case.fault.switch, case.fault.check, len(case.fault.links)) == (SLOW_LEAF, LinkCheck.slow, 6)
+    (ticket,) = [one for one in cell.drive.fleet.tickets.values() if one.kind == "link"]
+    assert (ticket.id, ticket.component) == (case.ticket, SLOW_LEAF)
+    (incident,) = cell.drive.fleet.incidents.values()
+    assert (incident.scope, len(incident.members)) == (f"switch:{SLOW_LEAF}", 6)
+    assert not any(c.type.startswith("network") for name in names for c in cell.drive.node(name).conditions)
+
+
+def test_a_case_that_pairs_made_is_over_by_pairs_and_not_by_counters() -> None:
+    """Mutants: a round of counters without a fault counts as clean; a link with a fault of its own is told as slow."""
+    cables = a_fabric()
+    names = sorted(cables.hosts())
+    slow = judge_pairs(cables.design.cables, _screened(names))
+    (fault,) = slow.faults
+    case = LinkCase(NAME, fault, NOW)
+    assert with_paths([case], [], [fault.key], PathVerdict()) == ([], [])
+    fast = judge_pairs(cables.design.cables, _screened(names, slow="nothing"))
+    assert with_paths([case], [], [], fast) == ([], [fault.key])
+    dirty = replace(fault, check=LinkCheck.down)
+    assert with_paths([], [dirty], [], slow) == ([dirty], [])
+
+
+def test_results_are_kept_for_a_day_and_the_last_of_a_pair_counts() -> None:
+    results = PairResults()
+    cables = a_fabric()
+    names = sorted(cables.hosts())
+    results.add(_screened(names))
+    results.add(_screened(names, slow="nothing"))
+    assert results.judged(cables.design.cables, lambda name: name, NOW).faults == ()
+    later = NOW + KEPT_FOR + timedelta(seconds=1)
+    assert results.judged(cables.design.cables, lambda name: name, later) == PathVerdict()
+
+
+def test_nodes_are_known_by_their_names_in_the_design() -> None:
+    results = PairResults()
+    results.add([replace(r, a=f"id-{r.a}", z=f"id-{r.z}") for r in _screened(sorted(a_fabric().hosts()))])
+    named = results.judged(a_fabric().design.cables, lambda name: name.removeprefix("id-"), NOW)
+    assert [fault.switch for fault in named.faults] == [SLOW_LEAF]
+    assert results.judged(a_fabric().design.cables, lambda name: name, NOW).faults == ()
