@@ -30,6 +30,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import Observation
 from hostler.core.state.number_limits import outside
+from hostler.drivers.infiniband import telemetry_csv
 from hostler.drivers.kubernetes import bootstrap_token_secret
 from hostler.drivers.kubernetes import wire as kubernetes
 from hostler.drivers.kubernetes.api_endpoint import read_cluster_info
@@ -160,6 +161,15 @@ def kubelet_checkpoint(raw: bytes) -> None:
 def dcgm_page(raw: bytes) -> None:
     """An exporter's page, as the reader's process hands it to the agent."""
     keepable(gpu_state.decoded(json.dumps(dcgm_reader.report(raw.decode("utf-8", "replace"))).encode()))
+
+
+def telemetry_document(raw: bytes) -> None:
+    """A document of UFM Telemetry that a site put down: its readings count, or it is refused whole."""
+    with suppress(ValueError):
+        readings = telemetry_csv.parse(raw)
+        keepable(list(readings.values()))
+        assert all(0 < port.number < 255 and len(port.guid) == 16 for port in readings)
+        assert all((reading.link_downed or 0) >= 0 for reading in readings.values())
 
 
 class _Spool:
@@ -298,6 +308,7 @@ TARGETS = {
         Target("pstore", _of_files("pstore"), crash_record),
         Target("documents", _of_files("documents"), yaml_documents),
         Target("bodies", _of_files("bodies"), http_bodies),
+        Target("telemetry", _of_files("telemetry"), telemetry_document),
         Target("plugins", _of_files("plugins"), plugin_answers),
     )
 }

@@ -7,22 +7,26 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from hostler.core.fabric.discovery import Discovery
+from hostler.core.fabric.discovery import Discovery, FoundPort
 from hostler.core.state.fabrics import DiscoverySource, Fabric
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.links import PortReading
 from hostler.core.state.model import Node
 from hostler.core.state.operations import DiscoverFabric
-from hostler.drivers.infiniband import error_counters, lldp_documents, port_pages, ufm_client
+from hostler.drivers.infiniband import error_counters, lldp_documents, port_pages, telemetry_csv, ufm_client
 from hostler.drivers.infiniband.agent_pages import AgentPages, NoPageError
 from hostler.drivers.infiniband.diagnostics import TOOLS, Diagnostics, discover, error_counters_here, nothing
 from hostler.drivers.infiniband.error_counters import CounterPage
 from hostler.drivers.infiniband.lldp_documents import LldpDocument
+from hostler.drivers.infiniband.page_text import MOST_BYTES
 from hostler.drivers.infiniband.ufm_client import UfmPlace
 from hostler.ports import LinkReadings, PortError, Secrets
 
 FRESH_S = 3600.0
-"""A document about a switch's LLDP neighbours that is older says nothing of now."""
+"""A document about a switch's LLDP neighbours, or of telemetry, that is older says nothing of now."""
+TELEMETRY = "telemetry"
+"""The folder of telemetry documents, beside that of LLDP: in it one for each network."""
+MOST_TELEMETRY = 16
 MOST_DOCUMENTS = 8192
 
 
@@ -70,11 +74,15 @@ class RegisteredSource:
     async def read(self, fabric: Fabric) -> LinkReadings:
         """Counters by `ibqueryerrors` where the network's tools run, and by the agents of its hosts. Never raises."""
         how = fabric.source
-        page = CounterPage({}, whole=False)
-        if how.tool in TOOLS and how.nodes:
+        page = await asyncio.to_thread(_telemetry, self._reach.documents.parent / TELEMETRY / fabric.name)
+        if page is not None:
+            pass  # one source for each port: a counter that changes its source would seem to have risen
+        elif how.tool in TOOLS and how.nodes:
             page = await self._counters_at_nodes(how)
         elif how.tool in TOOLS:
             page = await error_counters_here(Diagnostics(self._here.directory, how.adapter, how.port, how.timeout_s))
+        else:
+            page = CounterPage({}, whole=False)
         fleet = self._reach.fleet()
         nodes = {name: node for name in fabric.hosts if (node := _node(fleet, name)) is not None}
         told, _silent = await self._reach.agents.pages(list(nodes.values()), "ports")
@@ -152,6 +160,31 @@ def _named(pages: Mapping[str, bytes]) -> tuple[dict[str, PortReading], str]:
         except ValueError as error:
             wrong = wrong or f"ports of {name}: {error}"
     return found, wrong
+
+
+def _telemetry(folder: Path) -> CounterPage | None:
+    """Readings of the network's telemetry documents (*.csv), None where it has no folder; `why`: what is refused."""
+    if not folder.is_dir():
+        return None
+    ports: dict[FoundPort, PortReading] = {}
+    why = ""
+    paths = sorted(folder.glob("*.csv"))
+    for path in paths[:MOST_TELEMETRY]:
+        try:
+            ports |= telemetry_csv.parse(_fresh(path))
+        except (OSError, ValueError) as error:
+            why = why or f"telemetry document {path.name}: {error}"
+    if len(paths) > MOST_TELEMETRY:
+        why = why or f"{len(paths)} telemetry documents; at most {MOST_TELEMETRY} are read"
+    return CounterPage(ports, whole=False, why=why or ("" if paths else "no telemetry document"))
+
+
+def _fresh(path: Path) -> bytes:
+    """The document, of which one byte too many is read. Raises ValueError for one that is too old."""
+    if (age_s := time.time() - path.stat().st_mtime) > FRESH_S:
+        raise ValueError(f"it is {age_s / 3600:.1f} h old; write it anew at least once an hour")
+    with path.open("rb") as stream:
+        return stream.read(MOST_BYTES + 1)
 
 
 def _node(fleet: Fleet, name: str) -> Node | None:
