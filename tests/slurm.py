@@ -62,8 +62,11 @@ GresTypes=gpu
 RebootProgram=/bin/true
 AuthAltTypes=auth/jwt
 AuthAltParameters=jwt_key={folder}/state/jwt.key
-PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-PartitionName=spot Nodes=ALL MaxTime=INFINITE State=UP
+PreemptType=preempt/partition_prio
+PreemptMode=CANCEL
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=10
+PartitionName=spot Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=10
+PartitionName=hostler Nodes=ALL MaxTime=60 State=UP PriorityTier=1 PreemptMode=CANCEL GraceTime=0
 """
 NODE = (
     "NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs=4 RealMemory=100 Gres=gpu:h100:{gpus}\n"

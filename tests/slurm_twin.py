@@ -16,9 +16,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.drivers.slurm.rest_transport import RestEndpoint, RestTransport
-from hostler.drivers.slurm.transport import Change, Transport, failure
-from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
-from hostler.ports import PortError
+from hostler.drivers.slurm.transport import Change, CheckSubmission, Transport, failure
+from hostler.drivers.slurm.wire import CheckJob, SlurmJob, SlurmNode
+from hostler.ports import PortError, RefusedError
 
 NODES = ("gpu001", "gpu002", "box-1")
 TOKEN = "twin.token.of.some.length"
@@ -32,7 +32,7 @@ class _Job(Struct):
 
 
 class SlurmTwin:
-    """A Transport whose cluster is in memory, and what administrators and users do to it."""
+    """A Transport but for idle checks, whose cluster is in memory, and what administrators and users do to it."""
 
     def __init__(self) -> None:
         self._boot = 1_000
@@ -48,6 +48,12 @@ class SlurmTwin:
 
     async def jobs(self) -> tuple[SlurmJob, ...]:
         return tuple(job.at for job in self._jobs.values() if not job.queued)
+
+    async def check_jobs(self, name: str) -> tuple[CheckJob, ...]:
+        raise RefusedError(f"the twin keeps no job {name}: real slurmctld does")
+
+    async def submit_check(self, job: CheckSubmission) -> None:
+        raise RefusedError(f"the twin takes no job {job.name}: real slurmctld does")
 
     async def settings(self) -> dict[str, str]:
         return {"SLURM_VERSION": "22.05.8", "HealthCheckProgram": "(null)", "SuspendProgram": "(null)"}

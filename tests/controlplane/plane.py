@@ -38,6 +38,10 @@ WORKS = "test.hostler.dev/works"
 CHECKS = {
     "check.test/passes": (0, '{"verdict": "passed", "detail": "8 GPUs"}'),
     "check.test/fails": (2, '{"verdict": "failed", "detail": "it computes otherwise", "part": "gpu3"}'),
+    "check.test/reads": (
+        0,
+        '{"verdict": "passed", "detail": "1 GPU", "readings": {"gemm_perf|bf16_tflops": {"cuda:0": 741.5}}}',
+    ),
     "check.test/lies": (2, '{"verdict": "passed"}'),
     "check.test/crashes": (137, ""),
 }

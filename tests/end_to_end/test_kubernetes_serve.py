@@ -1,8 +1,10 @@
 """A served cell beside a real Kubernetes: whose work waits is named, budgets too, and a person's uncordon is a hold."""
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -105,17 +107,53 @@ async def test_no_pool_acts_beside_another_remediator_before_a_person_has_accept
     await served.say("pool", "mode", "train", "act", "--reason", "begin")
 
 
-async def test_an_idle_node_is_checked_by_a_job_whose_verdict_is_told(
+async def test_an_idle_node_is_checked_by_a_job_whose_verdict_and_readings_are_told(
     admin: Admin, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    """An hour is fifteen seconds here. Mutants: no hand makes a Job; its verdict is not read; no Lease is renewed."""
-    policy = re.sub(r"(?m)^  time_scale: .*$", "  time_scale: 240", POLICY.read_text())
-    lab = tmp_path / "policy.yaml"
-    lab.write_text(policy.replace("cluster_count: 64}", "cluster_count: 64, image: check.test/passes}"))
-    how = ["--cluster", f"k1={await as_hostler(control_plane, admin)}@x"]
-    async with served_beside(tmp_path, "k1", {"kubernetes": BOX}, how, PATIENCE_S, lab) as served:
-        await served.say("pool", "mode", "train", "act", "--remedy", "idle_check", "--reason", "try it")
+    """An hour is fifteen seconds here. Mutants: no hand makes a Job; no reading is kept; no Lease is renewed."""
+    async with slots(admin, control_plane, tmp_path, "check.test/reads") as served:
         await served.until('"verdict":"passed"')
-        await served.until('"detail":"8 GPUs"')
+        code, said = await served.tell("node", "explain", NODE)
+        assert code == 0
+        assert "checked    idle passed" in said
+        assert "1 GPU [least of the parts: gemm_perf.bf16_tflops 741.5 (cuda:0)]" in said
+        await served.until('"metric":"gemm_perf.bf16_tflops"', f"/v1/nodes/{NODE}/trends")
     lease = await admin.get("/apis/coordination.k8s.io/v1/namespaces/hostler-checks/leases/hostler")
     assert lease["spec"]["holderIdentity"]
+
+
+async def test_a_customer_takes_the_place_of_an_idle_check(
+    admin: Admin, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """Mutants: the customer's pod waits for the check; a check that was cut off counts."""
+    async with slots(admin, control_plane, tmp_path, "check.test/works") as served:
+        await served.until('"kind":"idle_check"', f"/v1/nodes/{NODE}/history")
+        async with asyncio.timeout(PATIENCE_S):
+            while not await running_checks(admin):  # noqa: ASYNC110 - the cluster's own pace
+                await asyncio.sleep(0.1)
+        container = {"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "8"}}}
+        pod = {"metadata": {"name": "train"}, "spec": {"containers": [container]}}
+        await admin.ask("POST", "/api/v1/namespaces/acme/pods", pod)
+        await served.until('"verdict":"inconclusive"')
+        await served.until("acme/train")
+        said = [one["detail"] for one in json.loads(await served.read(f"/v1/nodes/{NODE}"))["node"]["checks"]]
+        assert "pre-empted" in said[0] or "acme/train" in said[0]
+
+
+@asynccontextmanager
+async def slots(admin: Admin, plane: ControlPlane, folder: Path, image: str) -> AsyncIterator[Served]:
+    """A served node whose slots come every fifteen seconds, and run this image."""
+    policy = re.sub(r"(?m)^  time_scale: .*$", "  time_scale: 240", POLICY.read_text())
+    lab = folder / "policy.yaml"
+    lab.write_text(policy.replace("cluster_count: 64}", f"cluster_count: 64, image: {image}}}"))
+    how = ["--cluster", f"k1={await as_hostler(plane, admin)}@x"]
+    async with served_beside(folder, "k1", {"kubernetes": BOX}, how, PATIENCE_S, lab) as served:
+        await served.say("pool", "mode", "train", "act", "--remedy", "idle_check", "--reason", "try it")
+        yield served
+    await admin.clear("hostler-checks")
+
+
+async def running_checks(admin: Admin) -> list[str]:
+    """The pods of idle checks that run."""
+    pods = (await admin.get("/api/v1/namespaces/hostler-checks/pods"))["items"]
+    return [pod["metadata"]["name"] for pod in pods if pod["status"].get("phase") == "Running"]

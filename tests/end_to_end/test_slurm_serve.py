@@ -1,11 +1,13 @@
 """A served cell beside a real Slurm: who works is named, a drain waits for it, and a person's resume is a hold."""
 
+import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.served import NODE, Served, served_beside
+from tests.end_to_end.served import NODE, POLICY, Served, served_beside
 from tests.slurm import RealSlurm
 
 PATIENCE_S = 90.0
@@ -42,3 +44,43 @@ async def test_a_drain_waits_for_a_job_by_name_and_a_persons_resume_holds_it_off
     await served.until('"plan":null')
     await served.say("node", "uncordon", NODE, "--reason", "kernel is new")
     await slurm.until(lambda: slurm.run("sinfo", "-h", "-n", "gpu001", "-p", "main", "-o", "%T").strip() == "idle")
+
+
+CHECK = """#!/bin/sh
+# Plays the suite: it works until somebody comes, or answers at once.
+while [ $# -gt 1 ]; do [ "$1" = --message ] && said=$2; shift; done
+: > {folder}/check-began
+while [ -e {folder}/check-works ]; do sleep 0.1; done
+exec > "$said"
+echo '{{"verdict": "passed", "detail": "1 GPU", "readings": {{"gemm_perf|bf16_tflops": {{"cuda:0": 741.5}}}}}}'
+"""
+
+
+async def test_an_idle_node_is_checked_by_a_job_and_a_customer_takes_its_place(
+    slurm: RealSlurm, tmp_path: Path
+) -> None:
+    """An hour is fifteen seconds here. Mutants: the customer waits, or is cancelled; no reading comes."""
+    program, works = slurm.folder / "hostler-check", slurm.folder / "check-works"
+    program.write_text(CHECK.format(folder=slurm.folder))
+    program.chmod(0o755)
+    works.touch()
+    place = f"checks: {{partition: hostler, program: {program}, state: {slurm.folder}}}\n"
+    (tmp_path / "ci.yaml").write_text(f"commands: {{slurm_conf: {slurm.conf}}}\nperiod_s: 0.5\n{place}")
+    (tmp_path / "policy.yaml").write_text(re.sub(r"(?m)^  time_scale: .*$", "  time_scale: 240", POLICY.read_text()))
+    how = ["--slurm", f"ci={tmp_path / 'ci.yaml'}"]
+    async with served_beside(tmp_path, "ci", {"slurm": "gpu001"}, how, PATIENCE_S, tmp_path / "policy.yaml") as served:
+        await served.say("pool", "mode", "train", "act", "--remedy", "idle_check", "--reason", "try it")
+        await slurm.until((slurm.folder / "check-began").exists, PATIENCE_S)
+        customer = await slurm.submit("gpu001", gpus=8)
+        await served.until('"verdict":"inconclusive"')
+        said = [one["detail"] for one in json.loads(await served.read(f"/v1/nodes/{NODE}"))["node"]["checks"]]
+        assert said in (["pre-empted: a customer's job took the node"], [f"called off: job {customer} has come"])
+        state = slurm.run("squeue", "-h", "--states=all", "-j", str(customer), "-o", "%T").strip()
+        assert state == "RUNNING"
+        slurm.run("scancel", str(customer))
+        works.unlink()
+        await served.until('"verdict":"passed"')
+        code, told = await served.tell("node", "explain", NODE)
+        assert code == 0
+        assert "gemm_perf.bf16_tflops 741.5 (cuda:0)" in told
+        await served.until('"metric":"gemm_perf.bf16_tflops"', f"/v1/nodes/{NODE}/trends")

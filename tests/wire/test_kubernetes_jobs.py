@@ -9,16 +9,15 @@ import pytest
 from hostler.agent.check_plugins import read_answers
 from hostler.agent.limited_command import CommandEnd
 from hostler.core.state.model import Verdict
+from hostler.drivers.check_message import MAX_DETAIL, MAX_MESSAGE, CheckOutcome, read_verdict
 from hostler.drivers.kubernetes import jobs
 from hostler.drivers.kubernetes.idle_check_jobs import job_for, job_name
 from hostler.drivers.kubernetes.jobs import (
-    CheckOutcome,
     CheckPod,
     found,
     progress,
     read_check_pod,
     read_job,
-    read_verdict,
 )
 from hostler.drivers.kubernetes.workloads import CHECKS, Spaces, workload
 from tests.contract.slot_world import a_check
@@ -61,10 +60,10 @@ def test_a_last_message_is_read_as_a_plug_ins_answer_is(code: int, said: str, ve
 
 def test_what_is_said_is_short_and_printable_when_it_is_told() -> None:
     told = read_verdict(2, json.dumps({"verdict": "failed", "detail": "\x1b[31m" + "x" * 5000})).detail
-    assert len(told) <= jobs.MAX_DETAIL
+    assert len(told) <= MAX_DETAIL
     assert told.isprintable()
     pod = {"metadata": {}, "status": {"containerStatuses": [{"state": {"terminated": {"message": "y" * 99_999}}}]}}
-    assert len(read_check_pod(msgspec.json.encode(pod)).said) == jobs.MAX_MESSAGE
+    assert len(read_check_pod(msgspec.json.encode(pod)).said) == MAX_MESSAGE
 
 
 def pod(name: str = "p1", **fields: Any) -> CheckPod:

@@ -15,6 +15,7 @@ from hostler_checks import VERSION, plants, reference, report, site_checks, stat
 from hostler_checks.answers import Verdict, clean, result_of
 from hostler_checks.catalogue import CHECKS
 from hostler_checks.limits import limit_of
+from hostler_checks.message import MOST_BYTES, message, verdict_line
 from hostler_checks.profiles import Profile, load
 from hostler_checks.run_state import RunState
 from hostler_checks.runner import CheckRunner
@@ -62,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--run-id", default="", help="a finished run of this id is not run again")
     run.add_argument("--with-parent", action="store_true", help="be called off when the program that started it ends")
     run.add_argument("--message", type=Path, help="write the verdict there too, as a container's last message")
+    run.add_argument("--message-bytes", type=int, default=MOST_BYTES, help="at most so many bytes of it")
     run.add_argument("-o", "--output", default="text", choices=("text", "json", "plugin"))
     run.add_argument("--plant", default="", choices=("", *plants.PLANTS), help=argparse.SUPPRESS)
     run.set_defaults(run=_run)
@@ -97,7 +99,7 @@ def _run(given: argparse.Namespace) -> int:
     print(text)
     if given.message:
         with contextlib.suppress(OSError):  # the exit code says it too
-            given.message.write_text(_plugin(state), "utf-8")
+            given.message.write_text(message(state, given.message_bytes), "utf-8")
     return EXITS[Verdict(state.verdict or Verdict.inconclusive)]
 
 
@@ -111,14 +113,7 @@ def _go_before_others() -> None:
 def _said(profile: Profile, state: RunState, output: str) -> str:
     if output == "json":
         return json.dumps(state_dir.signed(report.body(profile, state)))
-    return _plugin(state) if output == "plugin" else _text(state)
-
-
-def _plugin(state: RunState) -> str:
-    """The verdict in a plug-in's words. Bits that differ from peers' take a node out of work: a witness is needed."""
-    verdict = {"suspect": "failed", "": "inconclusive"}.get(state.verdict, state.verdict)
-    detail = f"suspect: {state.detail}" if state.verdict == "suspect" else state.detail
-    return json.dumps({"verdict": verdict, "detail": clean(detail)})
+    return json.dumps(verdict_line(state)) if output == "plugin" else _text(state)
 
 
 def _text(state: RunState) -> str:

@@ -17,6 +17,7 @@ import msgspec
 
 from hostler.app.bmc_access import credentials
 from hostler.app.boot_service import boot_service
+from hostler.app.check_readings_keeper import ReadingsKeeper
 from hostler.app.cluster_connections import (
     Kubelets,
     Rebooter,
@@ -107,7 +108,8 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
         clusters = by_cluster(schedulers)
         rebooter = Rebooter(slurm, lambda: gate.agents)
         gate.offered = offered_by(kubernetes)
-        scheduling = SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node)
+        placing = SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node)
+        scheduling = ReadingsKeeper(placing, gate)
         kubelets = Kubelets([one.scheduler.cluster for one in kubernetes], lambda: gate.agents)
         redfish = RedfishDriver(clients, gate.now)
         booting = await boot_service(settings, data, secrets, gate)

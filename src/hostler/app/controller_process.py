@@ -101,7 +101,7 @@ class Gate:
 
     `offered` gives what lets a node's kubelet in now, `read_node` what the schedulers show of one node, `machines`
     what is behind a BMC, `targets` the drivers of notifications for the cell of that name, `systems` those of ticket
-    systems.
+    systems, `trends` where readings go.
     """
 
     def __init__(self) -> None:
@@ -109,6 +109,7 @@ class Gate:
         self.targets: Callable[[str], Mapping[str, NotificationDriver]] = lambda _cell: {}
         self.systems: Callable[[str], Mapping[str, TicketSystem]] = lambda _cell: {}
         self.sign_in: SignIn | None = None
+        self.trends: TrendArchive | None = None
         self.agents: OperationDriver | None = None
         self.offered: Callable[[str], JoinOffer | None] = lambda _node: None
         self.machines: Machines = nobody
@@ -193,6 +194,7 @@ async def running(
         notifier = Notifier(cell, outbox, {**gate.targets(seat.cell), **mirrors})
         returns = TicketReturns(cell, outbox.links, systems)
         trends = TrendArchive(Path(standing.archive or standing.data) / READINGS)
+        gate.trends = trends
         log = NotificationLog(outbox, notifier.sent, notifier.failed)
         trail = AuditTrail(audit, seat.controller, settings.clock)
         outside = Outside(gate.machines, log, trends, gate.sign_in, trail, pairs=gate.pairs)

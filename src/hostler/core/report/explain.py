@@ -31,6 +31,7 @@ def explain(records: Sequence[e.Record], node: Node | None) -> Explanation:
         chains=tuple(chains[:CHAINS_MAX]),
         notes=tuple(reversed(story.notes[-NOTES_MAX:])),
         partial=story.partial,
+        checks=node.checks if node else (),
     )
 
 
@@ -42,6 +43,9 @@ def text(explanation: Explanation) -> str:
         lines.extend(f"    {b.text} (ends when {b.ends_when})" for b in explanation.waiting.blockers)
     if explanation.progress:
         lines.append(f"  its agent says: {explanation.progress}")
+    for check in explanation.checks:
+        detail = f": {check.detail}" if check.detail else ""
+        lines.append(f"  checked    {check.profile} {check.verdict.value} at {_moment(check.at)}{detail}")
     for chain in explanation.chains:
         lines.extend(("", *_told(chain)))
     if explanation.partial:

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from hostler.core.state.model import Evidence, Phase, Waiting
+from hostler.core.state.model import CheckResult, Evidence, Phase, Waiting
 
 
 class Link(Struct, frozen=True):
@@ -98,7 +98,8 @@ class Note(Struct, frozen=True):
 class Explanation(Struct, frozen=True):
     """Why a node is where it is. `partial`: something began before the first record that was given.
 
-    `progress` is where a long check stands, as the node's agent told last; no record holds it.
+    `progress` is where a long check stands, as the node's agent told last; no record holds it. `checks` are the last
+    verdicts, one of each profile.
     """
 
     node: str
@@ -109,3 +110,4 @@ class Explanation(Struct, frozen=True):
     notes: tuple[Note, ...]
     partial: bool = False
     progress: str = ""
+    checks: tuple[CheckResult, ...] = ()

@@ -77,7 +77,7 @@ class Checks:
         if seen.verdict is None:
             return _said(operation, "unknown", seen.detail)
         said = _said(operation, "done", seen.detail)
-        return msgspec.structs.replace(said, facts={"verdict": seen.verdict.value})
+        return msgspec.structs.replace(said, facts=seen.facts)
 
     async def end(self, name: str) -> None:
         """Take the Job and its pods away; nothing where they are gone."""

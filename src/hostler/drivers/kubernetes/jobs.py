@@ -1,8 +1,6 @@
 """Jobs as far as they are needed: whose pods they are, how much is left, and what an idle check's came to. Pure.
 
-A check's verdict is the last message of its container, in the words of every other check (`agent.check_plugins`): JSON
-lines `{"verdict": "passed|failed|inconclusive", "detail": "…", "part": "…"}`, or a sentence and an exit code (0 well,
-1 and 2 failed, 3 cannot say). The message may be wrong or hostile: what cannot be read is never passed.
+A check's verdict is the last message of its container (`drivers.check_message`).
 """
 
 from collections.abc import Iterable
@@ -11,17 +9,13 @@ import msgspec
 from msgspec import Struct, field
 
 from hostler.core.state.model import Verdict
+from hostler.drivers.check_message import MAX_DETAIL, MAX_MESSAGE, CheckOutcome, read_verdict
 from hostler.drivers.kubernetes.wire import OURS, Owner, Shown, made_by
 
 OPERATION = f"{OURS}operation"
 NODE = f"{OURS}node"
 OWNER = f"{OURS}owner"
 """Annotations of a check's Job and pod: which operation it is, of which node's id, and whose Hostler's."""
-
-MAX_MESSAGE = 4096
-MAX_LINES = 64
-MAX_DETAIL = 300
-_EXITS = {0: Verdict.passed, 1: Verdict.failed, 2: Verdict.failed, 3: Verdict.inconclusive}
 
 
 class KubeJob(Struct, frozen=True):
@@ -62,13 +56,6 @@ class CheckPod(Struct, frozen=True):
     unplaced: str
     waits: str
     annotations: dict[str, str]
-
-
-class CheckOutcome(Struct, frozen=True):
-    """Outcome of a check; None in place of a verdict: it goes on."""
-
-    verdict: Verdict | None
-    detail: str = ""
 
 
 class _JobMeta(Struct, frozen=True):
@@ -227,49 +214,6 @@ def found(job: KubeJob, pods: Iterable[CheckPod]) -> CheckOutcome:
     return CheckOutcome(
         None, next((pod.unplaced or pod.waits or pod.phase for pod in pods), "its pod has not been made yet")
     )
-
-
-def read_verdict(code: int, said: str) -> CheckOutcome:
-    """The verdict of a container that ended with this exit code and this last message."""
-    text = said.strip()
-    if code not in _EXITS:
-        return CheckOutcome(Verdict.inconclusive, _clean(f"it ended with {code}: {text}"))
-    if text.startswith("{"):
-        return _of_lines(text, code)
-    return CheckOutcome(_EXITS[code], _clean(text.partition("|")[0].partition("\n")[0]))
-
-
-class _VerdictLine(Struct, frozen=True):
-    verdict: str
-    detail: str = ""
-    part: str = ""
-
-
-def _of_lines(text: str, code: int) -> CheckOutcome:
-    """JSON lines: one that cannot be read spoils them all; an exit code that says worse than they do counts, too."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    if len(lines) > MAX_LINES:
-        return CheckOutcome(Verdict.inconclusive, f"it gave {len(lines)} answers, at most {MAX_LINES} are read")
-    answers: list[tuple[Verdict, str]] = []
-    for line in lines:
-        try:
-            one = msgspec.json.decode(line, type=_VerdictLine)
-            answers.append((Verdict(one.verdict), ": ".join(part for part in (one.part, one.detail) if part)))
-        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            return CheckOutcome(Verdict.inconclusive, _clean(f"its answer cannot be read: {error}"))
-    if code and all(verdict is Verdict.passed for verdict, _ in answers):
-        return CheckOutcome(Verdict.inconclusive, f"its answers say passed, it ended with {code}")
-    for worst in (Verdict.failed, Verdict.inconclusive):
-        if bad := [detail for verdict, detail in answers if verdict is worst]:
-            return CheckOutcome(worst, _clean("; ".join(bad)))
-    if all(verdict is Verdict.passed for verdict, _ in answers):
-        return CheckOutcome(Verdict.passed, _clean("; ".join(detail for _, detail in answers if detail)))
-    return CheckOutcome(Verdict.inconclusive, "its answers are no verdicts of a check that has just run")
-
-
-def _clean(text: str) -> str:
-    """One line of printable words."""
-    return "".join(c if c.isprintable() else " " for c in text)[:MAX_DETAIL].strip()
 
 
 def _ours(said: dict[str, str] | None) -> dict[str, str]:

@@ -14,6 +14,8 @@ from hostler.ports import WorkloadView
 
 OURS = "hostler:"
 LEFT = "hostler: left the cluster"
+CHECK = "hostler-idle-"
+"""What the names of idle checks' jobs begin with."""
 MARK = "hostler:cordon"
 """The comment of a node that we keep new work away from. Where the comment is somebody's own, there is no mark."""
 
@@ -145,10 +147,14 @@ def workload_id(job: SlurmJob) -> str:
 
 
 class Lens(Struct, frozen=True):
-    """How a reading becomes views. `gpus_named`: index n of Slurm's is the slot gpun that NVML and the agent name."""
+    """How a reading becomes views. `gpus_named`: index n of Slurm's is the slot gpun that NVML and the agent name.
+
+    `checks` is the partition of idle checks: a job of ours there is nobody's work.
+    """
 
     classes: Classes = Classes()
     gpus_named: bool = True
+    checks: str = ""
 
     def view(self, read: ClusterReading, node: SlurmNode) -> WorkloadView | None:
         """One node's view; None for one that has left the cluster and has no work there."""
@@ -190,6 +196,16 @@ class Lens(Struct, frozen=True):
     def workload(self, job: SlurmJob, place: int, node: SlurmNode) -> Workload:
         """One job's work on one of its nodes."""
         gpus = job.gpus[place] if place < len(job.gpus) else None
+        if self.checks and job.partition == self.checks and job.name.startswith(CHECK):
+            return Workload(
+                workload_id(job),
+                "",
+                WorkClass.infrastructure,
+                None,
+                f"idle check {job.id}",
+                began=job.began,
+                check=job.name,
+            )
         known = self.gpus_named and gpus is not None and (not node.gpus or max(gpus) < node.gpus)
         return Workload(
             workload_id(job),

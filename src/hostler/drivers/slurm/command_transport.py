@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import shutil
+import tempfile
 from pathlib import Path
 
 from msgspec import Struct
@@ -11,8 +12,8 @@ from msgspec import Struct
 from hostler.drivers.bounded_process import Ended, run
 from hostler.drivers.slurm import wire
 from hostler.drivers.slurm.hostlist import checked_name
-from hostler.drivers.slurm.transport import Change, failure
-from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
+from hostler.drivers.slurm.transport import Change, CheckSubmission, failure
+from hostler.drivers.slurm.wire import CheckJob, SlurmJob, SlurmNode
 from hostler.ports import RefusedError, UnreachableError
 
 MAX_OUTPUT = 256 * 1024 * 1024
@@ -58,6 +59,20 @@ class CommandTransport:
     async def jobs(self) -> tuple[SlurmJob, ...]:
         """All jobs that are not over."""
         return wire.jobs(await self._run("squeue", "--json"))
+
+    async def check_jobs(self, name: str) -> tuple[CheckJob, ...]:
+        """Jobs of this name, also those that have ended in the last minutes (`MinJobAge`)."""
+        return wire.check_jobs(await self._run("squeue", "--json", "--states=all", f"--name={name}"), name)
+
+    async def submit_check(self, job: CheckSubmission) -> None:
+        """Submit it with `sbatch`, which takes the script from a file that is gone afterwards."""
+        words = [f"--partition={job.partition}", f"--nodelist={checked_name(job.node)}", f"--job-name={job.name}"]
+        words += ["--nodes=1", "--exclusive", "--mem=0", "--no-requeue", "--open-mode=truncate", "--output=/dev/null"]
+        words += [f"--time={job.minutes}", f"--deadline=now+{job.minutes + 1}minutes", "--chdir=/", "--export=NIL"]
+        with tempfile.NamedTemporaryFile("w", prefix="hostler-check-") as file:
+            file.write(job.script)
+            file.flush()
+            await self._run("sbatch", "--parsable", *words, file.name)
 
     async def settings(self) -> dict[str, str]:
         """Settings of slurm.conf, by name."""

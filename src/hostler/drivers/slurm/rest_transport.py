@@ -13,8 +13,8 @@ from hostler.drivers.at_most_once import send_once
 from hostler.drivers.bounded_body import read_body
 from hostler.drivers.slurm import wire
 from hostler.drivers.slurm.hostlist import checked_name
-from hostler.drivers.slurm.transport import Change, failure
-from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
+from hostler.drivers.slurm.transport import Change, CheckSubmission, failure
+from hostler.drivers.slurm.wire import CheckJob, SlurmJob, SlurmNode
 from hostler.ports import RefusedError, UnreachableError
 
 MAX_ANSWER = 256 * 1024 * 1024
@@ -68,6 +68,14 @@ class RestTransport:
     async def jobs(self) -> tuple[SlurmJob, ...]:
         """All jobs that are not over."""
         return wire.jobs(await self._ask("GET", "jobs/"))
+
+    async def check_jobs(self, name: str) -> tuple[CheckJob, ...]:
+        """Raises RefusedError: idle checks need Slurm's commands."""
+        raise RefusedError(f"slurmrestd is not asked for job {name}: idle checks need Slurm's commands")
+
+    async def submit_check(self, job: CheckSubmission) -> None:
+        """Raises RefusedError: idle checks need Slurm's commands."""
+        raise RefusedError(f"slurmrestd is not asked to submit {job.name}: idle checks need Slurm's commands")
 
     async def settings(self) -> dict[str, str]:
         """Raises RefusedError: slurmrestd does not show slurm.conf."""

@@ -8,6 +8,8 @@ from datetime import datetime
 from msgspec import Struct
 
 from hostler.core.state.model import Node, Operation, Outcome, WorkClass
+from hostler.core.tables.operations import IDLE_CHECK
+from hostler.drivers.slurm.check_jobs import CheckPlace, SlurmChecks
 from hostler.drivers.slurm.cluster_view import (
     LEFT,
     MARK,
@@ -50,7 +52,8 @@ class SlurmMethod(Struct, frozen=True):
 
     A graceful job gets SIGTERM and `grace_s` before it is ended. `requeue`: what Slurm may start again is requeued,
     where it allows that; else it is cancelled. `period_s` lies between two looks, and after `stale_s` without one
-    nothing is known of the cluster any more. `reboots`: its nodes are rebooted by Slurm, not by their agents.
+    nothing is known of the cluster any more. `reboots`: its nodes are rebooted by Slurm, not by their agents. `checks`:
+    where idle checks run, None for nowhere.
     """
 
     lens: Lens = Lens()
@@ -59,6 +62,7 @@ class SlurmMethod(Struct, frozen=True):
     period_s: float = 2.0
     stale_s: float = 20.0
     reboots: bool = False
+    checks: CheckPlace | None = None
 
 
 class SlurmScheduler:
@@ -68,7 +72,6 @@ class SlurmScheduler:
     stands, counts as keeping work away, and is named. `fence` raises where nothing may be sent any more.
     """
 
-    kinds = SCHEDULED
     kind = "slurm"
 
     def __init__(
@@ -84,6 +87,8 @@ class SlurmScheduler:
         self._fence = fence
         self._clock = clock
         self._manner = manner
+        self._checks = SlurmChecks(transport, manner.checks) if manner.checks is not None else None
+        self.kinds = SCHEDULED | {IDLE_CHECK} if self._checks is not None else SCHEDULED
         self._reader = SharedReads(transport)
         self._read: ClusterReading | None = None
         self._views: dict[str, WorkloadView] = {}
@@ -149,6 +154,8 @@ class SlurmScheduler:
         name = checked_name(name_there(node, self))
         read = await self._reader.read()
         here = read.nodes.get(name)
+        if operation.kind == IDLE_CHECK and here is not None:
+            return await self._check(operation, name)
         if here is None:
             return self._outcome(operation, *self._of_stranger(operation, name))
         match operation.kind:
@@ -168,10 +175,24 @@ class SlurmScheduler:
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
         """Look in Slurm whether the operation has happened."""
+        if operation.kind == IDLE_CHECK:
+            return await self._checker().observe(operation)
         return await self._seen(operation, checked_name(name_there(node, self)), sent=False)
 
-    async def revoke(self, operation: Operation, node: Node) -> None:
-        """Its acts are over at once: nothing to call off."""
+    async def revoke(self, operation: Operation, node: Node) -> None:  # noqa: ARG002 - the port's
+        """Call an idle check off; other acts are over at once."""
+        if operation.kind == IDLE_CHECK:
+            self._fence()
+            await self._checker().revoke(operation)
+
+    async def _check(self, operation: Operation, name: str) -> Outcome:
+        self._fence()
+        return await self._checker().begin(operation, name)
+
+    def _checker(self) -> SlurmChecks:
+        if self._checks is None:
+            raise RefusedError(f"no partition for idle checks in Slurm cluster {self.cluster}: name one (checks: …)")
+        return self._checks
 
     async def _seen(self, operation: Operation, name: str, *, sent: bool = True) -> Outcome:
         """Whether the effect is there, by a fresh reading: unknown instead of not done right after it was sent.

@@ -5,6 +5,7 @@ import yaml
 from msgspec import Struct
 
 from hostler.core.state.input_problems import InvalidInputError, Problem
+from hostler.drivers.slurm.check_jobs import CheckPlace
 from hostler.drivers.slurm.cluster_view import Classes, Lens
 from hostler.drivers.slurm.command_transport import Commands
 from hostler.drivers.slurm.rest_transport import RestEndpoint
@@ -22,7 +23,7 @@ class SlurmSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     `classes` say which jobs may be disturbed (`Classes`), `gpus_named` that GPU n of Slurm's is the node's gpun.
     `grace_s` a graceful job gets after SIGTERM; `requeue`: what Slurm may start again is requeued instead of cancelled;
-    `reboots`: nodes are rebooted by `scontrol reboot ASAP` instead of their agents.
+    `reboots`: nodes are rebooted by `scontrol reboot ASAP` instead of their agents. `checks`: where idle checks run.
     """
 
     commands: Commands | None = None
@@ -33,13 +34,14 @@ class SlurmSettings(Struct, frozen=True, forbid_unknown_fields=True):
     requeue: bool = True
     period_s: float = 2.0
     reboots: bool = False
+    checks: CheckPlace | None = None
 
     @property
     def manner(self) -> SlurmMethod:
         """The same, as the scheduler wants it."""
         stale_s = max(STALE_S, 3 * self.period_s)
-        lens = Lens(self.classes, self.gpus_named)
-        return SlurmMethod(lens, self.grace_s, self.requeue, self.period_s, stale_s, self.reboots)
+        lens = Lens(self.classes, self.gpus_named, self.checks.partition if self.checks else "")
+        return SlurmMethod(lens, self.grace_s, self.requeue, self.period_s, stale_s, self.reboots, self.checks)
 
 
 def parse(name: str, text: str) -> SlurmSettings:
@@ -63,6 +65,10 @@ def _check(name: str, found: SlurmSettings) -> None:
         raise _unusable(name, "both commands and rest", "keep one of them")
     if found.rest is not None and found.reboots:
         raise _unusable(name, "reboots: slurmrestd is not asked for them", "use commands, or leave it out")
+    if found.checks is not None and found.checks.wrong:
+        raise _unusable(name, f"checks: {found.checks.wrong}", "correct that")
+    if found.rest is not None and found.checks is not None:
+        raise _unusable(name, "checks: slurmrestd is not asked for them", "use commands, or leave it out")
     named = (found, found.commands, found.rest)
     for field, (least, most) in BOUNDS.items():
         for one in named:

@@ -4,7 +4,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
+from hostler.drivers.slurm.wire import CheckJob, SlurmJob, SlurmNode
 from hostler.ports import ConflictError, PortError, RefusedError, UnreachableError
 
 _REFUSED = (
@@ -27,6 +27,16 @@ class Change(Struct, frozen=True):
     comment: str | None = None
 
 
+class CheckSubmission(Struct, frozen=True):
+    """A job to submit: whole node, lowest tier, no longer than `minutes`; not begun by then it is never begun."""
+
+    name: str
+    node: str
+    partition: str
+    minutes: int
+    script: str
+
+
 class Transport(Protocol):
     """A way to a Slurm controller. All calls end in time, send once, and raise only PortError.
 
@@ -41,6 +51,13 @@ class Transport(Protocol):
     async def jobs(self) -> tuple[SlurmJob, ...]:
         """All jobs that hold nodes."""
         ...
+
+    async def check_jobs(self, name: str) -> tuple[CheckJob, ...]:
+        """Jobs of this name, those that have ended lately too, oldest first."""
+        ...
+
+    async def submit_check(self, job: CheckSubmission) -> None:
+        """Submit a job of an idle check."""
 
     async def settings(self) -> dict[str, str]:
         """Settings of slurmctld (slurm.conf and its defaults), by name."""

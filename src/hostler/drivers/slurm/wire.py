@@ -18,6 +18,8 @@ from hostler.ports import RefusedError, UnreachableError
 
 MAX_NODES = 65_536
 MAX_JOBS = 1_000_000
+MAX_CHECK_JOBS = 64
+MAX_MESSAGE = 4096
 MAX_WORDS = 512
 """Characters of a reason or a comment that are kept."""
 
@@ -84,6 +86,16 @@ class SlurmJob(Struct, frozen=True):
     requeue: bool = False
     began: datetime | None = None
     gpus: tuple[tuple[int, ...] | None, ...] = ()
+    name: str = ""
+
+
+class CheckJob(Struct, frozen=True):
+    """A job of an idle check, over or not: its states in capitals, its comment, and why it waits."""
+
+    id: int
+    states: tuple[str, ...]
+    comment: str = ""
+    reason: str = ""
 
 
 class _Number(Struct):
@@ -121,6 +133,8 @@ class _SlurmJob(Struct):
     requeue: bool | None = False
     start_time: _Count = 0
     gres_detail: list[str] | None = []
+    name: str | None = ""
+    state_reason: str | None = ""
 
 
 class _Nodes(Struct):
@@ -172,6 +186,24 @@ def jobs(document: bytes) -> tuple[SlurmJob, ...]:
     return tuple(read for job in found.jobs if (read := _job(job)) is not None)
 
 
+def check_jobs(document: bytes, name: str) -> tuple[CheckJob, ...]:
+    """Jobs of this very name, over or not, oldest first. Raises UnreachableError for a list that cannot be read.
+
+    Slurm's filters are not relied upon: `squeue --json` of 22.05 lists all jobs whatever name it is asked for.
+    """
+    listed = _decoded(_JOBS, document, "jobs").jobs
+    told = sorted((job for job in listed if job.name == name), key=lambda job: job.job_id)
+    return tuple(
+        CheckJob(
+            job.job_id,
+            _words(job.job_state if isinstance(job.job_state, str) else tuple(job.job_state or ())),
+            (job.comment or "")[:MAX_MESSAGE],
+            _text(job.state_reason),
+        )
+        for job in told[:MAX_CHECK_JOBS]
+    )
+
+
 def check_done(document: bytes, what: str) -> None:
     """Raise UnreachableError unless the answer to a request carries no errors."""
     _decoded(_ERRORS, document, what)
@@ -221,7 +253,7 @@ def _job(job: _SlurmJob) -> SlurmJob | None:
     if not ending and words and all(word in ENDED for word in words):
         return None
     user = job.user_name or f"uid {_number(job.user_id):.0f}"
-    texts = (user, job.account, job.partition, job.qos, job.comment)
+    texts = (user, job.account, job.partition, job.qos, job.comment, job.name)
     run = (int(_number(job.restart_cnt)), bool(job.requeue), _moment(_number(job.start_time)))
     return _job_of(job.job_id, _all_of(job.nodes), ending, texts, run, tuple(job.gres_detail or ()))
 
@@ -242,8 +274,8 @@ def _job_of(  # noqa: PLR0913 - the key
     if not names:
         return None
     told = tuple(gpu_indexes(one) for one in details) if len(details) == len(names) else (None,) * len(names)
-    user, account, partition, qos, comment = (_text(one) for one in texts)
-    return SlurmJob(number, names, ending, user, account, partition, qos, comment, *run, gpus=told)
+    user, account, partition, qos, comment, name = (_text(one) for one in texts)
+    return SlurmJob(number, names, ending, user, account, partition, qos, comment, *run, gpus=told, name=name)
 
 
 @lru_cache(maxsize=1024)

@@ -1,0 +1,50 @@
+"""The last message of a run: its verdict and readings in the few bytes that a container or a Slurm job may leave.
+
+One line of JSON (`verdict`, `detail`, `readings` by "check|reading" and part, `stacks` by "check|part"). Where that is
+too long it is compressed ("z:" and base64); where that is too long as well the readings are left out.
+"""
+
+import base64
+import json
+import math
+import zlib
+from typing import Any
+
+from hostler_checks.answers import CheckResult, Verdict, clean
+from hostler_checks.run_state import RunState
+
+MOST_BYTES = 4096
+"""What Kubernetes keeps of a termination message."""
+DIGITS, DETAIL_CHARS, STACK_CHARS = 5, 400, 300
+COMPRESSED = "z:"
+
+
+def verdict_line(state: RunState) -> dict[str, Any]:
+    """The verdict in a plug-in's words. Bits that differ from peers' take a node out of work: a witness is needed."""
+    verdict = {"suspect": "failed", "": "inconclusive"}.get(state.verdict, state.verdict)
+    detail = f"suspect: {state.detail}" if state.verdict == "suspect" else state.detail
+    return {"verdict": verdict, "detail": clean(detail, DETAIL_CHARS)}
+
+
+def message(state: RunState, most: int = MOST_BYTES) -> str:
+    """The message of a run in at most so many bytes."""
+    line = verdict_line(state)
+    looked = [] if state.planted else [one for one in state.latest.values() if one.verdict is not Verdict.inconclusive]
+    plain = json.dumps({**line, **_readings(looked)}, separators=(",", ":"))
+    if len(plain) <= most:
+        return plain
+    packed = COMPRESSED + base64.b64encode(zlib.compress(plain.encode(), 9)).decode()
+    return packed if len(packed) <= most else json.dumps(line)[:most]
+
+
+def _readings(looked: list[CheckResult]) -> dict[str, Any]:
+    readings: dict[str, dict[str, float]] = {}
+    stacks: dict[str, str] = {}
+    for one in looked:
+        finite = {name: value for name, value in one.readings.items() if math.isfinite(value)}
+        for name, value in finite.items():
+            readings.setdefault(f"{one.check}|{name}", {})[one.part] = float(f"{value:.{DIGITS}g}")
+        if finite:
+            words = " ".join(f"{key}={value}" for key, value in sorted(one.stack.items()))
+            stacks[f"{one.check}|{one.part}"] = clean(words, STACK_CHARS)
+    return {"readings": readings, "stacks": stacks} if readings else {}
