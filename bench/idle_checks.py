@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from hostler.core.statistics.medians import Flags
-from hostler.sim.degrading.idle_world import SILENT_PER_NODE_DAY, Fault, IdleFleet, IdleWorld, draw
+from hostler.sim.degrading.idle_world import SILENT_PER_NODE_DAY, Decline, IdleFleet, IdleWorld, draw
 from hostler.sim.degrading.sites import SITES, Removals
 
 SEEDS = 5
@@ -27,7 +27,7 @@ def main() -> str:
 def _table(world: IdleWorld) -> str:
     fleets = [draw(world, seed) for seed in range(SEEDS)]
     head = [
-        *(f"{fault.value}: removed, days" for fault in Fault),
+        *(f"{fault.value}: removed, days" for fault in Decline),
         "GPU-hours on a bad node",
         "healthy flagged",
         "idle time",
@@ -41,14 +41,14 @@ Seen = list[tuple[IdleFleet, Removals]]
 
 
 def _row(world: IdleWorld, seen: Seen) -> list[str]:
-    told = [_removed(world, seen, fault) for fault in Fault]
+    told = [_removed(world, seen, fault) for fault in Decline]
     hours = np.concatenate([_bad_hours(fleet, removed) for fleet, removed in seen])
     healthy = _each(seen, lambda fleet, removed: (removed.day < world.days)[fleet.of(None)])
     idle = sum(removed.spent_min for _, removed in seen) / (60 * sum(int(fleet.idle.sum()) for fleet, _ in seen))
     return [*told, f"{hours.mean():,.0f}", f"{100 * healthy.mean():.2f} %", f"{100 * idle:.1f} %"]
 
 
-def _removed(world: IdleWorld, seen: Seen, fault: Fault) -> str:
+def _removed(world: IdleWorld, seen: Seen, fault: Decline) -> str:
     """Share removed after its fault began, and the middle of the days."""
     late = np.concatenate([(removed.day - fleet.onset)[fleet.of(fault)] for fleet, removed in seen])
     never = np.concatenate([(removed.day >= world.days)[fleet.of(fault)] for fleet, removed in seen])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hostler.sim.degrading.idle_world import Fault, IdleFleet, IdleWorld, draw
+from hostler.sim.degrading.idle_world import Decline, IdleFleet, IdleWorld, draw
 from hostler.sim.degrading.sites import SITES, Removals
 
 WORLD = IdleWorld(nodes=300, days=45, faulty=10, onset=(10, 14))
@@ -33,22 +33,22 @@ def test_who_does_not_look_removes_nobody(removed: dict[str, Removals]) -> None:
     assert (removed["no checks"].day == WORLD.days).all()
 
 
-@pytest.mark.parametrize("fault", [Fault.step_4, Fault.drift, Fault.paste])
-def test_ours_removes_what_degrades(fleet: IdleFleet, removed: dict[str, Removals], fault: Fault) -> None:
+@pytest.mark.parametrize("fault", [Decline.step_4, Decline.drift, Decline.paste])
+def test_ours_removes_what_degrades(fleet: IdleFleet, removed: dict[str, Removals], fault: Decline) -> None:
     """Mutant: a series of heat judged as higher is better finds no paste."""
     ours = removed["ours (CUSUM, budget 0.3 %)"].day[fleet.of(fault)]
     assert (ours < WORLD.days).mean() >= 0.9
 
 
 def test_paste_is_seen_by_its_heat_before_it_costs_throughput(fleet: IdleFleet, removed: dict[str, Removals]) -> None:
-    rows = fleet.of(Fault.paste)
+    rows = fleet.of(Decline.paste)
     ours, fixed = (removed[name].day[rows] for name in ("ours (CUSUM, budget 0.3 %)", "idle checks, fixed −5 %"))
     assert np.median(ours) < np.median(fixed)
 
 
 def test_wrong_bits_that_no_check_shows_stay(fleet: IdleFleet, removed: dict[str, Removals]) -> None:
     """Mutant: every GPU with silent corruption shows it to every check."""
-    rows = fleet.of(Fault.silent)
+    rows = fleet.of(Decline.silent)
     assert all((one.day[rows] == WORLD.days).any() for one in removed.values())
 
 

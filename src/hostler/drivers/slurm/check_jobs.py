@@ -52,7 +52,7 @@ class CheckPlace(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def wrong(self) -> str:
-        """What cannot be one, "" where all can."""
+        """The value that cannot be one, "" where all can."""
         if not PARTITION.fullmatch(self.partition):
             return f"partition: '{self.partition[:80]}' is no name of a partition"
         odd = next((one for one in (self.program, self.state) if not PLACE.fullmatch(one)), "")
@@ -95,7 +95,7 @@ class SlurmChecks:
 
 
 def found(job: CheckJob) -> CheckOutcome:
-    """What a job came to. Who was cancelled, pre-empted or cut off says nothing, whatever its comment says."""
+    """Outcome of a job. One that was cancelled, pre-empted or cut off says nothing, whatever its comment says."""
     state = next((word for word in job.states if word != "COMPLETING"), "COMPLETING")
     if state in _GOES_ON or "COMPLETING" in job.states:
         return CheckOutcome(None, clean(f"{state.lower()} {job.reason}".strip()))

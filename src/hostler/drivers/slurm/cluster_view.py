@@ -15,7 +15,7 @@ from hostler.ports import WorkloadView
 OURS = "hostler:"
 LEFT = "hostler: left the cluster"
 CHECK = "hostler-idle-"
-"""What the names of idle checks' jobs begin with."""
+"""The beginning of the names of idle checks' jobs."""
 MARK = "hostler:cordon"
 """The comment of a node that we keep new work away from. Where the comment is somebody's own, there is no mark."""
 

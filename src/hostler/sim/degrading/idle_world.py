@@ -21,7 +21,7 @@ PASTE_C_A_DAY, PASTE_MOST_C, THROTTLE_FROM_C, THROTTLE_A_C = 0.6, 15.0, 8.0, 0.0
 """Heat above ambient that dry paste adds, where throttling begins, and what each degree beyond costs of throughput."""
 
 
-class Fault(StrEnum):
+class Decline(StrEnum):
     """The ways in which a node goes bad."""
 
     step_1 = "step −1 %"
@@ -60,10 +60,10 @@ class IdleFleet:
     heat: Floats
     link: Floats
     wrong: Flags
-    fault: list[Fault | None]
+    fault: list[Decline | None]
     onset: Whole
 
-    def of(self, fault: Fault | None) -> Flags:
+    def of(self, fault: Decline | None) -> Flags:
         """Rows of this fault; None: of healthy nodes."""
         return np.array([one is fault for one in self.fault], dtype=np.bool_)
 
@@ -72,19 +72,19 @@ def draw(world: IdleWorld, seed: int) -> IdleFleet:
     """A fleet in which each fault has `faulty` nodes, and every other node is healthy."""
     rng = np.random.default_rng(seed)
     idle = _idle(rng, world)
-    fault: list[Fault | None] = [None] * world.nodes
-    chosen = rng.permutation(world.nodes)[: world.faulty * len(Fault)]
+    fault: list[Decline | None] = [None] * world.nodes
+    chosen = rng.permutation(world.nodes)[: world.faulty * len(Decline)]
     for number, row in enumerate(chosen):
-        fault[row] = list(Fault)[number // world.faulty]
+        fault[row] = list(Decline)[number // world.faulty]
     onset = rng.integers(*world.onset, world.nodes)
     since = np.arange(world.days)[None, :] - onset[:, None]
-    rows = {one: np.array([f is one for f in fault]) for one in Fault}
-    hot = np.where(rows[Fault.paste][:, None], np.clip(since * PASTE_C_A_DAY, 0, PASTE_MOST_C), 0.0)
+    rows = {one: np.array([f is one for f in fault]) for one in Decline}
+    hot = np.where(rows[Decline.paste][:, None], np.clip(since * PASTE_C_A_DAY, 0, PASTE_MOST_C), 0.0)
     gemm = _run(rng, world, _slower(rows, since) - THROTTLE_A_C * np.clip(hot - THROTTLE_FROM_C, 0, None))
-    link = _run(rng, world, np.zeros(since.shape)) * _lane(rng, rows[Fault.lane], since)
+    link = _run(rng, world, np.zeros(since.shape)) * _lane(rng, rows[Decline.lane], since)
     level = 40 + rng.normal(0, 2, world.nodes)
     heat = (level[:, None] + hot)[..., None] + rng.normal(0, world.heat_c, idle.shape)
-    wrong = _wrong(rng, world, rows[Fault.silent], since)
+    wrong = _wrong(rng, world, rows[Decline.silent], since)
     gemm, link, heat = (np.where(idle, one, np.nan) for one in (gemm, link, heat))
     return IdleFleet(idle, gemm, heat, link, wrong & idle, fault, onset)
 
@@ -108,12 +108,12 @@ def _run(rng: np.random.Generator, world: IdleWorld, effect: Floats) -> Floats:
     return np.asarray(100.0 * np.exp(level[..., None] + noise))
 
 
-def _slower(rows: dict[Fault, Flags], since: Whole) -> Floats:
+def _slower(rows: dict[Decline, Flags], since: Whole) -> Floats:
     after = since >= 0
     found = np.zeros(since.shape)
-    for fault, size in ((Fault.step_1, -0.01), (Fault.step_2, -0.02), (Fault.step_4, -0.04)):
+    for fault, size in ((Decline.step_1, -0.01), (Decline.step_2, -0.02), (Decline.step_4, -0.04)):
         found += np.where(rows[fault][:, None] & after, np.log1p(size), 0.0)
-    return found + np.where(rows[Fault.drift][:, None], np.log1p(-0.04) * np.clip(since / DRIFT_DAYS, 0, 1), 0.0)
+    return found + np.where(rows[Decline.drift][:, None], np.log1p(-0.04) * np.clip(since / DRIFT_DAYS, 0, 1), 0.0)
 
 
 def _lane(rng: np.random.Generator, rows: Flags, since: Whole) -> Floats:

@@ -35,7 +35,7 @@ Site = Callable[[IdleFleet], Removals]
 
 
 def no_checks(fleet: IdleFleet) -> Removals:
-    """Nobody looks; of these faults none makes a node fail by itself."""
+    """Remove nobody: of these faults none makes a node fail by itself."""
     nodes, days, _ = fleet.idle.shape
     return Removals(np.full(nodes, days), 0.0)
 
