@@ -11,7 +11,7 @@ from playwright.async_api import expect
 
 from hostler.controller.inputs import NodeSeen
 from hostler.server.tokens import Grant, Role
-from tests.contract.api_world import XID79, House
+from tests.contract.api_world import FLEET, POLICY, XID79, House
 from tests.end_to_end.test_console import CHROMIUM, Tab, tab, world  # noqa: F401 - fixtures
 
 pytestmark = [
@@ -19,7 +19,21 @@ pytestmark = [
     pytest.mark.xdist_group("console"),
 ]
 
-PAGES = ("/", "/nodes", "/nodes/n1", "/waiting", "/tickets", "/approvals", "/incidents", "/parts", "/pools")
+PAGES = (
+    "/",
+    "/nodes",
+    "/nodes/n1",
+    "/waiting",
+    "/tickets",
+    "/approvals",
+    "/incidents",
+    "/parts",
+    "/pools",
+    "/trends",
+    "/maintenance",
+    "/policy",
+    "/audit",
+)
 
 
 async def test_filters_stand_in_the_address_and_the_rows_leave_as_csv_json_and_a_command(
@@ -234,3 +248,74 @@ async def test_each_page_can_be_used_by_everybody(world: House, tab: Tab, scheme
             wide = await tab.page.evaluate("document.documentElement.scrollWidth - innerWidth")
             found += [f"{page} is wider than {width}: {wide}"] if wide > 0 else []
     assert not found, "\n".join(found)
+
+
+async def test_an_operator_sees_who_asked_what_and_from_where(world: House, tab: Tab) -> None:  # noqa: F811
+    """Mutants: the filter stays in the page; the command lists something else; a viewer is offered the page."""
+    await world.operator.post("/v1/nodes/n1/hold", {"reason": "leave it"})
+    await tab.open(world.operator.token, "/audit?verb=hold")
+    row = tab.page.locator("tbody tr")
+    await expect(row).to_have_count(1)
+    await expect(row).to_contain_text("ada")
+    await expect(row).to_contain_text("127.0.0.1")
+    await tab.page.get_by_label("outcome").select_option("refused")
+    await expect(tab.page).to_have_url(re.compile(r"/audit\?verb=hold&result=refused$"))
+    await expect(tab.page.get_by_text("None.")).to_be_visible()
+    await expect(tab.page.locator(".cli")).to_have_text("hostler audit list --verb hold --outcome refused")
+    await expect(tab.page).to_have_title("audit · Hostler")
+    await tab.open(world.client(Grant("vic", Role.viewer)).token, "/policy")
+    await expect(tab.page.get_by_role("link", name="policy")).to_be_visible()
+    await expect(tab.page.get_by_role("link", name="audit")).to_have_count(0)
+
+
+async def test_a_policy_is_tried_before_it_is_put_in_force(
+    world: House,  # noqa: F811
+    tab: Tab,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    """Mutants: the first click activates; a document that is wrong says no line."""
+    fleet, broken = tmp_path / "fleet.yaml", tmp_path / "broken.yaml"
+    fleet.write_text(FLEET.replace("target: 3", "target: 4", 1))
+    broken.write_text("pools: {alpha: {sku: nope}}\n")
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(POLICY)
+    before = world.cell.view.configuration.sha256
+    await tab.open(world.operator.token, "/policy")
+    await expect(tab.page.locator("main")).to_contain_text(before[:12])
+    await tab.page.get_by_text("Try another configuration").click()
+    await tab.page.get_by_label("Documents").set_input_files([policy, broken])
+    await tab.page.get_by_label("Reason").fill("one more node")
+    button = tab.page.locator(".another button")
+    await button.click()
+    await expect(tab.page.locator(".another")).to_contain_text("broken.yaml:1")
+    tab.complaints[:] = [one for one in tab.complaints if "422" not in one]
+    await tab.page.get_by_label("Documents").set_input_files([policy, fleet])
+    await button.click()
+    await expect(button).to_have_text("Put it in force")
+    assert world.cell.view.configuration.sha256 == before
+    await button.click()
+    await world.until(lambda: world.cell.view.configuration.sha256 != before or world.cell.view.rollouts)
+
+
+async def test_a_window_is_seen_by_whom_it_concerns_and_called_off(world: House, tab: Tab) -> None:  # noqa: F811
+    """Mutant: a tenant sees the windows of others."""
+    await world.adopt(1, "beta", start=8)
+    for pool in ("alpha", "beta"):
+        window = {"starts": "2099-01-01T00:00:00+00:00", "ends": "2099-01-01T04:00:00+00:00"}
+        asked = {"verb": "schedule-maintenance", "target": f"pool:{pool}", "args": window, "reason": f"feed of {pool}"}
+        assert (await world.operator.post("/v1/intents", asked))[0] == 200
+    tenant = world.client(Grant("alice", Role.tenant, tenant="acme"))
+    await tab.open(tenant.token, "/maintenance")
+    windows = tab.page.get_by_role("region", name="windows, a table").locator("tbody tr")
+    await expect(windows).to_have_count(1)
+    await expect(windows).to_contain_text("pool:alpha")
+    await expect(windows.get_by_role("button", name="Call off")).to_have_count(0)
+    await tab.open(world.operator.token, "/maintenance")
+    await expect(windows).to_have_count(2)
+    await windows.filter(has_text="alpha").get_by_role("button", name="Call off").click()
+    dialog = tab.page.get_by_role("dialog")
+    await dialog.get_by_label("Reason").fill("not needed")
+    await dialog.get_by_role("button", name="Show what it would do").click()
+    await dialog.get_by_role("button", name="Do it").click()
+    await world.until(lambda: len(world.cell.view.windows) == 1)
+    await expect(windows).to_have_count(1)

@@ -50,6 +50,7 @@ export class Problem extends Error {
     super(body.detail || `the server answered ${status}`);
     this.status = status;
     this.instead = body.instead || "";
+    this.problems = body.problems || [];
   }
 
   // What is wrong, and what to do instead, as it is shown.

@@ -28,6 +28,26 @@ export function useList(path, query = {}, heard = () => true) {
   return found;
 }
 
+// One document instead of a list: { found, problem }, read again when something has been recorded. "" asks for nothing.
+export function useDocument(path) {
+  const [seen, show] = useState({ found: null, problem: "", of: "" });
+  useEffect(() => {
+    let left = !path;
+    const read = async () => {
+      const answer = await ask(path).then((found) => ({ found, problem: "" }), (error) => ({ found: null, problem: error.text ?? error.message }));
+      if (!left) show({ ...answer, of: path });
+    };
+    if (path) read();
+    const later = throttled(() => left || read());
+    const end = onRecord(() => left || later(pace()));
+    return () => {
+      left = true;
+      end();
+    };
+  }, [path]);
+  return seen.of === path ? seen : { found: null, problem: "" };
+}
+
 async function whole(path, wanted) {
   const items = [];
   let cursor = "";

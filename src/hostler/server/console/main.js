@@ -1,12 +1,13 @@
 // Puts the pages together: who is asked for a token, what the bar shows, and which page is open.
 import { ActDialog } from "./acts.js";
 import { greet, leave, live, provider, setToken, token } from "./api.js";
+import { Audit, Maintenance, Policy, Trends } from "./control_pages.js";
 import { Fabrics } from "./fabrics.js";
 import { Fleet, total } from "./fleet.js";
 import { Node } from "./node.js";
 import { Approvals, Incidents, Nodes, Parts, Pools, Tickets, Waiting } from "./pages.js";
 import { go, nodePath, route } from "./router.js";
-import { begin, end, failure, me, openNode, opened, status } from "./state.js";
+import { begin, configures, end, failure, me, openNode, opened, status, whole } from "./state.js";
 import { effect, html, render, signal } from "./ui.js";
 import { count } from "./words.js";
 
@@ -23,16 +24,25 @@ function App() {
   `;
 }
 
-const PAGES = { "": Fleet, nodes: Nodes, waiting: Waiting, tickets: Tickets, approvals: Approvals, incidents: Incidents, parts: Parts, pools: Pools, fabrics: Fabrics };
+const PAGES = { "": Fleet, nodes: Nodes, waiting: Waiting, tickets: Tickets, approvals: Approvals, incidents: Incidents, parts: Parts, pools: Pools, fabrics: Fabrics, trends: Trends, maintenance: Maintenance, policy: Policy, audit: Audit };
+// Pages that only some may read.
+const ONLY = { policy: whole, audit: configures };
 
 function Shown() {
   if (opened()) return html`<${Node} />`;
   const Page = PAGES[route.value.page] ?? Fleet;
+  if (!(ONLY[route.value.page]?.value ?? true)) return html`<${NotYours} />`;
   return html`<${Page} key=${route.value.page} />`;
 }
 
+// Nothing is asked of the server that would only be refused.
+function NotYours() {
+  if (!me.value) return html`<p class="loading">Reading …</p>`;
+  return html`<main class="page"><h1>${route.value.page}</h1><p>This page concerns the whole cell: your token, of ${me.value.name} (${me.value.role}), does not reach it.</p></main>`;
+}
+
 function Pages() {
-  const names = Object.keys(PAGES).map((page) => [page, page || "fleet"]);
+  const names = Object.keys(PAGES).filter((page) => ONLY[page]?.value ?? true).map((page) => [page, page || "fleet"]);
   return html`<nav aria-label="Pages">${names.map(([page, name]) => html`
     <a href=${`/${page}`} aria-current=${route.value.page === page && !opened() ? "page" : undefined}>${name}</a>`)}</nav>`;
 }

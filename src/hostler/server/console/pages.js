@@ -21,16 +21,23 @@ export function Page({ title, about, children }) {
 
 const SELECTORS = ["phase", "pool", "rack", "sku", "condition", "tag", "q"];
 
-function Filters({ names }) {
+const CHOICES = {
+  phase: PHASES,
+  chain: ["acts", "refusals"],
+  result: ["done", "waits", "dry_run", "refused", "failed"],
+};
+const TITLES = { q: "id, name or serial", result: "outcome", since: "since (2026-01-31T08:00:00Z)", until: "until" };
+
+export function Filters({ names }) {
   const query = route.value.query;
-  const field = (name) => name === "phase"
-    ? html`<label>phase<select value=${query.phase ?? ""} onChange=${(event) => setQuery({ phase: event.target.value })}>
-        <option value="">any</option>${PHASES.map((one) => html`<option value=${one}>${plain(one)}</option>`)}</select></label>`
-    : html`<label>${name === "q" ? "id, name or serial" : name}<input value=${query[name] ?? ""} onChange=${(event) => setQuery({ [name]: event.target.value.trim() })} /></label>`;
+  const field = (name) => CHOICES[name]
+    ? html`<label>${TITLES[name] ?? name}<select value=${query[name] ?? ""} onChange=${(event) => setQuery({ [name]: event.target.value })}>
+        <option value="">any</option>${CHOICES[name].map((one) => html`<option value=${one}>${plain(one)}</option>`)}</select></label>`
+    : html`<label>${TITLES[name] ?? name}<input value=${query[name] ?? ""} onChange=${(event) => setQuery({ [name]: event.target.value.trim() })} /></label>`;
   return html`<form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>${names.map(field)}</form>`;
 }
 
-function selected(names) {
+export function selected(names) {
   return Object.fromEntries(names.map((name) => [name, route.value.query[name] ?? ""]));
 }
 

@@ -2,10 +2,13 @@
 import { readVerbs } from "./acts.js";
 import { ask, follow, token } from "./api.js";
 import { route } from "./router.js";
-import { batch, signal } from "./ui.js";
+import { batch, computed, signal } from "./ui.js";
 
 export const me = signal(null);
 export const status = signal(null);
+// Whether the caller's token reaches the whole cell, and whether it may configure it.
+export const whole = computed(() => Boolean(me.value) && !me.value.tenant && !me.value.site && !me.value.pool);
+export const configures = computed(() => whole.value && me.value.role === "operator");
 export const fleet = signal({ ids: [], phase: [], severity: [], flags: [], rack: [] });
 export const lifecycle = signal(null);
 export const failure = signal("");

@@ -60,7 +60,20 @@ def _send(request: Request[Any, Any, Any], name: str) -> Response[bytes]:
     return Response(file.body, media_type=file.media_type, headers=headers)
 
 
-PAGES = ("nodes", "waiting", "tickets", "approvals", "incidents", "parts", "pools", "fabrics")
+PAGES = (
+    "nodes",
+    "waiting",
+    "tickets",
+    "approvals",
+    "incidents",
+    "parts",
+    "pools",
+    "fabrics",
+    "trends",
+    "maintenance",
+    "policy",
+    "audit",
+)
 """First words of the console's own addresses: a link to one of its pages opens it, whoever follows the link."""
 
 
