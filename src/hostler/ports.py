@@ -400,6 +400,10 @@ class Journal(Protocol):
         """Records about one node (or other subject), newest first."""
         ...
 
+    def named_since(self, names: Sequence[str], at: datetime, limit: int) -> list[Record]:
+        """At most `limit` records of these event names, of that moment and later, the latest first."""
+        ...
+
     def observation(self, identity: str) -> Observation | None:
         """The raw observation of this id, None where it is not kept."""
 

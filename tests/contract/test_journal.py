@@ -68,6 +68,15 @@ def test_changes_since_a_moment(journal: SqlJournal | MemoryJournal) -> None:
     assert journal.changes_since(at(99), limit=3) == []
 
 
+def test_records_of_some_names_since_a_moment_the_latest_first(journal: SqlJournal | MemoryJournal) -> None:
+    """Mutants: the earliest of too many; every name."""
+    journal.append(boots(1, 9), journal.acquire("a"))
+    name = boot(1).event.__struct_config__.tag
+    assert [r.seq for r in journal.named_since(("x", str(name)), at(4), limit=3)] == [9, 8, 7]
+    assert [r.seq for r in journal.named_since((str(name),), at(8), limit=9)] == [9, 8]
+    assert journal.named_since(("phase_changed",), at(0), limit=9) == []
+
+
 def test_changes_come_by_moment_where_a_clock_went_back(journal: SqlJournal | MemoryJournal) -> None:
     records = [Record(seq, at(moment), 1, "", boot(seq).event) for seq, moment in enumerate((5, 9, 7, 7, 1), 1)]
     journal.append(Batch(records=tuple(records)), journal.acquire("a"))

@@ -1,7 +1,7 @@
 """The journal in memory: for the simulator, and for tests of what stands on a journal."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 from threading import Condition
@@ -140,6 +140,14 @@ class MemoryJournal:
         since = micros(at)
         found = sorted((row for row in self._rows if row.at >= since), key=lambda row: row.at)
         return [unseal(row) for row in found[: capped(limit)]]
+
+    def named_since(self, names: Sequence[str], at: datetime, limit: int) -> list[Record]:
+        """At most `limit` records of these event names, of this moment and later, the latest first."""
+        since = micros(at)
+        found = sorted(
+            (row for row in self._rows if row.at >= since and row.name in names), key=lambda r: (r.at, r.seq)
+        )
+        return [unseal(row) for row in found[::-1][: capped(limit)]]
 
     def history(self, subject: str, before: int | None = None, limit: int = 200) -> list[Record]:
         """Records about the subject, newest first, before record `before` where one is given."""

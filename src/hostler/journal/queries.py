@@ -30,6 +30,12 @@ def since(connection: Connection, at: int, limit: int) -> list[StoredRow]:
     return _rows(connection, found.order_by(records.c.at, records.c.seq), limit)
 
 
+def named(connection: Connection, names: Sequence[str], at: int, limit: int) -> list[StoredRow]:
+    """Rows of these names, of moment `at` (µs) and later, the latest first."""
+    found = select(records).where(records.c.at >= at, records.c.name.in_(names))
+    return _rows(connection, found.order_by(records.c.at.desc(), records.c.seq.desc()), limit)
+
+
 def history(connection: Connection, subject: str, before: int | None, limit: int) -> list[StoredRow]:
     """Rows about one subject, newest first, older than record `before` where that is given."""
     found = select(records).join(subjects, subjects.c.seq == records.c.seq).where(subjects.c.subject == subject)

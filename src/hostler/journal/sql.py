@@ -1,6 +1,6 @@
 """`ports.Journal` in the tables of `schema`, in any database."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from sqlalchemy import Connection, delete, select
@@ -209,6 +209,11 @@ class SqlJournal:
         """At most `limit` records of that moment and later, by moment."""
         with self._database.reading() as connection:
             return [unseal(row) for row in queries.since(connection, micros(at), limit)]
+
+    def named_since(self, names: Sequence[str], at: datetime, limit: int) -> list[Record]:
+        """At most `limit` records of these event names, of that moment and later, the latest first."""
+        with self._database.reading() as connection:
+            return [unseal(row) for row in queries.named(connection, names, micros(at), limit)]
 
     def history(self, subject: str, before: int | None = None, limit: int = 200) -> list[Record]:
         """Records about a node, part, asset, ticket or scope, newest first, older than record `before`."""

@@ -1,6 +1,6 @@
 """Port from the server to the running cell, as it is seen from HTTP. `engine.runner.Cell` answers it."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
@@ -26,6 +26,10 @@ class JournalView(Protocol):
 
     def history(self, subject: str, before: int | None = None, limit: int = 200) -> list[Record]:
         """Records about one subject, newest first."""
+        ...
+
+    def named_since(self, names: Sequence[str], at: datetime, limit: int) -> list[Record]:
+        """Records of these event names since a moment, the latest first."""
         ...
 
     def observation(self, identity: str) -> Observation | None:
