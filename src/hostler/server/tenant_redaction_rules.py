@@ -69,6 +69,7 @@ from hostler.core.state.operations import (
 )
 from hostler.core.state.packed_strings import Pairs
 from hostler.core.state.plan_rules import PlanRules
+from hostler.core.state.repairs import RepairDone
 from hostler.core.state.rma_cases import RmaCase, StockLine, TakenStep
 from hostler.core.state.scopes import FLEET, NODES, Scope
 from hostler.core.state.verbs.every import VERBS
@@ -460,6 +461,8 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.StrangerSeen: _rows(),
     e.BootRefused: _rows("what", node=_node, reason=_untold),
     e.CheckRecorded: _rows(node=_node),
+    e.RepairRecorded: _rows(node=_node),
+    RepairDone: _rows("action part"),
     e.InventorySeen: _rows("firmware addresses boot_id covers", node=_node),
     e.HardwareSeen: _rows("source boot_id", node=_node, readings=_nothing),
     e.PartMoved: _rows("serial slot", before=_node, after=_node),

@@ -104,6 +104,7 @@ _EACH = {
     "fabric": " for each network whose design names it",
     "hardware": " where its SKU has a hardware manifest",
     "baseline": " of the SKU's baseline",
+    "depth": " as deep as what was repaired asks for",
 }
 
 

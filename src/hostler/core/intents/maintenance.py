@@ -19,6 +19,7 @@ from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.state import events as e
 from hostler.core.state.live_state import OFF
 from hostler.core.state.model import OWNER, ActClass, HoldKind, Node, Phase, Window, WorkClass
+from hostler.core.state.repairs import RepairAction, RepairDone
 from hostler.core.state.scopes import FLEET
 from hostler.core.state.verbs.maintenance import CancelMaintenance, EndWork, ScheduleMaintenance, StartWork
 from hostler.core.tables.recipe_facts import rules_of
@@ -87,10 +88,14 @@ def end_work(ask: Ask[EndWork]) -> Granted:
     stays = [] if ask.act.shift_lead else [h.owner for h in holds if h.owner != ask.intent.person]
     if len(stays) == len(holds):
         raise RefusalError(f"{stays[0]} works on {node.id}: only they or a shift lead may end it")
+    if (ask.act.did is RepairAction.unsaid) is not (ask.act.part is None):
+        raise RefusalError("say both what you did and to which kind of part: --did swapped --part fan; or neither")
     own = [h for h in holds if h.owner not in stays]
     events: list[e.Event] = [e.HoldReleased(h.id, h.scope, ask.intent.person, ask.intent.reason) for h in own]
     if stays:
+        events.extend(_repaired(ask, node))
         return f"your work on {node.id} is ended; it stays dark, for {stays[0]} works on it still", tuple(events)
+    events.extend(_repaired(ask, node))
     events.extend(
         e.ConditionCleared(node.id, c.id, ask.intent.person, "the work is done")
         for c in node.conditions
@@ -100,6 +105,14 @@ def end_work(ask: Ask[EndWork]) -> Granted:
     if node.plan is None:
         events.append(e.PlanRecorded(freeze(ask.context, node, RECIPES["unlocate"], Frame(ActClass.easing))))
     return f"work on {node.id} is ended", tuple(events)
+
+
+def _repaired(ask: Ask[EndWork], node: Node) -> tuple[e.RepairRecorded, ...]:
+    """The repair, from which the depth of the node's test follows; of a node in service none is kept."""
+    if node.phase is Phase.production or not ask.context.may_write("repair_recorded"):
+        return ()
+    part = ask.act.part.value if ask.act.part is not None else ""
+    return (e.RepairRecorded(node.id, RepairDone(ask.act.did, part, ask.context.now, ask.intent.person)),)
 
 
 def _window(ask: AnyAsk) -> Nodes:

@@ -12,6 +12,7 @@ from hashlib import blake2s
 
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
+from hostler.core.policy.response import is_on_probation
 from hostler.core.state import events as e
 from hostler.core.state.configuration import IdleCheckPolicy, scaled
 from hostler.core.state.decision_context import DecisionContext
@@ -184,15 +185,18 @@ def _is_due(context: DecisionContext, node: Node) -> bool:
     activated = context.fleet.configuration_of(node).activated
     moments = (tried, node.assignment.since, activated, context.live.started)
     begins, apart = slot_begins(context, node), timedelta(seconds=_period_s(context, node) / 2)
-    if _is_first(node, tried):
+    if _is_first(context, node, tried):
         return True
     if tried is not None and tried + apart > begins:
         return False
     return max(at for at in moments if at is not None) < begins
 
 
-def _is_first(node: Node, tried: datetime | None) -> bool:
-    """Whether a reading has drifted since the node was checked last: it does not wait for its slot."""
+def _is_first(context: DecisionContext, node: Node, tried: datetime | None) -> bool:
+    """Whether the node does not wait for its slot: a reading has drifted, or it was repaired, since it was checked."""
+    assert node.assignment is not None, "only members of a pool are served"
+    if is_on_probation(node, context.now) and (tried is None or tried < node.assignment.since):
+        return True
     return any(c.type == DRIFT and (tried is None or c.since > tried) for c in node.conditions)
 
 

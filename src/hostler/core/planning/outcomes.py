@@ -10,6 +10,7 @@ from hostler.core.conditions.recurrence import count_act
 from hostler.core.conditions.site_checks import asked_by, name_of
 from hostler.core.planning.domain_plans import request_of, scope_of
 from hostler.core.policy import rma_cases
+from hostler.core.policy.response import is_on_probation
 from hostler.core.state import events as e
 from hostler.core.state.cases import DUE_DAY, Ticket
 from hostler.core.state.configuration import LAB_PHASE_FLOOR_S, scaled
@@ -319,6 +320,11 @@ def change_phase(
         found.extend(_to_vendor(context, node, why))
     if after is Phase.zap_fail:
         found.append(e.TicketOpened(_zap_ticket(context, node, why)))
+    if node.phase is Phase.production and convicted and is_on_probation(node, context.now):
+        found.append(e.TicketOpened(_repeat_ticket(context, node, why)))
+    if node.phase is Phase.triage:
+        about = context.fleet.tickets_about(node.id)
+        found.extend(e.TicketClosed(t.id, why[:500], person or "hostler") for t in about if t.kind == REPEAT)
     if node.phase is Phase.zap_fail:
         about = context.fleet.tickets_about(node.id)
         found.extend(e.TicketClosed(t.id, why[:500], person or "hostler") for t in about if t.kind == ZAP)
@@ -338,8 +344,27 @@ def _probation(context: DecisionContext, node: Node, after: Phase) -> datetime |
     return context.now + timedelta(seconds=scaled(policy, policy.probation_s))
 
 
+REPEAT = "repeat"
+"""The kind of ticket that proposes to return the whole of a node whose repair did not last."""
 ZAP = "zap"
 """The kind of ticket that asks a person about firmware that failed."""
+
+
+def _repeat_ticket(context: DecisionContext, node: Node, why: str) -> Ticket:
+    return Ticket(
+        id=f"{node.id}-t{context.fleet.cell.seq}-repeat",
+        node=node.id,
+        kind=REPEAT,
+        summary=f"{node.id} failed again on probation, so the repair did not last: return the whole node"[:500],
+        opened=context.now,
+        hardware=node.binding("serial"),
+        component="node",
+        fault=why[:500],
+        action=f"hostler node rma-send {node.id} --reason …; or close this ticket: it is examined as any other, as it "
+        "is after a day",
+        owner="operator",
+        due=DUE_DAY,
+    )
 
 
 def _zap_ticket(context: DecisionContext, node: Node, why: str) -> Ticket:
@@ -363,7 +388,8 @@ def _zap_ticket(context: DecisionContext, node: Node, why: str) -> Ticket:
 def _to_vendor(context: DecisionContext, node: Node, why: str) -> tuple[e.Event, ...]:
     """The ticket that asks for hands, and the case that is followed until the vendor has settled it."""
     worst = max(node.conditions, key=lambda c: (c.severity, c.id), default=None)
-    part = context.fleet.parts.get(worst.part) if worst else None
+    whole = any(t.kind == REPEAT for t in context.fleet.tickets_about(node.id))
+    part = context.fleet.parts.get(worst.part) if worst and not whole else None
     ticket = _rma_ticket(context, node, worst, part, why)
     return (e.TicketOpened(ticket), *rma_cases.opened(context, node, part, ticket.fault, ticket.id))
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from hostler.core.conditions import site_checks
-from hostler.core.planning import cabling, gate_requirements
+from hostler.core.planning import cabling, gate_requirements, return_depth
 from hostler.core.planning.firmware_plan import firmware_steps, to_verify
 from hostler.core.policy.blast_radius import blast_radius
 from hostler.core.state import events as e
@@ -108,6 +108,9 @@ def _lay(context: DecisionContext, node: Node, row: StepRow, parts: tuple[str, .
     if row.each == "firmware":
         laid = firmware_steps(node, sku) if sku else ()
         return [(Step(one.act, scaled(configuration.policy, one.deadline_s)), "") for one in laid]
+    if row.each == "depth":
+        tested = return_depth.steps(context.fleet, node, row)
+        return [(Step(one.act, scaled(configuration.policy, one.deadline_s)), "") for one in tested]
     return [(Step(act, deadline_s, row.optional), row.undo) for act in _acts(context, node, row, parts)]
 
 

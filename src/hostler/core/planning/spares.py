@@ -11,6 +11,7 @@ from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.policy.pool_modes import mode_of
+from hostler.core.policy.response import is_on_probation
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Pool, SpareOrder
 from hostler.core.state.decision_context import DecisionContext
@@ -47,7 +48,8 @@ def balance(context: DecisionContext, pool: Pool, dark: pool_places.Dark) -> tup
 
 
 def _by_trend(context: DecisionContext, spares: list[Node]) -> list[Node]:
-    """Spares with a reading that drifts come last, or not at all, as the policy says."""
+    """Spares on probation come last; so do those with a reading that drifts, or not at all, as the policy says."""
+    spares = sorted(spares, key=lambda node: is_on_probation(node, context.now))
     how = context.fleet.policy.trends.spares
     drifting = {node.id for node in spares if any(c.type == DRIFT for c in node.conditions)}
     if how is SpareOrder.take or not drifting:

@@ -6,6 +6,7 @@ However often it could not be made, that is no evidence against the node: a tech
 
 from datetime import datetime, timedelta
 
+from hostler.core.planning.outcomes import REPEAT
 from hostler.core.state import events as e
 from hostler.core.state.cases import DUE_DAY, Ticket
 from hostler.core.state.configuration import scaled
@@ -15,6 +16,8 @@ from hostler.core.state.model import Attempt, Blocker, Node, Phase
 from hostler.core.tables.phases import PHASES
 
 EXAMINE = PHASES[Phase.triage].recipe
+DECIDED_WITHIN_S = 86_400.0
+"""For so long a person may decide about a node whose repair did not last."""
 AGAIN_S = (600.0, 3600.0, 4 * 3600.0, 86_400.0)
 """So long after an examination that could not be made began the next one does; the last one for good."""
 
@@ -29,6 +32,8 @@ def waits(context: DecisionContext, node: Node) -> Answer | None:
             (Blocker("person", "technician", text, "the work is ended (hostler node end-work)"),),
             until=None,
         )
+    if undecided := _undecided(context, node):
+        return undecided
     vain = _in_vain(node)
     again = _again_at(context, node, vain)
     if again is None or again <= context.now:
@@ -38,6 +43,22 @@ def waits(context: DecisionContext, node: Node) -> Answer | None:
     text = f"the node could not be restarted for its examination, {len(vain)} times so far"
     ends = f"a technician sees to its power and BMC, or the next try at {again:%Y-%m-%d %H:%M} UTC works"
     return Wait(EXAMINE, (Blocker("person", "technician", text, ends),), until=again)
+
+
+def _undecided(context: DecisionContext, node: Node) -> Wait | None:
+    """The time in which a person may return a node whose repair did not last; nobody's word has it examined."""
+    proposal = next((t for t in context.fleet.tickets_about(node.id) if t.kind == REPEAT), None)
+    if proposal is None:
+        return None
+    until = proposal.opened + timedelta(seconds=scaled(context.fleet.policy_of(node), DECIDED_WITHIN_S))
+    if until <= context.now:
+        return None
+    ends = (
+        f"it is returned (hostler node rma-send {node.id}), ticket {proposal.id} is closed, "
+        f"or it is examined at {until:%Y-%m-%d %H:%M} UTC"
+    )
+    text = "it failed again on probation: its repair did not last"
+    return Wait(REPEAT, (Blocker("person", "operator", text, ends),), until=until)
 
 
 def _ticket(context: DecisionContext, node: Node) -> Ticket | None:

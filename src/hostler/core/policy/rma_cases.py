@@ -16,7 +16,8 @@ from hostler.core.diagnose.serials import is_by_slot
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import OWNER, Condition, Evidence, Node, Part
+from hostler.core.state.model import OWNER, Condition, Evidence, Node, Part, Phase
+from hostler.core.state.repairs import RepairAction, RepairDone, RepairedPart
 from hostler.core.state.rma_cases import STEPS_KEPT, CaseKind, CaseStep, RmaCase, StockLine, TakenStep
 from hostler.core.tables.rma_steps import KEEPS_SPARES, awaited_days
 
@@ -88,10 +89,20 @@ def stepped(context: DecisionContext, case: RmaCase, step: CaseStep, by: str) ->
 
 def taken(
     context: DecisionContext, case: RmaCase, step: CaseStep, by: str, reason: str
-) -> tuple[e.RmaCaseChanged | e.StockChanged, ...]:
+) -> tuple[e.RmaCaseChanged | e.StockChanged | e.RepairRecorded, ...]:
     """Events of a step: the case as it then stands, and the spare that came or went."""
     moved = stepped(context, case, step, by)
-    return (e.RmaCaseChanged(moved, by, reason[:REASON_MOST]), *_spare(context, moved, step, by))
+    changed = e.RmaCaseChanged(moved, by, reason[:REASON_MOST])
+    return (changed, *_spare(context, moved, step, by), *_repair(context, moved, step, by))
+
+
+def _repair(context: DecisionContext, case: RmaCase, step: CaseStep, by: str) -> tuple[e.RepairRecorded, ...]:
+    """The exchange, where the node is out of service: how deep it is tested follows from it."""
+    node = context.fleet.nodes.get(case.node)
+    if step is not CaseStep.fitted or node is None or node.phase is Phase.production:
+        return ()
+    part = RepairedPart.chassis.value if case.component == NODE else case.component
+    return (e.RepairRecorded(node.id, RepairDone(RepairAction.swapped, part, context.now, by)),)
 
 
 def spares(fleet: Fleet, site: str, part_number: str) -> StockLine:

@@ -116,6 +116,13 @@ def _named_remedy(remedy: str) -> str:
     return "all remedies" if remedy == "*" else remedy
 
 
+def _repaired(event: e.RepairRecorded) -> str:
+    repair = event.repair
+    if not repair.part:
+        return f"worked on by {repair.by}, who does not say what was done"
+    return f"{repair.part} {repair.action} ({repair.by})"
+
+
 def _part_moved(event: e.PartMoved) -> str:
     if event.before and event.after:
         return f"part {event.serial} moved from {event.before} to {event.after}"
@@ -315,6 +322,7 @@ _TABLE: tuple[EventTelling[Any], ...] = (
             + (f", {event.check.detail}" if event.check.detail else "")
         ),
     ),
+    EventTelling(e.RepairRecorded, _repaired),
     EventTelling(e.InventorySeen, lambda event: f"inventory seen: {counted(len(event.parts), 'part')}"),
     EventTelling(
         e.HardwareSeen, lambda event: f"hardware read by {event.source}: {counted(len(event.readings), 'reading')}"

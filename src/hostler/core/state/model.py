@@ -13,6 +13,7 @@ from hostler.core.state.boot import BootRecord
 from hostler.core.state.operations import AnyAct
 from hostler.core.state.packed_strings import NO_PAIRS, Pairs
 from hostler.core.state.plan_rules import PlanRules
+from hostler.core.state.repairs import RepairDone
 
 Scalar = str | int | float | bool | None
 
@@ -543,7 +544,8 @@ class Node(Struct, frozen=True):
     `stay_granted` is when a person last said that it may stand in its phase (cleared STUCK). `boot` is its last boot
     over the network, None before one was asked for.
     `hardware` are readings of links, settings and places (`hardware`), "SOURCE/NAME" → text, `hardware_own` those that
-    differ from machine to machine, `hardware_boots` the boot in which each source read them.
+    differ from machine to machine, `hardware_boots` the boot in which each source read them. `repairs` is what hands
+    did since it left production.
     """
 
     id: str
@@ -602,6 +604,7 @@ class Node(Struct, frozen=True):
     hardware: Pairs = NO_PAIRS
     hardware_own: Pairs = NO_PAIRS
     hardware_boots: tuple[tuple[str, str], ...] = ()
+    repairs: tuple[RepairDone, ...] = ()
 
     def binding(self, kind: str) -> str:
         """The current value of the binding of this kind, "" where there is none."""

@@ -14,7 +14,8 @@ from hostler.core.state.plan_rules import Answers, OnFailure, PlanRules, Release
 class StepRow(Struct, frozen=True):
     """A step as the recipe has it. In the place of one with `each` "firmware" stand those of `firmware_plan`.
 
-    "fabric": one per network of the node; "hardware": where its SKU has a manifest; "baseline": with its versions.
+    "fabric": one per network of the node; "hardware": where its SKU has a manifest; "baseline": with its versions;
+    "depth": as deep as what was done to the node asks for (`return_depth`).
     """
 
     act: op.AnyAct
@@ -96,7 +97,7 @@ RECIPES: dict[str, Recipe] = {
         Recipe("zap", _FIRMWARE, ActClass.bring_up, Phase.test, Phase.zap_fail),
         Recipe(
             "test",
-            (StepRow(op.RunChecks("burn_in"), 2 * DAY_S), StepRow(op.Sanitise(), 3600)),
+            (StepRow(op.RunChecks("burn_in"), 2 * DAY_S, each="depth"), StepRow(op.Sanitise(), 3600)),
             ActClass.bring_up,
             Phase.production,
             Phase.triage,
@@ -104,7 +105,7 @@ RECIPES: dict[str, Recipe] = {
         ),
         Recipe(
             "examine",
-            (_ALL_EVIDENCE, *_POWER_CYCLE[:2], StepRow(op.WaitBoot(), 1500), _STILL_MISSING, _SUSPECT),
+            (_ALL_EVIDENCE, *_POWER_CYCLE[:2], StepRow(op.WaitBoot(), 1500), _STILL_MISSING, _HARDWARE, _SUSPECT),
             ActClass.bring_up,
             Phase.test,
             convicted_phase=Phase.rma,

@@ -78,6 +78,7 @@ from hostler.core.state.events.nodes import (
     NodeRegistered,
     NodeReleased,
     PhaseChanged,
+    RepairRecorded,
     WaitingChanged,
 )
 from hostler.core.state.events.operations import OperationFinished, OperationSettled, OperationStarted, OutcomeLate
@@ -183,6 +184,7 @@ __all__ = [
     "RecurrenceCounted",
     "RemediatorAccepted",
     "RemediatorsFound",
+    "RepairRecorded",
     "RestoreReleased",
     "RmaCaseChanged",
     "RmaCaseClosed",
@@ -235,6 +237,7 @@ Event = (
     | BootObserved
     | ShadowNoted
     | CheckRecorded
+    | RepairRecorded
     | InventorySeen
     | HardwareSeen
     | PartMoved
@@ -344,6 +347,7 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("plan_recorded", 3): 5,
     ("operation_started", 2): 5,
     ("node_registered", 2): 5,
+    ("repair_recorded", 1): 6,
     ("rma_case_opened", 1): 6,
     ("rma_case_changed", 1): 6,
     ("rma_case_closed", 1): 6,

@@ -12,6 +12,7 @@ from hostler.core.state.events.row import EventRow, EventRows, FoldError, node_o
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.hardware import without_bios
 from hostler.core.state.model import Asset, Assignment, Attempt, Binding, CheckResult, Node, Phase, Verdict, Waiting
+from hostler.core.state.repairs import REPAIRS_KEPT, RepairDone
 
 BOOTS_KEPT = 8
 ENDED_NAMES_KEPT = 16
@@ -98,6 +99,13 @@ class CheckRecorded(Struct, frozen=True, tag="check_recorded"):
     check: CheckResult
 
 
+class RepairRecorded(Struct, frozen=True, tag="repair_recorded"):
+    """Hands did something to a part of the node: what, as a technician says or an inventory shows."""
+
+    node: str
+    repair: RepairDone
+
+
 class NodeAssigned(Struct, frozen=True, tag="node_assigned"):
     """The node serves a pool, and so a tenant, from here on. `reason`: whose dark places it comes for, "" for none."""
 
@@ -182,8 +190,14 @@ def _change_phase(fleet: Fleet, event: PhaseChanged, at: datetime) -> None:
         handover=node.handover or (at if event.after is Phase.production else None),
         most_seen=() if event.before in _WORKED_ON else node.most_seen,
         probation_until=event.probation_until if event.after is Phase.production else None,
+        repairs=() if Phase.production in (event.before, event.after) else node.repairs,
     )
     fleet.put_node(node.id, changed)
+
+
+def _record_repair(fleet: Fleet, event: RepairRecorded, _at: datetime) -> None:
+    node = node_of(fleet, event.node)
+    fleet.put_node(node.id, replace(node, repairs=(*node.repairs, event.repair)[-REPAIRS_KEPT:]))
 
 
 def _observe_boot(fleet: Fleet, event: BootObserved, _at: datetime) -> None:
@@ -243,6 +257,7 @@ ROWS: EventRows = (
     EventRow(BootObserved, of_node, _observe_boot),
     EventRow(WaitingChanged, of_node, _wait),
     EventRow(CheckRecorded, of_node, _record_check),
+    EventRow(RepairRecorded, of_node, _record_repair),
     EventRow(
         NodeAssigned,
         of_node,

@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
+from hostler.core.state.repairs import RepairAction, RepairedPart
 from hostler.core.state.verbs.facts import Heading, Name, Permission, Target, Verb, VerbFacts
 
 
@@ -35,3 +36,7 @@ class EndWork(Verb, frozen=True):
 
     facts: ClassVar = VerbFacts(Permission.work, Target.node, Heading.repair, easing=True)
     shift_lead: Annotated[bool, Meta(description="End work that somebody else began.")] = False
+    did: Annotated[RepairAction, Meta(description="What you did; how deep the node is tested follows from it.")] = (
+        RepairAction.unsaid
+    )
+    part: Annotated[RepairedPart | None, Meta(description="The kind of part that you did it to.")] = None

@@ -1,0 +1,34 @@
+"""The checks of a node on its return, as deep as what was done to it asks for."""
+
+from hostler.core.state import operations as op
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Node
+from hostler.core.state.rma_cases import CaseStep
+from hostler.core.tables.recipes import StepRow
+from hostler.core.tables.requalification import Depth, depth_of
+
+_GATE_S, _SHORT_S = 300.0, 4 * 3600.0
+
+
+def return_depth(fleet: Fleet, node: Node) -> Depth:
+    """The deepest test that a repair since it left production asks for; the whole one where nobody says what was done.
+
+    A part that is still to be exchanged under an open return asks for the whole one too.
+    """
+    open_cases = (case for case in fleet.rma_cases_of(node.id) if CaseStep.fitted not in case.taken)
+    if not node.repairs or any(open_cases):
+        return Depth.full_burn_in
+    return max(depth_of(repair.action, repair.part) for repair in node.repairs)
+
+
+def steps(fleet: Fleet, node: Node, whole: StepRow) -> tuple[StepRow, ...]:
+    """The steps that stand in the place of the whole burn-in, which is `whole`."""
+    match return_depth(fleet, node):
+        case Depth.inventory:
+            return ()
+        case Depth.gate:
+            return (StepRow(op.RunChecks("gate"), _GATE_S),)
+        case Depth.short_burn_in:
+            return (StepRow(op.RunChecks("suspect"), _SHORT_S),)
+        case _:
+            return (whole,)
