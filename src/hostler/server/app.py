@@ -33,6 +33,7 @@ from hostler.server.routes import (
     approvals,
     audit,
     console_files,
+    descriptions,
     domains,
     evidence,
     expected_nodes,
@@ -95,7 +96,7 @@ def create_app(
     app_state.outside = outside or Outside()
     v1 = Router(path="/v1", route_handlers=[*ROUTERS])
     return Litestar(
-        route_handlers=[v1, sign_in.router, *health.handlers, *console_files.handlers],
+        route_handlers=[v1, sign_in.router, *health.handlers, *descriptions.handlers, *console_files.handlers],
         dependencies={
             "app_state": Provide(lambda: app_state, sync_to_thread=False),
             "who": Provide(_who, sync_to_thread=False),

@@ -4,8 +4,10 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, suppress
+from datetime import datetime
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.report.sentences import sentence
@@ -27,6 +29,18 @@ NOT_COMPRESSED = "not_compressed"
 """Option of routes whose answer is not compressed: a compressor would hold records back."""
 
 Keep = Callable[[Record], Record | None]
+
+
+class StreamedRecord(Struct, frozen=True):
+    """A record as a stream tells it: `name` of its event and what it says as `text`; `subjects` it concerns."""
+
+    seq: int
+    at: datetime
+    name: str
+    text: str
+    subjects: tuple[str, ...]
+    cause: str
+    event: e.Event
 
 
 def keeper(cell: CellView, who: Identity, node: str) -> Keep:
@@ -214,14 +228,14 @@ def _without_designs(event: e.Event) -> e.Event:
 
 def encode(record: Record) -> bytes:
     """One record as a server-sent event; `id` is what a client resumes from."""
-    body = {
-        "seq": record.seq,
-        "at": record.at,
-        "name": name_of(record.event),
-        "text": sentence(record.event),
-        "subjects": subjects_of(record.event),
-        "cause": record.cause,
-        "event": _without_designs(record.event),
-    }
+    body = StreamedRecord(
+        record.seq,
+        record.at,
+        name_of(record.event),
+        sentence(record.event),
+        subjects_of(record.event),
+        record.cause,
+        _without_designs(record.event),
+    )
     data = msgspec.json.encode(body)
     return b"id: %d\nevent: record\ndata: %s\n\n" % (record.seq, data)

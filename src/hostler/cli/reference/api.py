@@ -20,11 +20,19 @@ def page() -> str:
             "# HTTP API\n",
             (
                 "JSON over HTTP. Send `Authorization: Bearer hst_…`; `hostler token create` makes one. The running "
-                "server describes bodies and parameters at `/schema/openapi.json`.\n"
+                "server describes bodies and parameters at `/schema/openapi.json` (OpenAPI), and what it sends by "
+                "itself, the stream of records and webhooks, at `/schema/asyncapi.json` (AsyncAPI 3.0). Answers are "
+                "compressed for who sends `Accept-Encoding: gzip`, the stream excepted.\n"
             ),
             (
-                "Every refusal is a problem document: `error` (a word), `what` (is wrong), `instead` (what to do), and "
-                "`problems` (by file and line) for documents. Lists come in pages: go on with `cursor` until it is "
+                "Within `/v1` members are added to answers, and optional members, parameters and routes to requests; "
+                "none is taken away or changes its meaning, which would make a `/v2` beside it. Clients ignore members "
+                "they do not know; the server refuses members of a body and query keys that it does not know.\n"
+            ),
+            (
+                "Every refusal is a problem document (RFC 9457): `title` and `status`, `detail` (what is wrong), and "
+                "of ours `error` (a word for programs), `instead` (what to do), `problems` (by file and line, of "
+                "documents) and `facts`. Lists come in pages: go on with `cursor` until it is "
                 "empty. Requests may carry `key`, or the header `Idempotency-Key`: a repeated one gets the first "
                 "answer, and another request with the same key is refused. The cell remembers its latest "
                 f"{ANSWERS_KEPT:,} keys, whichever controller answers; a key older than those counts as new.\n"

@@ -16,8 +16,8 @@ from urllib.parse import quote
 
 import msgspec
 
+from hostler.core.notify.cloud_events import cloud_event, message_data
 from hostler.core.notify.messages import Message
-from hostler.core.state.model import Severity
 from hostler.drivers.target_http import HttpAnswer, Letter, said
 from hostler.ports import BusyTargetError, RefusedError, UnreachableError
 
@@ -37,17 +37,7 @@ _ENDING = ("note", "digest", "test")
 
 def webhook(message: Message, cell: str, url: str, fields: Mapping[str, str], now_s: int) -> Letter:
     """A CloudEvent, signed over id, moment and body, so that nobody can send it again later as new."""
-    event = {
-        "specversion": "1.0",
-        "id": message.id,
-        "source": f"/hostler/cells/{quote(cell, safe='')}",
-        "type": f"dev.hostler.{message.topic}.{message.action}",
-        "subject": message.nodes[0] if message.nodes else message.topic,
-        "time": message.at,
-        "datacontenttype": "application/json",
-        "data": {**_data(message), "cell": cell},
-    }
-    body = msgspec.json.encode(event)
+    body = msgspec.json.encode(cloud_event(message, cell))
     signature = sign(_key(fields), message.id, now_s, body)
     headers = {
         "Content-Type": "application/cloudevents+json; charset=utf-8",
@@ -129,7 +119,7 @@ def pagerduty(message: Message, cell: str, url: str, fields: Mapping[str, str]) 
         "summary": message.summary[:1024],
         "source": message.nodes[0] if message.nodes else f"hostler {cell}",
         "timestamp": message.since,
-        "custom_details": _data(message),
+        "custom_details": msgspec.to_builtins(message_data(message)),
     }
     order: dict[str, Any] = {"routing_key": demand_field(fields, "routing_key"), "payload": payload}
     if message.action in _ENDING and not message.page:
@@ -222,14 +212,6 @@ def demand_field(fields: Mapping[str, str], name: str) -> str:
     if not value or not value.isprintable():
         raise UnreachableError(f"the secret has no field {name}, or it is not one line of text")
     return value
-
-
-def _data(message: Message) -> dict[str, Any]:
-    """The message as a program reads it."""
-    found = msgspec.to_builtins(message)
-    assert isinstance(found, dict), "a struct becomes a mapping"
-    kept = {name: value for name, value in found.items() if value not in ("", [], {}) and name != "route"}
-    return kept | {"severity": Severity(message.severity).name}
 
 
 def _lines(message: Message, cell: str) -> list[str]:
