@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -35,6 +36,32 @@ async def test_hostler_up_brings_emulated_nodes_up_and_the_commands_find_it(tmp_
         except TimeoutError:
             raise AssertionError(f"never tested: {said}\n{log.read_text()[-3000:]}") from None
     assert "Hostler is up with 2 emulated nodes" in log.read_text()
+
+
+async def test_an_adopted_fleet_serves_within_seconds_and_its_tour_can_be_walked(tmp_path: Path) -> None:
+    """Mutants: adopted machines stay switched off; a command of the tour that is none."""
+    log = tmp_path / "log"
+    newcomer = ("env", f"HOME={tmp_path}", f"XDG_CONFIG_HOME={tmp_path}")
+    start = ("up", "--port", str(free_port()), "--nodes", "6", "--adopted", "--faults-per-hour", "0")
+    async with process(*newcomer, HOSTLER, *start, log=log) as up:
+        async with asyncio.timeout(PATIENCE_S):
+            serving = ""
+            while serving.count("c1-n") < 3:
+                assert up.returncode is None, log.read_text()
+                await asyncio.sleep(0.5)
+                _, serving = await run(*newcomer, HOSTLER, "node", "list", "-l", "phase=production", "-o", "name")
+        for line in re.findall(r"^  (hostler .*?)  ", log.read_text(), re.MULTILINE):
+            words = shlex.split(line.replace("NODE", "c1-n0003").replace(" -w", ""))
+            if "·" not in line:
+                code, said = await run(*newcomer, HOSTLER, *words[1:])
+                assert code == 0, (line, said)
+    assert log.read_text().count("\n  hostler ") == 5
+
+
+async def test_adopted_does_not_go_with_a_real_cluster() -> None:
+    """Mutant: its nodes are said to serve where no cluster lists them."""
+    code, said = await run(HOSTLER, "up", "--port", str(free_port()), "--adopted", "--kubernetes", "/nowhere")
+    assert (code, "--adopted: does not go with --kubernetes; leave --adopted out" in said) == (2, True), said
 
 
 @pytest.mark.xdist_group("kubernetes")

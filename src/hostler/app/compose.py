@@ -80,6 +80,8 @@ LAB_SLOTS = "{period_s: 3600, quiet_s: 60, limit_s: 1500, count: 16, percent: 10
 SERVE_THREADS = 64
 """A database that does not answer may hold several for seconds."""
 
+OPERATOR_S = 20.0
+"""How long the emulated operator thinks about firmware that failed."""
 VENDOR_S = 60.0
 """How long the emulated vendor keeps a node."""
 
@@ -174,6 +176,9 @@ async def up(settings: UpSettings, announce: Callable[[str, Path], None]) -> Non
     if settings.data and settings.kubernetes:
         instead = "leave --data out: the cluster's nodes and jobs go with it"
         raise InvalidInputError((Problem("--data", 0, "is not kept beside a cluster of --kubernetes", instead),))
+    if settings.adopted and settings.kubernetes:
+        instead = "leave --adopted out: nodes join that cluster by being brought up"
+        raise InvalidInputError((Problem("--adopted", 0, "does not go with --kubernetes", instead),))
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
     with contextlib.ExitStack() as stack:
         kept = settings.data or stack.enter_context(tempfile.TemporaryDirectory(prefix="hostler-"))
@@ -205,6 +210,7 @@ async def _up(
                 token=lambda node: inside.tokens.create(Grant(f"agent-{node}", Role.agent, node=node)),
                 origins={node.id: node.binding("bmc") for node in inside.cell.view.nodes.values()},
                 real_agents=settings.real_agents,
+                adopted=settings.adopted,
             ),
             now,
         )
@@ -212,7 +218,8 @@ async def _up(
             access["all"] = Access("hostler", fleet.password)
             known = [node for node in inside.cell.view.nodes.values() if node.id in fleet.hosts]
             await _load_emulated_fleet(inside, fleet, settings.scale)
-            await _resume(inside, fleet, lab, known)
+            serving = [node for node in inside.cell.view.nodes.values() if node.assignment and node not in known]
+            await _resume(inside, fleet, lab, [*known, *serving])
             announce(inside.address, inside.data / TOKEN)
             cell = inside.cell
             watched = SchedulerReader(lab.clusters, lambda: cell.view, lambda: cell.live)
@@ -229,17 +236,20 @@ async def _load_emulated_fleet(running: ControllerProcess, fleet: EmulatedFleet,
     documents = {"policy.yaml": policy, "fleet.yaml": fleet.configuration()}
     await ask(running.cell, "activate", FLEET, configuration=parse(documents), documents=documents)
     fresh = [spec for spec in fleet.specs if spec.id not in running.cell.view.nodes]
-    if fresh:
-        nodes = msgspec.json.encode(fresh).decode()
-        await ask(running.cell, "register", FLEET, args={"nodes": nodes})
+    for verb, specs in (
+        ("adopt", [spec for spec in fresh if spec.pool]),
+        ("register", [spec for spec in fresh if not spec.pool]),
+    ):
+        if specs:
+            await ask(running.cell, verb, FLEET, args={"nodes": msgspec.json.encode(specs).decode()})
 
 
 async def _resume(running: ControllerProcess, fleet: EmulatedFleet, lab: EmulatedLab, known: Sequence[Node]) -> None:
-    """Nodes that the journal knows from an earlier run: their machines are switched on, as if nobody had been away."""
+    """Nodes that serve already, or that the journal knows: their machines are on, as if nobody had been away."""
     origins = {spec.id: spec.bmc for spec in fleet.specs}
     for node in known:
         lab.restore(node)
-        if node.phase not in (Phase.registered, Phase.initializing, Phase.rma):
+        if node.assignment or node.phase not in (Phase.registered, Phase.initializing, Phase.rma):
             fleet.hosts[node.id].wake()
         if node.binding("bmc") != origins[node.id]:
             moved = {"kind": "bmc", "value": origins[node.id]}
@@ -247,12 +257,14 @@ async def _resume(running: ControllerProcess, fleet: EmulatedFleet, lab: Emulate
 
 
 async def _staff(cell: Cell, fleet: EmulatedFleet) -> None:
-    """The emulated technician certifies nodes in onboard, and the emulated vendor repairs and sends back."""
+    """People of the emulated fleet: a technician certifies, an operator tries firmware again, a vendor repairs."""
     while True:
         await asyncio.sleep(1.0)
         for node in [cell.view.nodes[name] for name in fleet.hosts if name in cell.view.nodes]:
             if node.phase is Phase.onboard:
                 await ask(cell, "certify", node.id, person="emulated-technician")
+            elif node.phase is Phase.zap_fail and (now() - node.phase_since).total_seconds() > OPERATOR_S:
+                await ask(cell, "zap-again", node.id, person="emulated-operator")
             elif node.phase is Phase.rma and (now() - node.phase_since).total_seconds() > VENDOR_S:
                 fleet.hosts[node.id].cure("repair")
                 await ask(cell, "rma-return", node.id, person="emulated-vendor")

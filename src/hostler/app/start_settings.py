@@ -9,7 +9,7 @@ class UpSettings(Struct, frozen=True):
     `port` 0 takes a free one, `scale` is how many times faster than the clock the simulated world lives, `data` ""
     keeps nothing, `faults_per_hour` counts real hours over the whole fleet. `kubernetes` is the kubeconfig of the admin
     of a cluster whose nodes kwok plays; "" is a cluster in memory. `real_agents`: the nodes' agents have only the
-    abilities of real ones.
+    abilities of real ones. `adopted`: the pools' nodes serve from the start, and only spares are brought up.
     """
 
     port: int = 8440
@@ -20,6 +20,7 @@ class UpSettings(Struct, frozen=True):
     faults_per_hour: float = 60.0
     kubernetes: str = ""
     real_agents: bool = False
+    adopted: bool = False
 
 
 class ServeSettings(Struct, frozen=True):

@@ -26,6 +26,14 @@ _SERVE = ServeSettings(data="")
 SEEN = "hostler.dev/phase,hostler.dev/pool,hostler.dev/rack"
 """Labels that tell a cluster's users the most."""
 
+_TOUR = """\
+Five things to try, in another terminal:
+  hostler status                                            the whole fleet on one screen
+  hostler events -w                                         what happens, as it is recorded
+  hostler node list -l condition                            nodes with faults; the console shows each one's lanes
+  hostler node explain NODE                                 evidence, rule, remedy, outcome, and who acts next
+  hostler node reboot NODE --reason "a try" --dry-run       whom an act would disturb, and what it would wait for"""
+
 _STANDS_BY = " and stands by; the configuration comes from the journal, --config is ignored"
 
 
@@ -53,6 +61,9 @@ class WorldOptions:
     real_agents: Annotated[
         bool, Parameter(negative=(), help="Give the nodes' agents only the checks that real ones have, and no erasing.")
     ] = _UP.real_agents
+    adopted: Annotated[
+        bool, Parameter(negative=(), help="Nodes serve their pools from the start; only spares are brought up.")
+    ] = _UP.adopted
 
 
 @Parameter(name="*")
@@ -204,7 +215,15 @@ def up(
 
     _log(log_format)
     settings = UpSettings(
-        port, world.nodes, world.scale, data, world.seed, world.faults_per_hour, kubernetes, world.real_agents
+        port,
+        world.nodes,
+        world.scale,
+        data,
+        world.seed,
+        world.faults_per_hour,
+        kubernetes,
+        world.real_agents,
+        world.adopted,
     )
     return _until_stopped(run_up(settings, partial(_announce_up, settings)))
 
@@ -340,6 +359,7 @@ def _announce_up(settings: UpSettings, address: str, token_file: Path) -> None:
         f"  API       {address}/v1",
         f"  commands  hostler status · hostler node list · hostler node explain NODE   (they read {written})",
         f"  data      {token_file.parent}",
+        _TOUR,
         "Stop with Ctrl-C.",
     ]
     if settings.kubernetes:

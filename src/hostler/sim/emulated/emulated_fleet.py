@@ -32,6 +32,7 @@ class FleetSettings(Struct, frozen=True):
 
     `token` gives the credential of a node's agent; `faults_per_hour` is for the whole fleet; `origins` are the BMCs'
     addresses of an earlier run, taken again where they are free. `real_agents`: they have the abilities of real ones.
+    `adopted`: nodes serve their pools already, as many as each pool's target says; the others have never been on.
     """
 
     nodes: int
@@ -43,6 +44,7 @@ class FleetSettings(Struct, frozen=True):
     token: Callable[[str], str]
     origins: dict[str, str] = {}
     real_agents: bool = False
+    adopted: bool = False
 
 
 class EmulatedFleet:
@@ -84,8 +86,6 @@ class EmulatedFleet:
 
     def configuration(self) -> str:
         """SKUs and pools of this fleet as a configuration document."""
-        trays = sum(1 for spec in self.specs if spec.sku == "gb200-nvl72")
-        servers = len(self.specs) - trays
         firmware = ", ".join(f"{name}: {version}" for name, version in BASELINE.items())
         images = ", ".join(f"{name}: '{url}'" for name, url in self.images.items())
         lines = ["skus:"]
@@ -94,12 +94,13 @@ class EmulatedFleet:
             lines += [f"    parts: {{gpu: {gpus}, cpu: 2, nic: {gpus}}}", "    models: {nic: ConnectX-7}"]
             lines += [f"    firmware: {{{firmware}}}", f"    images: {{{images}}}"]
         lines += ["pools:"]
-        for pool, sku, target, tenant in (
-            ("train", "h100-8", servers * 6 // 10, "tenant-a"),
-            ("serve", "h100-8", servers * 3 // 10, "tenant-b"),
-            ("nvl72", "gb200-nvl72", max(0, trays - 2), "tenant-a"),
+        targets = targets_of(len(self.specs))
+        for pool, sku, tenant in (
+            ("train", "h100-8", "tenant-a"),
+            ("serve", "h100-8", "tenant-b"),
+            ("nvl72", "gb200-nvl72", "tenant-a"),
         ):
-            lines += [f"  {pool}:", f"    sku: {sku}", f"    target: {target}", f"    tenant: {tenant}"]
+            lines += [f"  {pool}:", f"    sku: {sku}", f"    target: {targets[pool]}", f"    tenant: {tenant}"]
             lines += ["    cluster: lab", "    modes: {'*': act, idle_check: act}", f"    owner: {tenant} on-call"]
             lines += ["    budget: {count: 3, percent: 20, reserve: 1}", "    drain_deadline_s: 864000"]
         return "\n".join(lines) + "\n"
@@ -141,6 +142,7 @@ class EmulatedFleet:
                 rack=rack,
                 u=1 + number % 40,
                 domains=("nvlink:nvl1", "power:a") if tray else (f"leaf:l{number // 16}", "power:b"),
+                pool=pool_of(number, self._settings.nodes) if self._settings.adopted else "",
             )
         )
 
@@ -215,6 +217,24 @@ def jobs_of(nodes: int) -> list[JobSpec]:
 def trays_of(nodes: int) -> int:
     """How many of the nodes are trays of the NVL72-like rack."""
     return TRAYS if nodes >= 2 * TRAYS else nodes // 3
+
+
+def targets_of(nodes: int) -> dict[str, int]:
+    """How many of the nodes each pool is to have."""
+    trays = trays_of(nodes)
+    servers = nodes - trays
+    return {"train": servers * 6 // 10, "serve": servers * 3 // 10, "nvl72": max(0, trays - 2)}
+
+
+def pool_of(number: int, nodes: int) -> str:
+    """The pool that a node of an adopted fleet serves, "" for spares. Trays come first, then servers."""
+    targets, trays = targets_of(nodes), trays_of(nodes)
+    if number < trays:
+        return "nvl72" if number < targets["nvl72"] else ""
+    server = number - trays
+    if server < targets["train"]:
+        return "train"
+    return "serve" if server < targets["train"] + targets["serve"] else ""
 
 
 def _xid(name: str, rest: str, *cures: str) -> Callable[[str], Trouble]:
