@@ -26,7 +26,7 @@ export PYTHON
 # Bytecode is kept, whatever the shell says: without it every process of a test run compiles the whole house anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up up-kubernetes test test-boot check fuzz sbom audit bench bench-checks bench-trends bench-detection sim fabric-soak soak mutants peers docs docs-check pictures fmt lint wheels clean lock environment environment-test system-packages
+.PHONY: help up up-kubernetes test test-boot check fuzz sbom audit deb bench bench-checks bench-trends bench-detection sim fabric-soak soak mutants peers docs docs-check pictures fmt lint wheels clean lock environment environment-test system-packages
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -117,6 +117,9 @@ wheels: environment ## build the distributions into dist: hostler, hostler-agent
 	$(BIN)/python -m hatchling build -t wheel -d dist
 	cd packages/agent && $(abspath $(BIN))/python -m hatchling build -t wheel -d $(CURDIR)/dist
 	cd packages/checks && $(abspath $(BIN))/python -m hatchling build -t wheel -d $(CURDIR)/dist
+
+deb: environment ## build Debian packages into dist: hostler (some minutes) and hostler-agent
+	$(BIN)/python scripts/debian_packages.py
 
 # --- environments ----------------------------------------------------------------------------------------------------
 # Each stamp is newer than what it was made from, so an environment is touched only when its lock changed.
