@@ -78,7 +78,7 @@ def main(names: list[str]) -> int:
 
 
 def build(package: DebianPackage, staging: Path, out: Path = ROOT / "dist") -> Path:
-    """Build one package in the folder `staging`, into `out`. Returns its file; raises CalledProcessError where a tool fails."""
+    """Build one package in the folder `staging`. Returns its file in `out`. Raises CalledProcessError."""
     tree = staging / "tree"
     version = tomllib.loads((package.source / "pyproject.toml").read_text())["project"]["version"]
     _install(package, staging, tree / HOME, version)
