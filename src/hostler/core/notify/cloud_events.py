@@ -1,7 +1,6 @@
 """Notifications as programs read them: CloudEvents 1.0 in structured mode, with the message as data."""
 
 from datetime import datetime
-from urllib.parse import quote
 
 from msgspec import Struct
 
@@ -71,11 +70,11 @@ def message_data(message: Message, cell: str = "") -> MessageData:
     )
 
 
-def cloud_event(message: Message, cell: str) -> CloudEvent:
-    """The message as a CloudEvent of this cell."""
+def cloud_event(message: Message, cell: str, source: str) -> CloudEvent:
+    """The message as a CloudEvent of this cell, whose URI is `source`."""
     return CloudEvent(
         message.id,
-        f"/hostler/cells/{quote(cell, safe='')}",
+        source,
         f"dev.hostler.{message.topic}.{message.action}",
         message.nodes[0] if message.nodes else message.topic,
         message.at,

@@ -37,7 +37,7 @@ _ENDING = ("note", "digest", "test")
 
 def webhook(message: Message, cell: str, url: str, fields: Mapping[str, str], now_s: int) -> Letter:
     """A CloudEvent, signed over id, moment and body, so that nobody can send it again later as new."""
-    body = msgspec.json.encode(cloud_event(message, cell))
+    body = msgspec.json.encode(cloud_event(message, cell, f"/hostler/cells/{quote(cell, safe='')}"))
     signature = sign(_key(fields), message.id, now_s, body)
     headers = {
         "Content-Type": "application/cloudevents+json; charset=utf-8",
