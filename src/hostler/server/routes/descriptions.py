@@ -10,7 +10,7 @@ from hostler.server.dependencies import TheAppState
 
 @get(asyncapi.PATH, include_in_schema=False)
 async def describe_streams(app_state: TheAppState) -> dict[str, Any]:
-    """What this server sends by itself, as AsyncAPI; anybody may ask."""
+    """Describe, as AsyncAPI, what this server sends by itself; anybody may ask."""
     return asyncapi.document(app_state.cell.version)
 
 
