@@ -30,6 +30,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import Observation
 from hostler.core.state.number_limits import outside
+from hostler.drivers.check_message import read_verdict
 from hostler.drivers.infiniband import telemetry_csv
 from hostler.drivers.kubernetes import bootstrap_token_secret
 from hostler.drivers.kubernetes import wire as kubernetes
@@ -44,6 +45,8 @@ from hostler.drivers.slurm.hostlist import HostlistError, checked_name, expand
 from hostler.ports import PortError, UnreachableError
 from hostler.server.routes import agent_reports, cell, intents
 from hostler.sim.bmc.vendors import VENDORS
+from hostler_checks import tool_outputs
+from hostler_checks.device import UnableError
 from tests.contract.redfish_vendors import Bmc, read_by_the_driver
 from tests.fuzz.kernel_log_laws import NODE, hold_for_bytes
 from tests.fuzz.mutating import mutated, mutated_json
@@ -211,6 +214,7 @@ BODIES = (
     agent_reports.ObservationsBody,
     agent_reports.HeartbeatBody,
     agent_reports.OutcomesBody,
+    agent_reports.ReadingsBody,
     intents.IntentBody,
     intents.RegisterBody,
     intents.AssetsBody,
@@ -286,6 +290,23 @@ def _refusing(error: type[Exception], read: Callable[..., Any], *of: Any) -> Any
         return None
 
 
+def tool_reports(raw: bytes) -> None:
+    """An output as each of others' tools' readers takes it."""
+    text = raw.decode("utf-8", "replace")
+    for tool in tool_outputs.READERS:
+        for code in (0, 2):
+            told = _refusing(UnableError, tool_outputs.read, tool, text, code)
+            keepable(told.faults if told is not None else ())
+
+
+def check_messages(raw: bytes) -> None:
+    """A check's last message."""
+    text = raw.decode("utf-8", "replace")
+    for code in (0, 2):
+        told = read_verdict(code, text)
+        keepable((told.detail, told.facts))
+
+
 def _pages() -> Callable[[random.Random], bytes]:
     shown = [json.dumps(page).encode() for vendor in sorted(VENDORS) for page in Bmc(vendor).documents().values()]
     return lambda rng: mutated(rng, shown)
@@ -310,5 +331,7 @@ TARGETS = {
         Target("bodies", _of_files("bodies"), http_bodies),
         Target("telemetry", _of_files("telemetry"), telemetry_document),
         Target("plugins", _of_files("plugins"), plugin_answers),
+        Target("tool_outputs", _of_files("tool_outputs"), tool_reports),
+        Target("check_messages", _of_files("check_messages"), check_messages),
     )
 }

@@ -12,11 +12,24 @@ from hostler_checks import yaml_reader as y
 from hostler_checks.catalogue import CHECKS, CheckSpec, Reading
 from hostler_checks.limits import INF, Limit
 from hostler_checks.profiles import NAMES, Profile, Stage, Step
+from hostler_checks.tool_outputs import READERS
 
 DIRECTORY = Path("/etc/hostler/suite.d")
 MAX_FILES = 64
 _CHECK = frozenset(
-    {"check", "version", "detects", "command", "script", "profiles", "readings", "seconds", "deadline", "required"}
+    {
+        "check",
+        "version",
+        "detects",
+        "command",
+        "script",
+        "profiles",
+        "readings",
+        "seconds",
+        "deadline",
+        "required",
+        "tool",
+    }
 )
 _READING = frozenset({"unit", "better", "floor", "bound"})
 
@@ -68,12 +81,16 @@ def parsed(text: str, name: str) -> tuple[Step, tuple[str, ...]]:
         exact=not readings,
         host=True,
     )
+    tool = y.text(found.get("tool"), problems)
+    if tool and tool not in READERS:
+        problems.add(found["tool"], f"a tool is one of {', '.join(READERS)}")
     profiles = tuple(_profile(one, problems) for one in y.items(found.get("profiles"), problems))
     seconds = y.duration(found.get("seconds"), (0.1, 3600.0), problems, 1.0)
     required = y.truth(found.get("required"), problems, default=True)
     problems.raise_any()
     limits = {reading: limit for reading, (_, limit) in readings.items()}
     params: dict[str, Any] = {"command": command or ["/bin/sh", "-c", script]}
+    params |= {"tool": tool, "wanted": list(readings)} if tool else {}
     return Step(spec, seconds, required, params, limits), profiles
 
 

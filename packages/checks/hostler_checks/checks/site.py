@@ -1,14 +1,16 @@
-"""A site's own check: a command that prints JSON, or a sentence with the exit code of a monitoring plug-in."""
+"""A site's own check: a command that prints JSON, a sentence with a plug-in's exit code, or a known tool's output."""
 
 import json
 import subprocess
 from typing import Any
 
+from hostler_checks import tool_outputs
 from hostler_checks.answers import Answer
 from hostler_checks.device import UnableError
 from hostler_checks.work import Work
 
 MAX_OUTPUT_BYTES = 64 * 1024
+MAX_TOOL_BYTES = 4 * 1024 * 1024
 _CANNOT_SAY = 3
 
 
@@ -18,21 +20,44 @@ def run(work: Work) -> Answer:
     A check of ways to other nodes prints `"pairs": {"mlx5_0>gpu-0002": 371.2}` beside that, in Gbit/s.
     """
     argv = [str(word) for word in work.params["command"]]
-    try:
-        ended = subprocess.run(argv, check=False, capture_output=True, stdin=subprocess.DEVNULL)
-    except OSError as error:
-        raise UnableError(f"{argv[0]} cannot be started: {error.strerror}") from error
-    if len(ended.stdout) > MAX_OUTPUT_BYTES:
-        raise UnableError(f"it printed {len(ended.stdout)} bytes, at most {MAX_OUTPUT_BYTES} are read")
-    text = ended.stdout.decode("utf-8", "replace").strip()
+    tool = str(work.params.get("tool", ""))
+    output, code = _ended(argv, MAX_TOOL_BYTES if tool else MAX_OUTPUT_BYTES)
+    text = output.decode("utf-8", "replace").strip()
+    if tool:
+        return _of_tool(work, tool_outputs.read(tool, text, code))
     if text.startswith("{"):
-        return _of_json(work, text, ended.returncode)
-    first = text.partition("\n")[0] or f"it ended with {ended.returncode} and said nothing"
-    if ended.returncode in (1, 2):
+        return _of_json(work, text, code)
+    first = text.partition("\n")[0] or f"it ended with {code} and said nothing"
+    if code in (1, 2):
         return work.answer(first, faults=(first,))
-    if ended.returncode or not text:
+    if code or not text:
         raise UnableError(first)
     return work.answer(first)
+
+
+def _ended(argv: list[str], most: int) -> tuple[bytes, int]:
+    """What the command printed, and its exit code; one that prints more than `most` bytes is ended."""
+    try:
+        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    except OSError as error:
+        raise UnableError(f"{argv[0]} cannot be started: {error.strerror}") from error
+    assert child.stdout is not None
+    with child, child.stdout as pipe:
+        output = pipe.read(most + 1)
+        if len(output) > most:
+            child.kill()
+            raise UnableError(f"it printed more than {most} bytes")
+        return output, child.wait()
+
+
+def _of_tool(work: Work, told: tool_outputs.ToolReport) -> Answer:
+    """Of a tool's readings those that the site's check names; one that is missing was not measured."""
+    wanted = [str(name) for name in work.params.get("wanted", ())]
+    if missing := [name for name in wanted if name not in told.readings]:
+        if told.faults:
+            return work.answer(told.looked, faults=told.faults)
+        raise UnableError(f"its output has no {missing[0]}; it has {', '.join(sorted(told.readings)) or 'no readings'}")
+    return work.answer(told.looked, {name: told.readings[name] for name in wanted}, faults=told.faults)
 
 
 def _of_json(work: Work, text: str, code: int) -> Answer:
