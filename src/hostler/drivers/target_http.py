@@ -80,12 +80,19 @@ async def post(letter: Letter, reach: NetworkLimits) -> HttpAnswer:
             body = await read_body(answer, reach.most_bytes, f"the answer of {host}")
             return HttpAnswer(answer.status, body, {name.lower(): value for name, value in answer.headers.items()})
     except TimeoutError as error:
-        raise UnreachableError(f"{host} gave no whole answer within {reach.timeout_s:g} s") from error
+        raise UnreachableError(
+            f"{host} gave no whole answer within {reach.timeout_s:g} s; it is tried again"
+        ) from error
     except aiohttp.ClientConnectorCertificateError as error:
-        raise UnreachableError(f"{host} shows a certificate that is not its own or not trusted") from error
+        raise UnreachableError(
+            f"{host} shows a certificate that is not its own or not trusted"
+            "; name its authority with the route, or correct the host's name"
+        ) from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
         why = str(error.os_error) if isinstance(error, aiohttp.ClientConnectorDNSError) else type(error).__name__
-        raise UnreachableError(f"{host} cannot be reached: {why[:200]}") from None
+        raise UnreachableError(
+            f"{host} cannot be reached: {why[:200]}; check the address and the firewall between"
+        ) from None
 
 
 def demand_taken(reply: HttpAnswer, host: str) -> None:
@@ -192,6 +199,6 @@ def trust(ca: str) -> ssl.SSLContext:
             context.load_verify_locations(cafile=ca)
         except OSError as error:  # ssl.SSLError is one
             raise UnreachableError(
-                f"authorities cannot be read from {ca}: {error.strerror or 'no PEM file'}"
+                f"authorities cannot be read from {ca}: {error.strerror or 'no PEM file'}; write PEM certificates there"
             ) from error
     return context

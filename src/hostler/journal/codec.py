@@ -162,7 +162,10 @@ def seal_observation(observation: Observation) -> ObservationRow:
     except (TypeError, ValueError) as error:
         raise UnwritableError(f"observation {o.id} cannot be stored: {error}") from error
     if not 0 <= o.sequence <= INTEGER_MAX:
-        raise UnwritableError(f"observation {o.id} cannot be stored: its sequence is outside 0 … {INTEGER_MAX}")
+        raise UnwritableError(
+            f"observation {o.id} cannot be stored: its sequence is outside 0 … {INTEGER_MAX}"
+            "; the sender's numbering is broken: restart its agent"
+        )
     return ObservationRow(o.node, o.spool, o.sequence, received, body)
 
 
@@ -174,7 +177,10 @@ def seal_cursors(cursors: dict[str, tuple[str, int]]) -> list[tuple[str, str, in
     except (TypeError, ValueError, OverflowError) as error:
         raise UnwritableError(f"a cursor cannot be stored: {error}") from error
     if any(not 0 <= sequence <= INTEGER_MAX for _, _, sequence in rows):
-        raise UnwritableError(f"a cursor cannot be stored: its sequence is outside 0 … {INTEGER_MAX}")
+        raise UnwritableError(
+            f"a cursor cannot be stored: its sequence is outside 0 … {INTEGER_MAX}"
+            "; the sender's numbering is broken: restart its agent"
+        )
     return rows
 
 

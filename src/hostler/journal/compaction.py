@@ -71,7 +71,10 @@ def follow(database: Database, folder: Path) -> None:
             ends = row.digest if row.seq == part.last else ends
         digest = ends
         if digest != part.digest:
-            raise JournalError(f"{folder / part.file} does not lead to record {part.last} of this journal")
+            raise JournalError(
+                f"{folder / part.file} does not lead to record {part.last} of this journal"
+                "; put the archive's files of this journal there, or name another --archive"
+            )
 
 
 def archive_rows(path: Path) -> Iterator[StoredRow]:
@@ -94,9 +97,14 @@ def archive_rows(path: Path) -> Iterator[StoredRow]:
                         break
                 tally.add(line, text)
     except (OSError, ValueError, JournalError) as error:
-        raise JournalError(f"the archive {path} cannot be used: {error}") from error
+        raise JournalError(
+            f"the archive {path} cannot be used: {error}; move the file away, or restore it from a copy"
+        ) from error
     if end is None or end != tally.end(last, digest):
-        raise JournalError(f"the archive {path} was cut off or changed: its end does not match its records")
+        raise JournalError(
+            f"the archive {path} was cut off or changed: its end does not match its records"
+            "; restore that file from a copy"
+        )
 
 
 def _covering(folder: Path, seq: int) -> Path | None:

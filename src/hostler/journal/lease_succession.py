@@ -10,14 +10,19 @@ def next_holder(now: Lease, holder: str, address: str, seen: Lease | None) -> Le
     """The lease once `holder` has it; FencedError where somebody was quicker than who has `seen` it."""
     assert holder, "a lease without a holder is one that nobody has"
     if seen is not None and seen != now:
-        raise FencedError(f"{now.holder or 'nobody'} holds epoch {now.epoch}: the lease changed since it was looked at")
+        raise FencedError(
+            f"{now.holder or 'nobody'} holds epoch {now.epoch}: the lease changed since it was looked at"
+            "; this controller stands by and looks again"
+        )
     return Lease(epoch=now.epoch + 1, holder=holder, address=address)
 
 
 def refuse_fenced(now: Lease, epoch: int) -> None:
     """Raises FencedError unless the epoch is the one that holds the lease."""
     if epoch != now.epoch or not now.holder:
-        raise FencedError(f"epoch {epoch} is fenced: {now.holder or 'nobody'} holds epoch {now.epoch}")
+        raise FencedError(
+            f"epoch {epoch} is fenced: {now.holder or 'nobody'} holds epoch {now.epoch}; this controller stands by"
+        )
 
 
 def changed_hands(before: Lease, now: Lease) -> bool:

@@ -151,7 +151,7 @@ def observation_line(row: ObservationRow) -> ObservationLine:
 
 def refuse(number: int, why: str) -> NoReturn:
     """Raises JournalError for a line of an export."""
-    raise JournalError(f"line {number}: {why}; nothing was imported")
+    raise JournalError(f"line {number}: {why}; nothing was imported; export it anew (hostler journal export)")
 
 
 def _raw(body: bytes, what: str) -> Raw:

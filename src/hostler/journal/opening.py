@@ -31,7 +31,7 @@ def open_journal(place: str | Path) -> SqlJournal:
 def open_database(place: str | Path, *, writable: bool = False) -> Database:
     """The database of a journal that is there, for long questions. Raises JournalError for a file that is not there."""
     if not on_server(place) and not Path(place).is_file():
-        raise JournalError(f"{place} is not there")
+        raise JournalError(f"{place} is not there; name the journal with --data, or start a controller to make one")
     return _database(place, writable=writable)
 
 

@@ -59,7 +59,10 @@ class DayFile:
         self._writer.close()
         whole_files.publish(self._path)
         if (found := pq.ParquetFile(self._path).metadata.num_rows) != self._count:
-            raise JournalError(f"{self._path} holds {found} observations instead of {self._count}: they are kept")
+            raise JournalError(
+                f"{self._path} holds {found} observations instead of {self._count}: they are kept"
+                "; move the file away and try again"
+            )
 
     def _take_over(self) -> None:
         try:

@@ -87,7 +87,9 @@ class PostgresDatabase:
                 committing = True
         except (SQLAlchemyError, psycopg.Error) as error:
             kept = "whether this is kept is unknown" if committing else "nothing of this is kept"
-            raise JournalError(f"{self.name} cannot be written, {kept}: {_said(error)}") from error
+            raise JournalError(
+                f"{self.name} cannot be written, {kept}: {_said(error)}; is the server up, and has its disk room?"
+            ) from error
 
     @contextmanager
     def upgrading(self) -> Iterator[Connection]:
@@ -109,7 +111,9 @@ class PostgresDatabase:
             with self._readers.connect() as connection:
                 yield connection
         except (SQLAlchemyError, psycopg.Error) as error:
-            raise JournalError(f"{self.name} cannot be read: {_said(error)}") from error
+            raise JournalError(
+                f"{self.name} cannot be read: {_said(error)}; is the server up, and may Hostler's user read there?"
+            ) from error
 
     def insert(self, db: Connection, table: Table, rows: Sequence[Values]) -> None:
         """Insert the rows with one statement."""
@@ -135,7 +139,9 @@ class PostgresDatabase:
                     for _ in listener.notifies(timeout=left, stop_after=1):
                         pass
         except psycopg.Error as error:
-            raise JournalError(f"{self.name} cannot be read: {_said(error)}") from error
+            raise JournalError(
+                f"{self.name} cannot be read: {_said(error)}; is the server up, and may Hostler's user read there?"
+            ) from error
 
     def spoilt(self, error: DBAPIError) -> bool:
         """Whether the error means damaged data, and not a lost connection."""

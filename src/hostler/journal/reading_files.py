@@ -100,7 +100,9 @@ def _database(folder: Path) -> Iterator["DuckDBPyConnection"]:
             database.execute("SET memory_limit = '2GB'; SET threads = 2; SET TimeZone = 'UTC'")
             yield database
     except duckdb.Error as error:
-        raise JournalError(f"the readings in {folder} cannot be read: {error}") from error
+        raise JournalError(
+            f"the readings in {folder} cannot be read: {error}; move the damaged file away and ask again"
+        ) from error
 
 
 def _each_once(files: list[Path]) -> str:

@@ -70,7 +70,10 @@ class ReadingStore:
             except OSError as error:
                 with self._lock:
                     self._waiting = (taken[written:] + self._waiting)[:MOST_WAITING]
-                raise JournalError(f"readings cannot be written to {self.folder}: {error.strerror}") from error
+                raise JournalError(
+                    f"readings cannot be written to {self.folder}: {error.strerror}"
+                    "; let Hostler's user write there, and make room"
+                ) from error
             return len(taken)
 
     def _append(self, path: Path, rows: Sequence[Reading]) -> None:

@@ -60,9 +60,15 @@ class SqliteDatabase:
             with self._turn(), self._writer.begin() as db:
                 yield db
         except DBAPIError as error:
-            raise JournalError(f"{self.name} cannot be written, nothing of this is kept: {error.orig}") from error
+            raise JournalError(
+                f"{self.name} cannot be written, nothing of this is kept: {error.orig}"
+                "; is there room, and does Hostler's user own the file?"
+            ) from error
         except UnicodeDecodeError as error:
-            raise JournalError(f"{self.name} cannot be written, it is damaged ({error})") from error
+            raise JournalError(
+                f"{self.name} cannot be written, it is damaged ({error})"
+                "; run `hostler journal check`, and restore it from a copy"
+            ) from error
 
     def upgrading(self) -> AbstractContextManager[Connection]:
         """The same as `writing`."""
@@ -75,9 +81,14 @@ class SqliteDatabase:
             with self._readers.connect() as connection:
                 yield connection
         except DBAPIError as error:
-            raise JournalError(f"{self.name} cannot be read: {error.orig}") from error
+            raise JournalError(
+                f"{self.name} cannot be read: {error.orig}; does Hostler's user own the file?"
+            ) from error
         except UnicodeDecodeError as error:  # Python's, where SQLite quotes broken bytes in what it complains of
-            raise JournalError(f"{self.name} cannot be read: it is damaged ({error})") from error
+            raise JournalError(
+                f"{self.name} cannot be read: it is damaged ({error})"
+                "; run `hostler journal check`, and restore it from a copy"
+            ) from error
 
     def insert(self, db: Connection, table: Table, rows: Sequence[Values]) -> None:
         """Insert the rows with one statement."""

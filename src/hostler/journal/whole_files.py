@@ -16,7 +16,9 @@ def alone(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise JournalError(f"the archive {folder} cannot be written: {error.strerror}") from error
+        raise JournalError(
+            f"the archive {folder} cannot be written: {error.strerror}; let Hostler's user write there, and make room"
+        ) from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         for unfinished in folder.glob(".*.part"):
@@ -25,7 +27,10 @@ def alone(folder: Path) -> Iterator[None]:
     except BlockingIOError as error:
         raise JournalError(f"somebody else is writing to the archive {folder}: try again when it is done") from error
     except OSError as error:
-        raise JournalError(f"the archive {folder} cannot be written, nothing was removed: {error}") from error
+        raise JournalError(
+            f"the archive {folder} cannot be written, nothing was removed: {error}"
+            "; let Hostler's user write there, and make room"
+        ) from error
     finally:
         os.close(lock)
 

@@ -45,7 +45,7 @@ def merged(dhcp4: Mapping[str, Any], boots: BootConfiguration) -> Document:
     """Kea's configuration with our classes in the place of those that it had. Raises ValueError for what is none."""
     classes = dhcp4.get("client-classes", [])
     if not isinstance(classes, list) or not all(isinstance(one, dict) for one in classes):
-        raise ValueError("its client-classes are no list of classes")
+        raise ValueError("its client-classes are no list of classes; make client-classes a list in Kea's configuration")
     others = [one for one in classes if not str(one.get("name", "")).startswith(OURS)]
     return {**dhcp4, "client-classes": [*others, *client_classes(boots)]}
 

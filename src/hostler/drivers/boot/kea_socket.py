@@ -29,7 +29,10 @@ async def push(path: str, boots: BootConfiguration, *, write: bool = False) -> s
         kept = running(await _done(path, "config-get")).get("client-classes")
         missing = _missing(wanted["Dhcp4"]["client-classes"], kept)
         if missing:
-            raise RefusedError(f"Kea said that it took the classes, and does not show {', '.join(missing)}")
+            raise RefusedError(
+                f"Kea said that it took the classes, and does not show {', '.join(missing)}"
+                "; look for another program that sets Kea's configuration"
+            )
         if write:
             await _done(path, "config-write")
     except ValueError as error:
@@ -48,7 +51,10 @@ async def _done(path: str, command: str, arguments: Document | None = None) -> K
     asked = {"command": command, **({"arguments": arguments} if arguments is not None else {})}
     answer = read_answer(await _ask(path, msgspec.json.encode(asked)))
     if answer.result != 0:
-        raise RefusedError(f"{path}: Kea refuses {command}: {answer.text[:500]}")
+        raise RefusedError(
+            f"{path}: Kea refuses {command}: {answer.text[:500]}"
+            "; see Kea's log, mend its configuration, and it is tried again"
+        )
     return answer
 
 
@@ -73,5 +79,5 @@ async def _whole(reader: asyncio.StreamReader, path: str) -> bytes:
     while part := await reader.read(65_536):
         found += part
         if len(found) > ANSWER_MAX:
-            raise RefusedError(f"{path}: an answer of more than {ANSWER_MAX} bytes")
+            raise RefusedError(f"{path}: an answer of more than {ANSWER_MAX} bytes; is this Kea's control socket?")
     return bytes(found)

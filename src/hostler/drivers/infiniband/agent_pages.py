@@ -41,7 +41,7 @@ class AgentPages:
         """The page that the node's agent prints. Raises NoPageError."""
         agents = self._agents()
         if agents is None:
-            raise NoPageError("the controller has not started")
+            raise NoPageError("the controller has not started; ask again in a minute")
         now, self._count = self._clock(), self._count + 1
         name = f"look-{node.id}-{now:%Y%m%d%H%M%S%f}-{self._count}"
         order = Operation(name, wanted, node.id, "", 0, now, now + timedelta(seconds=wanted.timeout_s))
@@ -74,12 +74,15 @@ class AgentPages:
 def unpacked(page: object) -> str:
     """The text of a packed page. Raises NoPageError for one that is none, or is larger than is read."""
     if not isinstance(page, str):
-        raise NoPageError("the agent sent no page")
+        raise NoPageError("the agent sent no page; update that agent, or name another node to look from")
     reader = lzma.LZMADecompressor(memlimit=MEMORY)
     try:
         text = reader.decompress(base64.b64decode(page, validate=True), MOST_BYTES)
     except (binascii.Error, ValueError, lzma.LZMAError, EOFError) as error:
-        raise NoPageError(f"the agent's page cannot be unpacked: {error}") from error
+        raise NoPageError(f"the agent's page cannot be unpacked: {error}; update that agent") from error
     if not reader.eof:
-        raise NoPageError("the agent's page has no end, or is larger than is read")
+        raise NoPageError(
+            "the agent's page has no end, or is larger than is read"
+            "; name a node whose subnet is smaller, or read the network from UFM"
+        )
     return text.decode(errors="replace")

@@ -197,7 +197,9 @@ def _documents(folder: Path) -> Iterator[LldpDocument]:
         return
     paths = sorted(folder.glob("*.json"))
     if len(paths) > MOST_DOCUMENTS:
-        raise ValueError(f"{len(paths):,} files; at most {MOST_DOCUMENTS:,} are read")
+        raise ValueError(
+            f"{len(paths):,} files; at most {MOST_DOCUMENTS:,} are read; keep only this network's files in the folder"
+        )
     for path in paths:
         age_s = time.time() - path.stat().st_mtime
         if age_s > FRESH_S:

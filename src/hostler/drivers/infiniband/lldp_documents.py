@@ -95,17 +95,23 @@ def _found(network: _Network, device: str, port: str) -> FoundPort:
 def neighbours(data: bytes) -> list[Neighbour]:
     """The neighbours that a document tells. Raises UnreadableDocumentError."""
     if len(data) > MOST_BYTES:
-        raise UnreadableDocumentError(f"{len(data):,} bytes; at most {MOST_BYTES:,} are read")
+        raise UnreadableDocumentError(
+            f"{len(data):,} bytes; at most {MOST_BYTES:,} are read; write one document per switch or host"
+        )
     try:
         page = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise UnreadableDocumentError(f"no JSON: {error}") from error
+        raise UnreadableDocumentError(
+            f"no JSON: {error}; write what `lldpcli -f json show neighbors` prints"
+        ) from error
     try:
         found = list(_any_shape(page))
     except (TypeError, KeyError, AttributeError, IndexError) as error:
         raise UnreadableDocumentError(f"not as its shape has it ({type(error).__name__}: {error})"[:200]) from error
     if len(found) > MOST_NEIGHBOURS:
-        raise UnreadableDocumentError(f"{len(found):,} neighbours; at most {MOST_NEIGHBOURS:,} are read")
+        raise UnreadableDocumentError(
+            f"{len(found):,} neighbours; at most {MOST_NEIGHBOURS:,} are read; write one document per switch or host"
+        )
     for one in found:
         if bad := [word for word in (one.device, one.port, one.far) if not isinstance(word, str) or not word.strip()]:
             raise UnreadableDocumentError(f"a neighbour without a name: {bad!r}")
@@ -116,7 +122,9 @@ def neighbours(data: bytes) -> list[Neighbour]:
 
 def _any_shape(page: Any) -> Iterator[Neighbour]:
     if not isinstance(page, dict):
-        raise UnreadableDocumentError("no object of lldpcli, openconfig-lldp or lldpRemTable")
+        raise UnreadableDocumentError(
+            "no object of lldpcli, openconfig-lldp or lldpRemTable; write what `lldpcli -f json show neighbors` prints"
+        )
     if "lldp" in page:
         yield from _lldpcli(page["lldp"])
     elif "lldpRemTable" in page:
@@ -127,7 +135,9 @@ def _any_shape(page: Any) -> Iterator[Neighbour]:
     elif (interfaces := page.get("openconfig-lldp:interfaces", page.get("interfaces"))) is not None:
         yield from _openconfig(interfaces)
     else:
-        raise UnreadableDocumentError("no object of lldpcli, openconfig-lldp or lldpRemTable")
+        raise UnreadableDocumentError(
+            "no object of lldpcli, openconfig-lldp or lldpRemTable; write what `lldpcli -f json show neighbors` prints"
+        )
 
 
 def _lldpcli(page: Any) -> Iterator[Neighbour]:

@@ -55,10 +55,16 @@ async def discover(place: UfmPlace) -> Discovery:
 async def _page(session: aiohttp.ClientSession, url: str) -> bytes:
     async with session.get(url, allow_redirects=False) as answer:
         if answer.status != 200:
-            raise NoAnswerError(f"UFM answered {answer.status} to {answer.url.path}")
+            raise NoAnswerError(
+                f"UFM answered {answer.status} to {answer.url.path}"
+                "; check the source's address and that its user may read UFM's REST API"
+            )
         page = bytearray()
         async for chunk in answer.content.iter_chunked(1 << 20):
             page += chunk
             if len(page) > ufm_links.MOST_BYTES:
-                raise NoAnswerError(f"UFM answered {answer.url.path} with more than {ufm_links.MOST_BYTES >> 20} MiB")
+                raise NoAnswerError(
+                    f"UFM answered {answer.url.path} with more than {ufm_links.MOST_BYTES >> 20} MiB"
+                    "; limit UFM's site to this network"
+                )
         return bytes(page)

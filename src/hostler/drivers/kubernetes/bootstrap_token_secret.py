@@ -136,5 +136,8 @@ def ca_hash(pem: str) -> str:
     try:
         key = x509.load_pem_x509_certificate(pem.encode()).public_key()
     except UNREADABLE as odd:
-        raise ValueError(f"the authority's certificate cannot be read: {str(odd)[:200]}") from odd
+        raise ValueError(
+            f"the authority's certificate cannot be read: {str(odd)[:200]}"
+            "; mend certificate-authority-data in the ConfigMap cluster-info of kube-public"
+        ) from odd
     return "sha256:" + hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()

@@ -128,7 +128,10 @@ class BootstrapTokens:
                 checked(answer, f"join token {identity}")
                 return
             await self._delete(f"{SECRETS}/{secret_name(identity)}")
-        raise ConflictError(f"join token {identity} already exists after each try: another program issues it too")
+        raise ConflictError(
+            f"join token {identity} already exists after each try: another program issues it too"
+            "; stop that program, or let it leave tokens of this name"
+        )
 
     async def _delete(self, path: str, **query: str) -> int:
         """The status of the answer: gone, never there, or not ours to delete. Raises PortError for any other."""

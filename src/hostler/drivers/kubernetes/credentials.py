@@ -124,7 +124,9 @@ def read_credential(output: bytes, command: str) -> CredentialStatus:
         raise UnreachableError(f"`{command}` printed no ExecCredential: {error}"[:300]) from error
     _token(given.token, f"what `{command}` printed")
     if given.expiration_timestamp is not None and given.expiration_timestamp.tzinfo is None:
-        raise UnreachableError(f"`{command}` gave a token that expires in no time zone")
+        raise UnreachableError(
+            f"`{command}` gave a token that expires in no time zone; update that plugin: RFC 3339 wants a zone"
+        )
     return given
 
 
@@ -133,15 +135,21 @@ async def _output(command: Sequence[str], env: Mapping[str, str]) -> bytes:
     try:
         ended = await run(tuple(command), env, PLUGIN_S, MAX_SAID)
     except (OSError, ValueError) as error:
-        raise UnreachableError(f"`{command[0]}` cannot be run: {error}") from error
+        raise UnreachableError(
+            f"`{command[0]}` cannot be run: {error}; install it, or name its full path in the kubeconfig"
+        ) from error
     if ended.code is None:
-        raise UnreachableError(f"`{command[0]}` did not end within {duration(PLUGIN_S)}")
+        raise UnreachableError(
+            f"`{command[0]}` did not end within {duration(PLUGIN_S)}; run it by hand as Hostler's user"
+        )
     if ended.code:
-        raise UnreachableError(f"`{command[0]}` ended with {ended.code}: {ended.errors[:300]}")
+        raise UnreachableError(
+            f"`{command[0]}` ended with {ended.code}: {ended.errors[:300]}; run it by hand as Hostler's user"
+        )
     return ended.output
 
 
 def _token(found: str, where: str) -> str:
     if not found or len(found) > MAX_TOKEN or not found.isascii() or not found.isprintable() or " " in found:
-        raise UnreachableError(f"{where}: there is no token")
+        raise UnreachableError(f"{where}: there is no token; write the service account's token there")
     return found

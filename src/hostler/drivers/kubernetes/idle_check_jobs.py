@@ -52,10 +52,16 @@ class Checks:
             raise RefusedError("no image for idle checks: name one in the policy's slots (image: …)")
         node = await self._api.get(f"/api/v1/nodes/{quote(name, safe='')}")
         if node.status == NOT_FOUND:
-            raise RefusedError(f"the cluster lists no node {name}")
+            raise RefusedError(
+                f"the cluster lists no node {name}"
+                "; let it join, or bind the node to its name there (hostler node rebind)"
+            )
         gpus = _gpus(checked(node, f"node {name}"))
         if not gpus:
-            raise RefusedError(f"node {name} offers no GPU: its device plugin reports none")
+            raise RefusedError(
+                f"node {name} offers no GPU: its device plugin reports none"
+                "; look at the device plugin's pod on that node"
+            )
         answer = await self._api.change("POST", JOBS, job_for(operation, name, self._owner, gpus))
         if answer.status != CONFLICT:  # a Job of this name is this very operation's
             checked(answer, f"the Job of {operation.id}")

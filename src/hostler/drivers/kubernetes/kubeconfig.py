@@ -127,10 +127,12 @@ def _chosen(path: Path, context: str) -> tuple[_Cluster, _User]:
     name = context or found.current_context
     meant = next((one.context for one in found.contexts or () if one.name == name), None)
     if meant is None:
-        raise ValueError(f"it has no context '{name[:100]}'")
+        raise ValueError(f"it has no context '{name[:100]}'; name one that `kubectl config get-contexts` lists")
     cluster = next((one.cluster for one in found.clusters or () if one.name == meant.cluster), None)
     if cluster is None or not cluster.server:
-        raise ValueError(f"its context '{name[:100]}' names no cluster with a server")
+        raise ValueError(
+            f"its context '{name[:100]}' names no cluster with a server; write its cluster's server in the kubeconfig"
+        )
     user = next((one.user for one in found.users or () if one.name == meant.user), None)
     if user is None:
         problem = Problem(str(path), 0, "its context names no user", "give the context a user")
@@ -141,7 +143,7 @@ def _chosen(path: Path, context: str) -> tuple[_Cluster, _User]:
 def server_url(said: object) -> str:
     """The address of an API server, without a slash at its end. Raises ValueError for what is none."""
     if not isinstance(said, str) or not said.isascii() or not said.isprintable() or " " in said:
-        raise ValueError(f"{str(said)[:100]!r} is no address of an API server")
+        raise ValueError(f"{str(said)[:100]!r} is no address of an API server; write https://HOST:PORT")
     url = URL(said, encoded=True)
     if url.scheme not in ("https", "http") or not url.host or url.user or url.query_string or url.fragment:
         raise ValueError(f"'{said[:100]}' is no address of an API server: write https://HOST:PORT")

@@ -195,7 +195,10 @@ class KubernetesScheduler:
             before, seen = seen.version, await self._read(name, turn)
             if seen is not None and seen.version == before:  # nobody changed it: the patch itself is refused
                 checked(answer, f"node {name}")
-        raise ConflictError(f"node {name} was changed by others {ATTEMPTS} times in a row; nothing was written")
+        raise ConflictError(
+            f"node {name} was changed by others {ATTEMPTS} times in a row; nothing was written"
+            f"; find what writes to it so often (kubectl get node {name} --show-managed-fields -o yaml)"
+        )
 
     async def _read(self, name: str, turn: RequestRank = ACT) -> KubeNode | None:
         answer = await self._api.at(turn).get(_node_path(name))
@@ -362,7 +365,9 @@ def _own(seen: KubeNode, node: Node) -> KubeNode:
     """The Node, if it is the node's. Raises RefusedError where another machine runs under its name."""
     if seen.boot_id and node.boot_id and seen.boot_id != node.boot_id:
         there = f"{seen.key} runs under boot id {seen.boot_id}, {node.id} under {node.boot_id}"
-        raise RefusedError(f"{there}: another machine answers to the name")
+        raise RefusedError(
+            f"{there}: another machine answers to the name; correct the node's Kubernetes binding (hostler node rebind)"
+        )
     return seen
 
 

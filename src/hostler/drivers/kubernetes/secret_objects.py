@@ -42,7 +42,10 @@ class SecretObjects:
         """The fields of the Secret. Raises RefusedError, UnreachableError."""
         found = await self.fetch(name)
         if not found.fields:
-            raise RefusedError(f"namespace {self._namespace} has no Secret {name}, or an empty one")
+            raise RefusedError(
+                f"namespace {self._namespace} has no Secret {name}, or an empty one"
+                "; create it with the fields username and password"
+            )
         return Secret(found.fields)
 
     async def fetch(self, name: str) -> StoredSecret:
@@ -57,7 +60,9 @@ class SecretObjects:
         except msgspec.MsgspecError:
             raise UnreachableError(f"the API answered for Secret {name} with something else") from None
         if found.type != KIND:
-            raise RefusedError(f"Secret {self._namespace}/{name} is of type {found.type[:100]}, not {KIND}")
+            raise RefusedError(
+                f"Secret {self._namespace}/{name} is of type {found.type[:100]}, not {KIND}; create it anew as {KIND}"
+            )
         return StoredSecret(_decoded(found.data or {}, name), found.metadata.resourceVersion)
 
     async def store(self, name: str, fields: Mapping[str, str], version: str) -> None:
@@ -67,7 +72,9 @@ class SecretObjects:
         method, path = ("PUT", f"{self._place}/{name}") if version else ("POST", self._place)
         answer = await self._api.change(method, path, body)
         if answer.status in (404, 409):  # 404: somebody has deleted what was read
-            raise ConflictError(f"Secret {self._namespace}/{name} has changed since it was read")
+            raise ConflictError(
+                f"Secret {self._namespace}/{name} has changed since it was read; read it again and decide again"
+            )
         _demand_ok(answer, f"Secret {self._namespace}/{name}")
 
 
@@ -91,7 +98,7 @@ def _decoded(data: Mapping[str, str], name: str) -> dict[str, str]:
     try:
         return {key: base64.b64decode(value).decode().removesuffix("\n") for key, value in data.items()}
     except (binascii.Error, UnicodeDecodeError):
-        raise RefusedError(f"Secret {name} has a field that is no UTF-8 text") from None
+        raise RefusedError(f"Secret {name} has a field that is no UTF-8 text; write its fields as text") from None
 
 
 def _demand_ok(answer: KubeResponse, what: str) -> None:

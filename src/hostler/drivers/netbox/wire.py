@@ -57,7 +57,10 @@ def _bmc(address: str, where: str) -> str:
     try:
         ip = ip_interface(address).ip
     except ValueError:
-        raise ValueError(f"{where}: out-of-band address {address[:60]!a} is no address") from None
+        raise ValueError(
+            f"{where}: out-of-band address {address[:60]!a} is no address"
+            "; correct the device's out-of-band IP in NetBox"
+        ) from None
     return f"https://[{ip}]" if isinstance(ip, IPv6Address) else f"https://{ip}"
 
 
@@ -66,7 +69,9 @@ def _unit(position: object, where: str) -> int:
     if position is None:
         return 0
     if isinstance(position, bool) or not isinstance(position, int | float) or not 0 <= position <= 1_000:
-        raise ValueError(f"{where}: position {str(position)[:40]!a} is no rack unit")
+        raise ValueError(
+            f"{where}: position {str(position)[:40]!a} is no rack unit; correct the device's position in NetBox"
+        )
     return int(position)
 
 

@@ -28,7 +28,9 @@ class HttpTarget:
         fields = await fields_of(self._secrets, route)
         letter = self._build(message, self._cell, route, fields)
         if not letter.url.startswith("https://") and not route.networks:
-            raise UnreachableError(f"{host_of(letter.url)}: the address is not https://")
+            raise UnreachableError(
+                f"{host_of(letter.url)}: the address is not https://; write https:// in the route or its secret"
+            )
         reply = await post(letter, NetworkLimits(route.networks, route.ca, route.timeout_s))
         demand_taken(reply, host_of(letter.url))
         self._demand(reply)

@@ -93,9 +93,15 @@ class _Post:
             final = error.smtp_code >= 500 and error.smtp_code not in _LATER
             raise (RefusedError(told) if final else UnreachableError(told)) from None
         except ssl.SSLError as error:
-            raise UnreachableError(f"{self._host}: TLS failed: {error.reason or type(error).__name__}") from None
+            raise UnreachableError(
+                f"{self._host}: TLS failed: {error.reason or type(error).__name__}"
+                "; check the mail server's certificate, or name its authority in the route"
+            ) from None
         except (smtplib.SMTPException, OSError, ValueError) as error:
-            raise UnreachableError(f"{self._host} cannot be reached: {type(error).__name__}") from None
+            raise UnreachableError(
+                f"{self._host} cannot be reached: {type(error).__name__}"
+                "; check the route's host and port, and the firewall between"
+            ) from None
 
     def cut(self) -> None:
         """Shut the connection down, where one stands; the thread that waits on it ends."""

@@ -63,9 +63,13 @@ def _key(fields: Mapping[str, str]) -> bytes:
             base64.b64decode(text.removeprefix("whsec_"), validate=True) if text.startswith("whsec_") else text.encode()
         )
     except binascii.Error as error:
-        raise UnreachableError("the secret's field key is no base64 behind whsec_") from error
+        raise UnreachableError(
+            "the secret's field key is no base64 behind whsec_; copy the key again from the receiver"
+        ) from error
     if len(key) < KEY_LEAST:
-        raise UnreachableError(f"the secret's field key is shorter than {KEY_LEAST} bytes")
+        raise UnreachableError(
+            f"the secret's field key is shorter than {KEY_LEAST} bytes; make a new key of at least that length"
+        )
     return key
 
 
@@ -210,7 +214,7 @@ def demand_field(fields: Mapping[str, str], name: str) -> str:
     """A field of the secret. Raises UnreachableError where it is missing: a person mends it, and it is sent then."""
     value = fields.get(name, "")
     if not value or not value.isprintable():
-        raise UnreachableError(f"the secret has no field {name}, or it is not one line of text")
+        raise UnreachableError(f"the secret has no field {name}, or it is not one line of text; write it there")
     return value
 
 

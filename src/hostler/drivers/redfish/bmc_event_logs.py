@@ -28,7 +28,10 @@ async def read(
     """
     places = await _places(client, system)
     if not places:
-        raise NotOfferedError(f"{client.origin} keeps no event log for system {system.id}")
+        raise NotOfferedError(
+            f"{client.origin} keeps no event log for system {system.id}"
+            "; its events are not read: send them to a syslog server by the vendor's means"
+        )
     positions, legacy = _positions(cursor)
     found: list[wire_event_log.LogEntry] = []
     failed: list[PortError] = []

@@ -129,7 +129,10 @@ class RedfishClient:
         """The BMC behind a system: the one it names, else the only one."""
         paths = list(system.managers) or await self.member_paths(self._offered((await self.root()).managers, "manager"))
         if not paths:
-            raise NotOfferedError(f"{self.origin} shows no manager for system {system.id}")
+            raise NotOfferedError(
+                f"{self.origin} shows no manager for system {system.id}"
+                "; restart the BMC by the vendor's means, or update its firmware"
+            )
         return await self.manager_at(paths[0])
 
     async def manager_at(self, path: str) -> wire.Manager:
@@ -167,7 +170,10 @@ class RedfishClient:
         allowed = tuple(one for boot in await self.boots(system) for one in boot.targets)
         if allowed and target not in allowed:
             offered = ", ".join(dict.fromkeys(allowed))
-            raise RefusedError(f"{self.origin} cannot boot from {target}; it offers {offered}")
+            raise RefusedError(
+                f"{self.origin} cannot boot from {target}; it offers {offered}"
+                "; allow network boot in the machine's UEFI settings"
+            )
         boot: dict[str, object] = {"BootSourceOverrideEnabled": "Once", "BootSourceOverrideTarget": target}
         if uri:
             boot |= {"HttpBootUri": uri}
@@ -191,7 +197,10 @@ class RedfishClient:
         """Light or darken the locate LED."""
         assert self.busy, "an actuation without `alone`"
         if not system.led:
-            raise NotOfferedError(f"{self.origin} shows no locate LED for system {system.id}")
+            raise NotOfferedError(
+                f"{self.origin} shows no locate LED for system {system.id}"
+                "; find the machine by its rack and slot (hostler node describe)"
+            )
         value: object = lit if system.led == "LocationIndicatorActive" else "Lit" if lit else "Off"
         await self.patch(system.path, {system.led: value}, system.etag)
 
@@ -282,7 +291,10 @@ class RedfishClient:
                 self.budget.answer(path, answer.body)
                 return answer
             path = self.local(answer.headers.get("location", ""))
-        raise RefusedError(f"{self.origin} redirects {reference} more than {MAX_HOPS} times")
+        raise RefusedError(
+            f"{self.origin} redirects {reference} more than {MAX_HOPS} times"
+            "; name the BMC's own address in the bmc binding, not a proxy's"
+        )
 
     async def send(
         self, method: str, reference: str, body: object, headers: dict[str, str] | None = None
@@ -370,12 +382,17 @@ class RedfishClient:
             return kinds[0]
         if (kind := next((kind for kind in kinds if kind in offered), "")) == "":
             wanted = " nor ".join(kinds)
-            raise RefusedError(f"{self.origin} does not offer the reset {wanted}; it offers {', '.join(offered)}")
+            raise RefusedError(
+                f"{self.origin} does not offer the reset {wanted}; it offers {', '.join(offered)}"
+                "; update the BMC's firmware, or switch the machine by hand"
+            )
         return kind
 
     def _offered(self, reference: str, what: str) -> str:
         if not reference:
-            raise NotOfferedError(f"{self.origin} offers no {what}")
+            raise NotOfferedError(
+                f"{self.origin} offers no {what}; update the BMC's firmware, or do it by the vendor's own means"
+            )
         return reference
 
     def _task_path(self, answer: HttpResponse) -> str:

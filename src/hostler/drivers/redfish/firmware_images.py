@@ -40,7 +40,10 @@ class HttpImages:
 
     async def _each(self, url: str, take: "_Take") -> None:
         if not url.startswith(("http://", "https://")):
-            raise RefusedError(f"the image {url!r} is behind no http or https URL: it cannot be verified, nor pushed")
+            raise RefusedError(
+                f"the image {url!r} is behind no http or https URL: it cannot be verified, nor pushed"
+                "; put it on a web server and correct its URL"
+            )
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=_SILENCE_S)
         try:
             async with (
@@ -53,10 +56,16 @@ class HttpImages:
                 async for chunk in response.content.iter_chunked(1 << 20):
                     size += len(chunk)
                     if size > MAX_IMAGE_BYTES:
-                        raise RefusedError(f"the image {url} is larger than {MAX_IMAGE_BYTES >> 20} MiB")
+                        raise RefusedError(
+                            f"the image {url} is larger than {MAX_IMAGE_BYTES >> 20} MiB"
+                            "; is this the component's image and not a whole bundle?"
+                        )
                     take(chunk)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            raise UnreachableError(f"the image {url} could not be fetched: {type(error).__name__} {error}") from error
+            raise UnreachableError(
+                f"the image {url} could not be fetched: {type(error).__name__} {error}"
+                "; check that this host reaches that server"
+            ) from error
 
 
 class _Take(Protocol):

@@ -10,7 +10,10 @@ async def components(client: RedfishClient, system: wire.System) -> tuple[wire_f
     """List the machine's own part of the BMC's firmware inventory. Raises NotOfferedError where the BMC has none."""
     root = await client.root()
     if not root.update:
-        raise NotOfferedError(f"{client.origin} offers no update service, so no firmware inventory")
+        raise NotOfferedError(
+            f"{client.origin} offers no update service, so no firmware inventory"
+            "; update the BMC's firmware by the vendor's means"
+        )
     reference = wire_firmware.update_service(await client.get(root.update)).inventory
     if not reference:
         raise NotOfferedError(f"{client.origin} offers no firmware inventory")

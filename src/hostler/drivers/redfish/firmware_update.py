@@ -21,7 +21,7 @@ Components = tuple[wire_firmware.FirmwareComponent, ...]
 
 def _wanted(operation: Operation) -> WriteFirmware:
     if not isinstance(operation.act, WriteFirmware) or not operation.act.component or not operation.act.version:
-        raise RefusedError("update_firmware needs component and version")
+        raise RefusedError("update_firmware needs component and version; name both in the SKU's firmware")
     return operation.act
 
 
@@ -74,6 +74,7 @@ def _admit(ask: OperationRequest, wanted: WriteFirmware, components: Components)
         raise RefusedError(
             f"{ask.client.origin} lists no firmware component {wanted.component!r} with a version; "
             f"it lists {', '.join(wire_firmware.versions(components)) or 'none'}"
+            "; name one of these in the SKU's firmware"
         )
     if not wanted.image:
         raise RefusedError(f"update_firmware of {wanted.component} needs image, a URL that the BMC can fetch")
@@ -94,7 +95,10 @@ async def _is_pushed(ask: OperationRequest, wanted: WriteFirmware) -> bool:
     fetches = bool(service.simple_update) and (not service.protocols or scheme in service.protocols)
     if not fetches and service.simple_update and not service.push:
         offered = ", ".join(service.protocols)
-        raise RefusedError(f"{ask.client.origin} fetches images by {offered}, not by {scheme}: {wanted.image}")
+        raise RefusedError(
+            f"{ask.client.origin} fetches images by {offered}, not by {scheme}: {wanted.image}"
+            "; give the image a URL of that kind, or set `push: true`"
+        )
     return bool(service.push) and (wanted.push or not fetches)
 
 

@@ -180,7 +180,10 @@ def _authorities(path: str) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=path)
     except OSError as error:  # ssl.SSLError is one
-        raise RefusedError(f"the BMCs' authorities cannot be read from {path}: {error.strerror}") from error
+        raise RefusedError(
+            f"the BMCs' authorities cannot be read from {path}: {error.strerror}"
+            "; write PEM certificates there that Hostler's user can read"
+        ) from error
 
 
 def _without_secret(binding: str) -> str:

@@ -94,7 +94,10 @@ def check_identity(origin: str, system: wire.System, node: Node, *, nameless: bo
     """Raise RefusedError unless the system is the node's. `nameless`: one that shows no serial at all passes too."""
     expected = node.binding("serial")
     if not expected:
-        raise RefusedError(f"node {node.id} has no serial binding, so nothing at {origin} can be known to be it")
+        raise RefusedError(
+            f"node {node.id} has no serial binding, so nothing at {origin} can be known to be it"
+            "; record its serial number (hostler node rebind --kind serial)"
+        )
     if nameless and not system.serial:
         return
     if system.identity != expected:
@@ -108,7 +111,10 @@ def check_identity(origin: str, system: wire.System, node: Node, *, nameless: bo
 def _row(operation: Operation) -> OperationSteps:
     row = _ROWS.get(operation.kind)
     if row is None:
-        raise RefusedError(f"the Redfish driver has no operation {operation.kind!r}; it has {', '.join(_ROWS)}")
+        raise RefusedError(
+            f"the Redfish driver has no operation {operation.kind!r}; it has {', '.join(_ROWS)}"
+            "; run the same version of Hostler everywhere"
+        )
     return row
 
 
@@ -234,7 +240,10 @@ async def _reset_bmc(ask: OperationRequest) -> Outcome:
 async def _ac_cycle(ask: OperationRequest) -> Outcome:
     """Take all power off the machine and back, its BMC's too; it has to be switched off before."""
     if ask.system.power != "off":
-        raise RefusedError(f"power is {ask.system.power or 'not shown'}: an AC cycle begins with the machine off")
+        raise RefusedError(
+            f"power is {ask.system.power or 'not shown'}: an AC cycle begins with the machine off"
+            "; switch it off first (hostler node power-off)"
+        )
     manager = await ask.client.manager(ask.system)
     ask.sending()
     ask.memory.last_reset, ask.memory.away = manager.last_reset, False

@@ -29,12 +29,14 @@ class SecretFolder:
         try:
             files = sorted(file for file in place.iterdir() if not file.name.startswith(".") and file.is_file())
             if len(files) > FIELDS_MAX:
-                raise RefusedError(f"{place}: {len(files)} files; a secret has at most {FIELDS_MAX}")
+                raise RefusedError(
+                    f"{place}: {len(files)} files; a secret has at most {FIELDS_MAX}; keep one secret to a directory"
+                )
             return Secret({file.name: _field(file) for file in files})
         except (FileNotFoundError, NotADirectoryError) as error:
             raise RefusedError(f"{place}: no such secret; mount it there, with a file for each field") from error
         except OSError as error:
-            raise UnreachableError(f"{place}: {error.strerror}") from error
+            raise UnreachableError(f"{place}: {error.strerror}; let Hostler's user read it") from error
 
 
 def _field(file: Path) -> str:
@@ -43,8 +45,10 @@ def _field(file: Path) -> str:
     if found.st_mode & STRANGERS:
         raise RefusedError(f"{file}: everybody can read or write it; chmod o= it, or mount it with defaultMode 0440")
     if found.st_size > FIELD_BYTES:
-        raise RefusedError(f"{file}: {found.st_size} bytes; a field has at most {FIELD_BYTES}")
+        raise RefusedError(
+            f"{file}: {found.st_size} bytes; a field has at most {FIELD_BYTES}; write the secret alone there"
+        )
     try:
         return file.read_bytes()[: FIELD_BYTES + 1].decode().removesuffix("\n")
     except UnicodeDecodeError:
-        raise RefusedError(f"{file}: it is not UTF-8 text") from None
+        raise RefusedError(f"{file}: it is not UTF-8 text; write it as text, base64 where it is binary") from None

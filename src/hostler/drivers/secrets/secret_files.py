@@ -75,7 +75,7 @@ class SecretFiles:
             if there == "folder":
                 raise RefusedError(f"{self._folder / name}: a directory is only read; write {name}.json in its place")
             if there != version:
-                raise ConflictError(f"{file} has changed since it was read")
+                raise ConflictError(f"{file} has changed since it was read; read it again and decide again")
             _replace(file, msgspec.json.encode(fields))
 
 
@@ -87,7 +87,9 @@ def _check(name: str) -> None:
 def _of_folder(folder: Path) -> dict[str, str]:
     files = sorted(file for file in folder.iterdir() if not file.name.startswith(".") and file.is_file())
     if len(files) > FIELDS_MAX:
-        raise RefusedError(f"{folder}: {len(files)} files; a secret has at most {FIELDS_MAX}")
+        raise RefusedError(
+            f"{folder}: {len(files)} files; a secret has at most {FIELDS_MAX}; keep one secret to a directory"
+        )
     return {file.name: _text(file, _private(file)).removesuffix("\n") for file in files}
 
 
@@ -98,7 +100,9 @@ def _private(file: Path) -> bytes:
         if found.st_mode & OTHERS:
             raise RefusedError(f"{file}: others may read or write it; chmod 600 {file}")
         if found.st_size > FILE_BYTES:
-            raise RefusedError(f"{file}: {found.st_size} bytes; a secret has at most {FILE_BYTES}")
+            raise RefusedError(
+                f"{file}: {found.st_size} bytes; a secret has at most {FILE_BYTES}; write the secret alone there"
+            )
         return opened.read(FILE_BYTES + 1)
 
 
@@ -106,7 +110,7 @@ def _text(file: Path, raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        raise RefusedError(f"{file}: it is not UTF-8 text") from None
+        raise RefusedError(f"{file}: it is not UTF-8 text; write it as text, base64 where it is binary") from None
 
 
 def _decoded(file: Path, raw: bytes) -> dict[str, str]:
@@ -115,7 +119,9 @@ def _decoded(file: Path, raw: bytes) -> dict[str, str]:
     except (msgspec.MsgspecError, UnicodeDecodeError):
         raise RefusedError(f'{file}: it is no JSON object of texts; write {{"username": …, "password": …}}') from None
     if len(fields) > FIELDS_MAX or any(len(value) > FIELD_BYTES for value in fields.values()):
-        raise RefusedError(f"{file}: a secret has at most {FIELDS_MAX} fields of {FIELD_BYTES} characters")
+        raise RefusedError(
+            f"{file}: a secret has at most {FIELDS_MAX} fields of {FIELD_BYTES} characters; write fewer or shorter ones"
+        )
     return fields
 
 

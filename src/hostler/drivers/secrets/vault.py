@@ -123,9 +123,15 @@ class Vault:
             ) as answer:
                 return answer.status, await read_body(answer, MAX_ANSWER_BYTES, f"the answer of Vault at {address}")
         except TimeoutError as error:
-            raise UnreachableError(f"Vault at {address} gave no answer within {timeout.total:g} s") from error
+            raise UnreachableError(
+                f"Vault at {address} gave no answer within {timeout.total:g} s"
+                "; check its address in secrets.json and the network between"
+            ) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise UnreachableError(f"Vault at {address} cannot be reached: {type(error).__name__}") from error
+            raise UnreachableError(
+                f"Vault at {address} cannot be reached: {type(error).__name__}"
+                "; check its address in secrets.json and the network between"
+            ) from error
 
 
 async def _text_of(path: str) -> str:
@@ -133,7 +139,9 @@ async def _text_of(path: str) -> str:
     try:
         text = await asyncio.to_thread(Path(path).read_text, encoding="ascii")
     except (OSError, UnicodeDecodeError) as error:
-        raise UnreachableError(f"{path}: no token can be read there ({type(error).__name__})") from error
+        raise UnreachableError(
+            f"{path}: no token can be read there ({type(error).__name__}); let Hostler's user read it"
+        ) from error
     if not text.strip() or len(text) > MAX_TOKEN_BYTES or not text.strip().isprintable():
-        raise UnreachableError(f"{path}: there is no token")
+        raise UnreachableError(f"{path}: there is no token; write one there, or let vault agent do so")
     return text.strip()

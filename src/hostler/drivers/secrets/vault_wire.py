@@ -82,7 +82,7 @@ def write_body(fields: Mapping[str, str], version: str) -> bytes:
 def demand_written(status: int, body: bytes, name: str) -> None:
     """Raises ConflictError where another version is there, RefusedError, UnreachableError."""
     if status == 400 and b"check-and-set parameter did not match" in body:
-        raise ConflictError(f"secret {name} in Vault has changed since it was read")
+        raise ConflictError(f"secret {name} in Vault has changed since it was read; read it again and decide again")
     if status == 403:
         ends = "its policy has to allow `create` and `update` there, and the token to be good"
         raise RefusedError(f"Vault denies to write secret {name}: {ends}")
@@ -109,7 +109,7 @@ def _demand_ok(status: int, what: str) -> None:
     if 300 <= status < 400:
         raise UnreachableError(f"Vault sends elsewhere for {what}: name its active node or its load balancer")
     if status == 404:
-        raise RefusedError(f"Vault has no {what}, or its latest version is deleted")
+        raise RefusedError(f"Vault has no {what}, or its latest version is deleted; write it there (vault kv put)")
     if status == 403:
         raise RefusedError(f"Vault denies {what}: its policy has to allow `read` there, and the token to be good")
-    raise RefusedError(f"Vault refuses {what} with {status}")
+    raise RefusedError(f"Vault refuses {what} with {status}; see Vault's audit log for why")

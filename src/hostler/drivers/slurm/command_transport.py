@@ -108,7 +108,10 @@ class CommandTransport:
             said = await self._run("sinfo", "--version")
             found = _VERSION.match(said)
             if found is None:
-                raise RefusedError(f"`sinfo --version` says {said[:80]!r}, which is not a version of Slurm")
+                raise RefusedError(
+                    f"`sinfo --version` says {said[:80]!r}, which is not a version of Slurm"
+                    "; install Slurm's own sinfo first on the PATH"
+                )
             self._version = (int(found[1]), int(found[2]))
         return self._version >= version
 
@@ -124,7 +127,10 @@ class CommandTransport:
             said = ended.errors[:300] or f"exit status {ended.code}"
             raise failure(f"`{command} {' '.join(words)[:120]}`", said)
         if ended.cut:
-            raise UnreachableError(f"`{command}` wrote more than {MAX_OUTPUT >> 20} MiB; none of it is read")
+            raise UnreachableError(
+                f"`{command}` wrote more than {MAX_OUTPUT >> 20} MiB; none of it is read"
+                "; is this the right Slurm cluster?"
+            )
         return ended.output
 
     async def _execute(self, command: str, *words: str) -> Ended:
@@ -137,4 +143,4 @@ class CommandTransport:
         try:
             return await run((path, *words), self._environment, self._commands.timeout_s, MAX_OUTPUT)
         except (OSError, ValueError) as error:
-            raise RefusedError(f"`{path}` cannot be run: {error}") from error
+            raise RefusedError(f"`{path}` cannot be run: {error}; make it executable for Hostler's user") from error

@@ -46,7 +46,9 @@ class RestEndpoint(Struct, frozen=True, forbid_unknown_fields=True):
         try:
             trust = ssl.create_default_context(cafile=self.ca or None)
         except (OSError, ssl.SSLError) as error:
-            raise RefusedError(f"{self.ca} cannot be read as certificates: {error}") from error
+            raise RefusedError(
+                f"{self.ca} cannot be read as certificates: {error}; write PEM certificates there"
+            ) from error
         connector = aiohttp.TCPConnector(limit=AT_ONCE, ssl=trust)
         return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
 
@@ -79,7 +81,7 @@ class RestTransport:
 
     async def settings(self) -> dict[str, str]:
         """Raises RefusedError: slurmrestd does not show slurm.conf."""
-        raise RefusedError("slurmrestd does not show slurm.conf")
+        raise RefusedError("slurmrestd does not show slurm.conf; read it where slurmctld runs")
 
     async def update(self, node: str, change: Change) -> None:
         """Change a node's state, reason or comment."""
@@ -122,10 +124,13 @@ class RestTransport:
             ) as response:
                 content = await read_body(response, MAX_ANSWER, f"the answer to {what}")
         except TimeoutError as late:
-            raise UnreachableError(f"no answer to {what} within {self._rest.timeout_s:g} s") from late
+            raise UnreachableError(
+                f"no answer to {what} within {self._rest.timeout_s:g} s; is slurmrestd up, and is its address right?"
+            ) from late
         except aiohttp.ClientConnectorCertificateError as error:
             raise RefusedError(
                 f"the certificate of {self._rest.url} is not trusted ({error}); nothing was sent"
+                "; name its authority as `ca`"
             ) from error
         except (aiohttp.ClientError, OSError) as error:
             raise UnreachableError(f"no answer to {what}: {type(error).__name__} {error}".rstrip()) from error
@@ -134,7 +139,10 @@ class RestTransport:
 
     def _check_answer(self, status: int, content: bytes, what: str) -> None:
         if status in (401, 403):
-            raise RefusedError(f"slurmrestd does not accept the token of {self._rest.user} for {what} ({status})")
+            raise RefusedError(
+                f"slurmrestd does not accept the token of {self._rest.user} for {what} ({status})"
+                "; renew it (scontrol token), or correct its user"
+            )
         if status == 404 and b'"errors"' not in content:
             raise RefusedError(f"slurmrestd serves no {what}: is {self._rest.api} among its versions (-d list)?")
         if status != 200:
@@ -169,7 +177,7 @@ def _check(rest: RestEndpoint) -> None:
             "let an older Slurm be reached by its commands"
         )
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", rest.user):
-        raise RefusedError(f"{rest.user[:80]!r} is not the name of a Slurm user")
+        raise RefusedError(f"{rest.user[:80]!r} is not the name of a Slurm user; write the user that the token is for")
 
 
 def _token(path: Path) -> str:

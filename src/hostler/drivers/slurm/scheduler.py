@@ -170,7 +170,9 @@ class SlurmScheduler:
             case "reboot":
                 await self._reboot(operation, node, read, here)
             case _:
-                raise RefusedError(f"the Slurm driver does not perform {operation.kind}")
+                raise RefusedError(
+                    f"the Slurm driver does not perform {operation.kind}; run the same version of Hostler everywhere"
+                )
         return await self._seen(operation, name)
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
@@ -287,7 +289,10 @@ class SlurmScheduler:
         """The jobs on the node that the operation names, run by run. What it does not name is not touched."""
         named = workloads_of(operation)
         if UNSEEN in named:
-            raise RefusedError(f"Slurm shows no job for what occupies {here.name}; nothing there can be ended by name")
+            raise RefusedError(
+                f"Slurm shows no job for what occupies {here.name}; nothing there can be ended by name"
+                f"; see squeue -w {here.name}"
+            )
         return [job for job, _ in read.on(here) if workload_id(job) in named]
 
     def _evicted(self, operation: Operation, read: ClusterReading, here: SlurmNode) -> tuple[str, str]:

@@ -163,7 +163,7 @@ def settings(body: bytes) -> dict[str, str]:
     said = (line.partition("=") for line in body.decode(errors="replace").splitlines())
     found = {name.strip(): value.strip()[:MAX_WORDS] for name, sign, value in said if sign}
     if not found:
-        raise UnreachableError("`scontrol show config` printed no settings")
+        raise UnreachableError("`scontrol show config` printed no settings; does slurmctld answer (scontrol ping)?")
     return found
 
 
@@ -171,10 +171,12 @@ def nodes(document: bytes) -> dict[str, SlurmNode]:
     """All nodes by name. Raises UnreachableError for a document that does not tell all of them."""
     found = _decoded(_NODES, document, "nodes")
     if len(found.nodes) > MAX_NODES:
-        raise UnreachableError(f"Slurm lists {len(found.nodes)} nodes; more than {MAX_NODES} are not read")
+        raise UnreachableError(
+            f"Slurm lists {len(found.nodes)} nodes; more than {MAX_NODES} are not read; split the cluster"
+        )
     read = {_named(node.name): _node(node) for node in found.nodes}
     if len(read) != len(found.nodes):
-        raise UnreachableError("Slurm lists a node twice; what it says is not used")
+        raise UnreachableError("Slurm lists a node twice; what it says is not used; see scontrol show node")
     return read
 
 
@@ -182,7 +184,9 @@ def jobs(document: bytes) -> tuple[SlurmJob, ...]:
     """The jobs that hold nodes. Raises UnreachableError for a document that does not tell all of them."""
     found = _decoded(_JOBS, document, "jobs")
     if len(found.jobs) > MAX_JOBS:
-        raise UnreachableError(f"Slurm lists {len(found.jobs)} jobs; more than {MAX_JOBS} are not read")
+        raise UnreachableError(
+            f"Slurm lists {len(found.jobs)} jobs; more than {MAX_JOBS} are not read; lower Slurm's MaxJobCount"
+        )
     return tuple(read for job in found.jobs if (read := _job(job)) is not None)
 
 

@@ -23,7 +23,10 @@ class StandaloneScheduler:
             of = f"cluster {cluster}" if cluster else "nodes without a cluster"
             raise RefusedError(f"no scheduler of {of} can check idle nodes: set the pool's mode for it to observe")
         if cluster:
-            raise RefusedError(f"{node.id} serves cluster {cluster}, and no scheduler driver is set up for it")
+            raise RefusedError(
+                f"{node.id} serves cluster {cluster}, and no scheduler driver is set up for it"
+                "; name the cluster with --kubernetes or --slurm"
+            )
         return Outcome(operation.id, node.id, "done", attempt=operation.attempt)
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:

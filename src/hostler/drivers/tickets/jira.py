@@ -93,6 +93,7 @@ class JiraSystem:
             names = ", ".join(str(one.get("name", ""))[:40] for one in offered[:10] if isinstance(one, dict))
             raise RefusedError(
                 f"{ticket.key}: no transition leads to {' or '.join(wanted)}; it offers {names or 'none'}"
+                "; correct the route's states to those of the project's workflow"
             )
         await self._api.call(route, "POST", path, {"transition": {"id": text_of(chosen, "id")}})
 

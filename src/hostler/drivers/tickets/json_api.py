@@ -30,7 +30,7 @@ class JsonApi:
             headers["Content-Type"] = "application/json"
         url = f"{route.url.rstrip('/')}{path}"
         if not url.startswith("https://") and not route.networks:
-            raise UnreachableError(f"{host_of(url)}: the address is not https://")
+            raise UnreachableError(f"{host_of(url)}: the address is not https://; write https:// in the route")
         letter = Letter(url, msgspec.json.encode(body) if body is not None else b"", headers, method)
         reply = await post(letter, NetworkLimits(route.networks, route.ca, route.timeout_s, MOST_BYTES))
         demand_taken(reply, host_of(url))
@@ -46,7 +46,9 @@ class JsonApi:
             fields.get("token") or fields.get("password", ""),
         )
         if not word or not (user + word).isprintable():
-            raise UnreachableError("the secret has no field token or password, or it is not one line of text")
+            raise UnreachableError(
+                "the secret has no field token or password, or it is not one line of text; write one there"
+            )
         if not user:
             return f"Bearer {word}"
         return f"Basic {base64.b64encode(f'{user}:{word}'.encode()).decode()}"

@@ -81,7 +81,7 @@ KINDS: tuple[ConditionKind, ...] = (
         Severity.warning,
         "observation",
         "The node's cluster is heard and lists no node of its name, so nobody knows what runs there.",
-        "Under which name the cluster knows the node; its binding (hostler node show).",
+        "Under which name the cluster knows the node; its binding (hostler node describe).",
         one_per="node",
         source="hostler",
         seen=(Seen("the whole list of a cluster that has been heard for 10 min", 1, 1),),
