@@ -20,8 +20,8 @@ POOLS = """
   train: {sku: h100, target: 8, tenant: acme, cluster: k1, owner: research, modes: {"*": act},
           budget: {count: 2, percent: 100}}
 """
-CATASTROPHIC = {"gpu.fallen_off_bus": "{remedy: triage, timing: immediate, dooms: part}"}
-"""This pool's owner waits for no second try."""
+LINES = {"gpu.fallen_off_bus": "{remedy: triage, timing: immediate, dooms: part}", "time_scale": "5"}
+"""This pool's owner waits for no second try, and a step's limit is a minute, as long as these tests have patience."""
 
 GPUS = ",".join(f"pci:{gpu_address(number)}" for number in range(8))
 XID79 = f"NVRM: Xid (PCI:{gpu_address(3)}): 79, pid=1234, name=python3, GPU has fallen off the bus."
@@ -44,7 +44,7 @@ async def world(
     members = {node: {"kubernetes": node, "pool": "train", "rack": f"r{node[-1]}"} for node in NODES}
     spare = {SPARE: {"kubernetes": SPARE, "rack": "r9"}}
     folder = tmp_path_factory.mktemp("cell")
-    async with clustered(folder, (control_plane, admin), POOLS, members | spare, CATASTROPHIC) as found:
+    async with clustered(folder, (control_plane, admin), POOLS, members | spare, LINES) as found:
         yield found
 
 
@@ -125,7 +125,8 @@ async def test_a_catastrophic_fault_takes_one_node_and_its_pod_goes_on_on_the_de
     world.hosts[broken].suffer(Trouble("gpu.fallen_off_bus", XID79, ("repair",)))
     await world.become(f"/v1/nodes/{broken}", lambda seen: seen["node"]["phase"] == "triage", "the node in triage")
     assert (await world.admin.api.get(f"/api/v1/nodes/{broken}")).status == 404
-    assert (await world.ended(SPARE, "deliver"))[0] == "done"
+    result, why = await world.ended(SPARE, "deliver")
+    assert result == "done", why
     after = await runs(world, "training", 8)
     assert SPARE in after
     others = {node: pod for node, pod in before.items() if node != broken}
