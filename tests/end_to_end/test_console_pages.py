@@ -29,6 +29,7 @@ PAGES = (
     "/incidents",
     "/parts",
     "/pools",
+    "/flow",
     "/trends",
     "/maintenance",
     "/policy",
@@ -319,3 +320,16 @@ async def test_a_window_is_seen_by_whom_it_concerns_and_called_off(world: House,
     await dialog.get_by_role("button", name="Do it").click()
     await world.until(lambda: len(world.cell.view.windows) == 1)
     await expect(windows).to_have_count(1)
+
+
+async def test_the_flow_is_drawn_and_told_as_tables(world: House, tab: Tab) -> None:  # noqa: F811
+    """Mutants: the span stays in the page; a drawing without its numbers."""
+    await tab.open(world.operator.token, "/flow")
+    moves = tab.page.get_by_role("region", name="moves, a table").locator("tbody tr")
+    await expect(moves.filter(has_text="registered")).to_have_count(2)
+    times = tab.page.get_by_role("region", name="times, a table").locator("tbody tr")
+    await expect(times.filter(has_text="production")).to_contain_text("production4")
+    await expect(tab.page.locator("svg.chart path.move")).to_have_count(2)
+    await tab.page.get_by_role("button", name="7d").click()
+    await expect(tab.page).to_have_url(re.compile(r"/flow\?span=7d$"))
+    await expect(tab.page.locator(".cli").last).to_have_text("hostler flow --span 7d")

@@ -1,9 +1,9 @@
-"""Columns of the lists of `hostler trend`."""
+"""Columns of `hostler trend` and `hostler flow`."""
 
 from datetime import datetime
 from typing import Any
 
-from hostler.cli.list_view import Column, View, age
+from hostler.cli.list_view import Column, View, age, span
 
 
 def _share(value: Any, _: datetime) -> str:
@@ -56,4 +56,28 @@ TREND_SCORES = View(
     ),
     name="metric",
     empty="nothing has been judged yet",
+)
+
+
+def _lasted(value: Any, _: datetime) -> str:
+    return span(float(value)) if value is not None else ""
+
+
+FLOW = View(
+    "/v1/flow",
+    (
+        Column("PHASE", "phase"),
+        Column("NODES", "nodes"),
+        Column("CAME", "entered"),
+        Column("LEFT", "left"),
+        Column("MEDIAN", "median_s", _lasted),
+        Column("P90", "p90_s", _lasted),
+        Column("LIMIT", "limit_s", _lasted),
+        Column("OVER", "over"),
+        Column("OLDEST", "oldest_s", _lasted),
+        Column("OVER NOW", "now_over"),
+        Column("LONGEST", "longest_s", _lasted, wide=True),
+        Column("UNKNOWN", "unknown", wide=True),
+    ),
+    name="phase",
 )

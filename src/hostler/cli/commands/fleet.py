@@ -1,6 +1,6 @@
 """Commands about the whole fleet: its status, the storm brake, pauses, and adopting what runs already."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
@@ -8,16 +8,19 @@ from hostler.cli.input_files import read_entries, submit
 from hostler.cli.list_commands import describe, show_items
 from hostler.cli.list_watch import caught_up, following
 from hostler.cli.node_verbs import offer, plain
-from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
-from hostler.cli.output import shown
+from hostler.cli.options import CONNECT, SHOW, SHOW_LIST, SHOW_ONCE, Connect, Show, ShowList, ShowOnce, Why
+from hostler.cli.output import dump_json, shown
 from hostler.cli.status_screen import handover_text, screen
 from hostler.cli.table_columns import CELLS
+from hostler.cli.trend_columns import FLOW
 from hostler.core.state.verbs.holds import Pause, Resume
 from hostler.core.state.verbs.modes import ReleaseBrake
 from hostler.core.state.verbs.recovery import ConfirmClock
 
 if TYPE_CHECKING:
     from hostler.cli.api_client import Client
+
+Within = Annotated[Literal["1h", "24h", "7d", "30d"], Parameter(help="How far to look back.")]
 
 brake = App(name="brake", help="The storm brake.")
 clock = App(name="clock", help="The controller's clock.")
@@ -87,3 +90,22 @@ _NEWS = (
 def adopt(file: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Take over nodes that run in production already, as a JSON or YAML list (fields as for `node register`)."""
     return submit(connect.client(), "/v1/adopt", {"nodes": read_entries(file, "nodes")}, why, show.output)
+
+
+def flow(  # noqa: PLR0913 - one argument per filter
+    *,
+    span: Within = "24h",
+    pool: Annotated[str, Parameter(show_default=False, help="Only nodes that are in this pool now.")] = "",
+    rack: Annotated[str, Parameter(show_default=False, help="Only nodes of this rack.")] = "",
+    sku: Annotated[str, Parameter(show_default=False, help="Only nodes of this SKU.")] = "",
+    show: ShowList = SHOW_LIST,
+    connect: Connect = CONNECT,
+) -> int:
+    """Time in each phase against its limit, how many nodes came and went; `-o json` has counts and moves besides."""
+    query = {name: value for name, value in (("span", span), ("pool", pool), ("rack", rack), ("sku", sku)) if value}
+    found = connect.client().get(FLOW.path, query)
+    if show.output == "json":
+        dump_json(found)
+    else:
+        show.emit(found["times"], FLOW)
+    return 0

@@ -4,6 +4,7 @@ import { greet, leave, live, provider, setToken, token } from "./api.js";
 import { Audit, Maintenance, Policy, Trends } from "./control_pages.js";
 import { Fabrics } from "./fabrics.js";
 import { Fleet, total } from "./fleet.js";
+import { Flow } from "./flow.js";
 import { Node } from "./node.js";
 import { Approvals, Incidents, Nodes, Parts, Pools, Tickets, Waiting } from "./pages.js";
 import { go, nodePath, route } from "./router.js";
@@ -24,9 +25,9 @@ function App() {
   `;
 }
 
-const PAGES = { "": Fleet, nodes: Nodes, waiting: Waiting, tickets: Tickets, approvals: Approvals, incidents: Incidents, parts: Parts, pools: Pools, fabrics: Fabrics, trends: Trends, maintenance: Maintenance, policy: Policy, audit: Audit };
+const PAGES = { "": Fleet, nodes: Nodes, waiting: Waiting, tickets: Tickets, approvals: Approvals, incidents: Incidents, parts: Parts, pools: Pools, fabrics: Fabrics, flow: Flow, trends: Trends, maintenance: Maintenance, policy: Policy, audit: Audit };
 // Pages that only some may read.
-const ONLY = { policy: whole, audit: configures };
+const ONLY = { flow: whole, policy: whole, audit: configures };
 
 function Shown() {
   if (opened()) return html`<${Node} />`;

@@ -69,6 +69,7 @@ PAGES = (
     "parts",
     "pools",
     "fabrics",
+    "flow",
     "trends",
     "maintenance",
     "policy",
