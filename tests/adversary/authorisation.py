@@ -161,6 +161,7 @@ ROUTES: dict[str, Route] = {
     "GET /v1/fabrics/{name}/links": Route("see cell", of="fabric", tells=True),
     "GET /v1/fabrics/{name}/faults": Route("see cell", of="fabric"),
     "GET /v1/fabrics/{name}/counters": Route("see cell", of="fabric"),
+    "GET /v1/fabrics/{name}/manual-test/files/{digest}": Route("see cell", of="fabric"),
     "GET /v1/fabrics/{name}/matrix": Route("see cell", of="fabric", tells=True),
     "GET /v1/fabrics/{name}/finding": Route("see cell", of="fabric", query="?key=none"),
     "GET /v1/fabrics/{name}/link": Route("see cell", of="fabric", query="?port=leaf-1:1", tells=False),
@@ -181,6 +182,12 @@ ROUTES: dict[str, Route] = {
     "POST /v1/admission/plan": Route("enrol", body={"nodes": [EXPECTED]}),
     "POST /v1/admission": Route("enrol", body={"nodes": [EXPECTED], "digest": "0" * 64, **BECAUSE}),
     "POST /v1/fabrics": Route("configure", body={"fabric": {"name": "ib1", "design": "x"}, **BECAUSE}),
+    "POST /v1/fabrics/{name}/manual-test": Route(
+        "work", of="fabric", beyond=NOT_YOURS, body={"results": "a,1", **BECAUSE}
+    ),
+    "POST /v1/fabrics/{name}/manual-test/files": Route(
+        "work", of="fabric", beyond=NOT_YOURS, body={"name": "a.txt", "content": "YQ==", **BECAUSE}
+    ),
     "POST /v1/config": Route("configure", body={"documents": DOCUMENTS, **BECAUSE}),
     "POST /v1/notifications/routes/{route}/test": Route("configure", of="route", beyond=NOT_YOURS, body=BECAUSE),
     "POST /v1/notifications/deliveries/{number}/retry": Route("configure", of="letter", beyond=NOT_YOURS, body=BECAUSE),
@@ -232,7 +239,7 @@ VERBS: dict[str, str] = {
     ),
     **dict.fromkeys(("certify", "close-ticket", "end-work", "power-off", "rma-return", "start-work"), "work"),
     "validate-fabric": "work",
-    "enter-manual-test": "work",
+    "tick-manual-test": "work",
     "sign-manual-test": "work",
     **dict.fromkeys(("advance-rma", "edit-rma", "count-stock"), "work"),
     **dict.fromkeys(("open-rma", "close-rma"), "operate"),
@@ -273,9 +280,17 @@ VERBS: dict[str, str] = {
         "operate",
     ),
 }
-"""Verbs of POST /v1/intents and what each asks for. The five that carry documents have routes of their own: 400."""
+"""Verbs of POST /v1/intents and what each asks for. Those that carry documents have routes of their own: 400."""
 
-DOCUMENT_VERBS = ("register", "adopt", "register-assets", "activate", "register-fabric")
+DOCUMENT_VERBS = (
+    "register",
+    "adopt",
+    "register-assets",
+    "activate",
+    "register-fabric",
+    "enter-manual-test",
+    "add-manual-test-file",
+)
 
 TARGETS: dict[str, frozenset[str]] = {
     "lynx-0": ONLY_LYNX,

@@ -13,6 +13,7 @@ from hostler.controller.inputs import WorkSeen
 from hostler.core.state.model import Node, Operation, Outcome, Part, WorkClass, Workload
 from hostler.core.tables.operations import OPERATIONS
 from hostler.journal.audit_log import open_audit_log
+from hostler.journal.evidence_files import EvidenceFiles
 from hostler.journal.memory import MemoryJournal
 from hostler.journal.outbox import open_outbox
 from hostler.ports import Outbox, WorkloadView
@@ -237,7 +238,7 @@ async def house(
         stack.callback(audit.close)
         trail = AuditTrail(audit, "test", chosen.clock)
         told = NotificationLog(outbox, notifier.sent, notifier.failed)
-        outside = Outside(machines, told, trends, audit=trail)
+        outside = Outside(machines, told, trends, audit=trail, evidence=EvidenceFiles(folder / "evidence"))
         app = create_app(cell, tokens, mailboxes, chosen, outside)
         url = await stack.enter_async_context(serving(app, chosen))
         inside = House(cell, tokens, mailboxes, driver, url)

@@ -190,6 +190,57 @@ async def test_a_tenant_sees_the_links_of_its_own_nodes_only(world: House, tab: 
         assert "n8" not in await tab.page.locator("main").inner_text()
 
 
+async def test_a_test_by_hand_is_ticked_documented_entered_and_signed(
+    network: House,
+    tab: Tab,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    """Mutants: a run is signed with a step left; a photo is shown and not kept; a bad line is entered all the same."""
+    photo = tmp_path / "leaf.jpg"
+    photo.write_bytes(b"\xff\xd8\xff\xe0 a photo")
+    (tmp_path / "not.jpg").write_bytes(b"MZ\x00\x01")
+    tess = network.client(Grant("tess", Role.technician))
+    await tab.open(tess.token, "/fabrics/ib0?view=test")
+    dialog = tab.page.get_by_role("dialog")
+
+    async def act(button: str) -> None:
+        await tab.page.get_by_role("button", name=button, exact=True).click()
+        await dialog.get_by_label("Reason").fill("week 47")
+        await dialog.get_by_role("button", name="Show what it would do").click()
+        await dialog.get_by_role("button", name="Do it").click()
+        await dialog.get_by_role("button", name="Close").click()
+
+    await act("Tick step 1")
+    steps = tab.page.locator(".todo li")
+    await expect(steps.first).to_contain_text("ticked by tess")
+    for name in ("not.jpg", "leaf.jpg"):
+        await tab.page.get_by_label("photo, PDF or text").set_input_files(tmp_path / name)
+        await tab.page.get_by_role("button", name="Add", exact=True).click()
+        said = "bytes of a kind that is not taken" if name == "not.jpg" else "leaf.jpg is added"
+        await expect(tab.page.get_by_role("status").filter(has_text=said)).to_have_count(1)
+    async with tab.page.expect_download() as begun:
+        await tab.page.get_by_role("button", name="leaf.jpg").click()
+    await (await begun.value).save_as(tmp_path / "again.jpg")
+    assert (tmp_path / "again.jpg").read_bytes() == photo.read_bytes()
+    await tab.page.get_by_text("Enter results").click()
+    results = tab.page.get_by_label("results, one line each")
+    await results.fill("gpu-0001 to gpu-0002,fast")
+    await tab.page.get_by_label("reason", exact=True).fill("week 47")
+    await tab.page.get_by_role("button", name="Enter the results").click()
+    await expect(tab.page.get_by_role("status").filter(has_text="value 'fast'")).to_have_count(1)
+    await results.fill("gpu-0001 to gpu-0002,392.1\ngpu-0003 to gpu-0004,391.8")
+    await tab.page.get_by_role("button", name="Enter the results").click()
+    run = tab.page.locator("article")
+    await expect(run).to_contain_text("not signed off")
+    await expect(run).to_contain_text("2 metrics")
+    await act("Tick step 2")
+    await act("Sign off")
+    await expect(run).to_contain_text("signed off by tess")
+    await expect(run.get_by_role("button", name="leaf.jpg")).to_have_count(1)
+    await expect(steps.first).not_to_contain_text("ticked")
+    tab.complaints[:] = [one for one in tab.complaints if "422" not in one]
+
+
 PAGES = (
     "/fabrics",
     "/fabrics/ib0",

@@ -29,6 +29,7 @@ from hostler.core.state.scopes import FLEET
 from hostler.drivers.tickets.ticket_target import TicketTarget
 from hostler.journal.audit_log import FILE as AUDIT
 from hostler.journal.audit_log import open_audit_log
+from hostler.journal.evidence_files import EvidenceFiles
 from hostler.journal.opening import on_server, open_journal
 from hostler.journal.outbox import open_outbox
 from hostler.polling.pair_results import PairResults
@@ -65,6 +66,7 @@ def now() -> datetime:
 
 
 READINGS = "readings"
+EVIDENCE = "evidence"
 """The folder of readings, in that of the archive."""
 
 
@@ -197,7 +199,8 @@ async def running(
         gate.trends = trends
         log = NotificationLog(outbox, notifier.sent, notifier.failed)
         trail = AuditTrail(audit, seat.controller, settings.clock)
-        outside = Outside(gate.machines, log, trends, gate.sign_in, trail, pairs=gate.pairs)
+        evidence = EvidenceFiles(Path(standing.archive or standing.data) / EVIDENCE)
+        outside = Outside(gate.machines, log, trends, gate.sign_in, trail, gate.pairs, evidence)
         try:
             await cell.start()
             attending = asyncio.create_task(cell.while_active(lambda: _attended(mailboxes)))

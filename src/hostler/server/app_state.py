@@ -10,6 +10,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Asset, Node
+from hostler.journal.evidence_files import EvidenceFiles
 from hostler.polling.pair_results import PairResults
 from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.api_resources import AgentSeen, AgentView
@@ -37,7 +38,7 @@ T = TypeVar("T")
 
 
 class Outside(Struct, frozen=True):
-    """Questions of the server beside the cell: BMCs, notifications, readings, who signs in, who asked what."""
+    """Questions of the server beside the cell: BMCs, notifications, readings, sign-in, audit, kept files."""
 
     machines: Machines = nobody
     notifications: NotificationLog | None = None
@@ -45,6 +46,7 @@ class Outside(Struct, frozen=True):
     sign_in: SignIn | None = None
     audit: AuditTrail | None = None
     pairs: PairResults | None = None
+    evidence: EvidenceFiles | None = None
 
 
 class AppState:

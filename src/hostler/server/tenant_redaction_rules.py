@@ -28,7 +28,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.gate_expectation import Expected, ExpectedGpu, Faulted
 from hostler.core.state.intent import Bounds, Intent, Unreadable
 from hostler.core.state.links import LinkCase, LinkFault
-from hostler.core.state.manual_tests import ManualRun, ManualTest
+from hostler.core.state.manual_tests import ChecklistTick, ManualFile, ManualRun, ManualTest
 from hostler.core.state.model import (
     AsideFailure,
     Asset,
@@ -513,6 +513,11 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.ManualTestScheduled: _rows(),
     e.ManualTestEntered: _rows("fabric"),
     e.ManualTestSigned: _rows("fabric"),
+    ChecklistTick: _rows(),
+    ManualFile: _rows(),
+    e.ManualTestTicked: _rows("fabric"),
+    e.ManualTestFileAdded: _rows("fabric"),
+    e.ManualTestOverdue: _rows("fabric"),
     # returns to vendors: a tenant may be told that one of its node's parts is to be exchanged, and no more
     RmaCase: _rows("id kind component", node=_node),
     TakenStep: _rows("step"),

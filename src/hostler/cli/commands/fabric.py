@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from cyclopts import App, Group, Parameter
 
 from hostler.cli.command_errors import unusable
-from hostler.cli.commands import fabric_design
+from hostler.cli.commands import fabric_design, manual_test
 from hostler.cli.commands.fabric_design import Models
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.input_files import read_yaml, submit
@@ -16,10 +16,10 @@ from hostler.cli.node_verbs import offer
 from hostler.cli.options import CONNECT, SHOW, SHOW_LIST, SHOW_ONCE, Connect, Show, ShowList, ShowOnce, Why
 from hostler.cli.table_columns import FABRIC_CASES, FABRIC_LINKS, FABRICS, LINK_FAULTS, LINKS, NODES, PORT_COUNTERS
 from hostler.core.state.verbs.fabrics import (
-    EnterManualTest,
     RemoveFabric,
     ScheduleManualTest,
     SignManualTest,
+    TickManualTest,
     ValidateFabric,
 )
 
@@ -154,7 +154,11 @@ def register(  # noqa: PLR0913 - a registration's fields
     return submit(connect.client(), "/v1/fabrics", {"fabric": body}, why, show.output)
 
 
-offer(app, ValidateFabric, RemoveFabric, ScheduleManualTest, EnterManualTest, SignManualTest)
+offer(app, ValidateFabric, RemoveFabric, ScheduleManualTest, TickManualTest, SignManualTest)
+
+app.command(manual_test.enter_manual_test)
+app.command(manual_test.attach)
+app.command(manual_test.attached)
 
 for command in (
     fabric_design.generate,

@@ -3,11 +3,10 @@
 import csv
 import math
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
 from statistics import median
 
 from hostler.core.state.input_problems import InvalidInputError, Problem
-from hostler.core.state.manual_tests import ManualRun, ManualTest
+from hostler.core.state.manual_tests import ManualRun
 
 MOST_ROWS = 2_000
 MOST_NAME = 80
@@ -73,8 +72,3 @@ def _told(results: Iterable[tuple[str, float]], runs: list[dict[str, float]]) ->
     missed = [name for name in (runs[-1] if runs else {}) if name not in now]
     if missed:
         yield f"{len(missed)} metrics of the last run are missing, {missed[0]} first"
-
-
-def due(test: ManualTest) -> datetime:
-    """When the next signed run is due."""
-    return (test.last_signed or test.since) + timedelta(days=test.every_days)

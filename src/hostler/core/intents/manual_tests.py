@@ -1,11 +1,19 @@
-"""Tests of networks by hand: scheduled with an owner, entered with results set against earlier ones, signed off."""
+"""Tests of networks by hand: scheduled with an owner, ticked, documented, entered with results, signed off."""
+
+from msgspec.structs import replace
 
 from hostler.core.fabric.manual_results import irregular, read
-from hostler.core.intents.ask import Ask, Granted, Handler, Handlers, RefusalError
+from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, RefusalError
 from hostler.core.intents.fabrics import fabric_of
 from hostler.core.state import events as e
-from hostler.core.state.manual_tests import ManualRun, ManualTest
-from hostler.core.state.verbs.fabrics import EnterManualTest, ScheduleManualTest, SignManualTest
+from hostler.core.state.manual_tests import FILE_TYPES, FILES_MOST, ChecklistTick, ManualFile, ManualRun, ManualTest
+from hostler.core.state.verbs.fabrics import (
+    AddManualTestFile,
+    EnterManualTest,
+    ScheduleManualTest,
+    SignManualTest,
+    TickManualTest,
+)
 
 CHECKLIST_MOST = 50
 EVERY_DAYS = (1.0, 365.0)
@@ -22,7 +30,12 @@ def schedule(ask: Ask[ScheduleManualTest]) -> Granted:
         raise RefusalError(f"up to {CHECKLIST_MOST} steps, every {low:g} to {high:g} days")
     test = ManualTest(fabric.name, act.owner.strip(), act.every_days, steps, ask.context.now)
     text = f"network {fabric.name} is tested by hand every {act.every_days:g} days; {test.owner} sees to it"
-    return text, (e.ManualTestScheduled(test, ask.intent.person),)
+    scheduled = e.ManualTestScheduled(test, ask.intent.person)
+    known = ask.context.fleet.manual_tests.get(fabric.name)
+    at_once = replace(test, runs=known.runs) if known is not None else test
+    if at_once.due <= ask.context.now:
+        return text, (scheduled, e.ManualTestOverdue(fabric.name, test.owner, at_once.due))
+    return text, (scheduled,)
 
 
 def enter(ask: Ask[EnterManualTest]) -> Granted:
@@ -37,17 +50,48 @@ def enter(ask: Ask[EnterManualTest]) -> Granted:
     return text, (e.ManualTestEntered(fabric.name, run),)
 
 
+def tick(ask: Ask[TickManualTest]) -> Granted:
+    """A step of the checklist is done, or a note says why it is not."""
+    fabric, act = fabric_of(ask), ask.act
+    test = _scheduled(ask, fabric.name)
+    if act.step > len(test.checklist):
+        raise RefusalError(f"the checklist of network {fabric.name} has {len(test.checklist)} steps, and no {act.step}")
+    done = ChecklistTick(act.step, ask.context.now, ask.intent.person, act.note)
+    left = len(set(test.unticked) - {act.step})
+    said = f"{left} steps are left" if left else "the checklist is done"
+    return f"step {act.step} is ticked ({test.checklist[act.step - 1]}); {said}", (
+        e.ManualTestTicked(fabric.name, done),
+    )
+
+
+def add_file(ask: Ask[AddManualTestFile]) -> Granted:
+    """A photo or file belongs to the run that is under way. The same bytes are added once."""
+    fabric, act = fabric_of(ask), ask.act
+    test = _scheduled(ask, fabric.name)
+    if act.media_type not in FILE_TYPES:
+        raise RefusalError(f"a file of type {act.media_type!r}: {', '.join(FILE_TYPES)} are taken")
+    if any(file.digest == act.digest for file in test.files):
+        return f"{act.name} is added already", ()
+    if len(test.files) >= FILES_MOST:
+        raise RefusalError(f"{FILES_MOST} files are added already: sign the run off, or take fewer photos")
+    added = ManualFile(act.digest, act.name, act.media_type, act.size, ask.context.now, ask.intent.person)
+    return f"{act.name} is added, {act.size:,} bytes", (e.ManualTestFileAdded(fabric.name, added),)
+
+
 def sign(ask: Ask[SignManualTest]) -> Granted:
-    """The last run is done."""
+    """The last run is done. Raises RefusalError where a step of its checklist is not ticked."""
     fabric = fabric_of(ask)
     test = _scheduled(ask, fabric.name)
     if not test.runs or test.runs[-1].signed is not None:
         raise RefusalError(f"no run of network {fabric.name} waits to be signed off: enter its results first")
+    if left := test.unticked:
+        step = f"step {left[0]} ({test.checklist[left[0] - 1]})"
+        raise RefusalError(f"{step} is not ticked: `hostler fabric tick-manual-test {fabric.name} --step {left[0]}`")
     signed = e.ManualTestSigned(fabric.name, ask.intent.person, ask.intent.reason)
     return f"the run of {test.runs[-1].entered:%d %b %H:%M} UTC is signed off", (signed,)
 
 
-def _scheduled(ask: "Ask[EnterManualTest] | Ask[SignManualTest]", fabric: str) -> ManualTest:
+def _scheduled(ask: AnyAsk, fabric: str) -> ManualTest:
     test = ask.context.fleet.manual_tests.get(fabric)
     if test is None:
         raise RefusalError(f"network {fabric} has no test by hand: schedule it first")
@@ -58,4 +102,6 @@ HANDLERS: Handlers = {
     ScheduleManualTest: Handler(schedule),
     EnterManualTest: Handler(enter),
     SignManualTest: Handler(sign),
+    TickManualTest: Handler(tick),
+    AddManualTestFile: Handler(add_file),
 }

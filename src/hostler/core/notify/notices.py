@@ -76,6 +76,10 @@ TOLD_OF = (
     e.ApprovalEnded,
     e.RolloutStopped,
     e.RmaCaseChanged,
+    e.ManualTestOverdue,
+    e.ManualTestSigned,
+    e.ManualTestScheduled,
+    e.FabricRemoved,
 )
 """Events that may be told of; every other is passed over unread."""
 
@@ -99,7 +103,7 @@ def concerned(event: e.Event) -> tuple[str, ...]:
             return ()
 
 
-def notices(event: e.Event, places: Mapping[str, tuple[Place, ...]], pages: PageRules) -> Iterator[Notice]:  # noqa: C901, PLR0912 - one flat table of cases
+def notices(event: e.Event, places: Mapping[str, tuple[Place, ...]], pages: PageRules) -> Iterator[Notice]:  # noqa: C901, PLR0912, PLR0915 - one flat table of cases
     """Notices that the event makes. `places` holds those of `concerned`; a scope may lie in several."""
     match event:
         case e.TicketOpened(ticket=ticket):
@@ -144,6 +148,8 @@ def notices(event: e.Event, places: Mapping[str, tuple[Place, ...]], pages: Page
             yield _approval(approval)
         case e.ApprovalEnded():
             yield Notice("approval", "over", f"approval/{event.approval}", summary=sentence(event))
+        case e.ManualTestOverdue() | e.ManualTestSigned() | e.ManualTestScheduled() | e.FabricRemoved():
+            yield _of_test(event)
         case e.RolloutStopped() if event.person == OWNER:
             yield Notice("rollout", "note", f"rollout/{event.rollout}", event.rollout, summary=sentence(event))
         case e.RmaCaseChanged() if event.case.overdue and event.person == OWNER:
@@ -302,6 +308,16 @@ def _window(window: Window, places: Mapping[str, tuple[Place, ...]]) -> Iterator
             place=place,
             details={"window": window.id, "starts": window.starts.isoformat(), "ends": window.ends.isoformat()},
         )
+
+
+def _of_test(event: e.ManualTestOverdue | e.ManualTestSigned | e.ManualTestScheduled | e.FabricRemoved) -> Notice:
+    """A test by hand is overdue, or no longer: signed, scheduled otherwise, gone with its network."""
+    fabric = event.test.fabric if isinstance(event, e.ManualTestScheduled) else event.fabric
+    subject, text = f"manual_test/{fabric}", sentence(event)[:TEXT_MAX]
+    if not isinstance(event, e.ManualTestOverdue):
+        return Notice("manual_test", "over", subject, summary=text)
+    details = {"network": fabric, "owner": event.owner, "due": event.due.isoformat()}
+    return Notice("manual_test", "open", subject, f"manual_test:{fabric}", summary=text, details=details)
 
 
 def _approval(approval: Approval) -> Notice:

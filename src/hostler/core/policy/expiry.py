@@ -1,4 +1,4 @@
-"""Holds, windows, incidents and returns to vendors that begin or end by the clock: what waits is asked again."""
+"""Holds, windows, incidents, returns to vendors and tests by hand that begin, end or fall due by the clock."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -23,12 +23,14 @@ ENTRIES = (
     e.IncidentClosed,
     e.RmaCaseOpened,
     e.RmaCaseChanged,
+    e.ManualTestScheduled,
+    e.ManualTestSigned,
 )
 """Events after which something may begin or end by the clock alone."""
 
 
 def ended(context: DecisionContext) -> Iterator[e.Event]:
-    """Ends of holds, windows and incidents that have run out by now. Each is folded before the next is asked for."""
+    """Ends of what is due by now, from holds to tests by hand. Each is folded before the next is asked for."""
     fleet, now = context.fleet, context.sure
     holds = [h for h in fleet.holds.values() if h.until is not None and h.until <= now]
     windows = [w for w in fleet.windows.values() if w.ends <= now]
@@ -38,10 +40,13 @@ def ended(context: DecisionContext) -> Iterator[e.Event]:
     yield from rma_cases.told_overdue(context)
     approvals = [a for a in fleet.approvals.values() if a.expires <= context.now]
     yield from (e.ApprovalEnded(a.id, a.intent.target, "expired", "clock", "not approved in time") for a in approvals)
+    if context.may_write("manual_test_overdue"):
+        overdue = [test for test in fleet.manual_tests.values() if test.due <= now and test.untold]
+        yield from (e.ManualTestOverdue(test.fabric, test.owner, test.due) for test in overdue)
 
 
 def next_moment(fleet: Fleet, now: datetime) -> datetime | None:
-    """When next a hold ends, a window begins or ends, an incident or a dark place is due; None where nothing is."""
+    """When next a hold ends, a window begins or ends, an incident, dark place or test is due; None where nothing is."""
     return min((at for at in _moments(fleet) if at > now), default=None)
 
 
@@ -54,6 +59,7 @@ def _moments(fleet: Fleet) -> Iterator[datetime]:
     yield from pool_places.moments(fleet)
     yield from rma_cases.moments(fleet)
     yield from (approval.expires for approval in fleet.approvals.values())
+    yield from (test.due for test in fleet.manual_tests.values())
     if (rollout := fleet.rollout) is not None:
         yield rollout.until
         yield rollout.since + timedelta(seconds=rollout.limit_s)

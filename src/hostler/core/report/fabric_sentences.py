@@ -49,7 +49,7 @@ def of_link(event: e.LinkEvent) -> str:
             assert_never(event)
 
 
-def of_manual_test(event: e.ManualTestScheduled | e.ManualTestEntered | e.ManualTestSigned) -> str:
+def of_manual_test(event: e.ManualTestEvent) -> str:
     """The event of a test by hand in one line."""
     match event:
         case e.ManualTestScheduled(test=test):
@@ -57,6 +57,15 @@ def of_manual_test(event: e.ManualTestScheduled | e.ManualTestEntered | e.Manual
         case e.ManualTestEntered(fabric=fabric, run=run):
             told = "; ".join(run.irregular[:3]) or "nothing is irregular"
             return f"{run.person} entered {len(run.results)} metrics of network {fabric}: {told}"
+        case e.ManualTestTicked(fabric=fabric, tick=tick):
+            note = f": {tick.note}" if tick.note else ""
+            return f"{tick.person} ticked step {tick.step} of the test by hand of network {fabric}{note}"
+        case e.ManualTestFileAdded(fabric=fabric, file=file):
+            named = f"{file.name} ({file.media_type}, {file.size:,} bytes, SHA-256 {file.digest[:12]})"
+            return f"{file.person} added {named} to the test by hand of network {fabric}"
+        case e.ManualTestOverdue():
+            since = f"is overdue since {event.due:%d %b %H:%M} UTC"
+            return f"the test by hand of network {event.fabric} {since}; {event.owner} sees to it"
         case e.ManualTestSigned():
             return f"{event.person} signed off the test by hand of network {event.fabric}: {event.reason}"
         case _:

@@ -1,17 +1,47 @@
-"""Tests of a network that people run by hand: a schedule with an owner and a checklist, and runs with their results."""
+"""Tests of a network that people run by hand: a schedule with an owner, and runs with their results."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from msgspec import Struct
 
 RUNS_KEPT = 12
 """Runs that are kept beside the schedule, three months of weekly ones; the journal holds all."""
 
+FILES_MOST = 20
+"""Photos and files of one run."""
+
+FILE_BYTES_MOST = 8 * 1024 * 1024
+"""Bytes of one file: a phone's photo is 2 to 6 MB."""
+
+FILE_TYPES = ("image/jpeg", "image/png", "image/webp", "application/pdf", "text/plain")
+"""Kinds of files that are taken, as their first bytes show them."""
+
+
+class ChecklistTick(Struct, frozen=True):
+    """A step of the checklist, counted from 1, that a person did, or says why not."""
+
+    step: int
+    at: datetime
+    person: str
+    note: str = ""
+
+
+class ManualFile(Struct, frozen=True):
+    """A photo or file of a run: what it is called, and the SHA-256 under which its bytes are kept."""
+
+    digest: str
+    name: str
+    media_type: str
+    size: int
+    at: datetime
+    person: str
+
 
 class ManualRun(Struct, frozen=True):
     """One run. `results` are metrics with their values, `irregular` says which are not as in earlier runs.
 
-    `signed`: when a person took it as done; None: nobody has yet.
+    `signed`: when a person took it as done; None: nobody has yet. `ticks` and `files` are those of the time since the
+    run that was signed before; they are the run's from then on.
     """
 
     entered: datetime
@@ -21,10 +51,16 @@ class ManualRun(Struct, frozen=True):
     irregular: tuple[str, ...] = ()
     signed: datetime | None = None
     signed_by: str = ""
+    ticks: tuple[ChecklistTick, ...] = ()
+    files: tuple[ManualFile, ...] = ()
 
 
 class ManualTest(Struct, frozen=True):
-    """A network's test by hand: who sees to it, every how many days, what is to be done, and its last runs."""
+    """A network's test by hand: who sees to it, every how many days, what is to be done, and its last runs.
+
+    `ticks` and `files` are those of the run that is under way. `told`: the moment it was due at when it was told last
+    that it is overdue.
+    """
 
     fabric: str
     owner: str
@@ -32,8 +68,27 @@ class ManualTest(Struct, frozen=True):
     checklist: tuple[str, ...]
     since: datetime
     runs: tuple[ManualRun, ...] = ()
+    ticks: tuple[ChecklistTick, ...] = ()
+    files: tuple[ManualFile, ...] = ()
+    told: datetime | None = None
 
     @property
     def last_signed(self) -> datetime | None:
         """When a run was signed off last, None where none was."""
         return max((run.signed for run in self.runs if run.signed is not None), default=None)
+
+    @property
+    def due(self) -> datetime:
+        """When the next signed run is due."""
+        return (self.last_signed or self.since) + timedelta(days=self.every_days)
+
+    @property
+    def untold(self) -> bool:
+        """Whether nobody has been told yet that the run due at `due` is overdue, once it is."""
+        return self.told != self.due
+
+    @property
+    def unticked(self) -> tuple[int, ...]:
+        """Steps of the checklist, counted from 1, that nobody has ticked since the last run was signed off."""
+        done = {tick.step for tick in self.ticks}
+        return tuple(step for step in range(1, len(self.checklist) + 1) if step not in done)

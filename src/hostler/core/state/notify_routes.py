@@ -21,6 +21,7 @@ TOPICS = (
     "maintenance",
     "approval",
     "rollout",
+    "manual_test",
 )
 """Everything that is told of; a route that names none is told of all."""
 

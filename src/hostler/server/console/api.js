@@ -53,8 +53,9 @@ export class Problem extends Error {
     this.problems = body.problems || [];
   }
 
-  // What is wrong, and what to do instead, as it is shown.
+  // What is wrong, and what to do instead, as it is shown; of a document the first lines that are wrong.
   get text() {
+    if (this.problems.length) return this.problems.slice(0, 3).map((one) => `${one.line ? `line ${one.line}: ` : ""}${one.what}: ${one.instead}`).join("; ");
     return this.instead ? `${this.message}: ${this.instead}` : this.message;
   }
 }

@@ -1,7 +1,11 @@
-// A network's test by hand: whose it is, when it is due, its checklist, and its runs with what is irregular in them.
-import { ActButton } from "./acts.js";
-import { html } from "./ui.js";
-import { moment } from "./words.js";
+// A network's test by hand: its checklist with ticks, photos and files, its results, and its runs with what is irregular.
+import { ActButton, may } from "./acts.js";
+import { ask, send } from "./api.js";
+import { save } from "./table.js";
+import { html, useState } from "./ui.js";
+import { count, moment } from "./words.js";
+
+const FILE_MOST = 8 * 1024 * 1024;
 
 export function ManualTest({ seen }) {
   const test = seen.manual_test;
@@ -11,25 +15,103 @@ export function ManualTest({ seen }) {
   return html`
     <p>${test.owner} sees to it every ${test.every_days} days. ${seen.manual_test_overdue ? html`<b class="bad">Overdue since ${moment(seen.manual_test_due)}.</b>` : `Due by ${moment(seen.manual_test_due)}.`}</p>
     <h2>Checklist</h2>
-    <ol class="todo">${test.checklist.map((step) => html`<li>${step}</li>`)}</ol>
+    <ol class="todo">${test.checklist.map((step, place) => html`<${Step} network=${seen.name} step=${step} number=${place + 1} tick=${test.ticks.find((one) => one.step === place + 1)} />`)}</ol>
+    <h2>Photos and files of this run</h2>
+    <${Files} network=${seen.name} files=${test.files} />
+    ${may("tick-manual-test") && html`<${AddFile} network=${seen.name} /><${Enter} network=${seen.name} />`}
     <div class="buttons">
-      <${ActButton} verb="enter-manual-test" target=${seen.name} named=${seen.name} label="Enter results" />
       ${waits && html`<${ActButton} verb="sign-manual-test" target=${seen.name} named=${seen.name} label="Sign off" />`}
       ${schedule}
     </div>
     <h2>Runs <small>newest first</small></h2>
     ${test.runs.length === 0 && html`<p class="quiet">None has been entered.</p>`}
-    ${[...test.runs].reverse().map((run) => html`<${Run} run=${run} />`)}
+    ${[...test.runs].reverse().map((run) => html`<${Run} network=${seen.name} run=${run} checklist=${test.checklist} />`)}
   `;
 }
 
-function Run({ run }) {
+function Step({ network, step, number, tick }) {
+  return html`<li>${step} ${tick ? html`<b>ticked</b> by ${tick.person} ${moment(tick.at)}${tick.note && `: ${tick.note}`}`
+    : html`<${ActButton} verb="tick-manual-test" target=${network} named=${network} args=${{ step: String(number) }} label=${`Tick step ${number}`} />`}</li>`;
+}
+
+function Run({ network, run, checklist }) {
   return html`<article class="chain">
     <h3><time>${moment(run.entered)}</time>entered by ${run.person}, ${run.signed ? `signed off by ${run.signed_by} ${moment(run.signed)}` : html`<b class="bad">not signed off</b>`}</h3>
     ${run.irregular.map((one) => html`<p class="bad">${one}</p>`)}
     ${run.notes && html`<p>${run.notes}</p>`}
+    ${run.ticks.length > 0 && html`<ul>${run.ticks.map((one) => html`<li>${one.step}. ${checklist[one.step - 1] ?? ""} <span class="quiet">${one.person} ${moment(one.at)} ${one.note}</span></li>`)}</ul>`}
+    <${Files} network=${network} files=${run.files} />
     <details><summary>${run.results.length} metrics</summary>
       <table><thead><tr><th>metric</th><th class="number">value</th></tr></thead>
         <tbody>${run.results.map(([name, value]) => html`<tr><td>${name}</td><td class="number">${value}</td></tr>`)}</tbody></table></details>
   </article>`;
+}
+
+function Files({ network, files }) {
+  const [problem, say] = useState("");
+  const take = async (file) => {
+    try {
+      const found = await ask(`/fabrics/${encodeURIComponent(network)}/manual-test/files/${file.digest}`);
+      save(found.name, found.media_type, Uint8Array.from(atob(found.content), (letter) => letter.charCodeAt(0)));
+      say("");
+    } catch (error) {
+      say(error.text ?? error.message);
+    }
+  };
+  if (!files.length) return null;
+  return html`<ul>${files.map((file) => html`<li><button onClick=${() => take(file)}>${file.name}</button> <span class="quiet">${count(file.size)} bytes, ${file.person} ${moment(file.at)}</span></li>`)}</ul>
+    ${problem && html`<p class="bad" role="alert">${problem}</p>`}`;
+}
+
+function AddFile({ network }) {
+  const [state, say] = useState({ text: "", bad: false });
+  const add = async (event) => {
+    event.preventDefault();
+    const form = event.target;
+    const [file] = form.elements.file.files;
+    if (!file || file.size > FILE_MOST) return say({ text: `Choose a file of at most ${count(FILE_MOST)} bytes.`, bad: true });
+    try {
+      const answer = await send(`/fabrics/${encodeURIComponent(network)}/manual-test/files`, { name: file.name, content: base64(new Uint8Array(await file.arrayBuffer())), reason: "test by hand" });
+      form.reset();
+      return say({ text: answer.text, bad: false });
+    } catch (error) {
+      return say({ text: error.text ?? error.message, bad: true });
+    }
+  };
+  return html`<form class="filters" onSubmit=${add}>
+    <label>photo, PDF or text<input class="wide" type="file" name="file" accept="image/jpeg,image/png,image/webp,application/pdf,text/plain,text/csv" required /></label>
+    <button>Add</button><span role="status" class=${state.bad ? "bad" : "quiet"}>${state.text}</span></form>`;
+}
+
+function base64(bytes) {
+  let text = "";
+  for (let at = 0; at < bytes.length; at += 32768) text += String.fromCharCode(...bytes.subarray(at, at + 32768));
+  return btoa(text);
+}
+
+function Enter({ network }) {
+  const [state, say] = useState({ text: "", bad: false });
+  const read = async (event) => {
+    const [file] = event.target.files;
+    if (file) event.target.form.elements.results.value = await file.text();
+  };
+  const enter = async (event) => {
+    event.preventDefault();
+    const form = event.target;
+    const { results, notes, reason } = Object.fromEntries(new FormData(form));
+    try {
+      const answer = await send(`/fabrics/${encodeURIComponent(network)}/manual-test`, { results, notes, reason });
+      form.reset();
+      say({ text: answer.text, bad: false });
+    } catch (error) {
+      say({ text: error.text ?? error.message, bad: true });
+    }
+  };
+  return html`<details><summary>Enter results</summary><form class="entry" onSubmit=${enter}>
+    <label>results, one line each: metric,value<textarea name="results" rows="6" required></textarea></label>
+    <label>or from a CSV<input type="file" accept="text/csv,text/plain" onChange=${read} /></label>
+    <label>notes<textarea name="notes" rows="2" maxlength="4000"></textarea></label>
+    <label>reason<input name="reason" required maxlength="500" /></label>
+    <div class="buttons"><button>Enter the results</button></div>
+    <p role="status" class=${state.bad ? "bad" : "quiet"}>${state.text}</p></form></details>`;
 }

@@ -92,7 +92,8 @@ function csv(columns, rows) {
   return lines.map((line) => line.join(",")).join("\r\n");
 }
 
-function save(name, type, text) {
+// Has the browser keep a file of these letters or bytes.
+export function save(name, type, text) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([text], { type }));
   link.download = name;

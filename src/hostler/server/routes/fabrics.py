@@ -10,7 +10,6 @@ from litestar import Router, get, post
 from litestar.params import FromPath, FromQuery, JSONBody
 from msgspec import Meta, Struct
 
-from hostler.core.fabric.manual_results import due
 from hostler.core.intents import fabrics
 from hostler.core.intents.ask import REASON_MAX
 from hostler.core.intents.fabrics import FabricSpec
@@ -112,8 +111,8 @@ def fabric_view(app_state: AppState, fabric: Fabric) -> FabricView:
         asked=fabric.asked,
         asked_why=fabric.asked_why,
         manual_test=test,
-        manual_test_due=due(test) if test is not None else None,
-        manual_test_overdue=test is not None and due(test) < app_state.now(),
+        manual_test_due=test.due if test is not None else None,
+        manual_test_overdue=test is not None and test.due < app_state.now(),
     )
 
 

@@ -65,7 +65,15 @@ from hostler.core.state.events.holds import HoldPlaced, HoldReleased, WindowEnde
 from hostler.core.state.events.intents import ApprovalEnded, ApprovalRequested, ConfigActivated, IntentRecorded
 from hostler.core.state.events.inventory import HardwareSeen, InventorySeen, PartMoved
 from hostler.core.state.events.links import LinkEvent, LinkFaultChanged, LinkFaultClosed, LinkFaultOpened
-from hostler.core.state.events.manual_tests import ManualTestEntered, ManualTestScheduled, ManualTestSigned
+from hostler.core.state.events.manual_tests import (
+    ManualTestEntered,
+    ManualTestEvent,
+    ManualTestFileAdded,
+    ManualTestOverdue,
+    ManualTestScheduled,
+    ManualTestSigned,
+    ManualTestTicked,
+)
 from hostler.core.state.events.nodes import (
     AssetChanged,
     AssetRegistered,
@@ -159,8 +167,12 @@ __all__ = [
     "LinkFaultClosed",
     "LinkFaultOpened",
     "ManualTestEntered",
+    "ManualTestEvent",
+    "ManualTestFileAdded",
+    "ManualTestOverdue",
     "ManualTestScheduled",
     "ManualTestSigned",
+    "ManualTestTicked",
     "ModeSet",
     "NodeAssigned",
     "NodeCertified",
@@ -289,9 +301,7 @@ Event = (
     | LinkFaultOpened
     | LinkFaultChanged
     | LinkFaultClosed
-    | ManualTestScheduled
-    | ManualTestEntered
-    | ManualTestSigned
+    | ManualTestEvent
     | RmaCaseOpened
     | RmaCaseChanged
     | RmaCaseClosed
@@ -352,6 +362,9 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("rma_case_changed", 1): 6,
     ("rma_case_closed", 1): 6,
     ("stock_changed", 1): 6,
+    ("manual_test_ticked", 1): 6,
+    ("manual_test_file_added", 1): 6,
+    ("manual_test_overdue", 1): 6,
 }
 """(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
 

@@ -32,13 +32,15 @@ class ScheduleManualTest(Verb, frozen=True):
     facts: ClassVar = VerbFacts(Permission.configure, Target.fabric, command="fabric schedule-manual-test")
     owner: Annotated[str, Meta(max_length=100)] = ""
     every_days: float = 7.0
-    checklist: Annotated[str, Meta(max_length=8_000)] = ""
+    checklist: Annotated[str, Meta(max_length=1_000)] = ""
 
 
 class EnterManualTest(Verb, frozen=True):
     """Enter the results of a test by hand: lines `metric,value`; they are set against those of earlier runs."""
 
-    facts: ClassVar = VerbFacts(Permission.work, Target.fabric, command="fabric enter-manual-test")
+    facts: ClassVar = VerbFacts(
+        Permission.work, Target.fabric, command="fabric enter-manual-test", route="fabrics/{name}/manual-test"
+    )
     results: Annotated[str, Meta(max_length=200_000)] = ""
     notes: Annotated[str, Meta(max_length=4_000)] = ""
 
@@ -47,3 +49,23 @@ class SignManualTest(Verb, frozen=True):
     """Sign off the results of a test by hand that were entered last."""
 
     facts: ClassVar = VerbFacts(Permission.work, Target.fabric, command="fabric sign-manual-test")
+
+
+class TickManualTest(Verb, frozen=True):
+    """Tick a step of the checklist of a test by hand; a step that was not done gets a note that says why."""
+
+    facts: ClassVar = VerbFacts(Permission.work, Target.fabric, command="fabric tick-manual-test")
+    step: Annotated[int, Meta(ge=1, le=50, description="Its number in the checklist, from 1.")]
+    note: Annotated[str, Meta(max_length=500)] = ""
+
+
+class AddManualTestFile(Verb, frozen=True):
+    """Add a photo or file to the run of a test by hand that is under way; it is kept by its SHA-256."""
+
+    facts: ClassVar = VerbFacts(
+        Permission.work, Target.fabric, command="fabric attach", route="fabrics/{name}/manual-test/files"
+    )
+    digest: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+    name: Annotated[str, Meta(min_length=1, max_length=100)]
+    media_type: Annotated[str, Meta(max_length=40)]
+    size: Annotated[int, Meta(ge=1, le=8 * 1024 * 1024)]
