@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from hostler.core.fabric.binding import bind
+from hostler.core.fabric.binding import Bound, bind
 from hostler.core.fabric.design import Design
 from hostler.core.fabric.discovery import Discovery
 from hostler.core.fabric.findings import FabricFinding, Kind
@@ -47,6 +47,8 @@ def compare(design: Design, discovery: Discovery) -> Compared:
     if discovery.partial:
         return Compared(Validation(FabricVerdict.partial, count, links, why=discovery.partial))
     bound = bind(design, discovery)
+    if why := _knows_no_more(design, bound):
+        return Compared(Validation(FabricVerdict.partial, count, links, why=why))
     findings = match(design, bound)
     if why := _shrunken(design, findings):
         return Compared(Validation(FabricVerdict.shrunken, count, links, why=why))
@@ -54,6 +56,24 @@ def compare(design: Design, discovery: Discovery) -> Compared:
     renamed = tuple(sorted(bound.renamed.items()))
     seen = Validation(verdict, count, links, findings, renamed=renamed, ambiguous=bound.ambiguous)
     return Compared(seen, designed_links(design, bound))
+
+
+def _knows_no_more(design: Design, bound: Bound) -> str:
+    """Why the rates are not believed: no link is told as fast as much of the design; "" where they are.
+
+    Debian's ibsim and older diagnostics tell HDR of every faster link. A link that is slow stands beside others.
+    """
+    told = list(bound.rates.values())
+    if not told:
+        return ""
+    fastest = max(told, key=lambda rate: rate.lane_gbps)
+    rated = [cable for cable in design.cables if cable.rate is not None]
+    beyond = sum(cable.rate.lane_gbps > fastest.lane_gbps for cable in rated if cable.rate is not None)
+    if beyond <= FEW or beyond < (1 - LEAST_SHARE) * len(rated):
+        return ""
+    instead = "look with a newer tool, or leave out the column rate"
+    what = f"no link is told faster than {fastest.speed}, and {beyond} of {len(rated)} cables are designed for more"
+    return f"{what}: {instead}"
 
 
 def _shrunken(design: Design, findings: tuple[FabricFinding, ...]) -> str:
