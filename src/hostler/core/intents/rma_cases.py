@@ -44,7 +44,7 @@ def _part(ask: Ask[OpenRma], node: Node) -> Part:
     part = ask.context.fleet.parts.get(ask.act.serial)
     if part is None or part.node != node.id:
         where = f"is in {part.node or 'no node'}" if part is not None else "is not known"
-        raise RefusalError(f"part {ask.act.serial} {where}, not in {node.id}; see `hostler part list --node {node.id}`")
+        raise RefusalError(f"part {ask.act.serial} {where}, not in {node.id}; see `hostler part list`")
     return part
 
 
@@ -79,7 +79,7 @@ def advance(ask: Ask[AdvanceRma]) -> Granted:
     moved, *spare = rma_cases.taken(ask.context, case, step, intent.person, intent.reason)
     if act.due_days is not None and isinstance(moved, e.RmaCaseChanged):
         moved = replace(moved, case=rma_cases.dated(ask.context, moved.case, act.due_days))
-    return f"{case.id}: {step}", (moved, *spare)
+    return f"{step} is recorded", (moved, *spare)
 
 
 def _check_order(case: RmaCase, step: CaseStep) -> None:
@@ -108,7 +108,7 @@ def edit(ask: Ask[EditRma]) -> Granted:
         changed = rma_cases.dated(ask.context, changed, act.due_days)
     if changed == case:
         raise RefusalError("nothing to change: give --vendor, --vendor-case, --fields, --replacement or --due-days")
-    return f"{case.id} is changed", (e.RmaCaseChanged(changed, intent.person, intent.reason),)
+    return "its fields are changed", (e.RmaCaseChanged(changed, intent.person, intent.reason),)
 
 
 def _fields(text: str) -> dict[str, str]:
@@ -132,9 +132,9 @@ def close(ask: Ask[CloseRma]) -> Granted:
         raise RefusalError(f"{case.id} is {case.state}: what was sent or fitted has to be settled with the vendor")
     closed = e.RmaCaseClosed(case, result, intent.person, intent.reason)
     if result is not CaseResult.doa:
-        return f"{case.id} is closed: {result}", (closed,)
+        return f"closed: {result}", (closed,)
     again = _again(ask, case)
-    return f"{case.id} is closed: {result}; {again.id} is open for {again.serial}", (
+    return f"closed: {result}; {again.id} is open for {again.serial}", (
         closed,
         e.RmaCaseOpened(again, intent.person, f"what case {case.id} brought was dead on arrival"),
     )
