@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from hostler_checks import VERSION, plants, reference, report, site_checks, state_dir, suite
 from hostler_checks.answers import Verdict, clean, result_of
+from hostler_checks.blame import Culprit, blame
 from hostler_checks.catalogue import CHECKS
 from hostler_checks.limits import limit_of
 from hostler_checks.message import MOST_BYTES, message, verdict_line
@@ -74,6 +75,11 @@ def _parser() -> argparse.ArgumentParser:
     learn.add_argument("reports", type=Path, nargs="+")
     learn.add_argument("--out", type=Path, required=True)
     learn.set_defaults(run=_learn)
+    blamed = verbs.add_parser("blame", help="whom a mismatch convicts: node, stack or golden, by a witness' report")
+    blamed.add_argument("suspect", type=Path)
+    blamed.add_argument("witness", type=Path)
+    blamed.add_argument("--reference", type=Path, required=True, help="what peers measured, see learn")
+    blamed.set_defaults(run=_blame)
     verify = verbs.add_parser("verify", help="whether a report's digest is that of its content")
     verify.add_argument("report", type=Path)
     verify.set_defaults(run=_verify)
@@ -162,6 +168,18 @@ def _learn(given: argparse.Namespace) -> int:
     for one in dissent:
         print(f"dissents: {one}")
     return 0
+
+
+def _blame(given: argparse.Namespace) -> int:
+    """Exit 0 where nothing differs, 2 where the node is convicted, 3 where something else is or nobody."""
+    known = reference.decoded(given.reference.read_bytes())
+    reports = [state_dir.verified(path.read_bytes()) for path in (given.suspect, given.witness)]
+    suspect, witness = ((str(told["node"]), [result_of(one) for one in told["latest"]]) for told in reports)
+    found = blame(suspect, witness, known)
+    for one in found:
+        print(f"{one.check} {one.part}: {one.culprit}: {one.why}")
+    culprits = {one.culprit for one in found}
+    return 2 if Culprit.node in culprits else CANNOT_SAY if culprits else 0
 
 
 def _verify(given: argparse.Namespace) -> int:
