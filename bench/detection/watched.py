@@ -349,7 +349,7 @@ def _eyes(machine: Machine) -> RedfishReader:
         return HttpResponse(reply.status, msgspec.json.encode(reply.body) if reply.body is not None else b"", headers)
 
     client = RedfishClient(exchange, ORIGIN)
-    return RedfishReader(lambda _origin: client)
+    return RedfishReader(lambda *_: client)
 
 
 def at_once(work: Any) -> Any:

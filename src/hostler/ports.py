@@ -45,6 +45,14 @@ class RefusedError(PortError):
     """The outside said no and will say so again; retrying does not help."""
 
 
+class LoginRefusedError(RefusedError):
+    """The outside turned the login away, or would: what was refused is not shown to it again."""
+
+
+class CertificateChangedError(RefusedError):
+    """Another certificate than the one that is pinned was shown; nothing was sent."""
+
+
 class ConflictError(PortError):
     """The outside changed under us: load again, decide again."""
 

@@ -55,8 +55,8 @@ class Bmc:
         self.now = START
         self.client = RedfishClient(self.exchange, "https://b")
         self.node: Node = node_at("https://b", SERIAL)
-        self.reader = RedfishReader(lambda _: self.client)
-        self.driver = RedfishDriver(lambda _: self.client, lambda: self.now, NamedImages(images_by_name))
+        self.reader = RedfishReader(lambda *_: self.client)
+        self.driver = RedfishDriver(lambda *_: self.client, lambda: self.now, NamedImages(images_by_name))
 
     async def exchange(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> HttpResponse:
         self.asked.append((method, path))

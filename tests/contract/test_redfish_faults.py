@@ -487,7 +487,7 @@ async def test_one_bmc_does_one_thing_at_a_time() -> None:
         return HttpResponse(reply.status, msgspec.json.encode(reply.body))
 
     client = RedfishClient(slow, "https://b")
-    driver = RedfishDriver(lambda _: client, Clock())
+    driver = RedfishDriver(lambda *_: client, Clock())
     node = node_at("https://b", "SN1")
     kinds = ["locate_on", "set_boot_network", "power_off", "locate_off"] * 5
     await asyncio.gather(*(driver.perform(operation(kind, node), node) for kind in kinds))
@@ -546,7 +546,7 @@ async def test_sensors_at_rest_cost_four_requests_and_a_broken_layout_is_learned
         return HttpResponse(reply.status, msgspec.json.encode(reply.body))
 
     client = RedfishClient(exchange, "https://b")
-    reader = RedfishReader(lambda _: client)
+    reader = RedfishReader(lambda *_: client)
     first = await (await reader.look(node_at("https://b", "SN1"))).sensors()
     asked.clear()
     assert (await (await reader.look(node_at("https://b", "SN1"))).sensors()).facts == first.facts

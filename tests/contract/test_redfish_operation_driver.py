@@ -402,7 +402,7 @@ async def test_a_reading_does_not_wait_for_an_act_and_each_has_a_budget_of_its_o
         return HttpResponse(reply.status, msgspec.json.encode(reply.body))
 
     client = RedfishClient(exchange, "https://b")
-    driver, node = RedfishDriver(lambda _: client, lambda: START), node_at("https://b", "SN1")
+    driver, node = RedfishDriver(lambda *_: client, lambda: START), node_at("https://b", "SN1")
     async with client.alone, asyncio.timeout(30):
         assert (await driver.observe(operation("power_on", node), node)).result == "done"
         spent = client.budget

@@ -30,7 +30,7 @@ class Bmc:
         self.asked: list[str] = []
         self.silent_at = "nothing"
         client = RedfishClient(self._exchange, "https://b")
-        self.reader = RedfishReader(lambda _: client)
+        self.reader = RedfishReader(lambda *_: client)
 
     async def _exchange(self, method: str, path: str, body: bytes | None, _headers: dict[str, str]) -> HttpResponse:
         self.asked.append(path)

@@ -4,6 +4,7 @@ A key is a BMC's origin ("https://bmc7.example.org") or a scheme and a network (
 nowhere else, so that who changes a node's BMC address learns no password. A BMC that no key names is not talked to.
 """
 
+import re
 from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
@@ -18,6 +19,10 @@ from hostler.ports import RefusedError
 from hostler.server.server_settings import is_loopback
 
 EXAMPLE = '{"https://10.20.0.0/16": {"username": "…", "password": "…", "ca": "bmc-ca.pem"}}'
+OWN = "{bmc}"
+"""In the name of a secret: each BMC has its own, by its host and port."""
+OWN = "{bmc}"
+"""In the name of a secret: each BMC has its own, by its host and port."""
 Networks = list[tuple[str, IPv4Network | IPv6Network, Access]]
 
 
@@ -70,6 +75,8 @@ def _bound(known: dict[str, Access], path: Path) -> Callable[[str], Access]:
 
     def access_of(origin: str) -> Access:
         found = exact.get(_origin(origin)) or _of_network(networks, origin)
+        if found is not None and found.factory:
+            return replace(found, secret=found.secret.replace(OWN, _slug(origin)))
         if found is None:
             raise RefusedError(
                 f"no key of bmc.json names {origin}: add its address or network there, or correct the binding"
@@ -86,13 +93,22 @@ def _trusted(scheme: str, access: Access, folder: Path) -> Access:
         raise ValueError("secret and username with password are both given: keep one")
     if enters and scheme == "https" and access.insecure:
         raise ValueError("insecure would send the password to whoever answers: give ca or fingerprint")
-    if enters and scheme == "https" and not (access.ca or access.fingerprint):
+    if access.factory and OWN not in access.secret:
+        raise ValueError(f'factory without a secret of its own: write {OWN} in it, as "vault:kv/bmc/{OWN}"')
+    if access.pin and (not access.factory or scheme != "https" or access.ca or access.fingerprint):
+        raise ValueError("pin takes the place of ca and fingerprint, over https, beside secret and factory")
+    if enters and scheme == "https" and not (access.ca or access.fingerprint or access.pin):
         raise ValueError(f'nothing says how it is known: give fingerprint, or ca (a PEM file, or "{SYSTEM}")')
     if access.ca in ("", SYSTEM):
         return access
     if not (place := folder / access.ca).is_file():
         raise ValueError(f"ca: no file {place}")
     return replace(access, ca=str(place))
+
+
+def _slug(origin: str) -> str:
+    """Host and port as one word of small letters, digits, - and . (a name in every place of secrets)."""
+    return re.sub(r"[^a-z0-9.]+", "-", origin.partition("://")[2].lower()).strip("-.")
 
 
 def _of_network(networks: Networks, origin: str) -> Access | None:

@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import tempfile
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
@@ -46,8 +47,10 @@ from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connection_pool import Connections
 from hostler.drivers.redfish.http_exchange import Access
+from hostler.drivers.redfish.login_driver import LoginDriver
 from hostler.drivers.redfish.operation_driver import RedfishDriver
 from hostler.drivers.redfish.system_discovery import Introduction
+from hostler.drivers.secrets.secret_cache import KeptSecrets
 from hostler.drivers.standalone.scheduler import StandaloneScheduler, work_of
 from hostler.drivers.tickets.ticket_target import ticket_systems
 from hostler.polling.bmc_poller import BmcPoller
@@ -113,10 +116,10 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
         placing = SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node)
         scheduling = ReadingsKeeper(placing, gate)
         kubelets = Kubelets([one.scheduler.cluster for one in kubernetes], lambda: gate.agents)
-        redfish = RedfishDriver(clients, gate.now)
+        redfish, logins = _bmc_drivers(clients, secrets, gate)
         booting = await boot_service(settings, data, secrets, gate)
         booted = booting.around(redfish, rebooter) if booting else (rebooter,)
-        wiring = Wiring((redfish, scheduling), (kubelets, resetter(kubernetes, gate), *booted))
+        wiring = Wiring((redfish, logins, scheduling), (kubelets, resetter(kubernetes, gate), *booted))
         async with running(_listening(settings), standing, wiring, gate, documents) as inside:
             cell = inside.cell
             if booting is not None and settings.boot is not None:
@@ -150,6 +153,11 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
             )
             marking = [cell.while_active(run) for run in turns]
             await _until_told(stop, [watching, telling, notifying, *marking, *(one.watch() for one in schedulers)])
+
+
+def _bmc_drivers(clients: Clients, secrets: KeptSecrets, gate: Gate) -> tuple[RedfishDriver, LoginDriver]:
+    """Drivers that act at BMCs: on machines through them, and on their own passwords."""
+    return RedfishDriver(clients, gate.now), LoginDriver(clients, secrets, gate.now)
 
 
 def _networks(gate: Gate, cell: Cell, secrets: Secrets, data: Path) -> tuple[Turn, Turn]:
@@ -197,7 +205,8 @@ async def _up(
     access: dict[str, Access] = {}
     clients = Clients(connections, lambda _origin: access.get("all", Access()), gate)
     gate.machines = Introduction(clients)
-    wiring = Wiring((RedfishDriver(clients, gate.now), *lab.wiring.drivers), lab.wiring.around)
+    logins = LoginDriver(clients, KeptSecrets({}, time.monotonic), gate.now)
+    wiring = Wiring((RedfishDriver(clients, gate.now), logins, *lab.wiring.drivers), lab.wiring.around)
     async with running(Settings(port=settings.port, clock=now), Standing(data), wiring, gate) as inside:
         fleet = EmulatedFleet(
             FleetSettings(

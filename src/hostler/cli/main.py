@@ -59,6 +59,7 @@ COMMANDS: tuple[tuple[str, str, Group, str], ...] = (
     ("boot", "boot:app", _TOOLS, "Boots over the network."),
     ("fabric", "fabric:app", _TOOLS, "Networks, their designs, and how they lie against them."),
     ("trend", "trend:app", _THINGS, "Readings that drift beside their peers, and whether to believe it."),
+    ("bmc", "bmc:app", _THINGS, "BMCs: the passwords that Hostler gives them."),
     ("kernel-log", "kernel_log:app", _TOOLS, "What kernel-log lines mean."),
     ("sim", "sim:app", _TOOLS, "What Hostler makes of published failure rates."),
     ("docs", "docs:app", _TOOLS, "The reference, generated from the code."),

@@ -80,7 +80,9 @@ class NodeSeen(Struct, frozen=True):
     `boot_id` is the scheduler's ("": none is shown, None: not looked at).
     `bmc_refuses` is why its BMC answers and cannot be used ("" where it can, None: not looked at), `bmc_says` why it
     counts as unreachable. `bmc_exceeds` is what of it was asked for ("sensors"), and why that is more than is read ("":
-    it is not); None: not looked at. `sensors` is a look at them of a node that is watched.
+    it is not); None: not looked at.
+    `bmc_login_refused`: the BMC turned the login away. `bmc_certificate`: that it shows another certificate than the
+    one recorded, "" where it does not. `sensors` is a look at them of a node that is watched.
     """
 
     node: str
@@ -88,6 +90,8 @@ class NodeSeen(Struct, frozen=True):
     ready: bool | None = None
     bmc_unreachable: bool | None = None
     bmc_refuses: str | None = None
+    bmc_login_refused: bool | None = None
+    bmc_certificate: str | None = None
     bmc_says: str = ""
     bmc_exceeds: tuple[str, str] | None = None
     boot_id: str | None = None

@@ -11,9 +11,10 @@ from hostler.core.conditions.inventory_changes import of_inventory
 from hostler.core.planning import gate_requirements
 from hostler.core.planning.outcomes import conclude
 from hostler.core.state import events as e
+from hostler.core.state.bmc_login import RENEW
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.live_state import OFF, ON
-from hostler.core.state.model import Node, Operation, Outcome, Workload
+from hostler.core.state.model import BMC_CERTIFICATE, Binding, Node, Operation, Outcome, Workload
 from hostler.core.state.operations import Evict
 from hostler.core.tables.operations import IDLE_CHECK, OPERATIONS
 
@@ -77,6 +78,8 @@ def _see_effect(context: DecisionContext, node: Node, operation: Operation, outc
         here.power, here.power_at = (ON if operation.kind == "power_on" else OFF), now
     if operation.kind == "power_off":
         here.heard = False
+    if operation.kind == RENEW:
+        here.bmc_login_refused = False
     if operation.kind == "evict":  # of a node in no pool any cluster may have shown the work
         shown = {name: works for name, works in here.workloads.items() if cluster in ("", name)}
         here.workloads |= {name: _without(works, operation, outcome) for name, works in shown.items()}
@@ -102,6 +105,9 @@ def _done(context: DecisionContext, node: Node, operation: Operation, outcome: O
     extra: list[e.Event] = []
     if operation.kind == unanswered_checks.SANITISE:
         extra.extend(unanswered_checks.answered(context.fleet, node, operation.kind, "observation", "it was erased"))
+    certificate = str(outcome.facts.get("certificate", "")) if operation.kind == RENEW else ""
+    if certificate and certificate != node.binding(BMC_CERTIFICATE):
+        extra.append(e.BindingChanged(node.id, Binding(BMC_CERTIFICATE, certificate, context.now)))
     if operation.kind == "collect_inventory" and outcome.parts:
         extra.extend(of_inventory(context.fleet, node, outcome, context.now))
         extra.extend(of_hardware(context, node, outcome))

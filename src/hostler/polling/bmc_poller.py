@@ -12,9 +12,10 @@ from hostler.core.state.durations import duration
 from hostler.core.state.model import Node
 from hostler.polling.bmc_readings import SENSORS, SYSTEM, BmcSession, Looks
 from hostler.polling.bmc_schedule import MISSED, BmcSchedule, Pace
-from hostler.ports import ExcessError, PortError, RefusedError
+from hostler.ports import CertificateChangedError, ExcessError, LoginRefusedError, PortError, RefusedError
 from hostler.runtime.runner import Cell
 
+CHANGED = "bmc.certificate_changed"
 ADD_NODES_S = 2.0
 """How often the fleet is asked who has a BMC."""
 
@@ -143,7 +144,7 @@ class BmcPoller:
         try:
             reader = await self._reader.look(node)
         except RefusedError as error:
-            self._refused(node, str(error))
+            self._refused(node, error)
             return
         except ExcessError as error:
             self._cell.tell(NodeSeen(node_id, power="unknown", bmc_unreachable=False))
@@ -152,7 +153,16 @@ class BmcPoller:
         except PortError as error:
             self._missed(node_id, str(error))
             return
-        self._cell.tell(NodeSeen(node_id, power=reader.power, bmc_unreachable=False, bmc_refuses=""))
+        self._cell.tell(
+            NodeSeen(
+                node_id,
+                power=reader.power,
+                bmc_unreachable=False,
+                bmc_refuses="",
+                bmc_login_refused=False,
+                bmc_certificate="" if any(one.type == CHANGED for one in node.conditions) else None,
+            )
+        )
         self._looks.within(node, SYSTEM)
         worked_on = node.plan is not None and node.plan.disturbed
         if worked_on and not self._looks.due(node, asyncio.get_running_loop().time()):
@@ -184,7 +194,16 @@ class BmcPoller:
         self._schedule.exceeded(node.id, asyncio.get_running_loop().time())
         self._looks.exceeded(node, what, why)
 
-    def _refused(self, node: Node, why: str) -> None:
+    def _refused(self, node: Node, error: RefusedError) -> None:
         """Tell that it answers not to us, or not as this node: nothing it says is the node's, no reset mends it."""
         self._seen(node.id, close=False)
-        self._cell.tell(NodeSeen(node.id, power="unknown", bmc_unreachable=False, bmc_refuses=why))
+        self._cell.tell(
+            NodeSeen(
+                node.id,
+                power="unknown",
+                bmc_unreachable=False,
+                bmc_refuses=str(error),
+                bmc_login_refused=True if isinstance(error, LoginRefusedError) else None,
+                bmc_certificate=str(error) if isinstance(error, CertificateChangedError) else None,
+            )
+        )

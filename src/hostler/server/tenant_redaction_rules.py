@@ -10,6 +10,7 @@ from msgspec import Struct
 from hostler.core.conditions.part_claims import NODE
 from hostler.core.planning.outcomes import TENANT as ASKER
 from hostler.core.state import events as e
+from hostler.core.state.bmc_login import BmcLogin
 from hostler.core.state.boot import BootRecord, Stranger
 from hostler.core.state.cases import Incident, Ticket
 from hostler.core.state.change_control import Approval, SliceError
@@ -421,6 +422,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     ),
     BootRecord: _rows("plan kind image identity", reason=_untold),
     Stranger: _rows(),
+    BmcLogin: _rows(),
     Observation: _rows("node kind source spool boot_id finding", text=_observed, facts=_observed),
     Intent: _rows("id", target=_scope, person=_of_intent, reason=_intent_said, act=_act, nodes=_nodes),
     **{kind: _rows(" ".join(kind.__struct_fields__)) for kind in VERBS.values()},  # as their intent is shown
@@ -459,6 +461,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.BootSeeded: _rows("plan", node=_node),
     e.BootPhonedHome: _rows("plan", node=_node),
     e.StrangerSeen: _rows(),
+    e.BmcLoginDue: _rows(node=_node, by=_untold, why=_untold),
     e.BootRefused: _rows("what", node=_node, reason=_untold),
     e.CheckRecorded: _rows(node=_node),
     e.RepairRecorded: _rows(node=_node),

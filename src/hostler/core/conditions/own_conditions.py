@@ -9,6 +9,7 @@ from hostler.core.conditions.machine_identity import MISBOUND_S, MISMATCH
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.state import events as e
+from hostler.core.state.bmc_login import LOGIN_FAILED
 from hostler.core.state.configuration import LAB_PHASE_FLOOR_S, scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.durations import duration
@@ -17,6 +18,8 @@ from hostler.core.tables.phases import PHASES
 
 WORK_UNKNOWN = "work.unknown"
 UNINVITED = "node.uninvited"
+LOGIN_FAILURES = 3
+"""So many renewals of a BMC's password that came to nothing in a row; one that was refused is enough."""
 UNLISTED_S = 600.0
 """A cluster that has been heard for so long would have listed a node that has been its member for as long."""
 _NAMES = ("kubernetes", "slurm", "hostname")
@@ -30,6 +33,7 @@ def concluded(context: DecisionContext, node: Node) -> tuple[e.Event, ...]:
         _unlisted(context, node, WORK_UNKNOWN in standing),
         _misbound(context, node, MISMATCH in standing),
         _uninvited(context, node, UNINVITED in standing),
+        _login_failed(node, LOGIN_FAILED in standing),
     )
     moot = tuple(unanswered_checks.moot(context, node)) if node.conditions else ()
     if not any(findings):
@@ -149,3 +153,21 @@ def _uninvited(context: DecisionContext, node: Node, stood: bool) -> Finding | N
 def _serves(node: Node) -> str:
     """The cluster that the node is a member of, "" for none."""
     return node.assignment.cluster if node.assignment is not None and node.phase is Phase.production else ""
+
+
+def login_gives_up(node: Node) -> bool:
+    """Whether no more is tried about the BMC's password until a person says so."""
+    login = node.bmc_login
+    return login is not None and (login.result == "refused" or login.failures >= LOGIN_FAILURES)
+
+
+def _login_failed(node: Node, stood: bool) -> Finding | None:
+    login = node.bmc_login
+    if login_gives_up(node) == stood or login is None:
+        return None
+    if stood:
+        return over(LOGIN_FAILED, "its password was renewed, or a person has asked for it again")
+    text = f"the BMC's password could not be renewed ({login.result.replace('_', ' ')}): {login.detail}"
+    return stands(
+        LOGIN_FAILED, text[:500], facts={"tried": login.tried, "tries": login.tries, "pending": login.pending}
+    )

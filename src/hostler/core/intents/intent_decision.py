@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from hostler.core.intents import (
     activation,
     approvals,
+    bmc_logins,
     expected_nodes,
     fabrics,
     holds,
@@ -140,6 +141,7 @@ def _unreadable(ask: Ask[Unreadable]) -> Granted:
 HANDLERS: Handlers = {
     **activation.HANDLERS,
     **approvals.HANDLERS,
+    **bmc_logins.HANDLERS,
     **expected_nodes.HANDLERS,
     **fabrics.HANDLERS,
     **manual_tests.HANDLERS,

@@ -1,5 +1,6 @@
 """Nodes made known, moved along the graph, renamed and retired; their conditions and checks ended by a person."""
 
+import re
 from collections.abc import Callable
 
 from hostler.core.conditions import unanswered_checks
@@ -12,7 +13,7 @@ from hostler.core.planning.outcomes import change_phase
 from hostler.core.policy import rma_cases
 from hostler.core.state import events as e
 from hostler.core.state.intent import Bounds
-from hostler.core.state.model import Binding, CheckResult, Node, Phase, Verdict
+from hostler.core.state.model import BMC_CERTIFICATE, Binding, CheckResult, Node, Phase, Verdict
 from hostler.core.state.rma_cases import CaseStep
 from hostler.core.state.verbs.nodes import (
     Adopt,
@@ -110,7 +111,8 @@ def _received(ask: Ask[RmaReturn], node: Node) -> tuple[e.Event, ...]:
     )
 
 
-_REBINDABLE = ("hostname", "serial", "bmc", "mac", "kubernetes", "slurm")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_REBINDABLE = ("hostname", "serial", "bmc", BMC_CERTIFICATE, "mac", "kubernetes", "slurm")
 
 
 def rebind(ask: Ask[Rebind]) -> Granted:
@@ -119,13 +121,18 @@ def rebind(ask: Ask[Rebind]) -> Granted:
     kind, value = ask.act.kind, ask.act.value
     if kind not in _REBINDABLE or not 0 < len(value) <= 256:
         raise RefusalError(f"give kind (one of {', '.join(_REBINDABLE)}) and value")
-    if kind == "bmc" and ask.intent.bounds != Bounds():
+    if kind == BMC_CERTIFICATE:
+        value = value.replace(":", "").lower()
+        if not _SHA256.fullmatch(value):
+            raise RefusalError("give the certificate's SHA-256, as `openssl x509 -fingerprint -sha256` prints it")
+    if kind in ("bmc", BMC_CERTIFICATE) and ask.intent.bounds != Bounds():
         raise RefusalError(
-            "only an operator of the whole cell may change a BMC's address: the BMC's password is sent there"
+            "only an operator of the whole cell may say where a BMC is and who it is: its password is sent there"
         )
-    if kind != "bmc" and (problem := outside_problem(kind, value)):
+    if kind not in ("bmc", BMC_CERTIFICATE) and (problem := outside_problem(kind, value)):
         raise RefusalError(problem)
-    if holders := [i for i in ask.context.fleet.index.members(f"{kind}:{value}") if i != node.id]:
+    shared = kind == BMC_CERTIFICATE  # BMCs of one model may come with the same
+    if holders := [] if shared else [i for i in ask.context.fleet.index.members(f"{kind}:{value}") if i != node.id]:
         raise RefusalError(f"{kind} {value} is bound to {holders[0]}: rebind or retire that one first")
     if node.operation is not None and OPERATIONS[node.operation.kind].port == "bmc":
         raise RefusalError(f"{node.id}: {node.operation.kind} is under way; wait for it")

@@ -21,8 +21,10 @@ from hostler.core.policy.yaml_tree import YamlTree, read
 from hostler.core.state.boot import BootConfiguration
 from hostler.core.state.configuration import (
     REMEDIES,
+    RENEWED_AT_MOST_S,
     RESET_DOMAINS,
     STRIKES_KEPT_S,
+    BmcCredentialPolicy,
     Configuration,
     IdleCheckPolicy,
     Policy,
@@ -48,7 +50,7 @@ MAX_NUMBER = 1e9
 SECTIONS = ("policy", "skus", "pools", "routes", "boot", "admission")
 TAKEN_WHOLE = ("nvlink", "rack")
 """Kinds of failure domain that a fault may be of as a whole."""
-ACTIONS = (*REMEDIES, "bmc_reset", "firmware_update", "protective_power_off", "power_off", "release")
+ACTIONS = (*REMEDIES, "bmc_reset", "renew_bmc_login", "firmware_update", "protective_power_off", "power_off", "release")
 """Everything a rule's `remedy` may name; "" watches only."""
 
 T = TypeVar("T")
@@ -207,6 +209,7 @@ def _contradictions(configuration: Configuration, loaded: list[_Loaded]) -> Iter
             yield Problem(*line, f"no kind of shared part '{domain}'", f"write one of {', '.join(CAUSES)}")
     if not configuration.policy.time_scale > 0:
         yield Problem(*_find(loaded, ("policy", "time_scale")), "time_scale must be above 0", "1 is real time")
+    yield from _login_problems(configuration.policy.bmc_credentials, _find(loaded, ("policy", "bmc_credentials")))
     yield from _trend_problems(configuration.policy.trends, _find(loaded, ("policy", "trends")))
     yield from _slot_problems(configuration.policy.slots, _find(loaded, ("policy", "slots")))
     for sku in configuration.skus.values():
@@ -251,6 +254,12 @@ def _numbers(tree: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
             yield from _numbers(value, (*path, str(key)))
     elif isinstance(tree, int | float) and not isinstance(tree, bool):
         yield path, tree
+
+
+def _login_problems(rules: BmcCredentialPolicy, line: tuple[str, int]) -> Iterator[Problem]:
+    if 0 < rules.renew_every_s < RENEWED_AT_MOST_S:
+        told = f"bmc_credentials: renewed every {duration(rules.renew_every_s)}"
+        yield Problem(*line, told, f"write 0 for never, or {RENEWED_AT_MOST_S:g} and more (a day)")
 
 
 def _trend_problems(trends: TrendPolicy, line: tuple[str, int]) -> Iterator[Problem]:

@@ -11,7 +11,7 @@ from hostler.core.report.explanation import CausalChain, Link, Note, OperationSt
 from hostler.core.state import events as e
 from hostler.core.state.durations import duration
 from hostler.core.state.model import Condition, Operation, Phase, Plan
-from hostler.core.tables.operations import ASIDE, IDLE_CHECK
+from hostler.core.tables.operations import IDLE_CHECK, OPERATIONS
 
 
 class ConditionEpisode:
@@ -225,7 +225,7 @@ class NodeStory:
         """End an operation."""
         if event.kind == IDLE_CHECK:
             return
-        if event.kind in ASIDE:
+        if (row := OPERATIONS.get(event.kind)) is not None and row.aside:
             acts = self._acts_aside()
             acts[event.operation] = _finished(record, event, acts.get(event.operation))
             return

@@ -284,6 +284,16 @@ class TrendPolicy(Struct, frozen=True, forbid_unknown_fields=True):
     spares: SpareOrder = SpareOrder.last
 
 
+RENEWED_AT_MOST_S = 86_400.0
+"""A password is renewed once a day at most: each renewal is a moment at which a BMC may lie."""
+
+
+class BmcCredentialPolicy(Struct, frozen=True, forbid_unknown_fields=True):
+    """How old a BMC's own password may be. `renew_every_s` 0: BMCs are given passwords on a person's word alone."""
+
+    renew_every_s: float = 0.0
+
+
 class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     """The response table with its limits. `time_scale` divides every working time and limit (labs only).
 
@@ -298,6 +308,7 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     incidents: Incidents = field(default_factory=Incidents)
     slots: IdleCheckPolicy = field(default_factory=IdleCheckPolicy)
     trends: TrendPolicy = field(default_factory=TrendPolicy)
+    bmc_credentials: BmcCredentialPolicy = field(default_factory=BmcCredentialPolicy)
     pages: PageRules = field(default_factory=PageRules)
     bring_up_at_once: int = 64
     agent_silence_s: float = 30.0

@@ -45,6 +45,7 @@ class LiveNode(Struct):
     the agent's, both being heard, `boots_differ_since`. `profiles` are the check profiles that its agent says it has,
     None: it has not said.
     `inventory` is what its agent told last of its parts, None: nothing since the controller began.
+    `bmc_login_refused`: its BMC has turned away the password that is kept.
     `sensor_watch`: its sensors while it is at its hardware step, None where nobody watches them.
     """
 
@@ -60,6 +61,7 @@ class LiveNode(Struct):
     heard: bool = False
     bmc_unreachable: bool = False
     bmc_refused: bool = False
+    bmc_login_refused: bool = False
     scheduler_boot: str = ""
     boots_differ_since: datetime | None = None
     profiles: tuple[str, ...] | None = None

@@ -9,6 +9,7 @@ from enum import IntEnum, StrEnum
 
 from msgspec import Struct
 
+from hostler.core.state.bmc_login import BmcLogin
 from hostler.core.state.boot import BootRecord
 from hostler.core.state.operations import AnyAct
 from hostler.core.state.packed_strings import NO_PAIRS, Pairs
@@ -51,6 +52,10 @@ RESET_CLIENTS = (
     "prometheus-dcgm-exporter.service",
 )
 """Services that an agent stops and starts for a reset; it stops no others."""
+
+
+BMC_CERTIFICATE = "bmc_certificate"
+"""The binding that names the certificate (SHA-256, hex) by which a node's BMC is known."""
 
 
 STUCK = "node.stuck"
@@ -169,7 +174,7 @@ class Position(Struct, frozen=True):
 class Binding(Struct, frozen=True):
     """A name that the outside has for an asset, and the interval in which it held.
 
-    `kind` is one of serial, bmc, mac, kubernetes, slurm. Drivers check it before they act.
+    `kind` is one of serial, bmc, bmc_certificate, mac, kubernetes, slurm. Drivers check it before they act.
     """
 
     kind: str
@@ -545,7 +550,8 @@ class Node(Struct, frozen=True):
     over the network, None before one was asked for.
     `hardware` are readings of links, settings and places (`hardware`), "SOURCE/NAME" → text, `hardware_own` those that
     differ from machine to machine, `hardware_boots` the boot in which each source read them. `repairs` is what hands
-    did since it left production.
+    did since it left production. `bmc_login`: what is known of its BMC's own password,
+    None where it was never to have one.
     """
 
     id: str
@@ -605,6 +611,7 @@ class Node(Struct, frozen=True):
     hardware_own: Pairs = NO_PAIRS
     hardware_boots: tuple[tuple[str, str], ...] = ()
     repairs: tuple[RepairDone, ...] = ()
+    bmc_login: BmcLogin | None = None
 
     def binding(self, kind: str) -> str:
         """The current value of the binding of this kind, "" where there is none."""

@@ -97,6 +97,12 @@ class ResetBmc(OperationAct, frozen=True):
     unless_listed: tuple[str, ...] = ()
 
 
+class RenewBmcLogin(OperationAct, frozen=True):
+    """Gives the BMC a password of its own. `anew`: a person says that wrong passwords count from none again."""
+
+    anew: bool = False
+
+
 # the node's agent
 
 
@@ -271,6 +277,7 @@ AnyAct = (
     | VerifyFirmware
     | CycleMains
     | ResetBmc
+    | RenewBmcLogin
     | CollectEvidence
     | DiscoverFabric
     | ResetGpus

@@ -20,9 +20,9 @@ class OperationKind(Struct, frozen=True):
     long after its deadline it may still land. `disrupts`: customer work on the node ends here at the latest. `touches`:
     the hardware was acted upon, so that only a passed check says that the node is sound. `restarts`: the node's boot
     ends or begins with it. `answers`: it needs an ability that a node's agent may lack; what is refused, crashes or
-    never ends there is no answer, convicts nobody and leaves its step open (`unanswered_checks`). `aside`: it acts on a
-    cluster that the node has left, and runs beside the node's plan. `begins_again`: the earlier step to which the plan
-    goes back where a driver says that what that step brought about is gone (fact `GONE`).
+    never ends there is no answer, convicts nobody and leaves its step open (`unanswered_checks`). `aside`: it runs
+    beside the node's plan, as it acts on a cluster's list or on the BMC alone. `begins_again`: the earlier step to
+    which the plan goes back where a driver says that what that step brought about is gone (fact `GONE`).
     """
 
     kind: str
@@ -96,6 +96,7 @@ OPERATIONS: dict[str, OperationKind] = {
             restarts=True,
         ),
         _row(op.ResetBmc, "bmc", "the BMC answers again", ("power",), repeatable=False, settle_s=240),
+        _row(op.RenewBmcLogin, "bmc", "the login that is kept says so", aside=True),
         # the node's agent
         _row(op.DiscoverFabric, "agent", "the reply is the effect"),
         _row(op.CollectEvidence, "agent", "the reply is the effect", ("boot",), revocable=True),
@@ -161,5 +162,5 @@ OPERATIONS: dict[str, OperationKind] = {
     )
 }
 
-ASIDE = frozenset(row.kind for row in OPERATIONS.values() if row.aside)
-"""The kinds that run beside a node's plan."""
+ASIDE = frozenset(row.kind for row in OPERATIONS.values() if row.aside and row.port == "scheduler")
+"""The kinds that run beside a node's plan, and act on a cluster."""

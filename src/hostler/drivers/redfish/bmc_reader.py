@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from hostler.core.state.model import Facts, Node, Observation
+from hostler.core.state.model import BMC_CERTIFICATE, Facts, Node, Observation
 from hostler.drivers.redfish import (
     bmc_event_logs,
     firmware_inventory,
@@ -96,7 +96,7 @@ class BmcLook:
 class RedfishReader:
     """Looks at BMCs through the clients that the Hand uses. A reading counts only once it repeats: not decided here."""
 
-    def __init__(self, clients: Callable[[str], RedfishClient]) -> None:
+    def __init__(self, clients: Callable[[str, str], RedfishClient]) -> None:
         self._clients = clients
 
     async def look(self, node: Node) -> BmcLook:
@@ -104,7 +104,7 @@ class RedfishReader:
         if not node.binding("bmc"):
             raise RefusedError(f"node {node.id} has no bmc binding; record its BMC's address first")
         address = parse_address(node.binding("bmc"))
-        client = self._clients(address.origin)
+        client = self._clients(address.origin, node.binding(BMC_CERTIFICATE))
         client.begin()
         system = await client.system(address.system)
         check_identity(client.origin, system, node)

@@ -3,17 +3,19 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from hostler.drivers.redfish import ac_cycles, etags, multipart, wire, wire_firmware
+from hostler.drivers.redfish import ac_cycles, etags, multipart, wire, wire_accounts, wire_firmware
 from hostler.drivers.redfish.connection_pool import Connections
 from hostler.drivers.redfish.http_exchange import Access, Exchange, HttpExchange, HttpResponse
 from hostler.drivers.redfish.read_budget import ReadBudget
 from hostler.drivers.redfish.sensor_layout import ResourceTree, SensorLayout
 from hostler.drivers.redfish.tolerant_json import Document, WireError, child, document, link, local_path, text
-from hostler.ports import ConflictError, PortError, RefusedError, Secrets, UnreachableError
+from hostler.ports import ConflictError, LoginRefusedError, PortError, RefusedError, Secrets, UnreachableError
 
 ROOT = "/redfish/v1/"
 MAX_READS = 4
@@ -21,12 +23,14 @@ MAX_PAGES = 50
 MAX_HOPS = 3
 MAX_CLIENTS = 131_072
 MAX_OFFERS = 16
+MAX_ACCOUNTS = 32
 MAX_SYSTEMS = 16
 """Of more systems behind one BMC each is taken for a machine of its own: no baseboard comes with so many."""
 _LATER = {408, 425, 429}
 _CONFLICT = {409}
 _PRECONDITION = {412, 428}
 _NEVER = {501, 505}
+_UNKNOWN = 401
 
 
 class BmcFailureError(UnreachableError):
@@ -226,6 +230,35 @@ class RedfishClient:
             f"{self.origin} offers no AC cycle: switch the machine's outlets off and on, or set `activate: dc_cycle`"
         )
 
+    async def password_rules(self) -> wire_accounts.PasswordRules:
+        """Rules of the BMC for passwords, and where its accounts are."""
+        where = self._offered((await self.root()).accounts, "account service")
+        return wire_accounts.password_rules(await self.get(where))
+
+    async def enters(self, accounts: str) -> Literal["no", "yes", "change"]:
+        """Whether the login is taken; "change": to get a new password, and for nothing before. Raises PortError.
+
+        One request is sent, to the account service at that path: each shows the password.
+        """
+        path = self.local(self._offered(accounts, "account service"))
+        answer = await self._exchange("GET", path, None, {})
+        if answer.status == _UNKNOWN:
+            return "no"
+        if answer.status == 403 and wire_accounts.demands_change(answer.body):
+            return "change"
+        self._check("GET", path, answer)
+        return "yes"
+
+    async def slots(self, accounts: str) -> list[wire_accounts.AccountSlot]:
+        """The slots of a collection of accounts; each is read by itself, as inlined ones come without their etag."""
+        paths = await self.member_paths(accounts)
+        return [wire_accounts.slot(document(await self.get(path), "account"), path) for path in paths[:MAX_ACCOUNTS]]
+
+    async def set_password(self, slot: wire_accounts.AccountSlot, password: str) -> bool:
+        """Ask for a new password; False where the BMC calls it a success and shows an error all the same."""
+        assert self.busy, "an actuation without `alone`"
+        return not wire_accounts.is_error(await self.patch(slot.path, {"Password": password}, slot.etag))
+
     async def update_service(self) -> wire_firmware.UpdateService:
         """The update service's links. Raises NotOfferedError where there is none."""
         return wire_firmware.update_service(await self.get(self._offered((await self.root()).update, "update service")))
@@ -306,26 +339,22 @@ class RedfishClient:
         self._check(method, path, answer)
         return answer
 
-    async def patch(self, reference: str, body: object, etag: str = "") -> None:
-        """Change settings, naming the state that was read where the BMC gives a strong etag.
+    async def patch(self, reference: str, body: object, etag: str = "") -> bytes:
+        """Change settings, naming the state that was read where the BMC gives a strong etag; returns the answer's body.
 
         Where the BMC asks for another, or for one at all (412, 428), it has done nothing: the etag is fetched once
         more, and what it shows is tried in its strong form; at last none, or any state where it insists on one.
         """
         tried = etag if etags.is_strong(etag) else ""
         try:
-            await self.send("PATCH", reference, body, etags.if_match(tried))
+            return (await self.send("PATCH", reference, body, etags.if_match(tried))).body
         except PreconditionError as error:
             refused = error
-        else:
-            return
         for wanted in etags.worth_naming(await self._fetch(reference), tried):
             try:
-                await self.send("PATCH", reference, body, etags.if_match(wanted))
+                return (await self.send("PATCH", reference, body, etags.if_match(wanted))).body
             except PreconditionError as error:
                 refused = error
-            else:
-                return
         raise refused
 
     async def member_paths(self, reference: str) -> list[str]:
@@ -429,20 +458,47 @@ class Clients:
         self._access = access
         self._fence = fence
         self._kept: OrderedDict[str, RedfishClient] = OrderedDict()
+        self._pins: dict[str, str] = {}
+        self._exchanges: dict[str, HttpExchange] = {}
 
-    def __call__(self, origin: str) -> RedfishClient:
+    def __call__(self, origin: str, certificate: str = "") -> RedfishClient:
+        """The client of an address. `certificate` is the one that is recorded for whoever is meant there."""
         client = self._kept.get(origin)
-        if client is None:
-            client = RedfishClient(self._exchange(origin), origin)
-            self._kept[origin] = client
+        if client is None or (certificate and certificate != self._pins.get(origin, "")):
+            fresh = RedfishClient(self._exchange(origin, certificate), origin)
+            fresh.alone = client.alone if client is not None else fresh.alone
+            self._kept[origin], self._pins[origin] = fresh, certificate
+            client = fresh
             self._shrink()
         self._kept.move_to_end(origin)
         return client
 
-    def _exchange(self, origin: str) -> Exchange:
-        """Reads pass; whatever may change something asks the fence as the last thing before it is sent."""
+    def access(self, origin: str) -> Access:
+        """How the address is entered. Raises RefusedError for one that is not talked to."""
+        return self._access(origin)
+
+    def refused(self, origin: str) -> str:
+        """The password that this address has turned away last, "" for none."""
+        exchange = self._exchanges.get(origin)
+        return exchange.refused if exchange is not None else ""
+
+    def entering(self, origin: str, certificate: str, username: str, password: str) -> RedfishClient:
+        """A client of its own that enters with this login, for whoever is about to change it."""
         access = self._access(origin)
+        own = Access(username, password, certificate if access.pin else access.fingerprint, timeout_s=access.timeout_s)
+        own = replace(own, ca="" if access.pin else access.ca, keep=False)
+        return RedfishClient(self._fenced(HttpExchange(self._sessions(origin, keep=False), origin, own)), origin)
+
+    def _exchange(self, origin: str, certificate: str) -> Exchange:
+        access = self._access(origin)
+        if access.pin:
+            access = _pinned(origin, access, certificate)
         exchange = HttpExchange(self._sessions(origin, keep=access.keep), origin, access, self._secrets)
+        self._exchanges[origin] = exchange
+        return self._fenced(exchange)
+
+    def _fenced(self, exchange: Exchange) -> Exchange:
+        """Reads pass; whatever may change something asks the fence as the last thing before it is sent."""
 
         async def fenced(method: str, path: str, body: bytes | None, headers: dict[str, str]) -> HttpResponse:
             if method != "GET":
@@ -457,7 +513,21 @@ class Clients:
             if idle is None:
                 return
             del self._kept[idle]
+            self._pins.pop(idle, None)
+            self._exchanges.pop(idle, None)
             self._sessions.release(idle)
+
+
+def _pinned(origin: str, access: Access, certificate: str) -> Access:
+    """The access by the recorded certificate. Raises RefusedError where none is: nobody is known there yet."""
+    if not certificate:
+        how = (
+            "it is recorded when its password is first renewed"
+            if access.pin == "first_contact"
+            else "record it with `hostler node rebind NODE --kind bmc_certificate --value FINGERPRINT`"
+        )
+        raise RefusedError(f"no certificate of {origin} is recorded, and bmc.json says that it is pinned: {how}")
+    return replace(access, fingerprint=certificate, ca="")
 
 
 class ChangeTarget(Struct, frozen=True):
@@ -481,7 +551,7 @@ def _error_for(status: int) -> type[PortError]:
         return NotOfferedError
     if status in _LATER or status >= 500 or status < 200:
         return BmcFailureError
-    return RefusedError
+    return LoginRefusedError if status == _UNKNOWN else RefusedError
 
 
 async def _pages(client: RedfishClient, reference: str) -> AsyncIterator[Document]:

@@ -1,10 +1,13 @@
 """One HTTP request to one BMC: bounded in time and size, its certificate checked, its failures named."""
 
+import asyncio
 import base64
 import binascii
+import hashlib
 import ssl
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
+from typing import Literal
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -13,7 +16,7 @@ from yarl import URL
 
 from hostler.core.state.durations import duration
 from hostler.drivers.bounded_body import read_body
-from hostler.ports import RefusedError, Secrets, UnreachableError
+from hostler.ports import CertificateChangedError, LoginRefusedError, RefusedError, Secrets, UnreachableError
 
 SYSTEM = "system"
 """The authorities that the system trusts, as an access names them."""
@@ -32,6 +35,10 @@ class Access(Struct, frozen=True):
     self-signed ones BMCs ship with. `insecure` trusts any certificate: whoever sits on the wire can then answer in the
     BMC's place. `secret` names where username and password are kept, in their place. `keep` False is for BMCs that
     choke on connections that stay open between looks.
+
+    `factory` names where the login is kept that its vendor gave it; with one, the BMC has a password of its own under
+    `secret`, which Hostler renews, and what the BMC refused is not shown to it again. `pin`: it is known by the one
+    certificate that is recorded for its node, on "first_contact" or at "admission".
     """
 
     username: str = ""
@@ -42,6 +49,8 @@ class Access(Struct, frozen=True):
     keep: bool = True
     ca: str = ""
     secret: str = ""
+    factory: str = ""
+    pin: Literal["", "first_contact", "admission"] = ""
 
     def __repr__(self) -> str:
         return f"Access({self.username!r}, password=…, fingerprint={self.fingerprint!r}, insecure={self.insecure})"
@@ -104,13 +113,37 @@ class HttpExchange:
         self._access = access
         self._secrets = secrets
         self._ssl = _trust(access)
+        self._refused: dict[str, str] = {}
         self._headers = {"Accept": "application/json", "Accept-Encoding": "identity", "OData-Version": "4.0"}
 
     async def __call__(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> HttpResponse:
+        if self._access.factory:
+            return await self._shown_once(method, path, body, headers)
         answer = await self._send(method, path, body, headers | await self._login(anew=False))
         if answer.status == 401 and method == "GET" and self._access.secret:
             return await self._send(method, path, body, headers | await self._login(anew=True))
         return answer
+
+    async def _shown_once(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> HttpResponse:
+        """Send with a password that the BMC has not refused: a second try brings the account nearer to its lock-out."""
+        login = await self._login(anew=False)
+        if login == self._refused:
+            login = await self._login(anew=True)
+        if login == self._refused:
+            raise LoginRefusedError(
+                f"{self._origin} refused the password that is kept for it; it is not shown again, lest the account be "
+                "locked: see `hostler bmc credentials status`"
+            )
+        answer = await self._send(method, path, body, headers | login)
+        if answer.status == 401:
+            self._refused = login
+        return answer
+
+    @property
+    def refused(self) -> str:
+        """The password that was turned away last, "" for none."""
+        header = self._refused.get("Authorization", "")
+        return base64.b64decode(header.removeprefix("Basic ")).decode().partition(":")[2] if header else ""
 
     async def _login(self, *, anew: bool) -> dict[str, str]:
         """The header that enters the BMC, {} where there is none. Raises PortError where its secret cannot be had."""
@@ -123,6 +156,13 @@ class HttpExchange:
                 )
             fields = (await self._secrets.read(self._access.secret, anew=anew)).fields
             username, password = fields.get("username", ""), fields.get("password", "")
+            if self._access.factory and not password:
+                raise LoginRefusedError(f"secret {self._access.secret} holds no password yet: none was set on the BMC")
+            if self._access.factory and fields.get("tried"):
+                raise LoginRefusedError(
+                    f"the password kept for {self._origin} was refused, or is being renewed; it is not shown again, "
+                    "lest the account be locked: see `hostler bmc credentials status`"
+                )
             if not username:
                 raise RefusedError(f"secret {self._access.secret} has no field username; give it username and password")
         if not username:
@@ -148,7 +188,12 @@ class HttpExchange:
                     response, MAX_ANSWER_BYTES, f"the answer of {self._origin} to {method} {path}"
                 )
                 return HttpResponse(response.status, content, {k.lower(): v for k, v in response.headers.items()})
-        except (aiohttp.ClientConnectorCertificateError, aiohttp.ServerFingerprintMismatch) as error:
+        except aiohttp.ServerFingerprintMismatch as error:
+            raise CertificateChangedError(
+                f"{self._origin} shows the certificate {error.got.hex()}, and {error.expected.hex()} is pinned; "
+                "nothing was sent. Find out who answers there before you record the new one"
+            ) from error
+        except aiohttp.ClientConnectorCertificateError as error:
             raise RefusedError(
                 f"the certificate of {self._origin} is not trusted ({error}); nothing was sent. "
                 "Give the BMC a certificate of your CA, or record its SHA-256 fingerprint for this endpoint"
@@ -161,6 +206,28 @@ class HttpExchange:
             raise UnreachableError(
                 f"{self._origin} gave no answer to {method} {path}: {type(error).__name__} {error}".rstrip()
             ) from error
+
+
+async def seen_certificate(origin: str, timeout_s: float) -> str:
+    """Fingerprint (SHA-256, hex) of the certificate that is shown there; nothing is sent but the handshake.
+
+    Raises UnreachableError, and RefusedError for plain HTTP, which shows none.
+    """
+    parts = urlsplit(origin)
+    if parts.scheme != "https":
+        raise RefusedError(f"{origin} is plain HTTP and shows no certificate to pin; give https://…")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        async with asyncio.timeout(timeout_s):
+            _, writer = await asyncio.open_connection(parts.hostname, parts.port or 443, ssl=context)
+    except (OSError, TimeoutError) as error:
+        raise UnreachableError(f"{origin} shows no certificate: {type(error).__name__} {error}".rstrip()) from error
+    try:
+        shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        return hashlib.sha256(shown).hexdigest()
+    finally:
+        writer.close()
 
 
 def _trust(access: Access) -> bool | aiohttp.Fingerprint | ssl.SSLContext:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from hostler.core.state.model import Facts, Node, Operation, Outcome
+from hostler.core.state.model import BMC_CERTIFICATE, Facts, Node, Operation, Outcome
 from hostler.core.state.operations import ResetBmc, SetBootNetwork
 from hostler.drivers.redfish import firmware_inventory, firmware_update, part_inventory, wire, wire_firmware
 from hostler.drivers.redfish.client import BmcFailureError, NotOfferedError, RedfishClient
@@ -31,7 +31,7 @@ class RedfishDriver:
 
     def __init__(
         self,
-        clients: Callable[[str], RedfishClient],
+        clients: Callable[[str, str], RedfishClient],
         clock: Callable[[], datetime],
         images: FirmwareImages | None = None,
     ) -> None:
@@ -74,7 +74,7 @@ class RedfishDriver:
         if not binding:
             raise RefusedError(f"node {node.id} has no bmc binding; record its BMC's address first")
         address = parse_address(binding)
-        client = self._clients(address.origin)
+        client = self._clients(address.origin, node.binding(BMC_CERTIFICATE))
         client.begin()
         return client, address.system
 

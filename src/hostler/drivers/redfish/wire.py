@@ -58,6 +58,7 @@ class ServiceRoot(Struct, frozen=True):
     managers: str = ""
     update: str = ""
     tasks: str = ""
+    accounts: str = ""
     version: str = ""
     expand: str = ""
     levels: int = 0
@@ -154,6 +155,7 @@ def service_root(raw: bytes) -> ServiceRoot:
         managers=link(doc, "Managers"),
         update=link(doc, "UpdateService"),
         tasks=link(doc, "Tasks"),
+        accounts=link(doc, "AccountService"),
         version=text(doc, "RedfishVersion"),
         expand="$expand=.($levels=1)" if offered else "",
         levels=int(number(expands, "MaxLevels") or 1) if offered else 0,

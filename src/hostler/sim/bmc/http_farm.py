@@ -83,8 +83,8 @@ class Farm:
         if transport is None:
             return web.Response(status=500)
         service = self._services[transport.get_extra_info("sockname")[:2]]
-        if not self._admitted(request):
-            return web.Response(status=401, headers={"WWW-Authenticate": 'Basic realm="Redfish"'})
+        if refused := self._turned_away(service, request):
+            return refused
         body = await request.read()
         reply = service.handle(
             ServiceRequest(request.method, request.path, request.query_string, body, request.headers), self._clock()
@@ -96,6 +96,18 @@ class Farm:
         if reply.dropped:
             transport.abort()
         return _response(reply)
+
+    def _turned_away(self, service: Service, request: web.BaseRequest) -> web.Response | None:
+        """The answer to who may not enter, None for who may."""
+        if service.accounts is None or request.path.rstrip("/") in _OPEN_PATHS:
+            unknown = web.Response(status=401, headers={"WWW-Authenticate": 'Basic realm="Redfish"'})
+            return None if self._admitted(request) else unknown
+        if service.only is not None and service.only.away(self._clock()):
+            return None  # nobody is asked for a password by what does not answer
+        username, password = _shown(request.headers.get("Authorization", ""))
+        status = service.accounts.admit(username, password, request.path)
+        body = msgspec.json.encode(_CHANGE_FIRST) if status == 403 else b""
+        return web.Response(status=status, body=body) if status else None
 
     def _admitted(self, request: web.BaseRequest) -> bool:
         if not self._expected or request.path.rstrip("/") in _OPEN_PATHS:
@@ -143,6 +155,24 @@ def _response(reply: ServiceResponse) -> web.Response:
     return web.Response(
         status=reply.status or 500, body=body, headers=headers, content_type="application/json" if body else None
     )
+
+
+_CHANGE_FIRST = {
+    "error": {
+        "code": "Base.1.12.PasswordChangeRequired",
+        "message": "The password must be changed before any other request.",
+        "@Message.ExtendedInfo": [{"MessageId": "Base.1.12.PasswordChangeRequired"}],
+    }
+}
+
+
+def _shown(header: str) -> tuple[str, str]:
+    """User name and password of a basic authorization, "" for what is none."""
+    try:
+        username, _, password = base64.b64decode(header.removeprefix("Basic ")).decode().partition(":")
+    except ValueError:
+        return "", ""
+    return username, password
 
 
 def _basic(user: str, password: str) -> str:

@@ -8,9 +8,11 @@ import msgspec
 from msgspec import Struct
 
 from hostler.sim.bmc import multipart_push, redfish_documents, vendor_behaviour
+from hostler.sim.bmc.bmc_accounts import SERVICE as ACCOUNTS
+from hostler.sim.bmc.bmc_accounts import BmcAccounts
 from hostler.sim.bmc.emulated_machine import BmcRefusalError, EmulatedBootOverride, EmulatedTask, Machine
 from hostler.sim.bmc.request_faults import RequestFaultRule, RequestFaults, merge
-from hostler.sim.bmc.resource_parts import ROOT, Document, collection
+from hostler.sim.bmc.resource_parts import ROOT, Document, collection, link
 
 
 class ServiceRequest(Struct, frozen=True):
@@ -51,8 +53,11 @@ class Service:
     In a shared service, firmware and task ids carry the system's ("rack1-n3.BIOS").
     """
 
-    def __init__(self, machines: Iterable[Machine], faults: RequestFaults | None = None) -> None:
+    def __init__(
+        self, machines: Iterable[Machine], faults: RequestFaults | None = None, accounts: BmcAccounts | None = None
+    ) -> None:
         self.machines = {machine.id: machine for machine in machines}
+        self.accounts = accounts
         self.faults = faults or RequestFaults()
         self._pages: dict[str, Document] | None = None
 
@@ -105,6 +110,14 @@ class Service:
         return ServiceResponse(202 if "/TaskMonitors/" in path and doc.get("TaskState") == "Running" else 200, doc)
 
     def _show(self, path: str, now: datetime) -> Document | None:
+        if self.accounts is not None and path.startswith(f"{ROOT}{ACCOUNTS}"):
+            return self.accounts.show(path.removeprefix(ROOT))
+        doc = self._show_machine(path, now)
+        if doc is not None and path == ROOT and self.accounts is not None:
+            return doc | {"AccountService": link(ACCOUNTS)}
+        return doc
+
+    def _show_machine(self, path: str, now: datetime) -> Document | None:
         machine = self.only
         if machine and (vendor := vendor_behaviour.vendor_of(machine)) and vendor_behaviour.shows(path):
             if self._pages is None:
@@ -158,6 +171,10 @@ class Service:
         if path == f"{ROOT}/UpdateService/update-multipart" and request.method == "POST":
             return self._pushed(request, now)
         body = _body(request)
+        if self.accounts is not None and path.startswith(f"{ROOT}{ACCOUNTS}"):
+            said = self.accounts.change(path.removeprefix(ROOT), body, request.headers)
+            away = machine is not None and machine.away(now)
+            return DROPPED if away else ServiceResponse(200 if said else 204, said)
         within = _within(path)
         if machine and (vendor := vendor_behaviour.vendor_of(machine)):
             if request.method == "PATCH":

@@ -33,8 +33,8 @@ class RedfishTwin:
         self._images = images
         self._now = datetime.min.replace(tzinfo=UTC)
         self._clients: dict[str, RedfishClient] = {}
-        self._hand = RedfishDriver(self._client, lambda: self._now, NamedImages(images))
-        self._reader = RedfishReader(self._client)
+        self._hand = RedfishDriver(lambda origin, _: self._client(origin), lambda: self._now, NamedImages(images))
+        self._reader = RedfishReader(lambda origin, _: self._client(origin))
         self.kinds = self._hand.kinds
 
     def perform(self, operation: Operation, node: Node, now: datetime) -> Outcome:

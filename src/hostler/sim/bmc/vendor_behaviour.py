@@ -7,7 +7,7 @@ from hostler.sim.bmc.emulated_machine import BmcRefusalError, Machine
 from hostler.sim.bmc.resource_parts import ROOT, Document
 from hostler.sim.bmc.vendors import VENDORS, Vendor, documents
 
-_SHARED = ("/TaskService",)
+_SHARED = ("/TaskService", "/AccountService")
 """Resources that every BMC shows in the same way."""
 
 

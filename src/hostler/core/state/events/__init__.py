@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from hostler.core.state.events import (
+    bmc_logins,
     boot,
     cell,
     conditions,
@@ -27,6 +28,7 @@ from hostler.core.state.events import (
     rollouts,
     tickets,
 )
+from hostler.core.state.events.bmc_logins import BmcLoginDue
 from hostler.core.state.events.boot import BootAnswered, BootPhonedHome, BootRefused, BootSeeded, StrangerSeen
 from hostler.core.state.events.cell import (
     AuditSealed,
@@ -127,6 +129,7 @@ __all__ = [
     "AssetRegistered",
     "AuditSealed",
     "BindingChanged",
+    "BmcLoginDue",
     "BootAnswered",
     "BootObserved",
     "BootPhonedHome",
@@ -311,6 +314,7 @@ Event = (
     | BootPhonedHome
     | BootRefused
     | StrangerSeen
+    | BmcLoginDue
 )
 
 
@@ -365,6 +369,7 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("manual_test_ticked", 1): 6,
     ("manual_test_file_added", 1): 6,
     ("manual_test_overdue", 1): 6,
+    ("bmc_login_due", 1): 6,
 }
 """(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
 
@@ -385,6 +390,7 @@ def name_of(event: Event) -> str:
 ROWS: dict[type, EventRow[Any]] = {
     row.kind: row
     for family in (
+        bmc_logins,
         boot,
         cell,
         conditions,

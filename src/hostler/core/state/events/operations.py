@@ -5,6 +5,7 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hostler.core.state.bmc_login import RENEW, BmcLogin
 from hostler.core.state.events.inventory import runs
 from hostler.core.state.events.row import EventRow, EventRows, FoldError, node_of, of_node, of_others
 from hostler.core.state.fleet import Fleet
@@ -121,11 +122,26 @@ def _aside_finished(node: Node, event: OperationFinished, at: datetime) -> Node:
     given_up = node.given_up
     if event.result in ("timed_out", "revoked"):
         given_up = (*given_up, event.operation)[-GIVEN_UP_KEPT:]
+    if event.kind == RENEW:
+        return replace(node, aside=None, bmc_login=_renewed(node.bmc_login or BmcLogin(), event, at), given_up=given_up)
     failed = None
     if event.result != "done":
         times = 1 + (node.aside_failed.times if node.aside_failed is not None else 0)
         failed = AsideFailure(event.kind, at, event.result, event.detail, times)
     return replace(node, aside=None, aside_failed=failed, given_up=given_up)
+
+
+def _renewed(login: BmcLogin, event: OperationFinished, at: datetime) -> BmcLogin:
+    """The login after a renewal: proved, or how it came to nothing."""
+    facts = event.facts
+    if "tries" in facts:
+        tried, tries = (int(facts[name] or 0) for name in ("tried", "tries"))
+        username = str(facts.get("username", ""))[:256]
+        login = replace(login, username=username, pending=bool(facts.get("pending")), tried=tried, tries=tries)
+    if event.result == "done":
+        done = replace(login, renewed_at=at, asked_at=None, asked_by="", why="", anew=False)
+        return replace(done, failed_at=None, result="", detail="", failures=0)
+    return replace(login, failed_at=at, result=event.result, detail=event.detail, failures=login.failures + 1)
 
 
 def _settle(fleet: Fleet, event: OperationSettled, _at: datetime) -> None:

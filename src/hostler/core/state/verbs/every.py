@@ -3,6 +3,7 @@
 from hostler.core.state.verbs import (
     activation,
     approvals,
+    bmc_logins,
     fabrics,
     holds,
     maintenance,
@@ -20,6 +21,7 @@ from hostler.core.state.verbs.facts import Verb, name_of
 _NOUNS = (
     activation,
     approvals,
+    bmc_logins,
     fabrics,
     holds,
     maintenance,

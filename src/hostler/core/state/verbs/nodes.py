@@ -98,7 +98,9 @@ class Rebind(Verb, frozen=True):
     """Give a node another name: a replaced BMC, a renamed host."""
 
     facts: ClassVar = VerbFacts(Permission.operate, Target.node, Heading.life)
-    kind: Annotated[Name, Meta(description="Which kind of name: hostname, serial, bmc, mac, kubernetes or slurm.")]
+    kind: Annotated[
+        Name, Meta(description="Which kind of name: hostname, serial, bmc, bmc_certificate, mac, kubernetes or slurm.")
+    ]
     value: Annotated[Name, Meta(description="The new name; for bmc the Redfish address.")]
 
 

@@ -1,0 +1,22 @@
+"""Columns of the list of `hostler bmc credentials status`."""
+
+from hostler.cli.list_view import Column, View, age, clock
+
+BMC_CREDENTIALS = View(
+    "/v1/bmc/credentials",
+    (
+        Column("NODE", "node"),
+        Column("STATE", "state"),
+        Column("AGE", "renewed_at", age),
+        Column("DUE", "due_at", clock),
+        Column("PENDING", "pending"),
+        Column("TRIED", "tried"),
+        Column("CERTIFICATE", "certificate", lambda digest, _: str(digest)[:16]),
+        Column("SAYS", "says"),
+        Column("OF", "tries", wide=True),
+        Column("USER", "username", wide=True),
+        Column("BMC", "bmc", wide=True),
+    ),
+    name="node",
+    empty="no node has a BMC",
+)

@@ -1,0 +1,108 @@
+"""Renews BMCs' passwords: at first contact, when they are old, when one is refused, and when a person says so. Pure.
+
+The renewal runs beside the node's plan (`Node.aside`): it disturbs nobody, and a burn-in of a day must not put it off.
+It passes the same guards as everything else. What failed often, or was refused, waits for a person.
+"""
+
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from hostler.core.conditions.own_conditions import login_gives_up
+from hostler.core.planning.rejoin_guard import PAUSES_S
+from hostler.core.policy.disruption_request import DisruptionRequest
+from hostler.core.policy.guards import blockers
+from hostler.core.policy.pool_modes import mode_of
+from hostler.core.state import events as e
+from hostler.core.state.bmc_login import RENEW, BmcLogin
+from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.decisions import Act, Answer, Rest, Wait, asked_again
+from hostler.core.state.model import ActClass, Blocker, Mode, Node, Operation, Phase
+from hostler.core.state.operations import RenewBmcLogin
+from hostler.core.tables.operations import OPERATIONS
+from hostler.core.tables.recipes import RECIPES
+
+(STEP,) = RECIPES[RENEW].steps
+_GONE = (Phase.rma, Phase.retired)
+
+
+def beside(context: DecisionContext, node: Node, answer: Answer) -> Answer:
+    """The answer with the renewal that is done beside it, or is waited for."""
+    if isinstance(answer, Act) or (aside := renewal(context, node)) is None:
+        return answer
+    if isinstance(aside, datetime):
+        return asked_again(context.now, answer, aside)
+    if isinstance(aside, Act):
+        return aside
+    if isinstance(answer, Rest):
+        return asked_again(context.now, aside, answer.until)
+    return asked_again(context.now, answer, aside.until)
+
+
+def renewal(context: DecisionContext, node: Node) -> Act | Wait | datetime | None:
+    """The renewal that begins now, what it waits for, when it is due, or None where there is none to be."""
+    login, every_s = node.bmc_login, context.fleet.policy_of(node).bmc_credentials.renew_every_s
+    asked = login is not None and login.asked_at is not None
+    if node.aside is not None or not node.binding("bmc") or node.phase in _GONE or not (asked or every_s):
+        return None
+    if login_gives_up(node) or (node.operation is not None and OPERATIONS[node.operation.kind].port == "bmc"):
+        return None
+    why = _why(context, node, login, every_s)
+    if isinstance(why, datetime):
+        return why
+    if (again := _paused(context, login)) is not None:
+        return again
+    by_person = login is not None and login.asked_by not in ("", "hostler")
+    if stopped := _stopped(context, node, approved=by_person):
+        return Wait(RENEW, stopped, until=None)
+    return _begin(context, node, why)
+
+
+def _why(context: DecisionContext, node: Node, login: BmcLogin | None, every_s: float) -> str | datetime:
+    """Why a renewal is due now, else when it will be."""
+    if login is None:
+        return "first contact"
+    if login.asked_at is not None:
+        return login.why
+    if login.renewed_at is None:
+        return "first contact"
+    if context.live.of(node.id).bmc_login_refused:
+        return "the BMC refuses the password that is kept: its board may be another"
+    at = login.renewed_at + timedelta(seconds=every_s)
+    return at if at > context.now else f"the password is older than {every_s / 86_400:g} days"
+
+
+def _paused(context: DecisionContext, login: BmcLogin | None) -> datetime | None:
+    """When the next try may begin after one that came to nothing, None for now."""
+    if login is None or login.failed_at is None:
+        return None
+    again = login.failed_at + timedelta(seconds=PAUSES_S[min(login.failures + 2, len(PAUSES_S)) - 1])
+    return again if again > context.now else None
+
+
+def _stopped(context: DecisionContext, node: Node, *, approved: bool) -> tuple[Blocker, ...]:
+    found = blockers(context, DisruptionRequest(RENEW, ActClass.immediate, (node,), approved=approved))
+    if found or approved or mode_of(context, node, RENEW) is not Mode.propose:
+        return found
+    text = f"{RENEW} is only proposed in pool {node.pool}, so a person has to ask for it"
+    asks = f"hostler bmc credentials rotate {node.id}"
+    ends = f"a person asks ({asks}), or sets the mode (hostler pool mode {node.pool} act)"
+    return (Blocker("mode", f"{node.pool}:{RENEW}", text, ends),)
+
+
+def _begin(context: DecisionContext, node: Node, why: str) -> Act:
+    login = node.bmc_login
+    due = () if login is not None and login.asked_at is not None else (e.BmcLoginDue(node.id, "hostler", why),)
+    act = replace(STEP.act, anew=True) if login is not None and login.anew else STEP.act
+    assert isinstance(act, RenewBmcLogin), "its recipe's only step"
+    operation = Operation(
+        id=f"{node.id}-o{context.fleet.cell.seq}",
+        act=act,
+        node=node.id,
+        plan="",
+        step=0,
+        started=context.now,
+        deadline=context.now + timedelta(seconds=STEP.deadline_s),
+        aside=True,
+    )
+    return Act((*due, e.OperationStarted(operation)))

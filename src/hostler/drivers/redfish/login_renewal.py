@@ -1,0 +1,195 @@
+"""Renews the password of one BMC: kept as pending, set, proved by a login, promoted. Cut off anywhere, it goes on.
+
+What is kept comes before what is set, so that no password is ever on a BMC alone. A wrong password is counted where the
+login is kept before the BMC is shown it, so that tries of several runs add up to fewer than lock the account.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hostler.drivers.redfish import kept_login
+from hostler.drivers.redfish.client import RedfishClient
+from hostler.drivers.redfish.kept_login import Draw, Entry, KeptLogin
+from hostler.drivers.redfish.wire_accounts import AccountSlot, PasswordRules
+from hostler.ports import ConflictError, LoginRefusedError, RefusedError, SecretStore, UnreachableError
+
+NOBODY = Entry("", "", "")
+"""An entry without a password: whether a BMC is there is asked as nobody."""
+
+
+class Renewed(Struct, frozen=True):
+    """A password that was proved, and how the BMC was entered before."""
+
+    kept: KeptLogin
+    entered_by: str
+
+
+class EntryDoor(Struct, frozen=True):
+    """How a BMC is entered: `enter` makes a client for a way in, `known` checks whose BMC it is once it lets one in.
+
+    `certificate` is the one that it is known by, "" where another authority vouches for it.
+    """
+
+    enter: Callable[[Entry], RedfishClient]
+    known: Callable[[RedfishClient], Awaitable[None]]
+    certificate: str = ""
+
+
+class NotKeptError(UnreachableError):
+    """The BMC said yes to the new password and does not take it: it may yet, and is asked again."""
+
+
+class LoginRenewal:
+    """One renewal of the login that is kept under a name."""
+
+    def __init__(self, store: SecretStore, name: str, door: EntryDoor, draw: Draw) -> None:
+        self._store = store
+        self._name = name
+        self._enter = door.enter
+        self._known = door.known
+        self._certificate = door.certificate
+        self._draw = draw
+        self._version = ""
+        self._change_first = False
+        self._seen: set[str] = set()
+        self.kept = KeptLogin()
+
+    async def load(self) -> KeptLogin:
+        """Read what is kept of the login now."""
+        found = await self._store.fetch(self._name)
+        self.kept, self._version = kept_login.read(found.fields), found.version
+        self._seen |= {*self.kept.passwords}
+        return self.kept
+
+    async def renew(self, operation: str, factory: KeptLogin, refused: str, *, anew: bool) -> Renewed:
+        """The password that is proved in the end. Raises PortError; nothing is lost wherever it was cut off.
+
+        `refused`: a password that was turned away just now, and is not shown again; `anew`: a person has said that
+        tries count from none.
+        """
+        await self.load()
+        if anew and self.kept.tried:
+            await self._keep(replace(self.kept, tried=0))
+        if refused and refused == self.kept.password and not self.kept.tried:  # a look at the BMC has shown it
+            await self._keep(replace(self.kept, tried=1))
+        way = await self._way_in(factory, refused)
+        if way.password == self.kept.pending:  # it was set before something was cut off
+            return await self._promoted(operation, way)
+        client = self._enter(way)
+        rules = await self._rules(client)
+        account = await self._account(client, rules, way.username)
+        await self._plan(rules, way)
+        await self._set(client, account)
+        if not await self._proved(Entry("the new password", way.username, self.kept.pending)):
+            raise await self._not_kept(way)
+        return await self._promoted(operation, way)
+
+    async def _way_in(self, factory: KeptLogin, refused: str) -> Entry:
+        """The first way in that is taken. Raises LoginRefusedError where none is, or no more may be tried."""
+        tried = []
+        for way in kept_login.entries(self.kept, factory, refused):
+            if self.kept.tried >= self.kept.tries:
+                break
+            if await self._proved(way):
+                return way
+            tried.append(way.what)
+        allowed, spent = self.kept.tries, self.kept.tried
+        if spent >= allowed:
+            raise LoginRefusedError(
+                f"{spent} wrong passwords were shown, and one more may lock the account; find out which password the "
+                "BMC has, write it into the secret, then `hostler bmc credentials rotate NODE --anew`"
+            )
+        told = " and ".join(tried) or "no password that is kept, nor a factory login, is left to try"
+        raise LoginRefusedError(
+            f"the BMC refuses {told}: write the password that it has into the secret, or reset its account"
+        )
+
+    async def _proved(self, way: Entry) -> bool:
+        """Whether the BMC takes it; counted as wrong until it has. One that is away is shown nothing."""
+        where = (await self._enter(NOBODY).root()).accounts
+        username = self.kept.username or way.username
+        await self._keep(replace(self.kept, username=username, tried=self.kept.tried + 1))
+        said = await self._enter(way).enters(where)
+        if said == "no":
+            return False
+        self._change_first = said == "change"
+        await self._keep(replace(self.kept, tried=0))
+        return True
+
+    async def _rules(self, client: RedfishClient) -> PasswordRules:
+        """The rules of a BMC that is the node's; one that wants a new password first shows both afterwards."""
+        if self._change_first:
+            return PasswordRules()
+        await self._known(client)
+        return await client.password_rules()
+
+    async def _account(self, client: RedfishClient, rules: PasswordRules, username: str) -> AccountSlot:
+        """The one slot of this name that is enabled. Raises RefusedError for none and for several."""
+        accounts = rules.accounts or f"{(await client.root()).accounts.rstrip('/')}/Accounts"
+        named = [slot for slot in await client.slots(accounts) if slot.username == username]
+        enabled = [slot for slot in named if slot.enabled]
+        if len(enabled) == 1:
+            return enabled[0]
+        places = ", ".join(slot.path for slot in named) or "none"
+        raise RefusedError(
+            f"{len(enabled)} enabled accounts are called '{username[:64]}' ({places[:300]}): leave one of that name"
+        )
+
+    async def _plan(self, rules: PasswordRules, way: Entry) -> None:
+        """Keep the password that is about to be set, with the one that enters now."""
+        lockout = rules.lockout or self.kept.lockout
+        kept = replace(self.kept, username=way.username, lockout=lockout, tried=0)
+        if way.what != "the factory login":
+            kept = replace(kept, password=way.password)
+        if not kept.pending:
+            try:
+                kept = replace(kept, pending=kept_login.make_password(rules, self._draw))
+            except ValueError as error:
+                raise RefusedError(f"no password can be made: {error}") from error
+        await self._keep(kept)
+
+    async def _set(self, client: RedfishClient, account: AccountSlot) -> None:
+        """Ask the BMC. What it refuses by its rules is not kept: the next run makes another."""
+        try:
+            async with client.alone:
+                await client.set_password(account, self.kept.pending)
+        except LoginRefusedError:
+            raise
+        except RefusedError:
+            await self._keep(replace(self.kept, pending=""))
+            raise
+
+    async def _not_kept(self, way: Entry) -> Exception:
+        """Why the new password does not enter; the old one is proved, which ends the BMC's own count of wrong ones."""
+        if await self._proved(way):
+            return NotKeptError("the BMC took the new password and does not let it in; the one before still enters")
+        return LoginRefusedError(
+            "the BMC took the new password and lets neither it nor the one before in; both are kept: look which it has"
+        )
+
+    async def _promoted(self, operation: str, way: Entry) -> Renewed:
+        """The pending password becomes the one that is used; the one before is kept."""
+        client = self._enter(Entry("the new password", way.username, self.kept.pending))
+        kept = replace(self.kept, username=way.username, certificate=self._certificate)
+        if not kept.lockout:
+            kept = replace(kept, lockout=(await client.password_rules()).lockout)
+        await self._keep(kept.set_on_bmc(operation))
+        await self._known(client)
+        return Renewed(self.kept, way.what)
+
+    async def _keep(self, kept: KeptLogin) -> None:
+        """Write it down, durably, before anything else happens."""
+        if kept == self.kept:
+            return
+        self._seen |= {*kept.passwords}
+        await self._store.store(self._name, kept.fields, self._version)
+        found = await self._store.fetch(self._name)
+        if kept_login.read(found.fields) != kept:
+            raise ConflictError("somebody else writes this BMC's login at the same time")
+        self.kept, self._version = kept, found.version
+
+    def hide(self, text: str, factory: KeptLogin) -> str:
+        """The text without any password of this BMC."""
+        return kept_login.without_secrets(text, *self._seen, *factory.passwords)

@@ -1,0 +1,156 @@
+"""A whole cell gives a BMC its password: planned, guarded, recorded, sent by the dispatcher; and nothing tells it."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from hostler.controller.inputs import NodeSeen
+from hostler.core.policy.documents import parse
+from hostler.core.report.evidence_bundle import Known, evidence_bundle
+from hostler.core.state import events as e
+from hostler.core.state.intent import Intent
+from hostler.core.state.live_state import Release
+from hostler.core.state.model import BMC_CERTIFICATE, Node
+from hostler.core.state.scopes import FLEET
+from hostler.core.state.verbs.activation import Activate
+from hostler.core.state.verbs.bmc_logins import RenewLogin
+from hostler.core.state.verbs.facts import Verb
+from hostler.core.state.verbs.nodes import Rebind, Register
+from hostler.drivers.redfish.bmc_reader import RedfishReader
+from hostler.drivers.redfish.login_driver import LoginDriver
+from hostler.drivers.redfish.operation_driver import RedfishDriver
+from hostler.journal.memory import MemoryJournal
+from hostler.ports import CertificateChangedError, LoginRefusedError
+from hostler.runtime.performers import Wiring, performers
+from hostler.runtime.runner import Cell
+from hostler.sim.bmc.bmc_accounts import AccountRules
+from tests.contract.api_world import PATIENCE_S, POLICY
+from tests.contract.credential_world import CERTIFICATES, CredentialWorld, credential_world
+
+RULES = "  bmc_credentials: {renew_every_s: 86400}\n  pages:"
+DOCUMENTS = {"policy.yaml": POLICY.replace("  pages:", RULES, 1), "fleet.yaml": "skus:\n  h100: {gpus: 2}\n"}
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Running:
+    """A cell with one node, whose BMC is the world's."""
+
+    def __init__(self, world: CredentialWorld) -> None:
+        self.world = world
+        redfish = RedfishDriver(world.clients, now)
+        self.cell = Cell(MemoryJournal(), performers(Wiring((redfish, LoginDriver(world.clients, world.secrets, now)))))
+        self.secrets: set[str] = {"factory"}
+        self.asked = 0
+
+    @property
+    def node(self) -> Node:
+        return self.cell.view.nodes["n1"]
+
+    async def ask(self, act: Verb, target: str, documents: dict[str, str] | None = None) -> None:
+        self.asked += 1
+        intent = Intent(f"i{self.asked}", act, target, "ann", "a test", now())
+        answer = await (self.cell.ask(intent, parse(documents), documents) if documents else self.cell.ask(intent))
+        assert answer.granted, answer.text
+
+    async def until(self, holds: Callable[[], object]) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while not holds():
+                self.secrets |= {self.world.password, *self.world.accounts.pending.values()}
+                await asyncio.sleep(0.005)
+        self.secrets |= {value for name, value in (await self.world.kept()).items() if name in PASSWORDS}
+        self.secrets.add(self.world.password)
+
+    def told(self) -> str:
+        """Everything that the cell has told or could tell: its journal, and the bundle for a vendor."""
+        records = list(self.cell.journal.records())
+        bundle = evidence_bundle(Known(self.cell.view, self.node, records[::-1], (), now()))
+        shown = (msgspec.json.encode(one).decode() for one in (records, bundle, self.node))
+        return "".join(shown) + repr(records)
+
+
+PASSWORDS = ("password", "pending", "previous")
+
+
+@asynccontextmanager
+async def a_cell(folder: Path) -> Any:
+    async with credential_world(folder, pin="first_contact") as world:
+        inside = Running(world)
+        await inside.cell.start()
+        try:
+            await inside.ask(Activate(), FLEET, DOCUMENTS)
+            await inside.until(lambda: inside.cell.view.cell.format >= Release().reads)
+            spec = {"id": "n1", "sku": "h100", "serial": "SN1", "bmc": world.node.binding("bmc"), "provisioner": "none"}
+            await inside.ask(Register(nodes=msgspec.json.encode([spec]).decode()), FLEET)
+            yield inside
+        finally:
+            await inside.cell.stop()
+
+
+async def test_from_the_factory_to_a_swapped_board_and_no_word_tells_a_password(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Planted secrets are looked for in the journal, the log and the bundle for a vendor.
+
+    Mutants: an outcome tells a password; a driver's log line holds a request; nobody enters a board that was swapped.
+    """
+    caplog.set_level(logging.DEBUG)
+    async with a_cell(tmp_path) as inside:
+        world = inside.world
+        await inside.until(lambda: inside.node.bmc_login and inside.node.bmc_login.renewed_at)
+        assert inside.node.binding(BMC_CERTIFICATE) == CERTIFICATES[0].fingerprint
+        assert (await RedfishReader(world.clients).look(inside.node)).power == "off"
+        first = inside.node.bmc_login.renewed_at
+
+        world.accounts.factory_reset()
+        with pytest.raises(LoginRefusedError):
+            await RedfishReader(world.clients).look(inside.node)
+        inside.cell.tell(NodeSeen("n1", power="unknown", bmc_login_refused=True))
+        await inside.until(lambda: inside.node.bmc_login.renewed_at > first)
+        assert world.password != "factory"
+        inside.cell.tell(NodeSeen("n1", power="off", bmc_login_refused=False))
+
+        world.accounts.rules = AccountRules(forbids="-_.!", echoes=True)
+        await inside.ask(RenewLogin(), "n1")
+        await inside.until(lambda: any(c.type == "bmc.login_failed" for c in inside.node.conditions))
+        world.accounts.rules = AccountRules()
+        await inside.ask(RenewLogin(anew=True), "n1")
+        await inside.until(lambda: not inside.node.conditions and inside.node.bmc_login.asked_at is None)
+
+        started = [r.event for r in inside.cell.journal.records() if isinstance(r.event, e.OperationStarted)]
+        assert len(started) >= 4
+        assert all(event.operation.aside for event in started)
+        told = inside.told() + caplog.text + str([vars(record) for record in caplog.records])
+        out, err = capfd.readouterr()
+        assert len(inside.secrets) >= 4
+        spoken = [secret for secret in inside.secrets - {"factory"} if secret in told + out + err]
+        assert not spoken
+        assert '"factory"' not in told
+
+
+async def test_another_certificate_is_a_condition_until_a_person_records_it(tmp_path: Path) -> None:
+    """Mutant: who answers with another certificate is shown the password once."""
+    async with a_cell(tmp_path) as inside:
+        await inside.until(lambda: inside.node.bmc_login and inside.node.bmc_login.renewed_at)
+        await inside.ask(Rebind(kind=BMC_CERTIFICATE, value=CERTIFICATES[1].fingerprint.upper()), "n1")
+        await inside.until(lambda: inside.node.binding(BMC_CERTIFICATE) == CERTIFICATES[1].fingerprint)
+        with pytest.raises(CertificateChangedError) as changed:
+            await RedfishReader(inside.world.clients).look(inside.node)
+        wrong = inside.world.accounts.wrong
+        inside.cell.tell(NodeSeen("n1", power="unknown", bmc_certificate=str(changed.value)))
+        await inside.until(lambda: any(c.type == "bmc.certificate_changed" for c in inside.node.conditions))
+        await inside.ask(Rebind(kind=BMC_CERTIFICATE, value=CERTIFICATES[0].fingerprint), "n1")
+        await inside.until(lambda: inside.node.binding(BMC_CERTIFICATE) == CERTIFICATES[0].fingerprint)
+        assert (await RedfishReader(inside.world.clients).look(inside.node)).power == "off"
+        inside.cell.tell(NodeSeen("n1", power="off", bmc_certificate=""))
+        await inside.until(lambda: not inside.node.conditions)
+        assert inside.world.accounts.wrong == wrong == 0
