@@ -10,7 +10,7 @@ from hostler.cli.command_errors import unusable
 from hostler.cli.commands import fabric_design, manual_test
 from hostler.cli.commands.fabric_design import Models
 from hostler.cli.exit_codes import ExitCode
-from hostler.cli.input_files import read_yaml, submit
+from hostler.cli.input_files import read_text, read_yaml, submit
 from hostler.cli.list_commands import describe, show_list, show_one
 from hostler.cli.node_verbs import offer
 from hostler.cli.options import CONNECT, SHOW, SHOW_LIST, SHOW_ONCE, Connect, Show, ShowList, ShowOnce, Why
@@ -120,11 +120,12 @@ def register(  # noqa: PLR0913 - a registration's fields
         str, Parameter(help="ibnetdiscover, iblinkinfo, ibdiagnet, ufm or lldp.", group=_SOURCE)
     ] = "ibnetdiscover",
     node: Annotated[
-        tuple[str, ...], Parameter(help="Run the tool at this node, by its agent; several are tried.", group=_SOURCE)
+        tuple[str, ...],
+        Parameter(help="Run the tool at this node, by its agent; several are tried.", group=_SOURCE, negative=()),
     ] = (),
     url: Annotated[str, Parameter(help="UFM's address, for --tool ufm.", group=_SOURCE)] = "",
     secret: Annotated[str, Parameter(help="The secret with UFM's username and password.", group=_SOURCE)] = "",
-    ca: Annotated[str, Parameter(help="A PEM file of UFM's authority.", group=_SOURCE)] = "",
+    ufm_ca: Annotated[str, Parameter(help="A PEM file of UFM's authority.", group=_SOURCE)] = "",
     timeout: Annotated[float, Parameter(help="Seconds that a discovery may take.", group=_SOURCE)] = 300.0,
     every: Annotated[float, Parameter(help="Seconds between two validations.", group=_SOURCE)] = 4 * 3600.0,
     why: Why,
@@ -142,7 +143,7 @@ def register(  # noqa: PLR0913 - a registration's fields
             "nodes": list(node),
             "url": url,
             "secret": secret,
-            "ca": Path(ca).read_text() if ca else "",
+            "ca": read_text(ufm_ca) if ufm_ca else "",
         },
         "period_s": every,
         "models": read_yaml(models) if models else {},
