@@ -31,6 +31,11 @@ def show_list(  # noqa: PLR0913 - one argument per part of the question
     return show_items(connect, view, show, fetch)
 
 
+def show_unpaged(connect: Connect, view: View, show: ShowList, path: str) -> int:
+    """Print the list of one thing, whose route answers it whole and takes no query."""
+    return show_items(connect, view, show, lambda client: list(client.get(path)["items"]))
+
+
 def show_items(connect: Connect, view: View, show: ShowList, fetch: "Callable[[Client], list[dict[str, Any]]]") -> int:
     """Print the objects that `fetch` gets of one cell, or of every one side by side."""
     if not show.all_cells:

@@ -11,7 +11,7 @@ from hostler.cli.command_errors import CommandError, unusable
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.input_files import read_entries, submit
 from hostler.cli.intent_requests import IntentRequest, selection, targets_of
-from hostler.cli.list_commands import describe, show_list
+from hostler.cli.list_commands import describe, show_list, show_unpaged
 from hostler.cli.list_watch import Item, Printer, follow, watch
 from hostler.cli.node_page import node_page
 from hostler.cli.node_verbs import command, keyword
@@ -241,7 +241,7 @@ def conditions(
 ) -> int:
     """List the conditions that stand, on one node or on all; with their evidence under `-o json`."""
     if node:
-        return show_list(connect, NODE_CONDITIONS, show, path=NODES.one(node, "/conditions"))
+        return show_unpaged(connect, NODE_CONDITIONS, show, NODES.one(node, "/conditions"))
     return show_list(connect, CONDITIONS, show, selection(selector))
 
 
@@ -251,7 +251,7 @@ def firmware(node: Name, *, show: ShowList = SHOW_LIST, connect: Connect = CONNE
 
     `refuse` stops zap: nothing may be written there. `leave` is not Hostler's to write.
     """
-    return show_list(connect, FIRMWARE, show, path=NODES.one(node, "/firmware"))
+    return show_unpaged(connect, FIRMWARE, show, NODES.one(node, "/firmware"))
 
 
 @app.command(group="Look")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from hostler.cli.list_commands import describe, show_list
+from hostler.cli.list_commands import describe, show_unpaged
 from hostler.cli.options import CONNECT, SHOW_LIST, SHOW_ONCE, Connect, ShowList, ShowOnce
 from hostler.cli.output import shown
 from hostler.cli.table_columns import NODES, SKU_DIFFERENCES
@@ -36,4 +36,4 @@ def from_node(node: Name, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONN
 @app.command
 def diff(node: Name, *, show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
     """Show where a node is not as its SKU says: slot, expected, found, what to do; and the aspects in which it is."""
-    return show_list(connect, SKU_DIFFERENCES, show, path=NODES.one(node, "/sku-differences"))
+    return show_unpaged(connect, SKU_DIFFERENCES, show, NODES.one(node, "/sku-differences"))
