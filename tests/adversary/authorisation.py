@@ -97,6 +97,7 @@ ROUTES: dict[str, Route] = {
     "GET /healthz": Route("nothing"),
     "GET /readyz": Route("nothing"),
     "GET /schema": Route("nothing"),
+    "GET /schema/asyncapi.json": Route("nothing"),
     "GET /schema/openapi.json": Route("nothing"),
     "GET /schema/{path}": Route("nothing"),
     "GET /sign-in/ways": Route("nothing"),

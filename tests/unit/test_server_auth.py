@@ -73,7 +73,16 @@ def test_the_technicians_verbs() -> None:
 
 
 CONSOLE = {path for page in PAGES for path in (f"/{page}", f"/{page}/{{name:path}}")}
-PUBLIC = {"/", "/console/{name:path}", "/healthz", "/readyz", "/schema", "/schema/{path}", "/schema/openapi.json"}
+PUBLIC = {
+    "/",
+    "/console/{name:path}",
+    "/healthz",
+    "/readyz",
+    "/schema",
+    "/schema/{path}",
+    "/schema/openapi.json",
+    "/schema/asyncapi.json",
+}
 PUBLIC |= {"/sign-in", "/sign-in/ways", "/sign-in/callback", "/sign-in/out"}
 
 
