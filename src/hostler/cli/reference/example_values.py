@@ -154,6 +154,7 @@ ALWAYS = frozenset(
 OTHERS: dict[str, tuple[dict[str, Any], ...]] = {
     "PartMoved": ({"before": ""}, {"after": ""}),
     "BootAnswered": ({"boot": {"kind": HOLD}}, {"boot": {"kind": LOADER}}),
+    "RepairRecorded": ({"repair": {"part": ""}},),
     "FabricValidated": ({"look": {"findings": 0, "verdict": FabricVerdict.as_designed}},),
 }
 """Fields of further examples of an event, where another value makes another sentence; those of a struct by name."""
