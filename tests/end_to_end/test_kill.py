@@ -178,7 +178,7 @@ async def test_a_malformed_configuration_is_refused_whole_and_the_running_one_st
             assert status == 422
             (problem,) = told["problems"]
             assert (problem["file"], problem["line"]) == ("policy.yaml", line)
-            assert "power_cicle" in problem["detail"]
+            assert "power_cicle" in problem["what"]
             assert "power_cycle" in problem["instead"]
         assert await served.get("/v1/config") == (200, active)
         await served.kill()
