@@ -285,6 +285,18 @@ def test_bring_up_has_its_own_budget() -> None:
     assert drive.node("c").phase is Phase.onboard, "one has finished, so the next begins"
 
 
+def test_who_is_brought_up_does_not_wait_for_itself() -> None:
+    """Mutant: a node that has begun counts itself, and with a limit of one nothing is ever brought up."""
+
+    def one_at_once(policy: dict[str, object]) -> None:
+        policy["bring_up_at_once"] = 1
+
+    fresh = [a_node(n, pool="", phase=Phase.registered, boot_id="", boots=()) for n in "ab"]
+    drive = Drive(configuration(policy=one_at_once), fresh)
+    drive.run()
+    assert [drive.node(n).phase for n in "ab"] == [Phase.onboard, Phase.onboard]
+
+
 def test_removals_per_day_are_a_budget_of_their_own_and_open_again_by_the_clock() -> None:
     """Mutant: nobody wakes the node when the day is over."""
     pools = {"train": pool_document(target=4, budget={"count": 4, "percent": 100, "removals_per_day": 1})}

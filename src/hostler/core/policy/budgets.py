@@ -131,7 +131,8 @@ def _bring_up_budget(context: DecisionContext, request: DisruptionRequest) -> li
     if request.remedy != PHASES[Phase.initializing].recipe:
         return []
     limit = context.fleet.policy.bring_up_at_once
-    busy = context.fleet.index.count("phase:initializing")
+    own = sum(1 for node in request.nodes if node.phase is Phase.initializing)
+    busy = context.fleet.index.count("phase:initializing") - own
     if busy + len(request.nodes) <= limit:
         return []
     text = f"{busy} nodes are being brought up, the limit is {limit} at once"
