@@ -13,7 +13,7 @@ def main() -> None:
     found = [
         m.name
         for m in pkgutil.iter_modules(here)
-        if m.name not in ("__main__", "bmcs", "figures", "posts", "served_cluster")
+        if m.name not in ("__main__", "bmcs", "bringup_machines", "figures", "posts", "served_cluster")
     ]
     for name in sys.argv[1:] or found:
         result = importlib.import_module(f"bench.{name}").main()
