@@ -137,6 +137,7 @@ async def test_an_order_that_leaves_little_time_is_not_late_because_its_question
     """Mutant: its time counts from the question, which may be 25 s old: evidence, which has 5 s, is never collected."""
     agent = await controller(world, tmp_path, world.session)
     asking = asyncio.create_task(agent.operations())
+    await world.until(lambda: "n0" in world.mailboxes._boxes)  # noqa: SLF001 - nothing else tells that it has come
     await asyncio.sleep(1.0)
     now = datetime.now(UTC)
     evidence = Operation("o1", CollectEvidence(), "n0", "p1", 0, now, now + timedelta(seconds=0.5))
