@@ -212,12 +212,14 @@ def test_faults_are_not_planted_without_permission(profile: Path, tmp_path: Path
 
 
 def test_a_node_in_the_words_of_a_plug_in(profile: Path, tmp_path: Path) -> None:
-    """A planted run that finds nothing passes nobody."""
+    """A planted run that finds nothing passes nobody. The message to a scheduler carries the readings too."""
     message = tmp_path / "message"
     options = ("--profile", str(profile), "--for", "1s", "-o", "plugin", "--message", str(message))
     sound = command(tmp_path / "a", *options)
     assert (json.loads(sound.stdout)["verdict"], sound.returncode) == ("passed", 0)
-    assert message.read_text() == sound.stdout.strip()
+    carried = json.loads(message.read_text())
+    assert {name: carried[name] for name in ("verdict", "detail")} == json.loads(sound.stdout)
+    assert carried["readings"]["gemm_abft|products"]["cpu"] > 0
     planted = command(tmp_path / "b", *options, "--plant", "slow_link", **{PERMISSION: "1"})
     assert (json.loads(planted.stdout)["verdict"], planted.returncode) == ("inconclusive", 3)
 
