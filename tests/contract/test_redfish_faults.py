@@ -435,9 +435,15 @@ async def test_a_certificate_nobody_vouches_for_is_refused_before_anything_is_se
         machine = a_machine()
         node = node_at(await farm.serve(Service([machine])), "SN1")
         wrong = "00" * 32
-        for access in (Access(USER, PASSWORD), Access(USER, PASSWORD, fingerprint=wrong)):
+        for access, why in (
+            (Access(USER, PASSWORD), r"is not trusted.*fingerprint"),
+            (
+                Access(USER, PASSWORD, fingerprint=wrong),
+                rf"shows the certificate .* and {wrong} is pinned; nothing was",
+            ),
+        ):
             async with a_hand(access) as driver:
-                with pytest.raises(RefusedError, match=r"is not trusted.*fingerprint"):
+                with pytest.raises(RefusedError, match=why):
                     await driver.perform(operation("locate_on", node), node)
         assert not machine.counts
         for access in (Access(USER, PASSWORD, insecure=True), Access(USER, PASSWORD, fingerprint=_colons())):
