@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from hostler.controller.inputs import FellowsSeen
 from hostler.core.planning.next_step import next_step
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Wait
+from hostler.core.state.live_state import Fellow, Release
 from hostler.core.state.model import Phase
 from tests.kit import Drive, a_node, configuration, gpu_part, pool_document
 
@@ -22,6 +24,7 @@ WOKEN = {
         "scenario/test_formats",
         "test_a_rolling_upgrade_under_traffic_writes_nothing_new_before_the_second_is_upgraded",
     ),
+    "planning/bmc_logins.renewal": HERE,
     "planning/cabling.verify": (
         "scenario/test_cabling_step",
         "test_closing_the_ticket_asks_and_the_clean_run_lets_it_go_on",
@@ -149,6 +152,14 @@ def bring_up_held() -> Drive:
     return drive
 
 
+def login_held() -> Drive:
+    drive = a_drive()
+    drive.step(FellowsSeen((Fellow("this", Release().reads),)))
+    drive.ask("hold", "a")
+    assert drive.ask("renew-login", "a").granted
+    return drive
+
+
 def ask(verb: str, target: str = "a", **args: str) -> Callable[[Drive], object]:
     return lambda drive: drive.ask(verb, target, **args)
 
@@ -175,6 +186,7 @@ WAITS: dict[str, tuple[str, Callable[[], Drive], Callable[[Drive], object]]] = {
     "a plan that is proposed": ("approval", lambda: faulty(modes={"*": "propose"}), ask("approve")),
     "a hold": ("hold", lambda: faulty(("hold", "a")), release),
     "a hold on a bring-up": ("hold", bring_up_held, release),
+    "a hold on a BMC's new password": ("hold", login_held, release),
     "a pause": ("pause", lambda: faulty(("pause", "pool:train")), ask("resume", "pool:train")),
     "a mode": ("mode", lambda: faulty(modes={"*": "observe"}), ask("mode", "train", mode="act")),
     "a cordon": ("hold", cordoned, ask("uncordon")),
