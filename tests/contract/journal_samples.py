@@ -1,5 +1,6 @@
 """Records and observations for tests of journals: one instance of every event, made from its types."""
 
+import re
 import types
 import typing
 from collections.abc import Iterable
@@ -7,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any, get_args, get_origin, get_type_hints
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from hostler.core.state.events import BootObserved, Event, OperationStarted, Record
@@ -17,6 +18,10 @@ from hostler.ports import Batch
 
 START = datetime(2025, 3, 1, 12, tzinfo=UTC)
 EVENTS: tuple[type[Struct], ...] = get_args(Event)
+
+
+FITTING = {"^[0-9a-f]{64}$": "0" * 64}
+"""Text for the patterns that no field's name fits."""
 
 
 def at(n: int) -> datetime:
@@ -64,9 +69,9 @@ def observed(node: str, sequence: int, spool: str = "s") -> Observation:
 
 
 def sample(kind: Any, name: str = "x") -> Any:
-    """A value of the type: containers hold one element, an optional is there, text is its field's name."""
+    """A value of the type: containers hold one element, an optional is there, text is its field's name if it may be."""
     if isinstance(kind, type) and issubclass(kind, Struct):
-        hints = get_type_hints(kind)
+        hints = get_type_hints(kind, include_extras=True)
         return kind(**{field: sample(hints[field], field) for field in kind.__struct_fields__})
     if isinstance(kind, type) and issubclass(kind, Enum):
         return next(iter(kind))
@@ -76,7 +81,8 @@ def sample(kind: Any, name: str = "x") -> Any:
     if origin is typing.Literal:
         return args[0]
     if origin is typing.Annotated:
-        return sample(args[0], name)
+        patterns = [meta.pattern for meta in args[1:] if isinstance(meta, Meta) and meta.pattern]
+        return next((FITTING[one] for one in patterns if not re.search(one, name)), None) or sample(args[0], name)
     if origin is tuple:
         return tuple(sample(arg, name) for arg in args if arg is not Ellipsis)
     if origin is dict:
