@@ -146,8 +146,8 @@ def test_an_lldpd_that_is_not_there_or_does_not_run_says_so(tmp_path: Path, monk
     assert hardware.read(tmp_path, [])["carrier.eth0"] == "1"
 
 
-def run(*words: str) -> None:
-    subprocess.run(words, check=True, capture_output=True, timeout=20)
+def run(*words: str) -> str:
+    return subprocess.run(words, check=True, capture_output=True, text=True, timeout=20).stdout
 
 
 def answered(*words: str) -> bool:
@@ -169,8 +169,14 @@ def cabled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         for space in (node, leaf):
             run("ip", "netns", "add", space)
         run("ip", "link", "add", "eth0", "netns", node, "type", "veth", "peer", "name", "Ethernet7", "netns", leaf)
-        for space, port in ((node, "eth0"), (leaf, "Ethernet7")):
+        ends = ((node, "eth0"), (leaf, "Ethernet7"))
+        for space, port in ends:  # before a daemon looks: a carrier that comes later is seen late
             run("ip", "-n", space, "link", "set", port, "up")
+        for space, port in ends:
+            until = time.monotonic() + 20
+            while "LOWER_UP" not in run("ip", "-n", space, "link", "show", port):
+                assert time.monotonic() < until, f"{port} has no carrier"
+                time.sleep(0.05)
             command = ("ip", "netns", "exec", space, "lldpd", "-d", "-u", str(sockets / space), "-I", port, "-C", port)
             daemons.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         for words in (("lldp", "tx-interval", "1"), ("system", "hostname", "tor-r1")):
@@ -193,7 +199,7 @@ def cabled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_a_real_lldpd_tells_where_a_cable_leads(cabled: Path) -> None:
     """Mutants: the port is told by its address; a port that nobody was heard on is not named."""
     until = time.monotonic() + 30
-    while "lldp.eth0" not in (read := hardware.read(cabled, [])) and time.monotonic() < until:
+    while (read := hardware.read(cabled, [])).get("lldp.eth0") != "tor-r1 Ethernet7" and time.monotonic() < until:
         time.sleep(0.2)
-    assert read["lldp.eth0"] == "tor-r1 Ethernet7"
+    assert read.get("lldp.eth0") == "tor-r1 Ethernet7", read
     assert read["unread.lldp"] == "lldpd has heard no neighbour on eth1"

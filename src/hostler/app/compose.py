@@ -225,10 +225,10 @@ async def _up(
         )
         async with fleet:
             access["all"] = Access("hostler", fleet.password)
-            known = [node for node in inside.cell.view.nodes.values() if node.id in fleet.hosts]
+            known = set(inside.cell.view.nodes)
             await _load_emulated_fleet(inside, fleet, settings.scale)
-            serving = [node for node in inside.cell.view.nodes.values() if node.assignment and node not in known]
-            await _resume(inside, fleet, lab, [*known, *serving])
+            ours = [node for node in inside.cell.view.nodes.values() if node.id in fleet.hosts]
+            await _resume(inside, fleet, lab, [node for node in ours if node.id in known or node.assignment])
             announce(inside.address, inside.data / TOKEN)
             cell = inside.cell
             watched = SchedulerReader(lab.clusters, lambda: cell.view, lambda: cell.live)

@@ -5,10 +5,9 @@ was done and what was refused are two chains, so that a flood of refusals never 
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 from sqlalchemy import (
@@ -34,6 +33,7 @@ from sqlalchemy import (
 
 from hostler.core.state.audit import Chain, Seal
 from hostler.journal.codec import GENESIS, chained, micros, moment
+from hostler.journal.database import Database
 from hostler.journal.opening import on_server
 from hostler.journal.postgres import PostgresDatabase
 from hostler.journal.sqlite import SqliteDatabase
@@ -136,20 +136,10 @@ _FIELDS = ("at", "last", *_TEXTS, "intent", "status", "times")
 """Columns that the digest is of, in this order, behind the chain's name and the entry's number."""
 
 
-class _Database(Protocol):
-    def upgrading(self) -> AbstractContextManager[Connection]: ...
-
-    def writing(self) -> AbstractContextManager[Connection]: ...
-
-    def reading(self) -> AbstractContextManager[Connection]: ...
-
-    def close(self) -> None: ...
-
-
 class SqlAuditLog:
     """The audit log in SQL, laid out with `make`. Whatever goes wrong in the database is a JournalError."""
 
-    def __init__(self, database: _Database, *, make: bool = True) -> None:
+    def __init__(self, database: Database, *, make: bool = True) -> None:
         self._database = database
         if make:
             with database.upgrading() as db:

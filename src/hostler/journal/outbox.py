@@ -5,10 +5,9 @@ one before stopped. It is no part of the journal: a copy of a journal tells nobo
 """
 
 from collections.abc import Collection, Sequence
-from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from sqlalchemy import (
@@ -35,6 +34,7 @@ from sqlalchemy import (
 
 from hostler.core.notify.messages import Message
 from hostler.journal import ticket_links
+from hostler.journal.database import Database
 from hostler.journal.opening import on_server
 from hostler.journal.postgres import PostgresDatabase
 from hostler.journal.sqlite import SqliteDatabase
@@ -78,20 +78,10 @@ Index("outbox_key", _OUTBOX.c.route, _OUTBOX.c.key, _OUTBOX.c.state, _OUTBOX.c.n
 _MESSAGE = msgspec.msgpack.Decoder(Message)
 
 
-class _Database(Protocol):
-    def upgrading(self) -> AbstractContextManager[Connection]: ...
-
-    def writing(self) -> AbstractContextManager[Connection]: ...
-
-    def reading(self) -> AbstractContextManager[Connection]: ...
-
-    def close(self) -> None: ...
-
-
 class SqlOutbox:
     """`ports.Outbox` in SQL."""
 
-    def __init__(self, database: _Database) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
         self.links = ticket_links.SqlTicketLinks(database)
         with database.upgrading() as db:

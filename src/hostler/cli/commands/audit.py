@@ -1,6 +1,7 @@
 """`hostler audit`: who asked what, when and from where, and whether that record is whole."""
 
 import sys
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
@@ -27,54 +28,55 @@ def _only(what: str) -> Parameter:
     return Parameter(show_default=False, help=what)
 
 
-Since = Annotated[str, _only("From this moment on: 2026-01-31, or 2026-01-31T08:00:00Z.")]
-Until = Annotated[str, _only("Before this moment.")]
-Person = Annotated[str, _only("Only this person's, or tool's.")]
-Verb = Annotated[str, _only("Only this verb.")]
-Target = Annotated[str, _only("Only about this node, rack, pool …")]
-Address = Annotated[str, _only("Only from this address.")]
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Filters:
+    """Filters of entries; what is not given leaves all."""
+
+    chain: Chain = ""
+    since: Annotated[str, _only("From this moment on: 2026-01-31, or 2026-01-31T08:00:00Z.")] = ""
+    until: Annotated[str, _only("Before this moment.")] = ""
+    person: Annotated[str, _only("Only this person's, or tool's.")] = ""
+    verb: Annotated[str, _only("Only this verb.")] = ""
+    target: Annotated[str, _only("Only about this node, rack, pool …")] = ""
+    address: Annotated[str, _only("Only from this address.")] = ""
+    outcome: Outcome = ""
+
+    def query(self) -> dict[str, str]:
+        """The filters as the API takes them. Raises CommandError."""
+        given = asdict(self)
+        given["result"] = given.pop("outcome")
+        moments = {name: _moment(given[name]) for name in ("since", "until")}
+        return {name: value for name, value in (given | moments).items() if value}
+
+
+ALL = Filters()
 
 
 @app.command(name="list")
-def list_(  # noqa: PLR0913 - one argument per filter
+def list_(
     *,
-    chain: Chain = "",
-    since: Since = "",
-    until: Until = "",
-    person: Person = "",
-    verb: Verb = "",
-    target: Target = "",
-    address: Address = "",
-    outcome: Outcome = "",
+    filters: Filters = ALL,
     limit: Annotated[int, Parameter(help="How many, newest first; 0 for all.")] = 100,
     show: ShowList = SHOW_LIST,
     connect: Connect = CONNECT,
 ) -> int:
     """List requests that changed something, and those that were refused, newest first."""
-    query = _query(chain, since, until, person, verb, target, address, outcome)
-    return show_list(connect, AUDIT, show, query, limit=limit)
+    return show_list(connect, AUDIT, show, filters.query(), limit=limit)
 
 
 @app.command
-def export(  # noqa: PLR0913 - one argument per filter
+def export(
     file: Annotated[str, Parameter(help='Where to; it must not be there yet. "-" is the standard output.')] = "-",
     *,
     form: Annotated[Literal["csv", "jsonl"], Parameter(name="--format", help="One entry a line.")] = "jsonl",
-    chain: Chain = "",
-    since: Since = "",
-    until: Until = "",
-    person: Person = "",
-    verb: Verb = "",
-    target: Target = "",
-    address: Address = "",
-    outcome: Outcome = "",
+    filters: Filters = ALL,
     connect: Connect = CONNECT,
 ) -> int:
     """Write every entry that the filters leave, newest first, page by page."""
     from hostler.cli.list_file import write_list
 
-    query = _query(chain, since, until, person, verb, target, address, outcome)
-    entries = connect.client().pages(AUDIT.path, query)
+    entries = connect.client().pages(AUDIT.path, filters.query())
     if file == "-":
         number = write_list(entries, AUDIT, form, sys.stdout)
     else:
@@ -112,13 +114,6 @@ def verify(place: Annotated[str, Parameter(env_var="HOSTLER_JOURNAL")], *, show:
     else:
         describe(msgspec.to_builtins(report) | {"sound": report.sound}, report.place, show.output)
     return ExitCode.ok if report.sound else ExitCode.unsound
-
-
-def _query(*given: str) -> dict[str, str]:
-    chain, since, until, person, verb, target, address, outcome = given
-    moments = {"since": _moment(since), "until": _moment(until)}
-    words = {"chain": chain, "person": person, "verb": verb, "target": target, "address": address, "result": outcome}
-    return {name: value for name, value in {**moments, **words}.items() if value}
 
 
 def _moment(text: str) -> str:

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from hostler.core.notify.messages import Message
 from hostler.core.state.model import Severity
@@ -47,27 +48,8 @@ class CloudEvent(Struct, frozen=True):
 
 def message_data(message: Message, cell: str = "") -> MessageData:
     """The message as a program reads it."""
-    return MessageData(
-        message.id,
-        message.key,
-        message.action,
-        message.topic,
-        Severity(message.severity).name,
-        message.page,
-        message.summary,
-        message.seq,
-        message.since,
-        message.at,
-        message.count,
-        message.nodes,
-        message.pool,
-        message.tenant,
-        message.site,
-        message.rack,
-        message.details,
-        message.lines,
-        cell,
-    )
+    told = {name: value for name, value in asdict(message).items() if name != "route"}
+    return MessageData(**told | {"severity": Severity(message.severity).name, "cell": cell})
 
 
 def cloud_event(message: Message, cell: str, source: str) -> CloudEvent:

@@ -1,6 +1,7 @@
 // Leaves by the ports of their hosts: a block for leaves of the same hosts, a row for a leaf, a cell for a port.
 import { useAnswer } from "./lists.js";
 import { quoted } from "./pages.js";
+import { repaint } from "./repaint.js";
 import { go, route, setQuery } from "./router.js";
 import { Table } from "./table.js";
 import { html, useEffect, useRef, useState } from "./ui.js";
@@ -62,17 +63,7 @@ function Cells({ name, found, wanted }) {
       canvas.current.dataset.cells = shape.current.cells.length;
       canvas.current.dataset.painted = (performance.now() - begun).toFixed(1);
     };
-    paint();
-    const watch = new ResizeObserver(paint);
-    watch.observe(canvas.current.parentElement);
-    const scheme = matchMedia("(prefers-color-scheme: dark)");
-    scheme.addEventListener("change", paint);
-    addEventListener("theme", paint);
-    return () => {
-      watch.disconnect();
-      scheme.removeEventListener("change", paint);
-      removeEventListener("theme", paint);
-    };
+    return repaint(canvas.current, paint);
   }, [found, wanted]);
   useEffect(() => mark(frame.current, shape.current, place), [place]);
   const open = (cell) => cell && go(`/fabrics/${encodeURIComponent(name)}?${new URLSearchParams(cell.port ? { link: cell.port } : { view: "links", device: cell.leaf })}`);

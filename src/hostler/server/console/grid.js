@@ -1,5 +1,6 @@
 // The fleet as cells, one per node, by rack: phase is the colour, a mark says what is wrong. Mouse and arrow keys.
 import { html, signal, useEffect, useRef } from "./ui.js";
+import { repaint } from "./repaint.js";
 import { go, nodePath } from "./router.js";
 import { filter, fleet } from "./state.js";
 import { SEVERITIES, plain } from "./words.js";
@@ -27,17 +28,7 @@ export function Grid() {
       draw(canvas.current, shown, only);
       mark(frame.current, picked.peek());
     };
-    paint();
-    const watch = new ResizeObserver(paint);
-    watch.observe(canvas.current.parentElement);
-    const scheme = matchMedia("(prefers-color-scheme: dark)");
-    scheme.addEventListener("change", paint);
-    addEventListener("theme", paint);
-    return () => {
-      watch.disconnect();
-      scheme.removeEventListener("change", paint);
-      removeEventListener("theme", paint);
-    };
+    return repaint(canvas.current, paint);
   }, [shown, only]);
   useEffect(() => mark(frame.current, place), [place]);
   const open = () => {
