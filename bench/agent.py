@@ -122,7 +122,7 @@ class Memory(NamedTuple):
 
 
 def memory_mb(pid: int) -> Memory:
-    """What the kernel says of a process. Raises OSError where it has ended."""
+    """Returns the kernel's figure for a process. Raises OSError where it has ended."""
     told = Path(f"/proc/{pid}/smaps_rollup").read_text()
     return Memory(*(_kib(told, name) * 1024 / 1e6 for name in ("Rss:", "Pss:")))
 

@@ -60,7 +60,7 @@ class _Documents:
         self._bodies: dict[tuple[int, str], bytes] = {}
 
     def body(self, path: str, rendering: int) -> bytes:
-        """What a BMC answers to a GET, b"" where it has no such thing."""
+        """Returns a BMC's answer to a GET, b"" where it has no such thing."""
         key = (rendering, path)
         if key not in self._bodies:
             bare, _, query = path.partition("?")

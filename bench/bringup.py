@@ -48,7 +48,7 @@ class Way(Struct):
 
     @property
     def added_s(self) -> float:
-        """What is neither its own time nor the technician's, who certifies it at Onboard."""
+        """Time that is neither the machine's own nor the technician's, who certifies it at Onboard."""
         whole = self.reached[Phase.production] - self.began
         waited = self.reached[Phase.seatrial] - self.reached[Phase.onboard]
         return (whole - waited).total_seconds() - TIMING.device_s
@@ -88,7 +88,7 @@ async def _measure(folder: Path, figures: Figures) -> None:
 
 
 class People:
-    """Who registers and certifies: one operator, over the API."""
+    """Registers and certifies as one operator, over the API."""
 
     def __init__(self, session: aiohttp.ClientSession, server: str, token: str) -> None:
         self._session = session

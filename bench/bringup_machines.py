@@ -76,7 +76,7 @@ class Timing(Struct, frozen=True):
 
 
 class Agent:
-    """What runs on a machine from a boot to the next power-off. It speaks as the real agent does and has no spool."""
+    """Plays the agent from a boot to the next power-off. It speaks as the real agent does and has no spool."""
 
     def __init__(self, node: str, machine: Machine, client: ControllerClient, timing: Timing) -> None:
         self._node = node
@@ -88,7 +88,7 @@ class Agent:
         machine.on_power, machine.on_boot = self._powered, self._booted
 
     def end(self) -> None:
-        """It is gone without a word."""
+        """Ends the agent without a word."""
         if self._living is not None:
             self._living.cancel()
 

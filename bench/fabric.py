@@ -77,7 +77,7 @@ def main() -> Figures:
 
 
 def _lines_of_diff(before: str, after: str) -> int:
-    """What `diff` would print, ports that changed place included."""
+    """Counts the lines that `diff` would print, ports that changed place included."""
     counted = Counter(before.splitlines())
     counted.subtract(after.splitlines())
     return sum(abs(number) for number in counted.values())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Figures:
-    """What one benchmark found."""
+    """Findings of one benchmark."""
 
     name: str
     rows: list[tuple[str, float, str, str]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What a gate of the real agent takes: eight recorded GPUs, a sysfs of files, children and all; no GPU computes."""
+"""Measures a gate of the real agent: eight recorded GPUs, a sysfs of files, children and all; no GPU computes."""
 
 import resource
 import statistics

@@ -30,7 +30,7 @@ SIZES = (1_000, 3_162, 10_000, 31_623, 100_000)
 RATE = 5_000
 SECONDS = 15.0
 WARM = 0.2
-"""This share of the posts comes first and is not counted."""
+"""Share of the posts that comes first and is not counted."""
 
 
 def make(path: str, size: int) -> None:

@@ -1,4 +1,4 @@
-"""What agents cost a server: CPU of `hostler serve` for a post of ten observations and for a heartbeat.
+"""Measures what agents cost a server: CPU of `hostler serve` for a post of ten observations and for a heartbeat.
 
 Connections are kept. CPU is read from the kernel, so that other work costs little of the figure. PROGRAM names another
 `hostler` to measure, for a comparison in turns.
@@ -35,7 +35,7 @@ def cpu_s(pid: int) -> float:
 
 
 def body(number: int, turn: int) -> bytes:
-    """What one agent posts in this turn."""
+    """Returns the post of one agent in this turn."""
     first = turn * PER_POST + 1
     lines = (
         LINE if n == first else "systemd[1]: Started Session 4 of User root." for n in range(first, first + PER_POST)
@@ -48,7 +48,7 @@ def body(number: int, turn: int) -> bytes:
 
 
 def beat(number: int, _turn: int) -> bytes:
-    """What one agent says every five seconds."""
+    """Returns one agent's heartbeat, sent every five seconds."""
     return msgspec.json.encode({"node": f"n{number}", "boot_id": "b", "version": "0.1.0"})
 
 

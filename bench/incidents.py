@@ -65,7 +65,7 @@ def step(which: Controller, inputs: Iterable[Input], seconds: float) -> float:
 
 
 def silence(numbers: Iterable[int]) -> list[Input]:
-    """What the watch over heartbeats says of these nodes."""
+    """Returns the report of the watch over heartbeats on these nodes."""
     return [AgentSilent(f"n{number:06d}", NOW) for number in numbers]
 
 

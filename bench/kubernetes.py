@@ -60,7 +60,7 @@ def main() -> Figures:
 
 
 def _costs(figures: Figures) -> None:
-    """What a large cluster costs to follow: Nodes as long as real ones are, read into what is kept of them."""
+    """Measures what a large cluster costs to follow: Nodes as long as real ones are, read into what is kept of them."""
     words = {f"label-{number}.example/x": "v" * 20 for number in range(60)}
     notes = {f"note-{number}.example/x": "v" * 60 for number in range(25)}
     managed = [{"manager": "m", "fieldsV1": {f"f:{number}": {} for number in range(60)}}] * 5

@@ -1,4 +1,4 @@
-"""What a fleet with inventory weighs: nodes of 58 parts, PCI address and UUID of each GPU; a start from its snapshot.
+"""Weighs a fleet with inventory: nodes of 58 parts, PCI address and UUID of each GPU; a start from its snapshot.
 
 `BENCH_NODES` (100,000) sets the size. Each step runs in a process of its own: nothing else counts in its memory.
 """

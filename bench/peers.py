@@ -27,7 +27,7 @@ CHUNK = 8
 
 
 class Plan(Struct, frozen=True):
-    """What is compared, and over how many seeds."""
+    """Policies to compare, and over how many seeds."""
 
     settings: SimSettings
     peers: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What the benchmarks of the controller are fed with: a fleet in production, and what its agents post."""
+"""Inputs of the controller's benchmarks: a fleet in production, and what its agents post."""
 
 from datetime import UTC, datetime
 
@@ -29,7 +29,7 @@ def a_fleet(now: datetime, nodes: int) -> list[Node]:
 
 
 def a_post(number: int, nodes: int) -> tuple[Observation, ...]:
-    """What one agent posts at once: ten lines of its kernel log, the first of which raises a condition."""
+    """Returns one agent's post: ten lines of its kernel log, the first of which raises a condition."""
     now = datetime.now(UTC)
     return tuple(
         Observation(

@@ -1,4 +1,4 @@
-"""What one more node costs a cell: memory and CPU of its agent's connections, and bytes of journal for what is told.
+"""Measures what a node costs a cell: memory and CPU of its agent's connections, and bytes of journal for its reports.
 
 A served cell and agents that hold their long poll open, as real ones do, with heartbeats and posts over a second
 connection. `BENCH_AGENTS` (2,000) sets how many. docs/scale.md computes a cell of 100,000 nodes from these figures.
@@ -131,7 +131,7 @@ def _numbered(one: Observation, number: int) -> Observation:
 
 
 def _day(node: str, day: int, now: datetime, *, held: bool) -> tuple[Observation, ...]:
-    """What an agent's looks of one day tell, after days like it. `held`: the controller holds what it was told."""
+    """Measures an agent's reports of one day, after days like it. `held`: the controller holds what it was told."""
     news, parts, told = InventoryNews(), seen(node, 1, now), list[LocalObservation]()
     found = NodeInventory(parts.parts, parts.facts)
     for hour in range(48):

@@ -42,7 +42,7 @@ class Used(Struct):
 
 
 def used(pid: int) -> Used:
-    """What the process has used until now (proc(5))."""
+    """Returns what the process has used until now (proc(5))."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return Used((int(fields[11]) + int(fields[12])) / TICKS, pages * os.sysconf("SC_PAGE_SIZE") / 1e6, time.monotonic())

@@ -1,4 +1,4 @@
-"""What an idle check costs the customer who comes: how much later its pod runs than on a node that is truly idle.
+"""Measures what an idle check costs the customer who comes: how much later its pod runs than on a truly idle node.
 
 A real API server, scheduler and controllers; kwok stands for the kubelets, and ends a container at once where a real
 kubelet may take the check's grace (1 s) besides. One node, a customer who wants all its GPUs, one after the other.

@@ -1,4 +1,4 @@
-"""What a look at a large Slurm cluster costs: its jobs and nodes, as many bytes as 22.05 writes.
+"""Measures a look at a large Slurm cluster: its jobs and nodes, as many bytes as 22.05 writes.
 
 The lists come from commands that print a file, so that the figures are the driver's; Slurm's own cost is not in them.
 """

@@ -51,7 +51,7 @@ XID79 = "NVRM: Xid (PCI:0000:4c:00): 79, pid='<unknown>', name=<unknown>, GPU ha
 
 
 class Tally(Struct):
-    """What the agents saw: posts made, refusals that sent one to wait, when the last spool was empty, latencies."""
+    """Counts of the agents: posts made, refusals that sent one to wait, when the last spool was empty, latencies."""
 
     posts: int = 0
     backed_off: int = 0
@@ -256,7 +256,7 @@ def _swarm(directory: Path, url: str) -> subprocess.Popen[bytes]:
 
 
 def _account(directory: Path, figures: Figures) -> None:
-    """What the agents were promised against what the journal holds."""
+    """Compares what the agents were promised with what the journal holds."""
     tally = msgspec.json.decode((directory / "tally").read_bytes(), type=Tally)
     latencies = sorted(tally.post_s)
     database = SqliteDatabase(directory / "journal.db", writable=False)

@@ -41,7 +41,7 @@ READINGS = 39
 
 
 class _View:
-    """What the watch asks of a fleet."""
+    """View of a fleet that the watch asks."""
 
     def __init__(self, nodes: dict[str, Node]) -> None:
         self.nodes = nodes

@@ -1,4 +1,4 @@
-"""What five simulated years add to a controller's memory: a cluster that fails as published ones do, day after day."""
+"""Measures what five simulated years of a cluster that fails as published ones do add to a controller's memory."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What runs beside our own code: its licences, its list as a CycloneDX document, and what is known against it.
+"""Tells what runs beside our own code: its licences, its list as a CycloneDX document, and what is known against it.
 
 `python scripts/supply_chain.py sbom FILE` writes the list, of a fresh environment made from the lock and of the modules
 that the console carries. `audit` asks whether a locked version has a known vulnerability; where nobody answers that, it
@@ -33,7 +33,7 @@ CLASSIFIED = {
     "License :: OSI Approved :: Python Software Foundation License": "PSF-2.0",
 }
 SPELT = {"MIT License": "MIT", "Apache 2.0": "Apache-2.0", "The MIT License (MIT)": "MIT", "BSD": "BSD"}
-"""What packages without an SPDX expression or a classifier write on the first line of their licence."""
+"""First lines of licences, of packages without an SPDX expression or a classifier."""
 
 
 def pinned(lock: Path) -> dict[str, str]:
@@ -84,7 +84,7 @@ def sbom(python: str) -> dict[str, Any]:
 
 
 def invalid(document: dict[str, Any]) -> str:
-    """What is wrong with a document by the schema of CycloneDX 1.6, "" where nothing is."""
+    """Tells what is wrong with a document by the schema of CycloneDX 1.6, "" where nothing is."""
     from cyclonedx.schema import SchemaVersion  # noqa: PLC0415 - the other commands do without
     from cyclonedx.validation.json import JsonStrictValidator  # noqa: PLC0415
 
@@ -134,7 +134,7 @@ def judged(report: dict[str, Any]) -> tuple[int, str]:
 
 
 def audit() -> tuple[int, str]:
-    """What is known against the locked runtime environment."""
+    """Tells what is known against the locked runtime environment."""
     tool = [sys.executable, "-m", "pip_audit", "--requirement", str(RUNTIME), "--require-hashes", "--disable-pip"]
     done = subprocess.run(
         [*tool, "--format", "json", "--progress-spinner", "off"], capture_output=True, text=True, check=False

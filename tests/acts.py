@@ -1,4 +1,4 @@
-"""What an operation does, by the name of its kind: for tests that draw kinds, and for those that read better so."""
+"""Makes operations by the name of their kind: for tests that draw kinds, and for those that read better so."""
 
 from typing import Any
 

@@ -113,7 +113,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def notes(reporter: pytest.TerminalReporter) -> list[str]:
-    """What tests that passed want to have said (`record_property("note", …)`), sorted."""
+    """Returns the notes that passed tests recorded (`record_property("note", …)`), sorted."""
     told = (report.user_properties for report in reporter.stats.get("passed", []) if report.when == "call")
     return sorted(str(value) for properties in told for name, value in properties if name == "note")
 

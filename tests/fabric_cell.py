@@ -41,7 +41,7 @@ class FabricCell:
         return self.drive.fleet.fabrics[NAME]
 
     def report(self, discovery: Discovery | None = None, **shift: float) -> FabricReport:
-        """What a validation tells that began now."""
+        """Reports the validation that began now."""
         design = replace(parse_csv(self.fabric.design.encode(), NAME), models=self.fabric.models)
         return report(self.fabric, design, discovery or self.cables.discovery(), self.drive.now)
 

@@ -16,7 +16,7 @@ from hostler.core.state.fabrics import LinkCondition
 from tests.fabrics import FAULTS, SMALL, Fabric, misname_adapters, repaired
 
 BY_HAND = frozenset({Kind.degraded, Kind.dark_device, Kind.swapped_devices, Kind.unidentified, Kind.hca_map})
-"""What moving plugs does not repair."""
+"""Faults that moving plugs does not repair."""
 
 _DESIGN = generate(SMALL)
 
@@ -34,7 +34,7 @@ def drawn(seed: int) -> tuple[Fabric, Counter[Kind]]:
 
 
 def wrong(seed: int) -> str:
-    """What is wrong with the validation of this network, "" for nothing."""
+    """Tells what is wrong with the validation of this network, "" for nothing."""
     fabric, planted = drawn(seed)
     seen = compare(fabric.design, fabric.discovery())
     found = Counter(finding.kind for finding in seen.validation.findings)

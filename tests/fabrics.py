@@ -74,7 +74,7 @@ class Fabric:
         return list(self._ports[device])
 
     def discovery(self) -> Discovery:
-        """What a tool finds: each device by GUID, each link once, in any order."""
+        """Returns a tool's discovery: each device by GUID, each link once, in any order."""
         devices, links = {}, []
         for port in self.lit():
             at = self.identity(port)
@@ -92,7 +92,7 @@ class Fabric:
         return {port for port in self.links if not self.silent & {port.device, self.links[port].device}}
 
     def identity(self, port: Port) -> Port:
-        """What has a GUID of its own: a switch, or a host's adapter."""
+        """Names the owner of a GUID: a switch, or a host's adapter."""
         return Port(port.device, "") if self.design.devices[port.device].kind is DeviceKind.switch else port
 
     def found(self, port: Port) -> FoundPort:
@@ -101,7 +101,7 @@ class Fabric:
         return FoundPort(self.guids[at], 1 if at.port else int(port.port))
 
     def description(self, at: Port) -> str:
-        """What a device calls itself."""
+        """Returns a device's own description."""
         if at in self.descriptions:
             return self.descriptions[at]
         return f"{at.device} {at.port}" if at.port else f"MF0;{at.device}:MQM9700/U1"
@@ -390,7 +390,7 @@ def diagnosed(fabric: Fabric) -> str:
 
 
 def ufm_pages(fabric: Fabric) -> dict[str, str]:
-    """What UFM answers of it, by address."""
+    """Returns UFM's pages about it, by address."""
     seen = fabric.discovery()
     systems = [
         {"type": "switch" if d.switch else "host", "guid": d.guid, "system_name": d.description}
@@ -427,7 +427,7 @@ def _ufm_name(device: FoundDevice) -> str:
 
 
 def lldp_of(fabric: Fabric, host: str) -> str:
-    """What `lldpcli -f json` prints at a host."""
+    """Returns the output of `lldpcli -f json` at a host."""
     rows = [
         {
             port.port: {
@@ -443,7 +443,7 @@ def lldp_of(fabric: Fabric, host: str) -> str:
 
 
 def openconfig_of(fabric: Fabric, switch: str) -> str:
-    """What a switch answers to gNMI about openconfig-lldp."""
+    """Returns a switch's answers to gNMI about openconfig-lldp."""
     rows = []
     for port in sorted(port for port in fabric.lit() if port.device == switch):
         far = fabric.links[port]

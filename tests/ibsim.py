@@ -124,7 +124,7 @@ async def _answers(child: asyncio.subprocess.Process, name: str) -> None:
 
 
 async def found(fabric: Fabric) -> Discovery:
-    """What `ibnetdiscover` finds of it."""
+    """Returns the output of `ibnetdiscover`."""
     required()
     async with simulated(fabric) as environment:
         return await discover(Diagnostics(timeout_s=120.0), environment)

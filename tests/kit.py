@@ -147,7 +147,7 @@ def a_node(node_id: str, pool: str = "train", **fields: Any) -> Node:
 
 
 def seen_all(operation: Operation) -> Facts:
-    """What a gate says that saw all that it was to see."""
+    """Answers as a gate that saw all that it was to see."""
     if not isinstance(operation.act, RunChecks) or (expected := operation.act.expects) is None:
         return {}
     names = (*(f"gpu {gpu.name}" for gpu in expected.known), *(f"gone {fault.name}" for fault in expected.faulted))
@@ -155,7 +155,7 @@ def seen_all(operation: Operation) -> Facts:
 
 
 def seen(node: Node) -> Iterable[e.Event]:
-    """What makes a node known as it stands, with its parts where it has any."""
+    """Makes a node known as it is, with its parts where it has any."""
     yield e.NodeRegistered(node)
     if node.slots and node.inventory_at is not None:
         parts = tuple(Part(serial, "gpu", "H100", slot) for slot, serial in node.slots)
@@ -416,7 +416,7 @@ class Drive:
         self._reply(operation, "unknown" if answer == "vanished" else answer)
 
     def land(self) -> None:
-        """What was late happens now, and says so."""
+        """Carries the late act out now, and tells it."""
         sends, self.late = self.late, []
         for send in sends:
             self._happen(send.operation)
@@ -436,7 +436,7 @@ class Drive:
         self.step(*shown, Replied(outcome), *self._news(operation.node))
 
     def _shown_aside(self, operation: Operation) -> tuple[Input, ...]:
-        """What the cluster that the node has left shows once an operation there is done."""
+        """Shows what the cluster that the node has left shows once an operation there is done."""
         if not isinstance(operation.act, CordonUninvited | DeleteUninvited | IssueJoinToken):
             return ()
         view = WorkloadView(operation.node, (), cordoned=True, listed=operation.kind != "delete_uninvited")
@@ -508,7 +508,7 @@ class Drive:
         return [event.plan.name for event in self.events(e.PlanRecorded, node_id)]
 
     def transcript(self, node_id: str = "", since: int = 0) -> str:
-        """What an operator would read."""
+        """Returns the transcript that an operator would read."""
         told = (r for r in self.journal[since:] if not node_id or node_id in e.subjects_of(r.event))
         kept = (r for r in told if not isinstance(r.event, e.PlanAdvanced))
         return "\n".join(f"{r.at:%d %H:%M:%S} {sentence(r.event)}" for r in kept)

@@ -212,7 +212,7 @@ def _version(binaries: Path) -> str:
 
 
 def _as_somebody() -> list[str]:
-    """What starts a program so that it ends with this process, and as another user than root, whom it would refuse."""
+    """Starts a program so that it ends with this process, and as another user than root, whom it would refuse."""
     if sys.platform != "linux" or shutil.which("setpriv") is None:
         pytest.skip("no setpriv: apt-get install util-linux")
     dying = ["setpriv", "--pdeathsig", "QUIT"]

@@ -345,7 +345,7 @@ def _check_installed() -> None:
 
 
 def _users(name: str) -> str:
-    """Whom a daemon runs as: its own user where root starts it, else whoever runs the tests."""
+    """Names the user of a daemon: its own user where root starts it, else whoever runs the tests."""
     return name if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
 
 
@@ -355,7 +355,7 @@ def _give(path: Path, owner: str) -> None:
 
 
 def _as(owner: str) -> list[str]:
-    """What starts a program so that it ends with this process, as the right user."""
+    """Starts a program so that it ends with this process, as the right user."""
     dying = ["setpriv", "--pdeathsig", "KILL"]
     if os.geteuid() or owner == "root":
         return dying

@@ -1,4 +1,4 @@
-"""What objects weigh in memory, counted one by one: of a whole process most is the interpreter's."""
+"""Weighs objects in memory, counted one by one: of a whole process most is the interpreter's."""
 
 import gc
 import sys

@@ -321,7 +321,7 @@ def _accelerators(server: Server, chance: Random) -> Lines:
 
 
 def _user_space(server: Server, chance: Random) -> Lines:
-    """What the kernel's log holds of programs that start, also the driver's helpers."""
+    """Yields the kernel log's lines about programs that start, also the driver's helpers."""
     yield "systemd[1]: Inserted module 'autofs4'"
     yield "systemd[1]: Started Journal Service."
     if server.gpus:

@@ -64,7 +64,7 @@ class Ear:
         self._records = self._told = 0
 
     def hear(self, lines: tuple[str, ...], now_s: float, facility: int = 0) -> list[Observation]:
-        """What goes to the controller of these lines, in its order."""
+        """Hands these lines to the controller, in its order."""
         for line in lines:
             self._intake.take(record(line, self._records, now_s, facility), now_s)
             self._records += 1
@@ -83,7 +83,7 @@ def record(line: str, number: int, now_s: float, facility: int = 0) -> bytes:
 
 
 def decided(plants: tuple[Placed, ...], drive: Drive) -> list[Seen]:
-    """What is recorded of each plant, one after the other, a minute between them."""
+    """Returns the records of each plant, one after the other, a minute between them."""
     ears: dict[str, Ear] = {}
     found: list[Seen] = []
     now_s = 100.0

@@ -72,7 +72,7 @@ class Ears:
 
 
 class Life:
-    """What befalls one healthy host: each kind of thing at its own times, drawn from the host's own stream."""
+    """Lives one healthy host's life: each kind of thing happens at its own times, drawn from the host's own stream."""
 
     def __init__(self, host: SimulatedHost, until_s: float, lived: Counter[str]) -> None:
         self._host = host

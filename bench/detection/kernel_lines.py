@@ -6,7 +6,7 @@ Written after the sources that print them (kernel 4.18 to 6.11, mlx5, NVIDIA's d
 from bench.detection.plants import Plant
 
 Says = tuple[tuple[str, str, str], ...]
-"""What a line is of, the line, and the part that the condition must name."""
+"""Label of a line, the line, and the part that the condition must name."""
 
 _MEMORY: dict[str, Says] = {
     "memory.uncorrectable": (

@@ -46,7 +46,7 @@ NOT_PLANTED_HERE = {
         "observation.unreadable": "a reading that is no number: planted as a kernel line",
     },
 }
-"""What a looker shows beside its plants, and where it is planted."""
+"""Conditions that a reader shows beside its plants, and where each is planted."""
 
 
 def of_the_kernel() -> tuple[Plant, ...]:
@@ -70,7 +70,7 @@ SOON = frozenset({"agent.lost", "kernel_log.overrun", "bmc.unreachable", "bmc.re
 
 
 def shown_soon() -> tuple[states.State, ...]:
-    """Those of them that the real path shows within minutes, on a machine that is not the fault's own.
+    """Return the states that the real path shows within minutes, on a machine that is not the fault's own.
 
     An inventory is taken hourly and an event log read every quarter of an hour; clock, units, drives and crash records
     are the running system's; what recurs takes days.

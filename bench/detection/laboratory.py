@@ -208,7 +208,7 @@ async def _answered(answer: aiohttp.ClientResponse) -> Any:
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What a node needs beside its kernel log."""
+    """Facts that a node needs beside its kernel log."""
 
     gpus: bool = False
     host: bool = False

@@ -75,7 +75,7 @@ async def _write(running: Lab, plants: tuple[Placed, ...]) -> list[Seen]:
 
 
 def attributed(said: list[tuple[float, Placed]], told: list[Told]) -> list[Seen]:
-    """Which condition was recorded because of which plant: the one that wanted it, else the last one of that node."""
+    """Assigns a recorded condition to its plant: the one that wanted it, else the last one of that node."""
     found: dict[int, list[tuple[float, Name]]] = {number: [] for number in range(len(said))}
     for one in told:
         name = (one.type, one.part)
@@ -139,7 +139,7 @@ def _probe(node: LabNode, script: str) -> None:
 
 
 def _before(told: list[Told]) -> Quiet:
-    """What was said of the nodes while they were starting, and healthy."""
+    """Returns what was said of the nodes while they were starting, and healthy."""
     alarms = tuple(f"{one.node}: {one.type} of {one.part}" for one in told if one.severity > Severity.info)
     notes: dict[str, int] = {}
     for one in told:

@@ -18,7 +18,7 @@ SPOOL = "once"
 
 
 def occasions(shows: Shows) -> tuple[float, Poll]:
-    """What happens once, or some times: how far apart, and what is told of it."""
+    """Returns the reports of an occasion that happens once, or some times: how far apart, and what is told of it."""
     node = name_of(0)
     match shows:
         case Reports():

@@ -22,7 +22,7 @@ _MEMORY = frozenset(
 
 
 class Expected(Struct, frozen=True):
-    """What must be recorded of a fault, and under which family of the table it counts.
+    """Record that a fault must leave, and the table's family under which it counts.
 
     `condition` of `part` is wanted; conditions of the types `beside` may come with it.
     """
@@ -114,7 +114,7 @@ def nodes_of(plants: tuple[Placed, ...]) -> int:
 
 
 def _names(one: Placed) -> set[tuple[int, str, str]]:
-    """What no other plant may have on that part; errors of one GPU's memory are read together, so one GPU has one."""
+    """Names that no other plant may have on that part; a GPU's memory errors are read together, so one GPU has one."""
     kinds = {one.expected.condition, *one.expected.beside}
     return {(one.node, "memory" if kind in _MEMORY else kind, one.expected.part) for kind in kinds}
 

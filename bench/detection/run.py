@@ -31,7 +31,7 @@ def pure(place: Path, days: float) -> Truth:
 
 
 def short() -> None:
-    """What `python -m bench` prints of it: everything that does not take minutes."""
+    """Returns the figures that `python -m bench` prints: everything that does not take minutes."""
     main(["--short"])
 
 

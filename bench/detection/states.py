@@ -39,7 +39,7 @@ HEALTHY_FACTS: dict[str, str | int | float | bool | None] = {
     "clock_error_us": 500,
     "unit:kubelet.service": "active",
 }
-"""What is asked of the running system beside its files."""
+"""Commands by which the running system is asked beside its files."""
 
 
 class Nvml(Struct, frozen=True, tag=True):
@@ -62,7 +62,7 @@ class Files(Struct, frozen=True, tag=True):
 
 
 class Facts(Struct, frozen=True, tag=True):
-    """What is asked of the running system, or of its drives, changes."""
+    """Changes the running system's answers, or those of its drives."""
 
     facts: dict[str, str | int | float | bool]
 
@@ -132,7 +132,7 @@ class Crash(Struct, frozen=True, tag=True):
 
 
 class Reports(Struct, frozen=True, tag=True):
-    """Somebody's observations, so far apart; `facts` are the same each time."""
+    """Observations of one source, so far apart; `facts` are the same each time."""
 
     kind: str
     facts: dict[str, str | int | float | bool | None] = {}
@@ -178,7 +178,7 @@ class Unlisted(Struct, frozen=True, tag=True):
 
 
 class Swapped(Struct, frozen=True, tag=True):
-    """What the cluster calls by the node's name is another machine."""
+    """Another machine answers under the node's name in the cluster."""
 
 
 ByBmc = Sensor | Entry | Ails | Runs

@@ -14,7 +14,7 @@ Name = tuple[str, str]
 
 
 class Seen(Struct, frozen=True):
-    """What became of one fault. `latency_s`: from it showed until the condition was recorded, if known."""
+    """Outcome of one fault. `latency_s`: from it showed until the condition was recorded, if known."""
 
     expected: Expected
     recorded: tuple[Name, ...]

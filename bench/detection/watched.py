@@ -59,13 +59,13 @@ def twin_addresses() -> tuple[str, ...]:
 
 
 def expected_of(state: State, node: int) -> Expected:
-    """What must be recorded of the state on the n-th node."""
+    """Returns the record that the state on the n-th node must leave."""
     part = state.part.replace("{gpu3}", serial(node, 3))
     return Expected(state.family, state.name, state.condition, part, state.beside)
 
 
 def watched(place: Path, shown: tuple[State, ...]) -> list[Seen]:
-    """What is recorded of each state, each on a node of its own; `place` is an empty directory."""
+    """Returns the records of each state, each on a node of its own; `place` is an empty directory."""
     return [_one(place / str(number), state) for number, state in enumerate(shown)]
 
 

@@ -164,7 +164,7 @@ def beside(*attacks: Callable[[threading.Event], None]) -> Iterator[None]:
 
 
 def said(one: socket.socket) -> bytes:
-    """What the server says until it closes, "" where it hung up without a word."""
+    """Reads the server's answer until it closes, "" where it hung up without a word."""
     heard = b""
     with suppress(ConnectionError):
         while piece := one.recv(65_536):

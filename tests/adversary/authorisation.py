@@ -1,4 +1,4 @@
-"""Who may do what over HTTP, declared by hand: identities, routes, verbs, and what each is answered.
+"""Declares by hand who may do what over HTTP: identities, routes, verbs, and the answer to each.
 
 Two customers share a cell: everything of one is called "lynx", everything of the other "orca". What stands under whose
 word nobody else may read; what reaches over both is only for who sees the whole cell.
@@ -34,7 +34,7 @@ ALL_OF_IT = frozenset({"see cell"})
 NOTHING: frozenset[str] = frozenset()
 
 STRANGERS = {name: Who(NOTHING, NOTHING) for name in ("stranger", "wrong secret", "revoked token", "expired token")}
-"""Who is nobody: each is answered 401 wherever anything is asked."""
+"""Identities that are nobody: each is answered 401 wherever anything is asked."""
 
 IDENTITIES: dict[str, Who] = {
     **STRANGERS,
@@ -304,14 +304,14 @@ TARGETS: dict[str, frozenset[str]] = {
     "nodes": WHOLE,
     "fleet": WHOLE,
 }
-"""What a verb is asked on, and whom it needs to reach. "nodes" is one of each customer."""
+"""The target of a verb, and whom the caller needs to reach. "nodes" is one of each customer."""
 
 LET_THROUGH = 0
 """The answer is the controller's: granted, waiting for a second person, or refused for what the fleet is like."""
 
 
 def on_route(who: str, row: Route, whose: frozenset[str] | None) -> int:
-    """What a request is answered: 401, 403, 404, or LET_THROUGH. `whose` object it names, None where it names none."""
+    """Returns the answer to a request: 401, 403, 404, or LET_THROUGH. `whose` object it names, or None."""
     identity = IDENTITIES[who]
     if row.asks == "nothing":
         return LET_THROUGH
@@ -330,7 +330,7 @@ def _reaches(identity: Who, row: Route, whose: frozenset[str]) -> bool:
 
 
 def on_verb(who: str, verb: str, target: str) -> int:
-    """What POST /v1/intents is answered."""
+    """Returns the answer to POST /v1/intents."""
     if who in STRANGERS:
         return 401
     identity = IDENTITIES[who]

@@ -61,7 +61,7 @@ class EvilBmc(ThreadingHTTPServer):
         return one, address
 
     def handle_error(self, _request: Any, _address: Any) -> None:
-        """Who hangs up on it is no news."""
+        """Ignores clients that hang up."""
 
     def stop(self) -> None:
         """End, with every connection."""

@@ -1,4 +1,4 @@
-"""Who may do what, generated: every route and every verb, for every identity, on its own things and on others'.
+"""Tries every route and every verb, for every identity, on its own things and on others'.
 
 What must be refused is asked in earnest; what may be done is only tried (`dry_run`). Nothing that was refused leaves a
 record, and no word of what the caller does not reach is in any answer.
@@ -39,7 +39,7 @@ from tests.contract.api_world import PATIENCE_S, Client, House, house
 
 READ = frozenset({200})
 TRIED = frozenset({200, 202, 204, 400, 404, 409, 422})
-"""What the controller may say to an act that its caller may ask for: the fleet may not be as it needs."""
+"""Answers of the controller to an act that its caller may ask for: the fleet may not be as it needs."""
 EVENTS = "/v1/events"
 
 
@@ -115,7 +115,7 @@ def of_verbs() -> Iterator[Request]:
 
 
 async def wrong(guarded: Guarded, request: Request) -> str:
-    """What is wrong with the answer, "" where nothing is."""
+    """Tells what is wrong with the answer, "" where nothing is."""
     sent = {"json": request.body} if request.body is not None else {}
     status, answer = await guarded.clients[request.who].call(request.method, request.address, **sent)
     if status not in request.statuses:

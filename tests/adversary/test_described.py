@@ -32,7 +32,7 @@ EXAMPLES = int(os.environ.get("HOSTLER_FUZZ_EXAMPLES", "8"))
 """Requests drawn for each operation in each manner: as described, and not."""
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 STREAM = "/v1/events"
-"""It never ends; its statuses are looked at in other tests."""
+"""Routes that never end; their statuses are looked at in other tests."""
 WAIT_MOST_S = 0.02
 NOT_THERE = 501
 """The journal in memory lists no observations, and says so: no failure of the server."""

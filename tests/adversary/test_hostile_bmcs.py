@@ -1,4 +1,4 @@
-"""What a BMC can do to the controller: pages without end, depth, drips, other places, another certificate."""
+"""Attacks of a BMC on the controller: pages without end, depth, drips, other places, another certificate."""
 
 import asyncio
 import json
@@ -65,7 +65,7 @@ def until(holds: Callable[[], object], what: str) -> None:
 
 
 def entered(folder: Path, **access: dict[str, str]) -> list[str]:
-    """What `serve` is given; `bmc.json` names loopback and these origins."""
+    """Writes the files that `serve` is given; `bmc.json` names loopback and these origins."""
     data = folder / "data"
     data.mkdir(mode=0o700)
     (data / "bmc.json").touch(mode=0o600)

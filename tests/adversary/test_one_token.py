@@ -1,4 +1,4 @@
-"""What one token can do: stalled posts, many spellings, many streams. Others are answered, and a revocation ends it."""
+"""Attacks with one token: stalled posts, many spellings, many streams. Others are served; a revocation ends them."""
 
 import asyncio
 import socket

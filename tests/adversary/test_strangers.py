@@ -1,4 +1,4 @@
-"""What a stranger with a TCP connection can do: endless heads, half requests, dripped bodies, requests sent ahead."""
+"""Attacks of a stranger with a TCP connection: endless heads, half requests, dripped bodies, requests sent ahead."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""Whom a mismatch of bits convicts, by the report of a witness: the node only where that has the golden's bits."""
+"""A mismatch of bits convicts by the report of a witness: the node only where the witness has the golden's bits."""
 
 import dataclasses
 import json

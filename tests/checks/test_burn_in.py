@@ -67,7 +67,7 @@ def wait_for(folder: Path, wanted: int, runner: subprocess.Popen[bytes]) -> None
 
 
 def verdicts(report: dict[str, Any]) -> dict[str, Any]:
-    """What an end consists of, without figures."""
+    """Reduces an end to its verdicts, without figures."""
     checks = {name: set(row) for name, row in report["checks"].items()}
     return {
         "verdict": report["verdict"],

@@ -49,7 +49,7 @@ XID79 = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus."
 
 
 def gpus_of(node: str) -> tuple[Part, ...]:
-    """What every node consists of, as its agent and its BMC tell it."""
+    """Returns the parts of every node, as its agent and its BMC tell them."""
     return tuple(Part(f"GPU-{node}-{slot}", "gpu", "H100", f"gpu{slot}") for slot in range(2))
 
 

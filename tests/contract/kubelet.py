@@ -53,7 +53,7 @@ class Kubelet:
                 await asyncio.sleep(0.05)
 
     async def answer(self, api: Api, request: str) -> dict[str, Any]:
-        """What became of the request: its status once it is signed or denied."""
+        """Returns the request's status once it is signed or denied."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 answer = await api.get(f"{REQUESTS}/{request}")

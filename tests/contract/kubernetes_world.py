@@ -44,7 +44,7 @@ async def until_asked(asks: Callable[[], Awaitable[object]], what: str) -> None:
 
 
 class Admin:
-    """What a person with all rights does to the cluster."""
+    """Acts on the cluster as a person with all rights."""
 
     def __init__(self, api: Api) -> None:
         self.api = api

@@ -182,7 +182,7 @@ class NotifyTwin:
 
 
 def verify(headers: dict[str, str], body: bytes) -> str:
-    """What is wrong with the signature, as the specification has a receiver check it; "" where nothing is."""
+    """Tells what is wrong with the signature, as the specification has a receiver check it; "" where nothing is."""
     identity, stamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     if abs(datetime.now(UTC).timestamp() - int(stamp or 0)) > TOLERANCE_S:
         return "the timestamp is too old"
@@ -193,7 +193,7 @@ def verify(headers: dict[str, str], body: bytes) -> str:
 
 
 def not_cloudevent(body: bytes) -> str:
-    """What of CloudEvents 1.0 in JSON is missing, "" where nothing is."""
+    """Tells what of CloudEvents 1.0 in JSON is missing, "" where nothing is."""
     event = json.loads(body)
     missing = [name for name in ("id", "source", "specversion", "type") if not event.get(name)]
     names = [name for name in event if not (name.isascii() and name.isalnum() and name == name.lower())]
@@ -202,7 +202,7 @@ def not_cloudevent(body: bytes) -> str:
 
 
 def pagerduty_errors(body: dict[str, Any]) -> list[str]:
-    """What PagerDuty would not take."""
+    """Lists the fields that PagerDuty would not take."""
     errors = [] if body.get("routing_key") == FIELDS["routing_key"] else ["Invalid routing key"]
     if body.get("event_action") not in ("trigger", "acknowledge", "resolve"):
         errors.append("'event_action' is missing")

@@ -85,7 +85,7 @@ class Counted(Struct, frozen=True):
 
 
 async def read_by_the_driver(bmc: Bmc) -> Counted:
-    """What the driver brings of one BMC."""
+    """Reads one BMC with the driver."""
     system = await bmc.client.system()
     found = await part_inventory.inventory(bmc.client, system)
     read = (await sensor_reader.sensors(bmc.client, system)).facts

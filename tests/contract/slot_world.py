@@ -122,7 +122,7 @@ async def kubernetes_slots(plane: ControlPlane) -> AsyncIterator[KubernetesSlots
 
 
 async def ends(world: SlotWorld, operation: Operation) -> Outcome:
-    """What the check comes to."""
+    """Waits for the check's outcome."""
     said: list[Outcome] = []
 
     async def ended() -> bool:

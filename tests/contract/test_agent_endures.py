@@ -1,4 +1,4 @@
-"""What an agent lives through: its reader's death, a disk that is full, a day without a controller, any wall clock."""
+"""An agent outlives its reader's death, a disk that is full, a day without a controller, and any wall clock."""
 
 import ast
 import asyncio

@@ -140,7 +140,7 @@ async def test_an_agent_that_is_too_old_is_refused_with_a_way_out_and_stands_as_
 
 
 async def conditions(world: House) -> Any:
-    """What stands on the node, once the controller has decided on what it was told."""
+    """Returns the node's conditions, once the controller has decided on what it was told."""
     await world.operator.post("/v1/nodes/n1/cordon", {"reason": "whatever comes before it is decided by then"})
     return (await world.operator.get("/v1/nodes/n0"))["node"]["conditions"]
 
@@ -203,7 +203,7 @@ async def test_our_agent_understands_a_controller_of_the_version_before(older: s
 
 
 async def test_an_idle_agent_sends_again_what_a_restored_controller_has_lost(world: House, tmp_path: Path) -> None:
-    """It has nothing new to say: only its heartbeat's answer tells. Mutant: only what is new is ever sent."""
+    """Only the answer to its heartbeat tells an idle agent of the loss. Mutant: only what is new is ever sent."""
     moment_s = [100.0]
     spool = Spool(tmp_path / "spool", "boot-1", lambda: moment_s[0], lambda: "s9")
     (tmp_path / "token").write_text(world.agent("n0").token)

@@ -19,7 +19,7 @@ def of_kind(fake: FakeController, kind: str) -> list[Observation]:
 
 
 def polled(fake: FakeController) -> list[Observation]:
-    """What was told of a GPU, the first poll's first; a slow machine has time for several."""
+    """Returns the reports of a GPU, the first poll's first; a slow machine has time for several."""
     return [one for one in of_kind(fake, "gpu_state") if "pci" in one.facts]
 
 

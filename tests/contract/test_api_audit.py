@@ -166,7 +166,7 @@ async def test_the_journal_seals_what_was_written_and_a_change_of_both_is_found(
 
 
 async def cli(world: House, *words: str) -> str:
-    """What the command prints."""
+    """Returns the command's output."""
     env = {**os.environ, "HOSTLER_SERVER": world.url, "HOSTLER_TOKEN": world.operator.token}
     command = (sys.executable, "-m", "hostler.cli.main", *words)
     pipe = asyncio.subprocess.PIPE

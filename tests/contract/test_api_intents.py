@@ -1,4 +1,4 @@
-"""What people ask for over the API: in whose name, how often, on what, and how far a narrowed token reaches."""
+"""Intents over the API: in whose name, how often, on what, and how far a narrowed token reaches."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What the API shows of a small real cell: nodes, lists, pools, maintenance, status, and the stream."""
+"""The API of a small real cell: nodes, lists, pools, maintenance, status, and the stream."""
 
 import asyncio
 import gzip

@@ -1,4 +1,4 @@
-"""What rules in shadow would have done, over HTTP: counted, explained, and seen by their tenants only."""
+"""Acts that rules in shadow would have done, over HTTP: counted, explained, and seen by their tenants only."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the API says of trends: readings leave a check's outcome, and a tenant sees its own since they are its own."""
+"""Trends over the API: readings leave a check's outcome, and a tenant sees its own since they are its own."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta

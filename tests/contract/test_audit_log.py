@@ -134,7 +134,7 @@ def test_what_has_had_its_time_leaves_and_the_rest_still_follows(
 
 
 def test_entries_that_left_before_their_time_are_told(log: SqlAuditLog) -> None:
-    """Whoever says of entries that they have had their time is found by a younger seal."""
+    """A younger seal finds out whoever claims that entries have had their time."""
     log.append(acts(5), NOW)
     digest = log.listed(Wanted(), 5)[2].digest
     sealed = [(Seal("acts", 2, log.listed(Wanted(), 5)[3].digest), NOW), *((s, NOW) for s in log.seals())]

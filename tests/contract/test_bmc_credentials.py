@@ -291,7 +291,7 @@ async def test_without_a_certificate_from_admission_nothing_is_sent(tmp_path: Pa
 
 
 async def test_no_error_tells_a_password(tmp_path: Path) -> None:
-    """Whatever fails, at each request, what is told holds none of the passwords."""
+    """An error of any request, told to anybody, holds none of the passwords."""
     for skip in range(12):
         async with credential_world(tmp_path / str(skip)) as world:
             world.faults.add(RequestFaultRule(path="/redfish/v1/*", status=400 + skip * 9, skip=skip, times=0))

@@ -1,4 +1,4 @@
-"""What the boot listener answers to the machine that is expected, and to all others."""
+"""The boot listener's answers to the machine that is expected, and to all others."""
 
 from pathlib import Path
 

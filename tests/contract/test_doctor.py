@@ -1,4 +1,4 @@
-"""What `hostler doctor` tells of a cluster: judged against a real API server and a real Slurm."""
+"""Findings of `hostler doctor` on a cluster: judged against a real API server and a real Slurm."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -117,7 +117,7 @@ async def test_each_missing_right_is_named(control_plane: ControlPlane, admin: A
 
 
 async def _only_without(plane: ControlPlane, admin: Admin, resource: str) -> list[str]:
-    """What is bad once our own account lacks one resource."""
+    """Returns the bad findings once our own account lacks one resource."""
     await as_hostler(plane, admin)
     role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/hostler-controller"
     whole = (await admin.get(role))["rules"]
@@ -130,7 +130,7 @@ async def _only_without(plane: ControlPlane, admin: Admin, resource: str) -> lis
 
 
 async def _settled(plane: ControlPlane, number: int) -> list[str]:
-    """What is bad, once the API server has taken over new rules, which it does a moment later."""
+    """Returns the bad findings once the API server has taken over new rules, which it does a moment later."""
     found: list[str] = []
 
     async def settled() -> bool:

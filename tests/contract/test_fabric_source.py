@@ -1,4 +1,4 @@
-"""What a source of discoveries promises, of the emulated one and of infiniband-diags before ibsim, to a controller."""
+"""Promises of a source of discoveries: of the emulated one, and of infiniband-diags before ibsim, to a controller."""
 
 import asyncio
 import base64
@@ -61,7 +61,7 @@ MIDDLE = RailRule(hosts=64, unit=16, radix=40, spines=20, rate="4xHDR", host_mod
 """64 hosts of 8 adapters, 32 leaves with four free lower ports, 20 spines."""
 
 BY_HAND = {Kind.degraded, Kind.dark_device, Kind.swapped_devices, Kind.unidentified}
-"""What moving plugs does not repair."""
+"""Faults that moving plugs does not repair."""
 
 
 class EmulatedSource:
@@ -134,7 +134,7 @@ class Hand:
         self.operations = NodeOperations("gpu-0001", machine, self.marks)
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
-        """What the agent makes of it."""
+        """Performs the operation as the agent does."""
         assert node.id == operation.node
         return await asyncio.to_thread(self.operations.perform, operation, 1)
 

@@ -152,7 +152,7 @@ async def test_a_controller_that_has_just_begun_is_told_the_whole(agent: AgentOf
 
 
 async def test_who_was_not_answered_tells_the_whole(agent: AgentOf) -> None:
-    """Nobody knows then who decides, and what they hold. Mutant: the last answer counts for ever."""
+    """An agent without an answer does not know what the controller holds. Mutant: the last answer counts for ever."""
     await agent.settles()
     agent.controller = ControllerClient(agent.world.session, "http://127.0.0.1:1", agent.folder / "token", "n0")
     with pytest.raises(UnavailableError):
@@ -162,7 +162,7 @@ async def test_who_was_not_answered_tells_the_whole(agent: AgentOf) -> None:
 
 
 async def test_a_controller_of_the_version_before_is_told_the_whole_always(agent: AgentOf) -> None:
-    """It says nothing of inventories."""
+    """A controller of the version before says nothing of inventories."""
     await agent.settles()
     agent.news.held = ""
     assert [agent.looks() for _ in range(3)] == [True] * 3
@@ -230,7 +230,7 @@ async def test_another_sku_asks_for_the_whole_and_judges_it(agent: AgentOf, worl
 
 
 async def test_while_a_condition_stands_on_what_it_tells_it_tells_it(agent: AgentOf, world: House) -> None:
-    """What tells again keeps a condition seen and ends it. Mutant: a node that lacks a part is silent about it."""
+    """A repeated inventory keeps a condition seen and ends it. Mutant: a node that lacks a part is silent about it."""
     await agent.settles()
     agent.parts = gpus_of("n0")[:1]
     assert [await agent.hour() for _ in range(3)] == [True] * 3

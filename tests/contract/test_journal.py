@@ -1,4 +1,4 @@
-"""What every journal promises, asked of each: the one on disk and its twin in memory."""
+"""Promises of every journal, asked of each: the one on disk and its twin in memory."""
 
 from collections.abc import Callable
 from datetime import timedelta

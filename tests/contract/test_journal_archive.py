@@ -1,4 +1,4 @@
-"""What has had its time leaves the database for files, whenever that is cut off: nothing is lost, nothing twice."""
+"""Records that have had their time leave the database for files, whenever that is cut off: none is lost, none twice."""
 
 import fcntl
 import json

@@ -63,7 +63,7 @@ def test_it_opens_and_reads_to_its_end(golden: Path) -> None:
 
 
 def test_it_opens_in_postgresql_too(golden: Path, postgres_url: str) -> None:
-    """What version 1 wrote is copied as it is stored, and reads to its end with the same digest."""
+    """Records of version 1 are copied as they are stored, and read to their end with the same digest."""
     lines: list[bytes] = []
     export(golden, lines.append)
     import_journal(postgres_url, lines, golden.name, START)

@@ -192,7 +192,7 @@ def test_a_newer_layout_that_only_grew_is_used_as_it_is(place: str) -> None:
 
 
 def test_no_step_asks_for_more_than_the_version_before_has(place: str) -> None:
-    """What takes away comes a version after what added: every running controller can use what the next one makes."""
+    """A removal comes a version after its replacement: every running controller can use what the next one makes."""
     open_journal(place).close()
     with connected(place) as connection:
         (lowest,) = connection.execute(select(schema.usable.c.lowest)).scalars()

@@ -1,4 +1,4 @@
-"""What every journal promises about its lease, its members and waking those who wait."""
+"""Promises of every journal about its lease, its members and waking those who wait."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

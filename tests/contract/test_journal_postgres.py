@@ -1,4 +1,4 @@
-"""What the journal keeps when its server, or the way to it, goes."""
+"""Records that the journal keeps when its server, or the way to it, goes."""
 
 import contextlib
 import select

@@ -1,4 +1,4 @@
-"""What the journal on disk keeps when the machine, the disk or a hand is against it."""
+"""Records that the journal on disk keeps when the machine fails, the disk fails or a person changes its files."""
 
 import os
 import signal

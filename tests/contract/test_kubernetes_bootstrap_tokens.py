@@ -189,7 +189,7 @@ async def _is_refused(bearer: Api) -> bool:
 
 
 async def test_a_token_expires_by_itself(world: KubernetesWorld, tmp_path: Path) -> None:
-    """Nobody is there to delete it: the API server refuses it all the same."""
+    """The API server refuses an expired token although nobody is there to delete it."""
     _, offer = await issued(world, ttl_s=3)
     box = Kubelet(tmp_path, "box-1")
     async with box.bootstrapping(kubeconfig_of(offer, tmp_path)) as bearer:

@@ -1,4 +1,4 @@
-"""What a cluster's users see with kubectl: Hostler's labels and conditions as columns."""
+"""Hostler's labels and conditions as columns of kubectl, for a cluster's users."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Whom a real API server takes us for: tokens that are renewed, programs that log in, certificates, authorities."""
+"""Identities by which a real API server knows us: renewed tokens, programs that log in, certificates, authorities."""
 
 import asyncio
 import base64
@@ -151,7 +151,7 @@ async def test_a_token_is_fetched_anew_before_it_expires(control_plane: ControlP
 async def test_a_program_that_fails_is_no_answer(
     said: str, ends: str, why: str, control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is said why; what it has started ends with it. Mutant: a program that hangs is waited for."""
+    """The error says why the program failed; its children end with it. Mutant: a program that hangs is waited for."""
     monkeypatch.setattr(credentials, "PLUGIN_S", 1.0)
     plugin = Plugin(tmp_path, said, ends=ends)
     path = written(tmp_path, control_plane.url, plugin.user(), **{"insecure-skip-tls-verify": True})

@@ -85,7 +85,7 @@ async def _perform(world: KubernetesWorld, kind: str, node: Node) -> None:
 
 
 async def test_a_kubelet_that_is_not_ready_is_shown_with_the_boot_that_it_told_of_last(world: KubernetesWorld) -> None:
-    """What is listed there ran in that boot. Mutant: it is forgotten with the readiness."""
+    """The Node's pods ran in that boot. Mutant: it is forgotten with the readiness."""
     await world.admin.node("box-3", boot="of-yesterday")
     await until(lambda: world.scheduler.views().boots.get("box-3") == "of-yesterday", "its boot")
     lost = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}

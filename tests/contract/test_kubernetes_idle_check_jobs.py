@@ -1,4 +1,4 @@
-"""What only Kubernetes has of idle checks: Jobs that outlive whoever asked for them, rights, and how work is named."""
+"""Idle checks that only Kubernetes has: Jobs that outlive whoever asked for them, rights, and how work is named."""
 
 from collections.abc import AsyncIterator
 from functools import partial

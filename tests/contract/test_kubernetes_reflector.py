@@ -39,7 +39,7 @@ class Copy:
             self.told[after.key] = after
 
     async def is_true(self) -> None:
-        """It comes to show exactly the nodes that the API server lists, and has told as much."""
+        """Waits until the view shows exactly the nodes that the API server lists, and has told as much."""
 
         async def listed() -> dict[str, str]:
             page = await self.admin.get("/api/v1/nodes")

@@ -109,7 +109,7 @@ async def stands(cell: Cell) -> None:
 
 
 def told(cell: Cell) -> list[str]:
-    """Who keeps the Node as it is, beside whom the node's phase waits for."""
+    """Returns the blockers that keep the Node as it is, beside whom the node's phase waits for."""
     waiting = cell.view.nodes["n1"].waiting
     return [blocker.kind for blocker in waiting.blockers if blocker.kind != "person"] if waiting else []
 

@@ -117,7 +117,7 @@ class Site:
         return sorted(pod["metadata"]["labels"]["app"] for pod in await self.pods())
 
     async def runs(self, *apps: str) -> None:
-        """These and no others come to run there."""
+        """Waits until these pods and no others run there."""
         for _ in range(600):
             if await self.apps() == sorted(apps):
                 return

@@ -1,4 +1,4 @@
-"""What only Kubernetes has: taints and `unschedulable` that others hold too, budgets, graces, and rights."""
+"""Behaviour of Kubernetes alone: taints and `unschedulable` that others hold too, budgets, graces, and rights."""
 
 import asyncio
 from collections.abc import AsyncIterator

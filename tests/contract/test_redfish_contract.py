@@ -46,7 +46,7 @@ async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
 
 @pytest.fixture(params=OURS)
 async def our_world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
-    """Those with what sushy-tools has not."""
+    """Builds each world that has what sushy-tools lacks."""
     async with emulated(request.param) as made:
         yield made
 

@@ -1,4 +1,4 @@
-"""What the Redfish driver does when a BMC, its network or its cabling misbehaves."""
+"""The Redfish driver's acts when a BMC, its network or its cabling misbehaves."""
 
 import asyncio
 import gzip

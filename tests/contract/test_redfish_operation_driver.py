@@ -1,4 +1,4 @@
-"""What the Redfish Hand answers where a BMC is quick, half-way, forgetful or sparing with what it shows."""
+"""Answers of the Redfish operation driver where a BMC is quick, half-way, forgetful or shows little."""
 
 import asyncio
 from datetime import timedelta

@@ -24,7 +24,7 @@ from tests.kit import BAD_LINES, NOW, Drive, a_node, a_workload, configuration, 
 
 
 class Cell:
-    """What the watch tells goes to a controller; what that sends to a BMC goes to the driver."""
+    """Passes the watch's reports to a controller, and that one's orders for a BMC to the driver."""
 
     def __init__(self, drive: Drive, driver: RedfishDriver) -> None:
         self.drive = drive
@@ -40,7 +40,7 @@ class Cell:
         self.sending = asyncio.ensure_future(self.send())
 
     def from_inside(self) -> None:
-        """What the node's agent does to the BMC when it is asked to."""
+        """Does to the BMC as the node's agent does when it is asked to."""
 
     async def observe(self, node: str, seen: tuple[Observation, ...]) -> Reply:
         self.drive.step(Observed(7, node, seen))

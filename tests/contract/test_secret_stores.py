@@ -76,7 +76,7 @@ async def by_kubernetes(plane: ControlPlane, stack: AsyncExitStack) -> Place:
 
 
 async def _of_another_type(admin: Admin) -> None:
-    """Somebody keeps something else under the name."""
+    """Another program keeps something else under the name."""
     where = f"/api/v1/namespaces/{SPACE}/secrets"
     await admin.delete(f"{where}/bmc-1")
     tls = {"tls.crt": "", "tls.key": ""}

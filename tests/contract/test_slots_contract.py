@@ -51,7 +51,7 @@ async def test_a_check_that_runs_is_shown_as_ours_and_as_nobodys_work(world: Slo
 
 
 async def test_asked_for_twice_it_is_one_check(world: SlotWorld) -> None:
-    """Whoever was cut off asks again. Mutant: the second is another Job."""
+    """A controller that was cut off asks again. Mutant: the second is another Job."""
     operation = world.check(None)
     for _ in range(2):
         assert (await world.scheduler.perform(operation, world.node)).result == "unknown"

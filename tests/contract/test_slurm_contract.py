@@ -1,4 +1,4 @@
-"""What the Slurm driver does and sees: on a real slurmctld by its commands, on the model, on the model behind REST."""
+"""The Slurm driver's acts and views: on a real slurmctld by its commands, on the model, on the model behind REST."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -268,7 +268,7 @@ async def test_a_comment_that_is_somebodys_own_is_kept(world: World) -> None:
 
 
 async def test_a_node_that_fell_by_itself_gets_our_drain_and_comes_back_with_its_end(world: World) -> None:
-    """It might come back by itself in the middle of a repair."""
+    """A node that fell by itself might come back by itself in the middle of a repair."""
     await world.people.boot(ONE)
     await world.reaches(ONE, lambda state: state.base == "DOWN")
     view = await world.view(ONE)
@@ -417,7 +417,7 @@ async def test_slurm_reboots_only_what_is_drained_for_us(world: World) -> None:
 
 @pytest.mark.parametrize("world", ["commands", "twin"], indirect=True)
 async def test_after_slurms_reboot_the_node_is_still_ours(world: World) -> None:
-    """It waits DOWN for us. Mutant: nextstate=RESUME, with which Slurm ends our drain by itself."""
+    """The node stays DOWN for us. Mutant: nextstate=RESUME, with which Slurm ends our drain by itself."""
     await world.perform("cordon", ONE)
     assert (await world.perform("reboot", ONE)).result in ("busy", "done")
     await world.until_done("reboot", ONE)

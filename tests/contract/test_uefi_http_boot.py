@@ -12,7 +12,7 @@ OTHER = "52:54:00:00:00:99"
 
 
 async def loaded(world: BootWorld) -> tuple[int, str]:
-    """What the address of the BMC gives to UEFI."""
+    """Reads what the address of the BMC gives to UEFI."""
     return await world.get(world.endpoint().replace("/script", "/boot.efi"), **UEFI)
 
 

@@ -22,7 +22,7 @@ PAGE = "<html><body>Sign in to continue</body></html>"
 
 
 class Twin:
-    """What both share: faults, taken one by one by requests that change something (or all, with "any:" before them)."""
+    """Holds faults, taken one by one by requests that change something (or by all, with "any:" before them)."""
 
     kind = ""
 

@@ -22,7 +22,7 @@ STAGES = (
     "pod/fast/pod-complete.yaml",
     "pod/fast/pod-delete.yaml",
 )
-"""What kwok's kubelets do, as kwok itself ships it."""
+"""Stages of kwok's kubelets, as kwok itself ships them."""
 
 PACKAGES = {
     "etcd": ("etcd", "go.etcd.io/etcd/server/v3"),
@@ -39,7 +39,7 @@ KUBERNETES = ("kube", "kubelet")
 """Modules whose programs are Kubernetes's own: they bear its release."""
 
 PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
-"""What a control plane consists of."""
+"""Programs of a control plane."""
 
 
 class NoControlPlaneError(Exception):

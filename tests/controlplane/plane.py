@@ -30,7 +30,7 @@ from tests.end_to_end.processes import free_port
 
 START_S = 240.0
 USERS = {"admin": "system:masters", "alice": "customers"}
-"""Who has a token, and in which group; of these only admin may do anything by itself."""
+"""Users with a token, and the group of each; of these only admin may do anything by itself."""
 
 WORKS = "test.hostler.dev/works"
 """A pod's annotation, for kwok."""
@@ -194,7 +194,7 @@ class ControlPlane:
             self._wait(f"https://127.0.0.1:{ports[name]}/healthz")
 
     def _stages(self) -> Path:
-        """What kwok's kubelets do; a Job's pod that bears `WORKS` runs until somebody ends it, not for a moment."""
+        """Stages of kwok's kubelets; a Job's pod that bears `WORKS` runs until somebody ends it, not for a moment."""
         found = list(yaml.safe_load_all(self._programs["stages"].read_text()))
         ending = next(one for one in found if one["metadata"]["name"] == "pod-complete")
         key = f'.metadata.annotations["{WORKS}"]'

@@ -38,7 +38,7 @@ SHADOWED = ("/var/lib/kubelet", "/var/lib/cni", "/etc/kubernetes", "/var/log", "
 """Places that the kubelet, CNI and our agent know by fixed names: each node has its own, mounted over the host's."""
 
 SYSCTLS = {"vm/overcommit_memory": "1", "kernel/panic": "10", "kernel/panic_on_oops": "1"}
-"""What a kubelet would set for the whole machine: it finds it set."""
+"""Settings that a kubelet would make for the whole machine: it finds them made."""
 
 START = """set -e
 mount --make-rprivate /
@@ -143,7 +143,7 @@ class RealNode:
             self._relay = None
 
     def run(self, *command: str) -> str:
-        """What the command says on the node. Raises CalledProcessError."""
+        """Returns the command's output on the node. Raises CalledProcessError."""
         enter = ["nsenter", "--target", str(self._init), "--mount", "--net", "--pid", "--"]
         return subprocess.run([*enter, *command], check=True, capture_output=True, text=True, timeout=120).stdout
 

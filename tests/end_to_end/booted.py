@@ -74,7 +74,7 @@ class BootedWorld:
         return found
 
     def command(self, *words: str) -> Any:
-        """What a command prints as JSON, run as a person runs it."""
+        """Returns a command's JSON, run as a person runs it."""
         env = {**os.environ, "HOSTLER_SERVER": self.server, "HOSTLER_TOKEN": self.token}
         argv = [HOSTLER, *words, "-o", "json"]
         return json.loads(subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=True).stdout)
@@ -136,7 +136,7 @@ boot:
 
 
 class _Power:
-    """What the emulated BMC switches: the machine starts from where the BMC says, else from the network as it comes."""
+    """Switches the emulated machine's power: it starts from where the BMC says, else from the network as it comes."""
 
     def __init__(self, machine: Machine, guest: Guest, otherwise: str) -> None:
         self._machine = machine
@@ -156,7 +156,7 @@ class _Power:
         await self._guest.power_off()
 
     def _dhcp(self) -> str:
-        """What the network's DHCP server names to a boot loader that UEFI has fetched."""
+        """Answers as the network's DHCP server does to a boot loader that UEFI has fetched."""
         return self._otherwise if self._guest.firmware == UEFI_HTTP else ""
 
     def _boots(self, _system: str, _source: str, _at: datetime) -> None:

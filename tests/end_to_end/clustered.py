@@ -102,7 +102,7 @@ class Clustered:
         return (await self.read(f"/v1/nodes/{node}"))["node"]
 
     async def history(self, node: str) -> list[Any]:
-        """What is recorded of the node, oldest first."""
+        """Returns the node's records, oldest first."""
         return list(reversed((await self.read(f"/v1/nodes/{node}/history?limit=200"))["items"]))
 
     async def until(self, words: str, path: str) -> None:
@@ -196,7 +196,7 @@ class Clustered:
     # --- machines ---
 
     def spooled(self, node: str) -> str:
-        """What the node's agent has on its disk."""
+        """Returns the observations on the agent's disk."""
         path = self._folder / "agents" / node / "spool.sqlite"
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
             return " ".join(bytes(body).decode() for (body,) in db.execute("SELECT body FROM rows"))

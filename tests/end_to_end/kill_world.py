@@ -71,7 +71,7 @@ class Written(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What happened, with the operation's kind where it is about one."""
+        """Names the event, with the operation's kind where it is about one."""
         kind = self.body.get("kind") or self.body.get("operation")
         kind = kind_of(kind) if isinstance(kind, dict) else kind
         return f"{self.name} {kind}" if self.name in ("operation_started", "operation_finished") else self.name
@@ -212,7 +212,7 @@ class Served:
 
 
 class Ring:
-    """What /dev/kmsg is: whoever opens it reads what this boot has logged from its start, then what comes."""
+    """Plays /dev/kmsg: a reader gets what this boot has logged from its start, then what comes."""
 
     def __init__(self, path: Path) -> None:
         os.mkfifo(path, 0o600)
@@ -287,7 +287,7 @@ class Box:
         self.ring.close()
 
     def acts(self) -> list[Any]:
-        """What the machine was made to do, by every process of its agent."""
+        """Lists the acts done to the machine by every process of its agent."""
         path = self.directory / "acts"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
@@ -328,7 +328,7 @@ class World:
         self.boxes = boxes
 
     def labels(self, node: str, after: int = 0) -> list[str]:
-        """What was recorded of a node's plans and operations, in order."""
+        """Lists the records of a node's plans and operations, in order."""
         return [r.label for r in self.journal.records(after) if _node_of(r) == node]
 
     async def restart(self) -> None:
@@ -409,7 +409,7 @@ def _node_of(record: Written) -> str:
 
 
 class Witness:
-    """Somebody who reports and asks without pause, and remembers what was acknowledged: nothing of it may be lost."""
+    """Reports and asks without pause, and remembers what was acknowledged: nothing of it may be lost."""
 
     NODE = "witness"
 

@@ -16,7 +16,7 @@ READY_S = 600.0
 
 
 class Layout(Struct, frozen=True):
-    """What is served: the texts of policy and pools, the nodes of a SKU in one pool, and further words for `serve`.
+    """Describes a served fleet: texts of policy and pools, nodes of a SKU in one pool, and further words for `serve`.
 
     `program` is the command; `connections` is how many the clients' session may have, 0 for any number.
     """

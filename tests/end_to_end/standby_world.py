@@ -47,7 +47,7 @@ class JournalTables:
         return [epoch for (epoch,) in self.ask("SELECT epoch FROM records ORDER BY seq")]
 
     def change(self, statement: str, *values: object) -> None:
-        """What no program of ours does."""
+        """Changes the database as no program of ours does."""
         with psycopg.connect(self.url) as db:
             db.execute(statement.encode(), values)
 
@@ -95,7 +95,7 @@ class Process:
             await end(self._child)
 
     async def health(self) -> Any:
-        """What /healthz says, None where nobody answers within a second."""
+        """Returns /healthz's answer, None where nobody answers within a second."""
         status, said, _ = await self.call("GET", "/healthz", timeout_s=1.0)
         return said if status == 200 else None
 
@@ -158,7 +158,7 @@ class Cluster:
         await self.session.close()
 
     async def healths(self) -> dict[str, Any]:
-        """What each controller that answers says of itself."""
+        """Returns each answering controller's own report."""
         said = await asyncio.gather(*(process.health() for process in self.processes))
         return {process.name: one for process, one in zip(self.processes, said, strict=True) if one is not None}
 

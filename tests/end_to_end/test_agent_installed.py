@@ -29,7 +29,7 @@ MOST_MB = 64.0
 SETTLES_S = 12.0
 """Within it the agent has taken its first inventory and looked at the host."""
 BROUGHT = {"hostler-agent", "msgspec", "aiohttp", "nvidia-ml-py"}
-"""What is installed for its own sake; beside it is what aiohttp needs."""
+"""Packages that are installed for their own sake; beside them are those that aiohttp needs."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What people complain of in other projects, row by row, tried on a real Kubernetes beside one served cell.
+"""Complaints of people about other projects, row by row, tried on a real Kubernetes beside one served cell.
 
 Each row has a pool and nodes of its own, so that none disturbs another's; rows that stop the cell or latch the brake
 come last.

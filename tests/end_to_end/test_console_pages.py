@@ -1,4 +1,4 @@
-"""What people do on the console's pages, in Debian's Chromium: find, compare, act, approve, work at a rack."""
+"""Acts of people on the console's pages, in Debian's Chromium: find, compare, act, approve, work at a rack."""
 
 import csv
 import json

@@ -198,7 +198,7 @@ async def test_a_malformed_configuration_is_refused_whole_and_the_running_one_st
 
 @asynccontextmanager
 async def witnessed(cell: World, seed: int) -> AsyncIterator[None]:
-    """Somebody reports and asks meanwhile; at the end what was acknowledged is compared with the journal."""
+    """Reports and asks meanwhile; at the end what was acknowledged is compared with the journal."""
     witness = Witness(cell.served, seed)
     await witness.begin()
     try:
@@ -240,7 +240,7 @@ async def recorded(cell: World, box: Box, moment: str, after: int) -> None:
 
 
 async def asked(cell: World, box: Box, after: int) -> None:
-    """What is recorded of power has reached the BMC: one that was not asked is asked again after its 30 s only."""
+    """Waits until recorded power acts reach the BMC: one that was not asked is asked again after its 30 s only."""
     recorded = cell.labels(box.name, after)
     for kind, reset in (("power_off", "ForceOff"), ("power_on", "On")):
         if f"operation_started {kind}" in recorded:
@@ -248,7 +248,7 @@ async def asked(cell: World, box: Box, after: int) -> None:
 
 
 def judge(cell: World, cycles: int) -> None:
-    """What must hold whenever the controller was killed."""
+    """Judges what must hold whenever the controller was killed."""
     assert check(str(cell.journal.path)).sound
     for box in cell.boxes:
         check_bmc(box, cycles)

@@ -68,7 +68,7 @@ def real(control_plane: ControlPlane) -> Iterator[RealNode]:
 
 
 def told(real: RealNode, plane: ControlPlane, order: Operation, offer: JoinOffer | None = None) -> Outcome:
-    """What the node's own agent makes of the order: its real verbs, on that machine."""
+    """Carries the order out with the agent's real verbs, on that machine."""
     given = msgspec.json.encode(offer).decode() if offer is not None else ""
     facts = {"state": str(real.folder / "agent"), "url": plane.url, "ca": str(plane.ca), "offer": given}
     said = real.python(AGENT.format(order=msgspec.json.encode(replace(order, boot_id="")).decode(), **facts))

@@ -1,4 +1,4 @@
-"""This machine as a node: its real kernel log, its agent, a served cell, and a Redfish emulator as its BMC."""
+"""The test's machine as a node: its real kernel log, its agent, a served cell, and a Redfish emulator as its BMC."""
 
 import os
 import sys

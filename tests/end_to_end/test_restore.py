@@ -17,7 +17,7 @@ from tests.end_to_end.processes import HOSTLER, run
 
 PATIENCE_S = 90.0
 DIFFERENCES = 8
-"""What the drill brings about, in all."""
+"""Faults that the drill brings about, in all."""
 
 QUIET_S = 12.0
 """Longer than a poll of every BMC and two heartbeats of every agent."""

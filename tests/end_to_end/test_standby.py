@@ -52,7 +52,7 @@ async def test_a_controller_stopped_between_its_commit_and_its_send_acts_no_more
 async def test_an_append_of_a_controller_that_was_stopped_before_it_is_refused(
     tmp_path: Path, postgres_url: str
 ) -> None:
-    """What it was asked while it stood still it decides when it wakes, and the database refuses its word.
+    """A stopped controller decides what it was asked when it wakes, and the database refuses its word.
 
     Mutant: an append that checks neither the epoch nor what its records follow.
     """
@@ -78,7 +78,7 @@ async def test_an_append_of_a_controller_that_was_stopped_before_it_is_refused(
 async def test_a_database_that_is_gone_for_longer_than_the_lease_loses_nothing(
     tmp_path: Path, postgres: PostgresServer, postgres_url: str, how: str
 ) -> None:
-    """Everybody says what is the matter meanwhile; afterwards one decides, and nothing was done twice.
+    """Controllers say what is the matter meanwhile; afterwards one decides, and nothing was done twice.
 
     Mutants: an answer before the commit; a lost commit that is decided again without reading the journal first.
     """
@@ -128,7 +128,7 @@ async def test_a_full_disk_stops_the_deciding_and_nothing_else(tmp_path: Path) -
 
 
 async def test_of_two_that_stand_by_one_takes_over(tmp_path: Path, postgres_url: str) -> None:
-    """Who takes over does so when the lease has run out, however often a slow machine makes them take turns.
+    """A standby takes over when the lease has run out, however often a slow machine makes both take turns.
 
     Mutant: both may take what they have seen to be free.
     """
@@ -266,7 +266,7 @@ async def machine(cell: Cluster) -> AsyncIterator[Box]:
 
 @asynccontextmanager
 async def witnessed(cell: Cluster) -> AsyncIterator[None]:
-    """Somebody reports and asks the whole time; afterwards everything acknowledged is there, once."""
+    """Reports and asks the whole time; afterwards everything acknowledged is there, once."""
     witness = Witness(cell, seed=0)
     await witness.begin()
     try:

@@ -21,7 +21,7 @@ POOLS = """
           budget: {count: 2, percent: 100}}
 """
 LINES = {"gpu.fallen_off_bus": "{remedy: triage, timing: immediate, dooms: part}", "time_scale": "5"}
-"""This pool's owner waits for no second try, and a step's limit is a minute, as long as these tests have patience."""
+"""The pool's owner waits for no second try, and a step's limit is a minute, as long as these tests have patience."""
 
 GPUS = ",".join(f"pci:{gpu_address(number)}" for number in range(8))
 XID79 = f"NVRM: Xid (PCI:{gpu_address(3)}): 79, pid=1234, name=python3, GPU has fallen off the bus."

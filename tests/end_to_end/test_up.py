@@ -1,4 +1,4 @@
-"""What the first command of the README starts: `hostler up`, as a newcomer runs it, and a command beside it."""
+"""The README's first command, `hostler up`, as a newcomer runs it, and a command beside it."""
 
 import asyncio
 import json

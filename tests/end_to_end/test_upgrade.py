@@ -79,7 +79,7 @@ class House:
         await self.start(name, NEW)
 
     async def ask(self, verb: str, **args: str) -> Reply:
-        """Whoever decides is asked, until somebody does."""
+        """Asks the controller that decides, until there is one."""
         self.asked += 1
         intent = intent_of(
             f"i{self.asked}", verb, "n0", "ann", "because", datetime.now(UTC), args, key=f"k{self.asked}"
@@ -179,7 +179,7 @@ async def test_an_older_controller_refuses_to_start_on_what_it_cannot_read_and_d
 
 
 async def test_a_standby_that_meets_what_it_cannot_read_says_so_and_never_takes_over(tmp_path: Path) -> None:
-    """It was away when the others raised the format. Mutant: a follower that passes over what it does not know."""
+    """The standby was away when the format was raised. Mutant: a follower that passes over what it does not know."""
     async with House(tmp_path / "journal").open() as house:
         await house.start("a", NEW)
         await house.start("b", OLD)

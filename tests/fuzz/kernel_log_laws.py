@@ -1,4 +1,4 @@
-"""What must hold of the kernel-log decoder for any input; asked by hypothesis and by atheris alike."""
+"""Laws of the kernel-log decoder for any input; asked by hypothesis and by atheris alike."""
 
 import time
 import tracemalloc

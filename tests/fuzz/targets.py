@@ -135,7 +135,7 @@ def _pem(what: str, raw: bytes) -> bytes:
 
 
 def exec_credentials(raw: bytes) -> None:
-    """What a program that logs in prints: a token that is one header, and a moment that can be compared."""
+    """Reads the output of a program that logs in: a token that is one header, and a moment that can be compared."""
     given = _refusing(UnreachableError, read_credential, raw, "login")
     if given is not None:
         assert given.token.isascii()
@@ -145,7 +145,7 @@ def exec_credentials(raw: bytes) -> None:
 
 
 def drive_health(raw: bytes) -> None:
-    """What `smartctl` or `nvme` prints, in which a drive's own words are."""
+    """Reads the output of `smartctl` or `nvme`, in which a drive's own words are."""
     found = smart_health.told("sda", raw)
     keepable(found)
     told = Observation("n1", "host", "agent", "s", 1, boot_id="b", facts=found)
@@ -198,13 +198,13 @@ def crash_record(raw: bytes) -> None:
 
 
 def yaml_documents(raw: bytes) -> None:
-    """What people write: the configuration."""
+    """Reads documents that people write: the configuration."""
     found = _refusing(InvalidInputError, documents.parse, {"a.yaml": raw.decode("utf-8", "replace")})
     keepable(found)
 
 
 def plugin_answers(raw: bytes) -> None:
-    """What a program of the operator's prints, with every end it may have."""
+    """Reads the output of the operator's own program, with every end it may have."""
     for code in (0, 1, 2, 3, 9, -9):
         for answer in check_plugins.read_answers(CommandEnd(code, raw, "some error")):
             keepable(answer)

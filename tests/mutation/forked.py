@@ -44,7 +44,7 @@ class Job(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """What became of one mutant: killed, timeout, survived, unreached (no near test runs its lines) or cold.
+    """Outcome of one mutant: killed, timeout, survived, unreached (no near test runs its lines) or cold.
 
     `by` is the test that killed it, `tests` those that run its lines.
     """
@@ -86,7 +86,7 @@ class Forks:
     # --- without a mutant
 
     def _look_at(self, items: Sequence[pytest.Item]) -> None:
-        """Which lines of the file each test runs, and how long it takes. Ends the run where a test fails by itself."""
+        """Measures which lines each test runs, and for how long. Ends the run where a test fails by itself."""
         said = _in_child(lambda: self._traced(items), limit_s=900.0)
         found: dict[str, Any] = json.loads(said) if said else {"failed": ["they never ended"]}
         if found["failed"]:
@@ -194,7 +194,7 @@ def _pairs(items: Sequence[pytest.Item]) -> Iterator[tuple[pytest.Item, pytest.I
 
 
 def _in_child(work: Any, limit_s: float) -> bytes | None:
-    """What the work said in a child process of its own session; None where it did not end in time."""
+    """Returns what the work said in a child process of its own session; None where it did not end in time."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

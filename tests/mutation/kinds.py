@@ -58,7 +58,7 @@ class Mutant(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """What tells it from every other mutant of the same file as it is."""
+        """Key that tells it from every other mutant of the same file as it is."""
         said = f"{self.file}:{self.start}:{self.end}:{self.kind}:{self.after}"
         return hashlib.sha256(said.encode()).hexdigest()[:16]
 
@@ -184,7 +184,7 @@ class _Finder(ast.NodeVisitor):
         """An assertion is for a bug of ours."""
 
     def visit_Raise(self, node: ast.Raise) -> None:
-        """What is raised; whether it is, its condition's mutants say."""
+        """Mutates the raised value; whether it is raised, its condition's mutants say."""
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         """Text for people."""

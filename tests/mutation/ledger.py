@@ -1,4 +1,4 @@
-"""What became of each mutant so far, on disk: an interrupted run goes on; a changed file is tried anew."""
+"""Keeps each mutant's outcome so far on disk: an interrupted run goes on; a changed file is tried anew."""
 
 import hashlib
 from pathlib import Path

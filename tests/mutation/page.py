@@ -1,4 +1,4 @@
-"""What a run found, as text: a line a module, the survivors with their place and change, and docs/mutants.md."""
+"""Renders a run as text: a line a module, the survivors with their place and change, and docs/mutants.md."""
 
 import os
 import platform

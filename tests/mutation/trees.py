@@ -50,7 +50,7 @@ class Equivalent(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Lists(Struct, frozen=True):
-    """What stands in the three files beside this one."""
+    """Holds the contents of the three files beside this one."""
 
     near: tuple[Near, ...]
     planted: tuple[Planted, ...]

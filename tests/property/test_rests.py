@@ -1,4 +1,4 @@
-"""What a sweep passes over needs nothing: the cheap answer and the whole one agree over long, strange histories."""
+"""Nodes that a sweep passes over need nothing: the cheap and the whole answer agree over long, strange histories."""
 
 import random
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Whatever happens to a fleet of two customers, one reads nothing of the other, nor how the other is called.
+"""Two customers share a fleet: one reads nothing of the other, nor how the other is called, whatever happens.
 
 The same history is played in fleets that differ in nothing but the other customer's names: every answer of every route
 and the stream of events are the same, byte for byte.
@@ -187,7 +187,7 @@ class Still:
 
 
 class Answers:
-    """What one token is answered by a server over that cell."""
+    """Collects one token's answers from a server over that cell."""
 
     def __init__(self, cell: Still, tokens: TokenStore, token: str, now: datetime) -> None:
         desk = AgentMailboxes(lambda: 1)

@@ -32,7 +32,7 @@ WATCH_EVERY = timedelta(minutes=4)
 
 
 class Played(Struct, frozen=True):
-    """What the agent of one machine reads; `readings` take the place of those of a sound one.
+    """Readings of the agent of one machine; `readings` take the place of those of a sound one.
 
     `hot`: a sensor that is out of range once the machine has been seen for the first time.
     """
@@ -140,7 +140,7 @@ class PlantedFleet(Drive):
         self.run()
 
     def serve(self, send: Send) -> None:
-        """What is asked of a BMC goes to the machine's own."""
+        """Passes requests for a BMC to the machine's own."""
         if send.operation.kind not in self.twin.kinds:
             super().serve(send)
             return

@@ -1,4 +1,4 @@
-"""What the storm brake and the day's removals count, for how long, and from when."""
+"""The storm brake and the day's removals: what they count, for how long, and from when."""
 
 from datetime import timedelta
 from typing import Any
@@ -86,7 +86,7 @@ def test_nodes_that_a_person_releases_are_no_storm() -> None:
 
 
 def test_what_persons_ask_for_passes_a_brake_that_it_fills() -> None:
-    """It counts for the next fault. Mutants: requests latch the brake; requests count for nothing."""
+    """A person's request counts for the next fault. Mutants: requests latch the brake; requests count for nothing."""
     drive = fleet(6, at(2))
     for number in range(3):
         drive.ask("reboot", f"n{number:02}")

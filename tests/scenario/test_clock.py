@@ -306,7 +306,7 @@ def test_a_start_with_a_clock_that_agrees_ends_a_doubt() -> None:
 
 
 def test_a_standby_whose_wall_clock_is_two_hours_ahead_is_not_believed() -> None:
-    """It measured on its own monotonic clock that the last record came eight seconds ago."""
+    """The standby measured on its own monotonic clock that the last record came eight seconds ago."""
     witness = Witness(unattended_s=7.0, since_record_s=8.0)
     skewed = opening(NOW, after(hours=2), witness)
     assert skewed.now == after(seconds=8)
@@ -330,7 +330,7 @@ def test_without_a_witness_a_week_is_believed_and_more_is_asked_about() -> None:
 
 @given(st.lists(st.tuples(st.floats(0, 1e5), st.sampled_from([0.0, 0.0, 61.0, -61.0, YEAR_S, -YEAR_S, 5.0, -5.0]))))
 def test_time_never_goes_back_and_never_runs_ahead_of_both_clocks(turns: list[tuple[float, float]]) -> None:
-    """Whatever the wall does: controller time moves by no more than the monotonic clock, unless the wall bears it out.
+    """Controller time moves by no more than the monotonic clock, whatever the wall does, unless the wall bears it out.
 
     Mutants: `max` is left out; a leap is followed; a leap back stops time.
     """

@@ -1,4 +1,4 @@
-"""What Hostler concludes by itself: a node stands still for too long; its cluster knows nobody of its name."""
+"""Conclusions of Hostler's own: a node makes no progress for too long; its cluster knows nobody of its name."""
 
 from datetime import timedelta
 from typing import Any

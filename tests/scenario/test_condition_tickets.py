@@ -36,7 +36,7 @@ def fleet_of(*names: str, **fields: Any) -> Drive:
 
 
 def bmc(drive: Drive, node: str = "a", times: int = 3, **facts: Any) -> None:
-    """What the BMC shows in a few looks in a row."""
+    """Reports the BMC's readings in a few looks in a row."""
     for _ in range(times):
         drive.observe(node, "sensors", source="bmc", facts=facts)
 

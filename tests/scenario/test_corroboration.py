@@ -20,7 +20,7 @@ def waits_for(drive: Drive, node: str) -> list[tuple[str, str]]:
 
 
 def inventory(drive: Drive, node: str, *, without: int | None = None) -> None:
-    """What the agent's inventory shows: all eight GPUs, or all but one."""
+    """Returns the agent's inventory: all eight GPUs, or all but one."""
     parts = tuple(gpu_part(node, gpu) for gpu in range(8) if gpu != without)
     drive.observe(node, "inventory", parts=parts)
 

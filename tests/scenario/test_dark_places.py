@@ -45,7 +45,7 @@ def silent(drive: Drive, ids: Iterable[str], *, ready: bool | None = False) -> N
 
 
 def dark(drive: Drive, ids: Iterable[str]) -> None:
-    """They fall silent, and their BMCs say that they are off."""
+    """Makes the nodes fall silent, and their BMCs say that they are off."""
     ids = list(ids)
     drive.step(*(NodeSeen(i, power="off") for i in ids))
     silent(drive, ids, ready=None)
@@ -68,7 +68,7 @@ def delivered(drive: Drive) -> list[str]:
 
 
 def sound(drive: Drive) -> None:
-    """What is true of every history: the journal is the fleet, and a sweep finds nothing to do."""
+    """Asserts what is true of every history: the journal is the fleet, and a sweep finds nothing to do."""
     assert drive.sweep() == 0
     assert digest(drive.fleet) == digest(fold(drive.journal))
 
@@ -156,7 +156,7 @@ def test_a_person_who_stops_the_pool_stops_this_too(verb: str) -> None:
 
 
 def test_who_comes_back_makes_the_pool_larger_until_it_loses_a_member() -> None:
-    """Nobody is taken for having been replaced. Mutants: who was replaced is released; the surplus is not counted."""
+    """A node that comes back was not replaced. Mutants: who was replaced is released; the surplus is not counted."""
     drive = site(spare("s0"), spare("s1"), spare("s2"))
     dark(drive, RACK[:3])
     assert delivered(drive) == ["s0", "s1", "s2"]
@@ -211,7 +211,7 @@ def test_a_takeover_delivers_nobody_twice_and_forgets_nobody() -> None:
 
 
 def said(drive: Drive, *, works: bool) -> Iterator[str]:
-    """What the watcher of law 4 says of this journal where the rack's work went on, or did not."""
+    """Returns the findings of law 4's watcher on this journal where the rack's work went on, or did not."""
     hosts = {n: SimpleNamespace(severed=works, running=works, boot_id="", faults=()) for n in drive.fleet.nodes}
     world = SimpleNamespace(hosts=hosts, scheduler=SimpleNamespace(works=lambda _node: ()))
     limits, cache = PolicyLimits(), JournalReading()

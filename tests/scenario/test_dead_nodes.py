@@ -150,7 +150,7 @@ def test_a_kubelet_that_is_heard_again_takes_its_work_away_itself() -> None:
 
 
 def test_an_owner_who_has_consented_is_not_asked_again_the_same_day() -> None:
-    """What was told to go does not end. Mutant: each consent opens the next ticket."""
+    """Work that was told to go does not end. Mutant: each consent opens the next ticket."""
     drive = with_work(a_workload("w1"))
     drive.fault("a", "off_bus")
     drive.wait(days=2)

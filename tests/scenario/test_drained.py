@@ -97,7 +97,7 @@ def late(drive: Drive, *work: Workload) -> None:
 
 
 def test_a_node_that_has_left_waits_for_nobody() -> None:
-    """What a former cluster believes of it keeps nobody from erasing it. Mutant: who has left is still asked."""
+    """A former cluster's belief about a node keeps nobody from erasing it. Mutant: who has left is still asked."""
     drive = Drive(ALONE, [a_node("a")])
     drive.ask("release-node", "a")
     until_before(drive, "sanitise")

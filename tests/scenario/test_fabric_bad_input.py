@@ -19,7 +19,7 @@ HEAD = "a_node,a_port,z_node,z_port\n"
 
 
 def page() -> str:
-    """What ibnetdiscover prints of a network in which two plugs are exchanged: believed, it would be ticketed."""
+    """Returns the ibnetdiscover page of a network in which two plugs are exchanged: believed, it would be ticketed."""
     cables = a_fabric(3)
     swap_at_host(cables)
     return printed(cables)

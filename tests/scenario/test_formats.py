@@ -29,7 +29,7 @@ class Cell:
         self.active = "a"
 
     def lead(self, name: str) -> None:
-        """It takes over: loads the journal, and hears who is there."""
+        """Takes over: loads the journal, and hears who is there."""
         self.active = name
         drive = self.drive
         drive.pending.clear()

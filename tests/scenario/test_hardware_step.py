@@ -114,7 +114,7 @@ def test_a_machine_that_is_as_its_manifest_passes_each_aspect_by_name() -> None:
 
 
 def but(**changes: Any) -> Callable[[], tuple[Facts, Facts, Facts | None]]:
-    """What agent, BMC and sensors say, but for these; None leaves one out."""
+    """Returns the reports of agent, BMC and sensors, but for these; None leaves one out."""
 
     def told() -> tuple[Facts, Facts, Facts | None]:
         sensors = None if changes.get("sensors", "") is None else {**SENSORS, **changes.get("sensors", {})}
@@ -193,7 +193,7 @@ FAILED = {
     ),
     "another machine's serial": ("serials", "expected S-a, found S-b", but(agent={"dmi.product_serial": "S-b"})),
 }
-"""What is wrong → the aspect that fails, and what it says."""
+"""A fault → the aspect that fails, and its text."""
 
 SILENT = {
     "lldpctl is missing": (
@@ -238,7 +238,7 @@ SILENT = {
         but(agent={"dmi.product_serial": None, "unread.dmi": "DMI's serial numbers cannot be read"}),
     ),
 }
-"""What nobody could read → the aspect that is inconclusive, and what it says is missing."""
+"""A reading that nobody could take → the aspect that is inconclusive, and the text on what is missing."""
 
 
 @pytest.mark.parametrize("wrong", FAILED)

@@ -84,7 +84,7 @@ def waits(drive: Drive, node: str) -> list[str]:
 
 
 def sound(drive: Drive) -> None:
-    """What is true of every history: the journal is the fleet, and a sweep finds nothing to do."""
+    """Asserts what is true of every history: the journal is the fleet, and a sweep finds nothing to do."""
     assert drive.sweep() == 0
     assert digest(drive.fleet) == digest(fold(drive.journal))
 

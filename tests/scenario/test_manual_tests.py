@@ -46,7 +46,7 @@ class Week:
             assert self.drive.ask("tick-manual-test", NAME, person="tess", step=str(step)).granted
 
     def overdue(self) -> list[e.ManualTestOverdue]:
-        """What was recorded of overdue runs so far."""
+        """Returns the recorded overdue runs so far."""
         return [r.event for r in self.drive.journal if isinstance(r.event, e.ManualTestOverdue)]
 
 

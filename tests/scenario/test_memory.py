@@ -97,7 +97,7 @@ def _swaps_a_part(drive: Drive, name: str, turn: int) -> None:
 
 
 def _comes_and_goes(drive: Drive, turn: int) -> None:
-    """It is made known, speaks, falls silent, and is retired."""
+    """Makes a node known, lets it speak and fall silent, and retires it."""
     name = f"x{turn}"
     spec = f'[{{"id":"{name}","sku":"h100","serial":"S-{name}","bmc":"b{name}","provisioner":"none"}}]'
     assert drive.ask("register", "fleet", nodes=spec).granted
@@ -110,7 +110,7 @@ def _comes_and_goes(drive: Drive, turn: int) -> None:
 
 
 def in_memory(controller: Controller) -> Iterator[tuple[str, int]]:
-    """What a controller keeps, by name: tables, the index, the cell's own, the present, cursors, the agenda."""
+    """Returns a controller's tables by name: tables, the index, the cell's own, the live state, cursors, the agenda."""
     for name, table in vars(controller.fleet).items():
         if isinstance(table, Table):
             yield name, len(table.base)

@@ -47,7 +47,7 @@ def rack() -> Drive:
 
 
 def asked(drive: Drive, target: str) -> list[str]:
-    """Whom a pending reset of this asset would wait for, by kind and name."""
+    """Lists the owners whom a pending reset of this asset would wait for, by kind and name."""
     nodes = tuple(drive.node(name) for name in blast_radius(drive.fleet, target).nodes)
     context = DecisionContext(drive.fleet, drive.controller.live, drive.now)
     return [b.kind for b in blockers(context, DisruptionRequest("power_cycle", ActClass.pending, nodes))]

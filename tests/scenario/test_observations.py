@@ -1,4 +1,4 @@
-"""What an observation may say: when it was seen, of which boot, who wrote it; whatever an agent's own clock shows."""
+"""Facts of an observation: when it was seen, of which boot, who wrote it; whatever an agent's own clock shows."""
 
 import ast
 from datetime import timedelta
@@ -48,7 +48,7 @@ def test_the_time_of_an_observation_is_its_arrival_less_its_age_within_bounds(
 
 
 def test_an_agent_whose_clock_says_1970_is_treated_as_any_other() -> None:
-    """It never looks at its wall clock, so that nothing it sends can carry it.
+    """The agent never looks at its wall clock, so that nothing it sends can carry it.
 
     Mutant: a `datetime.now` or `time.time` anywhere in the agent.
     """

@@ -1,4 +1,4 @@
-"""What the BMC says: one condition per part with several witnesses, a BMC that is silent, leaks, and lost readings."""
+"""Reports of the BMC: one condition per part with several witnesses, a BMC that is silent, leaks, and lost readings."""
 
 from datetime import timedelta
 
@@ -187,7 +187,7 @@ def test_a_bmc_that_refuses_is_shown_and_never_reset() -> None:
 
 
 def test_a_bmc_that_shows_too_much_is_a_condition_for_each_thing_it_was_asked_for() -> None:
-    """It is told, disturbs nobody, and ends thing by thing; who cannot read the sensors says nothing of a leak.
+    """Each condition is told, disturbs nobody, and ends by itself; a reader without sensors says nothing of a leak.
 
     Mutants: one condition for all; an endless log makes the readings unknown; endless readings leave them known.
     """

@@ -1,4 +1,4 @@
-"""What the scheduler shows of our cordon: who lifts it overrides us, and what it told before it counts for nothing."""
+"""Overrides of our cordon in the scheduler: lifting it overrides us, and earlier reports count for nothing."""
 
 import pytest
 from msgspec.structs import replace
@@ -91,7 +91,7 @@ def test_hardware_that_was_acted_upon_proves_itself_and_then_the_rest_of_our_cor
 
 
 def opened_while_firmware_is_written() -> Drive:
-    """Somebody lifts our cordon meanwhile, lets us go on, and work has come; so it went in simulated world 100020."""
+    """Lifts our cordon meanwhile and lets us go on, and work has come; so it went in simulated world 100020."""
     config = configuration(
         {"train": pool_document(target=2)}, firmware={"BIOS": "2"}, images={"BIOS": "http://images/2"}
     )
@@ -113,7 +113,7 @@ def opened_while_firmware_is_written() -> Drive:
 
 
 def in_the_open(drive: Drive) -> list[str]:
-    """What law 3's watcher has to say of acts behind a lifted cordon, by the journal alone."""
+    """Returns the findings of law 3's watcher on acts behind a lifted cordon, by the journal alone."""
     cache, found = JournalReading(), list[str]()
     for record in drive.journal:
         if isinstance(record.event, e.OperationStarted):
@@ -200,7 +200,7 @@ def test_a_node_whose_own_cluster_is_lost_has_unknown_work_and_others_are_as_the
 
 
 def test_what_a_cluster_believed_of_a_node_that_it_lists_no_more_is_no_witness() -> None:
-    """It left while it was down. Mutant: that belief and a silent agent are enough to disturb a spare."""
+    """The node left while it was down. Mutant: that belief and a silent agent are enough to disturb a spare."""
     drive = Drive(configuration({"train": pool_document(target=1)}), [a_node("a")])
     drive.see_work("a")
     drive.step(NodeSeen("a", ready=False))

@@ -70,7 +70,7 @@ def test_what_is_no_check_is_called_off_when_its_phase_is_over(phase: Phase, kin
 
 
 def test_a_check_outlives_its_phases_limit() -> None:
-    """Nobody has answered yet, and that is no failure. Mutant: the limit is a verdict."""
+    """A check without an answer so far is no failure. Mutant: the limit is a verdict."""
     drive = at_work(Phase.test, "run_checks")
     until_limit(drive, 600)
     assert results(drive, "run_checks") == []

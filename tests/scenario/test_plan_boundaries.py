@@ -150,7 +150,7 @@ def test_the_table_of_recipes_changes(verb: str, step: int, monkeypatch: pytest.
 
 @every_boundary
 def test_a_hold_is_placed(verb: str, step: int) -> None:
-    """Who is not disturbed yet is let go; who is, is brought back: a hold leaves nothing half done."""
+    """A node not disturbed yet is let go, a disturbed one is brought back: a hold leaves nothing half done."""
     drive, plan = at_boundary(verb, step)
     before = drive.node("a").plan
     drive.ask("hold", "a", person="tina")

@@ -59,7 +59,7 @@ CONFIG = documents.parse({"policy.yaml": POLICY, "skus.yaml": yaml.safe_dump(SKU
 
 
 class Defect(Struct, frozen=True):
-    """What is wrong with a machine; where that leaves its node, what is said of it, and the command that goes on."""
+    """Describes a machine's fault: where it leaves its node, the text about it, and the command that goes on."""
 
     sku: str
     stops: Phase

@@ -51,7 +51,7 @@ def outcome_of(outcome: Outcome, operation: Operation) -> Outcome:
 
 @pytest.fixture(scope="module")
 def body(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealHostMachine]:
-    """This machine, without a scratch device. Its SKU names no GPUs, so that nothing is missing from it."""
+    """Returns this machine without a scratch device. Its SKU names no GPUs, so that nothing is missing from it."""
     folder: Path = tmp_path_factory.mktemp("agent")
     real = RealHostMachine("a", folder, Powers(actions=True))
     yield real
@@ -59,7 +59,7 @@ def body(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealHostMachine]:
 
 
 ANSWERS: dict[str, OperationResult] = {}
-"""What this machine answered: it is asked once for each profile, as a look at it takes seconds."""
+"""Answers of this machine: it is asked once for each profile, as a look at it takes seconds."""
 
 
 def cell(body: RealHostMachine, phase: Phase, pool: str = "") -> RealDrive:

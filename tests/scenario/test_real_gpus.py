@@ -27,7 +27,7 @@ CONFIG = configuration(
     models={"nic": "MCX75310", "cpu": "8480", "drive": "7.68"},
 )
 SCRATCH = ("/dev/nvme97n1",)
-"""What the agent may erase; no machine that runs the tests has it."""
+"""Devices that the agent may erase; no machine that runs the tests has them."""
 ERASED: list[tuple[str, ...]] = []
 """The commands by which it would have been erased."""
 CPU = "processor\t: {0}\nphysical id\t: {0}\nmodel name\t: Intel Xeon Platinum 8480C\n"
@@ -84,7 +84,7 @@ class RealNode(Drive):
         return [Observed(0, node_id, (seen,))]
 
     def parts_told(self) -> list[Input]:
-        """What the agent says of its parts as it begins."""
+        """Returns the agent's report of its parts as it begins."""
         return self._parts_of("a")
 
     def words(self) -> str:

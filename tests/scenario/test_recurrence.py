@@ -1,4 +1,4 @@
-"""What comes back again and again: windows by node, GPU and part, that survive restarts and forget in time."""
+"""Recurring faults: windows by node, GPU and part, that survive restarts and forget in time."""
 
 from datetime import timedelta
 from typing import Any
@@ -96,7 +96,7 @@ def test_each_row_counts_to_its_number_within_its_window_and_no_earlier(row: Rec
 
 
 def happens(drive: Drive, row: RecurrenceRow, value: str) -> None:
-    """What the row counts, as whoever sees it tells."""
+    """Reports the event that the row counts, as its witness does."""
     fleet, at = drive.fleet, drive.now
     node = fleet.nodes["a"]
     code = min(row.codes, default=0)

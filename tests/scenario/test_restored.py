@@ -35,7 +35,7 @@ def restore(drive: Drive, upto: int) -> None:
 
 
 def hear(drive: Drive, *names: str) -> None:
-    """Everybody shows what they are now, as after any start."""
+    """Reports the state of every node as it is now, as after any start."""
     who = names or tuple(drive.power)
     heard = [AgentHeard(n, drive.boot_of(n)) for n in who if drive.power[n] and n not in drive.silent]
     drive.step(drive.view(), *heard, *(NodeSeen(n, "on" if drive.power[n] else "off") for n in who))

@@ -38,7 +38,7 @@ def rule(condition: str, **row: Any) -> Callable[[dict[str, Any]], None]:
 
 
 def no_brake(policy: dict[str, Any]) -> None:
-    """What stops a bad policy here is to be its rollout, not the storm brake."""
+    """Raises the storm brake's limit: a bad policy is to be stopped by its rollout."""
     policy["brake"] = {"disruptions": 10_000}
 
 
@@ -80,7 +80,7 @@ def hours(drive: Drive, number: int) -> None:
 
 
 def disturbed(drive: Drive) -> set[str]:
-    """Who was cordoned, rebooted or taken out, as the machines and schedulers have it, not the journal alone."""
+    """Lists nodes that were cordoned, rebooted or taken out, by the machines and schedulers, not the journal alone."""
     return {send.operation.node for send in drive.sent if send.operation.kind in ("cordon", "reboot", "leave_cluster")}
 
 

@@ -34,7 +34,7 @@ PAGE = Path(__file__).parents[2] / "docs/seatrial.md"
 
 
 class Machine(Struct, frozen=True):
-    """What agent and BMC show of a machine."""
+    """Describes a machine by the reports of its agent and BMC."""
 
     parts: tuple[Part, ...]
     memory_kib: int = 2048 * 2**20
@@ -78,7 +78,7 @@ SHORT: dict[str, tuple[Machine, str]] = {
     ),
     "no inventory at all": (replace(WHOLE, silent=True), "expected an inventory of this boot, found none at all"),
 }
-"""What is wrong with the machine → how it shows, and what the step says of it."""
+"""A fault of the machine → how it shows, and the step's text about it."""
 
 
 def tell(drive: Drive, machine: Machine) -> None:
@@ -213,7 +213,7 @@ def test_a_bmc_does_not_bring_back_what_the_agent_misses() -> None:
 
 
 def marks(machine: Machine) -> MostSeen:
-    """What a machine has shown at most, that was always as it is here."""
+    """Returns the most that a machine has shown, where it was always as it is here."""
     seen = raised((), COVERS.split(","), machine.parts, machine.memory_kib / 2**20)
     return raised(seen, ("bmc:psu", "bmc:gpu"), machine.parts, 0)
 
@@ -239,12 +239,12 @@ EXAMINED: dict[str, tuple[Machine, Machine, Phase]] = {
         Phase.triage,
     ),
 }
-"""What the node showed before → what it shows after its examination's restart → where that leaves it."""
+"""Parts that the node showed before → those after its examination's restart → where that leaves it."""
 
 
 @pytest.mark.parametrize("case", EXAMINED)
 def test_an_examination_convicts_of_what_was_there_and_is_gone(case: str) -> None:
-    """What a node has never shown may be its SKU's. Mutants: GPUs only; the SKU alone convicts; memory never."""
+    """A part that was never shown may be the SKU's error. Mutants: GPUs only; the SKU alone convicts; memory never."""
     before, machine, phase = EXAMINED[case]
     drive = in_triage(lambda drive: tell(drive, machine), before=before)
     drive.wait(hours=12)
@@ -371,7 +371,7 @@ def test_each_piece_gives_the_next_its_time_and_what_is_missing_at_last_convicts
 
 
 def test_a_bmcs_list_accuses_no_part_that_the_agent_sees() -> None:
-    """It would be power-cycled for it, and in triage condemned. Mutant: who told last is believed."""
+    """The node would be power-cycled for it, and in triage condemned. Mutant: who told last is believed."""
     drive = Drive(configuration({"train": pool_document(target=1)}), [a_node("a")])
     bmc_lists(6)(drive)
     drive.wait(days=1)

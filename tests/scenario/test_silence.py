@@ -1,4 +1,4 @@
-"""Whoever saw a condition falls silent: it becomes unknown after its row's time, and by itself disturbs nobody."""
+"""A condition of a silent witness becomes unknown after its row's time, and by itself disturbs nobody."""
 
 import json
 from datetime import timedelta
@@ -231,14 +231,14 @@ def test_another_watcher_that_is_gone_leaves_what_it_said_unknown() -> None:
 
 
 def npd(drive: Drive, age: timedelta) -> None:
-    """What a plug-in hands on of node-problem-detector, which wrote it so long ago."""
+    """Hands on, as a plug-in does, what node-problem-detector wrote so long ago."""
     wrote = (drive.now - age).isoformat()
     said = {"type": "KernelDeadlock", "status": "True", "reason": "Hung", "lastHeartbeatTime": wrote}
     drive.observe("a", "external", json.dumps(said), facts={"shape": "node_conditions", "check": "npd"})
 
 
 def test_what_another_watcher_has_let_lie_is_nobodys_word() -> None:
-    """It is gone, and its last words still stand in the API. Mutant: they are read for ever."""
+    """The other watcher is gone, and its last words are still in the API. Mutant: they are read for ever."""
     drive = watched()
     npd(drive, timedelta(minutes=2))
     npd(drive, timedelta(hours=2))

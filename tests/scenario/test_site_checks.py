@@ -18,7 +18,7 @@ from tests.kit import Drive, a_node, a_workload, configuration, pool_document
 ALONE = configuration({"train": pool_document(target=1)})
 CHECK = "train_replay"
 SAYS_NOTHING = ("inconclusive", "stale", "never_verified", "refused", "unreadable", "mute")
-"""What an agent answers that has no such check, an older one, a broken one and a silent one."""
+"""Answers of an agent that has no such check, of an older one, a broken one and a silent one."""
 
 
 class SiteDrive(Drive):
@@ -78,7 +78,7 @@ def test_one_that_fails_again_leads_on_to_triage_and_to_no_vendor(part: str) -> 
 
 
 def test_a_check_that_is_broken_sends_no_sound_node_to_its_vendor() -> None:
-    """It says failed whatever is done, for a year. Mutant: who was in triage too often is a lemon."""
+    """The check says failed whatever is done, for a year. Mutant: who was in triage too often is a lemon."""
     drive = complained("failed")
     for _ in range(60):
         drive.wait(days=6)

@@ -214,7 +214,7 @@ def test_who_starts_work_twice_ends_it_once() -> None:
 
 
 def test_a_node_out_of_production_is_powered_off_whatever_its_neighbours_do() -> None:
-    """It takes no capacity from its domain. Mutant: it waits for a budget, or for a window, as a remedy in service."""
+    """The node takes no capacity from its domain. Mutant: it waits for a budget or a window, as a remedy in service."""
     nodes = [a_node(name, domains=("rack:r1",)) for name in ("b", "c")]
     at_seatrial = a_node("a", pool="", phase=Phase.seatrial, deadline=after(hours=6), domains=("rack:r1",))
     drive = Drive(configuration({"train": pool_document(target=2)}), [at_seatrial, *nodes])
@@ -231,7 +231,7 @@ def test_a_node_out_of_production_is_powered_off_whatever_its_neighbours_do() ->
 
 
 def test_a_power_off_that_was_still_waited_for_is_answered_by_the_work() -> None:
-    """Somebody pressed the button meanwhile. Mutant: the node is powered off once the work on it is done."""
+    """A technician pressed the button meanwhile. Mutant: the node is powered off once the work on it is done."""
     drive = at_its_seatrial()
     assert drive.ask("pause", "fleet").granted
     assert drive.ask("power-off", "a", person="tina").granted

@@ -1,4 +1,4 @@
-"""What is not *failed* convicts nobody: every recipe that asks a check, with every answer that says nothing."""
+"""Verdicts other than *failed* convict nobody: every recipe that asks a check, with every answer that says nothing."""
 
 from datetime import timedelta
 
@@ -14,7 +14,7 @@ from tests.kit import NOW, Drive, a_node, configuration, pool_document
 
 ALONE = configuration({"train": pool_document(target=1)})
 SAYS_NOTHING = ("inconclusive", "stale", "never_verified", "refused", "done-without-a-verdict", "crash", "mute")
-"""What a real agent, an older one, a broken one and a silent one answer."""
+"""Answers of a real agent, an older one, a broken one and a silent one."""
 ASKED = {"seatrial": "seatrial", "test": "burn_in", "examine": "suspect"}
 """Recipe → the profile that it asks for, of those that belong to a phase."""
 BY_PHASE = {row.recipe: phase for phase, row in PHASES.items() if row.recipe}
@@ -188,7 +188,7 @@ def test_what_a_plan_left_open_no_observation_ends(posts: tuple[str, ...], early
 
 
 def test_what_nothing_asks_for_any_more_ends_though_the_agent_told_it_too() -> None:
-    """It would never count as healthy. Mutant: only what the plan alone has said is ended."""
+    """The node would never count as healthy. Mutant: only what the plan alone has said is ended."""
     drive = standing_at("examine", "inconclusive")
     drive.wait(hours=1)
     drive.observe("a", "verdict", facts={"profile": "suspect", "verdict": "inconclusive"})

@@ -196,7 +196,7 @@ WAITS: dict[str, tuple[str, Callable[[], Drive], Callable[[Drive], object]]] = {
     "work in triage": ("person", in_triage, ask("clear-condition", condition="operator.maintenance")),
     "an inventory": ("observation", adopted, show),
 }
-"""What is waited for → the kind of its blocker, a node `a` that waits for it, and what ends that."""
+"""A wait → the kind of its blocker, a node `a` that waits for it, and what ends that."""
 
 
 @pytest.mark.parametrize("name", WAITS)

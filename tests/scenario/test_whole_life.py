@@ -155,7 +155,7 @@ class WholeLife(PlantedFleet):
         return BODIES[-1]
 
     def serve(self, send: Send) -> None:
-        """What looks at the node is the agent's own; whatever else is asked of it is done."""
+        """Lets the agent's own collectors look at the node; every other request is done."""
         operation = send.operation
         if operation.kind not in ("run_checks", "sanitise") or send.how != "perform":
             super().serve(send)

@@ -54,7 +54,7 @@ class Mutant(Struct, frozen=True):
 
 
 class Catch(Struct, frozen=True):
-    """What the watcher said, in which seed, and how many worlds were run for it."""
+    """Records what the watcher said, in which seed, and how many worlds were run for it."""
 
     text: str
     seed: int
@@ -107,7 +107,7 @@ def one_epoch_for_everybody(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_deposed_send(patch: pytest.MonkeyPatch) -> None:
-    """Nobody looks at what is left of the lease before a send."""
+    """Sends without looking at what is left of the lease."""
     patch.setattr(LeaseWatch, "margin", lambda _self, _now: 1.0)
 
 
@@ -164,7 +164,7 @@ def domains_have_no_budget(patch: pytest.MonkeyPatch) -> None:
 
 
 def blockers_are_left_out(patch: pytest.MonkeyPatch) -> None:
-    """Who waits does not say for whom."""
+    """Leaves the blockers out of a wait."""
     patch.setattr(wakeups, "Waiting", lambda what, since, _blockers: Waiting(what, since, ()))
 
 
@@ -174,7 +174,7 @@ def a_persons_cordon_is_lifted(patch: pytest.MonkeyPatch) -> None:
 
 
 def nobody_overrides(patch: pytest.MonkeyPatch) -> None:
-    """That a person has lifted our cordon is shown and not recorded."""
+    """Shows that a person has lifted our cordon and does not record it."""
     patch.setattr(scheduler_views, "of_override", lambda *_: ())
 
 
@@ -253,7 +253,7 @@ def no_answer_convicts(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_dead_are_waited_for(patch: pytest.MonkeyPatch) -> None:
-    """What a scheduler goes on listing on a dead node keeps that node from its remedy."""
+    """Keeps a dead node from its remedy while a scheduler goes on listing work there."""
     patch.setattr(drain, "_is_past_ending", lambda *_: False)
 
 
@@ -268,13 +268,13 @@ def an_agreement_before_its_time(patch: pytest.MonkeyPatch) -> None:
 
 
 def incidents_hold_nobody(patch: pytest.MonkeyPatch) -> None:
-    """What one shared part brings about is treated node by node all the same."""
+    """Treats node by node what one shared part brings about."""
     patch.setattr(guards, "holding", lambda *_: [])
     patch.setattr(execution, "holding", lambda *_: [])
 
 
 def deadlines_before_observation(patch: pytest.MonkeyPatch) -> None:
-    """What was under way when nobody attended expires at once, with nobody having looked what came of it."""
+    """Expires at once what was under way when nobody attended, with nobody having looked what came of it."""
     outstanding = execution._outstanding
 
     def hasty(context: Any, node: Any, plan: Any, operation: Any) -> Any:
@@ -302,7 +302,7 @@ def members_do_not_wait(patch: pytest.MonkeyPatch) -> None:
 
 
 def members_turn_back_alone(patch: pytest.MonkeyPatch) -> None:
-    """That one member turned back concerns no other."""
+    """Lets one member turn back without the others."""
     patch.setattr(domain_plans, "turned_back", lambda *_: "")
 
 
@@ -349,7 +349,7 @@ def the_brake_never_latches(patch: pytest.MonkeyPatch) -> None:
 
 
 def windows_are_ignored(patch: pytest.MonkeyPatch) -> None:
-    """What can wait for a maintenance window does not."""
+    """Starts at once what can wait for a maintenance window."""
     patch.setitem(guards._ANSWERS, "window", lambda _context, _request: [])
 
 
@@ -384,7 +384,7 @@ def one_spare_too_many_is_delivered(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_failed_gate_is_never_forgotten(patch: pytest.MonkeyPatch) -> None:
-    """Who came back from repair through a burn-in is no spare while the gate of before is its last."""
+    """Refuses as a spare whoever came back from repair through a burn-in, for the gate of before is its last."""
 
     def passed(node: Any) -> bool:
         gates = [check.verdict is Verdict.passed for check in node.checks if check.profile == "gate"]
@@ -394,7 +394,7 @@ def a_failed_gate_is_never_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 
 def groups_have_no_domain_budget(patch: pytest.MonkeyPatch) -> None:
-    """Who is disturbed together is asked about no domain."""
+    """Asks no domain about nodes that are disturbed together."""
     asked = guards._ANSWERS["domain"]
 
     def alone(context: Any, request: Any) -> Any:

@@ -16,7 +16,7 @@ from hostler.polling import link_rounds
 
 
 def the_partial_is_believed(patch: pytest.MonkeyPatch) -> None:
-    """What a spoilt page does not show is missing."""
+    """Takes for missing what a spoilt page does not show."""
     patch.setattr(told, "compare", lambda design, found: compare(design, replace(found, partial="")))
 
 
@@ -48,12 +48,12 @@ def a_dead_switch_is_its_nodes(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_unmanaged_are_acted_on(patch: pytest.MonkeyPatch) -> None:
-    """Whose node it is makes no difference to its link."""
+    """Treats a link alike, whoever owns its node."""
     patch.setattr(link_cases, "Profile", SimpleNamespace(unmanaged=None))
 
 
 def findings_are_never_over(patch: pytest.MonkeyPatch) -> None:
-    """What was repaired stays open."""
+    """Leaves repaired findings open."""
 
     def stays(_context: Any, case: Any, seen: Any) -> Any:
         return iter(()) if seen is None else went_on(_context, case, seen)

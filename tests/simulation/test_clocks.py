@@ -1,4 +1,4 @@
-"""What a simulated controller makes of its clocks."""
+"""The clocks of a simulated controller, and the time that it makes of them."""
 
 from datetime import timedelta
 

@@ -203,7 +203,7 @@ def test_a_recipe_names_the_files_that_it_touches_and_they_are_three_at_most(
 
 
 def _pattern(told: str) -> str:
-    """What a table's first column stands for: NAME is any name, and a folder any file in it."""
+    """Makes a pattern of a table's first column: NAME is any name, and a folder any file in it."""
     return re.escape(told).replace("NAME", "[a-z_]+") + (r"[a-z_]+\.(py|yaml)" if told.endswith("/") else "")
 
 

@@ -26,6 +26,17 @@ def test_a_docstring_that_opens_with_a_pronoun_is_found(tmp_path: Path, text: st
     assert len(places(measured(tmp_path, one=source)["pronoun docstrings"])) == 2
 
 
+def test_docstrings_of_the_other_folders_are_read_and_nothing_else_of_them(tmp_path: Path) -> None:
+    """Mutants: only `src` is read; a class of a test counts as a duplicate."""
+    source, tests = tmp_path / "src", tmp_path / "tests"
+    for folder, text in ((source, "class Row: ..."), (tests, 'class Row:\n    """Who tries it."""\n')):
+        folder.mkdir()
+        (folder / "one.py").write_text(text, "utf-8")
+    found = measure(source, tests)
+    assert found["pronoun docstrings"] == ["tests/one.py:2 Who tries it."]
+    assert found["duplicate classes"] == []
+
+
 def test_whether_and_verbs_open_docstrings_well(tmp_path: Path) -> None:
     source = '"""Runs the agent."""\n\ndef f():\n    """Whether it runs."""\n\nTEXT = f("Who")\n'
     assert measured(tmp_path, one=source)["pronoun docstrings"] == []

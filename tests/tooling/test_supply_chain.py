@@ -1,4 +1,4 @@
-"""What runs beside our own code: declared, locked with its hashes, under licences that somebody has looked at."""
+"""Packages beside our own code: declared, locked with their hashes, under licences that somebody has looked at."""
 
 import ast
 import importlib.metadata

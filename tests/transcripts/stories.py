@@ -115,7 +115,7 @@ def nvlink_incident() -> Scribe:
 
 
 def agent_silent() -> Scribe:
-    """Whoever saw a condition falls silent: after its row's time the condition is unknown, until it is heard again."""
+    """A silent witness of a condition: after its row's time the condition is unknown, until it is heard again."""
     story = Scribe(WATCHED, [a_node("a")])
     story.note("a GPU runs hot; the pool only observes")
     story.observe("a", "gpu_state", facts=HOT)

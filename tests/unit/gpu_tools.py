@@ -56,7 +56,7 @@ systemctl() if name == "systemctl" else nvidia_smi()
 
 
 class Machine:
-    """What the fakes know (`state.json`), what they were asked, and a root with /proc."""
+    """Holds what the fakes know (`state.json`), what they were asked, and a root with /proc."""
 
     def __init__(self, home: Path, gpus: int = 8) -> None:
         self.home, self.root = home, home / "root"

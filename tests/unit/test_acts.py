@@ -23,7 +23,7 @@ PERFORMING = {
     "app/check_readings_keeper.py": "hands the dispatcher's operation to the schedulers, keeps what checks measured",
     "app/cluster_connections.py": "hands the dispatcher's operation to the agent or to Slurm",
 }
-"""Who calls a driver's `perform` or `revoke`."""
+"""Callers of a driver's `perform` or `revoke`."""
 
 WRITING = {
     # acts: reached from a driver's `perform` and `revoke` alone
@@ -39,7 +39,7 @@ WRITING = {
     "drivers/kubernetes/node_status_writer.py": "labels, conditions and Events of its own",
     "drivers/kubernetes/secret_objects.py": "Secrets of the namespace that holds credentials of BMCs and nothing else",
 }
-"""Who writes to an API server of Kubernetes."""
+"""Writers to an API server of Kubernetes."""
 
 ASKED = {
     *("perform", "observe", "revoke"),
@@ -47,7 +47,7 @@ ASKED = {
     "before_reboot",  # of an operation that the dispatcher has just handed to `network_reboot`
     *("joining", "collect", "answer", "waiting", "send_away", "close"),
 }
-"""What a driver may offer beside performing: looking, and what belongs to its own transport."""
+"""Methods that a driver may offer beside performing: looking, and what belongs to its own transport."""
 
 
 @cache

@@ -42,7 +42,7 @@ def test_urgent_places_are_bounded_and_urgent_posts_then_take_ordinary_ones() ->
 
 
 def test_turns_are_spaced_by_the_pace_at_which_posts_leave() -> None:
-    """They leave in bursts of ten, one burst with each commit. Mutant: the time from one to the next is measured."""
+    """Posts leave in bursts of ten, one burst with each commit. Mutant: the time from one to the next is measured."""
     admission = Admission(at_once=20)
     now = 0.0
     inside = [admission.enter(f"a{number}", urgent=False, now=now) for number in range(20)]

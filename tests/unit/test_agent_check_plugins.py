@@ -300,7 +300,7 @@ def test_a_python_program_that_breaks_off_has_found_nothing(tmp_path: Path, prog
 
 
 def test_a_program_that_reports_another_ones_crash_is_believed(tmp_path: Path) -> None:
-    """What is printed as the answer is no complaint of the interpreter."""
+    """Text that is printed as the answer is no complaint of the interpreter."""
     path = a_check(tmp_path, "echo 'CRITICAL - Traceback (most recent call last): in the log'; exit 2")
     (answer,) = read_answers(run_bounded((str(path),), LIMITS))
     assert answer.verdict is Verdict.failed
@@ -441,7 +441,7 @@ def test_a_check_that_had_found_nothing_may_go_without_a_word(tmp_path: Path) ->
 
 
 def test_a_directory_that_cannot_be_trusted_takes_no_check_away(tmp_path: Path) -> None:
-    """What it holds is not known then. Mutant: a chmod of the directory makes every finding stale at once."""
+    """The directory's contents are unknown then. Mutant: a chmod of the directory makes every finding stale at once."""
     directory = a_directory(tmp_path)
     rounds = found_something(directory, "exit 2")
     directory.chmod(0o777)

@@ -55,7 +55,7 @@ def read(text: str) -> GpuPoll:
 
 
 def conditions(*pages: str, polls: int = 14) -> set[tuple[str, str]]:
-    """What the controller makes of so many looks at each of the pages, one after the other."""
+    """Returns the controller's conditions after so many looks at each of the pages, one after the other."""
     follower, standing = DcgmState("b2", None), dict[tuple[str, str], bool]()
     for number, text in enumerate(pages):
         for poll in range(polls):

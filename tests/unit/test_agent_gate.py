@@ -199,7 +199,7 @@ def test_without_nvml_a_node_with_gpus_is_never_passed_and_one_without_is(node: 
 def test_a_hang_at_the_faulted_gpu_fails_it_and_elsewhere_says_nothing(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which call hangs is seen; a gate is not where another GPU's driver is convicted. Mutant: any hang fails."""
+    """The hanging call is seen; a gate is not where another GPU's driver is convicted. Mutant: any hang fails."""
     monkeypatch.setattr("hostler.agent.machine.GPUS_S", 3.0)
     hung = node.body("hang_in_one_call").gpus()
     assert hung.state == "hung"

@@ -45,7 +45,7 @@ def polls(follower: GpuState, report: GpuPoll, times: int, begin_s: float = 0.0)
 
 
 def conditions(seen: list[LocalObservation]) -> set[tuple[str, str]]:
-    """What the controller makes of the sightings, in their order."""
+    """Returns the controller's conditions after these observations, in their order."""
     standing: dict[tuple[str, str], bool] = {}
     for one in seen:
         observation = Observation("n1", one.kind, "agent", "s", 1, boot_id="b2", text=one.text, facts=one.facts)
@@ -317,7 +317,7 @@ def garbled(desk: Path, answers: dict[str, Any]) -> GpuPoll:
 @settings(max_examples=100)
 @given(change=st.dictionaries(st.sampled_from(NAMES), ANSWERS, max_size=6))
 def test_no_garbled_state_crashes_the_collector_or_makes_anything_healthy(change: dict[str, Any], desk: Path) -> None:
-    """What is garbled is unknown, or a fault that the garble happens to spell.
+    """A garbled value is unknown, or a fault that the garble happens to spell.
 
     Mutants: `_flag` takes any number for a switch; `_scalar` lets NaN pass; a structure that NVML did not fill counts.
     """

@@ -1,4 +1,4 @@
-"""Which pod has which GPU, by the kubelet's own checkpoint; what it does not say is nobody's guess."""
+"""Pods and their GPUs, by the kubelet's own checkpoint; nothing that it leaves out is guessed."""
 
 import json
 from pathlib import Path

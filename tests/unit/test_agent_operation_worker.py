@@ -141,7 +141,7 @@ async def test_an_outcome_that_arrived_is_not_sent_again(world: World) -> None:
 
 
 async def test_a_refusal_that_did_not_arrive_is_sent_with_the_next_report(world: World) -> None:
-    """It has no mark. Mutant: it is forgotten before it is sent."""
+    """A refused order has no entry in the operation log. Mutant: it is forgotten before it is sent."""
     await world.act(replace(operation(1), node="n2"))
     world.far.away = [UnavailableError("away")]
     with pytest.raises(UnavailableError):
@@ -198,7 +198,7 @@ async def test_no_order_is_taken_while_nobody_knows_what_was_begun(
 async def test_an_order_is_begun_only_in_the_time_it_had_left_when_it_was_asked_for(
     world: World, left_s: float | None, age_s: float, result: str
 ) -> None:
-    """Whoever gave it counts it as over then. Mutants: its time begins with its arrival; it is not looked at."""
+    """The controller counts it as over then. Mutants: its time begins with its arrival; it is not looked at."""
     await world.act(operation(1), left_s=left_s, age_s=age_s)
     await world.operator.report_all()
     assert world.told() == [("op1", result)]
@@ -223,7 +223,7 @@ async def test_what_lets_a_kubelet_in_is_asked_for_by_nothing_but_its_joining(
 
 
 async def test_without_what_it_needs_an_act_is_not_begun_and_nothing_is_said(world: World) -> None:
-    """It is asked for again. Mutant: a controller that does not answer this moment makes it a refusal."""
+    """The controller asks for it again. Mutant: a controller that does not answer this moment makes it a refusal."""
     world.far.away = [UnavailableError("away")]
     await world.act(operation(1, "start_kubelet"))
     await world.operator.report_all()

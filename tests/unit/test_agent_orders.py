@@ -105,7 +105,7 @@ def test_an_order_that_does_not_say_what_it_is_about_is_no_answer(raw: bytes) ->
 
 
 def test_an_expectation_is_bounded_before_it_is_recorded() -> None:
-    """What no agent reads is not sent. Mutant: it is recorded, and no controller reads its journal again."""
+    """Expectations no agent reads are not sent. Mutant: it is recorded, and no controller reads its journal again."""
     assert bounded(Expected(8)) == Expected(8)
     assert bounded(Expected(known=(ExpectedGpu("gpu0"),) * (MAX_GPUS + 1))) is None
     assert bounded(Expected(faulted=(Faulted("gpu.xid", "x" * 200),))) is None

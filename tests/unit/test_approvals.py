@@ -1,4 +1,4 @@
-"""What would disturb many waits for a second person; what waits for nobody: easing, protection, and little."""
+"""Intents that would disturb many wait for a second person; easing, protection and small intents wait for nobody."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is rendered for the boot network: cloud-init's data and dnsmasq's lines, judged by their own programs."""
+"""Files for the boot network: cloud-init's data and dnsmasq's lines, judged by their own programs."""
 
 import shutil
 import subprocess

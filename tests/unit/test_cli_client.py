@@ -202,7 +202,7 @@ def _journal(api: FakeApi, *events: dict[str, Any], gone: int = 0) -> None:
 
 
 def _watched(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> tuple[list[str], list[str | None]]:
-    """What a watched list of holds shows, and after which records it asked for events."""
+    """Returns what a watched list of holds shows, and after which records it asked for events."""
     assert hostler("hold", "list", "-w", "-o", "name", "--server", api.url) == ExitCode.unauthorised
     asked = [a.headers.get("Last-Event-ID") for a in api.asked if a.path == "/v1/events"]
     return capsys.readouterr().out.split(), asked

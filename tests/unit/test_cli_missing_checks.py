@@ -1,4 +1,4 @@
-"""Which checks a pool's agents lack is told before anything waits for them."""
+"""Checks that a pool's agents lack are told before anything waits for them."""
 
 from hostler.agent.machine import ANSWERED
 from hostler.agent.node_operations import PROFILES

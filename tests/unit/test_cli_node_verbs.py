@@ -1,4 +1,4 @@
-"""What each act sends, to whom, and what comes of answers and refusals."""
+"""Requests of each act, their receivers, and the results of answers and refusals."""
 
 import json
 from collections.abc import Iterator

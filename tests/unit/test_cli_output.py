@@ -1,4 +1,4 @@
-"""What people and programs read: tables, pages, the night's screen, and nothing that a terminal would obey."""
+"""Output for people and programs: tables, pages, the night's screen, and nothing that a terminal would obey."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What a command loads before it does anything, and how it ends in a pipe. In processes of their own."""
+"""Modules that a command loads before it does anything, and its end in a pipe. In processes of their own."""
 
 import json
 import os

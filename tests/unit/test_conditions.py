@@ -64,7 +64,7 @@ OUR_OWN = {
     *("node.stuck", "work.unknown", "gpu.suspect", "node.suspect", "part.suspect", "bmc.suspect"),
     *("node.uninvited", "node.unsanitised", "inventory.claimed_twice", "inventory.unexpected_serial"),
 }
-"""What Hostler concludes by itself, from what it hears and does: there is nobody who could fall silent about it."""
+"""Conditions that Hostler concludes by itself, from what it hears and does: no witness could fall silent about them."""
 TRUE_OF: dict[str, dict[str, Any]] = {
     "node.stuck": {"phase": Phase.debug, "phase_since": NOW - timedelta(days=30), "assignment": None},
     "node.uninvited": {"left_cluster": "k9"},

@@ -1,4 +1,4 @@
-"""What a BMC's event log means: moments that stay visible, never health, never a conviction by themselves."""
+"""Meanings of a BMC's event log: moments that stay visible, never health, never a conviction by themselves."""
 
 import pytest
 from hypothesis import given

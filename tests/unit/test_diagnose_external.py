@@ -1,4 +1,4 @@
-"""What other watchers say is shown with their words, joined to the part they mean, and disturbs nobody."""
+"""Reports of other watchers are shown with their words, joined to the part they mean, and disturb nobody."""
 
 import json
 

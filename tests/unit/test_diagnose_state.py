@@ -1,4 +1,4 @@
-"""What states of GPUs and hosts mean: who is convicted, who is cleared, and who is neither."""
+"""Meanings of states of GPUs and hosts: who is convicted, who is cleared, and who is neither."""
 
 import math
 from datetime import UTC, datetime
@@ -276,7 +276,7 @@ def test_no_garbage_crashes_the_judgement(facts: Facts) -> None:
     st.sampled_from(sorted(GPU.keys() - {"pci"})), st.sampled_from([None, "", "garbage", math.nan, -1, 2**65, "N/A"])
 )
 def test_a_reading_replaced_by_garbage_never_yields_health(name: str, garbage: Scalar) -> None:
-    """Whatever aspect it served is then unknown or as it was; garbage alone is never read as good.
+    """An aspect whose reading is garbage is unknown or as it was; garbage alone is never read as good.
 
     Mutant: `number` takes what is out of range, or a text, for 0.
     """

@@ -1,4 +1,4 @@
-"""What the sender asks of which hand, behind the fence, and what every answer and error of a driver means."""
+"""The dispatcher's requests to each driver, behind the fence, and the meaning of a driver's answers and errors."""
 
 import asyncio
 import logging
@@ -194,7 +194,7 @@ async def test_a_revocation_has_a_moment_of_grace(
 
 
 async def test_stopping_lets_go_of_what_is_out_and_says_nothing_of_it() -> None:
-    """Whoever is active next observes it. Mutants: it is waited for; it is told as an outcome."""
+    """The next active controller observes those operations. Mutants: it is waited for; it is told as an outcome."""
     driver = ScriptedHand("reboot", endless=True)
     desk = Desk(driver)
     assert await desk.send("perform", an_operation()) == []

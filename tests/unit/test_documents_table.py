@@ -336,7 +336,7 @@ def test_a_long_unknown_section_is_cut() -> None:
 
 
 def test_a_row_that_is_named_otherwise_than_its_key_is_refused_at_its_line() -> None:
-    """What names one of the two would find the other, or none. Mutant: the row's own name is taken."""
+    """A search for one of the two names would find the other, or none. Mutant: the row's own name is taken."""
     only = {"a.yaml": SMALL.replace("{remedy: reboot", "{condition: gone, remedy: sing")}
     with pytest.raises(InvalidInputError) as refused:
         parse(only)

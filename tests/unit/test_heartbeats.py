@@ -1,4 +1,4 @@
-"""Who has fallen silent: after a start nobody, for one whole interval; then each once."""
+"""Nodes that have fallen silent: after a start none, for one whole interval; then each once."""
 
 from datetime import datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""What is decided next: outcomes, easing and people's words never stand behind observations; every queue ends."""
+"""Order of decisions: outcomes, easing and people's words never wait behind observations; every queue ends."""
 
 from itertools import cycle, islice
 
@@ -45,7 +45,7 @@ def taken_in(queues: Queues, post: Observed) -> bool:
 
 
 def test_an_uncordon_amid_a_million_observations_is_in_the_very_next_batch() -> None:
-    """Whoever posts faster than is decided is refused; who eases, and what came of an act, never waits.
+    """An agent that posts faster than is decided is refused; easing, and the outcome of an act, never wait.
 
     Mutants: easing shares the intents' queue behind what observations leave; observations are taken first; the queue
     of observations has no end.

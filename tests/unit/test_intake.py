@@ -1,4 +1,4 @@
-"""What the engine takes from observations, silence, schedulers and drivers' replies, case by case."""
+"""Intake of observations, silence, schedulers and drivers' replies, case by case."""
 
 from datetime import timedelta
 from typing import Any
@@ -300,7 +300,7 @@ def test_a_late_answer_settles_its_own_operation(
 
 
 def test_a_late_answer_to_an_earlier_attempt_does_not_settle_the_last() -> None:
-    """What was sent a second time may still take effect. Mutant: any attempt's answer ends the waiting for it."""
+    """An attempt sent a second time may take effect. Mutant: any attempt's answer ends the waiting for it."""
     left = (an_operation("power_off", attempt=2, settling=True),)
     world = World(given_up=("o1",), settling=left)
     assert kinds(world.reply("refused", attempt=1).events) == [e.OutcomeLate]

@@ -1,4 +1,4 @@
-"""Whatever is asked is answered, recorded with who asked, and never raises."""
+"""Intents are answered, recorded with who asked, and never raise."""
 
 import msgspec
 import pytest
@@ -109,7 +109,7 @@ def test_a_cell_of_format_1_keeps_in_memory_what_its_journal_reads_back() -> Non
 
 
 def test_a_refusal_is_kept_under_its_key_though_it_would_be_granted_now() -> None:
-    """Who sent it once may send it again, and asked once. Mutant: only what was granted is kept."""
+    """A sender may send the same intent again, and asked once. Mutant: only what was granted is kept."""
     drive = two()
 
     def release(number: int, key: str) -> Reply:

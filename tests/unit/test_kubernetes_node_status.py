@@ -1,4 +1,4 @@
-"""What a cluster's users are told of a node's health, of who is waited for, and since when."""
+"""Node status for a cluster's users: health, who is waited for, and since when."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Who may ask the API server next: cordons first, the gravest of them first, and nobody fills the places of others."""
+"""Order of requests to the API server: cordons first, the gravest first, and no class fills the places of others."""
 
 import asyncio
 
@@ -41,7 +41,7 @@ class Asked:
 
 
 async def settle() -> None:
-    """Whoever can go on has gone on."""
+    """Lets every task go on that can."""
     for _ in range(5):
         await asyncio.sleep(0)
 

@@ -96,7 +96,7 @@ def test_who_took_the_lease_and_recorded_nothing_has_attended_to_nothing() -> No
 
 
 def test_of_takers_alone_nobody_has_witnessed_anything() -> None:
-    """Nobody stood by before them: how long nobody attended is told by the last record."""
+    """No controller stood by before them: the last record tells how long nobody attended."""
     watch = LeaseWatch("c", TERMS)
     watch.worked(1)
     watch.saw(Lease(2, "b"), 9_000.0)

@@ -39,7 +39,7 @@ def test_a_decision_leaves_no_trace_in_live_state() -> None:
 
 
 def test_no_code_writes_to_what_a_look_up_gave() -> None:
-    """It would be lost without a word where nothing was known of the node."""
+    """A value written there would be lost without a word where nothing was known of the node."""
     texts = {path: path.read_text("utf-8") for path in Path(hostler.__file__).parent.rglob("*.py")}
     looking = {path: text for path, text in texts.items() if "live.of(" in text}
     assert len(looking) > 10, "the look-up has another name now: this test looks at nothing"

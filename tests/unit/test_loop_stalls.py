@@ -100,7 +100,7 @@ def test_a_shorter_stall_costs_no_lease() -> None:
 
 
 def test_a_takeover_may_take_longer_than_the_lease(played: Played) -> None:
-    """It folds and looks at the whole fleet at once. Mutant: the patience of one who is in office counts already."""
+    """A takeover folds and looks at the whole fleet. Mutant: the patience of one who is in office counts already."""
     played.loop.stalled = True
     time.sleep(3 * LEASE_S)
     until(lambda: played.margin_s() > 0)

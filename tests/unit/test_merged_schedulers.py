@@ -73,7 +73,7 @@ class Two:
         self.fleet.merge()
 
     def told(self) -> list[WorkSeen | NodeSeen]:
-        """What is told, taken over as the controller does."""
+        """Returns the reports, taken over as the controller does."""
         news = self.reader.news()
         for one in news:
             if isinstance(one, WorkSeen):
@@ -244,7 +244,7 @@ def test_another_clusters_node_of_the_same_name_says_nothing_of_ours() -> None:
 
 
 def test_an_override_is_told_until_it_is_over() -> None:
-    """It counts only once it is recorded; a look at the wrong moment must not lose it."""
+    """An override counts only once it is recorded; a look at the wrong moment must not lose it."""
     two = Two()
     two.slurm.show()
     two.kubernetes.show(WorkloadView("a", (), cordoned=False, overridden="ann"))

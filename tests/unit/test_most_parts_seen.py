@@ -1,4 +1,4 @@
-"""What a node has shown at most: the marks that tell a part that is gone from one that was never there."""
+"""The most that a node has shown: marks that tell a part that is gone from one that was never there."""
 
 from msgspec.structs import replace
 

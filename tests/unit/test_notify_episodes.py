@@ -1,4 +1,4 @@
-"""What a route is told: one message per cause, its end, quiet hours and digests, and of whom it is told nothing."""
+"""Messages of a route: one per cause, its end, quiet hours and digests, and whom it tells nothing of."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -35,7 +35,7 @@ class Played:
         self.seq = 0
 
     def show(self, event: e.Event, at: datetime = NOW) -> list[Message]:
-        """What is sent at once."""
+        """Returns the messages that are sent at once."""
         self.seq += 1
         places = dict.fromkeys(concerned(event), (self.place,))
         found = [
@@ -47,7 +47,7 @@ class Played:
         return found
 
     def wait(self, at: datetime) -> list[Message]:
-        """What is sent by then, the state having been written and read again."""
+        """Returns the messages sent by then, the state having been written and read again."""
         self.told = msgspec.msgpack.decode(msgspec.msgpack.encode(self.told), type=OpenEpisodes)
         found = list(EpisodeMessages("c1", self.told).due(at, self.routes))
         self.sent += found

@@ -1,4 +1,4 @@
-"""Which driver performs what is settled at the start: two for one kind, or none, and nothing starts."""
+"""The choice of each operation's driver at the start: two for one kind, or none, and nothing starts."""
 
 import pytest
 

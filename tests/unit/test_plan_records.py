@@ -1,4 +1,4 @@
-"""What records of plans and operations leave on their node: tries, consents, cordons, and what the brake counts."""
+"""Effects of records of plans and operations on their node: tries, consents, cordons, and what the brake counts."""
 
 from datetime import timedelta
 from typing import Any

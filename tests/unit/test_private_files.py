@@ -1,4 +1,4 @@
-"""Nobody but its owner reads what a controller or an agent keeps, whatever the umask says."""
+"""Files of a controller or an agent are read by their owner only, whatever the umask says."""
 
 import os
 import sqlite3

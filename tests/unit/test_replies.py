@@ -1,4 +1,4 @@
-"""What a driver's reply counts for: only passed is passed, and only an answer to this attempt is one."""
+"""Meanings of a driver's reply: only passed is passed, and only an answer to this attempt is one."""
 
 from datetime import timedelta
 from typing import Any

@@ -167,7 +167,7 @@ def test_a_cure_that_cures_nothing_ends_with_a_person_and_not_in_a_loop() -> Non
 
 
 def test_a_person_s_repair_that_was_never_asked_for_leaves_no_ticket_behind() -> None:
-    """What a ticket was for is over: it closes by itself, and blocks no later fault."""
+    """The reason for such a ticket is over: it closes by itself, and blocks no later fault."""
     drive = Drive(ALONE, [a_node("a")])
     drive.see_work("a", a_workload("w"))
     drive.ask("reboot", "a")

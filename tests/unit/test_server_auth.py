@@ -1,4 +1,4 @@
-"""Who may do what, row by row; and that no route stands without a guard."""
+"""Rights of each role, row by row; and that every route has a guard."""
 
 from pathlib import Path
 from typing import Any, cast

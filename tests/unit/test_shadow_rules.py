@@ -35,7 +35,7 @@ def told(drive: Drive, node: str = "") -> list[tuple[str, str]]:
 
 
 def judged(drive: Drive) -> list[str]:
-    """What the simulator's watcher of budgets and modes says of this journal."""
+    """Returns the findings of the simulator's watcher of budgets and modes on this journal."""
     cache = JournalReading()
     case, law = LawCase(World(WorldSetup(1, 1, NOW)), cache), Budgets()
     found: list[str] = []

@@ -1,4 +1,4 @@
-"""What follows from a drift: nothing in shadow; else a condition, the next idle check, and a later turn as a spare."""
+"""Consequences of a drift: nothing in shadow; else a condition, the next idle check, and a later turn as a spare."""
 
 from datetime import timedelta
 from typing import Any

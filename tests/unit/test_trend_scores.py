@@ -1,4 +1,4 @@
-"""What came of findings, as the journal tells it: failed checks and returns to vendors, and nothing else."""
+"""Results of findings, as the journal tells them: failed checks and returns to vendors, and nothing else."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

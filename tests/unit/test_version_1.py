@@ -94,7 +94,7 @@ NO_BOOL = "Expected `bool`, got `str` - at `$.now`"
 def test_an_intent_in_words_is_read_and_written_in_words_again(
     verb: str, target: str, args: dict[str, str], act: Verb, nodes: tuple[str, ...]
 ) -> None:
-    """What version 1 recorded of refused requests is read too. Mutant: an unknown verb stops the journal."""
+    """Refused requests that version 1 recorded are read too. Mutant: an unknown verb stops the journal."""
     old = {**HELD, "verb": verb, "target": target, "args": args}
     body = {"type": "intent_recorded", "intent": old, "granted": True, "answer": "", "content": "digest"}
     event = msgspec.convert(upcast(body, 1), IntentRecorded)
@@ -119,7 +119,7 @@ def test_an_approval_in_an_older_snapshot_keeps_its_intent() -> None:
 
 
 def test_the_digest_of_a_request_is_that_of_version_1() -> None:
-    """Who asks again over an upgrade gets the first answer. Mutant: the digest is of the typed body."""
+    """A request that is repeated over an upgrade gets the first answer. Mutant: the digest is of the typed body."""
     old = HELD | {"verb": "drain", "target": NODES, "args": {NODES: "a,b", "now": "true"}}
     intent = msgspec.convert(version_1.intent_up(old), Intent)
     asked: tuple[object, ...] = ("drain", NODES, "why", False, {NODES: "a,b", "now": "true"}, "", {})

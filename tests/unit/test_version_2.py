@@ -84,7 +84,7 @@ RECORDED: list[tuple[str, dict[str, str], op.AnyAct]] = [
 def test_arguments_that_were_text_are_read_and_written_as_text_again(
     kind: str, args: dict[str, str], act: op.AnyAct
 ) -> None:
-    """What is not known any more is kept as it was. Mutant: an unknown kind stops the journal."""
+    """Unknown arguments are kept as they were. Mutant: an unknown kind stops the journal."""
     started: OperationStarted = sample(OperationStarted)
     new = msgspec.json.decode(msgspec.json.encode(replace(started, operation=replace(started.operation, act=act))))
     old = downcast(new, 2, 1)

@@ -1,4 +1,4 @@
-"""Whose work a fault has doomed already, and who is still asked."""
+"""Consent for work: of whose work a fault has doomed already, and of who is still asked."""
 
 import pytest
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""Which operands go for which reset, whose pause is whose, and the patches that say so."""
+"""Operands that go for a reset, owners of each pause, and the patches that say so."""
 
 import json
 from typing import Any

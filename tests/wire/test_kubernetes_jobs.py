@@ -1,4 +1,4 @@
-"""What Jobs and the pods of idle checks say: verdicts in everybody's words, and hostile ones that prove nothing."""
+"""Jobs and pods of idle checks, read: verdicts in everybody's words, and hostile ones that prove nothing."""
 
 import json
 from typing import Any

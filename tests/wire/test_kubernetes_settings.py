@@ -1,4 +1,4 @@
-"""What a file says of one cluster: read whole or refused whole, and how it changes whose work is drained how."""
+"""One cluster's file: read whole or refused whole, and how it changes whose work is drained how."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the Kubernetes API says, read; what its pods mean as work; and hostile input, which is refused whole."""
+"""Answers of the Kubernetes API, read; the work that its pods mean; and hostile input, which is refused whole."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -288,7 +288,7 @@ def test_links_anywhere_else_are_not_followed(bad: str) -> None:
 
 @given(st.text(max_size=60) | st.from_regex(r"(https?:)?/?/?[a-z@:.\\/%?#]{0,30}", fullmatch=True))
 def test_no_link_leaves_the_host(reference: str) -> None:
-    """What is accepted, put behind the origin, is read by an independent URL parser as the same host."""
+    """An independent URL parser reads every accepted link, put behind the origin, as the same host."""
     from yarl import URL  # noqa: PLC0415
 
     try:

@@ -80,7 +80,7 @@ NEW_JOB = {
     "user_name": "root",
 }
 HUNG = {"error": "Unspecified error", "errno": -1}
-"""What a 22.05 adds to an empty list, with exit status 0, when its controller does not answer."""
+"""Lines that a 22.05 adds to an empty list, with exit status 0, when its controller does not answer."""
 
 
 def nodes_of(*nodes: Any, **more: Any) -> bytes:
@@ -138,7 +138,7 @@ def test_a_time_that_is_none_is_unknown(stamp: Any) -> None:
     ],
 )
 def test_which_jobs_hold_their_nodes(state: Any, holds: bool, ending: bool) -> None:
-    """What is not known to hold none holds them. Mutant: only RUNNING counts."""
+    """A job that is not known to hold no nodes holds them. Mutant: only RUNNING counts."""
     found = wire.jobs(jobs_of({**NEW_JOB, "job_state": state}))
     assert [job.ending for job in found] == ([ending] if holds else [])
 

@@ -1,4 +1,4 @@
-"""Whom a mismatch of bits convicts: the node, the stack or the golden, by the same work on a witness node. Pure.
+"""Convicts the node, the stack or the golden of a mismatch of bits, by the same work on a witness node. Pure.
 
 The witness runs the same check on the same stack. Where it has the golden's bits, the node is wrong; where it has the
 node's, two agree against the golden; where it has bits of its own, the stack does not give one result at all.

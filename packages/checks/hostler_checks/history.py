@@ -1,4 +1,4 @@
-"""This node's own history: residuals of each reading, oldest first, as far as they were passed by physics and bits."""
+"""Keeps the node's own history: residuals of each reading that physics and bits have passed, oldest first."""
 
 import math
 from collections.abc import Mapping

@@ -35,7 +35,7 @@ class PeerReading:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What an answer is compared with. `history` holds earlier residuals per reading, oldest first.
+    """Standards to compare an answer with. `history` holds earlier residuals per reading, oldest first.
 
     `golden` is the peers' digest for exactly this stack, "" for none; `near` tells of goldens of other stacks.
     """

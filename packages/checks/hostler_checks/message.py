@@ -14,7 +14,7 @@ from hostler_checks.answers import CheckResult, Verdict, clean
 from hostler_checks.run_state import RunState
 
 MOST_BYTES = 4096
-"""What Kubernetes keeps of a termination message."""
+"""Bytes that Kubernetes keeps of a termination message."""
 DIGITS, DETAIL_CHARS, STACK_CHARS = 5, 400, 300
 COMPRESSED = "z:"
 

@@ -39,7 +39,7 @@ class Reference:
     cohorts: Mapping[str, Mapping[str, PeerReading]] = field(default_factory=dict)
 
     def near(self, check: str, stack: Mapping[str, str]) -> str:
-        """What the nearest golden of the check has otherwise: "a golden is known for driver 550.1"."""
+        """Tells what the nearest golden of the check has otherwise: "a golden is known for driver 550.1"."""
         others = [g.stack for g in self.goldens.values() if g.check == check]
         if not others:
             return ""
@@ -64,7 +64,7 @@ def cohort_key(check: str, version: int, stack: Mapping[str, str]) -> str:
 
 
 def learn(results: Iterable[tuple[str, CheckResult]]) -> tuple[Reference, list[str]]:
-    """What the results of nodes (name, result) teach, and who dissents from a golden."""
+    """Learns goldens from the results of nodes (name, result), and tells who dissents from one."""
     digests: dict[str, dict[str, CheckResult]] = defaultdict(dict)
     readings: dict[str, dict[str, CheckResult]] = defaultdict(dict)
     for node, result in results:

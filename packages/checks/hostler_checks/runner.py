@@ -74,7 +74,7 @@ class CheckRunner:
         return self._stop.is_set()
 
     def residuals(self, request: Request, result: CheckResult) -> dict[str, float]:
-        """What of the result this node's history keeps: key and residual beside peers, of each judged reading."""
+        """Returns the result's share of this node's history: key and residual beside peers, of each judged reading."""
         beside = self._beside(request, result.stack, {}, {})
         kept = (name for name in result.readings if name in request.spec.readings)
         judged = [name for name in kept if not request.spec.readings[name].informative]
@@ -123,7 +123,7 @@ class CheckRunner:
 
 
 def environment() -> dict[str, str]:
-    """What a child inherits: where programs and libraries are, and the settings of the libraries for GPUs."""
+    """Returns a child's environment: where programs and libraries are, and the settings of the libraries for GPUs."""
     kept = {k: v for k, v in os.environ.items() if k in _PASSED_ON or k.startswith(_PASSED_PREFIXES)}
     return {"LANG": "C.UTF-8", "CUBLAS_WORKSPACE_CONFIG": ":4096:8", **kept}
 

@@ -22,7 +22,7 @@ HOST = "host"
 
 @dataclass(frozen=True)
 class SuiteRun:
-    """What is to be run, where. `device`: auto, gpu (none is inconclusive), cpu (checks for GPUs are not required)."""
+    """Names the checks to run, and where. `device`: auto, gpu (none is inconclusive), cpu (GPU checks not required)."""
 
     profile: Profile
     folder: Path

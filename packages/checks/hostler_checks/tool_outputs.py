@@ -21,7 +21,7 @@ CORRUPT = 84
 
 @dataclass(frozen=True)
 class ToolReport:
-    """What a tool's output says: readings by name, definite faults, and one sentence."""
+    """Contents of a tool's output: readings by name, definite faults, and one sentence."""
 
     looked: str
     readings: dict[str, float] = field(default_factory=dict)
@@ -215,7 +215,7 @@ READERS: dict[str, ToolReader] = {
 
 
 def read(tool: str, text: str, code: int) -> ToolReport:
-    """What the output of a tool says. Raises UnableError."""
+    """Reads the output of a tool. Raises UnableError."""
     found = READERS[tool](text, code)
     if len(found.readings) > MAX_ITEMS:
         raise UnableError(f"{tool} tells {len(found.readings)} readings, at most {MAX_ITEMS} are taken")

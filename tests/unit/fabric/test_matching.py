@@ -1,4 +1,4 @@
-"""What is wrong by plan is found as what it is, and nothing else; what the findings say makes the fabric right."""
+"""Planted faults are found as what they are, and nothing else; mending what the findings say makes the fabric right."""
 
 from collections import Counter
 from random import Random

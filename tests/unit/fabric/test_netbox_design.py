@@ -21,7 +21,7 @@ from tests.fabrics import a_fabric
 
 
 def pages_of(design: Design) -> dict[str, list[dict[str, Any]]]:
-    """What NetBox answers of it: numbers of devices and interfaces are its own."""
+    """Returns NetBox's answers about it: numbers of devices and interfaces are its own."""
     numbers = {name: number for number, name in enumerate(design.devices, start=1)}
     devices = [
         {

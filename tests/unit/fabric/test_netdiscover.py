@@ -1,4 +1,4 @@
-"""What `ibnetdiscover` prints is read as it stands or taken for partial, with the line; nothing is made up."""
+"""Pages of `ibnetdiscover` are read as they are or taken for partial, with the line; nothing is made up."""
 
 import pytest
 from hypothesis import given

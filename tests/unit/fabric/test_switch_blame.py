@@ -27,7 +27,7 @@ def _read(**states: PortReading) -> dict[Port, PortReading]:
 
 
 def test_links_of_a_dead_switch_are_one_fault() -> None:
-    """Those that only a page of counters tells of say nothing of being down. Mutant: they count as sound."""
+    """Links that only a page of counters tells of say nothing of being down. Mutant: they count as sound."""
     told = joined([_fault(n) for n in range(1, 9)], CABLES, _read(), _is_switch)
     (fault,) = told
     assert (fault.switch, fault.key, len(fault.links)) == ("leaf", "leaf:|", 8)

@@ -102,7 +102,7 @@ def test_who_is_not_heard_keeps_our_cordon(conditions: tuple[str, ...], asked: s
 
 
 def test_a_phases_own_work_ends_nobody() -> None:
-    """It disturbs nothing, so it drains nothing. Mutant: whoever may be ended on the node is."""
+    """A phase disturbs nothing, so it drains nothing. Mutant: whoever may be ended on the node is."""
     drive = Drive(configuration())
     node = a_node("a", pool="", phase=Phase.test)
     drive.step()

@@ -1,4 +1,4 @@
-"""What a gate is to see, computed from node, SKU and plan; and what its answer must say before it counts."""
+"""Requirements of a gate, computed from node, SKU and plan; and what its answer must say before it counts."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a node in production is given that needs no remedy."""
+"""Plans for a node in production that needs no remedy."""
 
 from typing import Any
 

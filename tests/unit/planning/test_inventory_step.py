@@ -46,7 +46,7 @@ def test_an_inventory_of_an_earlier_boot_is_none() -> None:
 
 
 def test_a_gpu_less_than_the_sku_leaves_the_step_open_for_a_person() -> None:
-    """It never showed more, so that the SKU may be wrong. Mutant: the node is convicted."""
+    """The node never showed more, so that the SKU may be wrong. Mutant: the node is convicted."""
     node, plan = with_plan("seatrial", a_bare_node(slots=SHORT), at="verify_inventory")
     answer = verify_inventory(a_scene(node), node, plan)
     assert verdicts(answer) == [Verdict.failed]

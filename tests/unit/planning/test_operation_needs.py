@@ -116,7 +116,7 @@ def test_without_what_it_needs_an_operation_is_not_sent(kind: str, need: str, ho
 
 @pytest.mark.parametrize("kind", BOOTS)
 def test_what_is_meant_for_another_boot_is_passed_over(kind: str) -> None:
-    """That boot does not come again, so nothing is waited for. Mutant: send it to the node as it is now."""
+    """A boot that is over does not come again, so nothing is waited for. Mutant: send it to the node as it is now."""
     found = answer(kind, True, boot=OTHER_BOOT)
     assert sent(found) == []
     assert isinstance(found, Act)

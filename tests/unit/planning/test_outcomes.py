@@ -128,7 +128,7 @@ def test_a_finished_plan_closes_the_tickets_that_it_answers(recipe: str, closed:
 
 @pytest.mark.parametrize(("boot", "answered"), [("", True), ("a-b1", True), ("a-b0", True), ("a-b2", False)])
 def test_a_remedy_answers_what_was_seen_up_to_the_boot_that_it_ended(boot: str, answered: bool) -> None:
-    """It was recorded in b1 and ended b0's, say. Mutants: what came back since is answered; the ended boot's is not."""
+    """Conditions of the left boot are answered. Mutants: what came back since is answered; the ended boot's is not."""
     world = World("reboot", conditions=(a_condition(boot_id=boot),))
     plan = replace(world.plan, left_boot="a-b0")
     assert world.cleared(plan) == ({f"a/{FAULT}/"} if answered else set())

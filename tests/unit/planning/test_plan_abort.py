@@ -1,4 +1,4 @@
-"""What ends a plan at a step boundary before its last step."""
+"""Ends of a plan at a step boundary before its last step."""
 
 from datetime import timedelta
 from typing import Any

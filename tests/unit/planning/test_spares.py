@@ -1,4 +1,4 @@
-"""Which spare fills which place of a pool."""
+"""Spares and the places of a pool that each fills."""
 
 from typing import Any
 

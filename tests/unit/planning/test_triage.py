@@ -1,4 +1,4 @@
-"""What a node in triage waits for: hands, or the next try of an examination that could not be made."""
+"""Waits of a node in triage: for a technician, or for the next try of an examination that could not be made."""
 
 from msgspec.structs import replace
 

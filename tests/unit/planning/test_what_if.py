@@ -1,4 +1,4 @@
-"""What another configuration or mode would do, computed and not tried."""
+"""Effects of another configuration or mode, computed and not tried."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is said of series that cannot be judged, and what moves nobody's residual."""
+"""Series that cannot be judged, and readings that move nobody's residual."""
 
 import numpy as np
 import pytest

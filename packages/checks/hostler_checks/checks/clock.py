@@ -56,7 +56,7 @@ def _now() -> tuple[int, int, int]:
 
 
 def _kernel_state() -> tuple[int, float]:
-    """What adjtimex says, asked without changing anything: status bits, and the largest error in ms."""
+    """Returns adjtimex's answer, asked without changing anything: status bits, and the largest error in ms."""
     words = (ctypes.c_long * _LONGS)()
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.adjtimex(ctypes.byref(words)) < 0:

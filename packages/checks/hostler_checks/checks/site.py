@@ -36,7 +36,7 @@ def run(work: Work) -> Answer:
 
 
 def _ended(argv: list[str], most: int) -> tuple[bytes, int]:
-    """What the command printed, and its exit code; one that prints more than `most` bytes is ended."""
+    """Returns the command's output and its exit code; one that prints more than `most` bytes is ended."""
     try:
         child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     except OSError as error:
