@@ -30,6 +30,7 @@ PAGES = (
     "/parts",
     "/pools",
     "/flow",
+    "/bring-up",
     "/trends",
     "/maintenance",
     "/policy",
@@ -265,6 +266,7 @@ async def test_an_operator_sees_who_asked_what_and_from_where(world: House, tab:
     await expect(tab.page.locator(".cli")).to_have_text("hostler audit list --verb hold --outcome refused")
     await expect(tab.page).to_have_title("audit · Hostler")
     await tab.open(world.client(Grant("vic", Role.viewer)).token, "/policy")
+    await tab.page.get_by_role("button", name="Admin").click()
     await expect(tab.page.get_by_role("link", name="policy")).to_be_visible()
     await expect(tab.page.get_by_role("link", name="audit")).to_have_count(0)
 

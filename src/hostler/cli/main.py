@@ -27,6 +27,7 @@ COMMANDS: tuple[tuple[str, str, Group, str], ...] = (
     ("token", "token:app", _START, "Make, list and revoke tokens."),
     ("status", "fleet:status", _FLEET, "One screen: what is wrong, who waits, what changed."),
     ("flow", "fleet:flow", _FLEET, "How nodes move through their phases, and how long they take."),
+    ("bring-up", "bring_up:app", _FLEET, "Nodes on their way to production."),
     ("pause", "fleet:pause", _FLEET, "Disturb nothing new within a scope."),
     ("resume", "fleet:resume", _FLEET, "End a pause."),
     ("brake", "fleet:brake", _FLEET, "The storm brake."),

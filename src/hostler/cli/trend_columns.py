@@ -1,4 +1,4 @@
-"""Columns of `hostler trend` and `hostler flow`."""
+"""Columns of `hostler trend`, `hostler flow` and `hostler bring-up`."""
 
 from datetime import datetime
 from typing import Any
@@ -80,4 +80,46 @@ FLOW = View(
         Column("UNKNOWN", "unknown", wide=True),
     ),
     name="phase",
+)
+
+
+BRING_UP = View(
+    "/v1/bring-up",
+    (
+        Column("NODE", "node"),
+        Column("STAGE", "phase"),
+        Column("FOR", "phase_since", age),
+        Column("MEDIAN", "cohort.median_s", _lasted),
+        Column("P90", "cohort.p90_s", _lasted),
+        Column("IN PRODUCTION", "arrives.median", age),
+        Column("STEP", "step"),
+        Column("WAITS FOR", "blockers"),
+        Column("NEXT", "next_act"),
+        Column("ENDS WHEN", "ends_when", wide=True),
+        Column("DOING", "doing", wide=True),
+        Column("SKU", "sku", wide=True),
+        Column("BACK", "returns", wide=True),
+        Column("RACK", "position.rack", wide=True),
+        Column("SERIAL", "serial", wide=True),
+    ),
+    name="node",
+    empty="no node is on its way to production",
+    events=("phase_", "plan_", "waiting_"),
+)
+
+STAGES = View(
+    "/v1/bring-up/stages",
+    (
+        Column("STAGE", "phase"),
+        Column("SKU", "sku"),
+        Column("BACK", "returns"),
+        Column("NODES", "nodes"),
+        Column("WAIT", "waiting"),
+        Column("STAYS", "cohort.stays"),
+        Column("WENT ON", "cohort.went_on"),
+        Column("MEDIAN", "cohort.median_s", _lasted),
+        Column("P90", "cohort.p90_s", _lasted),
+    ),
+    name="phase",
+    empty="no node is on its way to production, and none was in 30 days",
 )

@@ -160,8 +160,8 @@ def _of_phase(phase: Phase, stays: Sequence[float], ages: Sequence[float], count
         nodes=len(ages),
         entered=entered,
         left=left,
-        median_s=_at_share(stays, 0.5),
-        p90_s=_at_share(stays, 0.9),
+        median_s=at_share(stays, 0.5),
+        p90_s=at_share(stays, 0.9),
         longest_s=stays[-1] if stays else None,
         limit_s=limit,
         usual=row.limit_s is None and row.usual_s is not None,
@@ -172,6 +172,6 @@ def _of_phase(phase: Phase, stays: Sequence[float], ages: Sequence[float], count
     )
 
 
-def _at_share(ordered: Sequence[float], share: float) -> float | None:
+def at_share(ordered: Sequence[float], share: float) -> float | None:
     """The smallest value that is no less than this share of all (nearest rank)."""
     return ordered[max(0, -int(-share * len(ordered) // 1) - 1)] if ordered else None

@@ -112,7 +112,7 @@ export function Policy() {
       <details><summary>Everything that is in force</summary><div class="scroll" tabindex="0" role="region" aria-label="configuration"><pre>${JSON.stringify(found, null, 2)}</pre></div></details>`}<//>`;
 }
 
-const ROLLOUTS = [
+export const ROLLOUTS = [
   { key: "id", title: "rollout", of: (row) => row.id },
   { key: "state", title: "state", of: (row) => row.state },
   { key: "sha256", title: "brings", of: (row) => row.sha256.slice(0, 12) },

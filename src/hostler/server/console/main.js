@@ -1,12 +1,14 @@
 // Puts the pages together: who is asked for a token, what the bar shows, and which page is open.
 import { ActDialog } from "./acts.js";
 import { greet, leave, live, provider, setToken, token } from "./api.js";
+import { BringUp } from "./bring_up.js";
 import { Audit, Maintenance, Policy, Trends } from "./control_pages.js";
 import { Fabrics } from "./fabrics.js";
 import { Fleet, total } from "./fleet.js";
 import { Flow } from "./flow.js";
 import { Node } from "./node.js";
 import { Approvals, Incidents, Nodes, Parts, Pools, Tickets, Waiting } from "./pages.js";
+import { Menu } from "./menu.js";
 import { go, nodePath, route } from "./router.js";
 import { begin, configures, end, failure, me, openNode, opened, status, whole } from "./state.js";
 import { effect, html, render, signal } from "./ui.js";
@@ -25,9 +27,15 @@ function App() {
   `;
 }
 
-const PAGES = { "": Fleet, nodes: Nodes, waiting: Waiting, tickets: Tickets, approvals: Approvals, incidents: Incidents, parts: Parts, pools: Pools, fabrics: Fabrics, flow: Flow, trends: Trends, maintenance: Maintenance, policy: Policy, audit: Audit };
+const PAGES = { "": Fleet, nodes: Nodes, waiting: Waiting, tickets: Tickets, approvals: Approvals, incidents: Incidents, parts: Parts, pools: Pools, fabrics: Fabrics, "bring-up": BringUp, flow: Flow, trends: Trends, maintenance: Maintenance, policy: Policy, audit: Audit };
+const GROUPS = [
+  ["Fleet", ["", "nodes", "pools", "parts", "fabrics"]],
+  ["Work", ["waiting", "bring-up", "tickets", "incidents", "approvals", "maintenance"]],
+  ["Insight", ["flow", "trends"]],
+  ["Admin", ["policy", "audit"]],
+];
 // Pages that only some may read.
-const ONLY = { flow: whole, policy: whole, audit: configures };
+const ONLY = { "bring-up": whole, flow: whole, policy: whole, audit: configures };
 
 function Shown() {
   if (opened()) return html`<${Node} />`;
@@ -43,9 +51,8 @@ function NotYours() {
 }
 
 function Pages() {
-  const names = Object.keys(PAGES).filter((page) => ONLY[page]?.value ?? true).map((page) => [page, page || "fleet"]);
-  return html`<nav aria-label="Pages">${names.map(([page, name]) => html`
-    <a href=${`/${page}`} aria-current=${route.value.page === page && !opened() ? "page" : undefined}>${name}</a>`)}</nav>`;
+  const mine = (pages) => pages.filter((page) => ONLY[page]?.value ?? true).map((page) => [page, page || "fleet"]);
+  return html`<${Menu} groups=${GROUPS.map(([title, pages]) => [title, mine(pages)]).filter(([, pages]) => pages.length)} />`;
 }
 
 function Bar() {

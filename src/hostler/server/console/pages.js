@@ -41,7 +41,7 @@ export function selected(names) {
   return Object.fromEntries(names.map((name) => [name, route.value.query[name] ?? ""]));
 }
 
-function listed(command, names) {
+export function listed(command, names) {
   const { q: text, ...query } = selected(names);
   const given = Object.entries(query).filter(([, value]) => value).map((one) => one.join("="));
   return `hostler ${command}${given.length ? ` -l ${quoted(given.join(","))}` : ""}${text ? ` --search ${quoted(text)}` : ""}`;

@@ -8,11 +8,12 @@ const natural = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
 // columns: { key, title, of: row → text or number, show?: row → what stands in the cell, number?: true, acts?: buttons }.
 // chosen, choose: the ids of chosen rows, and what to do with another set of them; without `choose` none can be chosen.
-export function Table({ name, columns, found, id, cli, chosen, choose }) {
+// sorting: false where the rows have an order of their own, and the address' one is another table's.
+export function Table({ name, columns, found, id, cli, chosen, choose, sorting = true }) {
   const [all, showAll] = useState(false);
   if (found.problem) return html`<p class="banner critical" role="alert">${found.problem}</p>`;
   if (!found.items) return html`<p class="loading">Reading …</p>`;
-  const { sort = "", order = "" } = route.value.query;
+  const { sort = "", order = "" } = sorting ? route.value.query : {};
   const rows = sorted(found.items, columns.find((one) => one.key === sort), order === "down");
   const shown = all ? rows : rows.slice(0, SHOWN);
   return html`
@@ -27,7 +28,7 @@ export function Table({ name, columns, found, id, cli, chosen, choose }) {
         <thead><tr>
           ${choose && html`<th><input type="checkbox" aria-label="Choose all that are shown" checked=${shown.length > 0 && shown.every((row) => chosen.has(id(row)))}
             onChange=${(event) => choose(new Set(event.target.checked ? shown.map(id) : []))} /></th>`}
-          ${columns.map((one) => html`<${Heading} one=${one} sort=${sort} order=${order} />`)}
+          ${columns.map((one) => html`<${Heading} one=${one} sort=${sort} order=${order} sorting=${sorting} />`)}
         </tr></thead>
         <tbody>
           ${shown.map((row) => html`<tr key=${id(row)}>
@@ -42,8 +43,9 @@ export function Table({ name, columns, found, id, cli, chosen, choose }) {
   `;
 }
 
-function Heading({ one, sort, order }) {
+function Heading({ one, sort, order, sorting }) {
   if (one.acts) return html`<th class="noprint">${one.title}</th>`;
+  if (!sorting) return html`<th class=${one.number ? "number" : ""}>${one.title}</th>`;
   const mine = one.key === sort;
   const turn = () => setQuery({ sort: one.key, order: mine && order !== "down" ? "down" : "" });
   return html`<th class=${one.number ? "number" : ""} aria-sort=${mine ? (order === "down" ? "descending" : "ascending") : undefined}>

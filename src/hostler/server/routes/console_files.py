@@ -70,6 +70,7 @@ PAGES = (
     "pools",
     "fabrics",
     "flow",
+    "bring-up",
     "trends",
     "maintenance",
     "policy",
