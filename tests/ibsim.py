@@ -31,6 +31,13 @@ def required() -> None:
         pytest.skip("no ibnetdiscover: apt-get install infiniband-diags")
 
 
+def manager_required() -> None:
+    """Skip where no subnet manager can be had either."""
+    required()
+    if not Path("/usr/sbin/opensm").exists():
+        pytest.skip("no opensm: apt-get install opensm")
+
+
 def netlist(fabric: Fabric) -> str:
     """The fabric as ibsim reads it: a block a device, a line a port that has a cable."""
     lines = ["width=2", "speed=7", "extspeed=4", ""]
@@ -100,6 +107,26 @@ async def simulated(fabric: Fabric) -> AsyncIterator[dict[str, str]]:
             await child.wait()
             os.close(held)
             del _CONTROLS[name]
+
+
+async def routed(environment: dict[str, str], folder: Path, engine: str = "minhop") -> None:
+    """Have a real subnet manager give LIDs and write forwarding tables once; its dumps lie in the folder."""
+    child = await asyncio.create_subprocess_exec(
+        "/usr/sbin/opensm",
+        *("-o", "-R", engine, "-D", "0x43", "-f", str(folder / "opensm.log")),
+        env=os.environ | environment | {"OSM_TMP_DIR": str(folder), "OSM_CACHE_DIR": str(folder)},
+        cwd=folder,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        async with asyncio.timeout(START_S):
+            assert await child.wait() == 0
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            child.kill()
+        await child.wait()
 
 
 _CONTROLS: dict[str, Path] = {}

@@ -29,6 +29,7 @@ TOOLS: Mapping[str, tuple[str, ...]] = {
     "ibnetdiscover": ("ibnetdiscover",),
     "iblinkinfo": ("iblinkinfo", "--line"),
     "ibqueryerrors": ("ibqueryerrors", "--skip-sl", "--details"),
+    "dump_fts": ("dump_fts", "--no_dests"),
     "lldp": ("lldpcli", "-f", "json", "show", "neighbors"),
 }
 """Tool → its words; adapter and port go behind those of infiniband-diags."""

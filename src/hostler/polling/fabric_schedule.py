@@ -136,8 +136,17 @@ class FabricSchedule:
         design = await asyncio.to_thread(self._design, fabric)
         told = await asyncio.to_thread(report, fabric, design, found, began)
         if told.look.verdict.concludes:
-            self.wirings[fabric.name] = wiring_of(design, names_of(design, found), found)
+            self.wirings[fabric.name] = await asyncio.to_thread(self._bound, fabric, design, found, began)
         return told
+
+    def _bound(self, fabric: Fabric, design: Design, found: Discovery, began: datetime) -> BoundCables:
+        """The wiring as it was found; ways that are others than before are so from this look on."""
+        wiring = wiring_of(design, names_of(design, found), found, fabric.source.routes)
+        before = self.wirings.get(fabric.name)
+        routes = wiring.routes
+        if routes.why and fabric.source.routes:
+            log.info("routes_unknown", fabric=fabric.name, reason=routes.why)
+        return wiring if before is None else replace(wiring, routes=routes.after(before.routes, began))
 
     def _design(self, fabric: Fabric) -> Design:
         """The design in force, read once: its ports bear their own names, so no model translates them again."""

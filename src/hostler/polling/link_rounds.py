@@ -15,9 +15,10 @@ from hostler.core.fabric.design import Cable, Design, DeviceKind, Port
 from hostler.core.fabric.discovery import Discovery, FoundPort
 from hostler.core.fabric.link_quality import LinkHistory, judge, seen
 from hostler.core.fabric.path_blame import PathVerdict
+from hostler.core.fabric.routes import NO_ROUTES, Routes, routes_of
 from hostler.core.fabric.switch_blame import joined, links_heard
 from hostler.core.policy.link_cases import links_of
-from hostler.core.state.fabrics import Fabric
+from hostler.core.state.fabrics import Fabric, RouteSource
 from hostler.core.state.links import LinkCase, LinkCheck, LinkFault, LinkRound, PortReading, switch_key
 from hostler.logs.structured import logger
 from hostler.polling.pair_results import PairResults
@@ -35,12 +36,13 @@ LOOK_S = 1.0
 class BoundCables(Struct, frozen=True):
     """Cables of the design in force, its switches, and the names of found ports there, by the last look that concluded.
 
-    `names`: by GUID and number.
+    `names`: by GUID and number. `routes`: ways between the hosts.
     """
 
     cables: tuple[Cable, ...]
     names: Mapping[FoundPort, Port]
     switches: frozenset[str] = frozenset()
+    routes: Routes = NO_ROUTES
 
 
 class LinkWatch:
@@ -158,15 +160,16 @@ class LinkRounds:
         standing = frozenset(case.fault.key for case in links_of(self._cell.view, fabric.name))
         wiring = self._looks[fabric.name]
         faults, clean = await asyncio.to_thread(watch.take, wiring, told, standing, began)
-        paths = await asyncio.to_thread(self._pairs.judged, wiring.cables, self._called(fabric), began)
+        called = self._called(fabric)
+        paths = await asyncio.to_thread(self._pairs.judged, wiring.cables, called, began, wiring.routes)
         faults, clean = with_paths(links_of(self._cell.view, fabric.name), faults, clean, paths)
         log.info("links_read", fabric=fabric.name, ports=len(watch.latest), faults=len(faults), reason=told.why)
         if paths.undecided:
             log.info("pairs_undecided", fabric=fabric.name, reason="; ".join(paths.undecided))
         readings = {str(port): reading for port, reading in watch.latest.items()}
-        self._cell.tell(
-            LinksSeen(LinkRound(fabric.name, began, len(readings), tuple(faults), tuple(clean), told.why, readings))
-        )
+        name, ports = fabric.name, len(readings)
+        seen = LinkRound(name, began, ports, tuple(faults), tuple(clean), told.why, readings, paths.undecided)
+        self._cell.tell(LinksSeen(seen))
 
 
 def with_paths(
@@ -184,7 +187,9 @@ def with_paths(
     return [*faults, *slow], [*(key for key in clean if key not in stands and key not in told), *over]
 
 
-def wiring_of(design: Design, names: Mapping[str, Port], seen: Discovery) -> BoundCables:
+def wiring_of(
+    design: Design, names: Mapping[str, Port], seen: Discovery, asked: RouteSource = RouteSource.none
+) -> BoundCables:
     """The wiring of a design whose devices were bound by these names (`binding.names_of`), as the discovery saw it."""
     ports: dict[FoundPort, Port] = {}
     for at in (port for link in seen.links for port in (link.a, link.z)):
@@ -193,4 +198,5 @@ def wiring_of(design: Design, names: Mapping[str, Port], seen: Discovery) -> Bou
             ports[at] = bound if bound.port else Port(bound.device, str(at.number))
     own = {FoundPort(guid, at.number): ports[at] for guid, at in seen.also.items() if at in ports}
     switches = frozenset(d.name for d in design.devices.values() if d.kind is DeviceKind.switch)
-    return BoundCables(design.cables, {**ports, **own}, switches)
+    all_names = {**ports, **own}
+    return BoundCables(design.cables, all_names, switches, routes_of(design, all_names, seen, asked))

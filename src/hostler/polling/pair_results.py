@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from hostler.core.fabric.design import Cable
 from hostler.core.fabric.path_blame import PairResult, PathVerdict, judge_pairs
+from hostler.core.fabric.routes import NO_ROUTES, Routes
 
 KEPT_FOR = timedelta(hours=24)
 """Older results say nothing of the network as it is now."""
@@ -21,30 +22,32 @@ NOTHING = PathVerdict()
 
 
 class PairResults:
-    """The last result between each two ports. `add` is called by the server's threads, `judged` by the rounds'."""
+    """The last result from port to port. `add` is called by the server's threads, `judged` by the rounds'."""
 
     def __init__(self) -> None:
-        self._latest: dict[tuple[str, str, tuple[str, ...]], PairResult] = {}
+        self._latest: dict[tuple[str, str], PairResult] = {}
         self._lock = threading.Lock()
 
     def add(self, results: Sequence[PairResult]) -> None:
-        """Take results; a later one between the same two ports replaces the earlier."""
+        """Take results; a later one from the same port to the same other replaces the earlier."""
         with self._lock:
             for result in results:
-                key = (min(result.a, result.z), max(result.a, result.z), result.via)
+                key = result.a, result.z
                 self._latest.pop(key, None)
                 self._latest[key] = result
             while len(self._latest) > MOST:
                 del self._latest[next(iter(self._latest))]
 
-    def judged(self, cables: Sequence[Cable], called: Callable[[str], str], now: datetime) -> PathVerdict:
+    def judged(
+        self, cables: Sequence[Cable], called: Callable[[str], str], now: datetime, routes: Routes = NO_ROUTES
+    ) -> PathVerdict:
         """The verdict of the last day's results on these cables. `called`: a device's name in the design."""
         with self._lock:
             self._latest = {key: one for key, one in self._latest.items() if now - one.at <= KEPT_FOR}
             results = list(self._latest.values())
         if not results:
             return NOTHING
-        return judge_pairs(cables, [_named(result, called) for result in results])
+        return judge_pairs(cables, [_named(result, called) for result in results], routes)
 
 
 def _named(result: PairResult, called: Callable[[str], str]) -> PairResult:

@@ -1,15 +1,18 @@
 """Slow pairs, and the part of the network that is blamed for them: planted, and found by random pairs."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from hostler.core.fabric.design import Design
+from hostler.core.fabric.design import Design, Port
+from hostler.core.fabric.discovery import NO_PORT
 from hostler.core.fabric.path_blame import PairResult, PathVerdict, judge_pairs
 from hostler.core.fabric.rail_rule import RailRule, generate
+from hostler.core.fabric.routes import NO_ROUTES, Routes
 from hostler.core.state.links import LinkCheck
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -20,15 +23,47 @@ LEAVES = [name for name in DESIGN.devices if name.startswith("leaf")]
 SPINES = [name for name in DESIGN.devices if name.startswith("spine")]
 LEAF_OF = {str(port): far.device for c in DESIGN.cables for port, far in ((c.a, c.z), (c.z, c.a))}
 FAST, HALF = 372.0, 190.0
+PORT_OF = [f"{host}:{rail}" for host in HOSTS for rail in ADAPTERS]
+
+NUMBER_OF = {name: number for number, name in enumerate(PORT_OF, start=1)}
+"""LIDs of the hosts' ports."""
+
+
+def forwarded(seed: int) -> Routes:
+    """Tables in which each leaf sends to each LID by a drawn up-link, and each spine down to its leaf."""
+    chance = Random(seed)
+    far: dict[str, Port] = {}
+    above: dict[str, dict[int, Port]] = {name: {} for name in (*LEAVES, *SPINES)}
+    for cable in DESIGN.cables:
+        for here, there in ((cable.a, cable.z), (cable.z, cable.a)):
+            if here.device in above:
+                above[here.device][int(here.port)] = there
+            else:
+                far[str(here)] = there
+    routes = Routes(far, above, lids=NUMBER_OF, why="")
+    tables = {}
+    for name, ports in above.items():
+        ups = [int(port.port) for port in routes.up_links(name)]
+        down = {str(port): number for number, port in ports.items()}
+        table = bytearray([NO_PORT]) * (len(NUMBER_OF) + 1)
+        for host, lid in NUMBER_OF.items():
+            leaf = [number for number, port in ports.items() if port.device == LEAF_OF[host]]
+            table[lid] = down.get(host) or chance.choice(leaf if name in SPINES else ups)
+        tables[name] = bytes(table)
+    return replace(routes, tables=tables)
+
+
+ADAPTIVE = replace(forwarded(0), tables={}, lids={}, adaptive=True, why="its switches choose")
 
 
 class Network:
-    """Random pairs within each rail, and what they reach with these parts slow."""
+    """Random pairs within each rail, and what they reach with these parts slow: host's ports, switches, up-links."""
 
-    def __init__(self, seed: int, *slow: str, routes: bool = False, rounds: int = 6) -> None:
+    def __init__(self, seed: int, *slow: str, routes: Routes = NO_ROUTES, rounds: int = 6) -> None:
         self.chance = Random(seed)
         self.slow = frozenset(slow)
         self.routes = routes
+        self.ways = forwarded(seed) if routes.why else routes
         self.results = [
             self._result(f"{a}:{rail}", f"{z}:{rail}")
             for _ in range(rounds)
@@ -42,14 +77,14 @@ class Network:
         return list(zip(order[::2], order[1::2], strict=True))
 
     def _result(self, a: str, z: str) -> PairResult:
-        leaves = {LEAF_OF[a], LEAF_OF[z]}
-        spine = self.chance.choice(SPINES) if len(leaves) > 1 else ""
-        passed = {a, z, *leaves, spine, f"rail-{a.rpartition(':')[2]}"}
+        way = self.ways.between(a, z, NOW)
+        assert way is not None, "the tables have a way between any two"
+        passed = {a, z, f"rail-{a.rpartition(':')[2]}"} | {port.device for port in way} | {str(port) for port in way}
         reached = HALF if passed & self.slow else FAST + self.chance.uniform(-8, 8)
-        return PairResult(a, z, reached, NOW, (spine,) if self.routes and spine else ())
+        return PairResult(a, z, reached, NOW)
 
     def judged(self, design: Design = DESIGN) -> PathVerdict:
-        return judge_pairs(design.cables, self.results)
+        return judge_pairs(design.cables, self.results, self.routes)
 
     def blamed(self) -> set[str]:
         """Ports of links, switches and rails."""
@@ -85,18 +120,75 @@ def test_a_slow_rail_is_one_fault(seed: int) -> None:
     assert (fault.bearer, len(fault.links)) == ("rail mlx5_2", 24)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(20))
 def test_a_slow_spine_is_blamed_where_the_routes_are_known(seed: int) -> None:
+    """Mutants: the up-link with most slow pairs is blamed instead; each leaf that it serves."""
     spine = Random(seed).choice(SPINES)
-    assert Network(seed, spine, routes=True).blamed() == {spine}
+    network = Network(seed, spine, routes=forwarded(seed))
+    assert network.blamed() == {spine}
+    (fault,) = network.judged().faults
+    assert fault.bearer == f"switch {spine}"
+    assert all(spine in key for key in fault.links)
+
+
+def test_a_slow_up_link_is_blamed_and_neither_its_leaf_nor_its_spine() -> None:
+    """Where every pair over it goes on over one link down, the two are rivals and nobody is blamed."""
+    decided = 0
+    for seed in range(20):
+        routes = forwarded(seed)
+        port = Random(seed).choice(routes.up_links(Random(seed).choice(LEAVES)))
+        far = routes.above[port.device][int(port.port)]
+        verdict = Network(seed, str(port), str(far), routes=routes, rounds=30).judged()
+        assert all({str(port), str(far)} == {fault.a, fault.z} for fault in verdict.faults)
+        assert verdict.faults or verdict.undecided
+        decided += len(verdict.faults)
+    assert decided >= 15
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_without_routes_a_slow_spine_blames_nobody(seed: int) -> None:
+def test_with_routes_links_and_leaves_are_blamed_as_without(seed: int) -> None:
+    port, leaf = f"{Random(seed).choice(HOSTS)}:mlx5_1", Random(seed).choice(LEAVES)
+    assert Network(seed, port, routes=forwarded(seed)).blamed() == {port}
+    assert Network(seed, leaf, routes=forwarded(seed)).blamed() == {leaf}
+
+
+def test_adaptive_routing_blames_no_spine_and_says_so() -> None:
+    """Mutant: a way by the tables is believed though each packet chooses."""
+    verdict = Network(1, *SPINES, routes=ADAPTIVE).judged()
+    assert verdict.faults == ()
+    assert verdict.undecided[0].endswith("the switches above the leaves; its switches choose")
+    one = Network(1, SPINES[0], routes=ADAPTIVE).judged()
+    assert not any(fault.switch in SPINES for fault in one.faults)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_under_adaptive_routing_the_up_links_of_a_leaf_are_one_part(seed: int) -> None:
+    """Mutants: the leaf is blamed, within which pairs are fast; each up-link is a fault."""
+    leaf = Random(seed).choice(LEAVES)
+    ups = [str(port) for port in forwarded(seed).up_links(leaf)]
+    far = [
+        str(ADAPTIVE.above[leaf][int(port.rpartition(":")[2])]) for port in ups
+    ]  # what others send to the leaf comes by the spines' ports
+    (fault,) = Network(seed, *ups, *far, routes=ADAPTIVE, rounds=12).judged().faults
+    assert (fault.bearer, len(fault.links)) == (f"all up-links of {leaf}", len(ups))
+    again = Network(seed, routes=ADAPTIVE, rounds=12).judged()
+    assert fault.key in again.fast
+
+
+def test_results_from_before_the_tables_changed_have_no_way() -> None:
+    """Mutant: what was measured over the old ways blames a switch of the new ones."""
+    later = replace(forwarded(3), since=NOW + timedelta(seconds=1))
+    assert Network(3, SPINES[0], routes=forwarded(3)).blamed() == {SPINES[0]}
+    network = Network(3, SPINES[0], routes=forwarded(3))
+    assert judge_pairs(DESIGN.cables, network.results, later).faults == ()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_without_routes_a_slow_spine_blames_nobody_and_says_so(seed: int) -> None:
     """Mutant: whoever had two slow pairs by chance is blamed."""
     verdict = Network(seed, SPINES[0]).judged()
     assert verdict.faults == ()
-    assert verdict.undecided
+    assert verdict.undecided[0].endswith("the routes of this network are not read: register it with --routes")
 
 
 def test_all_spines_are_undecided_and_told_as_what_lies_above_the_leaves() -> None:
@@ -143,7 +235,7 @@ def test_what_came_to_nothing_what_is_impossible_and_strangers_count_nothing() -
 def test_the_order_of_results_and_of_ends_changes_nothing() -> None:
     network = Network(5, LEAVES[2], "gpu-0020:mlx5_0")
     told = network.judged()
-    network.results = [PairResult(r.z, r.a, r.gbps, r.at, r.via) for r in reversed(network.results)]
+    network.results = [PairResult(r.z, r.a, r.gbps, r.at) for r in reversed(network.results)]
     again = network.judged()
     assert [(f.key, f.links) for f in told.faults] == [(f.key, f.links) for f in again.faults]
 

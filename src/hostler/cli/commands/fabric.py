@@ -1,7 +1,7 @@
 """`hostler fabric`: networks that a cell validates against their designs, and designs as files."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from cyclopts import App, Group, Parameter
@@ -127,6 +127,10 @@ def register(  # noqa: PLR0913 - a registration's fields
     secret: Annotated[str, Parameter(help="The secret with UFM's username and password.", group=_SOURCE)] = "",
     ufm_ca: Annotated[str, Parameter(help="A PEM file of UFM's authority.", group=_SOURCE)] = "",
     timeout: Annotated[float, Parameter(help="Seconds that a discovery may take.", group=_SOURCE)] = 300.0,
+    routes: Annotated[
+        Literal["", "tables", "adaptive"],
+        Parameter(help="Ways between hosts: the switches' forwarding tables, or adaptive routing.", group=_SOURCE),
+    ] = "",
     every: Annotated[float, Parameter(help="Seconds between two validations.", group=_SOURCE)] = 4 * 3600.0,
     why: Why,
     show: ShowOnce = SHOW_ONCE,
@@ -144,6 +148,7 @@ def register(  # noqa: PLR0913 - a registration's fields
             "url": url,
             "secret": secret,
             "ca": read_text(ufm_ca) if ufm_ca else "",
+            "routes": routes,
         },
         "period_s": every,
         "models": read_yaml(models) if models else {},

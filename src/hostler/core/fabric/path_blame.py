@@ -2,7 +2,11 @@
 
 A slow pair blames nobody: every part of its path may be it. A part through which other pairs are fast is not it. What
 is left is blamed where several pairs through it, with different far ends, are slow: the part that explains most of
-them, of those that explain the same the smallest. Pairs that no such part explains, or that two do, decide nothing.
+them, of those that explain the same the one with fewest fast pairs, then the smallest. Pairs that no such part
+explains, or that two do, decide nothing.
+
+What lies above the leaves is told apart where the ways are known. Where switches choose among equal links, the up-links
+of a leaf are one part, and no switch above them is blamed or cleared.
 """
 
 from collections import defaultdict
@@ -13,9 +17,10 @@ from statistics import median
 
 from msgspec import Struct
 
-from hostler.core.fabric.design import Cable, Port
+from hostler.core.fabric.design import Cable
 from hostler.core.fabric.link_quality import bits_a_second
-from hostler.core.state.links import LinkCheck, LinkFault, LinkGrade
+from hostler.core.fabric.routes import NO_ROUTES, Routes
+from hostler.core.state.links import RAIL, UP_LINKS, LinkCheck, LinkFault, LinkGrade
 
 SLOW = 0.85
 """Share of what other pairs reach below which a pair is slow: healthy 4xNDR pairs are within 360 to 384 Gbit/s."""
@@ -32,16 +37,12 @@ LINK_LEAST, SWITCH_LEAST = 2, 3
 
 
 class PairResult(Struct, frozen=True):
-    """Result of a check between two hosts' ports, in Gbit/s; None where it came to nothing.
-
-    `via`: the switches between, where the route is known.
-    """
+    """Result of a check from the port of one host to that of another, in Gbit/s; None where it came to nothing."""
 
     a: str
     z: str
     gbps: float | None
     at: datetime
-    via: tuple[str, ...] = ()
 
 
 class PathVerdict(Struct, frozen=True):
@@ -53,33 +54,43 @@ class PathVerdict(Struct, frozen=True):
 
 
 class _Part(Struct, frozen=True, order=True):
-    """A part by size, smallest first: 0 a link (its key), 1 a switch, 2 a rail, 3 whatever is above the leaves."""
+    """A part by size, smallest first: 0 a link (its key), 1 a switch, 2 a leaf's up-links, 3 a rail, 4 all above."""
 
     size: int
     name: str
 
 
-ABOVE = _Part(3, "the switches above the leaves")
-_Pair = tuple[str, str, tuple[str, ...]]
+_UP = 2
+ABOVE = _Part(4, "the switches above the leaves")
+_Pair = tuple[str, str]
 
 
-def judge_pairs(cables: Iterable[Cable], results: Iterable[PairResult]) -> PathVerdict:
+class _Wiring(Struct, frozen=True):
+    """Designed cable of each port, and the ways between hosts."""
+
+    cable_of: Mapping[str, Cable]
+    routes: Routes
+
+
+def judge_pairs(cables: Iterable[Cable], results: Iterable[PairResult], routes: Routes = NO_ROUTES) -> PathVerdict:
     """The verdict on results of one network; ports that its design does not cable are left out."""
     cable_of = {str(port): cable for cable in cables for port in (cable.a, cable.z)}
     ours = [r for r in results if r.a in cable_of and r.z in cable_of and r.a != r.z and r.gbps is not None]
     known = list({_pair(r): r for r in sorted(ours, key=lambda r: r.at)}.values())
     broken = [r for r in known if _share(r, cable_of) > BEYOND]
-    sound = [r for r in known if r not in broken] if broken else known
+    sound = [r for r in known if _share(r, cable_of) <= BEYOND] if broken else known
     slow, fast = _split(sound, cable_of)
-    through = _through(sound, cable_of)
+    wiring = _Wiring(cable_of, routes)
+    through = {_pair(r): tuple(dict.fromkeys(_path(r, wiring))) for r in sound}
     faults, left = _blamed(slow, fast, through)
-    told = tuple(_fault(part, mine, fast, through) for part, mine in faults)
-    return PathVerdict(told, _fast_links(fast, through, told), (*_impossible(broken), *_undecided(left, through, fast)))
+    told = tuple(_fault(part, mine, fast, through, wiring) for part, mine in faults)
+    said = (*_impossible(broken), *_undecided(left, through, fast, routes.why))
+    return PathVerdict(told, _fast_links(fast, through, told), said)
 
 
 def _pair(result: PairResult) -> _Pair:
-    """Both ends in order and the route between: of the same pair the last result counts."""
-    return min(result.a, result.z), max(result.a, result.z), result.via
+    """From where to where: of the same pair the last result counts."""
+    return result.a, result.z
 
 
 def _share(result: PairResult, cable_of: Mapping[str, Cable]) -> float:
@@ -103,23 +114,37 @@ def _split(
     return slow, fast
 
 
-def _through(results: list[PairResult], cable_of: Mapping[str, Cable]) -> dict[_Pair, tuple[_Part, ...]]:
-    return {_pair(r): tuple(_path(r, cable_of)) for r in results}
-
-
-def _path(result: PairResult, cable_of: Mapping[str, Cable]) -> Iterable[_Part]:
-    """Parts of the pair's path: both links, the leaves, the rail, and what lies above where the leaves differ."""
+def _path(result: PairResult, wiring: _Wiring) -> Iterable[_Part]:
+    """Parts of the pair's path: links, switches, the rail, and what may lie above where the way is not known."""
     leaves = []
     for text in (result.a, result.z):
-        cable = cable_of[text]
-        yield _Part(0, f"{cable.a}|{cable.z}")
+        cable = wiring.cable_of[text]
+        yield _link(cable)
         leaves.append((cable.z if str(cable.a) == text else cable.a).device)
-    switches = {*leaves, *result.via}
-    yield from (_Part(1, name) for name in sorted(switches))
+    yield from _between(result, leaves, wiring)
     rails = {text.rpartition(":")[2] for text in (result.a, result.z)}
     if len(rails) == 1:
-        yield _Part(2, f"rail-{rails.pop()}")
-    if len({*leaves}) > 1 and not result.via:
+        yield _Part(3, f"{RAIL}{rails.pop()}")
+
+
+def _link(cable: Cable) -> _Part:
+    return _Part(0, f"{cable.a}|{cable.z}")
+
+
+def _between(result: PairResult, leaves: list[str], wiring: _Wiring) -> Iterable[_Part]:
+    """Switches and the links between them: on the way where it is known, else the leaves and all that may be above."""
+    routes = wiring.routes
+    way = routes.between(result.a, result.z, result.at)
+    if way is not None:
+        for port in way:
+            yield _Part(1, port.device)
+            cable, far = wiring.cable_of.get(str(port)), routes.above[port.device][int(port.port)]
+            if cable is not None and far in (cable.a, cable.z):
+                yield _link(cable)
+        return
+    yield from (_Part(1, name) for name in dict.fromkeys(leaves))
+    if leaves[0] != leaves[1]:
+        yield from (_Part(2, f"{UP_LINKS}{name}") for name in leaves if routes.adaptive)
         yield ABOVE
 
 
@@ -137,15 +162,15 @@ def _blamed(
             total[part].add(pair)
     able = {p: pairs for p, pairs in total.items() if _may_be(p, pairs, passed[p], through)}
     left, found, doubtful = dict(slow), [], []
-    waiting = [(-len(pairs), part) for part, pairs in able.items()]
+    waiting = [(-len(pairs), passed[part], part) for part, pairs in able.items()]
     heapify(waiting)
     while waiting:
-        count, part = heappop(waiting)
+        count, cleared, part = heappop(waiting)
         mine = able[part] & left.keys()
         if not _enough(part, mine, through):
             continue
         if -count != len(mine):
-            heappush(waiting, (-len(mine), part))  # another has explained some of them meanwhile
+            heappush(waiting, (-len(mine), cleared, part))  # another has explained some of them meanwhile
             continue
         explained = [left.pop(pair) for pair in sorted(mine)]
         if part == ABOVE or _has_rival(part, mine, able, through):
@@ -168,9 +193,9 @@ def _may_be(part: _Part, pairs: set[_Pair], passed: int, through: Mapping[_Pair,
 
 
 def _enough(part: _Part, pairs: set[_Pair], through: Mapping[_Pair, tuple[_Part, ...]]) -> bool:
-    """Whether the pairs differ enough: in their far ends for a link, in their links for what is larger."""
-    links = {one for pair in pairs for one in through[pair] if one.size == 0 and one != part}
-    return len(links) >= (LINK_LEAST if part.size == 0 else SWITCH_LEAST)
+    """Whether the pairs differ enough: in far ends for a host's link, in hosts' links for what others share."""
+    links = {one for pair in pairs for one in through[pair][:2]}
+    return len(links - {part}) >= (LINK_LEAST if part in links else SWITCH_LEAST)
 
 
 def _fault(
@@ -178,6 +203,7 @@ def _fault(
     mine: list[PairResult],
     fast: Mapping[_Pair, PairResult],
     through: Mapping[_Pair, tuple[_Part, ...]],
+    wiring: _Wiring,
 ) -> LinkFault:
     reached = median(r.gbps or 0.0 for r in mine)
     others = f"{median(r.gbps or 0.0 for r in fast.values()):.0f}" if fast else "no others"
@@ -185,14 +211,21 @@ def _fault(
     if part.size == 0:
         a, z = part.name.split("|")
         return LinkFault(a, z, LinkCheck.slow, LinkGrade.act, text)
-    links = {one.name for r in mine for one in through[_pair(r)] if one.size == 0}
-    own = {key for key in links if part.size > 1 or any(Port(*_port(p)).device == part.name for p in key.split("|"))}
-    return LinkFault(f"{part.name}:", "", LinkCheck.slow, LinkGrade.act, text, (), tuple(sorted(own or links)))
+    links = _links_of(part, mine, through, wiring)
+    return LinkFault(f"{part.name}:", "", LinkCheck.slow, LinkGrade.act, text, (), tuple(sorted(links)))
 
 
-def _port(text: str) -> tuple[str, str]:
-    device, _, port = text.rpartition(":")
-    return device, port
+def _links_of(
+    part: _Part, mine: list[PairResult], through: Mapping[_Pair, tuple[_Part, ...]], wiring: _Wiring
+) -> set[str]:
+    """Keys of the part's links that slow pairs passed; of a rail those of its hosts, of up-links all."""
+    if part.size == _UP:
+        ports = wiring.routes.up_links(part.name.removeprefix(UP_LINKS))
+        own = {_link(wiring.cable_of[str(port)]).name for port in ports if str(port) in wiring.cable_of}
+    else:
+        passed = {one.name for r in mine for one in through[_pair(r)] if one.size == 0}
+        own = {key for key in passed if any(part.name == text.rpartition(":")[0] for text in key.split("|"))}
+    return own or {one.name for r in mine for one in through[_pair(r)][:2]}
 
 
 def _fast_links(
@@ -211,14 +244,16 @@ def _impossible(broken: list[PairResult]) -> Iterable[str]:
 
 
 def _undecided(
-    left: list[PairResult], through: Mapping[_Pair, tuple[_Part, ...]], fast: Mapping[_Pair, PairResult]
+    left: list[PairResult], through: Mapping[_Pair, tuple[_Part, ...]], fast: Mapping[_Pair, PairResult], why: str
 ) -> Iterable[str]:
-    """Sentences on the pairs that no part explains."""
+    """Sentences on the pairs that no part explains. `why`: why their ways are not known."""
     if not left:
         return
     above = all(ABOVE in through[_pair(r)] for r in left) and not any(ABOVE in through[pair] for pair in fast)
     if above and len(left) >= SWITCH_LEAST:
-        yield f"{len(left)} pairs between leaves are slow and none within one: {ABOVE.name}; their routes would tell"
+        unknown = why or "their ways are not known"
+        yield f"{len(left)} pairs between leaves are slow and none within one: {ABOVE.name}; {unknown}"
     else:
         one = left[0]
-        yield f"{len(left)} slow pairs do not decide which part is slow, {one.a} to {one.z} among them"
+        unknown = f"; {why}" if why and any(ABOVE in through[_pair(r)] for r in left) else ""
+        yield f"{len(left)} slow pairs do not decide which part is slow, {one.a} to {one.z} among them{unknown}"

@@ -64,6 +64,14 @@ class LinkCondition(StrEnum):
     elsewhere = "elsewhere"
 
 
+class RouteSource(StrEnum):
+    """Source of the ways between hosts: none, the switches' forwarding tables, or adaptive: each packet's choice."""
+
+    none = ""
+    tables = "tables"
+    adaptive = "adaptive"
+
+
 class DiscoverySource(Struct, frozen=True, forbid_unknown_fields=True):
     """Where a fabric's discovery comes from.
 
@@ -71,6 +79,7 @@ class DiscoverySource(Struct, frozen=True, forbid_unknown_fields=True):
     answers, through an adapter and port as `ibstat` names them ("" and 0 for the tool's own choice); ufm, at `url`, its
     authority `ca` in PEM, name and password in `secret`; or lldp, told by the agents of the design's hosts and by the
     documents about switches in the controller's data directory. What takes longer than `timeout_s` is partial.
+    `routes`: where the ways between hosts are known from.
     """
 
     adapter: str = ""
@@ -81,6 +90,7 @@ class DiscoverySource(Struct, frozen=True, forbid_unknown_fields=True):
     url: str = ""
     secret: str = ""
     ca: str = ""
+    routes: RouteSource = RouteSource.none
 
 
 class DesignVersion(Struct, frozen=True):

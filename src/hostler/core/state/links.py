@@ -34,6 +34,8 @@ class PortReading(Struct, frozen=True):
 
 RAIL = "rail-"
 """Before the name of a rail, where the rail as a whole has a fault: "rail-mlx5_0"."""
+UP_LINKS = "up-links-of-"
+"""Before the name of a leaf, where all links to the switches above it have a fault together."""
 
 
 class LinkCheck(StrEnum):
@@ -66,8 +68,8 @@ def switch_key(switch: str) -> str:
 class LinkFault(Struct, frozen=True):
     """The first failing check of a link from `a` to `z`: how grave, in which words, and which parts take part.
 
-    Of a fault that a switch has itself, or a rail, `a` is "SWITCH:" without a port, `z` is "", and `links` are the keys
-    of those of its links that it explains.
+    Of a fault that a switch has itself, or a rail, or all up-links of a leaf, `a` is "SWITCH:" without a port, `z` is
+    "", and `links` are the keys of those of its links that it explains.
     """
 
     a: str
@@ -93,6 +95,8 @@ class LinkFault(Struct, frozen=True):
         """The link or switch that has the fault, as sentences name it."""
         if not self.links:
             return f"link {self.a} to {self.z}"
+        if self.switch.startswith(UP_LINKS):
+            return f"all up-links of {self.switch.removeprefix(UP_LINKS)}"
         return self.switch.replace(RAIL, "rail ", 1) if self.switch.startswith(RAIL) else f"switch {self.switch}"
 
 
@@ -101,6 +105,7 @@ class LinkRound(Struct, frozen=True):
 
     `faults` are of links that were read, `clean` those of the asked-for links that were read and show nothing (by
     their keys). `ports` counts what was read, `readings` are those; `why` says what kept the round from reading all.
+    `undecided`: what results of pairs of nodes say without deciding which part is slow.
     """
 
     fabric: str
@@ -110,6 +115,7 @@ class LinkRound(Struct, frozen=True):
     clean: tuple[str, ...] = ()
     why: str = ""
     readings: dict[str, PortReading] = {}
+    undecided: tuple[str, ...] = ()
 
 
 class LinkCase(Struct, frozen=True):

@@ -1,5 +1,6 @@
 """Discovery by tools of this host: each as a child under a deadline, its output bounded, through one adapter."""
 
+import asyncio
 import os
 import shutil
 import tempfile
@@ -9,9 +10,9 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.fabric.discovery import Discovery
+from hostler.core.fabric.discovery import Discovery, Forwarding
 from hostler.drivers.bounded_process import Ended, run
-from hostler.drivers.infiniband import diagnet_csv, error_counters, linkinfo, netdiscover
+from hostler.drivers.infiniband import diagnet_csv, error_counters, forwarding, linkinfo, netdiscover
 from hostler.drivers.infiniband.error_counters import CounterPage
 from hostler.drivers.infiniband.page_text import MOST_BYTES
 
@@ -68,6 +69,17 @@ async def error_counters_here(tools: Diagnostics, environment: dict[str, str] | 
     if isinstance(page, str):
         return CounterPage({}, whole=False, why=page)
     return error_counters.parse(page.output.decode(errors="replace"))
+
+
+FORWARDING = Tool(("dump_fts", "--no_dests"), "-C", "-P", lambda _text: nothing(""))
+
+
+async def forwarding_tables(tools: Diagnostics, environment: dict[str, str] | None = None) -> Forwarding:
+    """Forwarding tables of the fabric's switches. Never raises."""
+    page = await _page(replace(tools, tool=FORWARDING.words[0]), FORWARDING, (), environment)
+    if isinstance(page, str):
+        return Forwarding(partial=page)
+    return await asyncio.to_thread(forwarding.parse, page.output.decode(errors="replace"))
 
 
 async def _page(

@@ -6,16 +6,31 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from hostler.core.fabric.discovery import Discovery, FoundPort
-from hostler.core.state.fabrics import DiscoverySource, Fabric
+from hostler.core.fabric.discovery import Discovery, Forwarding, FoundPort
+from hostler.core.state.fabrics import DiscoverySource, Fabric, RouteSource
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.links import PortReading
 from hostler.core.state.model import Node
 from hostler.core.state.operations import DiscoverFabric
-from hostler.drivers.infiniband import error_counters, lldp_documents, port_pages, telemetry_csv, ufm_client
+from hostler.drivers.infiniband import (
+    error_counters,
+    forwarding,
+    lldp_documents,
+    port_pages,
+    telemetry_csv,
+    ufm_client,
+)
 from hostler.drivers.infiniband.agent_pages import AgentPages, NoPageError
-from hostler.drivers.infiniband.diagnostics import TOOLS, Diagnostics, discover, error_counters_here, nothing
+from hostler.drivers.infiniband.diagnostics import (
+    TOOLS,
+    Diagnostics,
+    discover,
+    error_counters_here,
+    forwarding_tables,
+    nothing,
+)
 from hostler.drivers.infiniband.error_counters import CounterPage
 from hostler.drivers.infiniband.lldp_documents import LldpDocument
 from hostler.drivers.infiniband.page_text import MOST_BYTES
@@ -26,6 +41,10 @@ FRESH_S = 3600.0
 """A document about a switch's LLDP neighbours, or of telemetry, that is older says nothing of now."""
 TELEMETRY = "telemetry"
 """The folder of telemetry documents, beside that of LLDP: in it one for each network."""
+ROUTES = "routes"
+"""The folder of dumps of forwarding tables: in it one for each network."""
+NO_TIME = "the discovery left no time to read forwarding tables: give the network a longer time limit"
+LEAST_S = 1.0
 MOST_TELEMETRY = 16
 MOST_DOCUMENTS = 8192
 
@@ -41,6 +60,13 @@ class InfinibandSource(Struct, frozen=True):
         how = fabric.source
         tools = Diagnostics(self.directory, how.adapter, how.port, how.timeout_s, how.tool)
         return await discover(tools, self.environment)
+
+    async def tables(self, fabric: Fabric) -> Forwarding:
+        """Forwarding tables of the network's switches, through the same adapter."""
+        how = fabric.source
+        return await forwarding_tables(
+            Diagnostics(self.directory, how.adapter, how.port, how.timeout_s), self.environment
+        )
 
 
 class LookPlaces(Struct, frozen=True):
@@ -60,7 +86,31 @@ class RegisteredSource:
         self._reach = reach
 
     async def discover(self, fabric: Fabric) -> Discovery:
-        """One look at the network."""
+        """One look at the network; its forwarding tables, where they are asked for, in what is left of its time."""
+        until_s = time.monotonic() + fabric.source.timeout_s
+        found = await self._looked(fabric)
+        if fabric.source.routes is not RouteSource.tables or found.partial:
+            return found
+        left_s = until_s - time.monotonic()
+        tables = await self._tables(fabric, left_s) if left_s > LEAST_S else Forwarding(partial=NO_TIME)
+        return replace(found, forwarding=tables)
+
+    async def _tables(self, fabric: Fabric, left_s: float) -> Forwarding:
+        """Forwarding tables by the network's documents, else by `dump_fts` where its discovery comes from."""
+        how = fabric.source
+        told = await asyncio.to_thread(route_documents, self._reach.documents.parent / ROUTES / fabric.name)
+        if told is not None:
+            return told
+        if how.tool not in TOOLS:
+            return Forwarding(partial=f"{how.tool} tells no routes; put opensm's dump into the folder {ROUTES}")
+        if not how.nodes:
+            return await self._here.tables(replace(fabric, source=replace(how, timeout_s=left_s)))
+        try:
+            return await asyncio.to_thread(forwarding.parse, await self._page_at_nodes(how, "dump_fts", left_s))
+        except NoPageError as error:
+            return Forwarding(partial=f"forwarding tables: {error}")
+
+    async def _looked(self, fabric: Fabric) -> Discovery:
         match fabric.source.tool:
             case "ufm":
                 return await self._ufm(fabric.source)
@@ -90,18 +140,11 @@ class RegisteredSource:
         return LinkReadings(page.ports, named, page.whole, "; ".join(filter(None, (page.why, wrong))))
 
     async def _counters_at_nodes(self, how: DiscoverySource) -> CounterPage:
-        why = ""
-        for name in how.nodes:
-            node = self._reach.fleet().resolve(name)
-            if node is None:
-                continue
-            limit_s = how.timeout_s / len(how.nodes)
-            try:
-                wanted = DiscoverFabric("ibqueryerrors", how.adapter, how.port, limit_s)
-                return await asyncio.to_thread(error_counters.parse, await self._reach.agents.page(node, wanted))
-            except NoPageError as error:
-                why = str(error)
-        return CounterPage({}, whole=False, why=why or "there is none of the nodes that are to look")
+        try:
+            page = await self._page_at_nodes(how, "ibqueryerrors", how.timeout_s)
+        except NoPageError as error:
+            return CounterPage({}, whole=False, why=str(error))
+        return await asyncio.to_thread(error_counters.parse, page)
 
     async def _ufm(self, how: DiscoverySource) -> Discovery:
         try:
@@ -111,21 +154,29 @@ class RegisteredSource:
         return await ufm_client.discover(UfmPlace(how.url, how.ca, fields, how.timeout_s))
 
     async def _at_nodes(self, how: DiscoverySource) -> Discovery:
-        """The first of the nodes whose agent prints the page; the time is shared among them."""
+        try:
+            page = await self._page_at_nodes(how, how.tool, how.timeout_s)
+        except NoPageError as error:
+            return nothing(str(error))
+        return await asyncio.to_thread(TOOLS[how.tool].read, page)
+
+    async def _page_at_nodes(self, how: DiscoverySource, tool: str, limit_s: float) -> str:
+        """The page of the first of the nodes whose agent prints one; the time is shared among them.
+
+        Raises NoPageError with what each of them said.
+        """
         why: list[str] = []
-        limit_s = how.timeout_s / len(how.nodes)
         for name in how.nodes:
             node = self._reach.fleet().resolve(name)
             if node is None:
                 why.append(f"there is no node {name}")
                 continue
             try:
-                page = await self._reach.agents.page(node, DiscoverFabric(how.tool, how.adapter, how.port, limit_s))
+                wanted = DiscoverFabric(tool, how.adapter, how.port, max(LEAST_S, limit_s / len(how.nodes)))
+                return await self._reach.agents.page(node, wanted)
             except NoPageError as error:
                 why.append(str(error))
-                continue
-            return await asyncio.to_thread(TOOLS[how.tool].read, page)
-        return nothing("; ".join(why))
+        raise NoPageError("; ".join(why))
 
     async def _lldp(self, fabric: Fabric) -> Discovery:
         """Neighbours by the agents of the design's hosts, and by documents of switches.
@@ -177,6 +228,27 @@ def _telemetry(folder: Path) -> CounterPage | None:
     if len(paths) > MOST_TELEMETRY:
         why = why or f"{len(paths)} telemetry documents; at most {MOST_TELEMETRY} are read"
     return CounterPage(ports, whole=False, why=why or ("" if paths else "no telemetry document"))
+
+
+def route_documents(folder: Path) -> Forwarding | None:
+    """Tables of the network's dumps (*.dump), None where it has no folder. One that cannot be read leaves none."""
+    if not folder.is_dir():
+        return None
+    paths = sorted(folder.glob("*.dump"))
+    if not 0 < len(paths) <= MOST_TELEMETRY:
+        return Forwarding(partial=f"{len(paths)} dumps of forwarding tables; 1 to {MOST_TELEMETRY} are read")
+    tables: dict[str, bytes] = {}
+    lids: dict[str, int] = {}
+    for path in paths:
+        try:
+            read = forwarding.parse(_fresh(path).decode(errors="replace"))
+        except (OSError, ValueError) as error:
+            return Forwarding(partial=f"dump {path.name}: {error}")
+        if read.partial or tables.keys() & read.tables.keys():
+            return Forwarding(partial=f"dump {path.name}: {read.partial or 'a switch is told in another dump too'}")
+        tables |= read.tables
+        lids |= read.lids
+    return Forwarding(tables, lids)
 
 
 def _fresh(path: Path) -> bytes:

@@ -8,11 +8,11 @@ import re
 
 from msgspec import Struct, field
 
-from hostler.core.fabric.discovery import Discovery, FoundDevice, FoundLink, FoundPort
+from hostler.core.fabric.discovery import LID_MOST, Discovery, FoundDevice, FoundLink, FoundPort
 from hostler.core.fabric.rates import LANE_GBPS, WIDTHS, Rate
 from hostler.drivers.infiniband.page_text import MOST_BYTES, plain
 
-_HEAD = re.compile(r'0x([0-9a-f]{16}) "\s*(.*?)"\s+\d+\s+(\d{1,3})\[[^\]]*\] ==\(\s*(.*?)\s*\)==>(.*)')
+_HEAD = re.compile(r'0x([0-9a-f]{16}) "\s*(.*?)"\s+(\d{1,5})\s+(\d{1,3})\[[^\]]*\] ==\(\s*(.*?)\s*\)==>(.*)')
 _FAR = re.compile(r'\s*0x([0-9a-f]{16})\s+\d+\s+(\d{1,3})\[[^\]]*\] "(.*)" \(.*\)\s*')
 _LINK = re.compile(r"(\d{1,2})X\s+([\d.]+) Gbps(?: \(([A-Z0-9 ]+)\))?\s+(\w+)/\s*(\w+)")
 _NEAREST = 0.02
@@ -23,6 +23,7 @@ class _Page(Struct):
     devices: dict[str, FoundDevice] = field(default_factory=dict)
     ports: dict[str, set[int]] = field(default_factory=dict)
     told: dict[FoundPort, tuple[FoundPort, Rate | None, int]] = field(default_factory=dict)
+    lids: dict[FoundPort, int] = field(default_factory=dict)
     wrong: str = ""
 
     def doubt(self, line: int, what: str) -> None:
@@ -44,7 +45,8 @@ def parse(text: str) -> Discovery:
     if not page.devices:
         page.wrong = page.wrong or "no device on the page"
     devices = {guid: _kind(page, device) for guid, device in page.devices.items()}
-    return Discovery(devices, links, page.wrong)
+    lids = {at: lid for at, lid in page.lids.items() if not devices[at.guid].switch}
+    return Discovery(devices, links, page.wrong, lids=lids)
 
 
 def _read(page: _Page, number: int, line: str) -> None:
@@ -52,15 +54,17 @@ def _read(page: _Page, number: int, line: str) -> None:
     if head is None:
         page.doubt(number, f"{plain(line)!r} is no line of `iblinkinfo --line`")
         return
-    guid, port = head[1], int(head[3])
+    guid, port = head[1], int(head[4])
     known = page.devices.setdefault(guid, FoundDevice(guid, switch=False, description=plain(head[2])))
     if known.description != plain(head[2]):
         page.doubt(number, f"GUID {guid} is told with two descriptions")
     page.ports.setdefault(guid, set()).add(port)
-    link = _LINK.fullmatch(head[4].strip())
+    if 0 < int(head[3]) <= LID_MOST:
+        page.lids[FoundPort(guid, port)] = int(head[3])
+    link = _LINK.fullmatch(head[5].strip())
     if link is None or link[5] != "LinkUp" or port == 0:
         return
-    far = _FAR.fullmatch(head[5])
+    far = _FAR.fullmatch(head[6])
     if far is None:
         page.doubt(number, "a link that is up, and no far end")
         return

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct, field
 
-from hostler.core.fabric.discovery import Discovery, FoundDevice, FoundLink, FoundPort
+from hostler.core.fabric.discovery import LID_MOST, Discovery, FoundDevice, FoundLink, FoundPort
 from hostler.core.fabric.rates import Rate, rate_of
 from hostler.drivers.infiniband.page_text import MOST_BYTES, plain
 
@@ -19,6 +19,8 @@ _LINK = re.compile(
     r'\[(\d{1,3})\](?:\(([0-9a-f]{1,16})\))?\s+"([SHR])-([0-9a-f]{16})"\[(\d{1,3})\](?:\([0-9a-f]+\))?\s*#(.*)'
 )
 _RATE = re.compile(r"(\d{1,2}x[A-Z]{3}(?:10)?)\s*$")
+_LID = re.compile(r'" lid (\d{1,5}) \S+\s*$')
+"""LID of the far port, behind its description."""
 _KEY = re.compile(r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=0x[0-9a-f]+(\([0-9a-f]+\))?")
 
 
@@ -26,6 +28,7 @@ class _Page(Struct):
     devices: dict[str, FoundDevice] = field(default_factory=dict)
     told: dict[FoundPort, tuple[FoundPort, Rate | None]] = field(default_factory=dict)
     also: dict[str, FoundPort] = field(default_factory=dict)
+    lids: dict[FoundPort, int] = field(default_factory=dict)
     wrong: str = ""
 
     def doubt(self, line: int, what: str) -> None:
@@ -44,7 +47,7 @@ def parse(text: str) -> Discovery:
         page.doubt(text.count("\n") + 1, "the last line has no end: the page was cut off")
     if not page.devices:
         page.wrong = page.wrong or "no device on the page"
-    return Discovery(page.devices, links, page.wrong, page.also)
+    return Discovery(page.devices, links, page.wrong, page.also, page.lids)
 
 
 def _read(page: _Page, text: str) -> None:
@@ -83,6 +86,8 @@ def _link(page: _Page, number: int, line: str, current: str) -> None:
         return  # a switch's own processor, where no cable is
     if here in page.told and page.told[here][0] != there:
         page.doubt(number, f"port {here.number} of {current} is told with two neighbours")
+    if link[3] == "H" and (lid := _LID.search(link[6])) and 0 < int(lid[1]) <= LID_MOST:
+        page.lids[there] = int(lid[1])
     rate = _RATE.search(link[6])
     page.told[here] = (there, rate_of(rate[1]) if rate else None)
 

@@ -63,7 +63,8 @@ class FabricView(Struct, frozen=True):
     """A network: its design in counts, and its validations.
 
     `looked` is when the last validation began and `says` what came of it; `good` when the last one began that concluded
-    something. Both are None where this controller has seen none since it began to decide.
+    something. Both are None where this controller has seen none since it began to decide. `undecided`: what results
+    between nodes say without deciding which part is slow.
     """
 
     name: str
@@ -85,6 +86,7 @@ class FabricView(Struct, frozen=True):
     manual_test: ManualTest | None = None
     manual_test_due: datetime | None = None
     manual_test_overdue: bool = False
+    undecided: tuple[str, ...] = ()
 
 
 def fabric_view(app_state: AppState, fabric: Fabric) -> FabricView:
@@ -93,6 +95,7 @@ def fabric_view(app_state: AppState, fabric: Fabric) -> FabricView:
     last: FabricLook | None = live.last if live is not None else fabric.look
     cases = app_state.fleet.cases_of(fabric.name)
     test = app_state.fleet.manual_tests.get(fabric.name)
+    read = app_state.cell.live.links.get(fabric.name)
     return FabricView(
         name=fabric.name,
         design=fabric.digest,
@@ -113,6 +116,7 @@ def fabric_view(app_state: AppState, fabric: Fabric) -> FabricView:
         manual_test=test,
         manual_test_due=test.due if test is not None else None,
         manual_test_overdue=test is not None and test.due < app_state.now(),
+        undecided=read.undecided if read is not None else (),
     )
 
 
