@@ -1,4 +1,4 @@
-"""What `dump_fts` and opensm's dump print is read switch by switch, or not believed; and ways are walked by it."""
+"""Pages of `dump_fts` and opensm's dump are read switch by switch, or not believed; and ways are walked by them."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -53,7 +53,7 @@ class Routes(Struct, frozen=True):
         return None
 
     def after(self, before: "Routes", began: datetime) -> "Routes":
-        """These routes, which a look read that began then: those that are as before are known from as early."""
+        """The routes as a look read them that began then: those that are as before are known from as early."""
         same = (self.tables, self.lids, self.far) == (before.tables, before.lids, before.far)
         return replace(self, since=before.since if same else began)
 
