@@ -31,6 +31,7 @@ from hostler.app.cluster_examiner import examiners
 from hostler.app.controller_process import ControllerProcess, Gate, Standing, ask, journal_of, now, running
 from hostler.app.daily_compaction import Compacting
 from hostler.app.emulated_lab import EmulatedLab, in_kubernetes, in_memory
+from hostler.app.evidence_keeper import EvidenceKeeper
 from hostler.app.first_start import TOKEN
 from hostler.app.secret_backends import secrets_of
 from hostler.app.start_settings import ServeSettings, UpSettings
@@ -116,10 +117,10 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
         placing = SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node)
         scheduling = ReadingsKeeper(placing, gate)
         kubelets = Kubelets([one.scheduler.cluster for one in kubernetes], lambda: gate.agents)
-        redfish, logins = _bmc_drivers(clients, secrets, gate)
+        redfish, logins, keeper = _bmc_drivers(clients, secrets, gate)
         booting = await boot_service(settings, data, secrets, gate)
         booted = booting.around(redfish, rebooter) if booting else (rebooter,)
-        wiring = Wiring((redfish, logins, scheduling), (kubelets, resetter(kubernetes, gate), *booted))
+        wiring = Wiring((redfish, logins, scheduling), (kubelets, resetter(kubernetes, gate), keeper, *booted))
         async with running(_listening(settings), standing, wiring, gate, documents) as inside:
             cell = inside.cell
             if booting is not None and settings.boot is not None:
@@ -155,9 +156,11 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
             await _until_told(stop, [watching, telling, notifying, *marking, *(one.watch() for one in schedulers)])
 
 
-def _bmc_drivers(clients: Clients, secrets: KeptSecrets, gate: Gate) -> tuple[RedfishDriver, LoginDriver]:
-    """Drivers that act at BMCs: on machines through them, and on their own passwords."""
-    return RedfishDriver(clients, gate.now), LoginDriver(clients, secrets, gate.now)
+def _bmc_drivers(
+    clients: Clients, secrets: KeptSecrets, gate: Gate
+) -> tuple[RedfishDriver, LoginDriver, EvidenceKeeper]:
+    """Drivers that act at BMCs: on machines through them, on their own passwords, and for dumps."""
+    return RedfishDriver(clients, gate.now), LoginDriver(clients, secrets, gate.now), EvidenceKeeper(gate, clients)
 
 
 def _networks(gate: Gate, cell: Cell, secrets: Secrets, data: Path) -> tuple[Turn, Turn]:
@@ -206,7 +209,8 @@ async def _up(
     clients = Clients(connections, lambda _origin: access.get("all", Access()), gate)
     gate.machines = Introduction(clients)
     logins = LoginDriver(clients, KeptSecrets({}, time.monotonic), gate.now)
-    wiring = Wiring((RedfishDriver(clients, gate.now), logins, *lab.wiring.drivers), lab.wiring.around)
+    around = (EvidenceKeeper(gate, clients), *lab.wiring.around)
+    wiring = Wiring((RedfishDriver(clients, gate.now), logins, *lab.wiring.drivers), around)
     async with running(Settings(port=settings.port, clock=now), Standing(data), wiring, gate) as inside:
         fleet = EmulatedFleet(
             FleetSettings(

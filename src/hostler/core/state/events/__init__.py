@@ -14,6 +14,7 @@ from hostler.core.state.events import (
     boot,
     cell,
     conditions,
+    evidence,
     fabrics,
     holds,
     intents,
@@ -52,6 +53,7 @@ from hostler.core.state.events.conditions import (
     ShadowNoted,
     SourcesChanged,
 )
+from hostler.core.state.events.evidence import EvidenceKept
 from hostler.core.state.events.fabrics import (
     FabricEvent,
     FabricFindingChanged,
@@ -146,6 +148,7 @@ __all__ = [
     "ConfigActivated",
     "ControllerStarted",
     "Event",
+    "EvidenceKept",
     "FabricEvent",
     "FabricFindingChanged",
     "FabricFindingClosed",
@@ -315,6 +318,7 @@ Event = (
     | BootRefused
     | StrangerSeen
     | BmcLoginDue
+    | EvidenceKept
 )
 
 
@@ -370,6 +374,7 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("manual_test_file_added", 1): 6,
     ("manual_test_overdue", 1): 6,
     ("bmc_login_due", 1): 6,
+    ("evidence_kept", 1): 6,
 }
 """(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
 
@@ -394,6 +399,7 @@ ROWS: dict[type, EventRow[Any]] = {
         boot,
         cell,
         conditions,
+        evidence,
         fabrics,
         holds,
         intents,
