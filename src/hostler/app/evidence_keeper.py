@@ -33,7 +33,7 @@ from hostler.server import evidence_reading
 READING_S, REPORT_S, DUMP_S = 30.0, 180.0, 240.0
 """Longest times for the agent's own readings, for one answer about NVIDIA's report, and for the BMC's dump."""
 RESERVE_S = 20.0
-"""What is left of the deadline for putting the bundle together."""
+"""Rest of the deadline for putting the bundle together."""
 PIECES = 32
 """Pieces of one report that are asked for."""
 TEXT_BYTES = 8 * 1024 * 1024
@@ -43,7 +43,7 @@ REPORT, DUMP = "nvidia-bug-report", "BMC dump"
 
 
 class Fetched(Struct, frozen=True):
-    """What one source gave: texts and other files by name, what is missing, and facts for the record."""
+    """Yield of one source: texts and other files by name, what is missing, and facts for the record."""
 
     texts: dict[str, str] = {}
     binaries: dict[str, bytes] = {}
@@ -114,7 +114,7 @@ class EvidenceKeeper:
     # the node's agent
 
     async def _of_agent(self, operation: Operation, node: Node, left_s: float) -> Fetched:
-        """What the agent reads at once, then NVIDIA's own report; of an agent that is not there neither."""
+        """Readings of the agent at once, then NVIDIA's own report; of an agent that is not there neither."""
         until = time.monotonic() + left_s
         try:
             said = await self._order(operation, node, CollectEvidence(), "readings", min(READING_S, left_s))

@@ -81,21 +81,6 @@ FIRMWARE = View(
     empty="its SKU has no firmware baseline",
 )
 
-BUNDLES = View(
-    "",
-    (
-        Column("BUNDLE", "id"),
-        Column("AT", "at", clock),
-        Column("BYTES", "size"),
-        Column("FILES", "files"),
-        Column("RETURNS", "cases"),
-        Column("TICKETS", "tickets", wide=True),
-        Column("NOT IN IT", "missing"),
-        Column("SHA-256", "digest", wide=True),
-    ),
-    empty="no evidence was kept",
-)
-
 _STANDING = (
     Column("PHASE", "phase"),
     Column("POOL", "pool"),

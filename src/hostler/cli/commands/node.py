@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
+from hostler.cli.bundle_columns import BUNDLES
 from hostler.cli.command_errors import CommandError, unusable
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.input_files import read_entries, submit
@@ -31,7 +32,6 @@ from hostler.cli.options import (
 from hostler.cli.output import say, shown
 from hostler.cli.table_columns import (
     AGENTS,
-    BUNDLES,
     CONDITIONS,
     FIRMWARE,
     HISTORY,
