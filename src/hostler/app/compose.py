@@ -120,7 +120,7 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
         redfish, logins, keeper = _bmc_drivers(clients, secrets, gate)
         booting = await boot_service(settings, data, secrets, gate)
         booted = booting.around(redfish, rebooter) if booting else (rebooter,)
-        wiring = Wiring((redfish, logins, scheduling), (kubelets, resetter(kubernetes, gate), keeper, *booted))
+        wiring = Wiring((redfish, logins, scheduling), (kubelets, keeper, resetter(kubernetes, gate), *booted))
         async with running(_listening(settings), standing, wiring, gate, documents) as inside:
             cell = inside.cell
             if booting is not None and settings.boot is not None:

@@ -1,5 +1,6 @@
 """Bundles of evidence, each kept under the SHA-256 of its bytes until its time is over or newer ones need its room."""
 
+import os
 from pathlib import Path
 
 from hostler.journal.evidence_files import EvidenceFiles
@@ -24,9 +25,11 @@ class BundleFiles:
             raise JournalError(f"a bundle has {len(data):,} bytes, {MOST_BYTES:,} at most are kept")
         try:
             self._make_room(len(data), now_s)
+            digest = self._files.put(data)
+            os.utime(self._folder / digest, (now_s, now_s))
         except OSError as error:
             raise JournalError(f"{self._folder} cannot be tidied: {error.strerror}") from error
-        return self._files.put(data)
+        return digest
 
     def get(self, digest: str) -> bytes | None:
         """The bytes, None where they are not here, or not any more."""
