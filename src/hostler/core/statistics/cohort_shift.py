@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hostler.core.statistics.medians import MEDIAN_VARIANCE, Floats, Whole, spread
+from hostler.core.statistics.medians import MEDIAN_VARIANCE, Floats, Whole, row_medians, spread
 from hostler.core.statistics.series import BASELINE_DAYS, MIN_PEERS
 
 MIN_DAYS = 2
@@ -53,22 +53,23 @@ def _home(own: Floats, stacks: Whole) -> Whole:
 
 
 def _shift(own: Floats, stacks: Whole, home: Whole, stack: int) -> Iterator[CohortShift]:
-    here = np.where((stacks == stack) & (home >= 0)[:, None], own, np.nan)
-    count = np.count_nonzero(~np.isnan(here), axis=0)
-    days = np.flatnonzero((count >= MIN_PEERS) & (np.arange(own.shape[1]) >= BASELINE_DAYS))
+    among = np.flatnonzero((stacks == stack).any(axis=1) & (home >= 0))
+    here = np.ascontiguousarray(np.where(stacks[among] == stack, own[among], np.nan).T)  # a day is a row
+    count = np.count_nonzero(~np.isnan(here), axis=1)
+    days = np.flatnonzero((count >= MIN_PEERS) & (np.arange(len(here)) >= BASELINE_DAYS))
     if len(days) < MIN_DAYS:
         return
-    middle = np.array([np.nanmedian(here[:, day]) for day in days])
-    each = np.array([spread(here[:, day]) for day in days])
+    middle = row_medians(here[days])
+    each = np.array([spread(day) for day in here[days]])
     errors = np.sqrt(MEDIAN_VARIANCE / count[days]) * each
     least = max(LEAST, 0.5 * float(np.median(each))) if np.nanmax(np.abs(own)) > 1 else LEAST
     moved = np.abs(middle) > np.maximum(least, ERRORS * errors)
     if not moved[-MIN_DAYS:].all():
         return
     first = len(days) - (int(np.argmin(moved[::-1])) if not moved.all() else len(days))
-    rows = ~np.isnan(here[:, days[first:]]).all(axis=1)
-    homes, sizes = np.unique(home[rows], return_counts=True)
+    series = among[~np.isnan(here[days[first:]]).all(axis=0)]
+    homes, sizes = np.unique(home[series], return_counts=True)
     size = float(np.median(middle[first:]))
     yield CohortShift(
-        stack, int(homes[np.argmax(sizes)]), size, float(np.median(errors[first:])), int(days[first]), int(rows.sum())
+        stack, int(homes[np.argmax(sizes)]), size, float(np.median(errors[first:])), int(days[first]), len(series)
     )

@@ -7,6 +7,7 @@ far as its size bears it.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -62,7 +63,7 @@ def residuals(cohort: Cohort) -> Residuals:
     """The residuals of a cohort's series."""
     x, impossible = on_scale(cohort)
     groups = list(_groups(cohort.stacks))
-    own = x - _levels(x, cohort.stacks, groups)[:, None]
+    own = x - _levels(x[:, :BASELINE_DAYS], cohort.stacks[:, :BASELINE_DAYS])[:, None]
     moved = own - _peers(own, groups)
     if cohort.places is not None:
         moved -= _places(moved, cohort.places)
@@ -78,17 +79,15 @@ def residuals(cohort: Cohort) -> Residuals:
     return Residuals(standard, moved, own, noise, verdicts)
 
 
-Group = tuple[int, slice | int, Whole | slice]
+Group = tuple[int, slice, Whole | slice]
 """A stack, the days on which these rows are its series, and the rows."""
 
 
 def _groups(stacks: Whole) -> Iterator[Group]:
-    """Each stack with its rows: for all days at once where nobody changes stack, else day by day."""
-    if (stacks == stacks[:, :1]).all():
-        yield from ((stack, slice(None), rows) for stack, rows in _of_day(stacks[:, 0]))
-        return
-    for day in range(stacks.shape[1]):
-        yield from ((stack, day, rows) for stack, rows in _of_day(stacks[:, day]))
+    """Each stack with its rows, for each span of days in which nobody changes stack."""
+    moves = np.flatnonzero((stacks[:, 1:] != stacks[:, :-1]).any(axis=0)) + 1
+    for begin, end in pairwise((0, *moves, stacks.shape[1])):
+        yield from ((stack, slice(begin, end), rows) for stack, rows in _of_day(stacks[:, begin]))
 
 
 def _of_day(stacks: Whole) -> Iterator[tuple[int, Whole | slice]]:
@@ -106,26 +105,24 @@ def _peers(values: Floats, groups: list[Group]) -> Floats:
     """For each series and day the median of its stack's; NaN where it has fewer than MIN_PEERS."""
     found = np.full(values.shape, np.nan)
     for _, days, rows in groups:
-        here = values[rows, days].reshape(-1, values.shape[1] if isinstance(days, slice) else 1)
+        here = values[rows, days]
         count = np.count_nonzero(~np.isnan(here), axis=0)
-        middle = np.where(count >= MIN_PEERS, column_medians(here), np.nan)
-        found[rows, days] = middle if isinstance(days, slice) else middle[0]
+        found[rows, days] = np.where(count >= MIN_PEERS, column_medians(here), np.nan)
     return found
 
 
-def _levels(x: Floats, stacks: Whole, groups: list[Group]) -> Floats:
-    """The level of each series in its baseline: its offset beside its stack, and its stack's own level.
+def _levels(first: Floats, stacks: Whole) -> Floats:
+    """The level of each series in its baseline, the days of `first`: its offset beside its stack, and its stack's own.
 
     The stack is the one that it had on its first day with a reading; days on another are left out.
     """
-    first = x[:, :BASELINE_DAYS]
-    has = ~np.isnan(first)
-    home = stacks[np.arange(len(x)), np.argmax(has, axis=1)]
-    beside = np.where(stacks[:, :BASELINE_DAYS] == home[:, None], first - _peers(x, groups)[:, :BASELINE_DAYS], np.nan)
+    home = stacks[np.arange(len(first)), np.argmax(~np.isnan(first), axis=1)]
+    at_home = np.where(stacks == home[:, None], first, np.nan)
+    beside = at_home - _peers(first, list(_groups(stacks)))
     offset = np.where(np.count_nonzero(~np.isnan(beside), axis=1) >= MIN_BASELINE, row_trimmed_means(beside), np.nan)
-    level = np.full(len(x), np.nan)
-    for stack, rows in _of_day(home):
-        here = np.where(stacks[rows, :BASELINE_DAYS] == stack, first[rows], np.nan)
+    level = np.full(len(first), np.nan)
+    for _, rows in _of_day(home):
+        here = at_home[rows]
         level[rows] = np.nanmedian(here) if not np.isnan(here).all() else np.nan
     return level + offset
 
