@@ -39,11 +39,15 @@ class ReadingSeries(Struct, frozen=True):
 
 @contextmanager
 def opened(folder: Path) -> Iterator["DuckDBPyConnection"]:
-    """A connection with a view `readings` over the folder's files, each reading once. Raises JournalError."""
+    """A connection with two views of the folder's files. Raises JournalError.
+
+    `readings` has each reading once; `written` has them as they were written, which costs less where repeats are none.
+    """
     files = sorted(path for path in folder.glob("readings-*") if path.suffix in _READ)
     if not files:
         raise JournalError(f"{folder} holds no readings yet: checks that run leave them there")
     with _database(folder) as database:
+        database.execute(f"CREATE VIEW written AS {_written(files)}")
         database.execute(f"CREATE VIEW readings AS {_each_once(files)}")
         yield database
 
@@ -98,6 +102,7 @@ def _database(folder: Path) -> Iterator["DuckDBPyConnection"]:
     try:
         with duckdb.connect() as database:
             database.execute("SET memory_limit = '2GB'; SET threads = 2; SET TimeZone = 'UTC'")
+            database.execute("SET enable_progress_bar = false")  # a slow question would draw one on standard output
             yield database
     except duckdb.Error as error:
         raise JournalError(
@@ -107,12 +112,15 @@ def _database(folder: Path) -> Iterator["DuckDBPyConnection"]:
 
 def _each_once(files: list[Path]) -> str:
     """A question for all readings of the files, a repeated one once: an agent that hears no answer sends again."""
+    return f"SELECT DISTINCT ON (node, source, metric, part) * FROM ({_written(files)})"  # noqa: S608 - names are quoted
+
+
+def _written(files: list[Path]) -> str:
     kinds = [[_text(path) for path in files if path.suffix in kind] for kind in (_PARQUET, _LINES)]
     asked = [
         ask.format(", ".join(names)) for ask, names in zip((_FROM_PARQUET, _FROM_LINES), kinds, strict=True) if names
     ]
-    whole = " UNION ALL BY NAME ".join(asked)
-    return f"SELECT DISTINCT ON (node, source, metric, part) * FROM ({whole})"  # noqa: S608 - names are quoted
+    return " UNION ALL BY NAME ".join(asked)
 
 
 def _text(path: Path) -> str:
