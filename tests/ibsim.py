@@ -100,7 +100,8 @@ async def simulated(fabric: Fabric) -> AsyncIterator[dict[str, str]]:
         _CONTROLS[name] = control
         try:
             await _answers(child, name)
-            yield seen
+            with contextlib.chdir(folder):  # the simulator's library makes a folder where each tool runs, and keeps it
+                yield seen  # where the tool is killed
         finally:
             with contextlib.suppress(ProcessLookupError):
                 child.kill()

@@ -19,6 +19,7 @@ from hostler.core.state.live_state import Release
 from hostler.core.state.model import Node, Observation, Operation, Outcome, Workload
 from hostler.core.state.notify_routes import Route
 from hostler.core.state.operations import Evict
+from hostler.core.state.subnets import SubnetReading
 
 
 class PortError(Exception):
@@ -193,6 +194,14 @@ class LinkSource(Protocol):
 
     async def read(self, fabric: Fabric) -> LinkReadings:
         """All that can be read now."""
+        ...
+
+
+class SubnetSource(Protocol):
+    """A way to ask a network's subnet of its managers, partitions and routing. Never raises, and changes nothing."""
+
+    async def subnet(self, fabric: Fabric, began: datetime, *, partitions: bool) -> SubnetReading:
+        """One look. `partitions`: those of every port too, which is a long answer."""
         ...
 
 

@@ -9,13 +9,14 @@ from urllib.parse import quote
 
 import pytest
 
-from hostler.controller.inputs import FabricSeen, FellowsSeen, LinksSeen
+from hostler.controller.inputs import FabricSeen, FellowsSeen, LinksSeen, SubnetSeen
 from hostler.core.fabric.design_csv import parse_csv, render_csv
 from hostler.core.fabric.told import report
 from hostler.core.intents import fabrics
 from hostler.core.state import events as e
 from hostler.core.state.links import LinkCheck, LinkFault, LinkGrade, LinkRound, PortReading
 from hostler.core.state.live_state import Fellow, Release
+from hostler.core.state.subnets import ManagerState, SubnetFacts, SubnetManager, SubnetReading
 from hostler.server.event_stream import encode
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import House, house
@@ -107,6 +108,33 @@ async def test_findings_links_faults_and_counters_are_shown(world: House) -> Non
     links = (await world.operator.get("/v1/fabrics/ib0/links?device=spine-001&limit=100"))["items"]
     assert [link["fault"] for link in links if link["fault"]] == ["flaps (act)"]
     assert 'hostler_link_faults{check="flaps",fabric="ib0",grade="act"} 1.0' in await world.operator.get("/metrics")
+
+
+async def test_a_subnet_is_shown_with_what_could_not_be_read_and_no_tenant_reads_its_history(world: House) -> None:
+    """Mutants: what a look could not read is not said; a tenant is told who is master."""
+    await world.adopt(1)
+    stated = {"subnet_manager": {"guids": ["0x301", "0x401"], "min_standby": 1}, "partitions": ["0xffff"]}
+    assert (await register(world, **stated))[0] == 200
+    shown = (await world.operator.get("/v1/fabrics/ib0"))["subnet"]
+    assert (shown["says"], shown["read"]) == ("no subnet manager has been told of yet", None)
+    assert shown["design"]["subnet_manager"]["guids"] == ["0000000000000301", "0000000000000401"]
+    assert shown["design"]["partitions"] == ["0x7fff"]
+    managers = (SubnetManager("0000000000000401", 4, ManagerState.master),)
+    for facts, why in ((SubnetFacts(managers, ("0x7fff",), "updn"), ()), (SubnetFacts(managers), ("routing: no log",))):
+        world.cell.tell(SubnetSeen(SubnetReading("ib0", datetime.now(UTC), facts, why)))
+    await world.until(lambda: bool(world.cell.view.cases_of("ib0")))
+    shown = (await world.operator.get("/v1/fabrics/ib0"))["subnet"]
+    said = "subnet manager 0000000000000401 is master, none in standby, partitions 0x7fff, routed by updn"
+    assert (shown["says"], shown["why"], bool(shown["read"])) == (said, ["routing: no log"], True)
+    (finding,) = (await world.operator.get("/v1/fabrics/ib0/findings"))["items"]
+    assert (finding["kind"], bool(finding["ticket"])) == ("standby_missing", True)
+    drawn = await world.operator.get(f"/v1/fabrics/ib0/finding?key={finding['key']}")
+    assert (drawn["finding"]["what"], drawn["drawing"]["ports"]) == (finding["what"], [])
+    texts = [row["text"] for row in (await world.operator.get("/v1/fabrics/ib0/history"))["items"]]
+    assert f"network ib0: {said}" in texts
+    acme = world.client(Grant("acme", Role.tenant, tenant="acme"))
+    for path in ("", "/history"):
+        assert (await acme.call("GET", f"/v1/fabrics/ib0{path}"))[0] in (403, 404)
 
 
 async def test_a_tenant_sees_the_links_of_its_own_nodes_and_no_network(world: House) -> None:

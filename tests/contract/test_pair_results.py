@@ -1,16 +1,22 @@
 """From a check between nodes to one finding: the suite's report, agent's facts, server, rounds, controller."""
 
 import json
+from collections.abc import Sequence
+from copy import copy
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from hostler.agent.checks.check_suite import _facts, _read_report
 from hostler.controller.inputs import LinksSeen
+from hostler.core.fabric.design import Cable
 from hostler.core.fabric.path_blame import PairResult, PathVerdict, judge_pairs
+from hostler.core.fabric.routes import NO_ROUTES, Routes
 from hostler.core.state.links import LinkCase, LinkCheck, LinkRound
 from hostler.core.state.model import Facts, Outcome
+from hostler.polling import pair_results
 from hostler.polling.link_rounds import with_paths
 from hostler.polling.pair_results import KEPT_FOR, PairResults
 from hostler.server.check_readings import pairs_of, taken_out
@@ -127,3 +133,30 @@ def test_nodes_are_known_by_their_names_in_the_design() -> None:
     named = results.judged(a_fabric().design.cables, lambda name: name.removeprefix("id-"), NOW)
     assert [fault.switch for fault in named.faults] == [SLOW_LEAF]
     assert results.judged(a_fabric().design.cables, lambda name: name, NOW).faults == ()
+
+
+def test_a_verdict_is_reached_anew_only_where_something_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutants: each round judges; a result, an age, a design, a name or a way that changed is not seen."""
+    judged: list[int] = []
+
+    def counted(cables: Sequence[Cable], results: Sequence[PairResult], routes: Routes) -> PathVerdict:
+        judged.append(len(results))
+        return judge_pairs(cables, results, routes)
+
+    monkeypatch.setattr(pair_results, "judge_pairs", counted)
+    cables, other, results = a_fabric().design.cables, a_fabric(3).design.cables, PairResults()
+    screened = _screened([f"gpu-{number:04d}" for number in range(1, 5)])
+    results.add(screened)
+    first = results.judged(cables, str, NOW)
+    assert results.judged(cables, str, NOW + timedelta(minutes=12)) is first
+    results.add(())
+    results.judged(cables, str, NOW)
+    assert judged == [32]
+    results.judged(other, str, NOW)
+    results.judged(cables, str, NOW)  # of two networks neither forgets the other
+    results.judged(cables, lambda name: f"x{name}", NOW)
+    results.judged(cables, lambda name: f"x{name}", NOW, copy(NO_ROUTES))
+    results.add([replace(screened[0], at=NOW + KEPT_FOR)])
+    results.judged(cables, str, NOW)
+    results.judged(cables, str, NOW + KEPT_FOR * 1.5)
+    assert judged == [32, 32, 32, 32, 32, 1]

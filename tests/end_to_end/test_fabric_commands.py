@@ -113,10 +113,13 @@ async def registered(say: Tried, folder: Path) -> None:
     design, models = str(folder / "design.csv"), str(folder / "models.yaml")
     why = ("--reason", "the training network")
     tool = ("--adapter", "mlx5_0", "--port", "1", "--tool", "ibnetdiscover", "--timeout", "60", "--every", "3600")
-    await say("fabric", "register", "ib0", design, "--models", models, *tool, *why)
+    (folder / "subnet.yaml").write_text('subnet_manager: {guids: ["0x946dae0300000001"], min_standby: 0}\n')
+    subnet = ("--subnet", str(folder / "subnet.yaml"))
+    await say("fabric", "register", "ib0", design, "--models", models, *subnet, *tool, *why)
     shown = json.loads(await say("fabric", "show", "ib0", "-o", "json"))
     source = shown["source"]
     assert (source["adapter"], source["port"], source["timeout_s"], shown["period_s"]) == ("mlx5_0", 1, 60, 3600)
+    assert shown["subnet"]["design"]["subnet_manager"] == {"guids": ["946dae0300000001"], "min_standby": 0}
     nodes = ("--tool", "iblinkinfo", "--node", "n1", "--node", "n2")
     await say("fabric", "register", "ib1", design, *nodes, *why)
     assert json.loads(await say("fabric", "show", "ib1", "-o", "json"))["source"]["nodes"] == ["n1", "n2"]

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from hostler.controller.inputs import FabricSeen
 from hostler.core.fabric.discovery import Discovery
 from hostler.core.fabric.findings import Kind
+from hostler.core.report.sentences import sentence
 from hostler.core.state import events as e
 from hostler.core.state.cases import Incident
 from hostler.core.state.fabrics import FabricVerdict
@@ -209,6 +210,8 @@ def test_several_findings_of_one_switch_are_one_incident_that_ends_with_the_last
     (incident,) = incidents(cell)
     assert (incident.scope, incident.ticket, incident.holds) == (f"switch:{leaf}", "", False)
     assert len(incident.members) == 3
+    said = f"incident {incident.id} opened: switch:{leaf} suspected by its cabling, it concerns 3 nodes"
+    assert sentence(e.IncidentOpened(incident)) == said
     cell.drive.fault("gpu-0001")  # what else happens to a member is no business of this incident
     assert [i.id for i in incidents(cell)] == [incident.id]
     cell.look(whole)
@@ -258,6 +261,20 @@ BAD: dict[str, tuple[dict[str, object], str]] = {
     "both": ({"rule": {"hosts": 4}}, "both"),
     "a design of nothing": ({"design": "a_node,a_port,z_node,z_port\n"}, "no cable"),
     "a cable to itself": ({"design": "a_node,a_port,z_node,z_port\nx,1,x,1\n"}, "to itself"),
+    "a manager that is no GUID": ({"subnet_manager": {"guids": ["sm-1"]}}, "port's GUID"),
+    "more in standby than there are": (
+        {"subnet_manager": {"guids": ["0x1", "0x01"], "min_standby": 1}},
+        "one of them is",
+    ),
+    "less than none in standby": ({"subnet_manager": {"min_standby": -1}}, "min_standby from 0"),
+    "managers without end": ({"subnet_manager": {"guids": ["0x1"] * 17}}, "up to 16 GUIDs"),
+    "a manager with a field that is none": ({"subnet_manager": {"guid": "0x1"}}, "guid"),
+    "a partition that is none": ({"partitions": ["tenant1"]}, "partition key"),
+    "the partition of nobody": ({"partitions": ["0x8000"]}, "partition key"),
+    "partitions without end": ({"partitions": ["0x7fff"] * 1001}, "up to 1,000"),
+    "a routing engine with a blank": ({"routing": "ft ree"}, "opensm names it"),
+    "a subnet of an Ethernet network": ({"source": {"tool": "lldp"}, "routing": "ftree"}, "tell of a subnet"),
+    "routing by an agent": ({"source": {"nodes": ["a"]}, "routing": "ftree"}, "controller's host"),
     "what nobody knows": ({"speed": 4}, "speed"),
 }
 

@@ -1,7 +1,5 @@
 """Bugs that are planted at a compute network, for the laws that watch it."""
 
-# ruff: noqa: SLF001 - a mutant is planted inside
-
 from types import SimpleNamespace
 from typing import Any
 
@@ -58,5 +56,5 @@ def findings_are_never_over(patch: pytest.MonkeyPatch) -> None:
     def stays(_context: Any, case: Any, seen: Any) -> Any:
         return iter(()) if seen is None else went_on(_context, case, seen)
 
-    went_on = fabric_cases._went_on
-    patch.setattr(fabric_cases, "_went_on", stays)
+    went_on = fabric_cases.went_on
+    patch.setattr(fabric_cases, "went_on", stays)

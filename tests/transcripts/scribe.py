@@ -26,6 +26,7 @@ from hostler.controller.inputs import (
     NodeSeen,
     Observed,
     Replied,
+    SubnetSeen,
     Tick,
     TrendsSeen,
     WorkSeen,
@@ -107,7 +108,7 @@ class Scribe(Drive):
             yield text
 
 
-def _told(one: Input) -> str:  # noqa: PLR0911 - one flat table of cases
+def _told(one: Input) -> str:  # noqa: C901, PLR0911 - one flat table of cases
     match one:
         case Observed(node=node, observations=observations):
             return "; ".join(f"{node}: {_observation(seen)}" for seen in observations)
@@ -126,6 +127,8 @@ def _told(one: Input) -> str:  # noqa: PLR0911 - one flat table of cases
             return f"network {report.fabric} {looked(report.look)}"
         case LinksSeen(round=seen):
             return f"{seen.ports} ports of network {seen.fabric} were read, {len(seen.faults)} links with a fault"
+        case SubnetSeen(reading=reading):
+            return f"the managers of network {reading.fabric} were looked at"
         case (
             AuditSeen()
             | TrendsSeen()

@@ -3,13 +3,14 @@
 import ast
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 import pytest
 
-from tests import source
+import hostler
 
 pytestmark = pytest.mark.xdist_group("source")  # parsed once, by one worker
-Nodes = list[ast.Call | ast.ClassDef]
+SOURCE = Path(hostler.__file__).parent
 
 PERFORMING = {
     "runtime/dispatcher.py": "the dispatcher itself",
@@ -19,7 +20,6 @@ PERFORMING = {
     "drivers/boot/network_reboot.py": "hands the dispatcher's reboot on once the secret of that boot is with the BMC",
     "drivers/infiniband/agent_pages.py": "asks an agent to print pages of the network's tools, which changes nothing",
     "drivers/standalone/scheduler.py": "its own: observing is performing, where there is nothing to do",
-    "app/evidence_keeper.py": "hands the dispatcher's collection to the agent, in the parts that a bundle has",
     "app/check_readings_keeper.py": "hands the dispatcher's operation to the schedulers, keeps what checks measured",
     "app/cluster_connections.py": "hands the dispatcher's operation to the agent or to Slurm",
 }
@@ -51,35 +51,30 @@ ASKED = {
 
 
 @cache
-def modules() -> tuple[tuple[str, Nodes], ...]:
-    """File and nodes of all but sim, which plays the outside, and the agent, which is what is asked."""
-    trees = ((f"{name.replace('.', '/')}.py", tree) for name, tree in source.sources().trees.items())
-    return tuple((name, nodes_of(tree)) for name, tree in trees if not name.startswith(("sim/", "agent/")))
+def modules() -> tuple[tuple[str, ast.Module], ...]:
+    """All but sim, which plays the outside, and the agent, which is what is asked."""
+    paths = [(path.relative_to(SOURCE).as_posix(), path) for path in sorted(SOURCE.rglob("*.py"))]
+    return tuple((name, ast.parse(path.read_text())) for name, path in paths if not name.startswith(("sim/", "agent/")))
 
 
-def nodes_of(tree: ast.AST) -> Nodes:
-    """The nodes that the rules ask about; a tree is walked once for all of them."""
-    return [node for node in ast.walk(tree) if isinstance(node, ast.Call | ast.ClassDef)]
-
-
-def calls(nodes: Nodes, *names: str) -> Iterator[ast.Call]:
-    for node in nodes:
+def calls(tree: ast.AST, *names: str) -> Iterator[ast.Call]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names:
             yield node
 
 
-def performs(nodes: Nodes) -> bool:
+def performs(tree: ast.AST) -> bool:
     """Whether it asks a driver: an operation and its node are given."""
-    return any(len(call.args) == 2 for call in calls(nodes, "perform", "revoke"))
+    return any(len(call.args) == 2 for call in calls(tree, "perform", "revoke"))
 
 
-def writes(nodes: Nodes) -> bool:
-    return any(call.args for call in calls(nodes, "change"))
+def writes(tree: ast.AST) -> bool:
+    return any(call.args for call in calls(tree, "change"))
 
 
-def offered(nodes: Nodes) -> Iterator[tuple[str, set[str]]]:
+def offered(tree: ast.AST) -> Iterator[tuple[str, set[str]]]:
     """Each driver, a class with `kinds` and `perform`, with its public methods."""
-    for node in nodes:
+    for node in ast.walk(tree):
         if not isinstance(node, ast.ClassDef):
             continue
         methods = {one.name for one in node.body if isinstance(one, ast.AsyncFunctionDef | ast.FunctionDef)}
@@ -89,24 +84,24 @@ def offered(nodes: Nodes) -> Iterator[tuple[str, set[str]]]:
 
 
 def test_only_the_dispatcher_and_who_hands_its_operation_on_ask_a_driver_to_act() -> None:
-    assert {name for name, nodes in modules() if performs(nodes)} == set(PERFORMING)
+    assert {name for name, tree in modules() if performs(tree)} == set(PERFORMING)
 
 
 def test_every_module_that_writes_to_kubernetes_is_named_with_its_reason() -> None:
-    assert {name for name, nodes in modules() if writes(nodes)} == set(WRITING)
+    assert {name for name, tree in modules() if writes(tree)} == set(WRITING)
 
 
 def test_a_driver_offers_nothing_that_acts_beside_perform_and_revoke() -> None:
-    found = [(name, driver, methods - ASKED) for name, nodes in modules() for driver, methods in offered(nodes)]
+    found = [(name, driver, methods - ASKED) for name, tree in modules() for driver, methods in offered(tree)]
     assert [one for one in found if one[2]] == []
     assert len(found) >= 8
 
 
 def test_a_loop_of_a_driver_s_own_would_be_seen() -> None:
-    loop = nodes_of(
-        ast.parse("async def turn(self):\n await self.driver.perform(order, node)\n await self.api.change('PATCH', at)")
+    loop = ast.parse(
+        "async def turn(self):\n await self.driver.perform(order, node)\n await self.api.change('PATCH', at)"
     )
-    driver = nodes_of(ast.parse("class S:\n async def perform(self): ...\n async def turn_away(self): ..."))
+    driver = ast.parse("class S:\n async def perform(self): ...\n async def turn_away(self): ...")
     assert performs(loop)
     assert writes(loop)
     assert list(offered(driver)) == [("S", {"perform", "turn_away"})]

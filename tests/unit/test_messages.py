@@ -18,7 +18,6 @@ from hostler.cli.reference.text_templates import Sources
 from hostler.core.report import fabric_sentences, sentences
 from hostler.core.state.durations import duration
 from hostler.core.state.events import Event
-from tests import source
 
 pytestmark = pytest.mark.xdist_group("source")  # parsed once, by one worker
 GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
@@ -26,7 +25,7 @@ GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
 
 @pytest.fixture(scope="module")
 def sources() -> Sources:
-    return source.sources()
+    return messages.parsed()
 
 
 def test_the_examples_reach_every_sentence() -> None:

@@ -29,11 +29,11 @@ from tests.contract.journal_samples import sample
 from tests.kit import NOW, a_node
 
 
-@pytest.mark.parametrize("recipe", sorted(RECIPES))
+@pytest.mark.parametrize("recipe", sorted(RECIPES.keys() - {"port_reset"}))
 def test_a_plan_that_was_recorded_without_rules_ends_by_those_of_its_day(recipe: str) -> None:
     """Mutant: a recipe's rules change, and with them those of plans that are under way.
 
-    A recipe whose rules are changed on purpose is left out here.
+    A recipe whose rules are changed on purpose, or that no such plan had, is left out here.
     """
     recorded: PlanRecorded = sample(PlanRecorded)
     plan = replace(recorded.plan, name=recipe, rules=RECIPES[recipe].rules)

@@ -30,6 +30,9 @@ TOOLS: Mapping[str, tuple[str, ...]] = {
     "iblinkinfo": ("iblinkinfo", "--line"),
     "ibqueryerrors": ("ibqueryerrors", "--skip-sl", "--details"),
     "dump_fts": ("dump_fts", "--no_dests"),
+    "sminfo": ("sminfo",),
+    "subnet_managers": ("saquery", "SMIR"),
+    "partition_keys": ("saquery", "--smkey", "1", "PKTR"),
     "lldp": ("lldpcli", "-f", "json", "show", "neighbors"),
 }
 """Tool → its words; adapter and port go behind those of infiniband-diags."""

@@ -31,17 +31,20 @@ from hostler.app.cluster_examiner import examiners
 from hostler.app.controller_process import ControllerProcess, Gate, Standing, ask, journal_of, now, running
 from hostler.app.daily_compaction import Compacting
 from hostler.app.emulated_lab import EmulatedLab, in_kubernetes, in_memory
-from hostler.app.evidence_keeper import EvidenceKeeper
 from hostler.app.first_start import TOKEN
 from hostler.app.secret_backends import secrets_of
 from hostler.app.start_settings import ServeSettings, UpSettings
 from hostler.app.trend_schedule import TrendSchedule
+from hostler.core.fabric.discovery import FoundPort
+from hostler.core.planning.port_reset import refused
 from hostler.core.policy.documents import parse
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.model import Node, Phase
+from hostler.core.state.operations import ResetPort
 from hostler.core.state.scopes import FLEET
 from hostler.drivers.infiniband.agent_pages import AgentPages
 from hostler.drivers.infiniband.fabric_source import InfinibandSource, LookPlaces, RegisteredSource
+from hostler.drivers.infiniband.port_resets import PortResetter
 from hostler.drivers.notify.http_targets import http_targets
 from hostler.drivers.notify.mail import MailTarget
 from hostler.drivers.redfish.bmc_reader import RedfishReader
@@ -58,6 +61,7 @@ from hostler.polling.bmc_poller import BmcPoller
 from hostler.polling.bmc_series import SeriesReader
 from hostler.polling.fabric_schedule import FabricSchedule
 from hostler.polling.link_rounds import LinkRounds
+from hostler.polling.subnet_rounds import SubnetRounds
 from hostler.ports import Scheduler, Secrets
 from hostler.runtime.garbage_collection import COLLECTIONS
 from hostler.runtime.merged_schedulers import SchedulerDriver, SchedulerReader, by_cluster
@@ -117,10 +121,10 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
         placing = SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node)
         scheduling = ReadingsKeeper(placing, gate)
         kubelets = Kubelets([one.scheduler.cluster for one in kubernetes], lambda: gate.agents)
-        redfish, logins, keeper = _bmc_drivers(clients, secrets, gate)
+        redfish, logins, ports = _own_drivers(clients, secrets, gate)
         booting = await boot_service(settings, data, secrets, gate)
         booted = booting.around(redfish, rebooter) if booting else (rebooter,)
-        wiring = Wiring((redfish, logins, scheduling), (kubelets, keeper, resetter(kubernetes, gate), *booted))
+        wiring = Wiring((redfish, logins, ports, scheduling), (kubelets, resetter(kubernetes, gate), *booted))
         async with running(_listening(settings), standing, wiring, gate, documents) as inside:
             cell = inside.cell
             if booting is not None and settings.boot is not None:
@@ -156,19 +160,34 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
             await _until_told(stop, [watching, telling, notifying, *marking, *(one.watch() for one in schedulers)])
 
 
-def _bmc_drivers(
-    clients: Clients, secrets: KeptSecrets, gate: Gate
-) -> tuple[RedfishDriver, LoginDriver, EvidenceKeeper]:
-    """Drivers that act at BMCs: on machines through them, on their own passwords, and for dumps."""
-    return RedfishDriver(clients, gate.now), LoginDriver(clients, secrets, gate.now), EvidenceKeeper(gate, clients)
+def _own_drivers(clients: Clients, secrets: KeptSecrets, gate: Gate) -> tuple[RedfishDriver, LoginDriver, PortResetter]:
+    """Drivers that act from this host: on machines through their BMCs, on BMCs' own passwords, on ports of switches."""
+    return RedfishDriver(clients, gate.now), LoginDriver(clients, secrets, gate.now), port_resetter(gate)
 
 
-def _networks(gate: Gate, cell: Cell, secrets: Secrets, data: Path) -> tuple[Turn, Turn]:
-    """Looks at the networks that are registered, and rounds of readings of their ports."""
+def _networks(gate: Gate, cell: Cell, secrets: Secrets, data: Path) -> tuple[Turn, Turn, Turn]:
+    """Looks at the networks that are registered, rounds of readings of their ports, and of their managers."""
     reach = LookPlaces(AgentPages(lambda: gate.agents, gate.now), gate.fleet, secrets, data / "lldp")
     networks = RegisteredSource(InfinibandSource(), reach)
     looks = FabricSchedule(cell, networks)
-    return looks.run, LinkRounds(cell, networks, looks.wirings, gate.pairs).run
+    gate.wirings = looks.wirings
+    links = LinkRounds(cell, networks, looks.wirings, gate.pairs)
+    return looks.run, links.run, SubnetRounds(cell, networks).run
+
+
+def port_resetter(gate: Gate) -> PortResetter:
+    """The driver of port resets, by what the last looks at the networks bound and found."""
+
+    def refusal(node: Node, act: ResetPort) -> str:
+        if gate.cell is None:
+            return "the controller has not started"
+        return refused(gate.cell.view, gate.cell.live, node, act)
+
+    def places(fabric: str) -> dict[str, FoundPort]:
+        bound = gate.wirings.get(fabric)
+        return {str(port): at for at, port in bound.names.items()} if bound is not None else {}
+
+    return PortResetter(InfinibandSource(), gate.fleet, refusal, places)
 
 
 def _reach_people(gate: Gate, data: Path, secrets: Secrets, session: aiohttp.ClientSession) -> None:
@@ -208,9 +227,8 @@ async def _up(
     access: dict[str, Access] = {}
     clients = Clients(connections, lambda _origin: access.get("all", Access()), gate)
     gate.machines = Introduction(clients)
-    logins = LoginDriver(clients, KeptSecrets({}, time.monotonic), gate.now)
-    around = (EvidenceKeeper(gate, clients), *lab.wiring.around)
-    wiring = Wiring((RedfishDriver(clients, gate.now), logins, *lab.wiring.drivers), around)
+    own = _own_drivers(clients, KeptSecrets({}, time.monotonic), gate)
+    wiring = Wiring((*own, *lab.wiring.drivers), lab.wiring.around)
     async with running(Settings(port=settings.port, clock=now), Standing(data), wiring, gate) as inside:
         fleet = EmulatedFleet(
             FleetSettings(

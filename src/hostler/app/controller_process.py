@@ -29,10 +29,10 @@ from hostler.core.state.scopes import FLEET
 from hostler.drivers.tickets.ticket_target import TicketTarget
 from hostler.journal.audit_log import FILE as AUDIT
 from hostler.journal.audit_log import open_audit_log
-from hostler.journal.bundle_files import BundleFiles
 from hostler.journal.evidence_files import EvidenceFiles
 from hostler.journal.opening import on_server, open_journal
 from hostler.journal.outbox import open_outbox
+from hostler.polling.link_rounds import BoundCables
 from hostler.polling.pair_results import PairResults
 from hostler.ports import Journal, NotificationDriver, OperationDriver, TicketSystem, UnreachableError
 from hostler.runtime.cell_controllers import ControllerIdentity
@@ -67,8 +67,8 @@ def now() -> datetime:
 
 
 READINGS = "readings"
-EVIDENCE, BUNDLES = "evidence", "bundles"
-"""Folders in that of the archive: of readings, of people's photos and files, of bundles of evidence."""
+EVIDENCE = "evidence"
+"""The folder of readings, in that of the archive."""
 
 
 class Standing(Struct, frozen=True):
@@ -104,7 +104,7 @@ class Gate:
 
     `offered` gives what lets a node's kubelet in now, `read_node` what the schedulers show of one node, `machines`
     what is behind a BMC, `targets` the drivers of notifications for the cell of that name, `systems` those of ticket
-    systems, `trends` where readings go, `bundles` where evidence is kept.
+    systems, `trends` where readings go, `wirings` how the last look at each network bound its ports.
     """
 
     def __init__(self) -> None:
@@ -117,7 +117,7 @@ class Gate:
         self.offered: Callable[[str], JoinOffer | None] = lambda _node: None
         self.machines: Machines = nobody
         self.pairs = PairResults()
-        self.bundles: BundleFiles | None = None
+        self.wirings: Mapping[str, BoundCables] = {}
         self.read_schedulers: Callable[[], Iterable[Input]] = tuple
         self.read_node: Callable[[Node, str], Iterable[Input]] = lambda _node, _cluster: ()
 
@@ -202,8 +202,7 @@ async def running(
         log = NotificationLog(outbox, notifier.sent, notifier.failed)
         trail = AuditTrail(audit, seat.controller, settings.clock)
         evidence = EvidenceFiles(Path(standing.archive or standing.data) / EVIDENCE)
-        bundles = gate.bundles = BundleFiles(Path(standing.archive or standing.data) / BUNDLES)
-        outside = Outside(gate.machines, log, trends, gate.sign_in, trail, gate.pairs, evidence, bundles)
+        outside = Outside(gate.machines, log, trends, gate.sign_in, trail, gate.pairs, evidence)
         try:
             await cell.start()
             attending = asyncio.create_task(cell.while_active(lambda: _attended(mailboxes)))

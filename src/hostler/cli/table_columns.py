@@ -190,6 +190,7 @@ FABRICS = View(
         Column("LOOKED", "looked", age),
         Column("WHOLE", "good", age),
         Column("SAYS", "says"),
+        Column("SUBNET", "subnet", lambda subnet, _: str(subnet["says"]), wide=True),
         Column("TEST DUE", "manual_test_due", wide=True),
         Column("OVERDUE", "manual_test_overdue"),
         Column("DESIGN", "design", lambda digest, _: str(digest)[:12], wide=True),

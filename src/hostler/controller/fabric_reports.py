@@ -4,11 +4,13 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from hostler.core.policy import fabric_cases
+from hostler.core.policy import fabric_cases, link_cases, subnet_cases
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fabrics import FabricReport
-from hostler.core.state.live_state import LiveFabric, LiveState
+from hostler.core.state.links import LinkRound
+from hostler.core.state.live_state import LiveFabric, LiveState, LiveSubnet
+from hostler.core.state.subnets import SubnetReading
 
 
 def of_report(context: DecisionContext, seen: FabricReport) -> Iterator[e.Event]:
@@ -33,3 +35,19 @@ def _see(live: LiveState, seen: FabricReport) -> None:
         live.fabrics[seen.fabric] = replace(before, last=seen.look)
     else:
         live.fabrics[seen.fabric] = LiveFabric(seen.look)
+
+
+def of_links(context: DecisionContext, seen: LinkRound) -> Iterator[e.Event]:
+    """Take over a round of readings of a network's ports, and what it says of its links."""
+    context.live.links[seen.fabric] = seen
+    yield from link_cases.of_round(context, seen)
+
+
+def of_subnet(context: DecisionContext, seen: SubnetReading) -> Iterator[e.Event]:
+    """Take over a look at a subnet, and what it makes of findings; one that comes twice, or late, says nothing."""
+    known = context.live.subnets.get(seen.fabric)
+    if known is not None and seen.began <= known.last.began:
+        return
+    before = known.differs if known is not None else frozenset()
+    context.live.subnets[seen.fabric] = LiveSubnet(seen, subnet_cases.differing(context, seen, before))
+    yield from subnet_cases.of_reading(context, seen, before)

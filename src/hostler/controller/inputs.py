@@ -13,6 +13,7 @@ from hostler.core.state.links import LinkRound
 from hostler.core.state.live_state import Fellow
 from hostler.core.state.model import Observation, Outcome
 from hostler.core.state.sensor_watch import SensorLook
+from hostler.core.state.subnets import SubnetReading
 from hostler.core.state.trends import TrendReport
 from hostler.ports import WorkloadView
 
@@ -162,6 +163,12 @@ class LinksSeen(Struct, frozen=True):
     round: LinkRound
 
 
+class SubnetSeen(Struct, frozen=True):
+    """The managers of a network's subnet were looked at."""
+
+    reading: SubnetReading
+
+
 class TrendsSeen(Struct, frozen=True):
     """All readings were judged."""
 
@@ -189,6 +196,7 @@ Input = (
     | FellowsSeen
     | FabricSeen
     | LinksSeen
+    | SubnetSeen
     | TrendsSeen
     | BootAsked
     | AuditSeen

@@ -12,7 +12,7 @@ from hostler.controller import inputs, live_updates, operation_replies, restore_
 from hostler.controller.agenda import CALENDAR, OBSERVED_WITHIN, Agenda
 from hostler.controller.batch_draft import BatchDraft
 from hostler.controller.boot_replies import answered
-from hostler.controller.observation_intake import of_observation, received_at, see_devices, unread
+from hostler.controller.observation_intake import caused_by, received_at, see_devices, unread
 from hostler.controller.reply_effect import again
 from hostler.controller.report_intake import cause_of, of_report, waiting_for
 from hostler.controller.startup import first_words, of_clock
@@ -20,14 +20,12 @@ from hostler.controller.step_output import Reply, Send, StepOutput
 from hostler.controller.sweep_filter import needs_no_step, to_visit
 from hostler.controller.volatile_state import forget
 from hostler.core.conditions import own_conditions, staleness
-from hostler.core.conditions.hardware_changes import of_hardware
-from hostler.core.conditions.known_inventory import known_inventory
 from hostler.core.intents.ask import Ask
 from hostler.core.intents.intent_decision import decide_intent
 from hostler.core.planning.next_step import next_step
 from hostler.core.planning.rollouts import advance, judged
 from hostler.core.planning.spares import balance
-from hostler.core.policy import link_cases, pool_places, rma_cases
+from hostler.core.policy import pool_places, rma_cases
 from hostler.core.policy.expiry import ENTRIES, ended, next_moment
 from hostler.core.policy.incidents import review
 from hostler.core.state import events as e
@@ -198,12 +196,9 @@ class Controller:
                     self._uneven = self._uneven or bool(self.fleet.incidents_of(one.node))
                     self._record_all(told.events, told.cause)
                     self._touch(one.node, told.cause)
-            case inputs.FabricSeen() | inputs.TrendsSeen():
+            case inputs.FabricSeen() | inputs.LinksSeen() | inputs.SubnetSeen() | inputs.TrendsSeen():
                 self._record_all(of_report(self._context, one), cause_of(one))
                 self._touch_all(waiting_for(self.fleet, one), "fabric")
-            case inputs.LinksSeen(round=seen):
-                self.live.links[seen.fabric] = seen
-                self._record_all(link_cases.of_round(self._context, seen), f"fabric:{seen.fabric}")
             case inputs.AuditSeen(seals=seals):
                 self._record_all((e.AuditSealed(seals),), "audit")
             case inputs.BootAsked():
@@ -256,16 +251,9 @@ class Controller:
             self._draft.store(key, stamped)
             if see_devices(self.live, stamped):
                 self._touch(node.id, stamped.id)
-            workloads = self.live.workloads(node)
-            for caused in of_observation(self.fleet, node, stamped, workloads):
+            for caused in caused_by(self._context, node.id, stamped):
                 self._emit(caused.event, caused.cause)
                 self._touch_all((node.id, *e.subjects_of(caused.event)), caused.cause)
-                node = self.fleet.nodes.get(node.id) or node
-            if stamped.kind == "inventory":
-                self._record_all(tuple(of_hardware(self._context, node, stamped)), stamped.id)
-                node = self.fleet.nodes.get(node.id) or node
-            if stamped.kind == "inventory" and stamped.source == "agent":
-                self.live.entry(node.id).inventory = known_inventory(self.fleet, node, stamped)
         spool, sequence = self._draft.read.get(key, read)
         self._draft.replies.append(Reply(seen.token, acknowledged=sequence, text=spool))
 

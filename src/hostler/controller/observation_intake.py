@@ -7,13 +7,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.conditions import recurrence
+from hostler.core.conditions.hardware_changes import of_hardware
 from hostler.core.conditions.inventory_changes import of_inventory
+from hostler.core.conditions.known_inventory import known_inventory
 from hostler.core.conditions.lifecycle import stand
 from hostler.core.conditions.merge import take_in
 from hostler.core.diagnose import memory_errors, switch_errors
 from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.recurrence_windows import with_work
 from hostler.core.state import events as e
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Evidence, Node, Observation, Workload
@@ -54,10 +57,23 @@ def received_at(observation: Observation, now: datetime) -> Observation:
     return replace(observation, received=now)
 
 
+def caused_by(context: DecisionContext, node_id: str, seen: Observation) -> Iterator[Caused]:
+    """Everything recorded because of one observation of the cell; each must be folded before the next is asked for."""
+    fleet, live = context.fleet, context.live
+    node = fleet.nodes[node_id]
+    yield from of_observation(fleet, node, seen, live.workloads(node))
+    if seen.kind != "inventory":
+        return
+    for event in tuple(of_hardware(context, fleet.nodes[node_id], seen)):
+        yield Caused(event, seen.id)
+    if seen.source == "agent":
+        live.entry(node_id).inventory = known_inventory(fleet, fleet.nodes[node_id], seen)
+
+
 def of_observation(
     fleet: Fleet, node: Node, observation: Observation, workloads: tuple[Workload, ...] | None = None
 ) -> Iterator[Caused]:
-    """Everything recorded because of one observation. `workloads` run on the node now, None where nobody says."""
+    """The diagnosis of one observation, as events. `workloads` run on the node now, None where nobody says."""
     received = observation.received
     assert received is not None, "the server stamps every observation"
     at = received - timedelta(seconds=min(max(observation.age_s, 0.0), MAX_AGE_S))

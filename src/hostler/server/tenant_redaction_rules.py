@@ -15,7 +15,6 @@ from hostler.core.state.boot import BootRecord, Stranger
 from hostler.core.state.cases import Incident, Ticket
 from hostler.core.state.change_control import Approval, SliceError
 from hostler.core.state.configuration import Budget, Pool
-from hostler.core.state.evidence import KeptBundle
 from hostler.core.state.fabrics import (
     CABLING,
     DesignVersion,
@@ -74,6 +73,7 @@ from hostler.core.state.plan_rules import PlanRules
 from hostler.core.state.repairs import RepairDone
 from hostler.core.state.rma_cases import RmaCase, StockLine, TakenStep
 from hostler.core.state.scopes import FLEET, NODES, Scope
+from hostler.core.state.subnets import ManagerDesign, SubnetDesign, SubnetFacts, SubnetManager
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import Verb
 from hostler.core.tables.conditions import CONDITIONS
@@ -424,7 +424,6 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     BootRecord: _rows("plan kind image identity", reason=_untold),
     Stranger: _rows(),
     BmcLogin: _rows(),
-    KeptBundle: _rows(),
     Observation: _rows("node kind source spool boot_id finding", text=_observed, facts=_observed),
     Intent: _rows("id", target=_scope, person=_of_intent, reason=_intent_said, act=_act, nodes=_nodes),
     **{kind: _rows(" ".join(kind.__struct_fields__)) for kind in VERBS.values()},  # as their intent is shown
@@ -463,7 +462,6 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.BootSeeded: _rows("plan", node=_node),
     e.BootPhonedHome: _rows("plan", node=_node),
     e.StrangerSeen: _rows(),
-    e.EvidenceKept: _rows(node=_node),
     e.BmcLoginDue: _rows(node=_node, by=_untold, why=_untold),
     e.BootRefused: _rows("what", node=_node, reason=_untold),
     e.CheckRecorded: _rows(node=_node),
@@ -509,6 +507,11 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.FabricFindingOpened: _rows(),
     e.FabricFindingChanged: _rows(),
     e.FabricFindingClosed: _rows(),
+    e.SubnetChanged: _rows("fabric"),
+    SubnetDesign: _rows(),
+    ManagerDesign: _rows(),
+    SubnetFacts: _rows(),
+    SubnetManager: _rows("priority state"),
     LinkCase: _rows("fabric"),
     LinkFault: _rows("check grade"),
     e.LinkFaultOpened: _rows(),

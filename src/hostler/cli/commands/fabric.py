@@ -14,7 +14,16 @@ from hostler.cli.input_files import read_text, read_yaml, submit
 from hostler.cli.list_commands import describe, show_list, show_one
 from hostler.cli.node_verbs import offer
 from hostler.cli.options import CONNECT, SHOW, SHOW_LIST, SHOW_ONCE, Connect, Show, ShowList, ShowOnce, Why
-from hostler.cli.table_columns import FABRIC_CASES, FABRIC_LINKS, FABRICS, LINK_FAULTS, LINKS, NODES, PORT_COUNTERS
+from hostler.cli.table_columns import (
+    FABRIC_CASES,
+    FABRIC_LINKS,
+    FABRICS,
+    HISTORY,
+    LINK_FAULTS,
+    LINKS,
+    NODES,
+    PORT_COUNTERS,
+)
 from hostler.core.state.verbs.fabrics import (
     RemoveFabric,
     ScheduleManualTest,
@@ -27,6 +36,8 @@ app = App(name="fabric", help="Networks, their designs, and how they lie against
 
 _FILES = Group("Designs as files (no server)", sort_key=20)
 _SOURCE = Group("Discovery", sort_key=10)
+
+_STATED = ("subnet_manager", "partitions", "routing")
 
 FabricName = Annotated[str, Parameter(help="The network's name; see `hostler fabric list`.")]
 
@@ -68,6 +79,12 @@ def links(
 def faults(fabric: FabricName, *, show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
     """List the links that fail a check in service: flaps, bit errors, optics, temperature; the first that fails."""
     return show_list(connect, LINK_FAULTS, show, path=FABRICS.one(fabric, "/faults"))
+
+
+@app.command
+def history(fabric: FabricName, *, show: Show = SHOW, connect: Connect = CONNECT) -> int:
+    """Show the last 100 records about a network, newest first: design, validations, findings, subnet managers."""
+    return show_list(connect, HISTORY, show, path=FABRICS.one(fabric, "/history"))
 
 
 @app.command
@@ -132,6 +149,9 @@ def register(  # noqa: PLR0913 - a registration's fields
         Parameter(help="Ways between hosts: the switches' forwarding tables, or adaptive routing.", group=_SOURCE),
     ] = "",
     every: Annotated[float, Parameter(help="Seconds between two validations.", group=_SOURCE)] = 4 * 3600.0,
+    subnet: Annotated[
+        str, Parameter(help="A YAML file of what its subnet is to have: subnet_manager, partitions, routing.")
+    ] = "",
     why: Why,
     show: ShowOnce = SHOW_ONCE,
     connect: Connect = CONNECT,
@@ -153,6 +173,11 @@ def register(  # noqa: PLR0913 - a registration's fields
         "period_s": every,
         "models": read_yaml(models) if models else {},
     }
+    if subnet:
+        stated = read_yaml(subnet)
+        if not isinstance(stated, dict) or stated.keys() - _STATED:
+            raise unusable(f"{subnet}: it holds other than {', '.join(_STATED)}", "state of the subnet these alone")
+        body |= stated
     if Path(design).suffix in (".yaml", ".yml"):
         body["rule"] = read_yaml(design)
     else:

@@ -154,6 +154,9 @@ ALWAYS = frozenset(
 OTHERS: dict[str, tuple[dict[str, Any], ...]] = {
     "PartMoved": ({"before": ""}, {"after": ""}),
     "BootAnswered": ({"boot": {"kind": HOLD}}, {"boot": {"kind": LOADER}}),
+    "IncidentOpened": (
+        {"incident": {"conditions": (), "syndrome": "cabling", "scope": "switch:leaf-3", "ticket": ""}},
+    ),
     "RepairRecorded": ({"repair": {"part": ""}},),
     "FabricValidated": ({"look": {"findings": 0, "verdict": FabricVerdict.as_designed}},),
 }

@@ -101,6 +101,7 @@ def _class(recipe: Recipe) -> str:
 _EACH = {
     "": "",
     "firmware": " for each part off its baseline",
+    "link": " for each link that fails",
     "fabric": " for each network whose design names it",
     "hardware": " where its SKU has a hardware manifest",
     "baseline": " of the SKU's baseline",

@@ -22,6 +22,7 @@ from hostler.core.state.fabrics import CABLING, VERSIONS_KEPT, DesignVersion, Di
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.scopes import FABRIC, Scope
+from hostler.core.state.subnets import ManagerDesign, SubnetDesign
 from hostler.core.state.verbs.fabrics import RegisterFabric, RemoveFabric, ValidateFabric
 
 FABRICS_MAX = 32
@@ -32,13 +33,19 @@ TIMEOUTS_S = (1.0, 3600.0)
 
 TOOLS = ("ibnetdiscover", "iblinkinfo", "ibdiagnet", "ufm", "lldp")
 AGENT_TOOLS = ("ibnetdiscover", "iblinkinfo")
+DIAGNOSTICS = ("ibnetdiscover", "iblinkinfo", "ibdiagnet")
 NODES_MOST = 8
+MANAGERS_MOST = 16
+PARTITIONS_MOST = 1_000
 CA_MOST = 16_384
 
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,63}")
 _URL = re.compile(r"https://[A-Za-z0-9.\-\[\]:]{1,200}/?")
 _SECRET = re.compile(r"[a-z]{1,16}:[A-Za-z0-9._/\-]{1,200}")
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
+_GUID = re.compile(r"(?:0x)?[0-9a-fA-F]{1,16}")
+_KEY = re.compile(r"0x[0-9a-fA-F]{1,4}")
+_ENGINE = re.compile(r"[A-Za-z0-9_\-]{1,32}")
 _ADAPTER = re.compile(r"[A-Za-z0-9_]{1,32}")
 
 
@@ -46,6 +53,8 @@ class FabricSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """A network as it is registered: its design as CSV, or a rail rule that generates one.
 
     `models` say how ports are named, `source` where the discovery comes from, `period_s` how often it is validated.
+    `subnet_manager`, `partitions` ("0x7fff") and `routing` ("ftree") are what the subnet is to have; what is not given
+    is only shown.
     """
 
     name: Annotated[str, Meta(max_length=40)]
@@ -54,6 +63,18 @@ class FabricSpec(Struct, frozen=True, forbid_unknown_fields=True):
     models: Annotated[dict[str, Model], Meta(max_length=256)] = {}
     source: DiscoverySource = DiscoverySource()
     period_s: float = PERIOD_S
+    subnet_manager: ManagerDesign | None = None
+    partitions: tuple[str, ...] = ()
+    routing: str = ""
+
+    @property
+    def subnet(self) -> SubnetDesign:
+        """The statements on the subnet, GUIDs and partitions as they are told."""
+        wanted = self.subnet_manager
+        if wanted is not None:
+            wanted = replace(wanted, guids=tuple(sorted(f"{int(guid, 16):016x}" for guid in wanted.guids)))
+        keys = sorted({int(key, 16) & 0x7FFF for key in self.partitions})
+        return SubnetDesign(wanted, tuple(f"0x{key:04x}" for key in keys), self.routing)
 
 
 def read(text: str) -> FabricSpec:
@@ -92,8 +113,40 @@ def _problems(spec: FabricSpec) -> Iterator[Problem]:
     yield from _source_problems(spec.source)
     if spec.source.adapter and not _ADAPTER.fullmatch(spec.source.adapter):
         yield Problem("source.adapter", 0, repr(spec.source.adapter[:40]), 'an adapter as `ibstat` names it: "mlx5_0"')
+    yield from _subnet_problems(spec)
     if not 0 <= spec.source.port <= 255:
         yield Problem("source.port", 0, f"{spec.source.port}", "1 to 255, or 0 for the tool's own choice")
+
+
+def _subnet_problems(spec: FabricSpec) -> Iterator[Problem]:
+    if spec.subnet_manager is not None:
+        yield from _manager_problems(spec.subnet_manager.guids, spec.subnet_manager.min_standby)
+    if len(spec.partitions) > PARTITIONS_MOST:
+        yield Problem("partitions", 0, f"{len(spec.partitions):,}", f"up to {PARTITIONS_MOST:,}")
+    for key in spec.partitions[:PARTITIONS_MOST]:
+        if not _KEY.fullmatch(key) or not int(key, 16) & 0x7FFF:
+            yield Problem(
+                "partitions", 0, repr(key[:40]), "a partition key as the tools print it, 4 hexadecimal digits"
+            )
+    if spec.routing and not _ENGINE.fullmatch(spec.routing):
+        yield Problem("routing", 0, repr(spec.routing[:40]), 'an engine as opensm names it: "ftree"')
+    if (spec.subnet_manager or spec.partitions or spec.routing) and spec.source.tool not in DIAGNOSTICS:
+        instead = f"only {', '.join(DIAGNOSTICS)} tell of a subnet"
+        yield Problem("subnet_manager", 0, f"tool {spec.source.tool[:40]}", instead)
+    if spec.routing and spec.source.nodes:
+        yield Problem("routing", 0, "looked at by an agent", "it is read from opensm's log on the controller's host")
+
+
+def _manager_problems(guids: tuple[str, ...], least: int) -> Iterator[Problem]:
+    if len(guids) > MANAGERS_MOST or not 0 <= least < MANAGERS_MOST:
+        most = f"up to {MANAGERS_MOST} GUIDs, and min_standby from 0"
+        yield Problem("subnet_manager", 0, f"{len(guids)} GUIDs, min_standby {least}", most)
+    elif guids and least >= (known := len({int(guid, 16) for guid in guids if _GUID.fullmatch(guid)})):
+        here = f"min_standby {least} of {known} managers"
+        yield Problem("subnet_manager.min_standby", 0, here, "fewer than there are GUIDs: one of them is master")
+    for guid in guids[:MANAGERS_MOST]:
+        if not _GUID.fullmatch(guid) or not int(guid, 16):
+            yield Problem("subnet_manager.guids", 0, repr(guid[:40]), "a port's GUID in hexadecimal digits")
 
 
 def _source_problems(source: DiscoverySource) -> Iterator[Problem]:
@@ -162,6 +215,7 @@ def register(ask: Ask[RegisterFabric]) -> Granted:
         cables=ready.cables,
         versions=(version,),
         models=dict(spec.models),
+        subnet_design=spec.subnet,
     )
     if known is not None:
         fresh = _renewed(known, fresh)
@@ -178,7 +232,9 @@ def register(ask: Ask[RegisterFabric]) -> Granted:
 def _renewed(known: Fabric, fresh: Fabric) -> Fabric:
     """The network with what was given anew; a design that is the same makes no version."""
     versions = known.versions if known.digest == fresh.digest else (*known.versions, *fresh.versions)[-VERSIONS_KEPT:]
-    return replace(fresh, versions=versions, look=known.look, asked=known.asked, asked_why=known.asked_why)
+    return replace(
+        fresh, versions=versions, look=known.look, asked=known.asked, asked_why=known.asked_why, subnet=known.subnet
+    )
 
 
 def _hosts(design: Design) -> dict[str, int]:

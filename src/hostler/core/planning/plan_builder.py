@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.core.conditions import site_checks
-from hostler.core.planning import cabling, gate_requirements, return_depth
+from hostler.core.planning import cabling, gate_requirements, port_reset, return_depth
 from hostler.core.planning.firmware_plan import firmware_steps, to_verify
 from hostler.core.policy.blast_radius import blast_radius
 from hostler.core.state import events as e
@@ -123,6 +124,8 @@ def _acts(context: DecisionContext, node: Node, row: StepRow, parts: tuple[str, 
         case op.VerifyCabling():
             networks = sorted((fabric.name, device) for fabric, device in cabling.fabrics_of(context.fleet, node))
             return [op.VerifyCabling(*one) for one in networks]
+        case op.ResetPort():
+            return list(port_reset.acts(context, node))
         case op.VerifyHardware():
             return [row.act] if sku is not None and sku.hardware is not None else []
         case op.ResetBmc() if row.each == "baseline":
@@ -131,10 +134,8 @@ def _acts(context: DecisionContext, node: Node, row: StepRow, parts: tuple[str, 
             return [op.VerifyFirmware(wanted)]
         case op.ResetGpus() if sku is not None:
             return [_how_to_reset(sku.reset, node, parts)]
-        case op.JoinCluster():
-            return [op.JoinCluster(configuration.policy.join_token_ttl_s)]
-        case op.ConfirmJoin():
-            return [op.ConfirmJoin(configuration.policy.join_token_ttl_s)]
+        case op.JoinCluster() | op.ConfirmJoin():
+            return [replace(row.act, token_ttl_s=configuration.policy.join_token_ttl_s)]
         case act:
             return [act]
 

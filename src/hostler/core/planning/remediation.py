@@ -165,7 +165,8 @@ def retry_wait(
         return Act(
             (opened, *(e.ConditionCleared(node.id, c.id, OWNER, f"given up: {opened.ticket.id}") for c in requests))
         )
-    rested = tried[-1].at + timedelta(seconds=scaled(context.fleet.policy_of(node), BACK_OFF_S))
+    back_off_s = max(BACK_OFF_S, RECIPES[name].again_s)
+    rested = tried[-1].at + timedelta(seconds=scaled(context.fleet.policy_of(node), back_off_s))
     if rested <= context.now or (requested and not tried[-1].failed):
         return None
     blocker = Blocker(

@@ -50,7 +50,10 @@ MAX_NUMBER = 1e9
 SECTIONS = ("policy", "skus", "pools", "routes", "boot", "admission")
 TAKEN_WHOLE = ("nvlink", "rack")
 """Kinds of failure domain that a fault may be of as a whole."""
-ACTIONS = (*REMEDIES, "bmc_reset", "renew_bmc_login", "firmware_update", "protective_power_off", "power_off", "release")
+ACTIONS = (
+    *(*REMEDIES, "bmc_reset", "renew_bmc_login", "port_reset"),
+    *("firmware_update", "protective_power_off", "power_off", "release"),
+)
 """Everything a rule's `remedy` may name; "" watches only."""
 
 T = TypeVar("T")

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
+from hostler.core.fabric.subnet import KINDS
 from hostler.core.policy import switch_incidents
 from hostler.core.policy.switch_incidents import DARK, HOSTLER, nodes_of
 from hostler.core.state import events as e
@@ -44,10 +45,12 @@ def of_report(context: DecisionContext, seen: FabricReport) -> Iterator[e.Event]
         return
     left = {finding.key: finding for finding in seen.findings}
     for case in context.fleet.cases_of(fabric.name):
+        if case.finding.kind in KINDS:
+            continue  # a subnet's, of which cables say nothing
         same = _same(case.finding, left)
-        yield from _went_on(context, case, left.pop(same) if same is not None else None)
+        yield from went_on(context, case, left.pop(same) if same is not None else None)
     for key in sorted(left):
-        yield from _opened(context, fabric, left[key])
+        yield from opened(context, fabric, left[key])
     yield from switch_incidents.of_network(context, fabric)
 
 
@@ -66,7 +69,8 @@ def _same(old: FabricFindingSeen, fresh: dict[str, FabricFindingSeen]) -> str | 
     return min((key for key, finding in fresh.items() if ports.intersection(finding.ports)), default=None)
 
 
-def _went_on(context: DecisionContext, case: FabricCase, seen: FabricFindingSeen | None) -> Iterator[e.Event]:
+def went_on(context: DecisionContext, case: FabricCase, seen: FabricFindingSeen | None) -> Iterator[e.Event]:
+    """The case after a look that could have found it; None: that look did not."""
     if seen is None:
         if case.clean + 1 < CLEAN_RUNS:
             yield e.FabricFindingChanged(replace(case, clean=case.clean + 1))
@@ -77,7 +81,8 @@ def _went_on(context: DecisionContext, case: FabricCase, seen: FabricFindingSeen
     yield from _asked_for(context, case, told)
 
 
-def _opened(context: DecisionContext, fabric: Fabric, finding: FabricFindingSeen) -> Iterator[e.Event]:
+def opened(context: DecisionContext, fabric: Fabric, finding: FabricFindingSeen) -> Iterator[e.Event]:
+    """A case of a finding that none is open of, with its ticket."""
     case = FabricCase(fabric.name, finding, context.now)
     yield from _asked_for(context, None, case)
 
@@ -163,7 +168,7 @@ def _ticket(context: DecisionContext, case: FabricCase) -> Ticket:
         component=finding.switches[0] if finding.switches and not nodes else "",
         fault=finding.kind,
         action=f"{acts} Then close the ticket: the network is validated again, and it stays closed if this is gone.",
-        owner="technician",
+        owner="operator" if finding.kind in KINDS else "technician",
         due=DUE_DAY,
     )
 

@@ -6,6 +6,7 @@ from hostler.core.report.counting import counted
 from hostler.core.state import events as e
 from hostler.core.state.fabrics import FabricCase, FabricLook
 from hostler.core.state.links import LinkCase
+from hostler.core.state.subnets import SubnetFacts
 
 
 def of_fabric(event: e.FabricEvent) -> str:
@@ -30,6 +31,8 @@ def of_fabric(event: e.FabricEvent) -> str:
             return f"{_named(case)} {_now(case)}"
         case e.FabricFindingClosed(case=case):
             return f"{_named(case)} is closed: {event.reason}"
+        case e.SubnetChanged():
+            return _subnet(event)
         case _:
             assert_never(event)
 
@@ -90,6 +93,24 @@ def looked(look: FabricLook) -> str:
     if not look.findings:
         return f"is as designed: {seen}"
     return f"differs from its design in {counted(look.findings, 'place')}: {seen}"
+
+
+def _subnet(event: e.SubnetChanged) -> str:
+    master, before = event.facts.master, event.before
+    was = f" (before: {before.guid})" if before is not None and (master is None or before.guid != master.guid) else ""
+    return f"network {event.fabric}: {subnet_told(event.facts)}{was}"
+
+
+def subnet_told(facts: SubnetFacts) -> str:
+    """The known facts of a subnet in words."""
+    if facts.managers is None:
+        return "no subnet manager has been told of yet"
+    master = facts.master
+    said = f"subnet manager {master.guid} is master" if master is not None else "no subnet manager is master"
+    told = [said, f"{', '.join(one.guid for one in facts.standby) or 'none'} in standby"]
+    told += [f"partitions {', '.join(facts.partitions[:8])}"] if facts.partitions else []
+    told += [f"routed by {facts.routing}"] if facts.routing else []
+    return ", ".join(told)
 
 
 def _named(case: FabricCase) -> str:

@@ -55,8 +55,12 @@ def named(rollout: Rollout) -> str:
 
 def _incident_opened(incident: Incident) -> str:
     blamed = " or ".join((incident.scope, *incident.also))
+    ticket = f" (ticket {incident.ticket})" if incident.ticket else ""
+    if not incident.conditions:  # a switch's: what is wrong stands in the tickets of its findings
+        concerned = f"it concerns {counted(len(incident.members), 'node')}"
+        return f"incident {incident.id} opened: {blamed} suspected by its {incident.syndrome}, {concerned}{ticket}"
     shown = f"{len(incident.members)} of {incident.size} nodes show {', '.join(incident.conditions)}"
-    return f"incident {incident.id} opened: {blamed} suspected, {shown} (ticket {incident.ticket})"
+    return f"incident {incident.id} opened: {blamed} suspected, {shown}{ticket}"
 
 
 def _incident_updated(event: e.IncidentUpdated) -> str:
@@ -253,15 +257,6 @@ def _stranger_seen(event: e.StrangerSeen) -> str:
     return f"unknown machine {one.mac} (serial {one.serial or 'not shown'}) asked for a boot from {one.address}"
 
 
-def _evidence_kept(event: e.EvidenceKept) -> str:
-    bundle = event.bundle
-    missing = f"; not in it: {'; '.join(bundle.missing)}" if bundle.missing else ""
-    if not bundle.digest:
-        return f"no evidence was kept{missing}"
-    about = ", ".join((*bundle.tickets, *bundle.cases))
-    return f"evidence {bundle.digest[:12]} kept ({bundle.files} files{', for ' + about if about else ''}){missing}"
-
-
 def _field_changed(event: e.NodeFieldChanged) -> str:
     return f"{event.field} changed from '{event.before}' to '{event.after}', as {event.source} says"
 
@@ -412,6 +407,7 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.FabricFindingOpened, of_fabric),
     EventTelling(e.FabricFindingChanged, of_fabric),
     EventTelling(e.FabricFindingClosed, of_fabric),
+    EventTelling(e.SubnetChanged, of_fabric),
     EventTelling(e.LinkFaultOpened, of_link),
     EventTelling(e.LinkFaultChanged, of_link),
     EventTelling(e.LinkFaultClosed, of_link),
@@ -430,7 +426,6 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.BootPhonedHome, lambda event: f"phoned home from {event.address}: its boot window is closed"),
     EventTelling(e.BootRefused, lambda event: f"{event.what} refused to {event.address}: {event.reason}"),
     EventTelling(e.StrangerSeen, _stranger_seen),
-    EventTelling(e.EvidenceKept, _evidence_kept),
     EventTelling(e.BmcLoginDue, lambda event: f"the BMC's password is to be renewed ({event.by}): {event.why}"),
 )
 ROWS: dict[type, EventTelling[Any]] = {row.kind: row for row in _TABLE}

@@ -9,6 +9,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from hostler.core.state.subnets import SubnetDesign, SubnetFacts
+
 VERSIONS_KEPT = 16
 """Design versions named beside the one in force; the journal holds their texts."""
 
@@ -159,7 +161,8 @@ class Fabric(Struct, frozen=True):
     """A network with its design. `design` is the list of its cables as canonical CSV, `digest` that text's.
 
     `hosts` counts the designed ports of each host by its name, `switches` counts the switches. `look` is the last
-    validation that told something new. `asked`: since when one is asked for at once, and `asked_why`.
+    validation that told something new. `asked`: since when one is asked for at once, and `asked_why`. `subnet_design`:
+    what it states of its subnet's managers, partitions and routing; `subnet`: what was told of them last.
     """
 
     name: str
@@ -175,6 +178,8 @@ class Fabric(Struct, frozen=True):
     look: FabricLook | None = None
     asked: datetime | None = None
     asked_why: str = ""
+    subnet_design: SubnetDesign = SubnetDesign()
+    subnet: SubnetFacts = SubnetFacts()
 
     def names_switch(self, name: str) -> bool:
         """Whether the design has a switch of this name, as the first or third word of a line below the head."""

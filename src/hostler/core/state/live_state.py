@@ -16,6 +16,7 @@ from hostler.core.state.links import LinkRound
 from hostler.core.state.model import OWNER, Node, Workload
 from hostler.core.state.packed_strings import Pairs
 from hostler.core.state.sensor_watch import SensorWatch
+from hostler.core.state.subnets import SubnetReading
 from hostler.core.state.upcast import DOWNCASTERS
 
 ON = "on"
@@ -77,6 +78,13 @@ class LiveFabric(Struct, frozen=True):
     links: FabricLinks = FabricLinks()
 
 
+class LiveSubnet(Struct, frozen=True):
+    """Sight of a network's subnet: the last look, and kinds of what differed at the last look that could say so."""
+
+    last: SubnetReading
+    differs: frozenset[str] = frozenset()
+
+
 class Release(Struct, frozen=True):
     """The version that runs here: its name, and the formats in which events came (`events.INTRODUCED`)."""
 
@@ -117,7 +125,8 @@ class LiveState:
 
     `clusters`: "" where the cluster's schedulers have told all they know and are heard, else why they are not.
     `whole_since`: since when a cluster's schedulers have told all they know without a break.
-    `fabrics`: what was seen of each network since the controller began; `links`: the last round of its ports.
+    `fabrics`: what was seen of each network since the controller began; `links`: the last round of its ports;
+    `subnets`: the last looks at its managers.
     `unobserved`: operations that were under way when nobody attended, and until when they may wait to be observed.
     """
 
@@ -129,6 +138,7 @@ class LiveState:
         self.whole_since: dict[str, datetime] = {}
         self.fabrics: dict[str, LiveFabric] = {}
         self.links: dict[str, LinkRound] = {}
+        self.subnets: dict[str, LiveSubnet] = {}
         self.started: datetime | None = None
         self.unobserved: dict[str, datetime] = {}
 
@@ -140,6 +150,7 @@ class LiveState:
         self.whole_since.clear()
         self.fabrics.clear()
         self.links.clear()
+        self.subnets.clear()
         self.started = now
         self.unobserved.clear()
 

@@ -107,20 +107,7 @@ class RenewBmcLogin(OperationAct, frozen=True):
 
 
 class CollectEvidence(OperationAct, frozen=True):
-    """Reads what tells of a fault, before it is gone.
-
-    `keep`: it is put together with what is recorded, and kept as a bundle. `agent`: the node's agent is asked too.
-    """
-
-    keep: bool = False
-    agent: bool = True
-
-
-class BugReport(OperationAct, frozen=True):
-    """Has NVIDIA's own report made within `timeout_s`; from `offset` on what was made is read on."""
-
-    timeout_s: float = 180.0
-    offset: int = 0
+    """Reads what tells of a fault, before it is gone."""
 
 
 class DiscoverFabric(OperationAct, frozen=True):
@@ -231,6 +218,17 @@ class IssueJoinToken(OperationAct, frozen=True):
     token_ttl_s: float = 0.0
 
 
+# a tool in the node's network
+
+
+class ResetPort(OperationAct, frozen=True):
+    """Resets the switch's port `z` ("leaf-1:9") of the cable to the node's own port `a`; "" where none is known."""
+
+    fabric: str = ""
+    a: str = ""
+    z: str = ""
+
+
 # nothing is sent: live state shows it
 
 
@@ -292,7 +290,6 @@ AnyAct = (
     | ResetBmc
     | RenewBmcLogin
     | CollectEvidence
-    | BugReport
     | DiscoverFabric
     | ResetGpus
     | RestartNode
@@ -311,6 +308,7 @@ AnyAct = (
     | CordonUninvited
     | DeleteUninvited
     | IssueJoinToken
+    | ResetPort
     | DrainNode
     | VerifyInventory
     | VerifyCabling

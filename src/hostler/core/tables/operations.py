@@ -13,7 +13,7 @@ from hostler.core.state import operations as op
 class OperationKind(Struct, frozen=True):
     """One kind of operation.
 
-    `port` is bmc, agent, scheduler or present. `needs` are preconditions: "drained" (no customer work left),
+    `port` is bmc, agent, scheduler, fabric or present. `needs` are preconditions: "drained" (no customer work left),
     "power" (no physical-work or power hold), "boot" (meant for the plan's boot), "heard" (the agent is heard; the step
     is passed over where it is not). `repeatable`: may be sent again
     once it was *observed* not to have happened. `observed_by` says how its effect is seen. `settle_s` is how
@@ -99,7 +99,6 @@ OPERATIONS: dict[str, OperationKind] = {
         _row(op.RenewBmcLogin, "bmc", "the login that is kept says so", aside=True),
         # the node's agent
         _row(op.DiscoverFabric, "agent", "the reply is the effect"),
-        _row(op.BugReport, "agent", "the reply is the effect"),
         _row(op.CollectEvidence, "agent", "the reply is the effect", ("boot",), revocable=True),
         _row(
             op.ResetGpus,
@@ -152,6 +151,17 @@ OPERATIONS: dict[str, OperationKind] = {
         _row(op.DeleteUninvited, "scheduler", "that cluster lists the Node no more", aside=True),
         # the cluster that a node enters at its first boot
         _row(op.IssueJoinToken, "scheduler", "its token stands in that cluster", aside=True),
+        # a tool in the node's network
+        _row(
+            op.ResetPort,
+            "fabric",
+            "the switch's port is up and active",
+            ("drained",),
+            repeatable=False,
+            settle_s=60,
+            disrupts=True,
+            touches=True,
+        ),
         # nothing is sent: the present shows it
         _row(op.DrainNode, "present", "the scheduler shows no customer work on the node"),
         _row(op.VerifyInventory, "present", "the parts recorded in this boot are the SKU's", answers=True),

@@ -14,8 +14,8 @@ from hostler.core.state.plan_rules import Answers, OnFailure, PlanRules, Release
 class StepRow(Struct, frozen=True):
     """A step as the recipe has it. In the place of one with `each` "firmware" stand those of `firmware_plan`.
 
-    "fabric": one per network of the node; "hardware": where its SKU has a manifest; "baseline": with its versions;
-    "depth": as deep as what was done to the node asks for (`return_depth`).
+    "fabric": one per network of the node; "link": one per link of it that fails; "hardware": where its SKU has a
+    manifest; "baseline": with its versions; "depth": as deep as what was done to the node asks for (`return_depth`).
     """
 
     act: op.AnyAct
@@ -31,6 +31,7 @@ class Recipe(Struct, frozen=True):
     `failed_phase` is where an operation that failed leads, `convicted_phase` a check that failed; None: the node stays
     where it is. A check that says nothing leads nowhere in any row: the plan stays at its step (`unanswered_checks`).
     `rules` are frozen into the plan. `last_resort`: a command for a person where the remedy is spent and none follows.
+    `again_s`: its cure shows no sooner, and is not tried again before.
     """
 
     name: str
@@ -42,13 +43,14 @@ class Recipe(Struct, frozen=True):
     disruptive: bool = False
     rules: PlanRules = PlanRules()
     last_resort: str = ""
+    again_s: float = 0.0
 
 
 DAY_S = 86_400.0
 _CORDON = StepRow(op.CordonNode(), 60, undo="uncordon")
 _DRAIN = StepRow(op.DrainNode(), DAY_S)
 _EVIDENCE = StepRow(op.CollectEvidence(), 5, optional=True)
-_ALL_EVIDENCE = StepRow(op.CollectEvidence(keep=True), 300, optional=True)
+_ALL_EVIDENCE = StepRow(op.CollectEvidence(), 300, optional=True)
 _GATE = StepRow(op.RunChecks("gate"), 300)
 _SEATRIAL = StepRow(op.RunChecks("seatrial"), 4 * 3600)
 _SUSPECT = StepRow(op.RunChecks("suspect"), 4 * 3600)
@@ -138,6 +140,15 @@ RECIPES: dict[str, Recipe] = {
             rules=PlanRules(cures="bmc_cold_reset"),
             last_resort="what is left is AC power: drain the node, switch its supplies' outlets off and on or pull the "
             "cords",
+        ),
+        # of the switch's end of a link that only this node's work uses: off unless a rule of the policy names it
+        Recipe(
+            "port_reset",
+            (*_EMPTIED, StepRow(op.ResetPort(), 180, each="link"), *_BACK),
+            disruptive=True,
+            rules=PlanRules(cures="reset_port"),
+            last_resort="what is left is the cable: `hostler fabric faults NETWORK` names the link and its parts",
+            again_s=3600,  # a link counts as sound after three rounds of twelve minutes
         ),
         # against a Node that is listed again in the cluster its node has left (`rejoin_guard`): beside any plan
         Recipe("turn_away", (StepRow(op.CordonUninvited(), 60), StepRow(op.DeleteUninvited(), 60))),

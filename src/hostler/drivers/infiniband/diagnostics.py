@@ -6,11 +6,12 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.fabric.discovery import Discovery, Forwarding
+from hostler.core.fabric.discovery import Discovery, Forwarding, FoundPort
 from hostler.drivers.bounded_process import Ended, run
 from hostler.drivers.infiniband import diagnet_csv, error_counters, forwarding, linkinfo, netdiscover
 from hostler.drivers.infiniband.error_counters import CounterPage
@@ -80,6 +81,42 @@ async def forwarding_tables(tools: Diagnostics, environment: dict[str, str] | No
     if isinstance(page, str):
         return Forwarding(partial=page)
     return await asyncio.to_thread(forwarding.parse, page.output.decode(errors="replace"))
+
+
+def _unread(_text: str) -> Discovery:
+    return nothing("")
+
+
+SUBNET_TOOLS: Mapping[str, Tool] = {
+    "sminfo": Tool(("sminfo",), "-C", "-P", _unread),
+    "subnet_managers": Tool(("saquery", "SMIR"), "-C", "-P", _unread),
+    "partition_keys": Tool(("saquery", "--smkey", "1", "PKTR"), "-C", "-P", _unread),
+}
+"""Questions to a subnet: its master, all its managers, and its partitions, which opensm tells with its default key."""
+
+
+async def subnet_page(tools: Diagnostics, environment: Mapping[str, str] | None = None) -> str:
+    """The page of one of `SUBNET_TOOLS`, by name in `tools.tool`. Raises ValueError where there is none."""
+    tool = SUBNET_TOOLS[tools.tool]
+    page = await _page(replace(tools, tool=" ".join(tool.words)), tool, (), environment)
+    if isinstance(page, str):
+        raise ValueError(page)  # noqa: TRY004 - what a tool did, and no argument's type
+    return page.output.decode(errors="replace")
+
+
+async def port_page(
+    tools: Diagnostics, at: FoundPort, act: Literal["query", "reset"], environment: Mapping[str, str] | None = None
+) -> str:
+    """Page of `smpquery` on a switch's port, or of `ibportstate` on its reset. Raises ValueError without a good end.
+
+    `ibportstate query` asks the port's peer too, which may be what is broken.
+    """
+    words, more = (("smpquery", "-G", "portinfo"), ()) if act == "query" else (("ibportstate", "-G"), (act,))
+    tool = Tool(words, "-C", "-P", _unread)
+    page = await _page(replace(tools, tool=words[0]), tool, (f"0x{at.guid}", str(at.number), *more), environment)
+    if isinstance(page, str):
+        raise ValueError(page)  # noqa: TRY004 - what a tool did, and no argument's type
+    return page.output.decode(errors="replace")
 
 
 async def _page(

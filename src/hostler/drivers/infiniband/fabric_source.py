@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 
 from msgspec import Struct
@@ -14,26 +15,31 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.links import PortReading
 from hostler.core.state.model import Node
 from hostler.core.state.operations import DiscoverFabric
+from hostler.core.state.subnets import SubnetReading
 from hostler.drivers.infiniband import (
     error_counters,
     forwarding,
     lldp_documents,
     port_pages,
+    subnet_looks,
     telemetry_csv,
     ufm_client,
 )
 from hostler.drivers.infiniband.agent_pages import AgentPages, NoPageError
 from hostler.drivers.infiniband.diagnostics import (
+    SUBNET_TOOLS,
     TOOLS,
     Diagnostics,
     discover,
     error_counters_here,
     forwarding_tables,
     nothing,
+    subnet_page,
 )
 from hostler.drivers.infiniband.error_counters import CounterPage
 from hostler.drivers.infiniband.lldp_documents import LldpDocument
 from hostler.drivers.infiniband.page_text import MOST_BYTES
+from hostler.drivers.infiniband.subnet_looks import PageOf
 from hostler.drivers.infiniband.ufm_client import UfmPlace
 from hostler.ports import LinkReadings, PortError, Secrets
 
@@ -50,10 +56,14 @@ MOST_DOCUMENTS = 8192
 
 
 class InfinibandSource(Struct, frozen=True):
-    """A `FabricSource`. `directory`: where the tools are, "" for the PATH; `environment` is added to theirs."""
+    """A `FabricSource`. `directory`: where the tools are, "" for the PATH; `environment` is added to theirs.
+
+    `log`: opensm's, where it runs on this host.
+    """
 
     directory: str = ""
     environment: dict[str, str] = {}
+    log: str = str(subnet_looks.LOG)
 
     async def discover(self, fabric: Fabric) -> Discovery:
         """One look through the adapter that the network's registration names."""
@@ -67,6 +77,18 @@ class InfinibandSource(Struct, frozen=True):
         return await forwarding_tables(
             Diagnostics(self.directory, how.adapter, how.port, how.timeout_s), self.environment
         )
+
+    async def subnet(self, fabric: Fabric, began: datetime, *, partitions: bool) -> SubnetReading:
+        """Managers, partitions and routing of the subnet that this host's adapter sees. Never raises."""
+        how = fabric.source
+
+        async def page(name: str) -> str:
+            limit_s = how.timeout_s / len(SUBNET_TOOLS)
+            return await subnet_page(
+                Diagnostics(self.directory, how.adapter, how.port, limit_s, name), self.environment
+            )
+
+        return await subnet_looks.look(fabric.name, began, page, partitions=partitions, log=Path(self.log))
 
 
 class LookPlaces(Struct, frozen=True):
@@ -139,6 +161,22 @@ class RegisteredSource:
         named, wrong = _named({name: told[node.id] for name, node in nodes.items() if node.id in told})
         return LinkReadings(page.ports, named, page.whole, "; ".join(filter(None, (page.why, wrong))))
 
+    async def subnet(self, fabric: Fabric, began: datetime, *, partitions: bool) -> SubnetReading:
+        """Managers, partitions and routing, by the tools where the network's own run. Never raises."""
+        how = fabric.source
+        if how.tool not in TOOLS:
+            return SubnetReading(fabric.name, began, why=(f"{how.tool} tells nothing of the subnet's managers",))
+        if not how.nodes:
+            return await self._here.subnet(fabric, began, partitions=partitions)
+        why = "there is none of the nodes that are to look"
+        for node in filter(None, map(self._reach.fleet().resolve, how.nodes)):
+            pages = _pages_of(self._reach.agents, node, replace(how, timeout_s=how.timeout_s / len(how.nodes)))
+            told = await subnet_looks.look(fabric.name, began, pages, partitions=partitions, log=None)
+            if told.facts.managers is not None:
+                return told
+            why = f"{node.id}: {'; '.join(told.why)}"
+        return SubnetReading(fabric.name, began, why=(why,))
+
     async def _counters_at_nodes(self, how: DiscoverySource) -> CounterPage:
         try:
             page = await self._page_at_nodes(how, "ibqueryerrors", how.timeout_s)
@@ -199,6 +237,19 @@ class RegisteredSource:
             LldpDocument(name, switch=False, data=told[node.id]) for name, node in nodes.items() if node.id in told
         ]
         return await asyncio.to_thread(lldp_documents.read, [*hosts, *switches], fabric.hosts)
+
+
+def _pages_of(agents: AgentPages, node: Node, how: DiscoverySource) -> PageOf:
+    """Pages that the node's agent prints."""
+
+    async def page(name: str) -> str:
+        limit_s = max(1.0, how.timeout_s / len(SUBNET_TOOLS))
+        try:
+            return await agents.page(node, DiscoverFabric(name, how.adapter, how.port, limit_s))
+        except NoPageError as error:
+            raise ValueError(str(error)) from error
+
+    return page
 
 
 def _named(pages: Mapping[str, bytes]) -> tuple[dict[str, PortReading], str]:

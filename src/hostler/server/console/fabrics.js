@@ -106,6 +106,7 @@ function Standing({ seen }) {
     ["last validation", seen.looked ? `${moment(seen.looked)}: ${plain(seen.verdict)}` : "none since this controller began to decide"],
     ["last whole one", seen.good ? moment(seen.good) : "none since this controller began to decide"],
     ["asked for", seen.asked ? `since ${moment(seen.asked)}: ${seen.asked_why}` : ""],
+    ["subnet", `${seen.subnet.says}${seen.subnet.why.length ? `; not read now: ${seen.subnet.why.join("; ")}` : ""}`],
     ["test by hand", seen.manual_test ? html`${seen.manual_test.owner}, due <${Due} row=${seen} />` : "not scheduled"],
   ];
   return html`<dl class="standing">${rows.filter(([, value]) => value).map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>

@@ -12,14 +12,14 @@ from hostler.core.fabric.drawing import Drawing, drawing
 from hostler.core.fabric.matrix import CONDITIONS, GRADES, MatrixBlock, blocks
 from hostler.core.planning.cabling import fabrics_of
 from hostler.core.policy.link_cases import links_of as cases_of
-from hostler.core.state.events import Record
+from hostler.core.state.events import Record, fabric_subject
 from hostler.core.state.fabrics import DesignedLink, Fabric, FabricLinks
 from hostler.core.state.verbs.facts import Permission
 from hostler.server.api_resources import HistoryRow, history_row
 from hostler.server.app_state import AppState
 from hostler.server.auth import needs
 from hostler.server.dependencies import TheAppState, Who
-from hostler.server.paging import Name
+from hostler.server.paging import Name, Page
 from hostler.server.problems import unknown
 from hostler.server.routes.fabrics import (
     FabricFindingRow,
@@ -35,7 +35,7 @@ from hostler.server.routes.fabrics import (
 )
 
 HISTORY_MOST = 100
-"""Records of a link and its parts that its page shows; the journal holds all."""
+"""Records of a network, or of a link and its parts, that are shown; the journal holds all."""
 
 SEE = [needs(Permission.see)]
 SEE_CELL = [needs(Permission.see_cell)]
@@ -174,8 +174,16 @@ def _records(app_state: AppState, subjects: set[str]) -> list[Record]:
     return sorted(found.values(), key=lambda record: -record.seq)[:HISTORY_MOST]
 
 
+@get("/fabrics/{name:str}/history", guards=SEE_CELL)
+async def get_fabric_history(app_state: TheAppState, name: FromPath[str]) -> Page[HistoryRow]:
+    """The last records about a network, newest first: its design, validations, findings, and its subnet's managers."""
+    fabric, stands = fabric_named(app_state, name), app_state.fleet.cell.seq
+    records = await asyncio.to_thread(_records, app_state, {fabric_subject(fabric.name)})
+    return Page(tuple(map(history_row, records)), seq=stands)
+
+
 router = Router(
     path="/",
-    route_handlers=[fabric_matrix, get_fabric_finding, get_fabric_link, get_node_link],
+    route_handlers=[fabric_matrix, get_fabric_finding, get_fabric_link, get_fabric_history, get_node_link],
     tags=["networks"],
 )

@@ -15,7 +15,7 @@ from hostler.core.intents.ask import REASON_MAX
 from hostler.core.intents.fabrics import FabricSpec
 from hostler.core.planning.cabling import fabrics_of
 from hostler.core.policy.link_cases import links_of as links_of_network
-from hostler.core.report.fabric_sentences import looked
+from hostler.core.report.fabric_sentences import looked, subnet_told
 from hostler.core.state.fabrics import (
     DesignedLink,
     DesignVersion,
@@ -30,6 +30,7 @@ from hostler.core.state.links import LinkCase, LinkRound
 from hostler.core.state.manual_tests import ManualTest
 from hostler.core.state.model import Node
 from hostler.core.state.scopes import FLEET
+from hostler.core.state.subnets import SubnetDesign, SubnetFacts
 from hostler.core.state.verbs.facts import Permission
 from hostler.server.api_resources import IntentView
 from hostler.server.app_state import AppState
@@ -59,6 +60,27 @@ class FabricBody(Struct, frozen=True, forbid_unknown_fields=True):
     key: Annotated[str, Meta(max_length=100)] = ""
 
 
+class SubnetView(Struct, frozen=True):
+    """A network's subnet: its managers, the master first, with what is known of partitions and routing.
+
+    `says` tells it in words. `read` is when the last look began, None where this controller has made none; `why` is
+    what that look could not read, of which the facts are older. `design` is what the design states.
+    """
+
+    says: str
+    facts: SubnetFacts
+    design: SubnetDesign
+    read: datetime | None = None
+    why: tuple[str, ...] = ()
+
+
+def subnet_view(app_state: AppState, fabric: Fabric) -> SubnetView:
+    """The network's subnet as the API shows it."""
+    live = app_state.cell.live.subnets.get(fabric.name)
+    read, why = (live.last.began, live.last.why) if live is not None else (None, ())
+    return SubnetView(subnet_told(fabric.subnet), fabric.subnet, fabric.subnet_design, read, why)
+
+
 class FabricView(Struct, frozen=True):
     """A network: its design in counts, and its validations.
 
@@ -83,6 +105,7 @@ class FabricView(Struct, frozen=True):
     says: str
     asked: datetime | None
     asked_why: str
+    subnet: SubnetView
     manual_test: ManualTest | None = None
     manual_test_due: datetime | None = None
     manual_test_overdue: bool = False
@@ -113,6 +136,7 @@ def fabric_view(app_state: AppState, fabric: Fabric) -> FabricView:
         says=looked(last) if last is not None else "has not been validated yet",
         asked=fabric.asked,
         asked_why=fabric.asked_why,
+        subnet=subnet_view(app_state, fabric),
         manual_test=test,
         manual_test_due=test.due if test is not None else None,
         manual_test_overdue=test is not None and test.due < app_state.now(),

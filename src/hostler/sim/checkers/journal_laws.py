@@ -65,7 +65,7 @@ class LevelNotEdge:
                 pass
 
 
-ONCE = ("reboot", "gpu_reset", "update_firmware", "idle_check")
+ONCE = ("reboot", "gpu_reset", "reset_port", "update_firmware", "idle_check")
 """Operations that may not take place twice, however often anybody asks."""
 
 
@@ -135,7 +135,16 @@ class FrozenPlans:
                 yield f"{page.plan.name} of {page.id} has passed its drain and only now tells {left[0]} to go"
 
 
-EMPTIED = ("gpu_reset", "reboot", "power_off", "update_firmware", "run_checks", "leave_cluster", "sanitise")
+EMPTIED = (
+    "gpu_reset",
+    "reset_port",
+    "reboot",
+    "power_off",
+    "update_firmware",
+    "run_checks",
+    "leave_cluster",
+    "sanitise",
+)
 """Steps that want nobody's work on the node: whoever has come since the drain goes first, and our cordon stands."""
 
 SHOWN = timedelta(minutes=2)
@@ -153,7 +162,7 @@ def acts_in_the_open(reading: JournalReading, page: NodeHistory, operation: Oper
         yield f"{operation.kind} on {page.id} while it is open: its cordon was lifted, and nobody keeps it so"
 
 
-ACTING = ("gpu_reset", "reboot", "power_off", "update_firmware")
+ACTING = ("gpu_reset", "reset_port", "reboot", "power_off", "update_firmware")
 """Operations that end all work on the node, whoever has come meanwhile."""
 
 
@@ -173,8 +182,8 @@ def _joins_again(page: NodeHistory, index: int) -> bool:
 
 def _fits(reading: JournalReading, page: NodeHistory, operation: Operation) -> Iterator[str]:
     plan = page.plan
-    if operation.aside:
-        yield from _beside(reading, page, operation)
+    if operation.kind in UNINVITED:
+        yield from _turns_away(reading, page, operation)
     elif operation.kind == "idle_check":  # disturbs nobody, and belongs to no plan: then none may be under way
         if plan is not None:
             yield f"{operation.kind} on {page.id} begins though {plan.name} is under way"
@@ -192,14 +201,6 @@ def _fits(reading: JournalReading, page: NodeHistory, operation: Operation) -> I
             yield f"{operation.kind} on {page.id} is not step {page.index} of {plan.name}"
 
 
-def _beside(reading: JournalReading, page: NodeHistory, operation: Operation) -> Iterator[str]:
-    """Judge what runs beside a plan: it turns a Node away, or only looks."""
-    if operation.kind in UNINVITED:
-        yield from _turns_away(reading, page, operation)
-    elif operation.kind != "collect_evidence" or operation.plan or operation.disturbs or operation.touches:
-        yield f"{operation.kind} on {page.id} runs beside its plan"
-
-
 def _turns_away(reading: JournalReading, page: NodeHistory, operation: Operation) -> Iterator[str]:
     """Judge a turn-away: beside any plan, for its own condition, and where nobody keeps the node as it is."""
     if all(c.type != "node.uninvited" for c in page.conditions.values()):
@@ -215,7 +216,7 @@ def _repeated(case: LawCase, page: NodeHistory, operation: Operation) -> Iterato
 
     What was refused did not happen.
     """
-    before = page.aside if operation.aside else page.operation
+    before = page.aside if operation.kind in UNINVITED else page.operation
     if before is not None and before.id != operation.id:
         yield f"{operation.kind} on {page.id} begins while {before.kind} is under way"
     if operation.attempt == 1:

@@ -59,7 +59,7 @@ class NodeHistory(Struct):
 
     @property
     def outstanding(self) -> tuple[Operation, ...]:
-        """The plan's operation that is under way, and the one beside it."""
+        """The plan's operation that is under way, and the one in a cluster that the node has left."""
         return tuple(one for one in (self.operation, self.aside) if one is not None)
 
     @property
@@ -256,7 +256,7 @@ def _ended(reading: JournalReading, event: e.PlanEnded, _at: datetime) -> NodeHi
 
 def _started(reading: JournalReading, event: e.OperationStarted, _at: datetime) -> NodeHistory:
     page = reading.pages[event.operation.node]
-    if event.operation.aside:
+    if event.operation.kind in UNINVITED:
         page.aside = event.operation
         return page
     page.operation = event.operation
@@ -267,7 +267,7 @@ def _started(reading: JournalReading, event: e.OperationStarted, _at: datetime) 
 
 def _finished(reading: JournalReading, event: e.OperationFinished, at: datetime) -> NodeHistory:
     page = reading.pages[event.node]
-    if page.aside is not None and page.aside.id == event.operation:
+    if event.kind in UNINVITED:
         page.aside = None
         return page
     page.operation = None

@@ -14,7 +14,6 @@ from hostler.core.state.events import (
     boot,
     cell,
     conditions,
-    evidence,
     fabrics,
     holds,
     intents,
@@ -53,7 +52,6 @@ from hostler.core.state.events.conditions import (
     ShadowNoted,
     SourcesChanged,
 )
-from hostler.core.state.events.evidence import EvidenceKept
 from hostler.core.state.events.fabrics import (
     FabricEvent,
     FabricFindingChanged,
@@ -63,6 +61,7 @@ from hostler.core.state.events.fabrics import (
     FabricRemoved,
     FabricValidated,
     FabricValidationAsked,
+    SubnetChanged,
     fabric_subject,
 )
 from hostler.core.state.events.holds import HoldPlaced, HoldReleased, WindowEnded, WindowScheduled
@@ -148,7 +147,6 @@ __all__ = [
     "ConfigActivated",
     "ControllerStarted",
     "Event",
-    "EvidenceKept",
     "FabricEvent",
     "FabricFindingChanged",
     "FabricFindingClosed",
@@ -217,6 +215,7 @@ __all__ = [
     "SourcesChanged",
     "StockChanged",
     "StrangerSeen",
+    "SubnetChanged",
     "TicketClosed",
     "TicketOpened",
     "TicketUpdated",
@@ -304,6 +303,7 @@ Event = (
     | FabricFindingOpened
     | FabricFindingChanged
     | FabricFindingClosed
+    | SubnetChanged
     | LinkFaultOpened
     | LinkFaultChanged
     | LinkFaultClosed
@@ -318,7 +318,6 @@ Event = (
     | BootRefused
     | StrangerSeen
     | BmcLoginDue
-    | EvidenceKept
 )
 
 
@@ -374,7 +373,7 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("manual_test_file_added", 1): 6,
     ("manual_test_overdue", 1): 6,
     ("bmc_login_due", 1): 6,
-    ("evidence_kept", 1): 6,
+    ("subnet_changed", 1): 6,
 }
 """(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
 
@@ -399,7 +398,6 @@ ROWS: dict[type, EventRow[Any]] = {
         boot,
         cell,
         conditions,
-        evidence,
         fabrics,
         holds,
         intents,

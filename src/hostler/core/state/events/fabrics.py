@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from hostler.core.state.events.row import EventRow, EventRows
 from hostler.core.state.fabrics import Fabric, FabricCase, FabricLook
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.subnets import SubnetFacts, SubnetManager
 
 
 class FabricRegistered(Struct, frozen=True, tag="fabric_registered"):
@@ -59,6 +60,14 @@ class FabricFindingClosed(Struct, frozen=True, tag="fabric_finding_closed"):
     reason: str
 
 
+class SubnetChanged(Struct, frozen=True, tag="subnet_changed"):
+    """A subnet has other managers, partitions or routing than were told before; `before`: who was master."""
+
+    fabric: str
+    facts: SubnetFacts
+    before: SubnetManager | None = None
+
+
 FabricEvent = (
     FabricRegistered
     | FabricRemoved
@@ -67,6 +76,7 @@ FabricEvent = (
     | FabricFindingOpened
     | FabricFindingChanged
     | FabricFindingClosed
+    | SubnetChanged
 )
 
 
@@ -75,7 +85,7 @@ def fabric_subject(name: str) -> str:
     return f"fabric:{name}"
 
 
-def _of_network(event: FabricRemoved | FabricValidationAsked | FabricValidated) -> tuple[str, ...]:
+def _of_network(event: FabricRemoved | FabricValidationAsked | FabricValidated | SubnetChanged) -> tuple[str, ...]:
     return (fabric_subject(event.fabric),)
 
 
@@ -107,6 +117,11 @@ def _validate(fleet: Fleet, event: FabricValidated, _at: datetime) -> None:
     fleet.fabrics.put(fabric.name, replace(fabric, look=look, asked=asked, asked_why=why))
 
 
+def _change_subnet(fleet: Fleet, event: SubnetChanged, _at: datetime) -> None:
+    if (known := fleet.fabrics.get(event.fabric)) is not None:
+        fleet.fabrics.put(known.name, replace(known, subnet=event.facts))
+
+
 ROWS: EventRows = (
     EventRow(
         FabricRegistered,
@@ -116,6 +131,7 @@ ROWS: EventRows = (
     EventRow(FabricRemoved, _of_network, _remove),
     EventRow(FabricValidationAsked, _of_network, _ask),
     EventRow(FabricValidated, _of_network, _validate),
+    EventRow(SubnetChanged, _of_network, _change_subnet),
     EventRow(FabricFindingOpened, _of_case, lambda fleet, e, _at: fleet.fabric_cases.put(e.case.id, e.case)),
     EventRow(FabricFindingChanged, _of_case, lambda fleet, e, _at: fleet.fabric_cases.put(e.case.id, e.case)),
     EventRow(FabricFindingClosed, _of_case, lambda fleet, e, _at: fleet.fabric_cases.put(e.case.id, None)),
