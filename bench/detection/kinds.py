@@ -8,6 +8,7 @@ NOT_PLANTED = {
         f"operator.{expected}": "a person asks for it; no fault and no looker is meant"
         for expected in ("maintenance", "reboot", "power_cycle", "gpu_reset", "replacement")
     },
+    "check.bits_differ": "three peers' results show it, not an observation; the tests of goldens plant it",
     "trend.drift": "many days of readings show it, not an observation; the tests of trends plant it",
     "remedy.failed": "it follows from a plan of ours that failed, and here nobody acts",
     "nvswitch.fabric_manager": "only user space says so, which convicts nobody: its lines are planted as forged",

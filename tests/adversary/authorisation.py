@@ -151,6 +151,8 @@ ROUTES: dict[str, Route] = {
     "GET /v1/nodes/{node_id}/evidence": Route("see cell", of="node"),
     "GET /v1/nodes/{node_id}/sku-draft": Route("see cell", of="node"),
     "GET /v1/nodes/{node_id}/sku-differences": Route("see cell", of="node"),
+    "GET /v1/goldens": Route("see cell"),
+    "GET /v1/goldens/{golden_id}": Route("see cell", of="golden"),
     "GET /v1/rma-cases": Route("see cell"),
     "GET /v1/rma-cases/{case_id}": Route("see cell", of="rma"),
     "GET /v1/stock": Route("see cell"),
@@ -247,7 +249,7 @@ VERBS: dict[str, str] = {
     "tick-manual-test": "work",
     "sign-manual-test": "work",
     **dict.fromkeys(("advance-rma", "edit-rma", "count-stock"), "work"),
-    **dict.fromkeys(("open-rma", "close-rma"), "operate"),
+    **dict.fromkeys(("open-rma", "close-rma", "retire-golden"), "operate"),
     "schedule-manual-test": "configure",
     "remove-fabric": "configure",
     **dict.fromkeys(

@@ -81,6 +81,7 @@ class Guarded:
             "letter": {"7": WHOLE},
             "fabric": {NETWORK: WHOLE},
             "rma": {self.rma: WHOLE},
+            "golden": {"none-told": WHOLE},
         }
 
     async def _nodes(self, name: str) -> None:

@@ -103,6 +103,7 @@ UNUSED = (
     "link_cases",
     "manual_tests",
     "rma_cases",
+    "goldens",
     "stock",
 )
 

@@ -1,7 +1,8 @@
 """The last message of a run: its verdict and readings in the few bytes that a container or a Slurm job may leave.
 
-One line of JSON (`verdict`, `detail`, `readings` by "check|reading" and part, `stacks` by "check|part"). Where that is
-too long it is compressed ("z:" and base64); where that is too long as well the readings are left out.
+One line of JSON (`verdict`, `detail`, `readings` by "check|reading" and part, `stacks` and `bits` by "check|part").
+Where that is too long it is compressed ("z:" and base64); where that is too long as well the readings are left out,
+then the bits.
 """
 
 import base64
@@ -30,11 +31,25 @@ def message(state: RunState, most: int = MOST_BYTES) -> str:
     """The message of a run in at most so many bytes."""
     line = verdict_line(state)
     looked = [] if state.planted else [one for one in state.latest.values() if one.verdict is not Verdict.inconclusive]
-    plain = json.dumps({**line, **_readings(looked)}, separators=(",", ":"))
-    if len(plain) <= most:
-        return plain
-    packed = COMPRESSED + base64.b64encode(zlib.compress(plain.encode(), 9)).decode()
-    return packed if len(packed) <= most else json.dumps(line)[:most]
+    bits = {} if state.planted else _bits(list(state.latest.values()))
+    for more in ({**_readings(looked), **bits}, bits):
+        plain = json.dumps({**line, **more}, separators=(",", ":"))
+        if len(plain) <= most:
+            return plain
+        packed = COMPRESSED + base64.b64encode(zlib.compress(plain.encode(), 9)).decode()
+        if len(packed) <= most:
+            return packed
+    return json.dumps(line)[:most]
+
+
+def _bits(results: list[CheckResult]) -> dict[str, Any]:
+    """Digests by "check|part" with all of their stack; work that gave several bits has none to tell."""
+    told = {
+        f"{one.check}|{one.part}": {"version": one.version, "digest": one.digest, "stack": one.stack}
+        for one in results
+        if one.digest and one.verdict is not Verdict.failed
+    }
+    return {"bits": told} if told else {}
 
 
 def _readings(looked: list[CheckResult]) -> dict[str, Any]:

@@ -48,6 +48,7 @@ COMMANDS: tuple[tuple[str, str, Group, str], ...] = (
     ("ticket", "ticket:app", _THINGS, "Work for people."),
     ("rma", "rma:app", _THINGS, "Returns to vendors."),
     ("stock", "stock:app", _THINGS, "Spares on the shelf, by site."),
+    ("golden", "golden:app", _THINGS, "Bits that peers agree on, and nodes that differ."),
     ("notify", "notify:app", _THINGS, "Who is told of what, and what arrived."),
     ("audit", "audit:app", _TOOLS, "Who asked what, when and from where."),
     ("asset", "asset:app", _THINGS, "Racks, switches and other assets that are not nodes."),

@@ -87,7 +87,15 @@ _FIRST_WORDS = {
     **{kind: Argument(f"{kind.name}s", Argument.VAR_POSITIONAL, annotation=str) for kind in _SEVERAL},
     **{
         kind: word(kind.name, str)
-        for kind in (Target.node, Target.window, Target.incident, Target.rollout, Target.fabric, Target.rma)
+        for kind in (
+            Target.node,
+            Target.window,
+            Target.incident,
+            Target.rollout,
+            Target.fabric,
+            Target.rma,
+            Target.golden,
+        )
     },
 } | {
     Target.scope: word(

@@ -1,12 +1,15 @@
 """Answers of checks: verdicts become records, and end or raise conditions. Only passed is passed."""
 
 from collections.abc import Iterator
-from typing import assert_never
+from typing import NamedTuple, assert_never
+
+from msgspec.structs import replace
 
 from hostler.controller.reply_effect import ReplyEffect, again
-from hostler.core.conditions import unanswered_checks
+from hostler.core.conditions import golden_bits, unanswered_checks
 from hostler.core.conditions.lifecycle import stand
 from hostler.core.diagnose import Finding
+from hostler.core.diagnose.gate.told_bits import read_bits, without_bits
 from hostler.core.planning.idle_checks import PROFILE
 from hostler.core.planning.outcomes import conclude
 from hostler.core.state import events as e
@@ -25,6 +28,8 @@ def checked(context: DecisionContext, node: Node, operation: Operation, outcome:
     One that was tried before is not tried at once: it has its pauses (`unanswered_checks`).
     """
     profile = unanswered_checks.profile_of(operation.act)
+    compared = beside_goldens(context, node, profile, outcome)
+    outcome, bits = compared.outcome, compared.events
     verdict = verdict_of(outcome)
     recorded = e.CheckRecorded(node.id, CheckResult(profile, verdict, context.now, outcome.detail[:500]))
     match ENDS[verdict]:
@@ -33,13 +38,43 @@ def checked(context: DecisionContext, node: Node, operation: Operation, outcome:
         case StepEnd.failed:
             told = (*_wanting(context, node, profile, outcome.detail), *_conclusive(node, profile))
         case StepEnd.open:
-            if operation.attempt < ATTEMPTS and unanswered_checks.standing(node, profile) is None:
-                return ReplyEffect((recorded, e.OperationStarted(again(operation, node, context.now))))
-            return ReplyEffect(conclude(context, node, operation, outcome))
+            if _may_try_again(operation, node, profile) and not compared.objection:
+                return ReplyEffect((recorded, *bits, e.OperationStarted(again(operation, node, context.now))))
+            return ReplyEffect((*bits, *conclude(context, node, operation, outcome)))
         case other:
             assert_never(other)
     closed = _closed(context.fleet, node, profile, f"{profile} {verdict}")
-    return ReplyEffect((recorded, *told, *closed, *conclude(context, node, operation, outcome)))
+    return ReplyEffect((recorded, *bits, *told, *closed, *conclude(context, node, operation, outcome)))
+
+
+def _may_try_again(operation: Operation, node: Node, profile: str) -> bool:
+    return operation.attempt < ATTEMPTS and unanswered_checks.standing(node, profile) is None
+
+
+class BesideGoldens(NamedTuple):
+    """An outcome as the bits that it tells leave it, what they come to, and why it cannot be called passed."""
+
+    outcome: Outcome
+    events: tuple[e.Event, ...]
+    objection: str
+
+
+def beside_goldens(context: DecisionContext, node: Node, profile: str, outcome: Outcome) -> BesideGoldens:
+    """The outcome as the bits that it tells leave it, and what they come to.
+
+    Bits that differ from peers' are never passed: inconclusive until a witness has spoken, failed once it has convicted
+    the node. Bits that cannot be read are inconclusive too.
+    """
+    told, unreadable = read_bits(outcome.facts)
+    heard = golden_bits.heard(context, node, profile, told)
+    bare = replace(outcome, facts=without_bits(outcome.facts))
+    objection = heard.objection or unreadable
+    if not objection or verdict_of(outcome) is Verdict.failed:
+        return BesideGoldens(bare, heard.events, objection)
+    verdict = Verdict.failed if heard.convicted else Verdict.inconclusive
+    detail = f"{objection}; {outcome.detail}"[:500]
+    changed = replace(bare, facts={**bare.facts, "verdict": verdict.value}, detail=detail)
+    return BesideGoldens(changed, heard.events, objection)
 
 
 def _conclusive(node: Node, profile: str) -> Iterator[e.Event]:
@@ -63,6 +98,7 @@ def _wanting(context: DecisionContext, node: Node, profile: str, detail: str) ->
 
 def idle_checked(context: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> tuple[e.Event, ...]:
     """An idle check has ended. Inconclusive (pre-empted, refused, gone) accuses nobody and is not tried again."""
+    outcome, bits, _ = beside_goldens(context, node, PROFILE, outcome)
     verdict = verdict_of(outcome)
     detail = outcome.detail or ("" if outcome.result == "done" else f"the check came to nothing: {outcome.result}")
     recorded = e.CheckRecorded(node.id, CheckResult(PROFILE, verdict, context.now, detail[:500]))
@@ -72,7 +108,7 @@ def idle_checked(context: DecisionContext, node: Node, operation: Operation, out
     elif verdict is Verdict.failed:
         told = _wanting(context, node, PROFILE, detail)
     finished = Outcome(operation.id, node.id, outcome.result, detail)
-    return (recorded, *told, *conclude(context, node, operation, finished))
+    return (recorded, *bits, *told, *conclude(context, node, operation, finished))
 
 
 _THOROUGH = ("suspect", "burn_in")

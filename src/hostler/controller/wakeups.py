@@ -76,14 +76,21 @@ def concerned(fleet: Fleet, event: e.Event) -> Iterator[str]:
         case e.ModeSet(pool=pool, remedy=remedy) if remedy == IDLE_CHECK:
             yield from fleet.index.members(f"pool:{pool}")
         case e.RolloutStarted() | e.SliceStarted() | e.RolloutStopped() | e.ConfigActivated():
-            yield from fleet.index.members("ailing")
-            for known in fleet.pools.values():
-                if IDLE_CHECK in known.modes:
-                    yield from fleet.index.members(f"pool:{known.name}")
+            yield from _of_configuration(fleet)
+        case e.BitsDisputed(golden=golden):
+            yield from golden.wanted
         case e.FabricRegistered(fabric=Fabric(name=name)) | e.FabricRemoved(fabric=name):
             yield from cabling.waiting(fleet, name)
         case _:
             pass
+
+
+def _of_configuration(fleet: Fleet) -> Iterator[str]:
+    """The nodes that ail, and those that another configuration may have checked."""
+    yield from fleet.index.members("ailing")
+    for known in fleet.pools.values():
+        if IDLE_CHECK in known.modes:
+            yield from fleet.index.members(f"pool:{known.name}")
 
 
 def suspects(fleet: Fleet, event: e.Event) -> Iterable[str]:

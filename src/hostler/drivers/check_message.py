@@ -2,8 +2,8 @@
 
 A message is JSON lines `{"verdict": "passed|failed|inconclusive", "detail": "…", "part": "…"}`, or a sentence and an
 exit code (0 well, 1 and 2 failed, 3 cannot say), in the words of every other check (`agent.check_plugins`). The suite's
-holds `readings` and `stacks` too, and is compressed ("z:") where it would be too long. What cannot be read is never
-passed.
+holds `readings`, `stacks` and `bits` too, and is compressed ("z:") where it would be too long. What cannot be read is
+never passed.
 """
 
 import base64
@@ -13,7 +13,7 @@ import zlib
 import msgspec
 from msgspec import Struct
 
-from hostler.core.diagnose.gate.readings import READING, STACK
+from hostler.core.diagnose.gate.readings import BITS, READING, STACK
 from hostler.core.state.model import Facts, Verdict
 
 MAX_MESSAGE = 4096
@@ -21,7 +21,7 @@ MAX_PLAIN = 64 * 1024
 """Bytes of a message once it is unpacked; more is a bomb."""
 MAX_LINES = 64
 MAX_DETAIL = 300
-MAX_READINGS = 512
+MAX_READINGS, MAX_BITS = 512, 64
 NAME_CHARS, STACK_CHARS = 64, 300
 SHOWN = 6
 """Readings in a verdict's sentence; all of them are in the trends."""
@@ -48,6 +48,7 @@ class _VerdictLine(Struct, frozen=True):
     part: str = ""
     readings: dict[str, dict[str, float]] = {}
     stacks: dict[str, str] = {}
+    bits: dict[str, msgspec.Raw] = {}
 
 
 def read_verdict(code: int, said: str) -> CheckOutcome:
@@ -88,7 +89,7 @@ def _of_lines(text: str, code: int) -> CheckOutcome:
         try:
             one = msgspec.json.decode(line, type=_VerdictLine)
             answers.append((Verdict(one.verdict), ": ".join(part for part in (one.part, one.detail) if part)))
-            readings |= _readings(one)
+            readings |= _readings(one) | _bits(one)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             return CheckOutcome(Verdict.inconclusive, clean(f"its answer cannot be read: {error}"))
     verdict, detail = _judged(answers, code)
@@ -117,6 +118,11 @@ def _readings(line: _VerdictLine) -> Facts:
                 found[f"{READING}{'|'.join(words)}"] = value
                 found[f"{STACK}{check}|{part}"] = clean(line.stacks.get(f"{check}|{part}", ""))[:STACK_CHARS]
     return found
+
+
+def _bits(line: _VerdictLine) -> Facts:
+    """Facts by "check|part" as an agent tells them; whoever decides by them reads them whole."""
+    return {f"{BITS}{name}": bytes(raw).decode() for name, raw in list(line.bits.items())[:MAX_BITS]}
 
 
 def _is_name(word: str) -> bool:

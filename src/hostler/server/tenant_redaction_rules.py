@@ -27,6 +27,7 @@ from hostler.core.state.fabrics import (
 )
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.gate_expectation import Expected, ExpectedGpu, Faulted
+from hostler.core.state.goldens import BitsVote, Dispute, Golden
 from hostler.core.state.intent import Bounds, Intent, Unreadable
 from hostler.core.state.links import LinkCase, LinkFault
 from hostler.core.state.manual_tests import ChecklistTick, ManualFile, ManualRun, ManualTest
@@ -536,5 +537,15 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.RmaCaseClosed: _rows("result"),
     e.StockChanged: _rows(),
     e.AuditSealed: _rows(),
+    # goldens name nodes of others and what they run: a tenant is told of its node's conditions
+    Golden: _rows(),
+    BitsVote: _rows(),
+    Dispute: _rows(),
+    e.BitsTold: _rows(),
+    e.GoldenLearned: _rows(),
+    e.BitsDisputed: _rows(),
+    e.WitnessHeard: _rows(),
+    e.BitsJudged: _rows("culprit"),
+    e.GoldenRetired: _rows(),
 }
 """Noun or event → field → how it is shown. Fields without a row that hold words are left out."""

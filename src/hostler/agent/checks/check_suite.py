@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from hostler.agent import child_process
 from hostler.agent.checks.host_stress import StressResult
-from hostler.core.diagnose.gate.readings import LOOK, PAIR, READING, STACK
+from hostler.core.diagnose.gate.readings import BITS, LOOK, PAIR, READING, STACK
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Facts, Verdict
 
@@ -36,7 +36,7 @@ STOP_S, TURN_S = 15.0, 0.5
 """Time to save its state and end, once it is called off; interval between looks at whether it is."""
 MAX_REPORT_BYTES = 8 * 1024 * 1024
 MAX_PROGRESS_BYTES, PROGRESS_CHARS = 64 * 1024, 200
-MAX_READINGS, STACK_CHARS = 64, 300
+MAX_READINGS, MAX_BITS, STACK_CHARS = 64, 16, 300
 PAIR_CHARS = 120
 MAX_LOOKS, LOOK_CHARS, DETAIL_CHARS = 48, 160, 400
 _EXITS = {"passed": 0, "failed": 2, "suspect": 2, "inconclusive": 3}
@@ -58,6 +58,8 @@ class _Look(Struct, frozen=True):
     readings: dict[str, float] = {}
     stack: dict[str, str] = {}
     pairs: dict[str, float] = {}
+    version: int = 0
+    digest: str = ""
 
 
 class _Report(Struct, frozen=True):
@@ -243,7 +245,21 @@ def _facts(report: _Report) -> Facts:
         facts[f"{LOOK}{name}"] = _clean(f"{look.verdict}: {look.detail}", LOOK_CHARS)
     if not report.planted:
         facts |= _readings(report)
+        facts |= _bits(report)
     return facts
+
+
+def _bits(report: _Report) -> Facts:
+    """Digests with all of their stack, also of looks that nobody here could compare: the controller has the goldens.
+
+    Bits that did not repeat themselves are the look's own failure, and are told to nobody as the node's.
+    """
+    looks = [look for look in report.latest[:MAX_LOOKS] if look.digest and look.verdict != "failed"]
+    told: Facts = {}
+    for look in looks[:MAX_BITS]:
+        text = msgspec.json.encode({"version": look.version, "digest": look.digest, "stack": look.stack}).decode()
+        told[f"{BITS}{_clean(f'{look.check}|{look.part}', 64)}"] = text
+    return told
 
 
 def _readings(report: _Report) -> Facts:

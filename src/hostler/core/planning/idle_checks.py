@@ -6,6 +6,7 @@ where customers' work is known to be absent, and has been for a while, and ends 
 customer, a plan, a person. What was ended so is inconclusive, and is not tried again before the node's next slot.
 """
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from hashlib import blake2s
@@ -193,11 +194,19 @@ def _is_due(context: DecisionContext, node: Node) -> bool:
 
 
 def _is_first(context: DecisionContext, node: Node, tried: datetime | None) -> bool:
-    """Whether the node does not wait for its slot: a reading has drifted, or it was repaired, since it was checked."""
+    """Whether the node does not wait for its slot: it was repaired, a reading drifts, or it is a witness."""
     assert node.assignment is not None, "only members of a pool are served"
     if is_on_probation(node, context.now) and (tried is None or tried < node.assignment.since):
         return True
-    return any(c.type == DRIFT and (tried is None or c.since > tried) for c in node.conditions)
+    if any(c.type == DRIFT and (tried is None or c.since > tried) for c in node.conditions):
+        return True
+    return any(tried is None or since > tried for since in _wanted_as_witness(context, node))
+
+
+def _wanted_as_witness(context: DecisionContext, node: Node) -> Iterator[datetime]:
+    """Since when others' bits differ from those that the node gave, and are undecided."""
+    for golden in context.fleet.disputes_seen_by(node.id):
+        yield from (dispute.since for dispute in golden.disputes if not dispute.culprit)
 
 
 def slot_begins(context: DecisionContext, node: Node) -> datetime:

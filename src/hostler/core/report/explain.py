@@ -67,6 +67,8 @@ def _told(chain: CausalChain) -> list[str]:
         where = f" on {link.part}" if link.part else ""
         lines.append(f"  condition  {link.type}{where}, {link.count} time{'s' if link.count > 1 else ''}")
         lines.extend(f"    evidence {seen.at:%H:%M:%S} {seen.source}: {seen.text}" for seen in link.evidence)
+        if link.cleared and chain.remedy:
+            lines.append(f"    cleared  {link.cleared:%H:%M:%S} by {link.cleared_by}: {link.why}")
         if link.unknown:
             lines.append(f"    unknown since {_moment(link.unknown)}: its sources are silent")
         lines.extend(f"    {told}" for told in link.shadows)

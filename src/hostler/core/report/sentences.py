@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from hostler.core.report.counting import counted
 from hostler.core.report.fabric_sentences import of_fabric, of_link, of_manual_test
+from hostler.core.report.golden_sentences import of_golden
 from hostler.core.report.rma_sentences import of_rma
 from hostler.core.report.story import NodeStory
 from hostler.core.state import events as e
@@ -417,6 +418,12 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.ManualTestTicked, of_manual_test),
     EventTelling(e.ManualTestFileAdded, of_manual_test),
     EventTelling(e.ManualTestOverdue, of_manual_test),
+    EventTelling(e.BitsTold, of_golden),
+    EventTelling(e.GoldenLearned, of_golden),
+    EventTelling(e.BitsDisputed, of_golden),
+    EventTelling(e.WitnessHeard, of_golden),
+    EventTelling(e.BitsJudged, of_golden),
+    EventTelling(e.GoldenRetired, of_golden),
     EventTelling(e.RmaCaseOpened, of_rma),
     EventTelling(e.RmaCaseChanged, of_rma),
     EventTelling(e.RmaCaseClosed, of_rma),

@@ -15,6 +15,7 @@ from hostler.core.state.change_control import Approval, Rollout
 from hostler.core.state.configuration import Configuration, Policy, Pool
 from hostler.core.state.fabrics import Fabric, FabricCase
 from hostler.core.state.fleet_index import Index
+from hostler.core.state.goldens import Golden
 from hostler.core.state.index_keys import index_keys, keeps_lasting_keys, lasting_keys
 from hostler.core.state.links import LinkCase
 from hostler.core.state.manual_tests import ManualTest
@@ -56,6 +57,7 @@ class Fleet:
         self.manual_tests: Table[ManualTest] = Table()
         self.rma_cases: Table[RmaCase] = Table()
         self.stock: Table[StockLine] = Table()
+        self.goldens: Table[Golden] = Table()
         self.index = Index()
         self.singles: Table[CellRecord] = Table({"cell": CellRecord()})
         self.configurations: Table[Configuration] = Table(
@@ -178,6 +180,21 @@ class Fleet:
         """The open returns about a node and its parts, in the order of their ids."""
         return [] if self.rma_cases.bare else [self.rma_cases[i] for i in self.index.members(f"rma:{node_id}")]
 
+    def put_golden(self, golden_id: str, golden: Golden | None) -> None:
+        """Set or delete what a stack's bits are, and keep the index of the witnesses that are wanted in step."""
+        before = self.goldens.get(golden_id)
+        old, new = (one.wanted if one is not None else () for one in (before, golden))
+        for node_id in (one for one in old if one not in new):
+            self.index.remove(f"witness:{node_id}", golden_id)
+        for node_id in (one for one in new if one not in old):
+            self.index.add(f"witness:{node_id}", golden_id)
+        self.goldens.put(golden_id, golden)
+
+    def disputes_seen_by(self, node_id: str) -> list[Golden]:
+        """The goldens of which a difference is undecided, and of which the node is a peer."""
+        key = f"witness:{node_id}"
+        return [] if self.index.lacks(key) else [self.goldens[i] for i in self.index.members(key)]
+
     def put_approval(self, approval_id: str, approval: Approval | None) -> None:
         """Set or delete an approval and keep the index of the nodes it concerns in step."""
         before = self.approvals.get(approval_id)
@@ -269,6 +286,7 @@ class Fleet:
             self.manual_tests,
             self.rma_cases,
             self.stock,
+            self.goldens,
             self.index,
             self.singles,
             self.configurations,

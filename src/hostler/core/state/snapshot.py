@@ -20,6 +20,7 @@ from hostler.core.state.change_control import Approval, Rollout
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.fabrics import Fabric, FabricCase
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.goldens import Golden
 from hostler.core.state.links import LinkCase
 from hostler.core.state.manual_tests import ManualTest
 from hostler.core.state.model import Asset, Hold, Node, Part, Tally, Window
@@ -58,6 +59,7 @@ class State(Struct, frozen=True):
     manual_tests: list[ManualTest] = []
     rma_cases: list[RmaCase] = []
     stock: list[StockLine] = []
+    goldens: list[Golden] = []
 
 
 class NodePartsRow(Struct, frozen=True, array_like=True):
@@ -114,6 +116,7 @@ def state_of(fleet: Fleet) -> State:
         manual_tests=list(fleet.manual_tests.base.values()),
         rma_cases=list(fleet.rma_cases.base.values()),
         stock=list(fleet.stock.base.values()),
+        goldens=list(fleet.goldens.base.values()),
     )
 
 
@@ -230,6 +233,8 @@ def _take_others(fleet: Fleet, state: State) -> None:
     fleet.link_cases.base.update((c.id, c) for c in state.link_cases)
     fleet.manual_tests.base.update((t.fabric, t) for t in state.manual_tests)
     fleet.stock.base.update((line.id, line) for line in state.stock)
+    for golden in state.goldens:
+        fleet.put_golden(golden.id, golden)
     for case in state.rma_cases:
         fleet.put_rma_case(case.id, case)
     for ticket in state.tickets:

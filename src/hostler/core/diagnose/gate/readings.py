@@ -10,6 +10,8 @@ READING, STACK = "reading:", "stack:"
 """Facts of a check's outcome: "reading:CHECK|PART|NAME" → number, "stack:CHECK|PART" → what else sets its level."""
 PAIR = "pair:"
 """Facts of a check between nodes: "pair:PORT>NODE" → Gbit/s."""
+BITS = "bits:"
+"""Facts of a check's outcome: "bits:CHECK|PART" → JSON of its version, the digest of its bits, and the stack."""
 GPUS_SEEN = "gpus_seen"
 MAX_LOOKS = 96
 FOUND_CHARS = 160

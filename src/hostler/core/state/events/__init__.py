@@ -15,6 +15,7 @@ from hostler.core.state.events import (
     cell,
     conditions,
     fabrics,
+    goldens,
     holds,
     intents,
     inventory,
@@ -63,6 +64,16 @@ from hostler.core.state.events.fabrics import (
     FabricValidationAsked,
     SubnetChanged,
     fabric_subject,
+)
+from hostler.core.state.events.goldens import (
+    BitsDisputed,
+    BitsJudged,
+    BitsTold,
+    GoldenEvent,
+    GoldenLearned,
+    GoldenRetired,
+    WitnessHeard,
+    golden_subject,
 )
 from hostler.core.state.events.holds import HoldPlaced, HoldReleased, WindowEnded, WindowScheduled
 from hostler.core.state.events.intents import ApprovalEnded, ApprovalRequested, ConfigActivated, IntentRecorded
@@ -130,6 +141,9 @@ __all__ = [
     "AssetRegistered",
     "AuditSealed",
     "BindingChanged",
+    "BitsDisputed",
+    "BitsJudged",
+    "BitsTold",
     "BmcLoginDue",
     "BootAnswered",
     "BootObserved",
@@ -156,6 +170,9 @@ __all__ = [
     "FabricValidated",
     "FabricValidationAsked",
     "FormatRaised",
+    "GoldenEvent",
+    "GoldenLearned",
+    "GoldenRetired",
     "HardwareSeen",
     "HoldPlaced",
     "HoldReleased",
@@ -222,8 +239,10 @@ __all__ = [
     "WaitingChanged",
     "WindowEnded",
     "WindowScheduled",
+    "WitnessHeard",
     "WorkConsented",
     "fabric_subject",
+    "golden_subject",
     "name_of",
     "subjects_of",
 ]
@@ -318,6 +337,7 @@ Event = (
     | BootRefused
     | StrangerSeen
     | BmcLoginDue
+    | GoldenEvent
 )
 
 
@@ -374,6 +394,12 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("manual_test_overdue", 1): 6,
     ("bmc_login_due", 1): 6,
     ("subnet_changed", 1): 6,
+    ("bits_told", 1): 6,
+    ("golden_learned", 1): 6,
+    ("bits_disputed", 1): 6,
+    ("witness_heard", 1): 6,
+    ("bits_judged", 1): 6,
+    ("golden_retired", 1): 6,
 }
 """(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
 
@@ -399,6 +425,7 @@ ROWS: dict[type, EventRow[Any]] = {
         cell,
         conditions,
         fabrics,
+        goldens,
         holds,
         intents,
         inventory,

@@ -37,6 +37,7 @@ class Target(StrEnum):
     rollout = "a rollout"
     fabric = "a network"
     rma = "a return to the vendor"
+    golden = "a golden"
 
     @property
     def may_be_node(self) -> bool:

@@ -81,6 +81,16 @@ KINDS: tuple[ConditionKind, ...] = (
         names_silent=True,
     ),
     ConditionKind(
+        "check.bits_differ",
+        Severity.degraded,
+        "observation",
+        "The node computes other bits than peers with its stack; a witness tells node, stack and golden apart.",
+        "`hostler golden show ID`: who gave which bits, which witnesses were heard, and whom they convict.",
+        source="hostler",
+        seen=(Seen("a check's result beside the golden of its stack", 1, 1),),
+        gate=(),
+    ),
+    ConditionKind(
         DRIFT,
         Severity.warning,
         "observation",

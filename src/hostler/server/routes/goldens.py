@@ -1,0 +1,90 @@
+"""Goldens: the bits that peers gave on each stack, who differs, and whom witnesses convict."""
+
+import asyncio
+from datetime import datetime
+
+from litestar import Router, get
+from litestar.params import FromPath, FromQuery
+from msgspec import Struct
+
+from hostler.core.state import events as e
+from hostler.core.state.goldens import Golden
+from hostler.core.state.verbs.facts import Permission
+from hostler.server.api_resources import HistoryRow, history_row
+from hostler.server.auth import needs
+from hostler.server.dependencies import TheAppState, Wanted
+from hostler.server.paging import Name, Page, listed
+from hostler.server.problems import unknown
+
+SEE_CELL = [needs(Permission.see_cell)]
+HISTORY_MAX = 200
+
+
+class GoldenRow(Struct, frozen=True):
+    """A stack as a list shows it. `state`: learning, golden, disputed (a witness is wanted) or unstable."""
+
+    id: str
+    check: str
+    state: str
+    digest: str
+    peers: tuple[str, ...]
+    disputed_by: tuple[str, ...]
+    stack: str
+    learned: datetime | None
+
+
+class GoldenView(Struct, frozen=True):
+    """A stack's bits with their history, newest first. One that is gone has only that."""
+
+    golden: Golden | None
+    state: str
+    history: tuple[HistoryRow, ...]
+
+
+@get("/goldens", guards=SEE_CELL)
+async def list_goldens(
+    app_state: TheAppState, wanted: Wanted, node: Name = "", disputed: FromQuery[bool] = False
+) -> Page[GoldenRow]:
+    """Stacks of which bits are known. `node`: those of which it is a peer, or from which it differs."""
+    rows = (_row(golden) for golden in app_state.fleet.goldens.values() if not node or node in _nodes(golden))
+    return listed(((row.id, row) for row in rows if row.disputed_by or not disputed), wanted)
+
+
+def _row(golden: Golden) -> GoldenRow:
+    return GoldenRow(
+        id=golden.id,
+        check=golden.check,
+        state=_state(golden),
+        digest=golden.digest,
+        peers=golden.peers or tuple(vote.node for vote in golden.votes),
+        disputed_by=tuple(dict.fromkeys(dispute.node for dispute in golden.disputes)),
+        stack=golden.named(),
+        learned=golden.learned,
+    )
+
+
+def _nodes(golden: Golden) -> set[str]:
+    return {*(vote.node for vote in golden.votes), *(dispute.node for dispute in golden.disputes)}
+
+
+def _state(golden: Golden) -> str:
+    if golden.unstable:
+        return "unstable"
+    if not golden.digest:
+        return "learning"
+    return "disputed" if golden.wanted else "golden"
+
+
+@get("/goldens/{golden_id:str}", guards=SEE_CELL)
+async def get_golden(app_state: TheAppState, golden_id: FromPath[str]) -> GoldenView:
+    """One stack's bits: who gave them, who differs, which witnesses were heard."""
+    golden = app_state.fleet.goldens.get(golden_id)
+    subject = e.golden_subject(golden_id)
+    records = await asyncio.to_thread(app_state.cell.journal.history, subject, None, HISTORY_MAX)
+    if golden is None and not records:
+        raise unknown("golden", golden_id)
+    state = _state(golden) if golden is not None else "gone"
+    return GoldenView(golden, state, tuple(history_row(record) for record in records))
+
+
+router = Router(path="/", route_handlers=[list_goldens, get_golden], tags=["checks"])
