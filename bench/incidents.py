@@ -16,6 +16,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Assignment, Binding, Node, Phase, Position
+from hostler.core.state.scopes import Scope
 
 SILENT = 5_000
 POLICY = Path(__file__).parent.parent / "src/hostler/core/policy/default_policy.yaml"
@@ -33,7 +34,11 @@ def a_node(number: int) -> Node:
         phase_since=NOW,
         registered_at=NOW,
         bindings=(Binding("serial", f"S{number}", NOW),),
-        domains=(f"rack:r{number // 8}", f"leaf:l{number // SILENT}", f"power:p{number // 64}"),
+        domains=(
+            Scope("rack", f"r{number // 8}"),
+            Scope("leaf", f"l{number // SILENT}"),
+            Scope("power", f"p{number // 64}"),
+        ),
         assignment=Assignment("train", "tenant", "k1", NOW),
         boot_id=f"b{number}",
         boots=(f"b{number}",),

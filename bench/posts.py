@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 from hostler.core.state.model import Assignment, Binding, Node, Observation, Phase, Position
+from hostler.core.state.scopes import Scope
 
 PER_POST = 10
 LINE = "NVRM: Xid (PCI:0000:4c:00): 13, pid=4711, name=python3, Graphics Exception: ESR 0x404490=0x80000001"
@@ -19,7 +20,11 @@ def a_fleet(now: datetime, nodes: int) -> list[Node]:
             phase_since=now,
             registered_at=now,
             bindings=(Binding("serial", f"S{number}", now), Binding("bmc", f"https://10.0.0.0/{number}", now)),
-            domains=(f"rack:r{number // 8}", f"leaf:l{number // 32}", f"power:p{number // 64}"),
+            domains=(
+                Scope("rack", f"r{number // 8}"),
+                Scope("leaf", f"l{number // 32}"),
+                Scope("power", f"p{number // 64}"),
+            ),
             assignment=Assignment("train", "tenant", "k1", now),
             boot_id=f"boot-{number}",
             boots=(f"boot-{number}",),

@@ -56,7 +56,7 @@ from hostler.core.state.model import (
 )
 from hostler.core.state.operations import CordonUninvited, DeleteUninvited, IssueJoinToken, RunChecks, VerifyFirmware
 from hostler.core.state.packed_strings import pairs
-from hostler.core.state.scopes import NODES
+from hostler.core.state.scopes import NODES, Scope, text_hook
 from hostler.core.state.snapshot import dump, state_of
 from hostler.core.tables.operations import IDLE_CHECK
 from hostler.ports import WorkloadView, workloads_of
@@ -143,7 +143,8 @@ def a_node(node_id: str, pool: str = "train", **fields: Any) -> Node:
     }
     given = {**base, **fields}
     given.setdefault("most_seen", (("gpu", len(given["slots"])),) if given["slots"] else ())
-    return Node(**given | {name: pairs(given[name]) for name in ("slots", "addresses")})
+    domains = tuple(map(Scope.of, given.get("domains", ())))
+    return Node(**given | {name: pairs(given[name]) for name in ("slots", "addresses")} | {"domains": domains})
 
 
 def seen_all(operation: Operation) -> Facts:
@@ -165,7 +166,7 @@ def seen(node: Node) -> Iterable[e.Event]:
 
 
 def a_hold(scope: str, kind: HoldKind = HoldKind.operator, owner: str = "ann", **fields: Any) -> Hold:
-    return Hold(f"h-{kind.value}-{scope}", scope, kind, owner, "because", NOW, **fields)
+    return Hold(f"h-{kind.value}-{scope}", Scope.of(scope), kind, owner, "because", NOW, **fields)
 
 
 def a_workload(name: str, gpus: Iterable[int] | None = None, kind: str = "uninterruptible") -> Workload:
@@ -515,4 +516,4 @@ class Drive:
 
 
 def encoded(records: Iterable[e.Record]) -> bytes:
-    return msgspec.json.encode(list(records))
+    return msgspec.json.encode(list(records), enc_hook=text_hook)

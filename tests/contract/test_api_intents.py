@@ -78,7 +78,7 @@ async def test_a_key_of_one_request_is_refused_for_another(world: House) -> None
     ):
         status, answer = await world.operator.post(f"/v1/nodes/{path}", body, headers=headers)
         assert (status, answer["error"]) == (422, "key_reused"), path
-    assert [h.scope for h in world.cell.view.holds.values()] == ["n0"]
+    assert [h.scope.text for h in world.cell.view.holds.values()] == ["n0"]
 
 
 async def test_a_tenant_lifts_the_cordons_that_it_laid_and_no_others(world: House) -> None:

@@ -98,7 +98,7 @@ def test_a_slow_leaf_is_one_finding_with_one_ticket_and_one_incident() -> None:
     (ticket,) = [one for one in cell.drive.fleet.tickets.values() if one.kind == "link"]
     assert (ticket.id, ticket.component) == (case.ticket, SLOW_LEAF)
     (incident,) = cell.drive.fleet.incidents.values()
-    assert (incident.scope, len(incident.members)) == (f"switch:{SLOW_LEAF}", 6)
+    assert (incident.scope.text, len(incident.members)) == (f"switch:{SLOW_LEAF}", 6)
     assert not any(c.type.startswith("network") for name in names for c in cell.drive.node(name).conditions)
 
 

@@ -142,7 +142,7 @@ def one_finding(cables: Fabric, bound: BoundCables, measured: list[PairResult], 
     assert (case.fault.switch, case.fault.check) == (spine, LinkCheck.slow)
     (ticket,) = [one for one in cell.drive.fleet.tickets.values() if one.kind == "link"]
     (incident,) = cell.drive.fleet.incidents.values()
-    assert (ticket.component, incident.scope) == (spine, f"switch:{spine}")
+    assert (ticket.component, incident.scope.text) == (spine, f"switch:{spine}")
     assert not any(cell.drive.node(name).conditions for name in names)
     undecided = results.judged(bound.cables, lambda name: name, NOW)
     assert undecided.faults == ()

@@ -249,7 +249,7 @@ async def test_an_append_of_a_controller_that_was_replaced_is_refused_and_it_sta
     assert await b.hold("rack:there")
     await a.until(lambda cell: cell.view.cell.seq == b.cell.view.cell.seq, "the first follows")
     assert digest(a.cell.view) == digest(b.cell.view)
-    assert {h.scope for h in b.cell.view.holds.values()} == {"rack:near", "rack:there"}
+    assert {h.scope.text for h in b.cell.view.holds.values()} == {"rack:near", "rack:there"}
 
 
 async def test_nothing_is_sent_while_the_lease_is_not_renewed(make: Any, place: str) -> None:
@@ -321,7 +321,7 @@ async def test_who_is_behind_says_so_and_reads_on_before_it_takes_over(make: Any
     finally:
         slow.set()
     await b.role("active")
-    assert {h.scope for h in b.cell.view.holds.values()} == {"rack:far"}, "nothing is missing"
+    assert {h.scope.text for h in b.cell.view.holds.values()} == {"rack:far"}, "nothing is missing"
 
 
 async def test_of_two_that_stand_by_one_takes_over(make: Any, place: str) -> None:

@@ -10,6 +10,7 @@ from hostler.controller.inputs import AgentHeard, AgentSilent, Tick
 from hostler.controller.step_output import StepOutput
 from hostler.core.state import events as e
 from hostler.core.state.model import ActClass, HoldKind, Phase, Profile
+from hostler.core.state.scopes import Scope
 from hostler.core.state.verbs.every import VERBS
 from tests.drawing import examples
 from tests.kit import Drive, a_node, a_workload, configuration, digest, fold, gpu_part, pool_document
@@ -121,10 +122,10 @@ class Watch:
             case e.OperationFinished(node=node, operation=done):
                 del (self.aside if self.aside.get(node) == done else self.operation)[node]
             case e.HoldPlaced(hold=hold):
-                self.holds[hold.id] = (hold.scope, hold.kind)
+                self.holds[hold.id] = (hold.scope.text, hold.kind)
             case e.HoldReleased(hold=hold_id):
                 self.holds.pop(hold_id, None)
-            case e.PauseSet(scope=scope, paused=paused):
+            case e.PauseSet(scope=Scope(text=scope), paused=paused):
                 (self.paused.add if paused else self.paused.discard)(scope)
             case e.BrakeLatched():
                 self.brake = True
@@ -182,7 +183,7 @@ def play(drive: Drive, action: tuple[object, ...]) -> None:  # noqa: C901, PLR09
             names = {
                 "release": list(drive.fleet.holds),
                 "close-ticket": list(drive.fleet.tickets),
-                "resume": list(drive.fleet.cell.paused),
+                "resume": [str(scope) for scope in drive.fleet.cell.paused],
             }.get(verb, [n for n in known if (p := known[n].plan) and p.state == "proposed"])
             for name in names[:2]:
                 drive.ask(verb, name)

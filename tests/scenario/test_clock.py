@@ -215,7 +215,7 @@ def test_holds_windows_strikes_and_the_brake_stand_still_while_the_clock_is_doub
     shell = Shell(drive)
     shell.turn(1.0, 8 * 86_400.0)
     shell.attend(3 * 3600, 50.0)
-    assert [h.scope for h in drive.fleet.holds.values()] == ["n0"], "the hold's hour is not known to be over"
+    assert [h.scope.text for h in drive.fleet.holds.values()] == ["n0"], "the hold's hour is not known to be over"
     assert drive.fleet.windows, "nor is the window"
     drive.ask("drain", "n2")
     waiting = drive.node("n2").waiting
@@ -230,7 +230,7 @@ def test_holds_windows_strikes_and_the_brake_stand_still_while_the_clock_is_doub
     assert not doubted(drive)
     shell.read()
     assert drive.controller.now == shell.wall, "a person has said that the wall clock is right"
-    assert "n0" not in [h.scope for h in drive.fleet.holds.values()]
+    assert "n0" not in [h.scope.text for h in drive.fleet.holds.values()]
     assert not list(drive.fleet.windows.values())
     assert drive.events(e.ClockGap)[-1].unattended_s == pytest.approx(8 * 86_400.0, abs=60.0)
 

@@ -78,7 +78,7 @@ def test_spares_take_the_places_of_a_rack_without_power_at_once() -> None:
     drive = site()
     dark(drive, RACK)
     (incident,) = drive.fleet.incidents.values()
-    assert incident.scope == "rack:ra"
+    assert incident.scope.text == "rack:ra"
     assert delivered(drive) == ["s0", "s1"], "as many as there are"
     assert all(drive.plans(name) == [] for name in RACK)
     reasons = {event.reason for event in drive.events(e.NodeAssigned)}

@@ -56,7 +56,7 @@ def test_a_domain_is_drained_as_one_act_and_stays_cordoned() -> None:
     assert drive.cordoned == set(TRAYS)
     assert drive.evicted == ["job-b"]
     (act,) = acts(drive.fleet)
-    assert (act.scope, act.remedy, act.state, len(act.members)) == (DOMAIN, "drain", "running", 18)
+    assert (act.scope.text, act.remedy, act.state, len(act.members)) == (DOMAIN, "drain", "running", 18)
     blockers = {m.node.id: [b.name for b in m.blockers] for m in act.members}
     assert blockers["t03"] == ["job-a"]
     assert blockers["t17"] == ["t03"]
@@ -65,7 +65,7 @@ def test_a_domain_is_drained_as_one_act_and_stays_cordoned() -> None:
     drive.see_work("t03")
     drive.run()
     assert len(drive.events(e.PlanEnded)) == 18
-    assert {h.scope for h in drive.fleet.holds.values() if h.kind is HoldKind.cordon} == set(TRAYS)
+    assert {h.scope.text for h in drive.fleet.holds.values() if h.kind is HoldKind.cordon} == set(TRAYS)
     assert drive.cordoned == set(TRAYS)
     assert not acts(drive.fleet)
     assert drive.sweep() == 0

@@ -208,7 +208,7 @@ def test_several_findings_of_one_switch_are_one_incident_that_ends_with_the_last
     cell.look()
     assert len(cell.tickets) == 3
     (incident,) = incidents(cell)
-    assert (incident.scope, incident.ticket, incident.holds) == (f"switch:{leaf}", "", False)
+    assert (incident.scope.text, incident.ticket, incident.holds) == (f"switch:{leaf}", "", False)
     assert len(incident.members) == 3
     said = f"incident {incident.id} opened: switch:{leaf} suspected by its cabling, it concerns 3 nodes"
     assert sentence(e.IncidentOpened(incident)) == said

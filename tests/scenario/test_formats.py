@@ -8,6 +8,7 @@ from hostler.core.state import events as e
 from hostler.core.state.formats import UnreadableFormatError
 from hostler.core.state.live_state import Fellow, LiveState, Release
 from hostler.core.state.model import Hold, HoldKind
+from hostler.core.state.scopes import Scope
 from hostler.core.state.upcast import DOWNCASTERS, downcast, is_cast, upcast
 from tests.kit import Drive, a_node, configuration, fold, pool_document
 
@@ -132,7 +133,7 @@ def test_a_controller_never_writes_what_others_cannot_read_even_by_mistake() -> 
     """Ours is the bug then: nothing of the batch is written."""
     drive = Drive(ONE, [a_node("n")])
     drive.controller.live.release = Release("1.1", {("hold_placed", 1): 2})
-    hold = Hold("h", "n", HoldKind.operator, "ann", "why", drive.now)
+    hold = Hold("h", Scope.of("n"), HoldKind.operator, "ann", "why", drive.now)
     with pytest.raises(AssertionError, match="not every controller reads hold_placed"):
         drive.controller._record_all((e.HoldPlaced(hold),), "test")  # noqa: SLF001 - a bug of ours
 

@@ -17,6 +17,7 @@ from hostler.core.state.cases import Incident, Ticket
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import ActClass, Asset, AssetKind, Binding, Node, Position
+from hostler.core.state.scopes import Scope
 from hostler.core.state.snapshot import dump as snapshot
 from hostler.core.state.snapshot import load, state_of
 from hostler.sim.checkers.disruption_laws import Budgets
@@ -98,7 +99,7 @@ def test_a_dead_leaf_switch_is_one_incident_with_one_ticket_and_nobody_is_power_
     fall_silent(drive, names(0, 32))
     drive.run()
     incident = the_incident(drive)
-    assert (incident.scope, incident.syndrome, incident.conditions) == ("leaf:l0", "silence", ("agent.lost",))
+    assert (incident.scope.text, incident.syndrome, incident.conditions) == ("leaf:l0", "silence", ("agent.lost",))
     assert list(incident.members) == names(0, 32)
     assert incident.size == 32
     assert drive.plans() == []
@@ -131,13 +132,13 @@ def test_the_narrowest_part_that_explains_all_is_blamed() -> None:
     """Mutants: the widest wins; what explains most is not asked for."""
     drive = drive_of()
     fall_silent(drive, names(0, 8))
-    assert the_incident(drive).scope == "rack:r0"
+    assert the_incident(drive).scope.text == "rack:r0"
     assert the_incident(drive).also == (), "the wider feed explains the same eight, and is none beside it"
     fall_silent(drive, names(16, 32))
-    assert [i.scope for i in incidents(drive)] == ["leaf:l0"], "24 of 32: the switch explains both"
+    assert [i.scope.text for i in incidents(drive)] == ["leaf:l0"], "24 of 32: the switch explains both"
     drive = drive_of()
     fall_silent(drive, names(0, 16))
-    assert the_incident(drive).scope == "power:p0"
+    assert the_incident(drive).scope.text == "power:p0"
     sound(drive)
 
 
@@ -148,7 +149,7 @@ def test_two_parts_that_explain_the_same_are_both_named() -> None:
     drive = Drive(configuration({"train": pool_document(target=36, budget=BIG)}), [*nodes, *others])
     fall_silent(drive, [n.id for n in nodes])
     incident = the_incident(drive)
-    assert (incident.scope, incident.also) == ("power:p0", ("rack:r0",))
+    assert (incident.scope.text, [*map(str, incident.also)]) == ("power:p0", ["rack:r0"])
     assert "(or rack r0)" in next(iter(drive.fleet.tickets.values())).summary
 
 
@@ -158,7 +159,7 @@ def test_a_wider_cause_takes_over_what_began_as_a_rack_and_its_ticket() -> None:
     for name in names(0, 32):
         fall_silent(drive, [name], ready=None)
     incident = the_incident(drive)
-    assert incident.scope == "leaf:l0"
+    assert incident.scope.text == "leaf:l0"
     assert sorted(incident.members) == names(0, 32)
     opened = [t.ticket.id for t in drive.events(e.TicketOpened)]
     assert list(drive.fleet.tickets) == [incident.ticket]
@@ -175,7 +176,7 @@ def test_a_power_feed_takes_two_racks() -> None:
     for name in names(0, 16):
         drive.observe(name, "power", source="bmc", facts={"power": "off"})
     drive.run()
-    assert the_incident(drive).scope == "power:p0"
+    assert the_incident(drive).scope.text == "power:p0"
     assert the_incident(drive).conditions == ("power.off_unexpected",)
     assert drive.operations() == []
     assert len(drive.fleet.tickets) == 1
@@ -200,7 +201,7 @@ def test_a_switch_trays_fault_shows_on_all_trays_and_is_one_incident() -> None:
         drive.observe(f"t{n:02}", "kernel_log", XID_154.format(gpu=0))
     drive.run()
     incident = the_incident(drive)
-    assert (incident.scope, incident.syndrome) == ("nvlink:d1", "nvlink")
+    assert (incident.scope.text, incident.syndrome) == ("nvlink:d1", "nvlink")
     assert len(incident.members) == 18
     assert before <= 1, "who fell ill before a pattern could be seen"
     assert drive.plans().count("gpu_reset") <= 1
@@ -227,7 +228,7 @@ def test_a_management_network_that_is_out_looks_like_dead_nodes_and_is_told_from
     drive.step(*(NodeSeen(n, power="unknown", bmc_unreachable=True) for n in names(0, 32)))
     drive.wait(hours=1)
     incident = the_incident(drive)
-    assert incident.scope == "pool:train"
+    assert incident.scope.text == "pool:train"
     assert incident.conditions == ("agent.lost", "bmc.unreachable")
     assert incident.owner == "pat@acme"
     assert "the management network of pool train" in next(iter(drive.fleet.tickets.values())).summary
@@ -261,7 +262,7 @@ def test_a_bad_firmware_rollout_is_blamed_and_not_the_racks_it_is_spread_over() 
     for name in ("n000", "n012", "n044"):
         drive.fault(name, "off_bus")
     incident = the_incident(drive)
-    assert (incident.scope, incident.size) == ("firmware:BIOS=2.0", 16)
+    assert (incident.scope.text, incident.size) == ("firmware:BIOS=2.0", 16)
     assert list(incident.members) == ["n000", "n012", "n044"]
     drive.fault("n001", "off_bus")
     assert "n001" not in the_incident(drive).members, "it runs the old version: its fault is its own"
@@ -332,7 +333,7 @@ def test_a_kind_of_part_that_the_policy_leaves_out_is_never_blamed() -> None:
     fall_silent(drive, names(0, 32), ready=None)
     assert incidents(drive) == []
     drive.activate(config)
-    assert the_incident(drive).scope == "leaf:l0", "and is, once the policy says so: by what is, not by what came"
+    assert the_incident(drive).scope.text == "leaf:l0", "and is, once the policy says so: by what is, not by what came"
 
 
 def test_so_many_percent_are_needed_of_a_large_part_to_the_node() -> None:
@@ -355,7 +356,7 @@ def test_its_ticket_is_told_again_when_its_members_have_doubled() -> None:
     for last in range(4, 9):
         fall_silent(drive, names(last - 1 if last > 4 else 0, last))
         told.append(len(drive.events(e.TicketUpdated)))
-    assert the_incident(drive).scope == "rack:r0"
+    assert the_incident(drive).scope.text == "rack:r0"
     assert told == [0, 0, 0, 0, 1]
 
 
@@ -414,7 +415,7 @@ def test_a_wet_rack_is_one_incident_and_every_wet_tray_is_dark() -> None:
     for name in names(0, 6):
         drive.leak(name)
     drive.run()
-    assert the_incident(drive).scope == "rack:r0"
+    assert the_incident(drive).scope.text == "rack:r0"
     assert [n for n in names(0, 64) if not drive.is_on(n)] == names(0, 6)
 
 
@@ -453,7 +454,7 @@ def test_a_plan_that_has_disturbed_nobody_is_taken_back_and_one_that_has_goes_on
     assert drive.node("n000").plan is not None
     assert drive.node("n001").plan is not None
     fall_silent(drive, names(2, 8))
-    assert the_incident(drive).scope == "rack:r0"
+    assert the_incident(drive).scope.text == "rack:r0"
     drive.land()
     drive.run()
     disturbed = drive.node("n000").plan
@@ -604,11 +605,11 @@ def test_a_closed_incident_is_not_opened_again_by_what_stood_already() -> None:
     assert incidents(drive) == []
     drive.wait(minutes=10)
     fall_silent(drive, names(32, 64))
-    assert the_incident(drive).scope == "leaf:l1", "another switch is another story"
+    assert the_incident(drive).scope.text == "leaf:l1", "another switch is another story"
     speak(drive, names(0, 32))
     drive.wait(minutes=10)
     fall_silent(drive, names(0, 32))
-    assert {i.scope for i in incidents(drive)} == {"leaf:l0", "leaf:l1"}, "and so is the same one, when it fails anew"
+    assert {i.scope.text for i in incidents(drive)} == {"leaf:l0", "leaf:l1"}, "and the same one, when it fails anew"
 
 
 def test_closing_its_ticket_closes_it() -> None:
@@ -736,5 +737,5 @@ def test_firmware_is_suspected_for_as_long_as_its_change_is_recent(after_s: floa
     drive = Drive(configuration({"train": pool_document(target=1)}), [a_node("a", changed_at=NOW)])
     assert drive.fleet.policy.incidents.recent_change_s == 7 * 86_400
     context, since = DecisionContext(drive.fleet, drive.controller.live, NOW), NOW + timedelta(seconds=after_s)
-    found = incident_rules._is_suspect(context, drive.node("a"), "firmware:BIOS=2", since)  # noqa: SLF001
+    found = incident_rules._is_suspect(context, drive.node("a"), Scope("firmware", "BIOS=2"), since)  # noqa: SLF001
     assert found is suspect

@@ -101,7 +101,7 @@ def test_of_a_link_at_a_switch_in_maintenance_nothing_follows_before_that_is_ove
     links.round(FAULT)
     assert (links.tickets, links.conditions, links.drive.node("gpu-0001").plan) == ([], [], None)
     assert "switch leaf-001-1 is held" in links.cases[0].waits
-    (hold,) = (h for h in links.drive.fleet.holds.values() if h.scope.startswith("switch:"))
+    (hold,) = (h for h in links.drive.fleet.holds.values() if h.scope.kind == "switch")
     assert links.drive.ask("release", hold.id).granted
     links.round(FAULT)
     assert (len(links.tickets), links.conditions) == (1, ["network.link_flaps"])
@@ -191,7 +191,7 @@ def test_a_switchs_own_fault_is_one_ticket_and_one_incident_and_no_nodes() -> No
     (ticket,) = [links.drive.fleet.tickets[name] for name in links.tickets]
     assert (ticket.id, ticket.component, ticket.node) == (case.ticket, "leaf-001-1", f"fabric:{NAME}")
     (incident,) = links.drive.fleet.incidents.values()
-    assert (incident.scope, list(incident.members)) == ("switch:leaf-001-1", ["gpu-0001"])
+    assert (incident.scope.text, list(incident.members)) == ("switch:leaf-001-1", ["gpu-0001"])
     for _ in range(3):
         links.round(clean=(SWITCH.key,))
     assert (links.cases, links.tickets, len(links.drive.fleet.incidents)) == ([], [], 0)
@@ -204,7 +204,7 @@ def test_a_dark_switch_that_a_validation_found_explains_its_links() -> None:
     links.cell.look()
     (ticket,) = links.cell.tickets
     (incident,) = links.drive.fleet.incidents.values()
-    assert (incident.scope, list(incident.members)) == ("switch:leaf-001-1", ["gpu-0001"])
+    assert (incident.scope.text, list(incident.members)) == ("switch:leaf-001-1", ["gpu-0001"])
     links.round(replace(FAULT, check=LinkCheck.down))
     assert (links.tickets, links.conditions) == ([], [])
     assert links.cases[0].waits == f"switch leaf-001-1 is dark, ticket {ticket.id}"

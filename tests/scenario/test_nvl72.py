@@ -88,7 +88,7 @@ def test_one_switch_fault_is_one_incident_and_no_job_is_ended() -> None:
         drive.observe(name, "kernel_log", f"{XID_149.format(gpu=1)}\n{XID_154.format(gpu=1)}")
     drive.run()
     (incident,) = drive.fleet.incidents.values()
-    assert (incident.scope, incident.syndrome, len(incident.members)) == ("nvlink:d1", "nvlink", 18)
+    assert (incident.scope.text, incident.syndrome, len(incident.members)) == ("nvlink:d1", "nvlink", 18)
     drive.wait(hours=12)
     assert "gpu_reset" not in drive.operations()
     assert len([t for t in drive.fleet.tickets.values() if t.kind == "incident"]) == 1

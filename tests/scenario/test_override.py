@@ -31,7 +31,7 @@ def lifted(drive: Drive, cluster: str = CLUSTER) -> None:
 
 
 def overrides(drive: Drive) -> list[str]:
-    return [hold.id for hold in drive.fleet.holds_on(["a"]) if hold.kind is HoldKind.override]
+    return [hold.id for hold in drive.fleet.holds_of("a") if hold.kind is HoldKind.override]
 
 
 def test_an_override_is_recorded_once_and_lifts_what_is_left_of_our_cordon() -> None:

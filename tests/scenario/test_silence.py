@@ -309,7 +309,7 @@ def test_protection_does_not_end_because_its_cause_is_unknown() -> None:
     drive.step(NodeSeen("a", power="unknown", bmc_unreachable=True, bmc_says="no route"))
     drive.wait(hours=3)
     assert known(drive, "cooling.leak").unknown_since is not None
-    assert [h.kind for h in drive.fleet.holds_on(["a"])] == [HoldKind.power]
+    assert [h.kind for h in drive.fleet.holds_of("a")] == [HoldKind.power]
     assert not drive.is_on("a")
 
 

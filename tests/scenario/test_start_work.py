@@ -128,11 +128,11 @@ def blockers(drive: Drive) -> list[tuple[str, str]]:
 def test_what_a_person_powers_off_stays_off_until_the_work_on_it_is_done() -> None:
     """Mutants: its phase powers it on again; the hold outlives the work; nobody says which command ends it."""
     drive = powered_off()
-    (hold,) = drive.fleet.holds_on(["a"])
+    (hold,) = drive.fleet.holds_of("a")
     ends = f"work begins (hostler node start-work a) or the hold is released (hostler hold release {hold.id})"
     assert blockers(drive) == [("tina keeps a powered off: because", ends)]
     assert answer(drive) == ""
-    assert [h.kind for h in drive.fleet.holds_on(["a"])] == [HoldKind.physical_work]
+    assert [h.kind for h in drive.fleet.holds_of("a")] == [HoldKind.physical_work]
     drive.wait(hours=2)
     assert not drive.is_on("a")
     assert drive.ask("end-work", "a", person="tina").granted
@@ -146,7 +146,7 @@ def test_who_had_a_node_powered_off_lets_it_go_without_working_on_it() -> None:
     drive.restart(gap_s=60)
     drive.wait(hours=1)
     assert not drive.is_on("a")
-    (hold,) = drive.fleet.holds_on(["a"])
+    (hold,) = drive.fleet.holds_of("a")
     assert drive.ask("release", hold.id, person="tina").granted
     drive.wait(hours=1)
     assert drive.is_on("a")
@@ -160,7 +160,7 @@ def test_what_is_kept_off_and_was_switched_on_at_the_rack_is_powered_off_again()
     assert drive.ask("power-off", "a", person="ann").granted
     drive.wait(minutes=5)
     assert not drive.is_on("a")
-    assert [h.owner for h in drive.fleet.holds_on(["a"])] == ["tina"]
+    assert [h.owner for h in drive.fleet.holds_of("a")] == ["tina"]
     drive.wait(hours=2)
     assert not drive.is_on("a")
 
@@ -210,7 +210,7 @@ def test_who_starts_work_twice_ends_it_once() -> None:
     assert answer(drive) == ""
     assert drive.ask("start-work", "a", person="tina", serial="S-a").granted
     assert not drive.ask("start-work", "a", person="tina", serial="S-b").granted, "another machine than before"
-    assert len(list(drive.fleet.holds_on(["a"]))) == 1
+    assert len(list(drive.fleet.holds_of("a"))) == 1
 
 
 def test_a_node_out_of_production_is_powered_off_whatever_its_neighbours_do() -> None:

@@ -304,7 +304,7 @@ def test_a_fan_is_swapped_in_a_sound_node_and_the_node_stays_in_triage() -> None
     assert drive.ask("power-off", "a").granted
     drive.run()
     assert drive.ask("start-work", "a", serial="S-a").granted
-    assert [h.kind for h in drive.fleet.holds_on(["a"])] == [HoldKind.physical_work]
+    assert [h.kind for h in drive.fleet.holds_of("a")] == [HoldKind.physical_work]
     assert drive.ask("end-work", "a").granted
     drive.wait(days=30)
     assert drive.node("a").phase is Phase.triage

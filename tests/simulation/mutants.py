@@ -293,7 +293,7 @@ def taken_whole(shape: Shape) -> bool:
 def members_begin_alone(patch: pytest.MonkeyPatch) -> None:
     """Of a domain those are taken that come first."""
     whole = remediation._domain
-    patch.setattr(remediation, "_domain", lambda context, need: whole(context, need)[:1])
+    patch.setattr(remediation, "_domain", lambda context, need, scope: whole(context, need, scope)[:1])
 
 
 def members_do_not_wait(patch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from hostler.core.report.bring_up import Journeys, Stay, arrival, cohort_of, jou
 from hostler.core.report.flow import NodeMove
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Blocker, Hold, HoldKind, Node, Phase, Waiting
+from hostler.core.state.scopes import Scope
 from tests.kit import a_node
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -130,7 +131,7 @@ def test_what_a_person_does_next_is_a_command(phase: Phase, blocker: Blocker | N
     """Mutant: `hold release` for work that somebody has the hands in."""
     fleet = Fleet()
     for name, kind in (("h-1", HoldKind.operator), ("h-2", HoldKind.physical_work)):
-        fleet.holds.put(name, Hold(name, "n", kind, "pat", "why", NOW))
+        fleet.holds.put(name, Hold(name, Scope.of("n"), kind, "pat", "why", NOW))
     assert next_act(fleet, bringing_up("n", phase, blocker)) == wanted
 
 

@@ -20,6 +20,7 @@ from hostler.core.state.events import VERSION, BootObserved, Event, PlanEnded, R
 from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.live_state import Release
 from hostler.core.state.model import Observation
+from hostler.core.state.scopes import Scope, text_hook
 from hostler.core.state.upcast import DOWNCASTERS, UPCASTERS, Body, upcast
 from hostler.core.state.verbs.facts import Verb
 from hostler.journal import codec
@@ -53,6 +54,7 @@ ATOMS: dict[Any, st.SearchStrategy[Any]] = {
     int: st.integers(min_value=0, max_value=2**62) | st.sampled_from([0, 1, 2**63 - 1]),
     float: NUMBERS,
     bool: st.booleans(),
+    Scope: TEXT.map(Scope.of),
     datetime: MOMENTS,
     types.NoneType: st.none(),
     Any: st.recursive(
@@ -251,7 +253,7 @@ def test_every_event_of_a_made_up_older_version_opens_as_todays(event: Event, mo
     those with a caster for their present name are brought up."""
     name = name_of(event)
     monkeypatch.setitem(UPCASTERS, (f"old_{name}", VERSION - 1), lambda body: _hushed(body) | {"type": name})
-    today = msgspec.json.decode(msgspec.json.encode(event))
+    today = msgspec.json.decode(msgspec.json.encode(event, enc_hook=text_hook))
     shouted = {key.upper() if key != "type" else key: value for key, value in today.items()} | {"type": f"old_{name}"}
     row = seal(boot(1), GENESIS)._replace(name=f"old_{name}", version=VERSION - 1, body=msgspec.json.encode(shouted))
     known(row)

@@ -17,6 +17,7 @@ from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.intent import Bounds
 from hostler.core.state.live_state import Fellow, Release
 from hostler.core.state.model import Node, Phase
+from hostler.core.state.scopes import Scope
 from tests.kit import NOW, POLICY, Drive, configuration, intent_of, pool_document
 
 CONFIG = configuration({"train": pool_document(target=0)})
@@ -121,7 +122,7 @@ def test_the_declared_owner_of_a_field_decides_it(owner: str, changes: bool) -> 
     assert apply(drive, plan, entry).granted
     node = drive.node("n1")
     assert (node.position.rack, node.position.u) == (("r2", 9) if changes else ("r1", 3))
-    assert ("rack:r2" in node.domains, "rack:r1" in node.domains) == (changes, not changes)
+    assert (Scope("rack", "r2") in node.domains, Scope("rack", "r1") in node.domains) == (changes, not changes)
     told = [(event.field, event.before, event.after, event.source) for event in drive.events(e.NodeFieldChanged)]
     assert told == ([("rack", "r1", "r2", "file"), ("u", "3", "9", "file")] if changes else [])
 

@@ -16,6 +16,7 @@ from hostler.core.state import events as e
 from hostler.core.state.configuration import Budget
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import ActClass, Assignment, HoldKind, Mode, Node, Phase, Window
+from hostler.core.state.scopes import Scope
 from tests.kit import Drive, a_hold, a_node, a_workload, after, configuration, pool_document
 
 C = ActClass
@@ -71,7 +72,7 @@ def spend(drive: Drive) -> None:
 
 
 def window(drive: Drive) -> None:
-    record(drive, e.WindowScheduled(Window("w", "pool:train", after(hours=1), after(hours=2), "", "ann")))
+    record(drive, e.WindowScheduled(Window("w", Scope.of("pool:train"), after(hours=1), after(hours=2), "", "ann")))
 
 
 CLOSING: dict[str, tuple[Callable[[Drive], None], str]] = {
@@ -245,7 +246,7 @@ def test_a_domains_budget_is_asked_for_who_is_not_disturbed_yet_and_not_for_the_
     ):
         asked = DisruptionRequest("reboot", C.immediate, (replace(b, plan=own),))
         assert [x.name for x in blockers(context(drive), asked)] == ["nvlink:d1"] * waits
-    for scope, waits in (("", True), ("nvlink:d1", False)):
+    for scope, waits in ((None, True), (Scope("nvlink", "d1"), False)):
         asked = DisruptionRequest("reboot", C.immediate, (b, c), scope=scope)
         assert [x.name for x in blockers(context(drive), asked)] == ["nvlink:d1"] * waits
 

@@ -29,6 +29,7 @@ from hostler.core.state.model import (
     Workload,
 )
 from hostler.core.state.operations import Evict
+from hostler.core.state.scopes import Scope
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.ports import WorkloadView
 from tests.acts import an_act
@@ -141,7 +142,7 @@ def test_silence_matters_unless_the_node_is_meant_to_be_away(fields: dict[str, A
 def test_a_node_that_is_dark_or_in_somebodys_hands_is_not_lost(kind: HoldKind, lost: bool) -> None:
     """Mutant: a technician who unplugs a node gets it a condition."""
     world = World()
-    world.drive.fleet.holds.put("h", Hold("h", "a", kind, "tina", "because", NOW))
+    world.drive.fleet.holds.put("h", Hold("h", Scope.of("a"), kind, "tina", "because", NOW))
     world.drive.fleet.merge()
     assert isinstance(agent_presence.of_silence(world.context, world.node, NOW), e.ConditionRaised) is lost
 

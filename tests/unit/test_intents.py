@@ -12,6 +12,7 @@ from hostler.core.intents.repeating import OTHER_CONTENT
 from hostler.core.state import events as e
 from hostler.core.state.intent import Bounds, Intent
 from hostler.core.state.model import Hold, HoldKind, Phase, Profile
+from hostler.core.state.scopes import Scope
 from hostler.core.state.upcast import downcast, upcast
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.remedies import RemedyVerb
@@ -41,6 +42,8 @@ def asked(drive: Drive, intent: Intent) -> IntentAsked:
         ({"target": "nobody"}, "node nobody is not known; see `hostler node list`"),
         ({"target": "rack:none"}, "rack:none has 0 nodes in production"),
         ({"target": "pool:"}, "has 0 nodes"),
+        ({"verb": "hold", "target": "rack:"}, "rack: names no rack; write rack:NAME"),
+        ({"verb": "pause", "target": "fleet:c1"}, "node fleet:c1 is not known"),
     ],
 )
 def test_a_refusal_says_why_and_what_to_do_and_is_recorded(change: dict[str, str], said: str) -> None:
@@ -95,7 +98,7 @@ def test_a_key_of_another_request_does_nothing_also_after_a_restart() -> None:
         other = intent_of(f"j{number}", verb, target, "ann", reason, drive.now, key="k")
         reply = drive.step(asked(drive, other)).replies[0]
         assert (reply.granted, OTHER_CONTENT in reply.detail) == (False, True)
-    assert [h.scope for h in drive.fleet.holds.values()] == ["a"]
+    assert [h.scope.text for h in drive.fleet.holds.values()] == ["a"]
 
 
 def test_a_cell_of_format_1_keeps_in_memory_what_its_journal_reads_back() -> None:
@@ -207,7 +210,7 @@ def test_a_cordon_of_the_customer_before_is_told_without_a_name() -> None:
     """Mutant: who laid a cordon is named, whosever they are."""
     drive = two()
     for number, (tenant, person) in enumerate((("globex", "gus"), ("", "ann"))):
-        hold = Hold(f"h{number}", "a", HoldKind.cordon, person, "ours", drive.now, tenant=tenant)
+        hold = Hold(f"h{number}", Scope.of("a"), HoldKind.cordon, person, "ours", drive.now, tenant=tenant)
         drive.journal.append(e.Record(len(drive.journal) + 1, drive.now, 1, "seed", e.HoldPlaced(hold)))
     drive.begin(2)
     intent = intent_of("i1", "uncordon", "a", "alice", "mine", drive.now, bounds=Bounds(tenant="acme"))

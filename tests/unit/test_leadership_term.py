@@ -184,7 +184,7 @@ async def test_an_answer_nobody_waits_for_any_more_keeps_no_other_from_its_own(t
     await term.office.decide()
     assert (await asked).granted
     assert not term.office._answers, "nobody is waited for any more"  # noqa: SLF001
-    assert {event.hold.scope for event in term.recorded(e.HoldPlaced)} == {"a", "b"}, "both were decided"
+    assert {event.hold.scope.text for event in term.recorded(e.HoldPlaced)} == {"a", "b"}, "both were decided"
 
 
 async def test_who_asked_is_answered_after_the_commit_or_told_to_come_again(term: Term) -> None:
@@ -203,7 +203,7 @@ async def test_who_asked_is_answered_after_the_commit_or_told_to_come_again(term
     assert told.value.retry_after_s == 7.0
     assert term.office.queued == 0
     assert not term.sent
-    assert not term.fleet.holds_on(["a"]), "what was not committed is forgotten"
+    assert not term.fleet.holds_of("a"), "what was not committed is forgotten"
 
 
 async def test_who_follows_is_told_what_was_committed_and_how_long_that_took_is_known(term: Term) -> None:

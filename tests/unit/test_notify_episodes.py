@@ -17,6 +17,7 @@ from hostler.core.state.configuration import Configuration
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import Condition, Evidence, Severity, Window
 from hostler.core.state.notify_routes import PageRules, Route, quiet_until
+from hostler.core.state.scopes import Scope
 from tests.kit import NOW, POLICY, after
 
 ACME = Place(pool="train", tenant="acme", rack="r1")
@@ -124,7 +125,7 @@ def test_the_brake_is_a_page_at_once_and_its_release_ends_it() -> None:
         (e.ClockGap(5.0, doubt="leapt"), True),
         (e.ClockGap(5.0), None),
         (e.ConditionRaised(leak("n1", Severity.degraded)), None),
-        (e.WindowScheduled(Window("w1", "n1", NOW, after(hours=1), "switch", "ops")), False),
+        (e.WindowScheduled(Window("w1", Scope.of("n1"), NOW, after(hours=1), "switch", "ops")), False),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, bool | None) else str(value),
 )

@@ -1,19 +1,52 @@
 """Scopes: the text of a target or scope is read in one place, and nothing else takes it apart."""
 
 import re
+import typing
 from pathlib import Path
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Struct
 
-from hostler.core.state.scopes import CLUSTER, DOMAINS, FABRIC, FLEET, NODES, POOL, SWITCH, Scope
+from hostler.core.planning.domain_plans import DomainAct
+from hostler.core.policy.disruption_request import DisruptionRequest
+from hostler.core.state import events as e
+from hostler.core.state.scopes import (
+    CLUSTER,
+    DOMAINS,
+    FABRIC,
+    FLEET,
+    NODES,
+    POOL,
+    SWITCH,
+    Scope,
+    scope_hook,
+    text_hook,
+)
+from hostler.core.state.snapshot import State
 
 SOURCE = Path(__file__).parents[2] / "src/hostler"
 JUDGES = ("sim/checkers/",)
 """Checkers judge from outside, and never by the code under test."""
+READS = {
+    "core/state/intent.py": "an intent's target, as a person wrote it",
+    "core/policy/blast_radius.py": "the name of a node, asset or domain that a person or the API names",
+    "core/intents/bounds.py": "an intent's target, and that of what it names: a ticket, a return, an approval",
+    "core/intents/fabrics.py": "a network's name, as a person wrote it",
+    "core/intents/registration.py": "domains of a document",
+    "core/planning/domain_plans.py": "the group of a plan or condition, which names its domain",
+    "runtime/notice_places.py": "what a ticket or a plan is about",
+    "server/tenant_redaction_rules.py": "an intent's target, what a ticket is about",
+    "cli/reference/example_values.py": "texts of examples",
+}
+"""The files that read a scope from text, with what text that is; everything else is given the Scope."""
 KINDS = "|".join((POOL, CLUSTER, FABRIC, SWITCH, "firmware", *DOMAINS))
 TAKEN_APART = re.compile(
     rf"""(startswith|removeprefix)\(\s*f?["']({KINDS}):"""
-    r"""|\b(scope|domain|target)\.(r?partition|split|removeprefix|startswith)\(["'](?!/)"""
+    r"""|\b(scope|domain|target)\.(text\.)?(r?partition|r?split|removeprefix|startswith)\(["'](?!/)"""
+    r"""|\bstr\((scope|domain)\)\."""
 )
 
 
@@ -30,6 +63,8 @@ TAKEN_APART = re.compile(
         ("cdu:c0", "cdu", "c0"),
         ("firmware:BIOS=1.2:3", "firmware", "BIOS=1.2:3"),
         ("rack:", "rack", ""),
+        ("fleet:c1", "", "fleet:c1"),
+        (":r1", "", ":r1"),
         ("", "", ""),
     ],
 )
@@ -37,6 +72,12 @@ def test_a_scope_is_read_and_written_as_it_was(text: str, kind: str, name: str) 
     """Mutants: the last colon counts; FLEET is a node of that name."""
     scope = Scope.of(text)
     assert (scope.kind, scope.name, str(scope)) == (kind, name, text)
+
+
+@given(st.text(max_size=20) | st.sampled_from((*DOMAINS, POOL, FLEET, NODES)).map(lambda kind: f"{kind}:"))
+def test_a_scope_keeps_its_text(text: str) -> None:
+    """Text of any kind is written back as a journal holds it. Mutant: ":r1" loses its colon."""
+    assert str(Scope.of(text)) == text
 
 
 @pytest.mark.parametrize("text", ["rack:r1", "nvlink:d0", "leaf:l0", "power:f1", "cdu:c0"])
@@ -63,6 +104,73 @@ def test_a_name_counts_for_the_kind_that_is_asked_for() -> None:
     assert [Scope.of(text).named(POOL) for text in ("pool:train", "train", "rack:train", "fleet")] == [
         "train", "train", "", "",
     ]  # fmt: skip
+
+
+def test_a_scope_is_sent_and_stored_as_its_text() -> None:
+    paused = e.PauseSet(Scope(POOL, "train"), paused=True, person="ann", reason="why")
+    stored = msgspec.json.encode(paused, enc_hook=text_hook)
+    assert msgspec.json.decode(stored)["scope"] == "pool:train"
+    assert msgspec.json.decode(stored, type=e.PauseSet, dec_hook=scope_hook) == paused
+
+
+@pytest.mark.parametrize("wrong", ["7", "null", '{"kind": "pool", "name": "train"}', '["pool:train"]'])
+def test_what_is_no_scope_is_refused_with_its_place_and_what_to_write(wrong: str) -> None:
+    """Mutant: whatever is stored becomes a scope."""
+    stored = f'{{"scope": {wrong}, "paused": true, "person": "ann", "reason": "", "type": "pause_set"}}'
+    with pytest.raises(msgspec.ValidationError, match=r"is no scope; write fleet, KIND:NAME .* at `\$\.scope`"):
+        msgspec.json.decode(stored, type=e.PauseSet, dec_hook=scope_hook)
+
+
+def test_hooks_leave_other_types_to_msgspec() -> None:
+    with pytest.raises(NotImplementedError):
+        text_hook(object())
+    with pytest.raises(NotImplementedError):
+        scope_hook(complex, "1j")
+
+
+def test_a_scope_is_no_text() -> None:
+    """Mutants: a scope is a str, so that it can be taken apart; it is equal to none, so that a hold is overlooked."""
+    assert not isinstance(Scope.of("rack:r1"), str | Struct)
+    for text in ("rack:r1", "fleet", ""):
+        with pytest.raises(AssertionError, match="compared with the text"):
+            assert Scope.of("rack:r1") == text
+
+
+def test_scopes_are_ordered_as_their_texts_are() -> None:
+    texts = ["fleet", "leaf:l1", "n-1", "n:1", "pool:a", "rack-1:x", "rack:r1"]
+    assert [str(scope) for scope in sorted(map(Scope.of, reversed(texts)))] == sorted(texts)
+
+
+def _fields(kind: typing.Any, found: dict[str, typing.Any]) -> None:
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        for name, hint in typing.get_type_hints(kind).items():
+            if name in kind.__struct_fields__ and f"{kind.__name__}.{name}" not in found:
+                found[f"{kind.__name__}.{name}"] = hint
+                _fields(hint, found)
+    for one in typing.get_args(kind):
+        _fields(one, found)
+
+
+def test_state_events_and_decisions_hold_scopes_and_no_text_of_them() -> None:
+    """Mutant: a new event has `scope: str`."""
+    found: dict[str, typing.Any] = {}
+    for kind in (State, e.Event, DisruptionRequest, DomainAct):
+        _fields(kind, found)
+    named = {path: hint for path, hint in found.items() if path.partition(".")[2] in {"scope", "also", "paused"}}
+    named |= {path: found[path] for path in ("Node.domains", "Asset.domains")}
+    held = {path for path, hint in named.items() if Scope in (hint, *typing.get_args(hint))}
+    assert set(named) - held == {"PauseSet.paused"}, "a truth"
+    assert {"Hold.scope", "Window.scope", "Incident.scope", "Incident.also", "CellRecord.paused"} <= held
+
+
+def test_text_is_read_as_a_scope_where_it_comes_in_and_nowhere_else() -> None:
+    """Mutant: a rule keeps a scope as text and reads it again each time."""
+    found = {
+        str(path.relative_to(SOURCE))
+        for path in SOURCE.rglob("*.py")
+        if path.name != "scopes.py" and "Scope.of" in path.read_text("utf-8")
+    }
+    assert found == set(READS)
 
 
 def test_no_other_file_takes_a_scope_apart() -> None:

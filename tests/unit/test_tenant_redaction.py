@@ -29,6 +29,7 @@ from hostler.core.state.model import (
     Severity,
     Workload,
 )
+from hostler.core.state.scopes import Scope, text_hook
 from hostler.server.tenant_redaction import TenantRedaction
 from hostler.server.tenant_redaction_rules import BLOCKED, FIELDS, OTHERS, UNTOLD
 from tests.kit import a_node, intent_of
@@ -102,13 +103,13 @@ VEIL = TenantRedaction(fleet(), "acme")
     ],
 )  # fmt: skip
 def test_a_scope_is_named_where_it_is_the_tenants_or_a_place(scope: str, shown: str) -> None:
-    assert VEIL.over(Hold("h", scope, HoldKind.operator, "ann", "why", T0)).scope == shown
+    assert VEIL.over(Hold("h", Scope.of(scope), HoldKind.operator, "ann", "why", T0)).scope.text == shown
 
 
 def test_a_reason_is_shown_to_who_gave_it() -> None:
     """Mutants: every reason is shown; none is; one customer's person is named to another."""
     for tenant, owner, reason in (("", "ann", UNTOLD), ("acme", "ann", "why"), ("globex", OTHERS, UNTOLD)):
-        shown = VEIL.over(Hold("h", "n1", HoldKind.cordon, "ann", "why", T0, tenant=tenant))
+        shown = VEIL.over(Hold("h", Scope.of("n1"), HoldKind.cordon, "ann", "why", T0, tenant=tenant))
         assert (shown.owner, shown.reason) == (owner, reason)
         intent = VEIL.over(intent_of("i", "cordon", "n1", "ann", "why", T0, {"x": "why"}, bounds=Bounds(tenant=tenant)))
         assert (intent.person, intent.reason) == (owner, reason)
@@ -119,7 +120,7 @@ def test_a_reason_is_shown_to_who_gave_it() -> None:
 def test_a_blocker_says_what_its_kind_says(kind: str) -> None:
     """Mutant: the text of a kind that may name others is shown."""
     shown = VEIL.over(Blocker(kind, "globex", "globex has it", "globex is done"))
-    assert "globex" not in str(msgspec.to_builtins(shown))
+    assert "globex" not in str(msgspec.to_builtins(shown, enc_hook=text_hook))
     assert shown.text
     assert shown.ends_when
     assert shown == VEIL.over(Blocker(kind, "another", "another text", "else")), "whatever it says"

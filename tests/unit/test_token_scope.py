@@ -7,7 +7,7 @@ from hostler.core.state import events as e
 from hostler.core.state.cases import Incident
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Assignment, Phase
-from hostler.core.state.scopes import NODES
+from hostler.core.state.scopes import NODES, Scope
 from hostler.server.problems import ProblemError
 from hostler.server.token_scope import demand_visible, incident_within, intervals, record_within
 from hostler.server.tokens import Grant, Identity, Role
@@ -17,7 +17,7 @@ WHOLE = Identity("t", Grant("ann", Role.operator))
 ACME = Identity("t", Grant("pat", Role.tenant, tenant="acme"))
 NOBODYS = Identity("t", Grant("eve", Role.tenant, tenant="initech"))
 MEMBERS = {"mine": NOW, "theirs": NOW, "gone": NOW}
-INCIDENT = Incident("i1", "leaf:l1", "dark", ("agent.lost",), MEMBERS, 4, 3, NOW, NOW, "operator", "t1")
+INCIDENT = Incident("i1", Scope("leaf", "l1"), "dark", ("agent.lost",), MEMBERS, 4, 3, NOW, NOW, "operator", "t1")
 
 
 @pytest.fixture
@@ -48,12 +48,12 @@ def test_records_of_incidents_name_ones_own_nodes_only(fleet: Fleet) -> None:
     cases: list[tuple[e.Event, e.Event]] = [
         (e.IncidentOpened(INCIDENT), e.IncidentOpened(replace(INCIDENT, members={"mine": NOW}))),
         (
-            e.IncidentUpdated("i1", "leaf:l1", "open", joined=MEMBERS, left=names),
-            e.IncidentUpdated("i1", "leaf:l1", "open", joined={"mine": NOW}, left=("mine",)),
+            e.IncidentUpdated("i1", Scope("leaf", "l1"), "open", joined=MEMBERS, left=names),
+            e.IncidentUpdated("i1", Scope("leaf", "l1"), "open", joined={"mine": NOW}, left=("mine",)),
         ),
         (
-            e.IncidentClosed("i1", "leaf:l1", "dark", names, "ann", "over"),
-            e.IncidentClosed("i1", "leaf:l1", "dark", ("mine",), "ann", "over"),
+            e.IncidentClosed("i1", Scope("leaf", "l1"), "dark", names, "ann", "over"),
+            e.IncidentClosed("i1", Scope("leaf", "l1"), "dark", ("mine",), "ann", "over"),
         ),
     ]
     for event, shown in cases:

@@ -40,7 +40,7 @@ def of_silence(context: DecisionContext, node: Node, since: datetime) -> e.Event
 
     A node at a check without an answer is meant to be up again.
     """
-    if any(h.kind in (HoldKind.power, HoldKind.physical_work) for h in context.fleet.holds_on([node.id])):
+    if any(h.kind in (HoldKind.power, HoldKind.physical_work) for h in context.fleet.holds_of(node.id)):
         return None
     away = node.plan is not None and node.plan.disturbed and not unanswered_checks.is_open(node, node.plan)
     if away or node.phase not in _SILENCE_MATTERS:

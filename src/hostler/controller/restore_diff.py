@@ -67,7 +67,7 @@ def _power(fleet: Fleet, node: Node, power: str) -> Iterator[Difference]:
 
 def _expected_power(fleet: Fleet, node: Node) -> str:
     """On or off as the journal has it, "" where it does not say."""
-    if any(h.kind in (HoldKind.power, HoldKind.physical_work) for h in fleet.holds_on([node.id])):
+    if any(h.kind in (HoldKind.power, HoldKind.physical_work) for h in fleet.holds_of(node.id)):
         return OFF
     if node.plan is not None and node.plan.state == "running":
         return _switched(node.plan)

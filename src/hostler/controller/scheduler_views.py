@@ -62,10 +62,10 @@ def of_override(fleet: Fleet, seen: WorkSeen, now: datetime) -> Iterator[e.HoldP
             continue
         if any(one.kind in ("cordon", "uncordon", "cordon_uninvited") for one in node.under_way):
             continue  # what is shown may be from before it
-        if not any(h.kind is HoldKind.override for h in fleet.holds_on([node.id])):
+        if not any(h.kind is HoldKind.override for h in fleet.holds_of(node.id)):
             reason = f"lifted our cordon in cluster {seen.cluster}"
             identity = f"h{fleet.cell.seq}-{node.id}"
-            yield e.HoldPlaced(Hold(identity, node.id, HoldKind.override, view.overridden, reason, now))
+            yield e.HoldPlaced(Hold(identity, node.scope, HoldKind.override, view.overridden, reason, now))
 
 
 def _is_cordoned_in(node: Node, cluster: str) -> bool:

@@ -120,7 +120,7 @@ def beside(fleet: Fleet, node_id: str) -> Iterator[str]:
     node = fleet.nodes.get(node_id)
     if node is not None and not fleet.index.lacks("waiting"):
         for domain in node.domains:
-            yield from (i for i in fleet.index.members(f"member:{domain}") if fleet.nodes[i].waiting is not None)
+            yield from (i for i in fleet.index.members(domain.shared) if fleet.nodes[i].waiting is not None)
 
 
 REGROUPING = (

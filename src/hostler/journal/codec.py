@@ -15,6 +15,7 @@ import msgspec
 from hostler.core.state.events import Event, Record, name_of
 from hostler.core.state.live_state import Release
 from hostler.core.state.model import Observation
+from hostler.core.state.scopes import scope_hook, text_hook
 from hostler.core.state.upcast import Body, downcast, is_cast, upcast
 from hostler.ports import CorruptJournalError, JournalError
 
@@ -73,12 +74,12 @@ class ObservationRow(NamedTuple):
     body: bytes
 
 
-_encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder(enc_hook=text_hook).encode
 _canonical = msgspec.msgpack.Encoder().encode
 _decoders: dict[str, msgspec.json.Decoder[Event]] = {
-    str(event.__struct_config__.tag): msgspec.json.Decoder(event) for event in get_args(Event)
+    str(event.__struct_config__.tag): msgspec.json.Decoder(event, dec_hook=scope_hook) for event in get_args(Event)
 }
-_decode_any: Callable[[bytes], Event] = msgspec.json.Decoder(Event).decode
+_decode_any: Callable[[bytes], Event] = msgspec.json.Decoder(Event, dec_hook=scope_hook).decode
 _decode_body = msgspec.json.Decoder(Body).decode
 _decode_observation = msgspec.json.Decoder(Observation).decode
 

@@ -349,9 +349,9 @@ def incident_row(incident: Incident) -> IncidentRow:
     """The incident as a list shows it."""
     return IncidentRow(
         id=incident.id,
-        scope=incident.scope,
+        scope=incident.scope.text,
         blames=part_name(incident.scope),
-        also=incident.also,
+        also=tuple(map(str, incident.also)),
         conditions=incident.conditions,
         state=incident.state,
         nodes=len(incident.members),

@@ -14,6 +14,7 @@ from litestar.middleware import DefineMiddleware
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.spec import Components, SecurityScheme
 
+from hostler.core.state.scopes import Scope
 from hostler.server import problems
 from hostler.server.admission import AdmissionFence
 from hostler.server.agent_mailbox import AgentMailboxes
@@ -24,7 +25,7 @@ from hostler.server.cell_view import CellView
 from hostler.server.dependencies import Reporter
 from hostler.server.event_stream import NOT_COMPRESSED
 from hostler.server.middleware import AudienceFence, HostFence, RequestIds, StandbyFence, add_headers
-from hostler.server.openapi import DescriptionPlugin
+from hostler.server.openapi import DescriptionPlugin, ScopeDescription
 from hostler.server.paging import selection
 from hostler.server.query_keys import KnownKeys, QueryFence
 from hostler.server.request_counters import CountRequests
@@ -118,6 +119,8 @@ def create_app(
         state=State({"app_state": app_state, "tokens": tokens}),
         request_class=StrictRequest,
         response_class=RedactedResponse,
+        type_encoders={Scope: str},
+        plugins=[ScopeDescription()],
         request_max_body_size=BODY_MAX,
         middleware=[
             DefineMiddleware(CountRequests, counters=app_state.requests),

@@ -6,6 +6,7 @@ import msgspec
 
 from hostler.core.notify.cloud_events import CloudEvent
 from hostler.core.state.packed_strings import Pairs
+from hostler.core.state.scopes import Scope
 from hostler.server.event_stream import StreamedRecord
 
 PATH = "/schema/asyncapi.json"
@@ -15,7 +16,9 @@ SIGNED = ("webhook-id", "webhook-timestamp", "webhook-signature")
 
 def document(version: str) -> dict[str, Any]:
     """The whole description. `version` is the server's."""
-    _, schemas = msgspec.json.schema_components([StreamedRecord, CloudEvent, Pairs], ref_template=SCHEMAS + "{name}")
+    _, schemas = msgspec.json.schema_components(
+        [StreamedRecord, CloudEvent, Pairs], ref_template=SCHEMAS + "{name}", schema_hook=_text
+    )
     return {
         "asyncapi": "3.0.0",
         "info": {"title": "Hostler", "version": version, "description": __doc__},
@@ -35,6 +38,13 @@ def document(version: str) -> dict[str, Any]:
         "operations": {name: _sent(name) for name in ("records", "notifications")},
         "components": {"schemas": schemas, "messages": _messages()},
     }
+
+
+def _text(kind: type) -> dict[str, Any]:
+    """The schema of a scope: what is sent of it is its text."""
+    if kind is not Scope:
+        raise NotImplementedError
+    return {"type": "string"}
 
 
 def _sent(channel: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from hostler.core.report.sentences import sentence
 from hostler.core.state import events as e
 from hostler.core.state.events import Record, name_of, subjects_of
+from hostler.core.state.scopes import text_hook
 from hostler.ports import JournalError
 from hostler.runtime.subscribers import SlowSubscriberError
 from hostler.server.cell_view import CellView
@@ -237,5 +238,5 @@ def encode(record: Record) -> bytes:
         record.cause,
         _without_designs(record.event),
     )
-    data = msgspec.json.encode(body)
+    data = msgspec.json.encode(body, enc_hook=text_hook)
     return b"id: %d\nevent: record\ndata: %s\n\n" % (record.seq, data)

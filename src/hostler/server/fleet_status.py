@@ -14,6 +14,7 @@ from hostler.core.state.configuration import Pool
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Condition, Node, Phase, Remediator, WorkClass, Workload
+from hostler.core.state.scopes import CLUSTER, POOL, WHOLE_CELL, Scope
 from hostler.server.api_resources import GpuCounts, IncidentRow, PoolView, WaitingRow, incident_row, waiting_row
 from hostler.server.cell_view import CellView
 from hostler.server.recent_changes import Changes
@@ -113,7 +114,7 @@ def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> Fl
         doubt=fleet.cell.doubt.text if fleet.cell.doubt and who.whole else "",
         remediators=fleet.cell.remediators if who.whole else (),
         strangers=fleet.cell.strangers if who.whole else (),
-        paused=fleet.cell.paused if who.whole else _paused(fleet, who),
+        paused=tuple(map(str, fleet.cell.paused if who.whole else _paused(fleet, who))),
         modes=_modes(fleet, who),
         phases=phases,
         nodes=sum(phases.values()),
@@ -241,10 +242,10 @@ def reachable(fleet: Fleet, who: Identity) -> Iterable[Node]:
     return (node for i in ids if sees(who, node := fleet.nodes[i]))
 
 
-def _paused(fleet: Fleet, who: Identity) -> tuple[str, ...]:
+def _paused(fleet: Fleet, who: Identity) -> tuple[Scope, ...]:
     own = own_pools(fleet, who)
-    names = {"fleet", *(f"pool:{p.name}" for p in own), *(f"cluster:{p.cluster}" for p in own)}
-    return tuple(scope for scope in fleet.cell.paused if scope in names)
+    seen = {WHOLE_CELL, *(Scope(POOL, p.name) for p in own), *(Scope(CLUSTER, p.cluster) for p in own)}
+    return tuple(scope for scope in fleet.cell.paused if scope in seen)
 
 
 def _modes(fleet: Fleet, who: Identity) -> tuple[ModeRow, ...]:

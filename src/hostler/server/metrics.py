@@ -8,7 +8,6 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from hostler.core.state.model import Phase
-from hostler.core.state.scopes import Scope
 from hostler.core.state.syndromes import CAUSES
 from hostler.ports import RouteCounts
 from hostler.server.app_state import AppState
@@ -87,7 +86,7 @@ class CellCollector(Collector):
         incidents = GaugeMetricFamily(
             "hostler_incidents", "Open incidents, by the kind of part blamed.", labels=["kind"]
         )
-        blamed = Counter(Scope.of(incident.scope).kind for incident in fleet.incidents.values())
+        blamed = Counter(incident.scope.kind for incident in fleet.incidents.values())
         for kind in CAUSES:
             incidents.add_metric([kind], blamed[kind])
         yield incidents

@@ -34,7 +34,7 @@ READERS: Mapping[str, Callable[[Node], Iterable[str]]] = {
     "profile": lambda node: (node.profile,),
     "severity": lambda node: (max(c.severity for c in node.conditions).name,) if node.conditions else (),
     "condition": lambda node: (c.type for c in node.conditions),
-    "domain": lambda node: node.domains,
+    "domain": lambda node: map(str, node.domains),
     "tag": _tags,
     "node": lambda node: (node.id, *(b.value for b in node.bindings if b.until is None)),
 }

@@ -6,8 +6,11 @@ from typing import Any
 import msgspec
 from litestar import Request
 from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.openapi.spec import OpenAPIType, Schema
+from litestar.plugins import OpenAPISchemaPlugin
 
 from hostler.core.state.packed_strings import Pairs
+from hostler.core.state.scopes import Scope
 from hostler.server.problems import MEDIA_TYPE, ProblemDetails
 
 ANYWHERE = {
@@ -44,6 +47,19 @@ class DescriptionPlugin(JsonRenderPlugin):
         if not self._rendered:
             self._rendered = self.render_json(request, described(openapi_schema))
         return self._rendered
+
+
+class ScopeDescription(OpenAPISchemaPlugin):
+    """Describes a scope as what is sent of it: its text."""
+
+    @staticmethod
+    def is_plugin_supported_type(value: Any) -> bool:
+        """Whether this is the plugin for the type."""
+        return value is Scope
+
+    def to_openapi_schema(self, field_definition: Any, schema_creator: Any) -> Schema:  # noqa: ARG002 - as the framework calls it
+        """The schema of a text."""
+        return Schema(type=OpenAPIType.STRING)
 
 
 def described(document: dict[str, Any]) -> dict[str, Any]:

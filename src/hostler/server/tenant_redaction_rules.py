@@ -81,6 +81,7 @@ from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.operations import OPERATIONS
 
 OTHERS = "another customer"
+_SOMEBODY = Scope("", OTHERS)
 """In the place of a name that is not the tenant's."""
 UNTOLD = "told to operators only"
 """In the place of a text that may speak of others."""
@@ -136,14 +137,13 @@ class Own:
         serves = node.assignment if node is not None else None
         return serves.since if serves is not None and serves.tenant == self.tenant else None
 
-    def scope(self, scope: str) -> str:
+    def scope(self, scope: Scope) -> Scope:
         """A hold's, pause's or incident's scope."""
-        told = Scope.of(scope)
-        kind, name = told.kind, told.name
+        kind, name = scope.kind, scope.name
         if kind in ("", FLEET, NODES):
-            return scope if scope in ("", FLEET) or self.sees(scope) else OTHERS
+            return scope if scope.text in ("", FLEET) or self.sees(scope.text) else _SOMEBODY
         own = {"pool": name in self.pools, "cluster": name in self.clusters, "tenant": name == self.tenant}
-        return scope if own.get(kind, kind not in _OF_CUSTOMERS) else OTHERS
+        return scope if own.get(kind, kind not in _OF_CUSTOMERS) else _SOMEBODY
 
 
 def _kept(_own: Own, _noun: Any, value: Any) -> Any:
@@ -156,6 +156,8 @@ def unnamed(_own: Own, _noun: Any, value: Any) -> Any:
         return ""
     if isinstance(value, dict):
         return {}
+    if isinstance(value, Scope):
+        return Scope("")
     return tuple(one for one in value if isinstance(one, Struct)) if isinstance(value, tuple | list) else value
 
 
@@ -178,11 +180,15 @@ def _nodes(own: Own, _noun: Any, value: Any) -> Any:
     return tuple(name for name in value if own.sees(name))
 
 
-def _scope(own: Own, _noun: Any, value: str) -> str:
+def _scope(own: Own, _noun: Any, value: Scope) -> Scope:
     return own.scope(value)
 
 
-def _scopes(own: Own, _noun: Any, value: tuple[str, ...]) -> tuple[str, ...]:
+def _target(own: Own, _noun: Any, value: str) -> str:
+    return own.scope(Scope.of(value)).text
+
+
+def _scopes(own: Own, _noun: Any, value: tuple[Scope, ...]) -> tuple[Scope, ...]:
     return tuple(scope for scope in value if own.scope(scope) == scope)
 
 
@@ -397,7 +403,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
         "id kind hardware owner done_by",
         component=_ticket_component,
         action=_ticket_action,
-        node=_scope,
+        node=_target,
         summary=_ticket_text,
         fault=_ticket_fault,
         account=_tenant,
@@ -426,7 +432,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     Stranger: _rows(),
     BmcLogin: _rows(),
     Observation: _rows("node kind source spool boot_id finding", text=_observed, facts=_observed),
-    Intent: _rows("id", target=_scope, person=_of_intent, reason=_intent_said, act=_act, nodes=_nodes),
+    Intent: _rows("id", target=_target, person=_of_intent, reason=_intent_said, act=_act, nodes=_nodes),
     **{kind: _rows(" ".join(kind.__struct_fields__)) for kind in VERBS.values()},  # as their intent is shown
     Unreadable: _rows("said args why"),
     Approval: _rows("id", configuration=_nothing, why=_untold, nodes=_nodes, pools=_own_pools),
@@ -483,7 +489,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.BrakeReleased: _rows("person", reason=_untold),
     e.IntentRecorded: _rows("approval", answer=_answer, disturbs=_nodes),
     e.ApprovalRequested: _rows(),
-    e.ApprovalEnded: _rows("approval result person", target=_scope, reason=_untold),
+    e.ApprovalEnded: _rows("approval result person", target=_target, reason=_untold),
     e.WorkConsented: _rows("ticket", **_PERSON),
     e.SliceErrorSeen: _rows("rollout"),
     e.TicketOpened: _rows(),

@@ -222,5 +222,5 @@ def heal(injection: InjectionContext) -> None:
     people = drive.world.people
     for hold in drive.law_checkers.reading.holds.values():
         if hold.owner == "hal":
-            verb, target = ("uncordon", hold.scope) if hold.kind.value == "cordon" else ("release", hold.id)
+            verb, target = ("uncordon", hold.scope.text) if hold.kind.value == "cordon" else ("release", hold.id)
             people.ask(Errand(verb, target, "hal", "all is well"))

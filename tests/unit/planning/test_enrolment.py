@@ -8,6 +8,7 @@ from hostler.core.planning.enrolment import enrol
 from hostler.core.state import events as e
 from hostler.core.state.decisions import Act, Wait
 from hostler.core.state.model import Phase
+from hostler.core.state.scopes import WHOLE_CELL
 from tests.kit import a_node
 from tests.unit.planning.values import a_scene
 
@@ -48,6 +49,6 @@ def test_it_waits_while_as_many_are_brought_up_as_may_be_at_once() -> None:
 
 def test_a_pause_of_the_fleet_stops_it() -> None:
     node = registered()
-    answer = enrol(a_scene(node, paused=("fleet",)), node)
+    answer = enrol(a_scene(node, paused=(WHOLE_CELL,)), node)
     assert isinstance(answer, Wait)
     assert [b.kind for b in answer.blockers] == ["pause"]

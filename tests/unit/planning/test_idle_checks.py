@@ -37,6 +37,7 @@ from hostler.core.state.model import (
     Workload,
 )
 from hostler.core.state.operations import RunChecks
+from hostler.core.state.scopes import Scope
 from hostler.core.tables.operations import IDLE_CHECK
 from hostler.ports import WorkloadView
 from tests.kit import CLUSTER, NOW, Drive, a_hold, a_node, a_workload, configuration, pool_document
@@ -171,7 +172,7 @@ def a_plan(node: Node) -> Plan:
         ("the storm brake is latched", {}, {"brake": "many"}),
         ("the journal or the clock is in doubt", {}, {"doubt": Doubt(NOW, "leap")}),
         ("the journal or the clock is in doubt", {}, {"restored": NOW}),
-        ("it is paused", {}, {"paused": ("rack:r1",)}),
+        ("it is paused", {}, {"paused": (Scope.of("rack:r1"),)}),
         ("it has not proven itself", {"attempts": (Attempt("reboot", "", NOW),)}, {}),
         ("", {}, {}),
     ],
@@ -189,7 +190,7 @@ def test_a_member_of_an_incident_is_left_in_peace() -> None:
     fleet = Fleet(a_configuration())
     fleet.put_node("n1", a_node("n1"))
     members, later = {"n1": NOW}, NOW + timedelta(hours=1)
-    fleet.put_incident("i1", Incident("i1", "rack:r1", "s", (), members, 3, 3, NOW, later, "ann", "t1"))
+    fleet.put_incident("i1", Incident("i1", Scope.of("rack:r1"), "s", (), members, 3, 3, NOW, later, "ann", "t1"))
     assert (
         idle_checks.keeps_away(DecisionContext(fleet, LiveState(), NOW), fleet.nodes["n1"])
         == "it belongs to an incident"

@@ -9,6 +9,7 @@ from hostler.core.planning.in_service import keeping_away, serve
 from hostler.core.state import events as e
 from hostler.core.state.decisions import Act, Answer, Rest, Wait
 from hostler.core.state.model import HoldKind, Node
+from hostler.core.state.scopes import WHOLE_CELL
 from tests.kit import a_hold, a_node
 from tests.unit.planning.values import a_scene, held, idle
 
@@ -49,7 +50,7 @@ def test_who_lifted_our_cordon_overrides_a_cordon_and_no_hands_in_the_machine() 
 
 
 def test_a_cordon_asks_the_guards() -> None:
-    answer = served(a_node("a"), HoldKind.cordon, paused=("fleet",))
+    answer = served(a_node("a"), HoldKind.cordon, paused=(WHOLE_CELL,))
     assert isinstance(answer, Wait)
     assert [b.kind for b in answer.blockers] == ["pause"]
 

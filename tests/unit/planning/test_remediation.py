@@ -26,6 +26,7 @@ from hostler.core.state.cell_record import Removal
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Wait
 from hostler.core.state.model import ActClass, Attempt, Condition, Hold, HoldKind, Node, Profile
+from hostler.core.state.scopes import Scope
 from hostler.core.tables.conditions import CONDITIONS
 from tests.kit import NOW, Drive, a_node, a_workload, configuration, pool_document
 
@@ -268,7 +269,7 @@ def test_protection_is_tried_again_where_power_is_seen_or_the_try_has_failed(
 ) -> None:
     """Mutant: a node that was switched on again, or whose power was never cut, counts as held dark."""
     world = World()
-    world.drive.fleet.holds.put("h", Hold("h", "a", HoldKind.power, "hostler", "leak", NOW))
+    world.drive.fleet.holds.put("h", Hold("h", Scope.of("a"), HoldKind.power, "hostler", "leak", NOW))
     world.drive.fleet.merge()
     world.tried(Attempt("protective_power_off", "", NOW - timedelta(hours=2), failed=failed))
     world.drive.controller.live.entry("a").power = power

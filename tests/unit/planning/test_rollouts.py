@@ -11,6 +11,7 @@ from hostler.core.state import events as e
 from hostler.core.state.change_control import Rollout, Slice
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import Node
+from hostler.core.state.scopes import Scope
 from tests.kit import NOW, a_node, after, configuration, pool_document
 from tests.unit.planning.values import a_condition, a_plan, a_scene
 
@@ -106,9 +107,9 @@ def test_the_last_slice_ends_with_the_configuration_in_force() -> None:
 @pytest.mark.parametrize(("brake", "paused"), [("too much", ()), ("", ("fleet",)), ("", ("pool:dev",))])
 def test_time_in_which_nothing_may_be_disturbed_proves_nothing(brake: str, paused: tuple[str, ...]) -> None:
     context, rollout = running(now=after(hours=2))
-    context.fleet.singles.put("cell", replace(context.fleet.cell, brake=brake, paused=paused))
+    context.fleet.singles.put("cell", replace(context.fleet.cell, brake=brake, paused=tuple(map(Scope.of, paused))))
     assert len(unsettled(context, rollout)) == 1
     assert advance(context) == ()
     late, rollout = running(now=after(seconds=rollout.limit_s))
-    late.fleet.singles.put("cell", replace(late.fleet.cell, brake=brake, paused=paused))
+    late.fleet.singles.put("cell", replace(late.fleet.cell, brake=brake, paused=tuple(map(Scope.of, paused))))
     assert [type(event) for event in advance(late)] == [e.RolloutStopped]

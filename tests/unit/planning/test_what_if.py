@@ -18,6 +18,7 @@ from hostler.core.planning.what_if import (
 )
 from hostler.core.state.configuration import Reach
 from hostler.core.state.model import Blocker, Waiting
+from hostler.core.state.scopes import WHOLE_CELL
 from tests.kit import NOW, a_node, configuration, pool_document
 from tests.unit.planning.values import TWO, a_condition, a_fleet, a_scene, idle
 
@@ -40,7 +41,7 @@ def test_supposing_changes_nothing() -> None:
     """Mutant: the fleet itself gets the other configuration."""
     context = a_scene(ILL)
     assert supposing(context, STRICT).fleet.configuration.sha256 == STRICT.sha256
-    assert supposing(context, paused=("fleet",)).fleet.cell.paused == ("fleet",)
+    assert supposing(context, paused=(WHOLE_CELL,)).fleet.cell.paused == (WHOLE_CELL,)
     assert context.fleet.configuration.sha256 == TWO.sha256
     assert context.fleet.cell.paused == ()
 

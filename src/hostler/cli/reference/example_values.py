@@ -15,6 +15,7 @@ from hostler.core.state.events import Event
 from hostler.core.state.fabrics import FabricVerdict
 from hostler.core.state.model import Verdict
 from hostler.core.state.operations import SwitchOff
+from hostler.core.state.scopes import Scope
 from hostler.core.state.verbs.every import VERBS
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -43,7 +44,7 @@ WORDS: dict[str, Any] = {
     "Difference.what": "power",
     "Evidence.text": "Xid 79 on GPU 0000:5b:00: the GPU does not answer on PCIe",
     "Hold.id": "h-17",
-    "Hold.scope": NODE,
+    "Hold.scope": Scope.of(NODE),
     "HoldReleased.hold": "h-17",
     "FabricCase.fabric": "ib-train",
     "FabricCase.waits": "10 tickets are open for this network",
@@ -53,7 +54,7 @@ WORDS: dict[str, Any] = {
     "fabric": "ib-train",
     "headline": "leaf-3 port 12 runs at 2x of 4x",
     "key": "width:leaf-3/12",
-    "Incident.also": ("psu:r7-2",),
+    "Incident.also": (Scope.of("psu:r7-2"),),
     "Incident.id": "i-9",
     "IncidentClosed.incident": "i-9",
     "IncidentUpdated.incident": "i-9",
@@ -210,6 +211,8 @@ def _of_type(hint: Any, *, full: bool, name: str = "") -> Any:
     if origin is dict:
         return {_of_type(args[0], full=True, name="node"): _of_type(args[1], full=True, name=name)}
     plain = {str: WORDS.get(name) or name, int: 2, float: 2.0, bool: True, datetime: START + timedelta(hours=1)}
+    if hint is Scope:
+        return Scope.of(str(WORDS.get(name) or name))
     return plain.get(hint, WORDS.get(name) or name)
 
 

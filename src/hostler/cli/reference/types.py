@@ -8,8 +8,17 @@ from enum import Enum
 from typing import Any, get_args, get_origin
 
 from hostler.core.state.operations import AnyAct
+from hostler.core.state.scopes import Scope
 
-NAMES = {datetime: "moment", str: "text", int: "integer", float: "number", bool: "yes/no", types.NoneType: "none"}
+NAMES = {
+    datetime: "moment",
+    str: "text",
+    int: "integer",
+    float: "number",
+    bool: "yes/no",
+    types.NoneType: "none",
+    Scope: "scope",
+}
 UNION_MAX = 6
 """Unions of more are named "event": only the events' union is that long."""
 

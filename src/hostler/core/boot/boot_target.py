@@ -81,5 +81,5 @@ def _must_not_boot(fleet: Fleet, node: Node) -> str:
     flashing = next((one.act for one in operations if isinstance(one.act, WriteFirmware)), None)
     if flashing is not None:
         return f"firmware of {flashing.component} is being written"
-    held = next((h for h in fleet.holds_on([node.id]) if h.kind in (HoldKind.physical_work, HoldKind.power)), None)
+    held = next((h for h in fleet.holds_of(node.id) if h.kind in (HoldKind.physical_work, HoldKind.power)), None)
     return f"{held.owner} holds it ({held.kind.value}): {held.reason}" if held is not None else ""

@@ -12,7 +12,7 @@ from hostler.core.state.configuration import Configuration
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.intent import Intent
 from hostler.core.state.model import Hold, HoldKind, Node, Phase
-from hostler.core.state.scopes import CLUSTER, DOMAINS, FLEET, NODES, POOL, SWITCH
+from hostler.core.state.scopes import CLUSTER, DOMAINS, FLEET, NODES, POOL, SWITCH, WHOLE_CELL, Scope
 from hostler.core.state.verbs.facts import Verb
 
 REASON_MAX = 500
@@ -109,24 +109,27 @@ def _listed(ask: AnyAsk) -> tuple[Node, ...]:
     return tuple(found.values())
 
 
-def scope_of(ask: AnyAsk) -> str:
+def scope_of(ask: AnyAsk) -> Scope:
     """A hold's, pause's or window's scope: FLEET, rack:, pool:, cluster: or a node's id."""
-    if ask.intent.scope.kind in (FLEET, POOL, CLUSTER, *DOMAINS):
-        return ask.intent.target
-    return node_of(ask).id
+    scope = ask.intent.scope
+    if scope.kind not in (FLEET, POOL, CLUSTER, *DOMAINS):
+        return Scope("", node_of(ask).id)
+    if scope != WHOLE_CELL and not scope.name:
+        raise RefusalError(f"{scope} names no {scope.kind}; write {scope}NAME")
+    return scope
 
 
-def workplace_of(ask: AnyAsk) -> str:
+def workplace_of(ask: AnyAsk) -> Scope:
     """The scope of a hold or window, which may also be a designed switch: what is found at one is then expected."""
     scope = ask.intent.scope
     if scope.kind != SWITCH:
         return scope_of(ask)
     if not any(fabric.names_switch(scope.name) for fabric in ask.context.fleet.fabrics.values()):
         raise RefusalError(f"no registered network's design names a switch {scope.name}; see `hostler fabric list`")
-    return ask.intent.target
+    return scope
 
 
-def hold_of(ask: AnyAsk, scope: str, kind: HoldKind, hours: float | None = None, ticket: str = "") -> Hold:
+def hold_of(ask: AnyAsk, scope: Scope, kind: HoldKind, hours: float | None = None, ticket: str = "") -> Hold:
     """A hold of the person who asks, for so many hours, None: until somebody ends it."""
     if len(ask.context.fleet.holds_on([scope])) >= HOLDS_MAX:
         raise RefusalError(f"{HOLDS_MAX} holds are placed on {scope} already; release one first (hostler hold list)")

@@ -38,15 +38,18 @@ def is_theirs(bounds: Bounds, tenant: str) -> bool:
 
 def concerned(fleet: Fleet, target: str, nodes: Iterable[str] = ()) -> list[Node]:
     """The nodes an act on the target concerns: through a hold, ticket, incident, window, approval too; or none."""
-    scope = Scope.of(target)
+    return _within_scope(fleet, Scope.of(target), nodes)
+
+
+def _within_scope(fleet: Fleet, scope: Scope, nodes: Iterable[str] = ()) -> list[Node]:
     if scope.kind == NODES:
         named = (fleet.resolve(one) for one in nodes)
         return [node for node in named if node is not None]
     if scope.kind in (POOL, *DOMAINS) and scope.name:
         members = (fleet.nodes[i] for i in fleet.index.members(scope.shared))
         return [node for node in members if node.phase is Phase.production or scope.kind != "rack"]
-    node = fleet.resolve(target)
-    return [node] if node is not None else _through(fleet, target)
+    node = fleet.resolve(scope.text)
+    return [node] if node is not None else _through(fleet, scope.text)
 
 
 def _through(fleet: Fleet, target: str) -> list[Node]:
@@ -59,5 +62,5 @@ def _through(fleet: Fleet, target: str) -> list[Node]:
     if (incident := fleet.incidents.get(target)) is not None:
         return [fleet.nodes[i] for i in incident.members if i in fleet.nodes]
     hold, window = fleet.holds.get(target), fleet.windows.get(target)
-    found = hold.scope if hold else window.scope if window else ""
-    return concerned(fleet, found) if found and found != target else []
+    found = hold.scope if hold else window.scope if window else None
+    return _within_scope(fleet, found) if found is not None and found.text != target else []

@@ -25,14 +25,14 @@ from hostler.core.state.verbs.holds import Cordon, Pause, PlaceHold, ReleaseHold
 def cordon(ask: Ask[Cordon]) -> Granted:
     """Keep new work away."""
     nodes = nodes_of(ask)
-    events = tuple(e.HoldPlaced(hold_of(ask, node.id, HoldKind.cordon, ask.act.hours)) for node in nodes)
+    events = tuple(e.HoldPlaced(hold_of(ask, node.scope, HoldKind.cordon, ask.act.hours)) for node in nodes)
     return f"no new work on {len(nodes)} node(s); running work finishes", events
 
 
 def uncordon(ask: Ask[Uncordon]) -> Granted:
     """Lift the cordons that people placed; of a tenant, those that this tenant placed."""
     nodes = nodes_of(ask)
-    held = [h for node in nodes for h in ask.context.fleet.holds_on([node.id]) if h.kind is HoldKind.cordon]
+    held = [h for node in nodes for h in ask.context.fleet.holds_of(node.id) if h.kind is HoldKind.cordon]
     if not held:
         raise RefusalError(f"no person has cordoned {ask.intent.target}; see `hostler node get {ask.intent.target}`")
     own = [h for h in held if is_theirs(ask.intent.bounds, h.tenant)]

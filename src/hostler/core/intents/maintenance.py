@@ -20,7 +20,7 @@ from hostler.core.state import events as e
 from hostler.core.state.live_state import OFF
 from hostler.core.state.model import OWNER, ActClass, HoldKind, Node, Phase, Window, WorkClass
 from hostler.core.state.repairs import RepairAction, RepairDone
-from hostler.core.state.scopes import FLEET
+from hostler.core.state.scopes import WHOLE_CELL
 from hostler.core.state.verbs.maintenance import CancelMaintenance, EndWork, ScheduleMaintenance, StartWork
 from hostler.core.tables.recipe_facts import rules_of
 from hostler.core.tables.recipes import RECIPES
@@ -51,7 +51,7 @@ def start_work(ask: Ask[StartWork]) -> Granted:
     expected = {node.binding("serial"), ticket.hardware if ticket and ticket.node == node.id else ""} - {""}
     if scanned not in expected:
         raise RefusalError(f"scanned serial '{scanned}' is not {' or '.join(sorted(expected))}: wrong machine")
-    held = (h for h in ask.context.fleet.holds_on([node.id]) if h.kind is HoldKind.physical_work)
+    held = (h for h in ask.context.fleet.holds_of(node.id) if h.kind is HoldKind.physical_work)
     if any(h.owner == ask.intent.person for h in held):
         return f"{node.id} stays dark until end-work: you work on it already", ()
     work = ask.context.live.workloads(node) if node.assignment else ()
@@ -63,7 +63,7 @@ def start_work(ask: Ask[StartWork]) -> Granted:
         raise RefusalError(f"{node.id}: an operation is under way or may still take effect; wait for it")
     if ask.context.live.of(node.id).power != OFF:
         raise RefusalError(f"{node.id} is not seen powered off: `hostler node power-off {node.id}` first")
-    hold = hold_of(ask, node.id, HoldKind.physical_work, ticket=ticket.id if ticket else "")
+    hold = hold_of(ask, node.scope, HoldKind.physical_work, ticket=ticket.id if ticket else "")
     events: list[e.Event] = [e.HoldPlaced(hold), *_no_longer_kept_dark(ask, node)]
     if node.plan is None:
         events.append(e.PlanRecorded(freeze(ask.context, node, RECIPES["locate"], Frame(ActClass.easing))))
@@ -73,7 +73,7 @@ def start_work(ask: Ask[StartWork]) -> Granted:
 def _no_longer_kept_dark(ask: AnyAsk, node: Node) -> list[e.Event]:
     """End holds and requests that kept it off until this work began: the work keeps it off from now on."""
     person, why = ask.intent.person, "work on it has begun"
-    dark = (h for h in ask.context.fleet.holds_on([node.id]) if h.kind is HoldKind.power and h.owner != OWNER)
+    dark = (h for h in ask.context.fleet.holds_of(node.id) if h.kind is HoldKind.power and h.owner != OWNER)
     requested = (c for c in node.conditions if rules_of(c.remedy).keeps == HoldKind.power)
     cleared = [e.ConditionCleared(node.id, c.id, person, why) for c in requested]
     return [*(e.HoldReleased(h.id, h.scope, person, why) for h in dark), *cleared]
@@ -82,7 +82,7 @@ def _no_longer_kept_dark(ask: AnyAsk, node: Node) -> list[e.Event]:
 def end_work(ask: Ask[EndWork]) -> Granted:
     """The hands are out of the machine: their holds end; with the last of them what it was taken out for is done."""
     node = node_of(ask)
-    holds = [h for h in ask.context.fleet.holds_on([node.id]) if h.kind is HoldKind.physical_work]
+    holds = [h for h in ask.context.fleet.holds_of(node.id) if h.kind is HoldKind.physical_work]
     if not holds:
         raise RefusalError(f"no work is under way on {node.id}, so there is none to end")
     stays = [] if ask.act.shift_lead else [h.owner for h in holds if h.owner != ask.intent.person]
@@ -119,11 +119,11 @@ def _window(ask: AnyAsk) -> Nodes:
     """The nodes that wait for a window of this scope: one that opens, or the last that is called off, frees them."""
     fleet = ask.context.fleet
     window = fleet.windows.get(ask.intent.target)
-    scope = window.scope if window is not None else ask.intent.target
+    scope = window.scope if window is not None else ask.intent.scope
     nodes = (fleet.nodes[i] for i in fleet.index.members("waiting"))
     waiting = (n for n in nodes if n.waiting and any(b.kind == "window" for b in n.waiting.blockers))
     return tuple(
-        n.id for n in waiting if begins(ask.context, n) and (scope in scopes(ask.context, n) or scope == FLEET)
+        n.id for n in waiting if begins(ask.context, n) and (scope in scopes(ask.context, n) or scope == WHOLE_CELL)
     )
 
 

@@ -152,9 +152,7 @@ def retire(ask: Ask[Retire]) -> Granted:
         raise RefusalError(f"{node.id} is in production: return it for maintenance first")
     moved = move(ask, node, (node.phase, Phase.retired), ask.intent.reason)
     closed = [e.TicketClosed(t.id, "retired", ask.intent.person) for t in ask.context.fleet.tickets_about(node.id)]
-    lifted = [
-        e.HoldReleased(h.id, h.scope, ask.intent.person, "retired") for h in ask.context.fleet.holds_on([node.id])
-    ]
+    lifted = [e.HoldReleased(h.id, h.scope, ask.intent.person, "retired") for h in ask.context.fleet.holds_of(node.id)]
     return f"{node.id} retired", (*moved, *closed, *lifted)
 
 

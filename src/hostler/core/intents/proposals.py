@@ -38,7 +38,7 @@ def reject(ask: Ask[Reject]) -> Granted:
     node = node_of(ask)
     if node.plan is None or node.plan.state != "proposed":
         raise RefusalError(f"{node.id} has no proposed plan; see `hostler node get {node.id}`")
-    hold = hold_of(ask, node.id, HoldKind.operator, ask.act.hours)
+    hold = hold_of(ask, node.scope, HoldKind.operator, ask.act.hours)
     why = f"rejected by {ask.intent.person}"
     ended = (e.PlanEnded(n.id, n.plan.id, "cancelled", why) for n in together(ask, node) if n.plan is not None)
     return f"rejected; hold {hold.id} keeps the node as it is", (e.HoldPlaced(hold), *ended)

@@ -14,7 +14,7 @@ from hostler.core.state.configuration import Sku
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.model import Asset, AssetKind, Assignment, Binding, Node, Phase, Position, Profile
-from hostler.core.state.scopes import FLEET, NODES
+from hostler.core.state.scopes import FLEET, NODES, RACK, Scope
 
 T = TypeVar("T")
 
@@ -85,13 +85,14 @@ def register_assets(fleet: Fleet, specs: tuple[AssetSpec, ...]) -> tuple[e.Event
     problems.extend(
         Problem(f"assets[{number}]", 0, problem, "write it so")
         for number, spec in enumerate(specs)
-        for kind, name in (("site", spec.site), ("rack", spec.rack), *(("domain", one) for one in spec.domains))
+        for kind, name in (("site", spec.site), ("rack", spec.rack))
         if (problem := outside_problem(kind, name))
     )
+    problems.extend(p for number, spec in enumerate(specs) for p in _domain_problems(spec.domains, f"assets[{number}]"))
     if problems:
         raise InvalidInputError(tuple(problems[:50]))
     return tuple(
-        e.AssetRegistered(Asset(s.id, s.kind, Position(s.cell, s.site, "", s.rack, s.u), domains=s.domains))
+        e.AssetRegistered(Asset(s.id, s.kind, Position(s.cell, s.site, "", s.rack, s.u), domains=_domains(s.domains)))
         for s in specs
     )
 
@@ -170,10 +171,11 @@ def spec_problems(fleet: Fleet, spec: NodeSpec, where: str, adopt: bool = False)
         if not _is_name(name):
             yield Problem(where, 0, f"{kind} '{name[:80]}'", "use letters, digits, '-' and '.', 1 to 63")
     named = [(kind, getattr(spec, kind)) for kind in _NAMED]
-    named += [("mac", mac) for mac in spec.macs] + [("domain", domain) for domain in spec.domains]
+    named += [("mac", mac) for mac in spec.macs]
     for kind, name in named:
         if problem := outside_problem(kind, name):
             yield Problem(where, 0, problem, "write it so")
+    yield from _domain_problems(spec.domains, where)
     if spec.id in (FLEET, NODES):
         yield Problem(where, 0, f"id '{spec.id}' means more than one node", "choose another")
     if len(spec.tags) > TAGS_MAX or not all(_is_name(k) and len(v) <= TAG_LENGTH for k, v in spec.tags.items()):
@@ -209,11 +211,23 @@ def _unique_names(spec: NodeSpec) -> list[str]:
     return [f"{kind}:{value}" for kind, value in named if value]
 
 
+def _domain_problems(names: tuple[str, ...], where: str) -> Iterator[Problem]:
+    for name in names:
+        if problem := outside_problem("domain", name):
+            yield Problem(where, 0, problem, "write it so")
+        elif not ((scope := Scope.of(name)).is_domain and scope.name):
+            yield Problem(where, 0, f"'{name}' is no failure domain", "write KIND:NAME, such as nvlink:nvl1")
+
+
+def _domains(names: tuple[str, ...]) -> tuple[Scope, ...]:
+    return tuple(Scope.of(name) for name in names)
+
+
 def _node(fleet: Fleet, spec: NodeSpec, adopt: bool, now: datetime) -> Node:
     bindings = [Binding(kind, getattr(spec, kind), now) for kind in _BOUND if getattr(spec, kind)]
     bindings.extend(Binding("mac", mac, now) for mac in spec.macs)
     pool = fleet.configuration.pools.get(spec.pool)
-    domains = (f"rack:{spec.rack}", *spec.domains) if spec.rack else spec.domains
+    rack = (Scope(RACK, spec.rack),) if spec.rack else ()
     return Node(
         id=spec.id,
         position=Position(spec.cell, spec.site, spec.row, spec.rack, spec.u),
@@ -222,7 +236,7 @@ def _node(fleet: Fleet, spec: NodeSpec, adopt: bool, now: datetime) -> Node:
         phase_since=now,
         registered_at=now,
         bindings=tuple(bindings),
-        domains=tuple(dict.fromkeys(domains)),
+        domains=tuple(dict.fromkeys((*rack, *_domains(spec.domains)))),
         profile=spec.profile,
         provisioner=spec.provisioner,
         adopted=adopt,

@@ -45,7 +45,7 @@ def grant_remedy(ask: Ask[RemedyVerb]) -> Granted:
         if not isinstance(ask.act, PowerOff) and node.phase is not Phase.production:
             raise RefusalError(f"{node.id} is in phase {node.phase}; {ask.intent.verb} is for nodes in production")
         if isinstance(ask.act, Drain) and not scope_of(group):  # of a domain, once all of it is drained
-            events.append(e.HoldPlaced(hold_of(ask, node.id, HoldKind.cordon, ask.act.hours)))
+            events.append(e.HoldPlaced(hold_of(ask, node.scope, HoldKind.cordon, ask.act.hours)))
         events.append(e.ConditionRaised(_condition_of(ask, node, request, group)))
     if found := [n.id for n in nodes if any(c.type == request.condition and scope_of(c.group) for c in n.conditions)]:
         raise RefusalError(f"{found[0]} is part of such an act already; see `hostler domain list`")
@@ -137,7 +137,7 @@ def call_off(ask: Ask[CallOff]) -> Granted:
         )
         raise RefusalError(f"no act on {target} can be called off: {why}; see `hostler domain list`")
     events = tuple(event for act in requested for event in _cleared(ask, act))
-    return f"{', '.join(act.remedy for act in requested)} on {', '.join(scopes)} is called off", events
+    return f"{', '.join(act.remedy for act in requested)} on {', '.join(map(str, scopes))} is called off", events
 
 
 def _tenant(request: Condition) -> str:

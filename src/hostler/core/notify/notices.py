@@ -13,7 +13,7 @@ from hostler.core.state.cases import CONDITION, DUE_NOW, Incident, Ticket
 from hostler.core.state.change_control import Approval
 from hostler.core.state.model import OWNER, ActClass, Condition, Plan, Severity, Window
 from hostler.core.state.notify_routes import SEVERITIES, PageRules
-from hostler.core.state.scopes import FLEET
+from hostler.core.state.scopes import WHOLE_CELL
 from hostler.core.tables.conditions import CONDITIONS
 
 TEXT_MAX = 1_000
@@ -96,7 +96,7 @@ def concerned(event: e.Event) -> tuple[str, ...]:
         case e.PlanRecorded(plan=plan):
             return (plan.node,) if _is_planned(plan) else ()
         case e.WindowScheduled(window=window):
-            return (window.scope,)
+            return (window.scope.text,)
         case e.RmaCaseChanged(case=case):
             return (case.node,) if case.overdue else ()
         case _:
@@ -212,7 +212,7 @@ def _pages_itself(ticket: Ticket, place: Place, pages: PageRules) -> bool:
 
 
 def _incident(incident: Incident, pages: PageRules) -> Notice:
-    details = {"incident": incident.id, "ticket": incident.ticket, "shared part": incident.scope}
+    details = {"incident": incident.id, "ticket": incident.ticket, "shared part": incident.scope.text}
     return Notice(
         topic="incident",
         action="open",
@@ -221,7 +221,7 @@ def _incident(incident: Incident, pages: PageRules) -> Notice:
         severity=Severity.critical,
         page=pages.incidents,
         summary=sentence(e.IncidentOpened(incident))[:TEXT_MAX],
-        node=incident.scope,
+        node=incident.scope.text,
         details={**details, "nodes": str(len(incident.members))},
     )
 
@@ -294,8 +294,8 @@ def _planned(plan: Plan, places: Mapping[str, tuple[Place, ...]]) -> Iterator[No
 
 def _window(window: Window, places: Mapping[str, tuple[Place, ...]]) -> Iterator[Notice]:
     span = f"{window.starts:%Y-%m-%d %H:%M} to {window.ends:%Y-%m-%d %H:%M} UTC"
-    where = "the whole cell" if window.scope == FLEET else window.scope
-    for place in places.get(window.scope) or (Place(),):
+    where = "the whole cell" if window.scope == WHOLE_CELL else window.scope.text
+    for place in places.get(window.scope.text) or (Place(),):
         own = f"pool {place.pool}" if place.pool else where
         yield Notice(
             topic="maintenance",

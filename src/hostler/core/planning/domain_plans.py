@@ -28,10 +28,11 @@ class DomainStage(IntEnum):
 _STAGES = {"cordon": DomainStage.cordon, "drain": DomainStage.drain, "uncordon": DomainStage.open}
 
 
-def scope_of(group: str) -> str:
-    """The domain of a domain act's group, "" of any other group."""
-    scope, slash, _ = group.partition("/")
-    return scope if slash and Scope.of(scope).is_domain else ""
+def scope_of(group: str) -> Scope | None:
+    """The domain of a domain act's group, None of any other group."""
+    domain, slash, _ = group.partition("/")
+    scope = Scope.of(domain) if slash else None
+    return scope if scope is not None and scope.is_domain else None
 
 
 def request_of(node: Node, group: str) -> Condition | None:
@@ -124,7 +125,7 @@ class DomainAct(Struct, frozen=True):
     """A domain act as it stands. `state`: waiting, proposed, running or undoing, for all of it."""
 
     group: str
-    scope: str
+    scope: Scope
     remedy: str
     state: str
     request: Condition | None
@@ -133,15 +134,15 @@ class DomainAct(Struct, frozen=True):
 
 def acts(fleet: Fleet) -> list[DomainAct]:
     """Every domain act that waits or is under way, by scope."""
-    groups: dict[str, None] = {}
+    groups: dict[str, Scope] = {}
     for node_id in (*fleet.index.members("grouped"), *fleet.index.members("together")):
         node = fleet.nodes[node_id]
         found = (*(c.group for c in node.conditions), node.plan.group if node.plan else "")
-        groups.update(dict.fromkeys(group for group in found if scope_of(group)))
-    return [act_of(fleet, group) for group in sorted(groups)]
+        groups.update((group, scope) for group in found if (scope := scope_of(group)) is not None)
+    return [_act(fleet, group, groups[group]) for group in sorted(groups)]
 
 
-def act_of(fleet: Fleet, group: str) -> DomainAct:
+def _act(fleet: Fleet, group: str, scope: Scope) -> DomainAct:
     """The act of this group, with all its members."""
     nodes = [node for node in members(fleet, group) if node.phase is Phase.production or _plan(node, group)]
     plans = [plan for node in nodes if (plan := _plan(node, group)) is not None]
@@ -149,7 +150,7 @@ def act_of(fleet: Fleet, group: str) -> DomainAct:
     states = [plan.state for plan in plans]
     state = next((s for s in ("undoing", "running", "proposed") if s in states), "waiting")
     remedy = plans[0].remedy or plans[0].name if plans else request.remedy if request else ""
-    return DomainAct(group, scope_of(group), remedy, state, request, tuple(_member(node, group) for node in nodes))
+    return DomainAct(group, scope, remedy, state, request, tuple(_member(node, group) for node in nodes))
 
 
 def _plan(node: Node, group: str) -> Plan | None:

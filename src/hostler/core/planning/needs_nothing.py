@@ -34,12 +34,12 @@ def needs_nothing(fleet: Fleet, node: Node) -> bool:
 
 def candidates(fleet: Fleet) -> dict[str, None]:
     """Every node that a sweep must look at: all but those of which `needs_nothing` is certain by their records."""
-    scopes = [hold.scope for hold in fleet.holds.values()]
-    if any(scope not in fleet.nodes for scope in scopes):
+    held = [hold.scope.identity for hold in fleet.holds.values()]
+    if any(node_id not in fleet.nodes for node_id in held):
         return dict.fromkeys(fleet.nodes)
     found = dict.fromkeys(fleet.index.members("restless"))
     found.update(dict.fromkeys(ticket.node for ticket in fleet.tickets.values()))
-    found.update(dict.fromkeys(scopes))
+    found.update(dict.fromkeys(held))
     return found
 
 
@@ -47,4 +47,5 @@ def _may_be_held(fleet: Fleet, node: Node) -> bool:
     """Whether a hold reaches the node, or might: one on another node certainly does not."""
     if fleet.holds.bare:
         return False
-    return any(hold.scope == node.id or hold.scope not in fleet.nodes for hold in fleet.holds.values())
+    held = (hold.scope.identity for hold in fleet.holds.values())
+    return any(node_id == node.id or node_id not in fleet.nodes for node_id in held)

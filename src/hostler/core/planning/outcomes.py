@@ -230,7 +230,7 @@ def _kept_away(context: DecisionContext, node: Node, plan: Plan) -> tuple[e.Even
     until = context.now + timedelta(hours=hours) if isinstance(hours, float) else None
     identity = f"h{context.fleet.cell.seq}-cordon-{node.id}"[:100]
     tenant = str(told.facts.get(TENANT, ""))
-    hold = Hold(identity, node.id, HoldKind.cordon, request.owner, told.text, context.now, until, tenant=tenant)
+    hold = Hold(identity, node.scope, HoldKind.cordon, request.owner, told.text, context.now, until, tenant=tenant)
     return (e.HoldPlaced(hold),)
 
 
@@ -238,13 +238,13 @@ def _kept_dark(context: DecisionContext, node: Node, plan: Plan) -> tuple[e.Even
     """Keep a node off that a person has powered off, whatever its phase would do, until work begins or they let go."""
     requested = _requested_dark(node) if plan.rules.keeps == HoldKind.power else ()
     request = next((c for c in requested if c.id in plan.causes), None)
-    if request is None or any(h.kind is HoldKind.power for h in context.fleet.holds_on([node.id])):
+    if request is None or any(h.kind is HoldKind.power for h in context.fleet.holds_of(node.id)):
         return ()
     told = request.evidence[0]
     identity = f"h{context.fleet.cell.seq}-power-{node.id}"[:100]
     tenant = str(told.facts.get(TENANT, ""))
     return (
-        e.HoldPlaced(Hold(identity, node.id, HoldKind.power, request.owner, told.text, context.now, tenant=tenant)),
+        e.HoldPlaced(Hold(identity, node.scope, HoldKind.power, request.owner, told.text, context.now, tenant=tenant)),
     )
 
 

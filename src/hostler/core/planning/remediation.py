@@ -25,6 +25,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.live_state import ON
 from hostler.core.state.model import OWNER, ActClass, Blocker, Hold, HoldKind, Mode, Node, Phase, Profile
+from hostler.core.state.scopes import Scope
 from hostler.core.tables.recipes import RECIPES
 
 BACK_OFF_S = 300.0
@@ -188,8 +189,8 @@ def _group(context: DecisionContext, node: Node, need: Need) -> tuple[Node, ...]
     """The nodes of one act: a domain whole, others of a group as far as they have nothing else under way."""
     if not need.group:
         return (node,)
-    if scope_of(need.group):
-        return _domain(context, need)
+    if (scope := scope_of(need.group)) is not None:
+        return _domain(context, need, scope)
     found: list[Node] = []
     for member in members(context.fleet, need.group):
         own = needed(context, member) if member.plan is None and not member.settling else None
@@ -198,13 +199,12 @@ def _group(context: DecisionContext, node: Node, need: Need) -> tuple[Node, ...]
     return tuple(found)
 
 
-def _domain(context: DecisionContext, need: Need) -> tuple[Node, ...]:
+def _domain(context: DecisionContext, need: Need, scope: Scope) -> tuple[Node, ...]:
     """Nodes that somebody asked for; for a fault of the domain, all of it that is in production."""
-    scope = scope_of(need.group)
     found = (
         members(context.fleet, need.group)
         if need.requested
-        else [context.fleet.nodes[i] for i in context.fleet.index.members(context.fleet.sharers(scope))]
+        else [context.fleet.nodes[i] for i in context.fleet.index.members(scope.shared)]
     )
     serving = (n for n in found if n.phase is Phase.production)
     return tuple(
@@ -252,13 +252,13 @@ def protect(context: DecisionContext, node: Node, need: Need) -> Answer | None:
 
     None where it is done: the node is held dark. It never begins on what is unknown; what has begun goes on.
     """
-    dark = next((h for h in context.fleet.holds_on([node.id]) if h.kind is HoldKind.power), None)
+    dark = next((h for h in context.fleet.holds_of(node.id) if h.kind is HoldKind.power), None)
     frame = Frame(ActClass.protective, need.causes, need.rule, need.part, need.remedy)
     if dark is None and (unknown := doubts(node, need.causes)):
         return Wait("power", tuple(unknown), until=None)
     if dark is None:
         reason = f"protective power-off: {need.rule}; only a named person powers it on again"
-        hold = Hold(f"{node.id}-power", node.id, HoldKind.power, OWNER, reason, context.now)
+        hold = Hold(f"{node.id}-power", node.scope, HoldKind.power, OWNER, reason, context.now)
         # The plan first: what it was decided on is the state before its own hold.
         return Act((record(context, node, RECIPES[need.remedy], frame), e.HoldPlaced(hold)))
     tried = [a for a in node.attempts if a.remedy == need.remedy]

@@ -20,7 +20,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import OWNER, Condition, Node, Operation, Phase, Plan, Severity, Verdict
 from hostler.core.state.operations import Evict
-from hostler.core.state.scopes import FLEET
+from hostler.core.state.scopes import POOL, WHOLE_CELL, Scope
 
 EXAMINED = "suspect"
 """The profile that says whether a node in triage has anything; that its parts are all there says less."""
@@ -281,7 +281,7 @@ def unsettled(context: DecisionContext, rollout: Rollout) -> list[str]:
     """Why the slice cannot be judged yet: nothing may be disturbed, or what it began has not ended."""
     fleet = context.fleet
     found = [f"the storm brake is latched: {fleet.cell.brake}"] if fleet.cell.brake else []
-    scopes = (FLEET, f"pool:{rollout.current.pool}")
+    scopes = (WHOLE_CELL, Scope(POOL, rollout.current.pool))
     found.extend(f"{scope} is paused" for scope in scopes if scope in fleet.cell.paused)
     for node_id in fleet.index.members("planned"):
         plan = fleet.nodes[node_id].plan

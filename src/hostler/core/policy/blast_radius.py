@@ -26,17 +26,18 @@ def blast_radius(fleet: Fleet, name: str) -> Radius:
     if node is not None:
         return _radius(fleet, [node])
     asset = fleet.assets.get(name)
-    scopes = _domains(asset) if asset is not None else (name,)
-    found = {member: None for scope in scopes for member in fleet.index.members(fleet.sharers(scope))}
+    scopes = _domains(asset) if asset is not None else (Scope.of(name),)
+    found = {member: None for scope in scopes for member in fleet.index.members(scope.shared)}
     return _radius(fleet, [fleet.nodes[member] for member in sorted(found)])
 
 
-def domains_of(fleet: Fleet, target: str) -> tuple[str, ...]:
+def domains_of(fleet: Fleet, target: str) -> tuple[Scope, ...]:
     """The failure domains that an act on this asset or domain takes whole; none for a node, a pool or a BMC."""
     asset = fleet.assets.get(target)
     if asset is not None:
         return _domains(asset)
-    return (target,) if Scope.of(target).is_domain else ()
+    scope = Scope.of(target)
+    return (scope,) if scope.is_domain else ()
 
 
 def group_of(fleet: Fleet, target: str, what: str) -> str:
@@ -45,16 +46,16 @@ def group_of(fleet: Fleet, target: str, what: str) -> str:
     return f"{domains[0]}/{what}" if domains else ""
 
 
-def resolve(fleet: Fleet, name: str) -> tuple[str, ...]:
+def resolve(fleet: Fleet, name: str) -> tuple[Scope, ...]:
     """The domain that a name means: as it stands, an asset's, or a rack's or NVLink domain's own; none: unknown."""
-    domains = domains_of(fleet, name) or tuple(f"{kind}:{name}" for kind in DOMAINS)
-    return tuple(domain for domain in domains if not fleet.index.lacks(f"member:{domain}"))[:1]
+    domains = domains_of(fleet, name) or tuple(Scope(kind, name) for kind in DOMAINS)
+    return tuple(domain for domain in domains if not fleet.index.lacks(domain.shared))[:1]
 
 
-def _domains(asset: Asset) -> tuple[str, ...]:
+def _domains(asset: Asset) -> tuple[Scope, ...]:
     if asset.kind in _HARMLESS:
         return ()
-    return (f"{_DOMAIN_OF[asset.kind]}:{asset.id}",) if asset.kind in _DOMAIN_OF else asset.domains
+    return (Scope(_DOMAIN_OF[asset.kind], asset.id),) if asset.kind in _DOMAIN_OF else asset.domains
 
 
 def _radius(fleet: Fleet, nodes: list[Node]) -> Radius:

@@ -144,10 +144,10 @@ def over_domain_budget(context: DecisionContext, request: DisruptionRequest) -> 
     found: list[Blocker] = []
     ids = frozenset(node.id for node in request.nodes)
     for domain in sorted({domain for node in request.nodes for domain in node.domains}):
-        budget = context.fleet.policy.domains.get(Scope.of(domain).kind)
+        budget = context.fleet.policy.domains.get(domain.kind)
         if budget is None:
             continue
-        size = context.fleet.index.count(f"member:{domain}")
+        size = context.fleet.index.count(domain.shared)
         members = [node for node in request.nodes if domain in node.domains]
         asking = sum(1 for n in members if n.plan is None or not n.plan.disruptive or n.plan.state == "proposed")
         if not asking or domain == request.scope or (len(ids) > 1 and _is_whole(context, domain, ids)):
@@ -156,11 +156,11 @@ def over_domain_budget(context: DecisionContext, request: DisruptionRequest) -> 
         limit = min(budget.count, max(1, int(size * budget.percent / 100)))
         if busy + asking > limit:
             text = f"{domain}: {busy} of {size} nodes disturbed, {asking} more would exceed the budget of {limit}"
-            found.append(Blocker("budget", domain, text, "another node of the domain is back in service"))
+            found.append(Blocker("budget", domain.text, text, "another node of the domain is back in service"))
     return found
 
 
-def _is_whole(context: DecisionContext, domain: str, asking: frozenset[str]) -> bool:
+def _is_whole(context: DecisionContext, domain: Scope, asking: frozenset[str]) -> bool:
     """Whether all of the domain that is in production is asked for at once: nothing of it is left to be spared."""
-    others = [i for i in context.fleet.index.members(f"member:{domain}") if i not in asking]
+    others = [i for i in context.fleet.index.members(domain.shared) if i not in asking]
     return all(context.fleet.nodes[i].phase is not Phase.production for i in others)

@@ -120,7 +120,7 @@ def _is_for_a_person(context: DecisionContext, node: Node, condition: Condition)
 
 
 def _is_worked_on(fleet: Fleet, node: Node) -> bool:
-    return any(hold.kind is HoldKind.physical_work for hold in fleet.holds_on([node.id]))
+    return any(hold.kind is HoldKind.physical_work for hold in fleet.holds_of(node.id))
 
 
 def _covers(ticket: Ticket, hands: HandWork) -> bool:

@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from hostler.core.state.model import ActClass, Node, Phase
+from hostler.core.state.scopes import Scope
 from hostler.core.tables.recipes import RECIPES
 
 
@@ -18,7 +19,7 @@ class DisruptionRequest(Struct, frozen=True):
     causes: tuple[str, ...] = ()
     confirm: bool = False
     approved: bool = False
-    scope: str = ""
+    scope: Scope | None = None
 
 
 def is_harmless(remedy: str) -> bool:

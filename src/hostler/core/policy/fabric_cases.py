@@ -18,7 +18,7 @@ from hostler.core.state.fabrics import CABLING, Fabric, FabricCase, FabricFindin
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.links import LinkCase, LinkCheck
 from hostler.core.state.model import HoldKind, Node, Phase
-from hostler.core.state.scopes import FLEET
+from hostler.core.state.scopes import POOL, RACK, SWITCH, WHOLE_CELL, Scope
 
 CLEAN_RUNS = 2
 """After so many whole validations in a row without it a finding is closed: links come and go while people work."""
@@ -190,7 +190,7 @@ def switch_in_maintenance(context: DecisionContext, name: str) -> str:
     asset = context.fleet.assets.get(name)
     if asset is not None and asset.state != "in_service":
         return f"is {asset.state}"
-    return _held(context, (name, f"switch:{name}", f"leaf:{name}"))
+    return _held(context, (Scope("", name), Scope(SWITCH, name), Scope("leaf", name)))
 
 
 def node_in_maintenance(context: DecisionContext, node: Node) -> str:
@@ -199,11 +199,11 @@ def node_in_maintenance(context: DecisionContext, node: Node) -> str:
         return f"is in {node.phase}"
     if node.plan is not None and node.plan.disturbed:
         return f"is being worked on ({node.plan.name})"
-    pool = (f"pool:{node.pool}",) if node.pool else ()
-    return _held(context, (node.id, f"rack:{node.position.rack}", *node.domains, *pool, FLEET))
+    pool = (Scope(POOL, node.pool),) if node.pool else ()
+    return _held(context, (node.scope, Scope(RACK, node.position.rack), *node.domains, *pool, WHOLE_CELL))
 
 
-def _held(context: DecisionContext, scopes: Iterable[str]) -> str:
+def _held(context: DecisionContext, scopes: Iterable[Scope]) -> str:
     wanted = frozenset(scopes)
     held = next((h for h in context.fleet.holds_on(wanted) if h.kind in _HANDS), None)
     if held is not None:

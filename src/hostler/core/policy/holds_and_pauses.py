@@ -5,17 +5,17 @@ from datetime import datetime
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import OWNER, ActClass, Blocker, Hold, HoldKind, Node
-from hostler.core.state.scopes import FLEET
+from hostler.core.state.scopes import CLUSTER, POOL, RACK, WHOLE_CELL, Scope
 from hostler.core.tables.recipe_facts import rules_of
 
 
-def scopes(context: DecisionContext, node: Node) -> tuple[str, ...]:
+def scopes(context: DecisionContext, node: Node) -> tuple[Scope, ...]:
     """Every scope that a hold, pause or window on the node may be placed on."""
     pool = context.fleet.pool_of(node)
-    names = [FLEET, node.id, *node.domains, f"rack:{node.position.rack}"]
+    found = [WHOLE_CELL, node.scope, *node.domains, Scope(RACK, node.position.rack)]
     if pool is not None:
-        names += [f"pool:{pool.name}", f"cluster:{pool.cluster}"]
-    return tuple(names)
+        found += [Scope(POOL, pool.name), Scope(CLUSTER, pool.cluster)]
+    return tuple(found)
 
 
 def restored(context: DecisionContext, _request: DisruptionRequest) -> list[Blocker]:
@@ -37,7 +37,10 @@ def paused(context: DecisionContext, request: DisruptionRequest) -> list[Blocker
     paused = sorted({s for node in request.nodes for s in scopes(context, node)} & set(context.fleet.cell.paused))
     return [
         Blocker(
-            "pause", s, f"disruption is paused for {s}", "a person resumes it (hostler resume, hostler pool resume)"
+            "pause",
+            s.text,
+            f"disruption is paused for {s}",
+            "a person resumes it (hostler resume, hostler pool resume)",
         )
         for s in paused
     ]

@@ -27,9 +27,8 @@ _PARTS = {
 }
 
 
-def part_name(scope: str) -> str:
+def part_name(part: Scope) -> str:
     """The shared part in words: "leaf switch l3"."""
-    part = Scope.of(scope)
     return f"{_PARTS.get(part.kind, part.kind)} {part.name}"
 
 
@@ -56,12 +55,12 @@ def superfluous(context: DecisionContext, incident: Incident, ids: Iterable[str]
 
 
 def _ticket(context: DecisionContext, incident: Incident) -> Ticket:
-    part = Scope.of(incident.scope)
+    part = incident.scope
     asset = context.fleet.assets.get(part.name)
     serial = next((b.value for b in asset.bindings if b.kind == "serial" and b.until is None), "") if asset else ""
     return Ticket(
         id=incident.ticket,
-        node=incident.scope,
+        node=part.text,
         kind="incident",
         summary=_summary(context, incident),
         opened=incident.opened,

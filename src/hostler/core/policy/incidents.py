@@ -96,7 +96,7 @@ def _release_below(fleet: Fleet, incident: Incident) -> int:
     return max(1, ceil(incident.needed * fleet.policy.incidents.release_percent / 100))
 
 
-def _questions(context: DecisionContext, ids: list[str]) -> dict[str, list[str]]:
+def _questions(context: DecisionContext, ids: list[str]) -> dict[str, list[Scope]]:
     """Syndrome → the parts that changed nodes share, that could cause it, and that are not blamed for it yet.
 
     Where a part is blamed already, only wider ones can explain more.
@@ -104,18 +104,18 @@ def _questions(context: DecisionContext, ids: list[str]) -> dict[str, list[str]]
     fleet = context.fleet
     blamed = {(i.syndrome, i.scope) for i in fleet.incidents.values()}
     kinds = fleet.policy.incidents.domains
-    found: dict[str, dict[str, int]] = {}
+    found: dict[str, dict[Scope, int]] = {}
     for node_id in ids:
         node = fleet.nodes.get(node_id)
         for syndrome in syndromes_of(node) if node is not None and node.conditions else ():
             assert node is not None, "only a node shows anything"
             known = max((i.size for i in fleet.incidents_of(node_id) if i.syndrome == syndrome), default=0)
             for scope in node.shares:
-                kind = Scope.of(scope).kind
-                if kind in SYNDROMES[syndrome].causes and kind in kinds and (syndrome, scope) not in blamed:
+                causes = scope.kind in SYNDROMES[syndrome].causes and scope.kind in kinds
+                if causes and (syndrome, scope) not in blamed:
                     found.setdefault(syndrome, {}).setdefault(scope, known)
     return {
-        syndrome: [scope for scope, known in scopes.items() if fleet.index.count(fleet.sharers(scope)) > known]
+        syndrome: [scope for scope, known in scopes.items() if fleet.index.count(scope.shared) > known]
         for syndrome, scopes in found.items()
     }
 
@@ -123,18 +123,18 @@ def _questions(context: DecisionContext, ids: list[str]) -> dict[str, list[str]]
 class _Suspect(Struct, frozen=True):
     """A shared part that explains enough: how many share it, how many had to show it, and who does since when."""
 
-    scope: str
+    scope: Scope
     size: int
     needed: int
     shown: dict[str, datetime]
 
     @property
-    def rank(self) -> tuple[int, int, str]:
+    def rank(self) -> tuple[int, int, Scope]:
         """Rank of a candidate: the one that explains most first; of those that explain the same, the narrowest."""
         return (-len(self.shown), self.size, self.scope)
 
 
-def _blame(context: DecisionContext, syndrome: Syndrome, scopes: list[str]) -> Iterator[e.Event]:
+def _blame(context: DecisionContext, syndrome: Syndrome, scopes: list[Scope]) -> Iterator[e.Event]:
     """Open incidents: for the part that explains most, then for parts that explain what is left."""
     found = [suspect for scope in scopes if (suspect := _suspect(context, syndrome, scope)) is not None]
     while found:
@@ -149,10 +149,10 @@ def _without(suspect: _Suspect, explained: Container[str]) -> _Suspect | None:
     return _Suspect(suspect.scope, suspect.size, suspect.needed, shown) if len(shown) >= suspect.needed else None
 
 
-def _suspect(context: DecisionContext, syndrome: Syndrome, scope: str) -> _Suspect | None:
+def _suspect(context: DecisionContext, syndrome: Syndrome, scope: Scope) -> _Suspect | None:
     fleet = context.fleet
-    threshold = fleet.policy.incidents.domains[Scope.of(scope).kind]
-    key, size = f"shows:{syndrome.name}:{scope}", fleet.index.count(fleet.sharers(scope))
+    threshold = fleet.policy.incidents.domains[scope.kind]
+    key, size = f"shows:{syndrome.name}:{scope.text}", fleet.index.count(scope.shared)
     needed = max(1, threshold.count, ceil(size * threshold.percent / 100))
     if fleet.index.count(key) < needed:
         return None
@@ -160,12 +160,12 @@ def _suspect(context: DecisionContext, syndrome: Syndrome, scope: str) -> _Suspe
     return _Suspect(scope, size, needed, shown) if len(shown) >= needed else None
 
 
-def _burst(context: DecisionContext, syndrome: Syndrome, scope: str) -> dict[str, datetime]:
+def _burst(context: DecisionContext, syndrome: Syndrome, scope: Scope) -> dict[str, datetime]:
     """The largest number of the part's nodes that began to show the syndrome within one window, with since when."""
     fleet = context.fleet
     over = {c.scope: c.at for c in fleet.cell.closures if c.syndrome == syndrome.name}
     began: list[tuple[datetime, str]] = []
-    for node_id in fleet.index.members(f"shows:{syndrome.name}:{scope}"):
+    for node_id in fleet.index.members(f"shows:{syndrome.name}:{scope.text}"):
         node = fleet.nodes[node_id]
         settled = max((over[share] for share in node.shares if share in over), default=None)
         since = _first(node, syndrome.name, settled)
@@ -193,16 +193,17 @@ def _first(node: Node, syndrome: str, after: datetime | None) -> datetime | None
     return min((at for at in began if after is None or at > after), default=None)
 
 
-def _is_suspect(context: DecisionContext, node: Node, scope: str, since: datetime) -> bool:
+def _is_suspect(context: DecisionContext, node: Node, scope: Scope, since: datetime) -> bool:
     """Firmware is suspected for a while after it was changed; the management network where a scheduler sees life."""
-    kind = Scope.of(scope).kind
-    if kind == FIRMWARE:
+    if scope.kind == FIRMWARE:
         recent = timedelta(seconds=context.fleet.policy.incidents.recent_change_s)
         return node.changed_at is not None and node.changed_at <= since <= node.changed_at + recent
-    return kind != POOL or context.live.of(node.id).ready is True
+    return scope.kind != POOL or context.live.of(node.id).ready is True
 
 
-def _open(context: DecisionContext, syndrome: Syndrome, suspect: _Suspect, also: tuple[str, ...]) -> Iterator[e.Event]:
+def _open(
+    context: DecisionContext, syndrome: Syndrome, suspect: _Suspect, also: tuple[Scope, ...]
+) -> Iterator[e.Event]:
     """The incident with its ticket; narrower ones of the same syndrome that it explains become part of it."""
     fleet, ids = context.fleet, suspect.shown.keys()
     touching = {i.id: i for node_id in ids for i in fleet.incidents_of(node_id) if i.syndrome == syndrome.name}
@@ -211,8 +212,7 @@ def _open(context: DecisionContext, syndrome: Syndrome, suspect: _Suspect, also:
     left = _without(suspect, apart)
     if left is None or (len(merged) == 1 and len(merged[0].members) == len(left.shown)):
         return  # what stands explains as much already, and is narrower
-    shared = Scope.of(suspect.scope)
-    pool = fleet.configuration.pools.get(shared.name) if shared.kind == POOL else None
+    pool = fleet.configuration.pools.get(suspect.scope.name) if suspect.scope.kind == POOL else None
     limits = fleet.policy.incidents
     fresh = f"i{fleet.cell.seq}"
     incident = Incident(

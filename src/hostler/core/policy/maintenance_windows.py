@@ -20,4 +20,4 @@ def outside_window(context: DecisionContext, request: DisruptionRequest) -> list
         return []
     opens = min(w.starts for w in windows)
     text = f"now is outside the maintenance window of {min(w.scope for w in windows)}"
-    return [Blocker("window", windows[0].scope, text, f"the window opens at {opens:%Y-%m-%d %H:%M} UTC")]
+    return [Blocker("window", windows[0].scope.text, text, f"the window opens at {opens:%Y-%m-%d %H:%M} UTC")]

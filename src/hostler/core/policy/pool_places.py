@@ -14,6 +14,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import OFF
 from hostler.core.state.model import OWNER, Condition, HoldKind, Node
+from hostler.core.state.scopes import Scope
 from hostler.core.state.syndromes import SYNDROMES
 from hostler.core.tables.recipe_facts import is_protective
 
@@ -37,7 +38,7 @@ def dark(context: DecisionContext) -> dict[str, Dark]:
                 found.setdefault(node.pool, {})[node_id] = why
     for hold in fleet.holds.values():
         if hold.kind is HoldKind.power and hold.owner == OWNER:
-            node = fleet.nodes.get(hold.scope)
+            node = fleet.nodes.get(hold.scope.identity)
             if node is not None and node.pool and _is_off(node):
                 found.setdefault(node.pool, {})[node.id] = f"under hold {hold.id}"
     return found
@@ -54,7 +55,7 @@ def _told(why: str, members: Dark) -> str:
     return f"{', '.join(names[:NAMED])}{more} {'is' if len(names) == 1 else 'are'} dark {why}"
 
 
-def suspected(fleet: Fleet) -> frozenset[str]:
+def suspected(fleet: Fleet) -> frozenset[Scope]:
     """The shared parts that are blamed for silence now; a spare behind one of them takes nobody's place."""
     return frozenset(incident.scope for incident in _silent(fleet))
 

@@ -115,7 +115,7 @@ def _domain(node: Node, rule: Rule, remedy: str) -> str:
     """The group of the node's domain that is at fault with it; its members with the same need are one act."""
     if not rule.domain or is_protective(remedy):
         return ""
-    domain = next((d for d in node.domains if d.startswith(f"{rule.domain}:")), "")
+    domain = next((d for d in node.domains if d.kind == rule.domain), None)
     return f"{domain}/{remedy}" if domain else ""
 
 

@@ -16,7 +16,7 @@ from hostler.core.state.fabrics import CABLING, Fabric, FabricCase, FabricFindin
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.links import LinkCase
 from hostler.core.state.model import Node
-from hostler.core.state.scopes import Scope
+from hostler.core.state.scopes import SWITCH, Scope
 
 INCIDENT_LEAST = 2
 """So many findings at one switch are one incident: whoever goes there repairs them on one way."""
@@ -33,11 +33,11 @@ def of_network(context: DecisionContext, fabric: Fabric) -> Iterator[e.Event]:
     involved = {name for case in cases for name in case.finding.switches} | {case.fault.switch for case in faults}
     standing = {i.scope: i for i in incidents_of(fleet, fabric.name)}
     for scope, known in standing.items():
-        if Scope.of(scope).name not in involved:
+        if scope.name not in involved:
             reason = "no finding is left at this switch"
             yield e.IncidentClosed(known.id, scope, CABLING, tuple(known.members), HOSTLER, reason)
     for switch, (members, enough) in _standing_at(context, fabric, cases, faults).items():
-        incident = standing.get(f"switch:{switch}")
+        incident = standing.get(Scope(SWITCH, switch))
         if incident is None and enough:
             yield e.IncidentOpened(_incident(context, fabric, switch, members))
         elif incident is not None and members.keys() != incident.members.keys():
@@ -115,7 +115,7 @@ def _incident(context: DecisionContext, fabric: Fabric, switch: str, members: Me
     limits = context.fleet.policy.incidents
     return Incident(
         id=f"{fabric.name}-i{context.fleet.cell.seq}",
-        scope=f"switch:{switch}",
+        scope=Scope(SWITCH, switch),
         syndrome=CABLING,
         conditions=(),
         members=members,

@@ -17,6 +17,7 @@ from hostler.core.report.sentences import sentence
 from hostler.core.state import events as e
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Facts, Node, Observation, Part, Scalar
+from hostler.core.state.scopes import text_hook
 from hostler.core.tables.conditions import CONDITIONS
 
 MAX_RECORDS, MAX_OBSERVATIONS = 2_000, 2_000
@@ -244,7 +245,7 @@ def _lines(lines: Iterable[str], hide: Redaction) -> str:
 
 
 def _json(value: Any, hide: Redaction) -> str:
-    plain = hide.value(msgspec.to_builtins(value, str_keys=True))
+    plain = hide.value(msgspec.to_builtins(value, str_keys=True, enc_hook=text_hook))
     return _bounded(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode() + "\n")
 
 

@@ -55,7 +55,7 @@ def named(rollout: Rollout) -> str:
 
 
 def _incident_opened(incident: Incident) -> str:
-    blamed = " or ".join((incident.scope, *incident.also))
+    blamed = " or ".join(map(str, (incident.scope, *incident.also)))
     ticket = f" (ticket {incident.ticket})" if incident.ticket else ""
     if not incident.conditions:  # a switch's: what is wrong stands in the tickets of its findings
         concerned = f"it concerns {counted(len(incident.members), 'node')}"

@@ -4,6 +4,8 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from hostler.core.state.scopes import Scope
+
 DUE_NOW, DUE_DAY, DUE_OCCASION = "now", "day", "occasion"
 """`Ticket.due`: somebody is called for it; it waits for the next working day; or until somebody is there anyway."""
 
@@ -63,7 +65,7 @@ class Incident(Struct, frozen=True):
     """
 
     id: str
-    scope: str
+    scope: Scope
     syndrome: str
     conditions: tuple[str, ...]
     members: dict[str, datetime]
@@ -73,7 +75,7 @@ class Incident(Struct, frozen=True):
     deadline: datetime
     owner: str
     ticket: str
-    also: tuple[str, ...] = ()
+    also: tuple[Scope, ...] = ()
     state: str = "open"
     calm_since: datetime | None = None
 

@@ -7,6 +7,7 @@ from msgspec import Struct
 from hostler.core.state.boot import Stranger
 from hostler.core.state.clock_doubt import Doubt
 from hostler.core.state.model import Remediator
+from hostler.core.state.scopes import Scope
 
 
 class Removal(Struct, frozen=True):
@@ -21,7 +22,7 @@ class Removal(Struct, frozen=True):
 class Closure(Struct, frozen=True):
     """An incident that is over: what its scope showed of this syndrome by then proves nothing any more."""
 
-    scope: str
+    scope: Scope
     syndrome: str
     at: datetime
 
@@ -48,7 +49,7 @@ class CellRecord(Struct, frozen=True):
     brake: str = ""
     brake_since: datetime | None = None
     calm_since: datetime | None = None
-    paused: tuple[str, ...] = ()
+    paused: tuple[Scope, ...] = ()
     modes: tuple[tuple[str, str, str], ...] = ()
     recent: tuple[Removal, ...] = ()
     closures: tuple[Closure, ...] = ()

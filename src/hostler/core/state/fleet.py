@@ -230,10 +230,6 @@ class Fleet:
         key = f"incident:{node_id}"
         return [] if self.index.lacks(key) else [self.incidents[i] for i in self.index.members(key)]
 
-    def sharers(self, scope: str) -> str:
-        """The index entry of the nodes that share a part ("rack:r1", "pool:train", "firmware:BIOS=1.2.3")."""
-        return Scope.of(scope).shared
-
     def spares(self, sku: str) -> list[str]:
         """Ids of the ready spares of this SKU, sorted."""
         return self.index.members(f"spare:{sku}")
@@ -261,10 +257,14 @@ class Fleet:
                 return self.nodes.get(members[0])
         return None
 
-    def holds_on(self, scopes: Iterable[str]) -> list[Hold]:
+    def holds_on(self, scopes: Iterable[Scope]) -> list[Hold]:
         """Holds on any of these scopes."""
         wanted = frozenset(scopes)
         return [hold for hold in self.holds.values() if hold.scope in wanted]
+
+    def holds_of(self, node_id: str) -> list[Hold]:
+        """Holds on this node by its id; those on its rack, pool or cluster are left out."""
+        return [hold for hold in self.holds.values() if hold.scope.identity == node_id]
 
     def _tables(self) -> tuple[Table[Any] | PartTable | Index, ...]:
         return (  # one overlay discipline for tables of many types

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from hostler.core.state.health import CLAIMED, is_doubted, is_healthy, is_serving
 from hostler.core.state.model import Node, Phase, Waiting
 from hostler.core.state.requalification import has_proven_itself
+from hostler.core.state.scopes import FIRMWARE, Scope
 from hostler.core.state.syndromes import SYNDROME_OF
 from hostler.core.state.trends import DRIFT
 
@@ -73,8 +74,8 @@ def index_keys(node: Node) -> tuple[str, ...]:
 
 def lasting_keys(node: Node) -> tuple[str, ...]:
     """The index entries of a node that mostly stay as they are: member: of a domain or firmware, and its names."""
-    members = [f"member:{domain}" for domain in node.domains]
-    members.extend(f"member:firmware:{version}" for version in node.changed)
+    members = [domain.shared for domain in node.domains]
+    members.extend(Scope(FIRMWARE, version).shared for version in node.changed)
     return (*members, *(f"{b.kind}:{b.value}" for b in node.bindings if b.until is None))
 
 
@@ -90,7 +91,7 @@ def _unrest(node: Node) -> Iterator[str]:
         if node.plan.group:
             yield from ("together", f"group:{node.plan.group}")
         if node.plan.disruptive and node.plan.state != "proposed":
-            yield from (f"disturbed:{domain}" for domain in node.domains)
+            yield from (f"disturbed:{domain.text}" for domain in node.domains)
     if node.waiting is not None:
         yield from _waiting_keys(node, node.waiting)
     if node.under_way or node.settling:
@@ -117,7 +118,7 @@ def _ailing_keys(node: Node) -> Iterator[str]:
         yield "grouped"
         yield from (f"group:{c.group}" for c in node.conditions if c.group)
     for syndrome in syndromes_of(node):
-        yield from (f"shows:{syndrome}:{scope}" for scope in node.shares)
+        yield from (f"shows:{syndrome}:{scope.text}" for scope in node.shares)
 
 
 def syndromes_of(node: Node) -> tuple[str, ...]:

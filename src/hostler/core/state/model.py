@@ -15,6 +15,7 @@ from hostler.core.state.operations import AnyAct
 from hostler.core.state.packed_strings import NO_PAIRS, Pairs
 from hostler.core.state.plan_rules import PlanRules
 from hostler.core.state.repairs import RepairDone
+from hostler.core.state.scopes import FIRMWARE, POOL, Scope
 
 Scalar = str | int | float | bool | None
 
@@ -312,7 +313,7 @@ class Hold(Struct, frozen=True):
     """
 
     id: str
-    scope: str
+    scope: Scope
     kind: HoldKind
     owner: str
     reason: str
@@ -326,7 +327,7 @@ class Window(Struct, frozen=True):
     """A maintenance window: pending disruption of `scope` may happen only inside one, where any is set."""
 
     id: str
-    scope: str
+    scope: Scope
     starts: datetime
     ends: datetime
     reason: str
@@ -507,7 +508,7 @@ class Asset(Struct, frozen=True):
     kind: AssetKind
     position: Position
     bindings: tuple[Binding, ...] = ()
-    domains: tuple[str, ...] = ()
+    domains: tuple[Scope, ...] = ()
     state: str = "in_service"
 
 
@@ -561,7 +562,7 @@ class Node(Struct, frozen=True):
     phase_since: datetime
     registered_at: datetime
     bindings: tuple[Binding, ...] = ()
-    domains: tuple[str, ...] = ()
+    domains: tuple[Scope, ...] = ()
     profile: Profile = Profile.managed
     provisioner: str = "direct"
     adopted: bool = False
@@ -628,12 +629,17 @@ class Node(Struct, frozen=True):
         return self.assignment.pool if self.assignment else ""
 
     @property
-    def shares(self) -> tuple[str, ...]:
+    def scope(self) -> Scope:
+        """The scope of this node alone."""
+        return Scope("", self.id)
+
+    @property
+    def shares(self) -> tuple[Scope, ...]:
         """Traits in common with other nodes: its failure domains, its pool, the firmware it was changed to."""
         if not self.assignment and not self.changed:
             return self.domains
-        pool = (f"pool:{self.assignment.pool}",) if self.assignment else ()
-        return (*self.domains, *pool, *(f"firmware:{version}" for version in self.changed))
+        pool = (Scope(POOL, self.assignment.pool),) if self.assignment else ()
+        return (*self.domains, *pool, *(Scope(FIRMWARE, version) for version in self.changed))
 
 
 class Observation(Struct, frozen=True):

@@ -27,6 +27,7 @@ from hostler.core.state.model import Asset, Hold, Node, Part, Tally, Window
 from hostler.core.state.packed_strings import NO_PAIRS, Pairs
 from hostler.core.state.part_table import Fitted, Layout, PackedParts
 from hostler.core.state.rma_cases import RmaCase, StockLine
+from hostler.core.state.scopes import scope_hook, text_hook
 
 SNAPSHOT_VERSION = 5
 SNAPSHOTS_READ = (3, 4, SNAPSHOT_VERSION)
@@ -136,7 +137,7 @@ def dump(state: State, pause: Callable[[], None] = lambda: None) -> bytes:
         "bare": [node.id for node in state.nodes if not node.slots and node.id in state.fitted],
         "others": replace(state, nodes=[], fitted={}),
     }
-    return msgspec.msgpack.encode(body)
+    return msgspec.msgpack.encode(body, enc_hook=text_hook)
 
 
 def _without_slots(node: Node, fitted: dict[str, Fitted]) -> Node:
@@ -153,7 +154,7 @@ def _slots_of(row: Fitted) -> Pairs:
 
 def _in_pieces(values: Iterator[Any], length: int, pause: Callable[[], None]) -> msgspec.Raw:
     """The values as an array, encoded piece by piece."""
-    encode = Encoder().encode
+    encode = Encoder(enc_hook=text_hook).encode
     pieces = [_opening(length)]
     for start in range(0, length, PIECE):
         piece = [next(values) for _ in range(min(PIECE, length - start))]
@@ -189,13 +190,13 @@ def load(body: bytes) -> Fleet:
 
 def _others(stored: SnapshotBody) -> State:
     if stored.version > 3:
-        return msgspec.msgpack.decode(stored.others, type=State)
-    return msgspec.convert(version_1.state_up(msgspec.msgpack.decode(stored.others)), State)
+        return msgspec.msgpack.decode(stored.others, type=State, dec_hook=scope_hook)
+    return msgspec.convert(version_1.state_up(msgspec.msgpack.decode(stored.others)), State, dec_hook=scope_hook)
 
 
 def _nodes(stored: SnapshotBody, parts: PackedParts) -> Iterable[Node]:
     """The nodes, their slots as of their parts' rows where they were written without."""
-    node_of, bare = Decoder(Node), frozenset(stored.bare)
+    node_of, bare = Decoder(Node, dec_hook=scope_hook), frozenset(stored.bare)
     for raw in stored.nodes:
         node = node_of.decode(raw) if stored.version == SNAPSHOT_VERSION else _older_node(raw, node_of)
         if stored.version == 3 and node.plan is not None:
@@ -212,7 +213,7 @@ def _older_node(raw: msgspec.Raw, node_of: Decoder[Node]) -> Node:
     busy = msgspec.msgpack.decode(raw, type=_UnderWay)
     if not (busy.plan or busy.operation or busy.settling or busy.aside):
         return node_of.decode(raw)
-    return msgspec.convert(version_2.node_up(msgspec.msgpack.decode(raw)), Node)
+    return msgspec.convert(version_2.node_up(msgspec.msgpack.decode(raw)), Node, dec_hook=scope_hook)
 
 
 def _take_others(fleet: Fleet, state: State) -> None:

@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from hostler.core.state.health import bars, is_healthy
 from hostler.core.state.model import Node, Plan, WorkClass, Workload
-from hostler.core.state.scopes import Scope
 from hostler.drivers.kubernetes.wire import OURS, KubeNode, Shown
 
 HEALTH, MAINTENANCE, LABELS = "hostler-health", "hostler-maintenance", "hostler-labels"
@@ -97,9 +96,8 @@ def _named(name: str, uid: str) -> dict[str, Any]:
 def _labels(node: Node) -> dict[str, str]:
     said = {"node": node.id, "phase": node.phase.value, "pool": node.pool, "rack": node.position.rack}
     for domain in node.domains:
-        scope = Scope.of(domain)
-        if scope.kind in _DOMAINS:
-            said.setdefault(_DOMAINS[scope.kind], scope.name)
+        if domain.kind in _DOMAINS:
+            said.setdefault(_DOMAINS[domain.kind], domain.name)
     return {f"{OURS}{key}": value for key, name in said.items() if (value := label(name))}
 
 

@@ -68,14 +68,14 @@ async def list_domain_acts(app_state: TheAppState, who: Who, wanted: Wanted) -> 
 async def get_domain(app_state: TheAppState, who: Who, name: FromPath[str]) -> DomainView:
     """A rack, NVLink domain or other failure domain by name ("rack:r7", "r7") or by its asset."""
     fleet = app_state.fleet
-    scope = next(iter(resolve(fleet, name)), "")
-    nodes = [fleet.nodes[i] for i in fleet.index.members(f"member:{scope}")] if scope else []
+    scope = next(iter(resolve(fleet, name)), None)
+    nodes = [fleet.nodes[i] for i in fleet.index.members(scope.shared)] if scope else []
     serving = tuple(node.id for node in nodes if node.phase is Phase.production and sees(who, node))
-    if not any(sees(who, node) for node in nodes):
+    if scope is None or not any(sees(who, node) for node in nodes):
         raise unknown("domain", name)
     found = [act for act in _seen(app_state, who) if act.scope == scope]
     rows = {act.group: tuple(_member(member) for member in act.members) for act in found}
-    return DomainView(scope, serving, tuple(_row(act) for act in found), rows)
+    return DomainView(scope.text, serving, tuple(_row(act) for act in found), rows)
 
 
 def _seen(app_state: AppState, who: Identity) -> list[DomainAct]:
@@ -88,7 +88,7 @@ def _row(act: DomainAct) -> DomainActRow:
     waits = (b.text for m in act.members for b in m.blockers if act.state == "waiting" or b.kind != "domain")
     return DomainActRow(
         id=act.group,
-        scope=act.scope,
+        scope=act.scope.text,
         remedy=act.remedy,
         state=act.state,
         person=act.request.owner if act.request else "",

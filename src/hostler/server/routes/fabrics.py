@@ -29,7 +29,7 @@ from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.links import LinkCase, LinkRound
 from hostler.core.state.manual_tests import ManualTest
 from hostler.core.state.model import Node
-from hostler.core.state.scopes import FLEET
+from hostler.core.state.scopes import FLEET, SWITCH, Scope
 from hostler.core.state.subnets import SubnetDesign, SubnetFacts
 from hostler.core.state.verbs.facts import Permission
 from hostler.server.api_resources import IntentView
@@ -164,7 +164,7 @@ class FabricFindingRow(Struct, frozen=True):
 
 def finding_row(app_state: AppState, case: FabricCase) -> FabricFindingRow:
     """The finding as the API shows it, with the incident of its switch."""
-    scopes = {f"switch:{name}" for name in case.finding.switches}
+    scopes = {Scope(SWITCH, name) for name in case.finding.switches}
     incident = next((i.id for i in app_state.fleet.incidents.values() if i.scope in scopes), "")
     finding = case.finding
     return FabricFindingRow(

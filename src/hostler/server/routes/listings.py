@@ -14,6 +14,7 @@ from hostler.core.state.cases import Ticket
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Asset, Hold, Node, Part, Plan
 from hostler.core.state.notify_routes import TICKET_KINDS
+from hostler.core.state.scopes import Scope
 from hostler.core.state.verbs.facts import Permission
 from hostler.ports import JournalError
 from hostler.server.api_resources import (
@@ -207,7 +208,7 @@ async def list_holds(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[H
     return listed(((h.id, h) for h in app_state.fleet.holds.values() if seen is None or h.scope in seen), wanted)
 
 
-def _scopes_within(app_state: AppState, who: Identity) -> frozenset[str]:
+def _scopes_within(app_state: AppState, who: Identity) -> frozenset[Scope]:
     """Every scope that a node within the caller's reach stands in."""
     context, all_nodes = app_state.context(), Selection(limit=1)
     ids = ids_for(app_state, who, all_nodes)

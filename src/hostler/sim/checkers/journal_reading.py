@@ -134,7 +134,9 @@ class JournalReading:
         return [
             hold
             for hold in self.holds.values()
-            if hold.scope in scopes and hold.kind.value in kinds and (hold.until is None or hold.until > self.clock)
+            if hold.scope.text in scopes
+            and hold.kind.value in kinds
+            and (hold.until is None or hold.until > self.clock)
         ]
 
     def turn(self, record: e.Record) -> None:
@@ -189,12 +191,13 @@ def _is_of_slots(event: e.Event) -> bool:
 
 def _registered(reading: JournalReading, event: e.NodeRegistered, _at: datetime) -> NodeHistory:
     node: Node = event.node
+    domains = tuple(map(str, node.domains))
     page = reading.pages[node.id] = NodeHistory(
         node.id,
         node.phase,
         node.assignment.pool if node.assignment else "",
-        node.domains,
-        ("fleet", node.id, *node.domains),
+        domains,
+        ("fleet", node.id, *domains),
         node.profile.value == "managed",
         next((b.value for b in node.bindings if b.kind == "serial"), ""),
         node.sku,
@@ -346,7 +349,7 @@ def _config(reading: JournalReading, event: e.ConfigActivated) -> None:
 def _held(reading: JournalReading, event: e.HoldPlaced) -> None:
     reading.holds[event.hold.id] = event.hold
     if event.hold.kind is HoldKind.override:
-        reading.pages[event.hold.scope].lifted = True
+        reading.pages[event.hold.scope.text].lifted = True
 
 
 def _unheld(reading: JournalReading, event: e.HoldReleased) -> None:
@@ -354,9 +357,9 @@ def _unheld(reading: JournalReading, event: e.HoldReleased) -> None:
 
 
 def _paused(reading: JournalReading, event: e.PauseSet) -> None:
-    reading.paused.pop(event.scope, None)
+    reading.paused.pop(event.scope.text, None)
     if event.paused:
-        reading.paused[event.scope] = None
+        reading.paused[event.scope.text] = None
 
 
 def _mode(reading: JournalReading, event: e.ModeSet) -> None:

@@ -93,7 +93,7 @@ def _storm(reading: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[s
 def _outside(reading: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
     """Where windows are set for it and none is open, what can wait waits."""
     scopes = reading.scopes(page)
-    ahead = [one for one in reading.windows.values() if one.scope in scopes and one.ends > reading.clock]
+    ahead = [one for one in reading.windows.values() if one.scope.text in scopes and one.ends > reading.clock]
     if ahead and all(one.starts > reading.clock for one in ahead):
         yield f"{plan.name} of {page.id} begins now is outside the maintenance window of {ahead[0].scope}"
 
@@ -135,7 +135,7 @@ def _beyond_target(case: LawCase, page: NodeHistory, name: str) -> Iterator[str]
 
 def _is_dark(case: LawCase, page: NodeHistory) -> bool:
     """Held by an incident and dead in truth, or off under our own hold. What boots just now counts as dead still."""
-    if any(hold.owner == OURS and hold.scope == page.id for hold in case.reading.held(page, "power")):
+    if any(hold.owner == OURS and hold.scope.text == page.id for hold in case.reading.held(page, "power")):
         return True
     if not any(page.id in incident.members and incident.holds for incident in case.reading.incidents.values()):
         return False
@@ -146,7 +146,7 @@ def _is_dark(case: LawCase, page: NodeHistory) -> bool:
 def _suspected(reading: JournalReading, page: NodeHistory) -> Iterator[str]:
     """Tell whether the node is behind the part that is blamed for silence: it may be the next to fall silent."""
     for incident in reading.incidents.values():
-        if incident.holds and incident.syndrome == "silence" and incident.scope in page.domains:
+        if incident.holds and incident.syndrome == "silence" and incident.scope.text in page.domains:
             yield f"{page.id} is delivered, and incident {incident.id} suspects its {incident.scope}"
 
 

@@ -147,9 +147,9 @@ class People:
 
     def _held(self, hold: Hold) -> None:
         if hold.kind is HoldKind.power and hold.owner == "hostler":
-            self._later(self._paces.technician, f"cool {hold.scope}", lambda: self._mend(hold.scope, hold.id))
+            self._later(self._paces.technician, f"cool {hold.scope}", lambda: self._mend(hold.scope.text, hold.id))
         if hold.kind is HoldKind.physical_work and hold.reason == PUT_RIGHT:
-            self._works(hold.scope)
+            self._works(hold.scope.text)
         if hold.kind is HoldKind.power and hold.owner != "hostler":
             self._dark[hold.id] = None
             self._later(self._paces.technician, f"power {hold.scope}", partial(self._lets_go, hold))

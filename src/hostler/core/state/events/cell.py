@@ -14,12 +14,13 @@ from hostler.core.state.events.rollouts import postpone, watch_anew
 from hostler.core.state.events.row import EventRow, EventRows, of_nobody
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Mode
+from hostler.core.state.scopes import Scope
 
 
 class PauseSet(Struct, frozen=True, tag="pause_set"):
     """Disruption stops (or goes on) in FLEET, "cluster:NAME" or "pool:NAME"."""
 
-    scope: str
+    scope: Scope
     paused: bool
     person: str
     reason: str
@@ -141,7 +142,7 @@ def _put(fleet: Fleet, cell: CellRecord) -> None:
 
 
 ROWS: EventRows = (
-    EventRow(PauseSet, lambda e: (e.scope,), _pause),
+    EventRow(PauseSet, lambda e: (e.scope.text,), _pause),
     EventRow(ModeSet, lambda e: (f"pool:{e.pool}",), _set_mode),
     EventRow(RemediatorsFound, lambda e: (f"cluster:{e.cluster}",), _find),
     EventRow(RemediatorAccepted, lambda e: (f"cluster:{e.cluster}",), _accept),

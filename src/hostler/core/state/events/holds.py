@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from hostler.core.state.events.row import EventRow, EventRows, of_nobody, of_others
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import LIFTED, OWNER, Hold, HoldKind, Window
+from hostler.core.state.scopes import Scope
 
 
 class HoldPlaced(Struct, frozen=True, tag="hold_placed"):
@@ -20,7 +21,7 @@ class HoldReleased(Struct, frozen=True, tag="hold_released"):
     """The hold is over."""
 
     hold: str
-    scope: str
+    scope: Scope
     person: str
     reason: str
 
@@ -45,16 +46,18 @@ def _place(fleet: Fleet, event: HoldPlaced, _at: datetime) -> None:
 
 def _lift(fleet: Fleet, hold: Hold) -> None:
     """A person's override is of the cordon that stands: once it is released, a lift that still shows is no other."""
-    node = fleet.nodes.get(hold.scope) if hold.kind is HoldKind.override else None
+    node = fleet.nodes.get(hold.scope.identity) if hold.kind is HoldKind.override else None
     if node is not None and OWNER in node.cordons:
         fleet.put_node(node.id, replace(node, cordons=(*of_others(node.cordons), LIFTED)))
 
 
 ROWS: EventRows = (
-    EventRow(HoldPlaced, lambda e: (e.hold.scope,), _place),
-    EventRow(HoldReleased, lambda e: (e.scope,), lambda fleet, e, _at: fleet.holds.put(e.hold, None)),
+    EventRow(HoldPlaced, lambda e: (e.hold.scope.text,), _place),
+    EventRow(HoldReleased, lambda e: (e.scope.text,), lambda fleet, e, _at: fleet.holds.put(e.hold, None)),
     EventRow(
-        WindowScheduled, lambda e: (e.window.scope,), lambda fleet, e, _at: fleet.windows.put(e.window.id, e.window)
+        WindowScheduled,
+        lambda e: (e.window.scope.text,),
+        lambda fleet, e, _at: fleet.windows.put(e.window.id, e.window),
     ),
     EventRow(WindowEnded, of_nobody, lambda fleet, e, _at: fleet.windows.put(e.window, None)),
 )

@@ -13,6 +13,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.hardware import without_bios
 from hostler.core.state.model import Asset, Assignment, Attempt, Binding, CheckResult, Node, Phase, Verdict, Waiting
 from hostler.core.state.repairs import REPAIRS_KEPT, RepairDone
+from hostler.core.state.scopes import RACK, Scope
 
 BOOTS_KEPT = 8
 ENDED_NAMES_KEPT = 16
@@ -153,9 +154,9 @@ def _change_field(fleet: Fleet, event: NodeFieldChanged, at: datetime) -> None:
             fresh = tuple(Binding("mac", mac, at) for mac in value.split())
             changed = replace(node, bindings=_remembered_names((*ended, *fresh)))
         case "rack":
-            others = tuple(domain for domain in node.domains if domain != f"rack:{node.position.rack}")
+            others = tuple(domain for domain in node.domains if domain != Scope(RACK, node.position.rack))
             placed = replace(node.position, rack=value)
-            changed = replace(node, position=placed, domains=(f"rack:{value}", *others))
+            changed = replace(node, position=placed, domains=(Scope(RACK, value), *others))
         case "u":
             changed = replace(node, position=replace(node.position, u=int(value)))
         case "site" | "row":

@@ -9,6 +9,7 @@ from hostler.core.state.cases import Incident, Ticket
 from hostler.core.state.cell_record import Closure
 from hostler.core.state.events.row import EventRow, EventRows, FoldError
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.scopes import Scope
 
 CLOSURES_KEPT = 256
 
@@ -43,7 +44,7 @@ class IncidentUpdated(Struct, frozen=True, tag="incident_updated"):
     """Members that joined (since when) and left; `state` and `calm_since` as they are now. `by`: person or hostler."""
 
     incident: str
-    scope: str
+    scope: Scope
     state: str
     joined: dict[str, datetime] = {}
     left: tuple[str, ...] = ()
@@ -60,7 +61,7 @@ class IncidentClosed(Struct, frozen=True, tag="incident_closed"):
     """
 
     incident: str
-    scope: str
+    scope: Scope
     syndrome: str
     nodes: tuple[str, ...]
     by: str
@@ -114,9 +115,9 @@ ROWS: EventRows = (
     EventRow(TicketClosed, lambda e: (e.ticket,), _close_ticket),
     EventRow(
         IncidentOpened,
-        lambda e: (e.incident.id, e.incident.scope, *e.incident.members),
+        lambda e: (e.incident.id, e.incident.scope.text, *e.incident.members),
         lambda fleet, e, _at: fleet.put_incident(e.incident.id, e.incident),
     ),
-    EventRow(IncidentUpdated, lambda e: (e.incident, e.scope, *e.joined, *e.left), _update_incident),
-    EventRow(IncidentClosed, lambda e: (e.incident, e.scope, *e.nodes), _close_incident),
+    EventRow(IncidentUpdated, lambda e: (e.incident, e.scope.text, *e.joined, *e.left), _update_incident),
+    EventRow(IncidentClosed, lambda e: (e.incident, e.scope.text, *e.nodes), _close_incident),
 )
