@@ -26,6 +26,7 @@ from hostler.core.state.model import (
     Profile,
     Workload,
 )
+from hostler.server.rows import row_of
 
 
 class NodeRow(Struct, frozen=True):
@@ -61,17 +62,12 @@ class NodeRow(Struct, frozen=True):
 def node_row(node: Node) -> NodeRow:
     """The node as a list shows it."""
     waiting = node.waiting
-    return NodeRow(
-        id=node.id,
+    return row_of(
+        NodeRow,
+        node,
         hostname=node.binding("hostname"),
         serial=node.binding("serial"),
-        sku=node.sku,
-        phase=node.phase,
-        phase_since=node.phase_since,
-        pool=node.pool,
         tenant=node.assignment.tenant if node.assignment else "",
-        position=node.position,
-        profile=node.profile,
         severity=max((int(c.severity) for c in node.conditions), default=-1),
         conditions=tuple(dict.fromkeys(c.type for c in node.conditions)),
         unknown=tuple(dict.fromkeys(c.type for c in node.conditions if c.unknown_since is not None)),
@@ -81,7 +77,6 @@ def node_row(node: Node) -> NodeRow:
         waiting_since=waiting.since if waiting else None,
         cordoned=bool(node.cordons),
         healthy=is_healthy(node),
-        handover=node.handover,
         names={kind: name for kind in ("kubernetes", "slurm") if (name := node.binding(kind))},
     )
 
@@ -240,19 +235,8 @@ class ShadowRow(Struct, frozen=True):
 def shadow_rows(node: Node) -> tuple[ShadowRow, ...]:
     """A node's rows, one for each rule and remedy."""
     return tuple(
-        ShadowRow(
-            f"{node.id}/{s.rule}/{s.remedy}",
-            node.id,
-            node.pool,
-            s.rule,
-            s.remedy,
-            s.act_class,
-            s.times,
-            s.at,
-            s.waits,
-            s.works,
-        )
-        for s in node.shadows
+        row_of(ShadowRow, shadow, id=f"{node.id}/{shadow.rule}/{shadow.remedy}", node=node.id, pool=node.pool)
+        for shadow in node.shadows
     )
 
 
@@ -347,21 +331,14 @@ FIRST_SHOWN = 5
 
 def incident_row(incident: Incident) -> IncidentRow:
     """The incident as a list shows it."""
-    return IncidentRow(
-        id=incident.id,
+    return row_of(
+        IncidentRow,
+        incident,
         scope=incident.scope.text,
         blames=part_name(incident.scope),
         also=tuple(map(str, incident.also)),
-        conditions=incident.conditions,
-        state=incident.state,
         nodes=len(incident.members),
-        size=incident.size,
         first=tuple(sorted(incident.members)[:FIRST_SHOWN]),
-        opened=incident.opened,
-        deadline=incident.deadline,
-        calm_since=incident.calm_since,
-        owner=incident.owner,
-        ticket=incident.ticket,
     )
 
 

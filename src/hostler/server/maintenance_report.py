@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.core.state import events as e
 from hostler.core.state.cases import Ticket
@@ -183,20 +184,6 @@ def repair(node: Node | None, ticket: Ticket, closing: Sequence[e.Record]) -> Wo
     row = _by_ticket(node, ticket, "current")
     for record in sorted(closing, key=lambda r: r.seq):
         if isinstance(record.event, e.TicketClosed) and record.at >= ticket.opened:
-            return WorkRow(
-                node=row.node,
-                rack=row.rack,
-                state="closed",
-                action=row.action,
-                fault=row.fault,
-                component=row.component,
-                hardware=row.hardware,
-                ticket=row.ticket,
-                opened=row.opened,
-                updated=record.at,
-                closed=record.at,
-                account=row.account,
-                handover=row.handover,
-                resolution=record.event.resolution,
-            )
+            over = record.event.resolution
+            return replace(row, state="closed", updated=record.at, closed=record.at, resolution=over)
     return row

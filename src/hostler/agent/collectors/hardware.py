@@ -13,12 +13,12 @@ from msgspec import Struct
 
 from hostler.agent import child_process
 from hostler.agent.collectors import vital_product_data
+from hostler.agent.collectors.kernel_files import MAX_READ, bytes_of, children_of
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Facts
 
 LLDP_S = 10.0
 MAX_PORTS = 64
-MAX_READ = 64 * 1024
 _SERIALS = ("product_serial", "board_serial", "chassis_serial")
 _RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?) GT/s")
 _HARD = re.compile(r"[^ -~]")
@@ -67,7 +67,7 @@ def _dimms(root: Path) -> Facts:
     """Sockets of memory modules with the size of what is in each; sockets of one name are told apart by number."""
     facts: Facts = {}
     entries = sorted((root / "sys/firmware/dmi/entries").glob("17-*"))
-    found = [(entry.name, vital_product_data.smbios_dimm(_bytes(entry / "raw"))) for entry in entries]
+    found = [(entry.name, vital_product_data.smbios_dimm(bytes_of(entry / "raw"))) for entry in entries]
     names = [dimm.locator for _, dimm in found if dimm]
     for entry, dimm in found:
         if dimm is None:
@@ -91,7 +91,7 @@ def _serials(root: Path) -> Facts:
 
 def _neighbours(root: Path) -> Facts:
     """Neighbour of each Ethernet port: switch and port, as lldpd has heard them."""
-    ports = [path for path in sorted(_children(root / "sys/class/net")) if (path / "device").exists()][:MAX_PORTS]
+    ports = [path for path in sorted(children_of(root / "sys/class/net")) if (path / "device").exists()][:MAX_PORTS]
     facts: Facts = {f"carrier.{port.name}": _text(port / "carrier") or "0" for port in ports}
     if not ports:
         return {"unread.lldp": "the node has no Ethernet port"}
@@ -151,20 +151,5 @@ def _printable(text: str) -> str:
     return _HARD.sub(" ", text[:256]).strip()
 
 
-def _children(path: Path) -> list[Path]:
-    try:
-        return list(path.iterdir())
-    except OSError:
-        return []
-
-
 def _text(path: Path) -> str:
-    return _printable(_bytes(path).decode("utf-8", "replace"))
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(MAX_READ)
-    except OSError:
-        return b""
+    return _printable(bytes_of(path).decode("utf-8", "replace"))

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from hostler.agent import child_process
+from hostler.agent.collectors.kernel_files import text_of
 
-MAX_READ = 64 * 1024
 MAX_DEVICES = 1_024
 MAX_PORTS = 256
 MAX_MOUNTS = 32
@@ -58,12 +58,12 @@ def cpus(root: Path) -> Facts:
     base = root / "sys/devices/system/cpu"
     facts: Facts = {}
     for name in ("online", "present"):
-        if length := _range_length(_text(base / name)):
+        if length := _range_length(text_of(base / name)):
             facts[f"cpus_{name}"] = length
-    facts["smt"] = _text(base / "smt/control") or None
+    facts["smt"] = text_of(base / "smt/control") or None
     throttled: dict[str, int] = {}
     for path in sorted(base.glob("cpu[0-9]*/thermal_throttle/package_throttle_count"))[:MAX_DEVICES]:
-        package = _text(path.parents[1] / "topology/physical_package_id")
+        package = text_of(path.parents[1] / "topology/physical_package_id")
         if package not in throttled and (count := _number(path)) is not None:
             throttled[package] = count
     if throttled:
@@ -73,7 +73,7 @@ def cpus(root: Path) -> Facts:
 
 def memory(root: Path) -> Facts:
     """The memory that the kernel manages, in GiB."""
-    for line in _text(root / "proc/meminfo").splitlines():
+    for line in text_of(root / "proc/meminfo").splitlines():
         name, _, rest = line.partition(":")
         words = rest.split()
         if name == "MemTotal" and words and words[0].isdigit():
@@ -87,7 +87,7 @@ def edac(root: Path) -> Facts:
     for controller in sorted((root / "sys/devices/system/edac/mc").glob("mc[0-9]*")):
         modules = sorted(controller.glob("dimm[0-9]*")) or sorted(controller.glob("rank[0-9]*"))
         for module in modules[:MAX_DEVICES]:
-            label = _text(module / "dimm_label") or f"{controller.name}/{module.name}"
+            label = text_of(module / "dimm_label") or f"{controller.name}/{module.name}"
             facts |= _errors(label, module / "dimm_ue_count", module / "dimm_ce_count")
         if not modules:
             facts |= _errors(controller.name, controller / "ue_count", controller / "ce_count")
@@ -120,7 +120,7 @@ def aer(root: Path) -> Facts:
 
 
 def _total(path: Path, name: str) -> int | None:
-    for line in _text(path).splitlines():
+    for line in text_of(path).splitlines():
         word, _, count = line.rpartition(" ")
         if word == f"TOTAL_{name}" and count.isdigit():
             return int(count)
@@ -166,7 +166,7 @@ def mounts(root: Path) -> Facts:
 
 def _mounted(root: Path) -> Iterator[tuple[str, str, str, str]]:
     source = "proc/1/mounts" if (root / "proc/1/mounts").exists() else "proc/mounts"
-    for line in _text(root / source).splitlines():
+    for line in text_of(root / source).splitlines():
         fields = line.split(" ")
         if len(fields) >= 4:
             yield fields[0], fields[1].replace("\\040", " "), fields[2], fields[3]
@@ -260,16 +260,8 @@ def _range_length(text: str) -> int:
 
 
 def _number(path: Path) -> int | None:
-    text = _text(path)
+    text = text_of(path)
     return int(text) if text.isdigit() and len(text) < 20 else None
-
-
-def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return file.read(MAX_READ).decode("utf-8", "replace").strip()
-    except OSError:
-        return ""
 
 
 def serve(root: Path, required: tuple[str, ...], progress_fd: int) -> None:

@@ -15,12 +15,12 @@ from msgspec.structs import replace
 
 from hostler.agent import child_process
 from hostler.agent.collectors import hardware, nvml_inventory, vital_product_data
+from hostler.agent.collectors.kernel_files import MAX_READ, bytes_of, children_of, text_of
 from hostler.core.diagnose.serials import meaningful
 from hostler.core.state.model import Facts, Part
 
 DEADLINE_S = 60.0
 MAX_PARTS = 512
-MAX_READ = 64 * 1024
 NVIDIA = "0x10de"
 _OF_THE_MOMENT = (".link_width", ".link_speed", ".state", ".rate")
 _VIRTUAL_DISKS = ("loop", "ram", "zram", "dm-", "md", "sr", "nbd", "fd")
@@ -85,23 +85,23 @@ def node_serial(root: Path) -> str:
     """The serial by which the machine is known: of the system, the board or the chassis, else its machine id."""
     dmi = root / "sys/class/dmi/id"
     names = ("product_serial", "board_serial", "chassis_serial")
-    found = next((text for name in names if (text := meaningful(_text(dmi / name)))), "")
-    return found or f"machine-id:{_text(root / 'etc/machine-id') or 'unknown'}"
+    found = next((text for name in names if (text := meaningful(text_of(dmi / name)))), "")
+    return found or f"machine-id:{text_of(root / 'etc/machine-id') or 'unknown'}"
 
 
 def _boards(root: Path, serial: str) -> Iterator[Part]:
     dmi = root / "sys/class/dmi/id"
-    model = meaningful(_text(dmi / "product_name"))
-    yield Part(serial, "chassis", model, "chassis", _text(dmi / "bios_version"))
-    board = meaningful(_text(dmi / "board_serial"))
-    if _text(dmi / "board_name") or board:
-        yield Part(board or f"baseboard@{serial}", "baseboard", _text(dmi / "board_name"), "baseboard")
+    model = meaningful(text_of(dmi / "product_name"))
+    yield Part(serial, "chassis", model, "chassis", text_of(dmi / "bios_version"))
+    board = meaningful(text_of(dmi / "board_serial"))
+    if text_of(dmi / "board_name") or board:
+        yield Part(board or f"baseboard@{serial}", "baseboard", text_of(dmi / "board_name"), "baseboard")
 
 
 def _processors(root: Path, serial: str) -> Iterator[Part]:
     """One part per socket. A processor's serial cannot be read by software."""
     sockets: dict[str, dict[str, str]] = {}
-    for block in _text(root / "proc/cpuinfo", MAX_READ * 64).split("\n\n"):
+    for block in text_of(root / "proc/cpuinfo", MAX_READ * 64).split("\n\n"):
         fields = dict(_field(line) for line in block.splitlines() if ":" in line)
         if fields:
             sockets.setdefault(fields.get("physical id", "0"), fields)
@@ -112,7 +112,7 @@ def _processors(root: Path, serial: str) -> Iterator[Part]:
 
 def _memory(root: Path, serial: str) -> Iterator[Part]:
     for entry in sorted((root / "sys/firmware/dmi/entries").glob("17-*")):
-        dimm = vital_product_data.smbios_dimm(_bytes(entry / "raw"))
+        dimm = vital_product_data.smbios_dimm(bytes_of(entry / "raw"))
         if dimm and dimm.size_mib:
             model = f"{dimm.maker} {dimm.model} {dimm.size_mib} MiB".strip()
             slot = dimm.locator or f"dimm{entry.name.removeprefix('17-')}"
@@ -146,7 +146,7 @@ def _nics(root: Path, devices: list[_Device], serial: str) -> Iterator[Part]:
     for device in devices:
         if not device.pci_class.startswith("0x02"):
             continue
-        vpd = vital_product_data.pci_vpd(_bytes(device.path / "vpd"))
+        vpd = vital_product_data.pci_vpd(bytes_of(device.path / "vpd"))
         card = vpd.get("SN") or _synthetic(device.address, serial)
         model = vpd.get("PN") or vpd.get("name") or device.model
         cards.setdefault(card, Part(card, "nic", model, _port_of(device), firmware.get(device.address, "")))
@@ -154,27 +154,27 @@ def _nics(root: Path, devices: list[_Device], serial: str) -> Iterator[Part]:
 
 
 def _disks(root: Path, serial: str) -> Iterator[Part]:
-    for block in sorted(_children(root / "sys/block")):
+    for block in sorted(children_of(root / "sys/block")):
         if block.name.startswith(_VIRTUAL_DISKS):
             continue
         device = block / "device"
-        found = meaningful(_text(device / "serial")) or meaningful(_text(block / "serial"))
-        found = found or vital_product_data.scsi_serial(_bytes(device / "vpd_pg80"))
-        firmware = _text(device / "firmware_rev") or _text(device / "rev")
-        yield Part(found or f"disk:{block.name}@{serial}", "drive", _text(device / "model"), block.name, firmware)
+        found = meaningful(text_of(device / "serial")) or meaningful(text_of(block / "serial"))
+        found = found or vital_product_data.scsi_serial(bytes_of(device / "vpd_pg80"))
+        firmware = text_of(device / "firmware_rev") or text_of(device / "rev")
+        yield Part(found or f"disk:{block.name}@{serial}", "drive", text_of(device / "model"), block.name, firmware)
 
 
 def _facts(root: Path, devices: list[_Device], gpus: nvml_inventory.NvmlInventory, parts: list[Part]) -> Facts:
-    meminfo = dict(_field(line) for line in _text(root / "proc/meminfo").splitlines() if ":" in line)
+    meminfo = dict(_field(line) for line in text_of(root / "proc/meminfo").splitlines() if ":" in line)
     facts: Facts = {
         "memory_kib": int(meminfo.get("MemTotal", "0 kB").split()[0]),
         "gpus_on_pci": len(_gpu_devices(devices)),
         "gpus_in_nvml": len(gpus.gpus),
         "nvml": gpus.unavailable or "available",
         "driver": gpus.driver,
-        "kernel": _text(root / "proc/sys/kernel/osrelease"),
+        "kernel": text_of(root / "proc/sys/kernel/osrelease"),
         "covers": ",".join(_covers(root)),
-        "firmware.bios": _text(root / "sys/class/dmi/id/bios_version"),
+        "firmware.bios": text_of(root / "sys/class/dmi/id/bios_version"),
     }
     if len(parts) > MAX_PARTS:
         facts["parts_left_out"] = len(parts) - MAX_PARTS
@@ -182,8 +182,8 @@ def _facts(root: Path, devices: list[_Device], gpus: nvml_inventory.NvmlInventor
         facts[f"pci:{device.address.rpartition('.')[0]}"] = f"gpu{place}"
         here = (gpu.uuid for gpu in gpus.gpus if gpu.uuid and _is_at(gpu.pci, device.address))
         facts |= {f"uuid:{uuid}": f"gpu{place}" for uuid in here}
-        facts[f"gpu{place}.link_width"] = _text(device.path / "current_link_width")
-        facts[f"gpu{place}.link_speed"] = _text(device.path / "current_link_speed")
+        facts[f"gpu{place}.link_width"] = text_of(device.path / "current_link_width")
+        facts[f"gpu{place}.link_speed"] = text_of(device.path / "current_link_speed")
     return facts | _infiniband_facts(root)
 
 
@@ -196,9 +196,9 @@ def _slots(root: Path, devices: list[_Device]) -> Iterator[hardware.Slot]:
         if device.pci_class.startswith("0x02") and device.address.partition(".")[0] not in cards:
             cards.add(device.address.partition(".")[0])
             yield hardware.Slot(_port_of(device), device.path)
-    for block in sorted(_children(root / "sys/block")):
+    for block in sorted(children_of(root / "sys/block")):
         if block.name.startswith("nvme"):
-            address = _text(block / "device/address")
+            address = text_of(block / "device/address")
             yield hardware.Slot(block.name, root / "sys/bus/pci/devices" / (address or "none"))
 
 
@@ -221,23 +221,23 @@ def _covers(root: Path) -> list[str]:
 
 def _infiniband_facts(root: Path) -> Facts:
     facts: Facts = {}
-    for adapter in sorted(_children(root / "sys/class/infiniband")):
-        facts[f"{adapter.name}.guid"] = _text(adapter / "node_guid")
-        for port in sorted(_children(adapter / "ports")):
-            facts[f"{adapter.name}.{port.name}.state"] = _text(port / "state")
-            facts[f"{adapter.name}.{port.name}.rate"] = _text(port / "rate")
+    for adapter in sorted(children_of(root / "sys/class/infiniband")):
+        facts[f"{adapter.name}.guid"] = text_of(adapter / "node_guid")
+        for port in sorted(children_of(adapter / "ports")):
+            facts[f"{adapter.name}.{port.name}.state"] = text_of(port / "state")
+            facts[f"{adapter.name}.{port.name}.rate"] = text_of(port / "rate")
     return facts
 
 
 def _infiniband_firmware(root: Path) -> dict[str, str]:
     """PCI address → firmware version of the adapter there."""
-    adapters = _children(root / "sys/class/infiniband")
-    return {(a / "device").resolve().name: _text(a / "fw_ver") for a in adapters}
+    adapters = children_of(root / "sys/class/infiniband")
+    return {(a / "device").resolve().name: text_of(a / "fw_ver") for a in adapters}
 
 
 def _devices(root: Path) -> Iterator[_Device]:
-    for path in sorted(_children(root / "sys/bus/pci/devices")):
-        yield _Device(path.name, path, _text(path / "vendor"), _text(path / "device"), _text(path / "class"))
+    for path in sorted(children_of(root / "sys/bus/pci/devices")):
+        yield _Device(path.name, path, text_of(path / "vendor"), text_of(path / "device"), text_of(path / "class"))
 
 
 def _gpu_devices(devices: list[_Device]) -> list[_Device]:
@@ -260,27 +260,8 @@ def _field(line: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _children(path: Path) -> list[Path]:
-    try:
-        return list(path.iterdir())
-    except OSError:
-        return []
-
-
 def _first_name(path: Path) -> str:
-    return min((child.name for child in _children(path)), default="")
-
-
-def _text(path: Path, limit: int = MAX_READ) -> str:
-    return _bytes(path, limit).decode("utf-8", "replace").strip()
-
-
-def _bytes(path: Path, limit: int = MAX_READ) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(limit)
-    except OSError:
-        return b""
+    return min((child.name for child in children_of(path)), default="")
 
 
 def _asked(node: str, root: str, twin: str) -> NodeInventory:

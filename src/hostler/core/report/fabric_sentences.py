@@ -41,11 +41,11 @@ def of_link(event: e.LinkEvent) -> str:
     """The event of a link in one line."""
     match event:
         case e.LinkFaultOpened(case=link):
-            return f"{_link(link)}: {link.fault.text}{_link_asked(link)}"
+            return f"{_link(link)}: {link.fault.text}{_asked(link)}"
         case e.LinkFaultChanged(case=link) if link.clean:
             return f"{_link(link)} was read without a fault by {link.clean} round{'s' if link.clean > 1 else ''}"
         case e.LinkFaultChanged(case=link):
-            return f"{_link(link)} is now: {link.fault.text}{_link_asked(link)}"
+            return f"{_link(link)} is now: {link.fault.text}{_asked(link)}"
         case e.LinkFaultClosed(case=link):
             return f"{_link(link)} is over: {event.reason}"
         case _:
@@ -77,12 +77,6 @@ def of_manual_test(event: e.ManualTestEvent) -> str:
 
 def _link(case: LinkCase) -> str:
     return f"{case.fault.bearer} ({case.fault.check}, {case.fault.grade})"
-
-
-def _link_asked(case: LinkCase) -> str:
-    if case.ticket:
-        return f" (ticket {case.ticket})"
-    return f" (no ticket: {case.waits})" if case.waits else ""
 
 
 def looked(look: FabricLook) -> str:
@@ -117,7 +111,7 @@ def _named(case: FabricCase) -> str:
     return f"network {case.fabric}, finding {case.finding.key} ({case.finding.kind})"
 
 
-def _asked(case: FabricCase) -> str:
+def _asked(case: FabricCase | LinkCase) -> str:
     if case.ticket:
         return f" (ticket {case.ticket})"
     return f" (no ticket: {case.waits})" if case.waits else ""

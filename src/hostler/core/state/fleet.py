@@ -160,20 +160,12 @@ class Fleet:
 
     def put_ticket(self, ticket_id: str, ticket: Ticket | None) -> None:
         """Set or delete a ticket and keep the index in step."""
-        before = self.tickets.get(ticket_id)
-        if before is not None:
-            self.index.remove(f"ticket:{before.node}", ticket_id)
-        if ticket is not None:
-            self.index.add(f"ticket:{ticket.node}", ticket_id)
+        self._list_under("ticket", ticket_id, _about(self.tickets.get(ticket_id)), _about(ticket))
         self.tickets.put(ticket_id, ticket)
 
     def put_rma_case(self, case_id: str, case: RmaCase | None) -> None:
         """Set or delete a return to the vendor and keep the index in step."""
-        before = self.rma_cases.get(case_id)
-        if before is not None:
-            self.index.remove(f"rma:{before.node}", case_id)
-        if case is not None:
-            self.index.add(f"rma:{case.node}", case_id)
+        self._list_under("rma", case_id, _about(self.rma_cases.get(case_id)), _about(case))
         self.rma_cases.put(case_id, case)
 
     def rma_cases_of(self, node_id: str) -> list[RmaCase]:
@@ -184,10 +176,7 @@ class Fleet:
         """Set or delete what a stack's bits are, and keep the index of the witnesses that are wanted in step."""
         before = self.goldens.get(golden_id)
         old, new = (one.wanted if one is not None else () for one in (before, golden))
-        for node_id in (one for one in old if one not in new):
-            self.index.remove(f"witness:{node_id}", golden_id)
-        for node_id in (one for one in new if one not in old):
-            self.index.add(f"witness:{node_id}", golden_id)
+        self._list_under("witness", golden_id, old, new)
         self.goldens.put(golden_id, golden)
 
     def disputes_seen_by(self, node_id: str) -> list[Golden]:
@@ -198,17 +187,9 @@ class Fleet:
     def put_approval(self, approval_id: str, approval: Approval | None) -> None:
         """Set or delete an approval and keep the index of the nodes it concerns in step."""
         before = self.approvals.get(approval_id)
-        old = before.nodes if before else ()
-        new = approval.nodes if approval else ()
-        if old != new:
-            self._reindex_approval(approval_id, old, new)
+        old, new = before.nodes if before else (), approval.nodes if approval else ()
+        self._list_under("approval", approval_id, old, new)
         self.approvals.put(approval_id, approval)
-
-    def _reindex_approval(self, approval_id: str, old: tuple[str, ...], new: tuple[str, ...]) -> None:
-        for node_id in old:
-            self.index.remove(f"approval:{node_id}", approval_id)
-        for node_id in new:
-            self.index.add(f"approval:{node_id}", approval_id)
 
     def approvals_for(self, node_id: str) -> list[Approval]:
         """The intents about this node that wait for a second person."""
@@ -217,13 +198,18 @@ class Fleet:
     def put_incident(self, incident_id: str, incident: Incident | None) -> None:
         """Set or delete an incident and keep the index of its members in step."""
         before = self.incidents.get(incident_id)
-        old = before.members if before else {}
-        new = incident.members if incident else {}
-        for node_id in sorted(old.keys() - new.keys()):
-            self.index.remove(f"incident:{node_id}", incident_id)
-        for node_id in sorted(new.keys() - old.keys()):
-            self.index.add(f"incident:{node_id}", incident_id)
+        self._list_under(
+            "incident", incident_id, before.members if before else (), incident.members if incident else ()
+        )
         self.incidents.put(incident_id, incident)
+
+    def _list_under(self, entry: str, name: str, old: Iterable[str], new: Iterable[str]) -> None:
+        """Take the name out of the entries of nodes that it is no longer about, and into those of new ones."""
+        before, after = frozenset(old), frozenset(new)
+        for node_id in sorted(before - after):
+            self.index.remove(f"{entry}:{node_id}", name)
+        for node_id in sorted(after - before):
+            self.index.add(f"{entry}:{node_id}", name)
 
     def incidents_of(self, node_id: str) -> list[Incident]:
         """The incidents that the node is a member of."""
@@ -309,3 +295,7 @@ class Fleet:
         for mine, its in zip(self._tables(), view._tables(), strict=True):
             its.base = mine.base
         return view
+
+
+def _about(row: Ticket | RmaCase | None) -> tuple[str, ...]:
+    return () if row is None else (row.node,)

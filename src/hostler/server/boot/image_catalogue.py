@@ -95,8 +95,5 @@ def _wanted(boots: BootConfiguration) -> dict[str, str]:
 
 
 def _sha256(path: Path) -> str:
-    total = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(CHUNK):
-            total.update(chunk)
-    return total.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()

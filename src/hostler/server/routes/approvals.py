@@ -19,6 +19,7 @@ from hostler.server.dependencies import TheAppState, Wanted, Who
 from hostler.server.paging import Page, listed
 from hostler.server.problems import unknown
 from hostler.server.routes.intents import ActBody, RequestedIntent, TheCaller, submit
+from hostler.server.rows import row_of
 from hostler.server.token_scope import sees
 from hostler.server.tokens import Identity
 
@@ -51,18 +52,15 @@ class ApprovalView(Struct, frozen=True):
 def approval_view(approval: Approval) -> ApprovalView:
     """The approval as the API shows it."""
     intent = approval.intent
-    return ApprovalView(
-        id=approval.id,
+    return row_of(
+        ApprovalView,
+        approval,
         person=intent.person,
         verb=intent.verb,
         target=intent.target,
         args={k: v for k, v in intent.args.items() if len(v) <= 256},
         reason=intent.reason,
-        why=approval.why,
-        asked=approval.asked,
-        expires=approval.expires,
         disturbs=approval.count,
-        gpus=approval.gpus,
         pools=dict(approval.pools),
         nodes=approval.nodes[:NODES_SHOWN],
         configuration=approval.configuration.sha256 if approval.configuration else "",
@@ -100,25 +98,10 @@ class RolloutView(Struct, frozen=True):
 
 def rollout_view(app_state: AppState, rollout: Rollout) -> RolloutView:
     """The rollout as the API shows it."""
-    return RolloutView(
-        id=rollout.id,
-        state=rollout.state,
-        sha256=rollout.sha256,
-        before=rollout.before,
-        person=rollout.person,
-        approved_by=rollout.approved_by,
-        reason=rollout.reason,
-        started=rollout.started,
-        ended=rollout.ended,
-        ended_by=rollout.ended_by,
-        why=rollout.why,
-        slices=rollout.slices,
-        index=rollout.index,
-        until=rollout.until,
-        errors=rollout.errors,
-        tolerated=rollout.tolerated,
+    return row_of(
+        RolloutView,
+        rollout,
         ahead=len(rollout.ahead),
-        ahead_most=rollout.ahead_most,
         waits_for=waits_for(app_state.context(), rollout) if rollout.state == "running" else "",
     )
 

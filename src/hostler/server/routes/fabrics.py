@@ -40,6 +40,7 @@ from hostler.server.paging import Name, Page, listed, paged
 from hostler.server.problems import invalid, unknown
 from hostler.server.routes.intents import RequestedIntent, TheCaller, submit
 from hostler.server.routes.nodes import ids_for, reached
+from hostler.server.rows import row_of
 from hostler.server.tenant_redaction_rules import OTHERS
 from hostler.server.token_scope import sees
 from hostler.server.tokens import Identity
@@ -119,23 +120,17 @@ def fabric_view(app_state: AppState, fabric: Fabric) -> FabricView:
     cases = app_state.fleet.cases_of(fabric.name)
     test = app_state.fleet.manual_tests.get(fabric.name)
     read = app_state.cell.live.links.get(fabric.name)
-    return FabricView(
-        name=fabric.name,
+    return row_of(
+        FabricView,
+        fabric,
         design=fabric.digest,
-        cables=fabric.cables,
         hosts=len(fabric.hosts),
-        switches=fabric.switches,
-        period_s=fabric.period_s,
-        source=fabric.source,
-        versions=fabric.versions,
         findings=len(cases),
         tickets=sum(1 for case in cases if case.ticket),
         looked=live.last.began if live is not None else None,
         good=live.good.began if live is not None and live.good is not None else None,
         verdict=last.verdict.value if last is not None else "",
         says=looked(last) if last is not None else "has not been validated yet",
-        asked=fabric.asked,
-        asked_why=fabric.asked_why,
         subnet=subnet_view(app_state, fabric),
         manual_test=test,
         manual_test_due=test.due if test is not None else None,
@@ -167,8 +162,9 @@ def finding_row(app_state: AppState, case: FabricCase) -> FabricFindingRow:
     scopes = {Scope(SWITCH, name) for name in case.finding.switches}
     incident = next((i.id for i in app_state.fleet.incidents.values() if i.scope in scopes), "")
     finding = case.finding
-    return FabricFindingRow(
-        fabric=case.fabric,
+    return row_of(
+        FabricFindingRow,
+        case,
         key=finding.key,
         kind=finding.kind,
         grade=finding.grade,
@@ -176,10 +172,6 @@ def finding_row(app_state: AppState, case: FabricCase) -> FabricFindingRow:
         steps=finding.steps,
         ports=finding.ports,
         devices=finding.devices,
-        since=case.since,
-        ticket=case.ticket,
-        waits=case.waits,
-        clean=case.clean,
         incident=incident,
     )
 

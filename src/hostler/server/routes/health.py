@@ -14,6 +14,7 @@ from hostler.server.dependencies import TheAppState
 from hostler.server.metrics import exposition
 from hostler.server.node_metrics import node_exposition
 from hostler.server.paging import Name
+from hostler.server.rows import row_of
 
 
 class Alive(Struct, frozen=True):
@@ -40,17 +41,10 @@ class Alive(Struct, frozen=True):
 
 def _alive(app_state: AppState) -> Alive:
     health = app_state.cell.health()
-    return Alive(
-        ok=health.ok,
-        role=health.role,
-        epoch=health.epoch,
-        seq=health.seq,
-        why=health.why,
-        controller=health.controller,
+    return row_of(
+        Alive,
+        health,
         margin_s=round(health.margin_s, 3),
-        active=health.active,
-        active_address=health.active_address,
-        behind=health.behind,
         behind_s=round(health.behind_s, 3),
         controllers={peer.name: peer.alive for peer in health.peers},
     )

@@ -15,6 +15,7 @@ from hostler.server.auth import needs
 from hostler.server.dependencies import TheAppState, Wanted
 from hostler.server.paging import Name, Page, listed
 from hostler.server.problems import unknown
+from hostler.server.rows import row_of
 
 SEE_CELL = [needs(Permission.see_cell)]
 HISTORY_MAX = 200
@@ -75,27 +76,12 @@ async def list_cases(
 
 
 def _row(case: RmaCase, now: datetime) -> RmaRow:
-    return RmaRow(
-        id=case.id,
-        node=case.node,
-        kind=case.kind,
-        state=case.state,
+    return row_of(
+        RmaRow,
+        case,
         since=case.steps[-1].at,
         waits_for=_waits_for(case),
-        due=case.due,
         overdue=case.due is not None and case.due <= now,
-        component=case.component,
-        serial=case.serial,
-        slot=case.slot,
-        part_number=case.part_number,
-        site=case.site,
-        fault=case.fault,
-        ticket=case.ticket,
-        vendor=case.vendor,
-        vendor_case=case.vendor_case,
-        replacement=case.replacement,
-        fitted=case.fitted,
-        opened=case.opened,
     )
 
 

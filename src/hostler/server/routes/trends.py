@@ -28,6 +28,7 @@ from hostler.server.auth import needs
 from hostler.server.dependencies import TheAppState, Wanted, Who
 from hostler.server.paging import Page, listed
 from hostler.server.problems import ProblemError, refuse
+from hostler.server.rows import row_of
 from hostler.server.token_scope import sees
 from hostler.server.tokens import Identity
 
@@ -148,18 +149,12 @@ def _is_own(who: Identity, node: Node, one: DriftFinding) -> bool:
 
 def _row(node: Node, one: DriftFinding) -> DriftRow:
     acted = any(c.type == DRIFT and c.part == one.key for c in node.conditions)
-    return DriftRow(
-        one.node, one.metric, one.part, one.change, one.since, one.found, one.chance, one.q_value, one.floor_in,
-        one.judged, acted, drift_sentence(one),
-    )  # fmt: skip
+    return row_of(DriftRow, one, acted=acted, says=drift_sentence(one))
 
 
 def _score(looked: MetricLooked, one: RuleScore) -> ScoreRow:
     unjudged = looked.too_short + looked.no_peers + looked.constant + looked.invalid
-    return ScoreRow(
-        one.metric, looked.judged, unjudged, one.came_true, one.false_alarms, one.open, one.missed,
-        one.precision, one.recall, one.lead_days,
-    )  # fmt: skip
+    return row_of(ScoreRow, one, judged=looked.judged, unjudged=unjudged)
 
 
 def _report(app_state: AppState) -> TrendReport | None:
