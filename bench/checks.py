@@ -2,7 +2,8 @@
 
 `python -m bench checks` runs every check with every fault planted, each in its child, on the CPU; with PyTorch where
 `--python` names an interpreter that has it (Debian's, by default). Checks for GPUs alone run on a twin that plays one.
-The last part feeds seeded readings with 1 % noise to a node's own history.
+The second table is of others' tools (`tool:` of a site's check), each played by a program that lies. The last part
+feeds seeded readings with 1 % noise to a node's own history.
 """
 
 import os
@@ -19,6 +20,8 @@ from hostler_checks.judging import CUSUM_LIMIT, MIN_HISTORY, cusum
 from hostler_checks.plants import PERMISSION, PLANTS
 from hostler_checks.reference import Golden, Reference, stack_key
 from hostler_checks.runner import CheckRunner, Request
+from tests.checks.lying_tools import LIES, TOOLS
+from tests.checks.lying_tools import request as lying_request
 from tests.checks.suite_runs import PACKAGE, SMALL
 
 DEBIAN = "/usr/bin/python3"
@@ -33,10 +36,13 @@ def main() -> str:
     with tempfile.TemporaryDirectory() as folder:
         python = _with_torch(Path(folder))
         rows = [_row(name, Path(folder), python) for name in CHECKS]
+        lies = [[tool, *(_of_tool(tool, lie, Path(folder), python) for lie in LIES)] for tool in TOOLS]
     planted = ["none", *PLANTS]
     head = ["check", *planted]
     text = ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)]
-    text += ["", "· is passed; a site sees `inconcl.` as inconclusive."]
+    text += ["", "· is passed; a site sees `inconcl.` as inconclusive.", ""]
+    head = ["tool", *LIES]
+    text += ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *lies)]
     for step in (0.0, -0.02, -0.04):
         found, middle = _history(step)
         after = f", after {middle} runs in the middle" if middle is not None and step else ""
@@ -69,6 +75,16 @@ def _golden(name: str, folder: Path, python: str) -> Reference:
 def _verdict(name: str, plant: str, folder: Path, python: str, reference: Reference) -> str:
     found = CheckRunner(reference, python=python).run([_request(name, plant, folder)])[0]
     print(f"{name:16}{plant or 'none':12}{found.verdict:14}{found.detail[:100]}", file=sys.stderr)
+    return SHORT[found.verdict]
+
+
+def _of_tool(tool: str, lie: str, folder: Path, python: str) -> str:
+    """The verdict on a tool's output, "" where the tool says nothing of the kind."""
+    asked = lying_request(tool, lie, folder)
+    if asked is None:
+        return ""
+    found = CheckRunner(python=python).run([asked])[0]
+    print(f"{tool:16}{lie:12}{found.verdict:14}{found.detail[:100]}", file=sys.stderr)
     return SHORT[found.verdict]
 
 

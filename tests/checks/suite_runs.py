@@ -21,6 +21,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "gemm_perf": {"n": 128},
     "gemm_golden": {"n": 96},
     "gemm_abft": {"n": 64},
+    "gemm_fp8": {"n": 64},
     "train_replay": {"steps": 4, "every": 2, "width": 16, "blocks": 1, "batch": 2, "length": 8},
     "hbm_bandwidth": {"mib": 8},
     "hbm_pattern": {"mib": 8},

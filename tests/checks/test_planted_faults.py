@@ -23,6 +23,7 @@ CONVICTED = {
     "gemm_perf": "stall",
     "gemm_golden": "flaky_bit",
     "gemm_abft": "bit_flip",
+    "gemm_fp8": "bit_flip",
     "hbm_bandwidth": "stall",
     "hbm_pattern": "bit_flip",
     "pcie_bandwidth": "slow_link",

@@ -179,6 +179,53 @@ def test_an_idle_peer_is_asked_before_its_slot() -> None:
     assert (later[0] - since).total_seconds() < 180
 
 
+def test_a_convicted_node_is_not_well_by_a_check_that_tells_no_bits() -> None:
+    """Its suite has lost PyTorch, say. Mutant: what was not compared differs from nothing."""
+    drive = learned("n")
+    drive.bits["n"] = OWN
+    drive.idle("n")
+    drive.busy("p1", "p2", "p3")
+    drive.wait(hours=2)
+    assert drive.node("n").phase is Phase.triage
+    drive.bits["n"] = {}
+    drive.idle("p2")
+    drive.wait(minutes=90)
+    assert [one.culprit for one in drive.events(e.BitsJudged)] == [Culprit.node]
+    assert drive.node("n").phase is Phase.rma
+
+
+def test_one_part_that_is_well_again_does_not_acquit_the_others() -> None:
+    """Of a dissenter only the node was remembered. Mutants: the first part that agrees ends it, or the last."""
+    for parts in ({"gpu0": OWN, "gpu1": GOLD}, {"gpu0": GOLD, "gpu1": OWN}):
+        drive = BitsDrive("n", "p1", "p2", "p3")
+        drive.bits["n"] = OWN
+        drive.busy("p1", "p2", "p3")
+        drive.wait(hours=2)
+        drive.bits["n"] = dict(parts)
+        drive.idle("p1", "p2", "p3")
+        drive.wait(hours=2)
+        drive.busy("p1", "p2", "p3")
+        drive.wait(minutes=5)
+        assert drive.golden.digest == GOLD
+        assert [one.node for one in drive.golden.disputes] == ["n"]
+        assert DIFFERS in drive.conditions("n")
+
+
+def test_a_difference_of_a_node_that_is_gone_is_forgotten() -> None:
+    drive = learned("n")
+    drive.bits["n"] = OWN
+    drive.idle("n")
+    drive.busy("p1", "p2", "p3")
+    drive.wait(hours=2)
+    gone = replace(drive.golden, disputes=tuple(replace(one, node="retired") for one in drive.golden.disputes))
+    drive.fleet.put_golden(KEY, gone)
+    drive.fleet.merge()
+    drive.bits["p1"] = OWN
+    drive.idle("p1")
+    drive.wait(hours=2)
+    assert {one.node for one in drive.golden.disputes} == {"p1"}
+
+
 def test_undecided_bits_convict_nobody_and_are_never_passed() -> None:
     """A node in triage whose peers are all at work stays there, inconclusive. Mutants: failed; passed."""
     drive = learned("n")

@@ -45,6 +45,18 @@ class CheckSpec:
     """Looks at the host, once a node, also where there are GPUs."""
 
 
+MEETING = CheckSpec(
+    "meeting",
+    1,
+    "the way between nodes: sums over them, exact, and their bandwidth; it judges pairs and no node",
+    "meeting:allreduce",
+    "30 s; needs PyTorch on each",
+    "2 buffers a rank",
+    {"group_gb_s": Reading("GB/s", informative=True)},
+    host=True,
+)
+"""Run by `hostler-check meet` alone: a profile runs on one node, and has nobody to meet."""
+
 _TFLOPS, _GBS, _US = Reading("TFLOP/s"), Reading("GB/s"), Reading("µs", higher=False)
 _LESS = Reading("%", higher=False)
 
@@ -83,6 +95,19 @@ CHECKS: dict[str, CheckSpec] = {
             "60 s",
             "6 matrices, three of them in fp64",
             {"products": Reading("", informative=True)},
+            cpu={"n": 512},
+            gpu={"n": 4096},
+            grave=True,
+            exact=True,
+        ),
+        CheckSpec(
+            "gemm_fp8",
+            1,
+            "multiplication of 8-bit floats (e4m3): exact products, and how many a second; played in fp32 on a CPU",
+            "gemm:fp8",
+            "10 s; a GPU from Ada or Hopper on",
+            "3 matrices",
+            {"fp8_tflops": _TFLOPS},
             cpu={"n": 512},
             gpu={"n": 4096},
             grave=True,

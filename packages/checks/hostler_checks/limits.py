@@ -42,11 +42,14 @@ _GPUS: tuple[tuple[str, dict[str, Limit]], ...] = tuple(
     )
 )
 """The last row is of any other GPU."""
+_FP8_BOUNDS = {"H100": 1_979.0, "H200": 1_979.0, "B200": 4_500.0, "": 20_000.0}
+"""Data sheets' peaks, dense. No floor: peers judge, for nobody has measured a sound one here."""
 _FAMILY = {
     "bf16_tflops": "half",
     "fp16_tflops": "half",
     "soak_tflops": "half",
     "pulse_tflops": "half",
+    "fp8_tflops": "fp8",
     "tf32_tflops": "tf32",
     "fp32_tflops": "tf32",
     "copy_gb_s": "memory",
@@ -73,4 +76,6 @@ def limit_of(reading: str, device: str, cores: int) -> Limit | None:
     if device.startswith("cpu"):
         peak = CORE_TFLOPS * max(1, cores)
         return _CPU.get(family) or Limit(0.001, peak)
+    if family == "fp8":
+        return Limit(0.0, next(bound for name, bound in _FP8_BOUNDS.items() if name in device))
     return next(row for name, row in _GPUS if name in device)[family]

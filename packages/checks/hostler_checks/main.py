@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import ctypes
+import dataclasses
 import json
 import os
 import signal
@@ -12,14 +13,15 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from hostler_checks import VERSION, plants, reference, report, site_checks, state_dir, suite
-from hostler_checks.answers import Verdict, clean, result_of
+from hostler_checks.answers import Verdict, as_document, clean, result_of
 from hostler_checks.blame import Culprit, blame
-from hostler_checks.catalogue import CHECKS
+from hostler_checks.catalogue import CHECKS, MEETING
 from hostler_checks.limits import limit_of
+from hostler_checks.meeting_order import order_of
 from hostler_checks.message import MOST_BYTES, message, verdict_line
 from hostler_checks.profiles import Profile, load
 from hostler_checks.run_state import RunState
-from hostler_checks.runner import CheckRunner
+from hostler_checks.runner import CheckRunner, Request
 from hostler_checks.suite import SuiteRun
 from hostler_checks.yaml_reader import duration_s
 
@@ -80,6 +82,10 @@ def _parser() -> argparse.ArgumentParser:
     blamed.add_argument("witness", type=Path)
     blamed.add_argument("--reference", type=Path, required=True, help="what peers measured, see learn")
     blamed.set_defaults(run=_blame)
+    meet = verbs.add_parser("meet", help="measure the way to other nodes, which run the same; exit 0 measured, 3 not")
+    meet.add_argument("order", type=Path, help="address, port, rank, names, secret: JSON, mode 600")
+    meet.add_argument("--plant", default="", choices=("", *plants.PLANTS), help=argparse.SUPPRESS)
+    meet.set_defaults(run=_meet)
     verify = verbs.add_parser("verify", help="whether a report's digest is that of its content")
     verify.add_argument("report", type=Path)
     verify.set_defaults(run=_verify)
@@ -180,6 +186,27 @@ def _blame(given: argparse.Namespace) -> int:
         print(f"{one.check} {one.part}: {one.culprit}: {one.why}")
     culprits = {one.culprit for one in found}
     return 2 if Culprit.node in culprits else CANNOT_SAY if culprits else 0
+
+
+def _meet(given: argparse.Namespace) -> int:
+    """Print one line of JSON: measured or why not, the group's bandwidth, and pairs. It convicts nobody."""
+    if given.plant and not plants.permitted():
+        raise ValueError(f"faults are planted by tests alone, which set {plants.PERMISSION}=1")
+    mode = given.order.stat().st_mode
+    if mode & 0o077:
+        raise ValueError(f"{given.order}: others may read the secret in it; chmod 600")
+    order = order_of(given.order.read_bytes())
+    spec = dataclasses.replace(MEETING, deadline_s=order.deadline_s + 30.0)
+    runner = CheckRunner()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: runner.call_off())
+    asked = Request(spec, "cpu", order.seconds, {"order": str(given.order.resolve())}, plant=given.plant)
+    found = runner.run([asked])[0]
+    told = as_document(found)
+    is_measured = bool(told["pairs"] or told["readings"])
+    kept = {key: told[key] for key in ("detail", "readings", "pairs", "planted")}
+    print(json.dumps({"measured": is_measured, **kept}))
+    return 0 if is_measured else CANNOT_SAY
 
 
 def _verify(given: argparse.Namespace) -> int:

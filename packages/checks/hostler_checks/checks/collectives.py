@@ -96,7 +96,7 @@ def rank_main(asked: dict[str, Any]) -> dict[str, Any]:
     times: list[float] = []
     fault, turn, going = "", 0, True
     while going:
-        held = torch.arange(words, device=place, dtype=torch.float32) % 1024 + rank + turn % 64
+        held = summands(torch, words, place, rank + turn % 64)
         if asked["plant"] in ("bit_flip", "flaky_bit") and rank == 1:
             held[words // 2] += 1
         began = time.perf_counter()
@@ -104,7 +104,7 @@ def rank_main(asked: dict[str, Any]) -> dict[str, Any]:
         if place != "cpu":
             torch.cuda.synchronize()
         times.append(time.perf_counter() - began)
-        fault = _wrong(torch, held, ranks, turn, place)
+        fault = is_wrong(torch, held, ranks, turn, place)
         turn += 1
         votes = torch.tensor(
             [float(sum(times) < float(asked["seconds"]) and not fault and turn < 10_000)], device=place
@@ -115,7 +115,13 @@ def rank_main(asked: dict[str, Any]) -> dict[str, Any]:
     return {"times": times[1:] or times, "fault": fault}
 
 
-def _wrong(torch: Any, held: Any, ranks: int, turn: int, place: str) -> str:
+def summands(torch: Any, words: int, place: str, more: int) -> Any:
+    """Whole numbers that fp32 sums exactly over as many ranks as meet."""
+    return torch.arange(words, device=place, dtype=torch.float32) % 1024 + more
+
+
+def is_wrong(torch: Any, held: Any, ranks: int, turn: int, place: str) -> str:
+    """Count the sums over all ranks that are wrong, "" where none is."""
     base = torch.arange(len(held), device=place, dtype=torch.float32) % 1024
     expected = base * ranks + ranks * (ranks - 1) / 2 + ranks * (turn % 64)
     bad = (held != expected).nonzero().flatten()

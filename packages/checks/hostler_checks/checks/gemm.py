@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hostler_checks.answers import Answer
+from hostler_checks.float8 import Float8Products
 from hostler_checks.work import Work, digest_of, median
 
 SEED = 7
@@ -52,6 +53,27 @@ def abft(work: Work) -> Answer:
     return work.answer(
         f"{rounds.count} exact products of {n} x {n}", {"products": float(rounds.count)}, faults=tuple(faults)
     )
+
+
+def fp8(work: Work) -> Answer:
+    """Measure products of 8-bit floats in TFLOP/s, each exact: factors are -1, 0 and 1.
+
+    Tensor cores add up products of 8-bit floats with about 14 bits, so sums stay below 2**13.
+    """
+    n = int(work.params["n"])
+    if n >= 1 << 13:
+        return Answer(unable=f"n is at most {(1 << 13) - 1}, so that sums of 8-bit products are exact, not {n}")
+    rng = np.random.default_rng(SEED)
+    hosts = [rng.integers(-1, 2, (n, n)).astype(np.float32) for _ in "ab"]
+    pair = Float8Products(work.device, *hosts)
+    times = work.repeat(pair.product)
+    product = work.device.host(work.touched(pair.product(), at=n * n // 2 + 1)).astype(np.float64)
+    left, right = (one.astype(np.float64) for one in hosts)
+    columns = np.nonzero(left.sum(0) @ right != product.sum(0))[0].tolist()
+    rows = np.nonzero(left @ right.sum(1) != product.sum(1))[0].tolist()
+    faults = (f"{_named('row', rows)}, {_named('column', columns)}",) if rows or columns else ()
+    readings = {"fp8_tflops": 2 * n**3 / median(times) / 1e12}
+    return work.answer(f"exact e4m3 products of {n} x {n}", readings, faults=faults)
 
 
 def _wrong(work: Work, n: int, seed: int) -> tuple[list[int], list[int]]:

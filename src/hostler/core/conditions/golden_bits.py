@@ -130,7 +130,8 @@ class _Comparison:
     """A result beside the golden of its stack, which changes as the result's parts are heard."""
 
     def __init__(self, context: DecisionContext, node: Node, golden: Golden, *, thorough: bool) -> None:
-        self.golden = golden
+        known = tuple(one for one in golden.disputes if one.node in context.fleet.nodes)
+        self.golden = golden if len(known) == len(golden.disputes) else replace(golden, disputes=known)
         self.events: list[e.Event] = []
         self._context = context
         self._node = node
@@ -145,7 +146,7 @@ class _Comparison:
             self._confirmed(vote)
         for part, digest in parts.items():
             if self._stands:
-                self._own(part, digest)
+                self._own(part, digest, whole=set(parts.values()) == {self.golden.digest})
 
     def _is_convicted(self, machine: tuple[str, ...]) -> bool:
         return any(one.culprit and not set(one.machine).isdisjoint(machine) for one in self.golden.disputes)
@@ -174,7 +175,8 @@ class _Comparison:
         why = f"{dispute.witnesses[-1].node} has the bits of {peers} peers on the same stack, and the node has others"
         self.events.append(e.BitsJudged(self.golden, dispute.node, dispute.part, Culprit.node, why))
         for condition in _standing(self._context.fleet, self.golden, dispute):
-            told = Evidence(self._context.now, "check", f"the node is to blame: {why}", path=PATH)
+            facts = condition.evidence[-1].facts
+            told = Evidence(self._context.now, "check", f"the node is to blame: {why}", facts=facts, path=PATH)
             self.events.append(
                 e.ConditionUpdated(replace(condition, evidence=(*condition.evidence, told)[-EVIDENCE_KEPT:]))
             )
@@ -202,13 +204,13 @@ class _Comparison:
             self.golden = replace(golden, votes=(*golden.votes, vote))
             self.events.append(e.BitsTold(self.golden, vote.node))
 
-    def _own(self, part: str, digest: str) -> None:
+    def _own(self, part: str, digest: str, *, whole: bool) -> None:
         """The node's own part: a new difference, or the end of one that nobody has decided."""
         node, golden = self._node, self.golden
         own = (one for one in golden.disputes if one.node == node.id and one.part in (part, WHOLE))
         standing = next(own, None)
         if digest == golden.digest:
-            if standing is not None and self._thorough:
+            if standing is not None and self._thorough and (whole or standing.part == part):
                 self._agree(standing)
         elif standing is None and len(golden.disputes) < DISPUTES_MOST:
             dispute = Dispute(node.id, part, digest, machine_of(node), self._context.now)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from hostler.core.state.goldens import WITNESSES_LEAST, BitsVote, Culprit, Dispute, Golden
 from hostler.core.state.model import Node
 
-NAMES_MOST = 8
+NAMES_MOST = 4
 SHOWN_CHARS, WORDS_SHOWN = 12, 4
 
 

@@ -1,0 +1,97 @@
+"""All-reduce between nodes: each runs one rank, and they meet at an address with a secret of this run.
+
+A partner that never comes, or that goes, is no verdict on anybody: *inconclusive* for all who wait. Sums that are wrong
+convict no node either: one of the nodes, or what lies between, has changed them, so the way is told as a pair of 0.
+"""
+
+import datetime as dt
+import hmac
+import os
+import time
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from hostler_checks import plants
+from hostler_checks.answers import Answer, clean
+from hostler_checks.checks.collectives import is_wrong, summands
+from hostler_checks.device import UnableError, torch_or_none
+from hostler_checks.meeting_order import MeetingOrder, order_of
+from hostler_checks.plants import clock_factor
+from hostler_checks.work import Work, median
+
+
+def allreduce(work: Work) -> Answer:
+    """One rank of a group, by the order whose file `params["order"]` names: no secret stands on a command line."""
+    torch = torch_or_none()
+    if torch is None:
+        raise UnableError("no PyTorch: install hostler-checks[torch]")
+    try:
+        order = order_of(Path(str(work.params["order"])).read_bytes())
+    except (OSError, ValueError) as error:
+        raise UnableError(f"the order cannot be read: {error}") from None
+    backend = "nccl" if torch.cuda.is_available() else "gloo"
+    try:
+        _join(order, torch, backend)
+        times, fault = _sum_up(work, order, torch, backend)
+    except (RuntimeError, ValueError, OSError) as error:
+        told = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UnableError(f"{' or '.join(order.others)} did not come, or went: {clean(told, 160)}") from None
+    return _told(work, order, backend, (times, fault))
+
+
+def _join(order: MeetingOrder, torch: Any, backend: str) -> None:
+    """Meet under a name that only who has the secret can make. Raises RuntimeError once the deadline is over."""
+    import torch.distributed as dist  # noqa: PLC0415 - ranks alone
+
+    limit, rank, ranks = dt.timedelta(seconds=order.deadline_s), order.rank, len(order.names)
+    if order.interface:
+        os.environ["GLOO_SOCKET_IFNAME"] = os.environ["NCCL_SOCKET_IFNAME"] = order.interface
+    mark = hmac.new(order.secret.encode(), b"hostler meeting", sha256).hexdigest()
+    # nobody is counted as they connect: a stranger without the secret is no rank
+    store = dist.TCPStore(order.address, order.port, None, rank == 0, limit, wait_for_workers=False)
+    met = dist.PrefixStore(mark, store)
+    met.set(f"here/{rank}", "yes")
+    met.wait([f"here/{one}" for one in range(ranks)], limit)
+    if backend == "nccl":
+        torch.cuda.set_device(0)
+    dist.init_process_group(backend, store=met, rank=rank, world_size=ranks, timeout=limit)
+
+
+def _sum_up(work: Work, order: MeetingOrder, torch: Any, backend: str) -> tuple[list[float], str]:
+    """Times of sums over all ranks until the time is over; all go on, or all stop."""
+    import torch.distributed as dist  # noqa: PLC0415 - ranks alone
+
+    rank, ranks = order.rank, len(order.names)
+    device = "cuda:0" if backend == "nccl" else "cpu"
+    words = (order.mib << 20) // 4
+    times: list[float] = []
+    fault, turn, going = "", 0, True
+    while going:
+        held = summands(torch, words, device, rank + turn % 64)
+        if work.plant in ("bit_flip", "flaky_bit") and rank == 1:
+            held[words // 2] += 1
+        began = time.perf_counter()
+        dist.all_reduce(held)
+        if device != "cpu":
+            torch.cuda.synchronize()
+        times.append(time.perf_counter() - began)
+        fault = is_wrong(torch, held, ranks, turn, device)
+        turn += 1
+        votes = torch.tensor([float(sum(times) < work.seconds and not fault and turn < 10_000)], device=device)
+        dist.all_reduce(votes)
+        going = bool(votes.item() == ranks)
+    dist.barrier()
+    dist.destroy_process_group()
+    return times[1:] or times, fault
+
+
+def _told(work: Work, order: MeetingOrder, backend: str, found: tuple[list[float], str]) -> Answer:
+    """Bus bandwidth of the group; of two nodes the way between, in Gbit/s, 0 where sums were wrong."""
+    times, fault = found
+    ranks, size = len(order.names), order.mib << 20
+    gb_s = size * 2 * (ranks - 1) / ranks / (median(times) * clock_factor(work.plant, work.check)) / 1e9
+    pairs = {f"{order.via}>{order.others[0]}": 0.0 if fault else gb_s * 8} if len(order.others) == 1 else {}
+    looked = f"{backend} with {', '.join(order.others)}, {order.mib} MiB{f'; {fault}' if fault else ''}"
+    readings = {} if fault else {"group_gb_s": gb_s}
+    return Answer(clean(looked), plants.spoil(work.plant, readings), load_s=work.load_s, pairs=pairs)
