@@ -14,6 +14,7 @@ from hostler.server.app_state import AppState
 from hostler.server.auth import needs
 from hostler.server.dependencies import TheAppState, Wanted
 from hostler.server.paging import Page, listed
+from hostler.server.rows import row_of
 
 
 class CredentialRow(Struct, frozen=True):
@@ -47,23 +48,20 @@ def _rows(app_state: AppState) -> Iterator[tuple[str, CredentialRow]]:
     fleet = app_state.fleet
     for node in fleet.nodes.values():
         if node.binding("bmc"):
-            yield node.id, row_of(node, fleet.policy_of(node).bmc_credentials.renew_every_s)
+            yield node.id, _login_row(node, fleet.policy_of(node).bmc_credentials.renew_every_s)
 
 
-def row_of(node: Node, renew_every_s: float) -> CredentialRow:
+def _login_row(node: Node, renew_every_s: float) -> CredentialRow:
     """Row of one login, with what may be told of it."""
     login = node.bmc_login or BmcLogin()
     due = login.renewed_at + timedelta(seconds=renew_every_s) if login.renewed_at and renew_every_s else None
-    return CredentialRow(
+    return row_of(
+        CredentialRow,
+        login,
         node=node.id,
         bmc=node.binding("bmc"),
         state=_state(node, login),
-        username=login.username,
-        renewed_at=login.renewed_at,
         due_at=due,
-        pending=login.pending,
-        tried=login.tried,
-        tries=login.tries,
         certificate=node.binding(BMC_CERTIFICATE),
         says=login.detail or login.why,
     )

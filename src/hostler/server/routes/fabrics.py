@@ -199,19 +199,8 @@ class LinkRow(Struct, frozen=True):
 def link_row(app_state: AppState, fabric: str, link: DesignedLink, seen: datetime, fault: str = "") -> LinkRow:
     """The cable as the API shows it, with the node that its `a` is of."""
     node = app_state.fleet.resolve(link.a.rpartition(":")[0])
-    return LinkRow(
-        fabric,
-        node.id if node else "",
-        link.a,
-        link.z,
-        link.rate,
-        link.condition.value,
-        link.a_found,
-        link.z_found,
-        link.found_rate,
-        seen,
-        fault,
-    )
+    found, own = link.condition.value, node.id if node else ""
+    return row_of(LinkRow, link, fabric=fabric, node=own, condition=found, seen=seen, fault=fault)
 
 
 class LinkFaultRow(Struct, frozen=True):
@@ -250,20 +239,8 @@ class PortRow(Struct, frozen=True):
 def link_fault_row(case: LinkCase) -> LinkFaultRow:
     """The fault as the API shows it."""
     fault = case.fault
-    return LinkFaultRow(
-        case.fabric,
-        fault.a,
-        fault.z,
-        fault.check,
-        fault.grade,
-        fault.text,
-        fault.parts,
-        case.nodes,
-        case.since,
-        case.ticket,
-        case.waits,
-        case.clean,
-    )
+    told = {"a": fault.a, "z": fault.z, "check": fault.check, "grade": fault.grade, "what": fault.text}
+    return row_of(LinkFaultRow, case, **told, parts=fault.parts)
 
 
 def fabric_named(app_state: AppState, name: str) -> Fabric:
