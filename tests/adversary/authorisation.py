@@ -189,6 +189,9 @@ ROUTES: dict[str, Route] = {
     "POST /v1/admission/plan": Route("enrol", body={"nodes": [EXPECTED]}),
     "POST /v1/admission": Route("enrol", body={"nodes": [EXPECTED], "digest": "0" * 64, **BECAUSE}),
     "POST /v1/fabrics": Route("configure", body={"fabric": {"name": "ib1", "design": "x"}, **BECAUSE}),
+    "POST /v1/fabrics/{name}/pairs": Route(
+        "work", of="fabric", beyond=403, body={"results": [{"a": "x:1", "z": "y:1", "gbps": 1.0}]}
+    ),
     "POST /v1/fabrics/{name}/manual-test": Route(
         "work", of="fabric", beyond=NOT_YOURS, body={"results": "a,1", **BECAUSE}
     ),

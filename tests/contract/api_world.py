@@ -16,6 +16,7 @@ from hostler.journal.audit_log import open_audit_log
 from hostler.journal.evidence_files import EvidenceFiles
 from hostler.journal.memory import MemoryJournal
 from hostler.journal.outbox import open_outbox
+from hostler.polling.pair_results import PairResults
 from hostler.ports import Outbox, WorkloadView
 from hostler.runtime.join_offer import JoinOffer
 from hostler.runtime.notifier import Notifier
@@ -238,7 +239,8 @@ async def house(
         stack.callback(audit.close)
         trail = AuditTrail(audit, "test", chosen.clock)
         told = NotificationLog(outbox, notifier.sent, notifier.failed)
-        outside = Outside(machines, told, trends, audit=trail, evidence=EvidenceFiles(folder / "evidence"))
+        pairs, files = PairResults(), EvidenceFiles(folder / "evidence")
+        outside = Outside(machines, told, trends, audit=trail, pairs=pairs, evidence=files)
         app = create_app(cell, tokens, mailboxes, chosen, outside)
         url = await stack.enter_async_context(serving(app, chosen))
         inside = House(cell, tokens, mailboxes, driver, url)

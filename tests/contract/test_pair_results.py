@@ -45,8 +45,8 @@ def test_a_sites_check_between_nodes_reaches_the_server_as_pairs_and_judges_no_n
     done = command(tmp_path / "state", "--profile", str(own), "--site", str(site), "-o", "json")
     facts = _facts(_read_report(done.stdout.encode()))
     outcome = _outcome(facts)
-    pairs = pairs_of(a_node("gpu-0001"), outcome, NOW)
-    assert [(one.a, one.z, one.gbps) for one in pairs] == [
+    told = pairs_of(a_node("gpu-0001"), outcome, NOW, str)
+    assert [(one.a, one.z, one.gbps) for one in told.results] == [
         ("gpu-0001:mlx5_0", "gpu-0002:mlx5_0", 188.0),
         ("gpu-0001:mlx5_1", "gpu-0002:mlx5_1", 371.5),
     ]
@@ -55,17 +55,36 @@ def test_a_sites_check_between_nodes_reaches_the_server_as_pairs_and_judges_no_n
     assert not any("mlx5" in reading.metric for reading in readings)
 
 
-def test_facts_that_are_no_pairs_are_left_out() -> None:
-    wrong: Facts = {
-        "pair:": 1.0,
-        "pair:mlx5_0": 1.0,
-        "pair:>x": 1.0,
-        "pair:m>": 1.0,
-        "pair:m>x": "fast",
-        "pair:a>b": -1.0,
-    }
-    wrong |= {"pair:a>c": float("nan"), "pair:a>d": True, "pair:a\n>e": 3.0}
-    assert pairs_of(a_node("n1"), _outcome(wrong), NOW) == ()
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"pair:": 1.0},
+        {"pair:mlx5_0": 1.0},
+        {"pair:>gpu-0003": 1.0},
+        {"pair:m>": 1.0},
+        {"pair:m>gpu-0003": "fast"},
+        {"pair:m>gpu-0003": -1.0},
+        {"pair:m>gpu-0003": float("nan")},
+        {"pair:m>gpu-0003": float("inf")},
+        {"pair:m>gpu-0003": 1e9},
+        {"pair:m>gpu-0003": True},
+        {"pair:m\n>gpu-0003": 3.0},
+        {"pair:m>nobody": 3.0},
+        {"pair:m>gpu-0001": 3.0},
+        {"pair:mlx5_0>second": 3.0},
+    ],
+    ids=str,
+)
+def test_an_outcome_with_one_pair_that_is_none_tells_no_pair(wrong: Facts) -> None:
+    """Mutants: the others count; a node that nobody knows is a partner; two names of a node are two partners."""
+    known = {"gpu-0001": "gpu-0001", "gpu-0002": "gpu-0002", "second": "gpu-0002", "gpu-0003": "gpu-0003"}
+    good: Facts = {"pair:mlx5_0>gpu-0002": 188.0}
+    node = a_node("gpu-0001")
+    assert len(pairs_of(node, _outcome(good), NOW, lambda name: known.get(name, "")).results) == 1
+    told = pairs_of(node, _outcome({**good, **wrong}), NOW, lambda name: known.get(name, ""))
+    assert told.results == ()
+    assert told.why
+    assert told.why.isprintable()
 
 
 def _screened(hosts: list[str], slow: str = SLOW_LEAF) -> list[PairResult]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.controller.inputs import LinksSeen
 from hostler.core.fabric.design import Cable, Design, DeviceKind, Port
@@ -31,6 +32,8 @@ ROUND_S = 720.0
 """A round as often as a window of symbol errors of 4xNDR is long."""
 SLACK_S = 60.0
 LOOK_S = 1.0
+PAIRS_S = 20.0
+"""Results between nodes that have come since the last round are judged so often; the ports are not read for it."""
 
 
 class BoundCables(Struct, frozen=True):
@@ -130,18 +133,47 @@ class LinkRounds:
         self._round_s = round_s
         self._watches: dict[str, LinkWatch] = {}
         self._next: dict[str, float] = {}
+        self._last: dict[str, LinkRound] = {}
+        self._judged = (0, 0.0)
 
     async def run(self) -> None:
         """Until cancelled. Histories begin anew with each term."""
         self._watches.clear()
         self._next.clear()
+        self._last.clear()
         while True:
             now = asyncio.get_running_loop().time()
-            due = [fabric for fabric in list(self._cell.view.fabrics.values()) if now >= self._next.get(fabric.name, 0)]
+            looked = [fabric for fabric in list(self._cell.view.fabrics.values()) if fabric.name in self._looks]
+            due = [fabric for fabric in looked if now >= self._next.get(fabric.name, 0)]
             for fabric in due:
                 self._next[fabric.name] = now + self._round_s
-            await asyncio.gather(*(self._round(fabric) for fabric in due if fabric.name in self._looks))
+            await asyncio.gather(*(self._round(fabric) for fabric in due))
+            await self._new_pairs([fabric for fabric in looked if fabric not in due], now)
             await asyncio.sleep(min(LOOK_S, self._round_s))
+
+    async def _new_pairs(self, fabrics: list[Fabric], now: float) -> None:
+        """Judge results that have come since; what they clear waits for the next round, which reads the ports too."""
+        added, (judged, at) = self._pairs.added, self._judged
+        if added == judged or now < at + PAIRS_S:
+            return
+        self._judged = added, now
+        for fabric in fabrics:
+            last = self._last.get(fabric.name)
+            if last is None:
+                continue
+            cases = links_of(self._cell.view, fabric.name)
+            own = [case.fault for case in cases if case.fault.check is not LinkCheck.slow]
+            paths = await self._paths(fabric, self._cell.now())
+            slow = [fault for fault in with_paths(cases, own, [], paths)[0] if fault not in own]
+            self._cell.tell(LinksSeen(replace(last, faults=tuple(slow), clean=(), undecided=paths.undecided)))
+
+    async def _paths(self, fabric: Fabric, now: datetime) -> PathVerdict:
+        """The verdict of the results between nodes on this network."""
+        wiring, called = self._looks[fabric.name], self._called(fabric)
+        paths = await asyncio.to_thread(self._pairs.judged, wiring.cables, called, now, wiring.routes)
+        if paths.undecided:
+            log.info("pairs_undecided", fabric=fabric.name, reason="; ".join(paths.undecided))
+        return paths
 
     def _called(self, fabric: Fabric) -> Callable[[str], str]:
         """Name of a node in the network's design: its own, or one that it is also known by."""
@@ -160,15 +192,13 @@ class LinkRounds:
         standing = frozenset(case.fault.key for case in links_of(self._cell.view, fabric.name))
         wiring = self._looks[fabric.name]
         faults, clean = await asyncio.to_thread(watch.take, wiring, told, standing, began)
-        called = self._called(fabric)
-        paths = await asyncio.to_thread(self._pairs.judged, wiring.cables, called, began, wiring.routes)
+        paths = await self._paths(fabric, began)
         faults, clean = with_paths(links_of(self._cell.view, fabric.name), faults, clean, paths)
         log.info("links_read", fabric=fabric.name, ports=len(watch.latest), faults=len(faults), reason=told.why)
-        if paths.undecided:
-            log.info("pairs_undecided", fabric=fabric.name, reason="; ".join(paths.undecided))
         readings = {str(port): reading for port, reading in watch.latest.items()}
         name, ports = fabric.name, len(readings)
         seen = LinkRound(name, began, ports, tuple(faults), tuple(clean), told.why, readings, paths.undecided)
+        self._last[name] = seen
         self._cell.tell(LinksSeen(seen))
 
 

@@ -40,9 +40,10 @@ class _Judged(Struct, frozen=True):
 
 
 class PairResults:
-    """The last result from port to port. `add` is called by the server's threads, `judged` by the rounds'.
+    """The last result from port to port; `added` counts all that came.
 
-    A verdict is reached anew only where results have come or have grown too old, or cables, names or ways are others.
+    `add` is called by the server's threads, `judged` by the rounds'. A verdict is reached anew only where results have
+    come or have grown too old, or cables, names or ways are others.
     """
 
     def __init__(self) -> None:
@@ -50,11 +51,13 @@ class PairResults:
         self._lock = threading.Lock()
         self._changes = 0
         self._judged: dict[int, _Judged] = {}
+        self.added = 0
 
     def add(self, results: Sequence[PairResult]) -> None:
         """Take results; a later one from the same port to the same other replaces the earlier."""
         with self._lock:
             self._changes += bool(results)
+            self.added += len(results)
             for result in results:
                 key = result.a, result.z
                 self._latest.pop(key, None)

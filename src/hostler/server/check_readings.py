@@ -1,15 +1,19 @@
 """Readings in a check's outcome: taken out of it, so that they go to the archive of readings and nowhere else."""
 
 import math
+from collections.abc import Callable
 from datetime import datetime
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.diagnose.gate.readings import PAIR, READING, STACK
+from hostler.core.fabric.pair_rows import GBPS_MOST
 from hostler.core.fabric.path_blame import PairResult
 from hostler.core.state.model import Node, Outcome
 from hostler.journal.readings import Reading
+from hostler.logs.clean import escaped
 
 NAME_CHARS = 64
 
@@ -41,12 +45,29 @@ def taken_out(node: Node, outcome: Outcome, received: datetime) -> tuple[Outcome
     return (replace(outcome, facts=kept) if len(kept) < len(outcome.facts) else outcome), tuple(readings)
 
 
-def pairs_of(node: Node, outcome: Outcome, received: datetime) -> tuple[PairResult, ...]:
-    """Results between the node's ports and others of the same name; what names no port, node or number is none."""
-    found = []
+class ToldPairs(Struct, frozen=True):
+    """Results between ports that an outcome tells; or why none of them counts."""
+
+    results: tuple[PairResult, ...] = ()
+    why: str = ""
+
+
+def pairs_of(node: Node, outcome: Outcome, received: datetime, known: Callable[[str], str]) -> ToldPairs:
+    """Results between the node's ports and others of the same name, all or none.
+
+    `known`: a node's id, or a host's name in a design, by any of its names; "" where there is none.
+    """
+    found: dict[tuple[str, str], PairResult] = {}
     for name, value in outcome.facts.items():
+        if not name.startswith(PAIR):
+            continue
         port, towards, peer = name.removeprefix(PAIR).partition(">")
-        is_number = type(value) in (int, float) and math.isfinite(value) and value >= 0  # type: ignore[arg-type,operator]
-        if name.startswith(PAIR) and port and towards and peer and is_number and name.isprintable():
-            found.append(PairResult(f"{node.id}:{port}", f"{peer}:{port}", float(value), received))  # type: ignore[arg-type]
-    return tuple(found)
+        is_number = type(value) in (int, float) and math.isfinite(value) and 0 <= value <= GBPS_MOST  # type: ignore[arg-type,operator]
+        far = known(peer) if port and towards and name.isprintable() else ""
+        if not is_number or not far or far == node.id:
+            wrong = "no rate in Gbit/s" if not is_number else "no other node, as PORT>NODE"
+            return ToldPairs(why=f"{escaped(name.removeprefix(PAIR))[:NAME_CHARS]}: {wrong}")
+        result = PairResult(f"{node.id}:{port}", f"{far}:{port}", float(value), received)  # type: ignore[arg-type]
+        if found.setdefault((result.a, result.z), result) is not result:
+            return ToldPairs(why=f"{result.a} to {result.z} is told twice")
+    return ToldPairs(tuple(found.values()))

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from cyclopts import App, Group, Parameter
 
 from hostler.cli.command_errors import unusable
-from hostler.cli.commands import fabric_design, manual_test
+from hostler.cli.commands import fabric_design, fabric_pairs, manual_test
 from hostler.cli.commands.fabric_design import Models
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.input_files import read_text, read_yaml, submit
@@ -56,7 +56,7 @@ def show(fabric: FabricName, *, show: ShowOnce = SHOW_ONCE, connect: Connect = C
 
 @app.command
 def findings(fabric: FabricName, *, show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
-    """List the places where a network differs from its design, each with its ticket and what to do."""
+    """List the places where a network differs from its design, and switches with a fault, each with what to do."""
     return show_list(connect, FABRIC_CASES, show, path=FABRICS.one(fabric, "/findings"))
 
 
@@ -188,6 +188,7 @@ def register(  # noqa: PLR0913 - a registration's fields
 offer(app, ValidateFabric, RemoveFabric, ScheduleManualTest, TickManualTest, SignManualTest)
 
 app.command(manual_test.enter_manual_test)
+app.command(fabric_pairs.enter_pairs)
 app.command(manual_test.attach)
 app.command(manual_test.attached)
 

@@ -16,7 +16,7 @@ from hostler.core.policy.switch_incidents import DARK, HOSTLER
 from hostler.core.state import events as e
 from hostler.core.state.cases import Ticket
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.fabrics import Fabric
+from hostler.core.state.fabrics import Fabric, FabricCase, FabricFindingSeen
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.links import LinkCase, LinkCheck, LinkFault, LinkGrade, LinkRound
 from hostler.core.state.model import Evidence, Node, Profile
@@ -30,6 +30,8 @@ LINK = "link"
 PATH = "fabric"
 """The way by which a node's condition was seen here."""
 CONDITION = "network.link_flaps"
+SHARED_GRADE = "high"
+"""Grade of a fault that many links share, beside findings of the cabling."""
 
 _ACTS = {
     LinkCheck.eeprom: "Reseat the module; where its memory still cannot be read, exchange it.",
@@ -69,6 +71,34 @@ def links_of(fleet: Fleet, fabric: str) -> list[LinkCase]:
     return [] if fleet.link_cases.bare else [c for c in fleet.link_cases.values() if c.fabric == fabric]
 
 
+def act_of(fault: LinkFault) -> str:
+    """What a technician does about a fault."""
+    return _SWITCH if fault.switch else _ACTS[fault.check]
+
+
+def as_finding(case: LinkCase) -> FabricCase:
+    """A fault that a switch, a rail or all up-links of a leaf have, as a finding of the network."""
+    fault = case.fault
+    ports = sorted({port for key in fault.links for port in key.split("|")})
+    finding = FabricFindingSeen(
+        key=fault.key,
+        kind=fault.check.value,
+        grade=SHARED_GRADE,
+        ports=tuple(ports),
+        devices=tuple(sorted({port.rpartition(":")[0] for port in ports})),
+        switches=(fault.switch,),
+        headline=f"{fault.bearer}: {fault.text}",
+        steps=(act_of(fault),),
+    )
+    return FabricCase(case.fabric, finding, case.since, case.ticket, case.waits, case.clean)
+
+
+def shared_faults(fleet: Fleet, fabric: str) -> list[FabricCase]:
+    """Open faults of a network that somebody is to act on and that are no single link's, as findings."""
+    faults = (case for case in links_of(fleet, fabric) if case.fault.switch and case.fault.grade is LinkGrade.act)
+    return [as_finding(case) for case in faults]
+
+
 def _opened(context: DecisionContext, fabric: Fabric, fault: LinkFault) -> Iterator[e.Event]:
     ports = () if fault.switch else (fault.a, fault.z)
     nodes = tuple(node.id for port in ports if (node := _node(context.fleet, port)) is not None)
@@ -103,7 +133,7 @@ def _told(context: DecisionContext, before: LinkCase | None, case: LinkCase) -> 
 
 def _absorbed(context: DecisionContext, told: LinkCase) -> Iterator[e.Event]:
     """Faults of links that stood each by itself are over: the switch explains them."""
-    why = f"switch {told.fault.switch} explains it"
+    why = f"{told.fault.bearer} explains it"
     for key in told.fault.links:
         if (case := context.fleet.link_cases.get(f"{told.fabric}/{key}")) is not None:
             yield from _closed(context, case, why, HOSTLER)
@@ -195,7 +225,7 @@ def _on_nodes(context: DecisionContext, case: LinkCase, *, standing: bool) -> It
 
 def _ticket(context: DecisionContext, case: LinkCase) -> Ticket:
     fault = case.fault
-    acts = _SWITCH if fault.switch else _ACTS[fault.check]
+    acts = act_of(fault)
     parts = f" Parts: {', '.join(fault.parts)}." if fault.parts else ""
     return Ticket(
         id=case.ticket,

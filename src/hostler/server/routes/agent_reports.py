@@ -17,6 +17,7 @@ from hostler.core.state.number_limits import outside
 from hostler.core.state.passive_series import SERIES_MOST, PassiveReading, is_possible
 from hostler.core.state.verbs.facts import Permission
 from hostler.logs.clean import escaped
+from hostler.logs.structured import logger
 from hostler.runtime.join_offer import JoinOffer
 from hostler.server.admission import URGENT
 from hostler.server.agent_mailbox import KINDS, AgentOrder
@@ -27,6 +28,8 @@ from hostler.server.auth import needs
 from hostler.server.check_readings import pairs_of, taken_out
 from hostler.server.dependencies import Reporter, Reports
 from hostler.server.problems import ProblemError, refuse
+
+log = logger()
 
 BODY_MAX = 1024 * 1024
 OBSERVATIONS_MAX = 1_000
@@ -217,13 +220,28 @@ async def readings(agent: Reports, data: JSONBody[ReadingsBody]) -> None:
 
 
 def _without_readings(app_state: AppState, node: Node, outcome: Outcome) -> Outcome:
-    """Put a check's readings into their archive; the journal has no use for them."""
-    if app_state.outside.pairs is not None and _is_agents(node, outcome):
-        app_state.outside.pairs.add(pairs_of(node, outcome, app_state.now()))
+    """Put a check's readings into their archive; the journal has no use for them.
+
+    Of results between nodes all are taken or none; why none were is a fact of the outcome.
+    """
     bare, readings = taken_out(node, outcome, app_state.now())
+    if app_state.outside.pairs is not None and _is_agents(node, outcome):
+        told = pairs_of(node, outcome, app_state.now(), lambda name: _known_node(app_state, name))
+        app_state.outside.pairs.add(told.results)
+        if told.why:
+            log.warning("pairs_refused", node=node.id, operation=outcome.operation, reason=told.why)
+            bare = replace(bare, facts={**bare.facts, "pairs_refused": told.why})
     if readings and app_state.outside.trends is not None and _is_agents(node, outcome):
         app_state.outside.trends.store.add(readings)
     return bare
+
+
+def _known_node(app_state: AppState, name: str) -> str:
+    """The node of this name, or the host of a design that is no node; "" where there is none."""
+    node = app_state.fleet.resolve(name)
+    if node is not None:
+        return node.id
+    return name if any(name in fabric.hosts for fabric in app_state.fleet.fabrics.values()) else ""
 
 
 def _own(agent: Reporter, name: str) -> Node:

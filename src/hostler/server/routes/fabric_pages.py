@@ -28,6 +28,7 @@ from hostler.server.routes.fabrics import (
     PortRow,
     fabric_named,
     finding_row,
+    findings_of,
     link_fault_row,
     link_row,
     port_row,
@@ -96,7 +97,7 @@ async def fabric_matrix(app_state: TheAppState, name: FromPath[str]) -> FabricMa
 async def get_fabric_finding(app_state: TheAppState, name: FromPath[str], key: Name) -> FindingPage:
     """One open finding, drawn: the cables that take part as they lie, and as the design has them."""
     fabric = fabric_named(app_state, name)
-    case = next((one for one in app_state.fleet.cases_of(fabric.name) if one.finding.key == key), None)
+    case = next((one for one in findings_of(app_state, fabric) if one.finding.key == key), None)
     if case is None:
         raise unknown("finding", key)
     live = app_state.cell.live.fabrics.get(fabric.name)

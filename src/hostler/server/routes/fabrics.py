@@ -15,6 +15,7 @@ from hostler.core.intents.ask import REASON_MAX
 from hostler.core.intents.fabrics import FabricSpec
 from hostler.core.planning.cabling import fabrics_of
 from hostler.core.policy.link_cases import links_of as links_of_network
+from hostler.core.policy.link_cases import shared_faults
 from hostler.core.report.fabric_sentences import looked, subnet_told
 from hostler.core.state.fabrics import (
     DesignedLink,
@@ -117,7 +118,7 @@ def fabric_view(app_state: AppState, fabric: Fabric) -> FabricView:
     """The network as the API shows it."""
     live = app_state.cell.live.fabrics.get(fabric.name)
     last: FabricLook | None = live.last if live is not None else fabric.look
-    cases = app_state.fleet.cases_of(fabric.name)
+    cases = findings_of(app_state, fabric)
     test = app_state.fleet.manual_tests.get(fabric.name)
     read = app_state.cell.live.links.get(fabric.name)
     return row_of(
@@ -137,6 +138,11 @@ def fabric_view(app_state: AppState, fabric: Fabric) -> FabricView:
         manual_test_overdue=test is not None and test.due < app_state.now(),
         undecided=read.undecided if read is not None else (),
     )
+
+
+def findings_of(app_state: AppState, fabric: Fabric) -> list[FabricCase]:
+    """Open findings of a network: of its cabling, and of what many links share in service."""
+    return [*app_state.fleet.cases_of(fabric.name), *shared_faults(app_state.fleet, fabric.name)]
 
 
 class FabricFindingRow(Struct, frozen=True):
@@ -265,9 +271,9 @@ async def get_fabric(app_state: TheAppState, name: FromPath[str]) -> FabricView:
 
 @get("/fabrics/{name:str}/findings", guards=SEE_CELL)
 async def list_fabric_findings(app_state: TheAppState, wanted: Wanted, name: FromPath[str]) -> Page[FabricFindingRow]:
-    """Places where a network differs from its design, each with its ticket."""
-    fabric = fabric_named(app_state, name)
-    return listed(((c.finding.key, finding_row(app_state, c)) for c in app_state.fleet.cases_of(fabric.name)), wanted)
+    """Places where a network differs from its design, and switches with a fault in service, each with its ticket."""
+    cases = findings_of(app_state, fabric_named(app_state, name))
+    return listed(((case.finding.key, finding_row(app_state, case)) for case in cases), wanted)
 
 
 @get("/fabrics/{name:str}/links", guards=SEE_CELL)
