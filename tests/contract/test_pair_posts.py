@@ -75,7 +75,7 @@ def link_design(text: str) -> Any:
 
 
 def pairs(world: House) -> PairResults:
-    kept = world.app_state.outside.pairs
+    kept: PairResults | None = world.app_state.outside.pairs
     assert kept is not None
     return kept
 

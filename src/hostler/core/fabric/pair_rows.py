@@ -19,7 +19,7 @@ PortText = Annotated[str, Meta(min_length=3, max_length=160, description='"NODE:
 
 
 class PairRow(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a check reached from a port to a port, in Gbit/s."""
+    """A rate in Gbit/s that a check reached from a port to a port."""
 
     a: PortText
     z: PortText

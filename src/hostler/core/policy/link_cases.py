@@ -72,7 +72,7 @@ def links_of(fleet: Fleet, fabric: str) -> list[LinkCase]:
 
 
 def act_of(fault: LinkFault) -> str:
-    """What a technician does about a fault."""
+    """Name the act of a technician about a fault."""
     return _SWITCH if fault.switch else _ACTS[fault.check]
 
 
