@@ -19,6 +19,7 @@ from hostler.core.state.subnets import SubnetReading
 from hostler.drivers.infiniband import (
     error_counters,
     forwarding,
+    gnmi_counters,
     lldp_documents,
     port_pages,
     subnet_looks,
@@ -47,6 +48,8 @@ FRESH_S = 3600.0
 """A document about a switch's LLDP neighbours, or of telemetry, that is older says nothing of now."""
 TELEMETRY = "telemetry"
 """The folder of telemetry documents, beside that of LLDP: in it one for each network."""
+COUNTERS = "counters"
+"""The folder of Ethernet switches' counters by gNMI: in it one for each network, a document SWITCH.json a switch."""
 ROUTES = "routes"
 """The folder of dumps of forwarding tables: in it one for each network."""
 NO_TIME = "the discovery left no time to read forwarding tables: give the network a longer time limit"
@@ -154,7 +157,7 @@ class RegisteredSource:
         elif how.tool in TOOLS:
             page = await error_counters_here(Diagnostics(self._here.directory, how.adapter, how.port, how.timeout_s))
         else:
-            page = CounterPage({}, whole=False)
+            page = await asyncio.to_thread(_gnmi, self._reach.documents.parent / COUNTERS / fabric.name)
         fleet = self._reach.fleet()
         nodes = {name: node for name in fabric.hosts if (node := _node(fleet, name)) is not None}
         told, _silent = await self._reach.agents.pages(list(nodes.values()), "ports")
@@ -279,6 +282,21 @@ def _telemetry(folder: Path) -> CounterPage | None:
     if len(paths) > MOST_TELEMETRY:
         why = why or f"{len(paths)} telemetry documents; at most {MOST_TELEMETRY} are read"
     return CounterPage(ports, whole=False, why=why or ("" if paths else "no telemetry document"))
+
+
+def _gnmi(folder: Path) -> CounterPage:
+    """Readings of the network's switches by their documents; those that cannot be read leave the others."""
+    ports: dict[FoundPort, PortReading] = {}
+    why = ""
+    paths = sorted(folder.glob("*.json")) if folder.is_dir() else []
+    for path in paths[:MOST_DOCUMENTS]:
+        try:
+            ports |= gnmi_counters.parse(path.stem, _fresh(path))
+        except (OSError, ValueError) as error:
+            why = why or f"counters of {path.stem}: {error}"
+    if len(paths) > MOST_DOCUMENTS:
+        why = why or f"{len(paths):,} files; at most {MOST_DOCUMENTS:,} are read"
+    return CounterPage(ports, whole=False, why=why)
 
 
 def route_documents(folder: Path) -> Forwarding | None:
