@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hostler.core.fabric.design import Cable, Port
 from hostler.core.fabric.discovery import FoundPort
-from hostler.core.state.links import LinkCheck, PortReading
+from hostler.core.state.links import LinkCheck, LinkFault, PortReading
 from hostler.drivers.infiniband.fabric_source import _gnmi
 from hostler.drivers.infiniband.gnmi_counters import parse
 from hostler.polling.link_rounds import BoundCables, LinkWatch
@@ -105,6 +105,7 @@ def test_a_link_that_flaps_by_both_switches_counters_is_one_fault(tmp_path: Path
     cable = Cable(Port("leaf-1", "8"), Port("spine-1", "3"))
     names = {FoundPort(at.device, int(at.port)): at for at in (cable.a, cable.z)}
     wiring, watch = BoundCables((cable,), names, frozenset({"leaf-1", "spine-1"})), LinkWatch()
+    faults: list[LinkFault] = []
     for round_, moves in enumerate(("10", "20")):
         for at in (cable.a, cable.z):
             (tmp_path / f"{at.device}.json").write_bytes(tree(interface(f"Ethernet{at.port}", moves)))
