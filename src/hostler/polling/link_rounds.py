@@ -34,6 +34,8 @@ SLACK_S = 60.0
 LOOK_S = 1.0
 PAIRS_S = 20.0
 """Results between nodes that have come since the last round are judged so often; the ports are not read for it."""
+PAIRS_SHARE = 0.05
+"""Share of the time that judging them takes at most: large screens are judged less often."""
 
 
 class BoundCables(Struct, frozen=True):
@@ -134,7 +136,7 @@ class LinkRounds:
         self._watches: dict[str, LinkWatch] = {}
         self._next: dict[str, float] = {}
         self._last: dict[str, LinkRound] = {}
-        self._judged = (0, 0.0)
+        self._judged, self._pairs_due = 0, 0.0
 
     async def run(self) -> None:
         """Until cancelled. Histories begin anew with each term."""
@@ -153,10 +155,9 @@ class LinkRounds:
 
     async def _new_pairs(self, fabrics: list[Fabric], now: float) -> None:
         """Judge results that have come since; what they clear waits for the next round, which reads the ports too."""
-        added, (judged, at) = self._pairs.added, self._judged
-        if added == judged or now < at + PAIRS_S:
+        if self._pairs.added == self._judged or now < self._pairs_due:
             return
-        self._judged = added, now
+        self._judged = self._pairs.added
         for fabric in fabrics:
             last = self._last.get(fabric.name)
             if last is None:
@@ -166,6 +167,8 @@ class LinkRounds:
             paths = await self._paths(fabric, self._cell.now())
             slow = [fault for fault in with_paths(cases, own, [], paths)[0] if fault not in own]
             self._cell.tell(LinksSeen(replace(last, faults=tuple(slow), clean=(), undecided=paths.undecided)))
+        ended = asyncio.get_running_loop().time()
+        self._pairs_due = ended + max(PAIRS_S, (ended - now) / PAIRS_SHARE)
 
     async def _paths(self, fabric: Fabric, now: datetime) -> PathVerdict:
         """The verdict of the results between nodes on this network."""
