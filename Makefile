@@ -26,7 +26,7 @@ export PYTHON
 # Bytecode is kept, whatever the shell says: without it every process of a test run compiles the whole house anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up up-kubernetes test test-boot check fuzz sbom audit deb bench bench-bringup bench-checks bench-trends bench-detection sim fabric-soak soak mutants peers docs docs-check pictures fmt lint wheels clean lock environment environment-test system-packages
+.PHONY: help up up-kubernetes test test-boot check fuzz sbom audit deb bench bench-fabric bench-bringup bench-checks bench-trends bench-detection sim fabric-soak soak mutants peers docs docs-check pictures fmt lint wheels clean lock environment environment-test system-packages
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -82,6 +82,10 @@ audit: environment-test ## ask whether a locked version has a known vulnerabilit
 
 bench: environment-test ## measure the numbers the documents state
 	$(BIN)/python -m bench
+
+bench-fabric: environment-test ## a network against its design by its size, and a storm of its ports' counters
+	$(BIN)/python -m bench.fabric
+	$(BIN)/python -m bench.link_counters
 
 bench-bringup: environment-test ## bring machines from off to production over real Redfish: a minute, and what Hostler adds; BENCH_MACHINES=4500
 	$(BIN)/python -m bench bringup
