@@ -2,7 +2,9 @@
 
 import shutil
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from pathlib import Path
+from random import Random
 
 import pytest
 from msgspec.structs import replace
@@ -11,11 +13,15 @@ from hostler.core.fabric.design import Port
 from hostler.core.fabric.discovery import FoundPort
 from hostler.core.planning import port_reset
 from hostler.core.state.fabrics import DiscoverySource, LinkCondition
+from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node, Operation, Outcome, Profile
 from hostler.core.state.operations import ResetPort
 from hostler.drivers.infiniband.fabric_source import InfinibandSource
 from hostler.drivers.infiniband.port_resets import PortResetter
 from hostler.ports import RefusedError, UnreachableError
+from hostler.sim.world.port_tools import PortHand
+from hostler.sim.world.simulated_network import SimulatedNetwork
+from hostler.sim.world.world import World, WorldSetup
 from tests.contract.test_fabric_source import NOW, write_tool
 from tests.contract.test_subnet_source import manager, until
 from tests.fabric_cell import NAME, FabricCell
@@ -187,3 +193,39 @@ async def test_a_real_ibportstate_resets_the_port_and_it_is_done_when_the_link_i
 def test_the_place_is_the_switch_s() -> None:
     assert isinstance(AT, FoundPort)
     assert FAR.startswith("leaf-")
+
+
+@pytest.mark.parametrize(
+    ("fate", "taken", "said"),
+    [
+        ("", 1, "is not active yet: LinkState Down"),
+        ("unheard", 0, "may have been reset"),
+        ("unanswered", 1, "may have been reset"),
+        ("cut", 1, "does not say so"),
+        ("stuck", 1, "is not active yet"),
+    ],
+)
+async def test_the_simulated_tools_answer_as_badly(fate: str, taken: int, said: str) -> None:
+    """Mutants: a simulated port is up at once, or a stuck one ever without hands."""
+    world = World(WorldSetup(3, 1, NOW))
+    for host in world.hosts.values():
+        host.start_running()
+    network = SimulatedNetwork(world.site, world.hosts)
+    port = network.ports("n00000")[0]
+    far, hand = network.designed[port], PortHand(world.site, network, Random(1))
+    registered = replace(a_cell().fabric, name=NAME)
+    fleet = Fleet()
+    fleet.fabrics.base[NAME] = registered
+    hand.connect(lambda: fleet, lambda _node, _act: "", lambda _name: {str(far): network.found(far)})
+    hand.spoilt.extend([fate] if fate else [])
+    order, node = asked(ResetPort(NAME, str(port), str(far))), a_node("n00000")
+    with pytest.raises(UnreachableError, match=said):
+        await hand.driver.perform(order, node)
+    assert [reset.far for reset in hand.resets] == [port] * taken
+    assert (network.downed[port], network.downed[far]) == (taken, taken)
+    world.clock.skip(NOW + timedelta(minutes=2))
+    if fate == "stuck":
+        with pytest.raises(UnreachableError, match=said):
+            await hand.driver.observe(order, node)
+        network.restore(far)
+    assert (await hand.driver.observe(order, node)).result == "done"

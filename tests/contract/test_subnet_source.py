@@ -72,7 +72,9 @@ async def test_a_sound_subnet_is_told_whole_and_partitions_only_where_asked(tmp_
 async def test_managers_that_are_not_told_whole_are_not_known(tmp_path: Path, bad: dict[str, str], said: str) -> None:
     """Hang, silence, a flood, garbage, cut off, two masters, none. Mutants: a part counts as all there is."""
     source = tools(tmp_path, **{tool: script.format(tmp_path) for tool, script in bad.items()})
-    told = await source.subnet(HERE, NOW, partitions=True)
+    hangs = "did not end" in said  # whatever else it does takes a loaded machine its time
+    fabric = HERE if hangs else replace(HERE, source=replace(HERE.source, timeout_s=90.0))
+    told = await source.subnet(fabric, NOW, partitions=True)
     assert told.facts.managers is None
     assert said in told.why[0]
 
@@ -186,7 +188,7 @@ async def test_a_master_that_is_killed_is_followed_by_the_one_that_stood_by_and_
         asked: list[bool] = []
 
         def both(told: SubnetReading) -> bool:
-            """A trap that comes while the master sweeps is lost with what it tells: the master is told to sweep."""
+            """A master lists who comes later at once or late: it is told to sweep."""
             log = tmp_path / "gpu-0003" / "log"
             if not asked and log.exists() and "Entering STANDBY" in log.read_text():
                 asked.append(True)
@@ -209,7 +211,7 @@ async def test_a_master_that_is_killed_is_followed_by_the_one_that_stood_by_and_
     assert [(m.guid, m.state) for m in after.facts.managers] == [(other.guid, ManagerState.master)]
     assert after.why[0].startswith("routing: opensm's log is")
     cell = FabricCell(Drive(), cables, subnet_manager={"guids": [master.guid, other.guid], "min_standby": 1})
-    for told in (before, after, after):
+    for told in (before, *[after] * 6):
         cell.drive.wait(seconds=60)
         cell.drive.step(SubnetSeen(replace(told, fabric=cell.fabric.name, began=cell.drive.now)))
     said = [sentence(r.event) for r in cell.drive.journal if isinstance(r.event, e.SubnetChanged)]

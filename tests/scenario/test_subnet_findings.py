@@ -41,6 +41,12 @@ def look(cell: FabricCell, facts: SubnetFacts, why: str = "") -> list[e.Event]:
     return [record.event for record in cell.drive.journal[before:]]
 
 
+def looks(cell: FabricCell, facts: SubnetFacts, minutes: int) -> None:
+    """Looks of so many minutes after the first, one a minute."""
+    for _ in range(minutes + 1):
+        look(cell, facts)
+
+
 def kinds(cell: FabricCell) -> list[str]:
     return [case.finding.kind for case in cell.cases]
 
@@ -63,7 +69,8 @@ def test_a_look_that_read_nothing_keeps_what_is_known_and_makes_no_finding() -> 
     assert [look(cell, NOTHING, "managers: `sminfo` did not end within 60 s") for _ in range(3)] == [[], [], []]
     assert (cell.fabric.subnet, cell.cases) == (both(), [])
     look(cell, ONE)
-    look(cell, NOTHING)
+    for _ in range(4):
+        look(cell, NOTHING)
     look(cell, ONE)
     (case,) = cell.cases
     look(cell, NOTHING)
@@ -71,11 +78,11 @@ def test_a_look_that_read_nothing_keeps_what_is_known_and_makes_no_finding() -> 
     assert cell.cases == [case]
 
 
-def test_a_killed_master_is_a_finding_at_the_second_look_and_over_after_two_clean_ones() -> None:
+def test_a_killed_master_is_a_finding_after_five_minutes_and_over_after_two_clean_looks() -> None:
     """Mutants: one look is enough, either way; the ticket stays open."""
     cell = a_cell()
     look(cell, both())
-    look(cell, ONE)
+    looks(cell, ONE, 4)
     assert (kinds(cell), cell.fabric.subnet.master) == ([], SubnetManager(A, 3, ManagerState.master))
     look(cell, ONE)
     assert kinds(cell) == [TOO_FEW]
@@ -94,6 +101,29 @@ def test_a_restart_between_two_looks_is_no_finding() -> None:
     for facts in (both(), ONE, both(A), ONE, both()):
         look(cell, facts)
     assert cell.cases == []
+
+
+def test_a_manager_that_the_master_lists_late_is_no_finding_and_each_absence_is_counted_anew() -> None:
+    """Mutants: two looks are enough; absences are added up."""
+    cell = a_cell()
+    for _ in range(3):
+        looks(cell, ONE, 4)
+        look(cell, both(A))
+    assert cell.cases == []
+    looks(cell, ONE, 5)
+    assert kinds(cell) == [TOO_FEW]
+
+
+def test_a_look_that_tells_only_partitions_keeps_the_absence_running_and_a_foreign_manager_needs_two_looks() -> None:
+    """Mutants: what could not be read counts as clean; patience is for all kinds."""
+    cell = a_cell()
+    looks(cell, ONE, 2)
+    looks(cell, SubnetFacts(None, ("0x7fff",)), 1)
+    look(cell, ONE)
+    assert kinds(cell) == [TOO_FEW]
+    foreign = a_cell()
+    looks(foreign, SubnetFacts((SubnetManager(C, 15, ManagerState.master), *(both().managers or ())[1:])), 1)
+    assert kinds(foreign) == [FOREIGN]
 
 
 def test_a_foreign_master_and_other_partitions_are_one_finding_each() -> None:
@@ -115,7 +145,7 @@ def test_without_a_statement_all_is_shown_and_nothing_found_and_a_statement_take
     assert (cell.cases, cell.fabric.subnet) == ([], ONE)
     cell.register(**STATED)
     assert cell.fabric.subnet == ONE
-    look(cell, ONE)
+    looks(cell, ONE, 4)
     assert kinds(cell) == []
     look(cell, ONE)
     assert kinds(cell) == [TOO_FEW]
@@ -130,8 +160,7 @@ def test_cables_and_subnet_say_nothing_of_each_other_s_findings() -> None:
     cell = a_cell()
     swap_at_host(cell.cables)
     cell.look()
-    look(cell, ONE)
-    look(cell, ONE)
+    looks(cell, ONE, 5)
     assert sorted(kinds(cell)) == [TOO_FEW, "swapped"]
     cell.look(a_fabric().discovery())
     cell.look(a_fabric().discovery())
@@ -140,8 +169,7 @@ def test_cables_and_subnet_say_nothing_of_each_other_s_findings() -> None:
 
 def test_a_ticket_closed_by_a_word_comes_back_while_it_is_found() -> None:
     cell = a_cell()
-    look(cell, ONE)
-    look(cell, ONE)
+    looks(cell, ONE, 5)
     (ticket,) = cell.tickets
     cell.drive.ask("close-ticket", ticket.id)
     look(cell, ONE)
@@ -164,8 +192,7 @@ def test_a_look_that_comes_twice_or_late_or_of_an_unknown_network_says_nothing()
 def test_it_is_the_same_after_a_snapshot_and_a_replay() -> None:
     cell = a_cell()
     look(cell, both())
-    look(cell, ONE)
-    look(cell, ONE)
+    looks(cell, ONE, 5)
     fleet = cell.drive.fleet
     read = load(dump(state_of(fleet)))
     assert (read.fabrics[NAME], digest(read)) == (cell.fabric, digest(fleet))

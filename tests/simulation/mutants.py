@@ -471,5 +471,6 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a dead switch is its nodes", 4, "which is dead", network.a_dead_switch_is_its_nodes, wired=True),
     Mutant("the unmanaged are acted on", 9, "which is unmanaged", network.the_unmanaged_are_acted_on, unmanaged, True),
     Mutant("findings are never over", 8, "stands open", network.findings_are_never_over, wired=True),
+    Mutant("a neighbour's port is reset", 9, "and leads to", network.a_neighbour_s_port_is_reset, wired=True),
 )
 """Every planted bug; each law has at least one."""

@@ -9,8 +9,11 @@ from msgspec.structs import replace
 from hostler.controller import fabric_reports
 from hostler.core.fabric import told, validation
 from hostler.core.fabric.validation import compare
+from hostler.core.planning import port_reset
 from hostler.core.policy import fabric_cases, link_cases
+from hostler.core.state.operations import ResetPort
 from hostler.polling import link_rounds
+from hostler.sim import hostile_worlds
 
 
 def the_partial_is_believed(patch: pytest.MonkeyPatch) -> None:
@@ -58,3 +61,15 @@ def findings_are_never_over(patch: pytest.MonkeyPatch) -> None:
 
     went_on = fabric_cases.went_on
     patch.setattr(fabric_cases, "went_on", stays)
+
+
+def a_neighbour_s_port_is_reset(patch: pytest.MonkeyPatch) -> None:
+    """The port beside the node's own is named, and nobody asks whose it is."""
+
+    def beside(fabric: Any, link: Any) -> ResetPort:
+        switch, _, number = link.z.rpartition(":")
+        return ResetPort(fabric.name, link.a, f"{switch}:{int(number) % 7 + 1}")
+
+    patch.setattr(port_reset, "_reset", beside)
+    patch.setattr(port_reset, "refused", lambda *_about: "")
+    patch.setattr(hostile_worlds, "refused", lambda *_about: "")

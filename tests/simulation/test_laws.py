@@ -33,10 +33,11 @@ def test_a_network_changes_nothing_of_the_world_that_it_is_added_to() -> None:
     for seed in range(50):
         plain, wired = draw(seed), draw_wired(seed)
         assert wired.faults[: len(plain.faults)] == plain.faults
-        assert replace(wired.shape, wired=False, unmanaged=-1) == plain.shape == again(plain).shape
+        assert replace(wired.shape, wired=False, unmanaged=-1, resets=False) == plain.shape == again(plain).shape
     kinds = {one.kind for seed in range(200) for one in draw_wired(seed).faults}
     assert kinds == set(INJECTION_KINDS) | set(NETWORK_KINDS)
     assert {draw_wired(seed).shape.unmanaged >= 0 for seed in range(20)} == {True, False}
+    assert {draw_wired(seed).shape.resets for seed in range(20)} == {True, False}
 
 
 def test_a_simulated_network_is_looked_at_and_misled() -> None:
@@ -48,6 +49,20 @@ def test_a_simulated_network_is_looked_at_and_misled() -> None:
         assert injection.looks is not None
         verdicts.update(injection.looks.verdicts)
     assert set(verdicts) == {verdict.value for verdict in FabricVerdict}, verdicts
+
+
+def test_ports_are_reset_in_simulated_networks_and_tools_leave_it_open_whether_they_were() -> None:
+    """The driver is production's. Mutants: the simulated port is up at once; an unknown reset is repeated."""
+    answers: list[list[str]] = []
+    for seed in (4, 9):
+        injection = build(draw_wired(seed), MemoryJournal())
+        injection.drive.run(START + timedelta(hours=12))
+        hand, ledger = injection.world.actuators.ports, injection.world.site.ledger
+        assert hand is not None
+        effects = [effect for effect in ledger.effects if effect.kind == "reset_port"]
+        assert len(effects) == len(hand.resets) == len({effect.operation for effect in effects}) > 0
+        answers += [ledger.answers[effect.operation, effect.attempt] for effect in effects]
+    assert all({"unknown", "done"} == {*told} for told in answers), answers
 
 
 def test_small_worlds_are_really_hostile() -> None:

@@ -48,6 +48,6 @@ def of_subnet(context: DecisionContext, seen: SubnetReading) -> Iterator[e.Event
     known = context.live.subnets.get(seen.fabric)
     if known is not None and seen.began <= known.last.began:
         return
-    before = known.differs if known is not None else frozenset()
-    context.live.subnets[seen.fabric] = LiveSubnet(seen, subnet_cases.differing(context, seen, before))
-    yield from subnet_cases.of_reading(context, seen, before)
+    since = subnet_cases.differing(context, seen, known.differs if known is not None else {})
+    context.live.subnets[seen.fabric] = LiveSubnet(seen, since)
+    yield from subnet_cases.of_reading(context, seen, since)

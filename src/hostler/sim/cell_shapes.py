@@ -34,6 +34,10 @@ UNMANAGED = 0.5
 """Share of wired cells in which one node is unmanaged."""
 
 
+RESETS = 0.5
+"""Share of wired cells whose policy has the port of a flapping link reset."""
+
+
 class Shape(Struct, frozen=True):
     """Composition of a cell.
 
@@ -45,7 +49,8 @@ class Shape(Struct, frozen=True):
     `whole`: the pool's budget lets all of its rack be out at once. `checked`: idle nodes are checked once an hour.
     `braked`: the third disruption of an hour latches the brake. `scarce`: a pool loses one node a day at most, whatever
     else its budget allows, and none that could wait without a spare beyond the last. `wired`: it has a compute network.
-    `unmanaged`: the number of a node whose profile is unmanaged, -1 for none.
+    `unmanaged`: the number of a node whose profile is unmanaged, -1 for none. `resets`: a link that flaps has its port
+    reset.
     """
 
     kind: str
@@ -57,6 +62,7 @@ class Shape(Struct, frozen=True):
     scarce: bool = False
     wired: bool = False
     unmanaged: int = -1
+    resets: bool = False
 
     @property
     def gpus(self) -> int:
@@ -90,7 +96,8 @@ def wired_shape(seed: int) -> Shape:
     """The cell of this seed with a compute network, and perhaps a node that is not Hostler's to act upon."""
     shape, chance = shape_of(seed), Random(f"{seed}/network")
     adopted = [number for number, role in enumerate(shape.roles) if role != FRESH]
-    return replace(shape, wired=True, unmanaged=chance.choice(adopted) if chance.random() < UNMANAGED else -1)
+    unmanaged = chance.choice(adopted) if chance.random() < UNMANAGED else -1
+    return replace(shape, wired=True, unmanaged=unmanaged, resets=Random(f"{seed}/resets").random() < RESETS)
 
 
 def _in_cell(number: int) -> str:
@@ -152,7 +159,7 @@ def documents(shape: Shape, baseline: str = "1.1.0", image: str = "BIOS") -> dic
     }
     pools = {name: _pool(shape, name) for name in dict.fromkeys(shape.roles) if name not in (SPARE, FRESH)}
     return {
-        "policy.yaml": _policy(braked=shape.braked),
+        "policy.yaml": _policy(braked=shape.braked, resets=shape.resets),
         "pools.yaml": msgspec.json.encode({"skus": skus, "pools": pools}).decode(),
     }
 
@@ -182,17 +189,19 @@ def _pool(shape: Shape, name: str) -> dict[str, object]:
     return {**base, "budget": budget, **terms}
 
 
-@lru_cache(maxsize=2)
-def _policy(*, braked: bool) -> str:
-    """The default policy; `braked`: with a brake that a small cell can latch."""
+@lru_cache(maxsize=4)
+def _policy(*, braked: bool, resets: bool) -> str:
+    """The default policy; `braked`: with a brake that a small cell can latch; `resets`: flaps have a port reset."""
     text = files("hostler.core.policy").joinpath("default_policy.yaml").read_text(encoding="utf-8")
-    if not braked:
-        return text
-    assert text.count(_BRAKE) == 1, f"the default policy says no more {_BRAKE}"
-    return text.replace(_BRAKE, "brake: {disruptions: 2,")
+    for row, instead in ((_BRAKE, braked and "brake: {disruptions: 2,"), (_FLAPS, resets and _RESET)):
+        assert text.count(row) == 1, f"the default policy says no more {row}"
+        text = text.replace(row, instead or row)
+    return text
 
 
 _BRAKE = "brake: {disruptions: 20,"
+_FLAPS = "network.link_flaps: {remedy: triage, timing: pending, dooms: none}"
+_RESET = "network.link_flaps: {remedy: port_reset, timing: pending, dooms: none}"
 
 
 @lru_cache(maxsize=64)

@@ -8,6 +8,10 @@ import msgspec
 from msgspec import Struct
 
 from hostler.core.fabric.design_csv import render_csv
+from hostler.core.planning.port_reset import refused
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Node
+from hostler.core.state.operations import ResetPort
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import Journal
 from hostler.sim import cell_shapes
@@ -21,6 +25,7 @@ from hostler.sim.network_looks import NetworkLooks
 from hostler.sim.simulation_loop import Drive, SweepInterval, Watcher
 from hostler.sim.world.message_faults import Hostile
 from hostler.sim.world.people import Errand, Paces
+from hostler.sim.world.port_tools import PortHand
 from hostler.sim.world.simulated_network import NAME, SimulatedNetwork, port_of
 from hostler.sim.world.tenants import Tenants
 from hostler.sim.world.world import World, WorldSetup
@@ -180,6 +185,7 @@ def wire(injection: InjectionContext, seed: int) -> None:
     drive, world = injection.drive, injection.world
     network = world.network = SimulatedNetwork(world.site, world.hosts)
     injection.looks = NetworkLooks(drive, network, Random(f"{seed}/network looks"))
+    _resets(injection, network, Random(f"{seed}/port resets"))
     hands = NetworkHands(world.site, network, world.people, PACES.technician, lambda: injection.troubles.healed)
     network.on_revived = lambda switch: _ends_at(world, switch)
     drive.watchers.append(lambda record: hands.see(record.event))
@@ -189,6 +195,24 @@ def wire(injection: InjectionContext, seed: int) -> None:
     told = {"fabric": msgspec.json.encode(spec).decode()}
     world.people.ask(Errand("register-fabric", "fleet", "olga", "its compute network", told))
     drive.run(world.clock.now + timedelta(seconds=60))
+
+
+def _resets(injection: InjectionContext, network: SimulatedNetwork, chance: Random) -> None:
+    """Have ports reset by the driver that runs in production, for whichever controller is active."""
+    drive, actuators, looks = injection.drive, injection.world.actuators, injection.looks
+    assert looks is not None, "wired worlds have looks"
+    hand = actuators.ports = PortHand(drive.world.site, network, chance)
+
+    def refusal(node: Node, act: ResetPort) -> str:
+        controller = drive.controller
+        if controller is None:
+            return "the controller has not started"
+        return refused(controller.fleet, controller.live, node, act)
+
+    def fleet() -> Fleet:
+        return drive.controller.fleet if drive.controller is not None else Fleet()
+
+    hand.connect(fleet, refusal, looks.places)
 
 
 def _ends_at(world: World, switch: str) -> None:

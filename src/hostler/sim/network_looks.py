@@ -12,7 +12,7 @@ from hostler.controller.loop import Controller
 from hostler.core.fabric.binding import names_of
 from hostler.core.fabric.design import Design
 from hostler.core.fabric.design_csv import parse_csv
-from hostler.core.fabric.discovery import Discovery
+from hostler.core.fabric.discovery import Discovery, FoundPort
 from hostler.core.fabric.told import report
 from hostler.core.policy.link_cases import links_of
 from hostler.core.state.fabrics import Fabric, FabricVerdict
@@ -51,6 +51,11 @@ class NetworkLooks:
         self._wiring: BoundCables | None = None
         self._designs: dict[str, Design] = {}
         self._looking = False
+
+    def places(self, fabric: str) -> dict[str, FoundPort]:
+        """The network's ports by their names in its design, as the last whole validation bound them."""
+        bound = self._wiring if fabric == NAME else None
+        return {str(port): at for at, port in bound.names.items()} if bound is not None else {}
 
     def begin(self) -> None:
         """From now on."""

@@ -22,10 +22,11 @@ def acts(context: DecisionContext, node: Node) -> Iterator[ResetPort]:
     """A reset for each link of the node that fails; one without a port where none may be reset, which is refused."""
     failing = {condition.part for condition in node.conditions if condition.type == CONDITION}
     found = [
-        ResetPort(fabric.name, link.a, link.z)
+        act
         for fabric, device in fabrics_of(context.fleet, node)
         for link in _links(context.live, fabric, device)
-        if link.a.rpartition(":")[2] in failing and not refused(context.fleet, context.live, node, _reset(fabric, link))
+        if link.a.rpartition(":")[2] in failing
+        and not refused(context.fleet, context.live, node, act := _reset(fabric, link))
     ]
     yield from found or (ResetPort(),)
 

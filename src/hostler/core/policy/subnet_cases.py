@@ -1,21 +1,29 @@
 """Findings of a network's subnet from look to look: other managers, partitions or routing than its design states.
 
 A look that could not read something whole says nothing of it. What differs at one look alone is on its way from one
-state to the next: a manager that takes over, one that is restarted.
+state to the next: a manager that takes over, one that is restarted. Who stands by the master lists as of its last heavy
+sweep, which may be a while ago: a manager that is missing from the list is given several looks.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
 
-from hostler.core.fabric.subnet import differences, judged
+from hostler.core.fabric.subnet import TOO_FEW, differences, judged
 from hostler.core.policy import fabric_cases
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fabrics import FabricFindingSeen
 from hostler.core.state.subnets import SubnetFacts, SubnetReading
 
+PATIENCE = {TOO_FEW: timedelta(minutes=5)}
+"""Kind of finding → how long it is seen, at each look that can tell, before it is opened; others at the second look.
 
-def of_reading(context: DecisionContext, seen: SubnetReading, before: frozenset[str]) -> Iterator[e.Event]:
-    """Events of a look. Each must be folded before the next is asked for. `before`: kinds that differed last."""
+Before ibsim opensm 3.3.23 listed a manager that had come later at once, or not for a minute and more.
+"""
+
+
+def of_reading(context: DecisionContext, seen: SubnetReading, since: Mapping[str, datetime]) -> Iterator[e.Event]:
+    """Events of a look. Each must be folded before the next is asked for. `since`: by `differing` of this look."""
     fabric = context.fleet.fabrics.get(seen.fabric)
     if fabric is None:
         return
@@ -27,14 +35,17 @@ def of_reading(context: DecisionContext, seen: SubnetReading, before: frozenset[
         kind = case.finding.kind
         if kind in said:
             yield from fabric_cases.went_on(context, case, found.pop(kind, None))
-    for kind in sorted(found.keys() & before - {c.finding.kind for c in context.fleet.cases_of(fabric.name)}):
-        yield from fabric_cases.opened(context, fabric, found[kind])
+    for kind in sorted(found.keys() - {c.finding.kind for c in context.fleet.cases_of(fabric.name)}):
+        stood = seen.began - since[kind]
+        if stood and stood >= PATIENCE.get(kind, timedelta(0)):
+            yield from fabric_cases.opened(context, fabric, found[kind])
 
 
-def differing(context: DecisionContext, seen: SubnetReading, before: frozenset[str]) -> frozenset[str]:
-    """Kinds that differ by this look; of what it could not read, those that differed before."""
+def differing(context: DecisionContext, seen: SubnetReading, before: Mapping[str, datetime]) -> dict[str, datetime]:
+    """Kinds that differ, and since which look: by this one, and of what it could not read by those before."""
     said = judged(seen.facts)
-    return frozenset(_found(context, seen)) | frozenset(kind for kind in before if kind not in said)
+    kept = {kind: since for kind, since in before.items() if kind not in said}
+    return kept | {kind: before.get(kind, seen.began) for kind in _found(context, seen)}
 
 
 def _found(context: DecisionContext, seen: SubnetReading) -> dict[str, FabricFindingSeen]:

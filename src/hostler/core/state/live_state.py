@@ -79,10 +79,10 @@ class LiveFabric(Struct, frozen=True):
 
 
 class LiveSubnet(Struct, frozen=True):
-    """Sight of a network's subnet: the last look, and kinds of what differed at the last look that could say so."""
+    """Sight of a network's subnet: the last look, and since which look each kind differs, at all that could say so."""
 
     last: SubnetReading
-    differs: frozenset[str] = frozenset()
+    differs: dict[str, datetime] = {}
 
 
 class Release(Struct, frozen=True):

@@ -104,8 +104,11 @@ async def subnet_page(tools: Diagnostics, environment: Mapping[str, str] | None 
     return page.output.decode(errors="replace")
 
 
+PortAct = Literal["query", "reset"]
+
+
 async def port_page(
-    tools: Diagnostics, at: FoundPort, act: Literal["query", "reset"], environment: Mapping[str, str] | None = None
+    tools: Diagnostics, at: FoundPort, act: PortAct, environment: Mapping[str, str] | None = None
 ) -> str:
     """Page of `smpquery` on a switch's port, or of `ibportstate` on its reset. Raises ValueError without a good end.
 

@@ -31,10 +31,12 @@ from hostler.drivers.infiniband.diagnostics import (
     SUBNET_TOOLS,
     TOOLS,
     Diagnostics,
+    PortAct,
     discover,
     error_counters_here,
     forwarding_tables,
     nothing,
+    port_page,
     subnet_page,
 )
 from hostler.drivers.infiniband.error_counters import CounterPage
@@ -55,6 +57,8 @@ ROUTES = "routes"
 NO_TIME = "the discovery left no time to read forwarding tables: give the network a longer time limit"
 LEAST_S = 1.0
 MOST_TELEMETRY = 16
+PORT_S = 20.0
+"""A port is read or reset within some milliseconds; a tool that takes longer has not been heard."""
 MOST_DOCUMENTS = 8192
 
 
@@ -92,6 +96,11 @@ class InfinibandSource(Struct, frozen=True):
             )
 
         return await subnet_looks.look(fabric.name, began, page, partitions=partitions, log=Path(self.log))
+
+    async def port(self, how: DiscoverySource, at: FoundPort, act: PortAct) -> str:
+        """Page of a tool on a switch's port, or on its reset. Raises ValueError without a good end."""
+        tools = Diagnostics(self.directory, how.adapter, how.port, min(PORT_S, how.timeout_s))
+        return await port_page(tools, at, act, self.environment)
 
 
 class LookPlaces(Struct, frozen=True):

@@ -2,19 +2,18 @@
 
 import re
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from hostler.core.fabric.discovery import FoundPort
+from hostler.core.state.fabrics import DiscoverySource
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node, Operation, Outcome
 from hostler.core.state.operations import ResetPort
-from hostler.drivers.infiniband.diagnostics import Diagnostics, port_page
-from hostler.drivers.infiniband.fabric_source import InfinibandSource
+from hostler.drivers.infiniband.diagnostics import PortAct
 from hostler.drivers.infiniband.page_text import plain
 from hostler.ports import RefusedError, UnreachableError
 
 KIND = "reset_port"
-TOOL_S = 20.0
-"""A reset takes `ibportstate` some milliseconds; one that hangs has not been heard."""
 
 Refused = Callable[[Node, ResetPort], str]
 """Why a port may not be reset for a node now, "" where it may (`core.planning.port_reset`)."""
@@ -24,12 +23,20 @@ Places = Callable[[str], Mapping[str, FoundPort]]
 _STATE = re.compile(r"^(LinkState|PhysLinkState):\.{2,}(\w+)\s*$", re.MULTILINE)
 
 
+class PortTools(Protocol):
+    """The tools that read and reset a port on this host."""
+
+    async def port(self, how: DiscoverySource, at: FoundPort, act: PortAct) -> str:
+        """Page of the tool. Raises ValueError where there is none."""
+        ...
+
+
 class PortResetter:
     """The driver of port resets, where a network's tools run on this host. An agent is asked for none."""
 
     kinds = frozenset({KIND})
 
-    def __init__(self, here: InfinibandSource, fleet: Callable[[], Fleet], refused: Refused, places: Places) -> None:
+    def __init__(self, here: PortTools, fleet: Callable[[], Fleet], refused: Refused, places: Places) -> None:
         self._here = here
         self._fleet = fleet
         self._refused = refused
@@ -40,13 +47,13 @@ class PortResetter:
         act = _act(operation)
         if why := self._refused(node, act):
             raise RefusedError(why)
-        tools, at = self._tools(act), self._at(act)
+        how, at = self._source(act), self._at(act)
         try:
-            await port_page(tools, at, "query", self._here.environment)
+            await self._here.port(how, at, "query")
         except ValueError as error:
             return Outcome(operation.id, node.id, "failed", f"nothing was sent: {plain(str(error))}")
         try:
-            page = await port_page(tools, at, "reset", self._here.environment)
+            page = await self._here.port(how, at, "reset")
         except ValueError as error:
             raise UnreachableError(f"{act.z} may have been reset: {plain(str(error))}") from error
         if "After PortInfo set:" not in page:
@@ -57,7 +64,7 @@ class PortResetter:
         """Done where the port is up and active. Raises UnreachableError where it is not yet, or is not told."""
         act = _act(operation)
         try:
-            page = await port_page(self._tools(act), self._at(act), "query", self._here.environment)
+            page = await self._here.port(self._source(act), self._at(act), "query")
         except (ValueError, RefusedError) as error:
             raise UnreachableError(f"{act.z or 'the port'} was not read: {plain(str(error))}") from error
         state = dict(_STATE.findall(page))
@@ -69,14 +76,14 @@ class PortResetter:
     async def revoke(self, operation: Operation, node: Node) -> None:
         """Do nothing: a reset takes less time than calling it off."""
 
-    def _tools(self, act: ResetPort) -> Diagnostics:
+    def _source(self, act: ResetPort) -> DiscoverySource:
         fabric = self._fleet().fabrics.get(act.fabric)
         if fabric is None:
             raise RefusedError(f"no network {act.fabric or '(none)'}")
         how = fabric.source
         if how.tool not in ("ibnetdiscover", "iblinkinfo", "ibdiagnet") or how.nodes:
             raise RefusedError(f"the tools of network {fabric.name} do not run on the controller's host")
-        return Diagnostics(self._here.directory, how.adapter, how.port, min(TOOL_S, how.timeout_s))
+        return how
 
     def _at(self, act: ResetPort) -> FoundPort:
         at = self._places(act.fabric).get(act.z)

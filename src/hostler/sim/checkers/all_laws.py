@@ -34,7 +34,7 @@ def law_checkers(world: World) -> LawCheckers:
         Law(7, networks.findings),
         Law(2, networks.tickets),
         Law(4, networks.switches),
-        Law(9, networks.unmanaged),
+        Law(9, networks.unmanaged, networks.resets),
         Law(8, end=networks.end),
     )
     return LawCheckers(world, laws)

@@ -1,7 +1,8 @@
 """Laws 2, 4, 7, 8 and 9 for the compute network, judged by how its cables and switches really are.
 
 A finding is what is really wrong; one thing that is wrong is asked for once; a dead switch is no fault of its nodes; an
-unmanaged node is never acted on for a link; and what is open in the end is really wrong.
+unmanaged node is never acted on for a link; a port is reset for the node alone to which its cable leads; and what is
+open in the end is really wrong.
 """
 
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from hostler.core.state import events as e
 from hostler.core.state.cases import Ticket
 from hostler.core.state.fabrics import CABLING, FabricCase
 from hostler.core.state.links import LinkCase, LinkCheck
+from hostler.core.state.operations import ResetPort
 from hostler.sim.checkers.law import LawCase
 from hostler.sim.world.simulated_network import SimulatedNetwork, port_of
 
@@ -35,6 +37,8 @@ class Networks:
         self._faults: dict[str, LinkCase] = {}
         self._tickets: dict[str, Ticket] = {}
         self._missed: dict[str, datetime] = {}
+        self._resets: dict[str, str] = {}
+        self._judged = 0
 
     def findings(self, case: LawCase, record: e.Record) -> Iterator[str]:
         """Law 7: a finding is of ports that are really wrong, whatever a discovery left out; a clean one is right."""
@@ -146,11 +150,31 @@ class Networks:
         match record.event:
             case e.ConditionRaised(condition=c) if _of_link(c.paths) and c.node in pages and not pages[c.node].managed:
                 yield f"{c.id} is laid on {c.node}, which is unmanaged"
+            case e.OperationStarted(operation=operation) if isinstance(operation.act, ResetPort):
+                self._resets[operation.act.z] = operation.node
+                if not pages[operation.node].managed:
+                    yield f"{operation.act.z} is reset for {operation.node}, which is unmanaged"
             case e.LinkFaultOpened(case=link) | e.LinkFaultChanged(case=link) if link.ticket and link.nodes:
                 if theirs := [node for node in link.nodes if not pages[node].managed]:
                     yield f"{link.ticket} is opened for a link of {theirs[0]}, which is unmanaged"
             case _:
                 pass
+
+    def resets(self, case: LawCase) -> Iterator[str]:
+        """Law 9: the port that is reset leads to the node that it is reset for, and to nobody else's work.
+
+        A cable that somebody moved is where the last validation found it, as far as anybody can know.
+        """
+        hand = case.world.actuators.ports
+        if hand is None:
+            return
+        for reset in hand.resets[self._judged :]:
+            wanted = self._resets.get(str(reset.port), "")
+            if not wanted:
+                yield f"{reset.port} is reset, and no record asks for it"
+            elif reset.far is not None and reset.far.device != wanted and not reset.moved:
+                yield f"{reset.port} is reset for {wanted}, and leads to {reset.far}"
+        self._judged = len(hand.resets)
 
     def end(self, case: LawCase) -> Iterator[str]:
         """Law 8: in a healed world, with technicians who repair rightly, nothing stands open and nothing is wrong."""

@@ -8,6 +8,7 @@ from hostler.core.fabric.rates import Rate
 from hostler.sim.fault_injection.injection import InjectionContext
 from hostler.sim.network_looks import CONTRADICTORY, CUT, LATE, SHRUNKEN, TWICE
 from hostler.sim.world.fault_kinds import KINDS
+from hostler.sim.world.port_tools import TROUBLES
 from hostler.sim.world.simulated_network import SimulatedNetwork
 
 HOUR_S = 3600.0
@@ -113,3 +114,10 @@ def _spoils(how: str) -> Callable[[InjectionContext, str, Random], None]:
 
 discovery_late, discovery_cut, discovery_shrunken = _spoils(LATE), _spoils(CUT), _spoils(SHRUNKEN)
 discovery_twice, discovery_contradictory = _spoils(TWICE), _spoils(CONTRADICTORY)
+
+
+def port_tool_fails(injection: InjectionContext, _node: str, chance: Random) -> None:
+    """The next resets of ports are not heard, not answered or not told whole, or the port stays down."""
+    hand = injection.world.actuators.ports
+    assert hand is not None, "drawn for worlds with a network only"
+    hand.spoilt.extend(chance.choices(TROUBLES, k=chance.randint(1, 3)))

@@ -74,6 +74,8 @@ class InjectionContext:
 
     def heal(self) -> None:
         """End whatever still lasts, and every fault that waits for its moment."""
+        if self.world.actuators.ports is not None:
+            self.world.actuators.ports.spoilt.clear()
         self._before_power_act.clear()
         self._beside.clear()
         lasting, self._lasting = self._lasting, []

@@ -192,6 +192,7 @@ NETWORK_KINDS: dict[str, InjectionKind] = {
     "discovery_shrunken": InjectionKind(cabling.discovery_shrunken, per_world=1.0),
     "discovery_twice": InjectionKind(cabling.discovery_twice, per_world=1.0),
     "discovery_contradictory": InjectionKind(cabling.discovery_contradictory, per_world=1.0),
+    "port_tool_fails": InjectionKind(cabling.port_tool_fails, per_world=1.0),
 }
 """Faults of a compute network; drawn from a stream of its own, after all the rest."""
 

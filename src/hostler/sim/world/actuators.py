@@ -1,4 +1,4 @@
-"""Performs operations: the real Redfish driver over emulated BMCs, agents, and the scheduler."""
+"""Performs operations: the real Redfish driver over emulated BMCs, agents, the scheduler, and tools of networks."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -22,6 +22,7 @@ from hostler.sim.bmc.redfish_service import Service
 from hostler.sim.bmc.redfish_twin import RedfishTwin, at_once, images_by_name
 from hostler.sim.world.fault_kinds import Fault, pci_of
 from hostler.sim.world.ledger import Effect, MisdirectedAct
+from hostler.sim.world.port_tools import PortHand
 from hostler.sim.world.simulated_host import SimulatedHost
 from hostler.sim.world.simulated_scheduler import SimulatedScheduler
 from hostler.sim.world.world_context import Site, Span
@@ -29,6 +30,7 @@ from hostler.sim.world.world_context import Site, Span
 BMC_LATENCY_S = (0.05, 0.5)
 SCHEDULER_LATENCY_S = (0.02, 0.3)
 AGENT_LATENCY_S = (0.05, 1.0)
+TOOL_LATENCY_S = (0.01, 0.5)
 NO_ANSWER_S = 30.0
 VERSIONED = ("cordon", "uncordon", "join_cluster", "leave_cluster", *ASIDE)
 """Operations of a scheduler that write the node itself, and test the version of it that they were made from."""
@@ -78,6 +80,7 @@ class Actuators:
         self._epochs: dict[str, int] = {}
         self.on_remedied: Ended = _ignore
         self.on_changed: Callable[[str], None] = lambda _node: None
+        self.ports: PortHand | None = None
 
     def take(self, send: Send, epoch: int) -> None:
         """Something the controller sends; what it does takes place after the way there.
@@ -99,6 +102,8 @@ class Actuators:
             span, act = SCHEDULER_LATENCY_S, partial(self._schedule, seen=seen)
         elif kind in self._twin.kinds:
             span, act = BMC_LATENCY_S, self._redfish
+        elif self.ports is not None and kind in self.ports.driver.kinds:
+            span, act = TOOL_LATENCY_S, self._port
         else:
             due = self._site.clock.now + timedelta(seconds=left_s)
             span, act, kept_s = AGENT_LATENCY_S, partial(self._agent, due=due), inf
@@ -192,6 +197,24 @@ class Actuators:
             else:
                 self.on_changed(host.node)
         self._site.reply(outcome, host.draw(SCHEDULER_LATENCY_S))
+
+    # tools in the compute network, behind the driver that runs in production
+
+    def _port(self, send: Send, epoch: int) -> None:
+        operation, host = send.operation, self._hosts[send.node.id]
+        if send.how == "revoke" or self.ports is None:
+            return
+        before = len(self.ports.resets)
+        driver = self.ports.driver
+        ask = driver.perform if send.how == "perform" else driver.observe
+        try:
+            outcome = at_once(ask(operation, send.node))
+        except PortError as error:
+            outcome = fate(send, error)
+        if len(self.ports.resets) != before:
+            self._effect(operation, epoch)
+            self._disturb(host, operation)
+        self._site.reply(outcome, host.draw(TOOL_LATENCY_S))
 
     # the agent
 

@@ -51,7 +51,8 @@ class SimulatedNetwork:
     """Cables as they lie, and whatever is wrong with them.
 
     `links` names the other end of each cable, by either port. `dead` are switches without power, `dirty` ports whose
-    optics are, `erring` cables whose receivers count symbol errors, `slow` ports that trained at less than designed.
+    optics are, `erring` cables whose receivers count symbol errors, `slow` ports that trained at less than designed,
+    `training` ports that were reset, and when their links are up again.
     `wrong_at` and `last_dead`: when each port was last otherwise than designed, and each switch without power, by
     whoever looks from outside; `wrong_since` has the ports that are otherwise now.
     """
@@ -65,6 +66,7 @@ class SimulatedNetwork:
         self.dirty: dict[Port, None] = {}
         self.erring: dict[Port, None] = {}
         self.slow: dict[Port, Rate] = {}
+        self.training: dict[Port, datetime] = {}
         self.downed: defaultdict[Port, int] = defaultdict(int)
         self.errors: defaultdict[Port, int] = defaultdict(int)
         self.wrong_at: dict[Port, datetime] = {}
@@ -124,7 +126,7 @@ class SimulatedNetwork:
         elif self.links.get(port) != far:
             self.join(port, far)
         for end in (port, far) if far is not None else (port,):
-            for wrong in (self.dirty, self.erring, self.slow):
+            for wrong in (self.dirty, self.erring, self.slow, self.training):
                 wrong.pop(end, None)
             self.revives(end.device)
 
@@ -141,7 +143,11 @@ class SimulatedNetwork:
     def observe(self) -> None:
         """Count what has happened since this was asked last: links that fell, hosts that lost power, wrong ports."""
         now, powered = self._site.clock.now, {name: self._has_power(name) for name in self.design.devices}
+        off = [p for p, at in self.training.items() if at <= now or not powered[p.device]]
+        for port in off:
+            del self.training[port]
         lit = {a: z for a, z in self.links.items() if powered[a.device] and powered[z.device]}
+        lit = {a: z for a, z in lit.items() if not self.training or self._has_trained(a)}
         for port in self._lit:
             if port not in lit and powered[port.device]:
                 self.downed[port] += 1
@@ -163,7 +169,7 @@ class SimulatedNetwork:
     def falls(self, port: Port, *, both: bool) -> None:
         """The link goes down and comes back at once; with `both` its other end counts it too."""
         far = self.links.get(port)
-        if far is None or not self._is_lit(port):
+        if far is None or not self.is_lit(port):
             return
         for end in (port, far) if both else (port,):
             self.downed[end] += 1
@@ -173,9 +179,21 @@ class SimulatedNetwork:
         far = self.designed.get(port, port)
         return not (self._has_power(port.device) and self._has_power(far.device))
 
-    def _is_lit(self, port: Port) -> bool:
+    def trains(self, port: Port, until: datetime) -> None:
+        """The port is reset: its link is down, which both ends count, and comes up again then."""
+        self.observe()
+        self.training[port] = until
+        self.observe()
+
+    def is_lit(self, port: Port) -> bool:
+        """Whether the port's link is up."""
         far = self.links.get(port)
-        return far is not None and self._has_power(port.device) and self._has_power(far.device)
+        powered = far is not None and self._has_power(port.device) and self._has_power(far.device)
+        return powered and (not self.training or self._has_trained(port))
+
+    def _has_trained(self, port: Port) -> bool:
+        ends = (port, self.links.get(port, port))
+        return all(self.training.get(end, self._site.clock.now) <= self._site.clock.now for end in ends)
 
     def _has_power(self, device: str) -> bool:
         host = self._hosts.get(device)
@@ -188,7 +206,7 @@ class SimulatedNetwork:
         ports: defaultdict[Port, list[Port]] = defaultdict(list)
         for port in sorted(self.links):
             shown = only is None or {port.device, self.links[port].device} <= only
-            if shown and self._is_lit(port):
+            if shown and self.is_lit(port):
                 ports[self._identity(port)].append(port)
         return "\n".join("\n".join((*self._block(at, theirs), "")) for at, theirs in ports.items())
 
@@ -207,9 +225,9 @@ class SimulatedNetwork:
     def readings(self) -> LinkReadings:
         """Output of `ibqueryerrors` for all ports that it reaches, and the agents' words on their own."""
         for port in self.erring:
-            if self._is_lit(port):
+            if self.is_lit(port):
                 self.errors[port] += ERRORS_A_ROUND
-        reached = {self.found(port): self._counters(port) for port in self.links if self._is_lit(port)}
+        reached = {self.found(port): self._counters(port) for port in self.links if self.is_lit(port)}
         told = (port for port in self.designed if port.device in self._hosts and self._hosts[port.device].heard)
         return LinkReadings(reached, {str(port): self._of_agent(port) for port in told}, whole=True)
 
@@ -220,7 +238,7 @@ class SimulatedNetwork:
         dirty = port in self.dirty
         return replace(
             self._counters(port),
-            state="active" if self._is_lit(port) else "down",
+            state="active" if self.is_lit(port) else "down",
             temperature_c=48.0,
             lane_ber=(CLEAN_BER, CLEAN_BER, DIRTY_BER if dirty else CLEAN_BER, CLEAN_BER),
             rx_dbm=(CLEAN_DBM, CLEAN_DBM, DIRTY_DBM if dirty else CLEAN_DBM, CLEAN_DBM),

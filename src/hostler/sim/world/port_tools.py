@@ -1,0 +1,78 @@
+"""The tools that read and reset ports of a simulated network, behind the driver that runs in production."""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from random import Random
+
+from msgspec import Struct
+
+from hostler.core.fabric.design import Port
+from hostler.core.fabric.discovery import FoundPort
+from hostler.core.state.fabrics import DiscoverySource
+from hostler.core.state.fleet import Fleet
+from hostler.drivers.infiniband.diagnostics import PortAct
+from hostler.drivers.infiniband.port_resets import PortResetter, Refused
+from hostler.sim.world.simulated_network import SimulatedNetwork
+from hostler.sim.world.world_context import Site
+
+TRAINS_S = (1.0, 40.0)
+"""How long a port takes to train after a reset. An estimate: no real one has been seen."""
+STUCK_S = 90 * 86_400.0
+UNHEARD, UNANSWERED, CUT, STUCK = "unheard", "unanswered", "cut", "stuck"
+TROUBLES = (UNHEARD, UNANSWERED, CUT, STUCK)
+"""Fates of a reset: its tool hangs before or after the port has heard it, its page is cut off, the port stays down."""
+
+
+class PortReset(Struct, frozen=True):
+    """A reset that took place: when, of which port, where its cable really led, and whether that was ever otherwise."""
+
+    at: datetime
+    port: Port
+    far: Port | None
+    moved: bool
+
+
+class PortHand:
+    """Reads and resets ports for the `driver`. `spoilt`: fates of the next resets; `resets`: those that took place."""
+
+    def __init__(self, site: Site, network: SimulatedNetwork, chance: Random) -> None:
+        self.spoilt: deque[str] = deque()
+        self.resets: list[PortReset] = []
+        self.driver = PortResetter(self, Fleet, lambda _node, _act: "nobody has connected it", lambda _fabric: {})
+        self._site = site
+        self._network = network
+        self._chance = chance
+        self._ports = {network.found(port): port for port in network.designed}
+
+    def connect(
+        self, fleet: Callable[[], Fleet], refused: Refused, places: Callable[[str], Mapping[str, FoundPort]]
+    ) -> None:
+        """Give these tools to the driver that runs in production."""
+        self.driver = PortResetter(self, fleet, refused, places)
+
+    async def port(self, _how: DiscoverySource, at: FoundPort, act: PortAct) -> str:
+        """Page of the tool. Raises ValueError where it prints nothing."""
+        port = self._ports[at]
+        self._network.observe()
+        if port.device in self._network.dead:
+            raise ValueError("`smpquery` ended with 255: the switch does not answer")
+        return self._page(port) if act == "query" else self._reset(port)
+
+    def _page(self, port: Port) -> str:
+        up = self._network.is_lit(port)
+        states = ("Active", "LinkUp") if up else ("Down", "Polling")
+        return "LinkState:.......................{}\nPhysLinkState:...................{}\n".format(*states)
+
+    def _reset(self, port: Port) -> str:
+        fate = self.spoilt.popleft() if self.spoilt else ""
+        if fate == UNHEARD:
+            raise ValueError("`ibportstate` did not end within 20 s")
+        network = self._network
+        self.resets.append(PortReset(self._site.recorded, port, network.links.get(port), port in network.wrong_at))
+        trains_s = STUCK_S if fate == STUCK else self._chance.uniform(*TRAINS_S)
+        network.trains(port, self._site.clock.now + timedelta(seconds=trains_s))
+        if fate == UNANSWERED:
+            raise ValueError("`ibportstate` did not end within 20 s")
+        page = f"Initial Switch PortInfo:\n\nAfter PortInfo set:\n{self._page(port)}"
+        return page[: self._chance.randrange(25)] if fate == CUT else page
