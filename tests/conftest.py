@@ -5,8 +5,10 @@ Where CI=true a skip fails the run, unless its reason starts with "hardware:", w
 bring what is missing.
 """
 
+import gc
 import os
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import hypothesis
@@ -85,6 +87,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         group = item.get_closest_marker("xdist_group")
         if group is not None and group.args[0] == BUILDERS and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(BUILD_S))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Keeps what was imported out of the garbage collector's passes: no test lets go of it, every pass would look at it."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
