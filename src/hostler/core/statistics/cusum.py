@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from hostler.core.statistics.medians import Floats, Whole
 from hostler.core.statistics.series import LEVEL_VARIANCE, SPREAD_FREEDOM
@@ -97,7 +97,7 @@ def _reaches_with(height: float, days: int, error: float) -> float:
     """The chance where every residual is larger by `error`: the chain's mass that has left [0, height)."""
     width = height / (STATES - 0.5)
     apart = np.arange(-STATES, STATES) * width + width / 2 + SLACK
-    below = np.where(apart <= CLIP, stats.t.cdf(apart - error, SPREAD_FREEDOM), 1.0)
+    below = np.where(apart <= CLIP, special.stdtr(SPREAD_FREEDOM, apart - error), 1.0)
     to, start = np.arange(STATES)[None, :], np.arange(STATES)[:, None]
     moves = np.diff(below[to - start + STATES], axis=1, prepend=0.0)
     mass = np.zeros(STATES)

@@ -4,7 +4,7 @@ Temperature above ambient is compared at equal power, fan effort at equal ambien
 """
 
 import numpy as np
-from scipy import stats
+import scipy  # loads its `stats`, half a second, where a slope is first asked for
 
 from hostler.core.statistics.medians import Floats, Whole
 
@@ -25,7 +25,7 @@ def at_equal(values: Floats, condition: Floats) -> Floats:
     if len(y) < MIN_PAIRS or np.ptp(x) == 0:
         return kept
     chosen = np.linspace(0, len(y) - 1, min(len(y), SAMPLE)).astype(np.int64)
-    slope = stats.theilslopes(y[chosen], x[chosen]).slope
+    slope = scipy.stats.theilslopes(y[chosen], x[chosen]).slope
     return np.where(both, values - slope * (condition - np.median(x)), np.nan)
 
 

@@ -8,7 +8,7 @@ there as far as its exposure bears it.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import optimize, special
 
 from hostler.core.statistics.medians import Flags, Floats, Whole
 
@@ -71,7 +71,7 @@ def score(counts: Whole, exposures: Floats, discovery_rate: float = 0.3, prior: 
     _check(counts, exposures)
     known = prior or fit(counts, exposures)
     shape, exposure = known.shape + counts, known.exposure + exposures
-    probability = stats.gamma.sf(WORSE * known.mean, shape, scale=1 / exposure)
+    probability = special.gammaincc(shape, WORSE * known.mean * exposure)
     order = np.argsort(-probability, kind="stable")
     wrong = np.cumsum(1 - probability[order]) / np.arange(1, len(order) + 1)
     chosen = np.zeros(len(counts), dtype=np.bool_)

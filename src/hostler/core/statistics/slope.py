@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+import scipy  # loads its `stats`, half a second, where a slope is first asked for
 
 from hostler.core.statistics.medians import Floats
 
@@ -52,8 +52,8 @@ def slope_of(values: Floats) -> Slope | None:
     seen = values[days.astype(np.int64)]
     if seen.max() == seen.min():
         return Slope(0.0, 0.0, 0.0, 1.0, float(seen[0]), len(days))
-    daily, intercept, low, high = stats.theilslopes(seen, days, alpha=CONFIDENCE)
-    p_value = float(stats.kendalltau(days, seen).pvalue)
+    daily, intercept, low, high = scipy.stats.theilslopes(seen, days, alpha=CONFIDENCE)
+    p_value = float(scipy.stats.kendalltau(days, seen).pvalue)
     level = float(intercept + daily * (len(values) - 1))
     return Slope(float(daily), float(low), float(high), p_value, level, len(days))
 
