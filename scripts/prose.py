@@ -6,6 +6,7 @@ classes, functions, arguments, variables and attributes), and what to say instea
 """
 
 import ast
+import gc
 import re
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ _ROW = re.compile(r"^\| (prose|names) \| (.+?) \| (.+?) \|$", re.MULTILINE)
 
 def main() -> int:
     """Print what is to be mended; 1 where anything is."""
+    gc.disable()  # trees of syntax hold no circles, and to walk them again and again takes longer than the rest
     unused = words(GLOSSARY.read_text("utf-8"))
     found = [f"src/hostler/{path}:{line}: {what}" for path, line, what in findings(SOURCE, unused)]
     print(*found, sep="\n", end="\n" if found else "")
@@ -36,20 +38,20 @@ def findings(source: Path, unused: list[tuple[str, str, str]]) -> Iterator[tuple
     names = {word: say for where, word, say in unused if where == "names"}
     for path in sorted(source.rglob("*.py")):
         name = path.relative_to(source).as_posix()
-        tree = ast.parse(path.read_text("utf-8"))
-        for node in ast.walk(tree):
+        nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+        for node in nodes:
             for line, text in _docstrings(node):
                 hits = ((pattern.search(" ".join(text.split())), say) for pattern, say in prose)
                 yield from ((name, line, f'"{hit[0]}": say "{say}"') for hit, say in hits if hit)
-        for made, line in sorted(_made(tree).items()):
+        for made, line in sorted(_made(nodes).items()):
             parts = (part.lower() for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", made))
             yield from ((name, line, f'{made}: say "{names[part]}"') for part in parts if part in names)
 
 
-def _made(tree: ast.Module) -> dict[str, int]:
+def _made(nodes: list[ast.AST]) -> dict[str, int]:
     """Names that a module defines or sets, each once, with its first line; what others call their own is not ours."""
     found: dict[str, int] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.ClassDef(name=made) | ast.FunctionDef(name=made) | ast.AsyncFunctionDef(name=made):
                 found.setdefault(made, node.lineno)

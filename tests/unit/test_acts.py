@@ -3,14 +3,13 @@
 import ast
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-import hostler
+from tests import source
 
 pytestmark = pytest.mark.xdist_group("source")  # parsed once, by one worker
-SOURCE = Path(hostler.__file__).parent
+Nodes = list[ast.Call | ast.ClassDef]
 
 PERFORMING = {
     "runtime/dispatcher.py": "the dispatcher itself",
@@ -51,30 +50,35 @@ ASKED = {
 
 
 @cache
-def modules() -> tuple[tuple[str, ast.Module], ...]:
-    """All but sim, which plays the outside, and the agent, which is what is asked."""
-    paths = [(path.relative_to(SOURCE).as_posix(), path) for path in sorted(SOURCE.rglob("*.py"))]
-    return tuple((name, ast.parse(path.read_text())) for name, path in paths if not name.startswith(("sim/", "agent/")))
+def modules() -> tuple[tuple[str, Nodes], ...]:
+    """File and nodes of all but sim, which plays the outside, and the agent, which is what is asked."""
+    trees = ((f"{name.replace('.', '/')}.py", tree) for name, tree in source.sources().trees.items())
+    return tuple((name, nodes_of(tree)) for name, tree in trees if not name.startswith(("sim/", "agent/")))
 
 
-def calls(tree: ast.AST, *names: str) -> Iterator[ast.Call]:
-    for node in ast.walk(tree):
+def nodes_of(tree: ast.AST) -> Nodes:
+    """The nodes that the rules ask about; a tree is walked once for all of them."""
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Call | ast.ClassDef)]
+
+
+def calls(nodes: Nodes, *names: str) -> Iterator[ast.Call]:
+    for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names:
             yield node
 
 
-def performs(tree: ast.AST) -> bool:
+def performs(nodes: Nodes) -> bool:
     """Whether it asks a driver: an operation and its node are given."""
-    return any(len(call.args) == 2 for call in calls(tree, "perform", "revoke"))
+    return any(len(call.args) == 2 for call in calls(nodes, "perform", "revoke"))
 
 
-def writes(tree: ast.AST) -> bool:
-    return any(call.args for call in calls(tree, "change"))
+def writes(nodes: Nodes) -> bool:
+    return any(call.args for call in calls(nodes, "change"))
 
 
-def offered(tree: ast.AST) -> Iterator[tuple[str, set[str]]]:
+def offered(nodes: Nodes) -> Iterator[tuple[str, set[str]]]:
     """Each driver, a class with `kinds` and `perform`, with its public methods."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if not isinstance(node, ast.ClassDef):
             continue
         methods = {one.name for one in node.body if isinstance(one, ast.AsyncFunctionDef | ast.FunctionDef)}
@@ -84,24 +88,24 @@ def offered(tree: ast.AST) -> Iterator[tuple[str, set[str]]]:
 
 
 def test_only_the_dispatcher_and_who_hands_its_operation_on_ask_a_driver_to_act() -> None:
-    assert {name for name, tree in modules() if performs(tree)} == set(PERFORMING)
+    assert {name for name, nodes in modules() if performs(nodes)} == set(PERFORMING)
 
 
 def test_every_module_that_writes_to_kubernetes_is_named_with_its_reason() -> None:
-    assert {name for name, tree in modules() if writes(tree)} == set(WRITING)
+    assert {name for name, nodes in modules() if writes(nodes)} == set(WRITING)
 
 
 def test_a_driver_offers_nothing_that_acts_beside_perform_and_revoke() -> None:
-    found = [(name, driver, methods - ASKED) for name, tree in modules() for driver, methods in offered(tree)]
+    found = [(name, driver, methods - ASKED) for name, nodes in modules() for driver, methods in offered(nodes)]
     assert [one for one in found if one[2]] == []
     assert len(found) >= 8
 
 
 def test_a_loop_of_a_driver_s_own_would_be_seen() -> None:
-    loop = ast.parse(
-        "async def turn(self):\n await self.driver.perform(order, node)\n await self.api.change('PATCH', at)"
+    loop = nodes_of(
+        ast.parse("async def turn(self):\n await self.driver.perform(order, node)\n await self.api.change('PATCH', at)")
     )
-    driver = ast.parse("class S:\n async def perform(self): ...\n async def turn_away(self): ...")
+    driver = nodes_of(ast.parse("class S:\n async def perform(self): ...\n async def turn_away(self): ..."))
     assert performs(loop)
     assert writes(loop)
     assert list(offered(driver)) == [("S", {"perform", "turn_away"})]

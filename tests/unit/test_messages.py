@@ -18,6 +18,7 @@ from hostler.cli.reference.text_templates import Sources
 from hostler.core.report import fabric_sentences, sentences
 from hostler.core.state.durations import duration
 from hostler.core.state.events import Event
+from tests import source
 
 pytestmark = pytest.mark.xdist_group("source")  # parsed once, by one worker
 GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
@@ -25,7 +26,7 @@ GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
 
 @pytest.fixture(scope="module")
 def sources() -> Sources:
-    return messages.parsed()
+    return source.sources()
 
 
 def test_the_examples_reach_every_sentence() -> None:
