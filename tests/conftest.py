@@ -91,7 +91,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Keeps what was imported out of the garbage collector's passes: no test lets go of it, every pass would look at it."""
+    """Keeps what was imported out of the garbage collector's passes: it stays to the end."""
     gc.disable()
     try:
         return (yield)

@@ -1,69 +1,75 @@
 """Fake nvidia-smi and systemctl on the path, and a fake /proc: a machine with GPUs whose reset goes as a test says."""
 
-import json
 import os
-import sys
 from pathlib import Path
 
-PROGRAM = """#!{python} -SE
-import json, os, sys, time
-home = {home!r}
-name, args = os.path.basename(sys.argv[0]), sys.argv[1:]
-with open(home + "/state.json") as file:
-    state = json.load(file)
-with open(home + "/asked", "a") as log:
-    log.write(" ".join([name, *args]) + "\\n")
-def keep():
-    with open(home + "/state.json", "w") as file:
-        json.dump(state, file)
-def systemctl():
-    verb, unit = args[0], args[-1]
-    if verb == "is-active":
-        sys.exit(0 if unit in state["active"] else 3)
-    if verb == "stop":
-        state["active"].remove(unit)
-    elif unit in state["broken"]:
-        sys.exit("Job for " + unit + " failed.")
-    elif unit in state["dies"]:
-        state["active"] = [one for one in state["active"] if one != unit]
-    elif unit not in state["active"]:
-        state["active"].append(unit)
-    keep()
-def nvidia_smi():
-    if args[0].startswith("--query-gpu"):
-        for n in range(state["gpus"]):
-            print(f"{{n}}, 00000000:{{0x1b + n:02X}}:00.0, GPU-uuid-{{n}}")
-    elif args[0].startswith("--query-compute-apps"):
-        for pid, gpu in state["apps"]:
-            print(f"{{pid}}, GPU-uuid-{{gpu}}")
-    elif args[0] == "nvlink":
-        up = state["links_after"] if state["resets"] else state["links"]
-        print(f"GPU {{args[-1]}}: NVIDIA H100 80GB HBM3 (UUID: GPU-uuid-{{args[-1]}})")
-        for link in range(18):
-            print(f"\\t Link {{link}}: " + ("26.562 GB/s" if link < up else "<inactive>"))
-    elif args[0] == "-q":
-        print("    Fabric\\n        State                             : " + state["fabric"])
-    elif args[0] == "--gpu-reset":
-        if state["hangs"]:
-            time.sleep(60)
-        if state["in_use"]:
-            print("GPU 00000000:1B:00.0 is currently in use by one or more other processes")
-            sys.exit(255)
-        state["resets"].append(args[-1] if len(args) > 1 else "all")
-        keep()
-systemctl() if name == "systemctl" else nvidia_smi()
+PROGRAM = """#!/bin/sh
+# Written for the shell: a reset asks some twenty times, and every Python that starts takes ten times as long.
+state='{home}/state' name=${{0##*/}}
+echo "$name $*" >> '{home}/asked'
+for last; do :; done
+knows() {{ while read -r one; do [ "$one" = "$2" ] && return 0; done < "$state/$1"; return 1; }}
+read_fact() {{ fact=; read -r fact < "$state/$1"; }}
+forget_active() {{
+    left=
+    while read -r one; do [ "$one" = "$1" ] || left="$left$one
+"; done < "$state/active"
+    printf %s "$left" > "$state/active"
+}}
+systemctl() {{
+    case $1 in
+    is-active) knows active "$last" || exit 3 ;;
+    stop) forget_active "$last" ;;
+    *)
+        if knows broken "$last"; then echo "Job for $last failed." >&2; exit 1
+        elif knows dies "$last"; then forget_active "$last"
+        elif ! knows active "$last"; then echo "$last" >> "$state/active"
+        fi ;;
+    esac
+}}
+nvidia_smi() {{
+    n=0
+    case $1 in
+    --query-gpu*)
+        read_fact gpus
+        while [ $n -lt "$fact" ]; do
+            printf '%s, 00000000:%02X:00.0, GPU-uuid-%s\\n' $n $((27 + n)) $n
+            n=$((n + 1))
+        done ;;
+    --query-compute-apps*)
+        while read -r pid gpu; do echo "$pid, GPU-uuid-$gpu"; done < "$state/apps" ;;
+    nvlink)
+        if read -r one < "$state/resets"; then read_fact links_after; else read_fact links; fi
+        echo "GPU $last: NVIDIA H100 80GB HBM3 (UUID: GPU-uuid-$last)"
+        while [ $n -lt 18 ]; do
+            if [ $n -lt "$fact" ]; then up='26.562 GB/s'; else up='<inactive>'; fi
+            printf '\\t Link %s: %s\\n' $n "$up"
+            n=$((n + 1))
+        done ;;
+    -q) read_fact fabric; printf '    Fabric\\n        State                             : %s\\n' "$fact" ;;
+    --gpu-reset)
+        read_fact hangs; [ "$fact" = False ] || exec sleep 60
+        read_fact in_use
+        if [ "$fact" = True ]; then
+            echo "GPU 00000000:1B:00.0 is currently in use by one or more other processes"
+            exit 255
+        fi
+        if [ $# -gt 1 ]; then echo "$last"; else echo all; fi >> "$state/resets" ;;
+    esac
+}}
+if [ "$name" = systemctl ]; then systemctl "$@"; else nvidia_smi "$@"; fi
 """
 
 
 class Machine:
-    """Holds what the fakes know (`state.json`), what they were asked, and a root with /proc."""
+    """Holds what the fakes know (`state/FACT`, a line for each item), what they were asked, and a root with /proc."""
 
     def __init__(self, home: Path, gpus: int = 8) -> None:
         self.home, self.root = home, home / "root"
         for name in ("nvidia-smi", "systemctl"):
             tool = home / "bin" / name
             tool.parent.mkdir(exist_ok=True)
-            tool.write_text(PROGRAM.format(python=sys.executable, home=str(home)))
+            tool.write_text(PROGRAM.format(home=home))
             tool.chmod(0o755)
         (self.root / "proc").mkdir(parents=True)
         self.tell(
@@ -76,12 +82,15 @@ class Machine:
         return f"{self.home}/bin:{os.environ['PATH']}"
 
     def tell(self, **facts: object) -> None:
-        file = self.home / "state.json"
-        known = json.loads(file.read_text()) if file.exists() else {}
-        file.write_text(json.dumps(known | facts))
+        """Sets facts of the machine from now on; a list has an item a line, whose own parts are apart by a space."""
+        (self.home / "state").mkdir(exist_ok=True)
+        for name, fact in facts.items():
+            rows = fact if isinstance(fact, list) else [fact]
+            lines = (" ".join(map(str, row)) if isinstance(row, list) else str(row) for row in rows)
+            (self.home / "state" / name).write_text("".join(f"{line}\n" for line in lines))
 
-    def knows(self, what: str) -> object:
-        return json.loads((self.home / "state.json").read_text())[what]
+    def knows(self, what: str) -> list[str]:
+        return (self.home / "state" / what).read_text().splitlines()
 
     def asked(self, name: str) -> list[str]:
         """The commands that were run, without those that only look."""

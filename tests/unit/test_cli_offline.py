@@ -5,7 +5,8 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import cache
@@ -248,22 +249,37 @@ def test_an_agents_defaults_are_its_settings_own() -> None:
     assert {name: theirs[name] for name in ours} == ours
 
 
+@pytest.fixture(scope="module")
+def scripts() -> Callable[[str], str]:
+    """Gives what `hostler completion SHELL` prints; it reads every command, so each shell's is made once."""
+
+    @cache
+    def printed(shell: str) -> str:
+        with redirect_stdout(io.StringIO()) as out:
+            assert hostler("completion", shell) == ExitCode.ok
+        return out.getvalue()
+
+    return printed
+
+
+@pytest.mark.xdist_group("completion")  # by one worker, once
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_knows_the_commands(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert hostler("completion", shell) == ExitCode.ok
-    script = capsys.readouterr().out
+def test_completion_knows_the_commands(shell: str, scripts: Callable[[str], str]) -> None:
+    script = scripts(shell)
     assert "request-replacement" in script
     assert "hostler complete " in script
 
 
-def test_bash_completes_names_that_the_server_knows_and_nothing_where_nobody_answers(tmp_path: Path) -> None:
+@pytest.mark.xdist_group("completion")
+def test_bash_completes_names_that_the_server_knows_and_nothing_where_nobody_answers(
+    tmp_path: Path, scripts: Callable[[str], str]
+) -> None:
     """Mutants: names are offered for options; commands are offered no more; an error lands on the prompt."""
     shim = tmp_path / "hostler"
     shim.write_text(f'#!/bin/sh\nexec {sys.executable} -m hostler.cli.main "$@"\n')
     shim.chmod(0o755)
     script = tmp_path / "completion"
-    command = [sys.executable, "-m", "hostler.cli.main", "completion", "bash"]
-    script.write_text(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    script.write_text(scripts("bash"))
 
     def completed(server: str, *typed: str) -> list[str]:
         line = " ".join(f"'{word}'" for word in typed)

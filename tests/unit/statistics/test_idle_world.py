@@ -6,6 +6,7 @@ import pytest
 from hostler.sim.degrading.idle_world import Decline, IdleFleet, IdleWorld, draw
 from hostler.sim.degrading.sites import SITES, Removals
 
+pytestmark = pytest.mark.xdist_group("idle_world")  # drawn and looked after once, by one worker
 WORLD = IdleWorld(nodes=300, days=45, faulty=10, onset=(10, 14))
 
 
