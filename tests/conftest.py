@@ -9,10 +9,12 @@ import gc
 import os
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import hypothesis
 import pytest
+from docstring_parser import attrdoc
 
 from tests.simulation.fresh import first_of_fresh
 
@@ -64,6 +66,16 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     node.workerinput["fresh_first"] = node.config.option.fresh_first
+
+
+@pytest.fixture(scope="module")
+def docstrings_read_once() -> Iterator[None]:
+    """Help reads the source of a command's options from disk for each of its parameters; here, once."""
+    read = attrdoc.AttributeDocstrings.get_attr_docs
+    known = cache(lambda component: read(attrdoc.AttributeDocstrings(), component))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(attrdoc.AttributeDocstrings, "get_attr_docs", lambda _self, component: known(component))
+        yield
 
 
 def pytest_report_header(config: pytest.Config) -> str:

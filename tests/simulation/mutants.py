@@ -31,6 +31,7 @@ from hostler.journal.memory import MemoryJournal
 from hostler.ports import Lease
 from hostler.runtime.lease_validity import LeaseWatch
 from hostler.sim.cell_shapes import Shape, shape_of, wired_shape
+from hostler.sim.checkers.law import Found, Law, LawCheckers, Violation
 from hostler.sim.hostile_worlds import judge
 from tests.simulation import network_mutants as network
 
@@ -61,6 +62,14 @@ class Catch(Struct, frozen=True):
     tried: int
 
 
+class NoticedError(Exception):
+    """Ends a world in which the planted bug was noticed: nothing that comes later changes that."""
+
+    def __init__(self, violation: Violation) -> None:
+        super().__init__(violation.text)
+        self.violation = violation
+
+
 def hunt(mutant: Mutant, known: int | None = None) -> Catch | None:
     """Plant it and run worlds until its law's watcher says so; None where none of SEEDS does.
 
@@ -71,19 +80,40 @@ def hunt(mutant: Mutant, known: int | None = None) -> Catch | None:
     tried = 0
     with pytest.MonkeyPatch.context() as patch:
         mutant.plant(patch)
+        _end_where_noticed(mutant, patch)
         for seed in seeds_for(mutant, known):
             tried += 1
             try:
                 found = judge(seed, wired=mutant.wired).violations
+            except NoticedError as noticed:
+                return Catch(noticed.violation.text, seed, tried)
             except Exception as trip:  # noqa: BLE001 - it is counted below
                 tripped.append(trip)
                 continue
             for violation in found:
-                if violation.law == mutant.law and mutant.says in violation.text:
+                if _shows(mutant, violation):
                     return Catch(violation.text, seed, tried)
     if tripped and len(tripped) == tried:
         raise tripped[0]
     return None
+
+
+def _shows(mutant: Mutant, violation: Violation) -> bool:
+    return violation.law == mutant.law and mutant.says in violation.text
+
+
+def _end_where_noticed(mutant: Mutant, patch: pytest.MonkeyPatch) -> None:
+    """A law's watcher that notices the bug ends the world; what only a world's end shows is read there."""
+    note = LawCheckers._note
+
+    def noted(self: LawCheckers, law: Law, found: Found) -> None:
+        before = len(self.violations)
+        note(self, law, found)
+        for violation in self.violations[before:]:
+            if _shows(mutant, violation):
+                raise NoticedError(violation)
+
+    patch.setattr(LawCheckers, "_note", noted)
 
 
 def seeds_for(mutant: Mutant, known: int | None) -> Iterator[int]:

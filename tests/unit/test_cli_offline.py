@@ -5,7 +5,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -14,7 +14,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from docstring_parser import attrdoc
 
 from hostler.agent.main import AgentSettings, settings_from
 from hostler.cli.command_errors import CommandError
@@ -25,15 +24,7 @@ from hostler.journal.sqlite import SqliteJournal
 from hostler.server.tokens import Role, TokenStore
 from tests.cli_api import hostler, page, serving, words
 
-
-@pytest.fixture(autouse=True, scope="module")
-def docstrings_read_once() -> Iterator[None]:
-    """Help reads the source of a command's options from disk for each of its parameters; here, once."""
-    read = attrdoc.AttributeDocstrings.get_attr_docs
-    known = cache(lambda component: read(attrdoc.AttributeDocstrings(), component))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(attrdoc.AttributeDocstrings, "get_attr_docs", lambda _self, component: known(component))
-        yield
+pytestmark = pytest.mark.usefixtures("docstrings_read_once")
 
 
 LINE = "NVRM: Xid (PCI:0000:4c:00): 79, pid=4711, name=trainer, GPU has fallen off the bus."

@@ -6,6 +6,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 from hostler.cli.reference.markdown import block, code, first_sentence, table
+from hostler.cli.reference.syntax import syntax, uncollected
 
 Imports = dict[str, frozenset[str]]
 """Room → the rooms that it imports."""
@@ -14,7 +15,7 @@ Imports = dict[str, frozenset[str]]
 def page() -> str:
     """The page."""
     sources = dict(modules())
-    between = reduced(rooms(sources))
+    imports = rooms(sources)
     return "\n".join(
         (
             "# Rooms\n",
@@ -22,8 +23,8 @@ def page() -> str:
                 "The code stands in rooms, and a room imports only rooms below it (`make lint` checks it). An arrow "
                 'reads "imports"; what follows from other arrows is left out.\n'
             ),
-            block("mermaid", ("graph TD", *_arrows(between))),
-            table(("room", "purpose"), _rows(sources)),
+            block("mermaid", ("graph TD", *_arrows(reduced(imports)))),
+            table(("room", "purpose"), _rows(sources, imports)),
         )
     )
 
@@ -42,10 +43,11 @@ def room_of(module: str) -> str:
 def rooms(sources: dict[str, str]) -> Imports:
     """Imports between rooms."""
     found: dict[str, set[str]] = {}
-    for module, text in sources.items():
-        if module not in ("hostler", "core"):
-            imported = {room_of(name) for name in _imported(text, sources)}
-            found.setdefault(room_of(module), set()).update(imported - {room_of(module), "core"})
+    with uncollected():
+        for module, text in sources.items():
+            if module not in ("hostler", "core"):
+                imported = {room_of(name) for name in _imported(text, sources)}
+                found.setdefault(room_of(module), set()).update(imported - {room_of(module), "core"})
     return {room: frozenset(imports) for room, imports in found.items()}
 
 
@@ -80,7 +82,7 @@ def _modules(folder: Traversable, above: tuple[str, ...]) -> Iterator[tuple[str,
 
 
 def _imported(text: str, known: Iterable[str]) -> Iterator[str]:
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(syntax(text)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "hostler":
             inside = (node.module or "").removeprefix("hostler").removeprefix(".")
             for alias in node.names:
@@ -98,6 +100,6 @@ def _node(room: str) -> str:
     return room.replace("/", "_")
 
 
-def _rows(sources: dict[str, str]) -> Iterator[tuple[str, ...]]:
-    for room in sorted(rooms(sources)):
-        yield code(room), first_sentence(ast.get_docstring(ast.parse(sources[room.replace("/", ".")])))
+def _rows(sources: dict[str, str], imports: Imports) -> Iterator[tuple[str, ...]]:
+    for room in sorted(imports):
+        yield code(room), first_sentence(ast.get_docstring(syntax(sources[room.replace("/", ".")])))

@@ -4,12 +4,12 @@ In a template {name} stands for a value, [text] for text that is there or not, (
 """
 
 import ast
-import gc
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cache
 
 from msgspec import Struct
+
+from hostler.cli.reference.syntax import syntax, uncollected
 
 DEEPEST = 6
 """Calls and assignments that are followed into each other."""
@@ -37,8 +37,8 @@ class Sources:
     """Parsed modules by name ("core.policy.guards")."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
-        with _uncollected():
-            self.trees = {name: ast.parse(text) for name, text in texts.items()}
+        with uncollected():
+            self.trees = {name: syntax(text) for name, text in texts.items()}
             self._known = {name: _definitions(tree) for name, tree in self.trees.items()}
             self._calls: dict[str, list[tuple[str, Function, ast.Call]]] = {}
             for name, tree in self.trees.items():
@@ -61,18 +61,6 @@ class Sources:
         origin = (found.module or "").removeprefix("hostler.")
         real = next((one.name for one in found.names if (one.asname or one.name) == name), name)
         return self.definition(origin, real) if origin in self.trees and origin != module else None
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Pauses the garbage collector, which takes four fifths of the time of parsing: trees only grow."""
-    before = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if before:
-            gc.enable()
 
 
 class _Reader:
