@@ -93,12 +93,26 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("fresh_seed", seeds, ids=lambda seed: f"seed={seed}")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Gives whoever may have to build first the time for it; every other test has the limit of pyproject.toml."""
+    """Gives whoever may have to build first the time for it; every other test has the limit of pyproject.toml.
+
+    Tests that share what their module makes once stay together: each worker would make it anew.
+    """
     for item in items:
+        if shares(item) and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
         group = item.get_closest_marker("xdist_group")
         if group is not None and group.args[0] == BUILDERS and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(BUILD_S))
+
+
+def shares(item: pytest.Item) -> bool:
+    """Whether it takes a fixture that its own module makes once."""
+    if not isinstance(item, pytest.Function):
+        return False
+    taken = item._fixtureinfo.name2fixturedefs.values()  # noqa: SLF001 - pytest tells nowhere else
+    return any(one[-1].scope == "module" and one[-1].baseid.endswith(".py") for one in taken if one)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -108,9 +122,20 @@ def pytest_collection() -> Iterator[None]:
     try:
         return (yield)
     finally:
-        gc.collect()
-        gc.freeze()
+        keep_what_stands()
         gc.enable()
+
+
+def keep_what_stands() -> None:
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Puts it aside again after a module whose simulations have given everything back to the collector."""
+    if nextitem is not None and nextitem.path != item.path and not gc.get_freeze_count():
+        keep_what_stands()
 
 
 @pytest.hookimpl(trylast=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import pytest_asyncio
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import expect
 
@@ -23,13 +24,10 @@ from hostler.core.state.links import LinkCheck, LinkFault, LinkGrade, LinkRound,
 from hostler.core.state.live_state import Fellow, Release
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import House
-from tests.end_to_end.test_console import CHROMIUM, Tab, tab, world  # noqa: F401 - fixtures
+from tests.end_to_end.test_console import CONSOLE_MARKS, Tab, browser, tab, world  # noqa: F401 - fixtures
 from tests.fabrics import Fabric, a_fabric, exchange_hosts, miss, swap_at_host
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium: apt-get install chromium"),
-    pytest.mark.xdist_group("console"),
-]
+pytestmark = CONSOLE_MARKS
 
 LARGE = RailRule(hosts=4096, rate="4xHDR", host_model="x")
 """4,096 hosts of 8 rails."""
@@ -60,7 +58,7 @@ async def looked_at(world: House, cables: Fabric) -> float:  # noqa: F811
     return time.monotonic()
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def network(world: House) -> House:  # noqa: F811
     """A small network with a swap and a missing cable, a fault in service, and a test by hand."""
     cables = a_fabric(3)

@@ -12,12 +12,9 @@ from playwright.async_api import expect
 from hostler.controller.inputs import NodeSeen
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import FLEET, POLICY, XID79, House
-from tests.end_to_end.test_console import CHROMIUM, Tab, tab, world  # noqa: F401 - fixtures
+from tests.end_to_end.test_console import CONSOLE_MARKS, Tab, browser, tab, world  # noqa: F401 - fixtures
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium: apt-get install chromium"),
-    pytest.mark.xdist_group("console"),
-]
+pytestmark = CONSOLE_MARKS
 
 PAGES = (
     "/",

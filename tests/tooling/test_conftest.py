@@ -22,11 +22,15 @@ HARDWARE = "hardware: no InfiniBand adapter in this machine"
 PACKAGE = "no opensm: apt-get install opensm"
 
 
+INI = "[pytest]\nasyncio_default_fixture_loop_scope = function\naddopts = -p no:faker -p no:schemathesis\n"
+"""Without plugins that make something before the first test: it counts in that test's time."""
+
+
 @pytest.fixture(autouse=True)
 def our_conftest(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(CONFTEST.parents[1]))  # it names a plugin beside itself
     pytester.makeconftest(CONFTEST.read_text())
-    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function")
+    pytester.makeini(INI)
 
 
 @pytest.mark.parametrize(
@@ -52,6 +56,35 @@ def test_in_ci_only_missing_hardware_excuses_a_skip(
 
     assert result.ret == expected
     result.stdout.fnmatch_lines(["*skipped: 1*", f"*1 × {reason}", "*1 passed, 1 skipped*"])
+
+
+def test_what_a_module_makes_once_is_made_by_one_worker(pytester: pytest.Pytester) -> None:
+    """Mutants: each worker that gets a test of the module makes it anew; a group that a test names is not its own."""
+    pytester.makepyfile(
+        test_shared="""
+        import pytest
+
+        @pytest.fixture(scope="module")
+        def made():
+            return 1
+
+        @pytest.fixture
+        def through(made):
+            return made
+
+        def test_one(made): ...
+        def test_other(through): ...
+        def test_without(tmp_path): ...
+        @pytest.mark.xdist_group("own")
+        def test_named(made): ...
+        """
+    )
+
+    items, _ = pytester.inline_genitems()
+
+    groups = {item.name: [mark.args[0] for mark in item.iter_markers("xdist_group")] for item in items}
+    shared = ["test_shared"]
+    assert groups == {"test_one": shared, "test_other": shared, "test_without": [], "test_named": ["own"]}
 
 
 def test_worker_processes_hide_no_skip_and_no_note(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +122,7 @@ def test_a_test_that_hangs_ends_and_those_after_it_run(
     """Mutant: no limit in pyproject.toml; one test that waits for what never comes holds up the run for ever."""
     limit = float(request.config.getini("timeout"))
     assert 0 < limit <= BUILD_S
-    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\ntimeout = 0.5\ntimeout_method = signal")
+    pytester.makeini(f"{INI}timeout = 1.0\ntimeout_method = signal")
     pytester.makepyfile(
         """
         import asyncio
@@ -119,4 +152,4 @@ def test_a_test_that_hangs_ends_and_those_after_it_run(
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
 
     result.assert_outcomes(passed=1, failed=2, errors=1)
-    result.stdout.fnmatch_lines(["*Timeout*0.5*"])
+    result.stdout.fnmatch_lines(["*Timeout*1.0*"])
