@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hostler.cli.reference.rooms import floors, modules, rooms
+from hostler.cli.reference.syntax import syntax
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src"
@@ -110,7 +111,7 @@ def _texts(folder: Path) -> dict[str, str]:
 
 
 def _trees(texts: dict[str, str]) -> Trees:
-    return {name: list(ast.walk(ast.parse(text))) for name, text in texts.items()}
+    return {name: list(ast.walk(syntax(text))) for name, text in texts.items()}
 
 
 def _length(node: Function) -> int:
