@@ -122,20 +122,9 @@ def pytest_collection() -> Iterator[None]:
     try:
         return (yield)
     finally:
-        keep_what_stands()
+        gc.collect()
+        gc.freeze()
         gc.enable()
-
-
-def keep_what_stands() -> None:
-    gc.collect()
-    gc.freeze()
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Puts it aside again after a module whose simulations have given everything back to the collector."""
-    if nextitem is not None and nextitem.path != item.path and not gc.get_freeze_count():
-        keep_what_stands()
 
 
 @pytest.hookimpl(trylast=True)
