@@ -4,12 +4,14 @@ import base64
 import json
 import zlib
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hostler.core.diagnose.gate.readings import READING, STACK
+from hostler.core.diagnose.gate.readings import BITS, READING, STACK
+from hostler.core.diagnose.gate.told_bits import read_bits
 from hostler.core.state.model import Operation, Verdict
 from hostler.core.state.operations import IdleCheck
 from hostler.drivers.check_message import MAX_READINGS, read_verdict
@@ -51,6 +53,44 @@ def test_eight_gpus_with_twelve_readings_fit(most: int) -> None:
     assert told.facts[f"{READING}check_3|cuda:7|reading_3"] == pytest.approx(799.02, abs=0.01)
     assert "driver=550.54.15" in str(told.facts[f"{STACK}check_3|cuda:7"])
     assert "check_0.reading_0 700.12 (cuda:0)" in told.detail
+
+
+def with_bits(gpus: int, readings: int) -> RunState:
+    """Two checks' digests of each GPU besides, with all of a real stack."""
+    state = a_state(gpus, readings)
+    stack = {"device": "NVIDIA H100 80GB HBM3", "blas": "libcublas.so.12 libcublasLt.so.12", "torch": "2.4.1+cu124"}
+    stack |= {"cuda": "12.4", "driver": "550.54.15", "numpy": "2.4.6", "threads": "96", "param n": "4096"}
+    for check in ("gemm_golden", "train_replay"):
+        digest = sha256(check.encode()).hexdigest()
+        for gpu in range(gpus):
+            one = CheckResult(check, SuiteVerdict.inconclusive, "", 1, f"gpu{gpu}", digest=digest, stack=stack)
+            state.latest[f"{check} gpu{gpu}"] = one
+    return state
+
+
+def test_bits_come_with_all_of_their_stack() -> None:
+    told = read_verdict(0, message(with_bits(8, 12)))
+    bits, amiss = read_bits(told.facts)
+    assert (len(bits), amiss, len(told.facts)) == (16, "", 1 + 16 + 96 + 96)
+    assert {one.stack["driver"] for one in bits} == {"550.54.15"}
+
+
+def test_where_both_are_too_long_runs_bring_readings_and_bits_by_turns() -> None:
+    """Slurm keeps a thousand bytes. Mutant: the readings, or the bits, never come."""
+    state, brought = with_bits(8, 12), set()
+    for minute in range(20):
+        state.started = f"2026-01-01T00:{minute:02}:00Z"
+        said = message(state, MESSAGE_BYTES)
+        assert len(said.encode()) <= MESSAGE_BYTES
+        facts = read_verdict(0, said).facts
+        brought.add((any(name.startswith(BITS) for name in facts), any(name.startswith(READING) for name in facts)))
+    assert brought == {(True, False), (False, True)}
+
+
+@pytest.mark.parametrize("bits", ['{"gemm_golden|gpu0": 5}', '{"x": {"version": 1}}', '{"\\u0000|": null}'])
+def test_bits_that_are_none_are_said_to_be_none(bits: str) -> None:
+    told = read_verdict(0, f'{{"verdict": "passed", "bits": {bits}}}')
+    assert read_bits(told.facts)[1]
 
 
 def test_what_fits_in_no_form_keeps_its_verdict() -> None:
