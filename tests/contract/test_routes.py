@@ -22,6 +22,7 @@ from hostler.core.fabric.routes import Routes
 from hostler.core.state.fabrics import DiscoverySource, RouteSource
 from hostler.core.state.fabrics import Fabric as Registered
 from hostler.core.state.links import LinkCheck, LinkRound
+from hostler.drivers.infiniband import fabric_source
 from hostler.drivers.infiniband.agent_pages import AgentPages
 from hostler.drivers.infiniband.fabric_source import InfinibandSource, LookPlaces, RegisteredSource
 from hostler.polling.link_rounds import BoundCables, wiring_of, with_paths
@@ -191,6 +192,22 @@ async def test_tables_that_cannot_be_read_leave_the_cables_as_they_were_found(tm
     routes = wiring(cables.design, seen).routes
     assert said in routes.why
     assert routes.between("gpu-0001:mlx5_0", "gpu-0002:mlx5_0", NOW) is None
+
+
+async def test_tables_that_take_too_long_to_read_leave_the_cables_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mutant: the schedule's own limit comes first, and the whole discovery is left."""
+    cables = a_fabric(1)
+    (tmp_path / "page").write_text(printed(cables))
+    write_tool(str(tmp_path), "ibnetdiscover", f"cat {tmp_path}/page")
+    write_tool(str(tmp_path), "dump_fts", "sleep 600")
+    monkeypatch.setattr(fabric_source, "READ_S", -1.5)
+    source = source_of(tmp_path, InfinibandSource(str(tmp_path)))
+    seen = await source.discover(asked_of(cables, replace(ASKED, timeout_s=2.0)))
+    assert (seen.partial, len(seen.links)) == ("", 112)
+    assert seen.forwarding is not None
+    assert seen.forwarding.partial == fabric_source.NO_TIME
 
 
 def _old(folder: Path) -> None:

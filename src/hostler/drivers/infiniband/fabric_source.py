@@ -1,6 +1,7 @@
 """Discovery of a registered network by whatever its registration names: tools here or at a node, UFM, or LLDP."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
@@ -56,6 +57,8 @@ ROUTES = "routes"
 """The folder of dumps of forwarding tables: in it one for each network."""
 NO_TIME = "the discovery left no time to read forwarding tables: give the network a longer time limit"
 LEAST_S = 1.0
+READ_S = 15.0
+"""Seconds for reading the tables behind the tool's own; eight million rows take as long."""
 MOST_TELEMETRY = 16
 PORT_S = 20.0
 """A port is read or reset within some milliseconds; a tool that takes longer has not been heard."""
@@ -126,7 +129,10 @@ class RegisteredSource:
         if fabric.source.routes is not RouteSource.tables or found.partial:
             return found
         left_s = until_s - time.monotonic()
-        tables = await self._tables(fabric, left_s) if left_s > LEAST_S else Forwarding(partial=NO_TIME)
+        tables = Forwarding(partial=NO_TIME)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(left_s + READ_S):  # beyond it the schedule would leave what was found, too
+                tables = await self._tables(fabric, left_s) if left_s > LEAST_S else tables
         return replace(found, forwarding=tables)
 
     async def _tables(self, fabric: Fabric, left_s: float) -> Forwarding:
