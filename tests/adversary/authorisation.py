@@ -137,6 +137,7 @@ ROUTES: dict[str, Route] = {
     "GET /v1/nodes/{node_id}/lanes": Route("see", of="node", tells=True),
     "GET /v1/nodes/{node_id}/observations": Route("see", of="node", tells=True),
     "GET /v1/nodes/{node_id}/trends": Route("see", of="node", tells=True),
+    "GET /v1/nodes/{node_id}/series": Route("see", of="node", tells=True),
     "GET /v1/parts/{serial}": Route("see", of="part", tells=True),
     "GET /v1/nodes/{node_id}/link": Route("see", of="node", query="?port=mlx5_0", tells=True),
     "GET /v1/pools/{name}": Route("see", of="pool", tells=True),
@@ -198,6 +199,10 @@ ROUTES: dict[str, Route] = {
     "POST /v1/fabrics/{name}/manual-test/files": Route(
         "work", of="fabric", beyond=NOT_YOURS, body={"name": "a.txt", "content": "YQ==", **BECAUSE}
     ),
+    "POST /v1/tickets/{ticket}/files": Route(
+        "work", of="ticket", beyond=NOT_YOURS, body={"name": "a.txt", "content": "YQ==", **BECAUSE}
+    ),
+    "GET /v1/tickets/{ticket}/files/{digest}": Route("work", of="ticket"),
     "POST /v1/config": Route("configure", body={"documents": DOCUMENTS, **BECAUSE}),
     "POST /v1/notifications/routes/{route}/test": Route("configure", of="route", beyond=NOT_YOURS, body=BECAUSE),
     "POST /v1/notifications/deliveries/{number}/retry": Route("configure", of="letter", beyond=NOT_YOURS, body=BECAUSE),
@@ -301,6 +306,7 @@ DOCUMENT_VERBS = (
     "register-fabric",
     "enter-manual-test",
     "add-manual-test-file",
+    "add-ticket-file",
 )
 
 TARGETS: dict[str, frozenset[str]] = {

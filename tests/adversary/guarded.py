@@ -82,6 +82,12 @@ class Guarded:
             "fabric": {NETWORK: WHOLE},
             "rma": {self.rma: WHOLE},
             "golden": {"none-told": WHOLE},
+            "ticket": {
+                t.id: whose
+                for t in self.world.cell.view.tickets.values()
+                for node, whose in (("lynx-6", ONLY_LYNX), ("orca-6", ONLY_ORCA))
+                if t.node == node
+            },
         }
 
     async def _nodes(self, name: str) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from hostler.controller.inputs import WorkSeen
+from hostler.controller.inputs import FellowsSeen, WorkSeen
+from hostler.core.state.live_state import Fellow, Release
 from hostler.core.state.model import Node, Operation, Outcome, Part, WorkClass, Workload
 from hostler.core.tables.operations import OPERATIONS
 from hostler.journal.audit_log import open_audit_log
@@ -125,7 +126,7 @@ class Client:
         async with self.session.request(method, self.url + path, headers=headers, **more) as answer:
             raw = await answer.read()
             is_json = "json" in answer.headers.get("Content-Type", "")
-            return answer.status, msgspec.json.decode(raw) if raw and is_json else raw.decode()
+            return answer.status, msgspec.json.decode(raw) if raw and is_json else raw.decode(errors="replace")
 
     async def get(self, path: str, **more: Any) -> Any:
         """The body of a question that must succeed."""
@@ -201,6 +202,11 @@ class House:
     def work(self, node: str, tenant: str) -> None:
         """A customer's uninterruptible work on the node."""
         self.driver.works(node, (Workload(f"{tenant}/train-0", tenant, WorkClass.uninterruptible),))
+
+    async def reads_all(self) -> None:
+        """Every controller of the cell is known to read the newest format, and the cell writes it."""
+        self.cell.tell(FellowsSeen((Fellow("this", Release().reads),)))
+        await self.until(lambda: self.cell.view.cell.format == Release().reads)
 
     async def until(self, holds: Any) -> None:
         """Wait until the committed view says so."""

@@ -8,8 +8,10 @@ import pytest
 
 from hostler.core.state.trends import DriftFinding, MetricLooked, RuleScore, ShiftFinding, TrendReport
 from hostler.journal.readings import Reading
+from hostler.server.app_state import Outside
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import DOCUMENTS, House, house
+from tests.contract.test_api_audit import cli
 
 NOW = datetime.now(UTC)
 METRIC = "gemm_perf.bf16_tflops"
@@ -121,3 +123,53 @@ async def test_a_window_with_one_impossible_reading_is_refused_whole(world: Hous
 async def test_an_agent_tells_readings_of_its_own_node_alone(world: House) -> None:
     agent = world.client(Grant("agent", Role.agent, node="n1"))
     assert (await agent.post("/v1/agent/readings", {**a_window(), "node": "n2"}))[0] == 403
+
+
+async def test_a_nodes_readings_are_drawn_in_steps_by_kind(world: House) -> None:
+    """Mutants: a moment without a zone is taken as UTC; a span that ends before it begins is empty."""
+    assert world.trends is not None
+    at = world.app_state.now() - timedelta(hours=1)
+    told = (
+        ("gpu.over_ambient_c", "gpu0", 31.5, "{}"),
+        ("link.errors", "mlx5_0", 4.0, '{"observed_s": 7200}'),
+        ("fan.effort_percent", "", 55.0, "{}"),
+        (METRIC, "cuda:0", 700.0, "{}"),
+    )
+    world.trends.store.add([Reading(at, "n1", "w", m, p, v, "h100", "", c) for m, p, v, c in told])
+    found = await world.operator.get("/v1/nodes/n1/series")
+    shown = {one["panel"]: (one["metric"], one["unit"], one["value"]) for one in found["series"]}
+    assert shown == {
+        "heat": ("gpu.over_ambient_c", "°C", [31.5]),
+        "errors": ("link.errors", "errors/h", [2.0]),
+        "fans": ("fan.effort_percent", "%", [55.0]),
+        "checks": (METRIC, "", [700.0]),
+    }
+    assert found["kept"]
+    early = await world.operator.get("/v1/nodes/n1/series", params={"until": (at - timedelta(hours=1)).isoformat()})
+    assert early["series"] == []
+    for query in ({"since": "2026-01-01T00:00:00"}, {"since": "2026-02-01T00:00:00Z", "until": "2026-01-01T00:00:00Z"}):
+        assert (await world.operator.call("GET", "/v1/nodes/n1/series", params=query))[0] == 400
+    text = await cli(world, "trend", "series", "n1")
+    assert "gpu.over_ambient_c" in text
+    assert "31.5" in text
+
+
+async def test_a_tenant_is_drawn_no_reading_of_before_its_time(world: House) -> None:
+    """Mutant: without the assignment's moment a customer sees how hot its predecessor's work was."""
+    assert world.trends is not None
+    mine = world.cell.view.nodes["n1"].assignment
+    assert mine is not None
+    moments = (mine.since - timedelta(hours=2), world.app_state.now())
+    world.trends.store.add([Reading(at, "n1", f"{at}", METRIC, "cuda:0", 700.0, "h100") for at in moments])
+    customer = world.client(Grant("cat", Role.tenant, tenant=mine.tenant))
+    assert sum((await customer.get("/v1/nodes/n1/series"))["series"][0]["count"]) == 1
+    assert sum((await world.operator.get("/v1/nodes/n1/series"))["series"][0]["count"]) == 2
+    before = {"until": (mine.since - timedelta(hours=1)).isoformat()}
+    assert (await customer.get("/v1/nodes/n1/series", params=before))["series"] == []
+
+
+async def test_where_no_readings_are_kept_that_is_said(world: House) -> None:
+    """Mutant: 404, so that the console complains of each node."""
+    world.app_state.outside = Outside()
+    found = await world.operator.get("/v1/nodes/n1/series")
+    assert (found["kept"], found["series"]) == (False, [])

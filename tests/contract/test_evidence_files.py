@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hostler.controller.inputs import FellowsSeen
 from hostler.core.fabric.design_csv import render_csv
 from hostler.core.intents import fabrics
-from hostler.core.state.live_state import Fellow, Release
-from hostler.core.state.manual_tests import FILE_BYTES_MOST
+from hostler.core.state.attached_files import FILE_BYTES_MOST
 from hostler.journal import evidence_files
 from hostler.journal.evidence_files import EvidenceFiles, media_type_of
 from hostler.ports import JournalError
@@ -66,8 +64,7 @@ def test_the_same_bytes_are_kept_once_and_a_full_or_damaged_store_says_so(
 
 async def scheduled(world: House) -> None:
     fabrics.prepared.cache_clear()
-    world.cell.tell(FellowsSeen((Fellow("this", Release().reads),)))
-    await world.until(lambda: world.cell.view.cell.format == Release().reads)
+    await world.reads_all()
     body = {"fabric": {"name": "ib0", "design": render_csv(a_fabric(3).design)}, "reason": "the training network"}
     assert (await world.operator.post("/v1/fabrics", body))[0] == 200
     args = {"owner": "tess", "checklist": "one; two"}
@@ -95,8 +92,9 @@ async def test_a_photo_is_kept_by_its_digest_and_read_back(tmp_path: Path) -> No
             504,
             "tess",
         )
-        found = await tess.get(f"{FILES}/{file['digest']}")
-        assert base64.b64decode(found["content"]) == JPEG
+        headers = {"Authorization": f"Bearer {tess.token}"}
+        async with world.session.get(f"{world.url}{FILES}/{file['digest']}", headers=headers) as answer:
+            assert await answer.read() == JPEG
         for nobody in ("0" * 64, "x", "..%2F..%2Ftokens.sqlite"):
             assert (await tess.call("GET", f"{FILES}/{nobody}"))[0] == 404, nobody
         (tmp_path / "evidence" / file["digest"]).unlink()

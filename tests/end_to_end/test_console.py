@@ -36,7 +36,11 @@ class Tab:
         self.complaints: list[str] = []
         page.on("console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("request", lambda r: None if r.url.startswith(house.url) else self.complaints.append(r.url))
+        page.on("request", lambda request: self._looks_elsewhere(request.url))
+
+    def _looks_elsewhere(self, url: str) -> None:
+        if not url.removeprefix("blob:").startswith(self.house.url):
+            self.complaints.append(url)
 
     async def open(self, token: str, path: str = "") -> None:
         await self.page.goto(f"{self.house.url}{path or '/'}#token={token}")

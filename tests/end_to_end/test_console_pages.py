@@ -22,6 +22,7 @@ PAGES = (
     "/nodes/n1",
     "/waiting",
     "/tickets",
+    "/board",
     "/approvals",
     "/incidents",
     "/parts",

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.core.state.model import Facts, Outcome
-from hostler.journal.reading_files import KEEP_DAYS, opened, series_of, tidy
+from hostler.journal.reading_files import KEEP_DAYS, POINTS, SERIES_MOST, drawn_of, opened, series_of, tidy
 from hostler.journal.readings import MOST_WAITING, Reading, ReadingStore
 from hostler.ports import JournalError
 from hostler.server.check_readings import taken_out
@@ -147,3 +147,65 @@ def test_an_outcomes_readings_are_taken_out_of_it() -> None:
 def test_an_outcome_without_readings_stays_as_it_is() -> None:
     outcome = Outcome("op", "n1", "done", facts={"verdict": "passed"})
     assert taken_out(a_node("n1"), outcome, NOW) == (outcome, ())
+
+
+def kept(folder: Path, *readings: Reading) -> Path:
+    store = ReadingStore(folder)
+    store.add(readings)
+    store.flush()
+    return folder
+
+
+def hourly(metric: str, hours: int, value: float = 50.0, **fields: object) -> list[Reading]:
+    return [
+        a_reading(value + hour, metric=metric, source=f"w/{hour}", received=NOW - timedelta(hours=hour), **fields)
+        for hour in range(hours)
+    ]
+
+
+def test_a_drawing_has_few_steps_and_says_how_far_values_went_in_each(tmp_path: Path) -> None:
+    """Mutants: the mean alone hides a peak; readings of before the first moment count; another node's do."""
+    folder = kept(
+        tmp_path, *hourly("gpu.temperature_c", 20 * 24), a_reading(9.0, node="n2", metric="gpu.temperature_c")
+    )
+    (one,) = drawn_of(folder, "n1", NOW - 10 * DAY, NOW).series
+    assert len(one.value) <= POINTS + 1
+    assert sum(one.count) == 241
+    assert (min(one.low), max(one.high)) == (50.0, 290.0)
+    assert all(low <= value <= high for low, value, high in zip(one.low, one.value, one.high, strict=True))
+    assert one.value[-1] == one.low[-1] == 50.0, "the last step has the moment itself alone"
+    assert one.after_s[-1] == 10 * 86_400.0
+
+
+def test_a_counter_is_drawn_as_errors_an_hour_of_the_time_that_was_watched(tmp_path: Path) -> None:
+    """Mutants: the sum of windows of any length; a window whose length nobody knows counts as an hour."""
+    known = a_reading(6.0, metric="link.errors", source="a", conditions='{"observed_s": 7200}')
+    short = a_reading(6.0, metric="link.errors", source="b", conditions='{"observed_s": 3600}')
+    lost = [
+        a_reading(9.0, metric="link.errors", source=f"c{n}", conditions=text) for n, text in enumerate(("{}", "{x"))
+    ]
+    (one,) = drawn_of(kept(tmp_path, known, short, *lost), "n1", NOW - DAY, NOW).series
+    assert (one.value, one.low, one.high, one.count) == ((4.0,), (3.0,), (6.0,), (2,))
+
+
+def test_where_nobody_looked_there_is_no_step(tmp_path: Path) -> None:
+    """Mutant: an empty step is drawn as zero."""
+    early, late = a_reading(received=NOW - 6 * DAY), a_reading(source="op-2/1", received=NOW)
+    (one,) = drawn_of(kept(tmp_path, early, late), "n1", NOW - 7 * DAY, NOW).series
+    assert one.after_s == (86_400.0, 7 * 86_400.0)
+    assert drawn_of(tmp_path, "n1", NOW - 5 * DAY, NOW - 4 * DAY).series == ()
+    assert drawn_of(tmp_path / "nothing", "n1", NOW - DAY, NOW).series == ()
+
+
+def test_of_too_many_series_checks_are_left_out_first_and_counted(tmp_path: Path) -> None:
+    """Mutant: a node with many checks shows no temperature."""
+    checks = [a_reading(metric=f"a.check_{n}", source=f"s{n}") for n in range(SERIES_MOST)]
+    found = drawn_of(kept(tmp_path, *checks, a_reading(60.0, metric="gpu.temperature_c")), "n1", NOW - DAY, NOW)
+    assert found.series[0].metric == "gpu.temperature_c"
+    assert (len(found.series), found.left_out) == (SERIES_MOST, 1)
+
+
+def test_a_drawing_of_ages_reads_what_is_kept_at_most(tmp_path: Path) -> None:
+    found = drawn_of(kept(tmp_path, a_reading()), "n1", NOW - 4_000 * DAY, NOW)
+    assert found.step_s == KEEP_DAYS * 86_400 / POINTS
+    assert len(found.series) == 1

@@ -105,6 +105,10 @@ class Client:
         """The JSON at the path; empty query values are left out."""
         return self._ask("GET", path + _query(query), None)
 
+    def file(self, path: str) -> bytes:
+        """The bytes of a file. Raises CommandError."""
+        return self._answer("GET", path, None)
+
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """Post the body and return the server's answer. A busy server is asked again: bodies carry their key."""
         return self._ask("POST", path, json.dumps(body).encode())
@@ -170,6 +174,15 @@ class Client:
                 data = []
 
     def _ask(self, method: str, path: str, body: bytes | None) -> Any:
+        text = self._answer(method, path, body)
+        try:
+            return json.loads(text) if text else None
+        except ValueError as error:
+            raise CommandError(
+                ExitCode.unexpected, f"{self.address.url}{path} answered with something that is not JSON", _IS_IT
+            ) from error
+
+    def _answer(self, method: str, path: str, body: bytes | None) -> bytes:
         status, text, wait_s = self._reached(method, path, body)
         for _ in range(ATTEMPTS - 1):
             if status not in _BUSY:
@@ -179,12 +192,7 @@ class Client:
             status, text, wait_s = self._reached(method, path, body)
         if not http.client.OK <= status < http.client.MULTIPLE_CHOICES:
             raise self._refused(status, text)
-        try:
-            return json.loads(text) if text else None
-        except ValueError as error:
-            raise CommandError(
-                ExitCode.unexpected, f"{self.address.url}{path} answered with something that is not JSON", _IS_IT
-            ) from error
+        return text
 
     def _reached(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes, float]:
         """Return the first reachable controller's answer; a body may arrive twice, it carries its key."""

@@ -27,6 +27,23 @@ TRENDS = View(
     empty="no reading has drifted",
 )
 
+SERIES = View(
+    "",
+    (
+        Column("PANEL", "panel"),
+        Column("METRIC", "metric"),
+        Column("PART", "part"),
+        Column("UNIT", "unit"),
+        Column("STEPS", "value", lambda steps, _: str(len(steps))),
+        Column("READINGS", "count", lambda counts, _: str(sum(counts))),
+        Column("LAST", "value", lambda steps, _: f"{steps[-1]:g}"),
+        Column("LOWEST", "low", lambda steps, _: f"{min(steps):g}"),
+        Column("HIGHEST", "high", lambda steps, _: f"{max(steps):g}"),
+    ),
+    name="metric",
+    empty="nothing was read: nobody looked",
+)
+
 TREND_SHIFTS = View(
     "/v1/trends/shifts",
     (

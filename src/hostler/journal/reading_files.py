@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from hostler.core.state.passive_series import COUNTERS
 from hostler.journal import whole_files
 from hostler.ports import JournalError
 
@@ -18,6 +19,9 @@ KEEP_DAYS = 400
 """Older files are removed."""
 DAYS_MOST = 5_000
 """Days of series in one answer for people."""
+POINTS, SERIES_MOST = 120, 96
+"""Points of one series and series in one answer for a drawing."""
+SPAN_MOST = timedelta(days=KEEP_DAYS)
 
 
 class DailyReading(Struct, frozen=True):
@@ -37,13 +41,40 @@ class ReadingSeries(Struct, frozen=True):
     days: tuple[DailyReading, ...]
 
 
+class DrawnSeries(Struct, frozen=True):
+    """One metric of one part of a node in steps: columns with one entry for each step in which something was read.
+
+    `after_s` is the readings' mean moment in seconds after the drawing's begin, `value` their mean with the lowest and
+    highest, `count` how many there were. Of a counter the values are errors an hour, by the time it was watched.
+    """
+
+    metric: str
+    part: str
+    after_s: tuple[float, ...]
+    value: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    count: tuple[int, ...]
+
+
+class Drawn(Struct, frozen=True):
+    """The series of a node between two moments, in steps of `step_s`; `left_out` series are beyond the most."""
+
+    step_s: float
+    series: tuple[DrawnSeries, ...]
+    left_out: int
+
+
 @contextmanager
-def opened(folder: Path) -> Iterator["DuckDBPyConnection"]:
+def opened(folder: Path, days: tuple[str, str] = ("", "~")) -> Iterator["DuckDBPyConnection"]:
     """A connection with two views of the folder's files. Raises JournalError.
 
     `readings` has each reading once; `written` has them as they were written, which costs less where repeats are none.
+    `days` are the first and the last one whose files are read, as in their names.
     """
-    files = sorted(path for path in folder.glob("readings-*") if path.suffix in _READ)
+    first, last = (f"readings-{day}" for day in days)
+    found = (path for path in folder.glob("readings-*") if path.suffix in _READ)
+    files = sorted(path for path in found if first <= path.name.partition(".")[0] <= last)
     if not files:
         raise JournalError(f"{folder} holds no readings yet: checks that run leave them there")
     with _database(folder) as database:
@@ -63,6 +94,23 @@ def series_of(folder: Path, node: str, since: datetime) -> tuple[ReadingSeries, 
         ReadingSeries(metric, part, days[-1][1], tuple(day for day, _ in days))
         for (metric, part), days in found.items()
     )
+
+
+def drawn_of(folder: Path, node: str, since: datetime, until: datetime) -> Drawn:
+    """All series of one node between two moments, in at most POINTS steps. Raises JournalError.
+
+    Nothing between them is no error: nobody looked. Reads at most KEEP_DAYS, the latest.
+    """
+    since = max(since, until - SPAN_MOST)
+    step_s = max((until - since).total_seconds() / POINTS, 1.0)
+    days = tuple(at.astimezone(UTC).date().isoformat() for at in (since, until))
+    asked = {"node": node, "since": since, "until": until, "step": step_s, "counters": list(COUNTERS)}
+    if not any(days[0] <= path.name[len("readings-") :][:10] <= days[1] for path in folder.glob("readings-*")):
+        return Drawn(step_s, (), 0)
+    with opened(folder, (days[0], days[1])) as database:
+        rows = database.execute(_DRAWN, asked | {"most": SERIES_MOST}).fetchall()
+    series = tuple(DrawnSeries(*row[:2], *(tuple(column) for column in row[2:7])) for row in rows)
+    return Drawn(step_s, series, max((row[7] for row in rows), default=0) - len(series))
 
 
 def tidy(folder: Path, now: datetime) -> None:
@@ -141,3 +189,26 @@ SELECT metric, part, received::DATE AS day, median(value), count(*), last(stack 
 FROM readings WHERE node = ? AND received >= ? AND isfinite(value)
 GROUP BY metric, part, day ORDER BY metric, part, day LIMIT ?
 """
+
+_DRAWN = """
+WITH known AS (
+    SELECT *, metric IN (SELECT unnest($counters::VARCHAR[])) AS counts,
+        TRY_CAST(TRY_CAST(conditions AS JSON) ->> 'observed_s' AS DOUBLE) AS watched
+    FROM readings WHERE node = $node AND received >= $since AND received <= $until AND isfinite(value)),
+shown AS (
+    SELECT metric, part, counts, epoch(received - $since::TIMESTAMPTZ) AS after_s,
+        CASE WHEN counts THEN 3600 * value / watched ELSE value END AS value,
+        CASE WHEN counts THEN watched ELSE 1 END AS weight
+    FROM known WHERE NOT counts OR watched > 0),
+steps AS (
+    SELECT metric, part, counts, floor(after_s / $step) AS step, avg(after_s) AS after_s, count(*) AS n,
+        sum(value * weight) / sum(weight) AS mean, min(value) AS low, max(value) AS high
+    FROM shown GROUP BY metric, part, counts, step)
+SELECT metric, part, list(round(after_s, 1) ORDER BY step), list(round(mean, 6) ORDER BY step),
+    list(round(low, 6) ORDER BY step), list(round(high, 6) ORDER BY step), list(n ORDER BY step), count(*) OVER ()
+FROM steps GROUP BY metric, part, counts
+ORDER BY NOT starts_with(metric, 'gpu.') AND NOT starts_with(metric, 'inlet.'), NOT counts,
+    NOT starts_with(metric, 'fan.'), metric, part
+LIMIT $most
+"""
+"""Passive series come first, so that a node with many checks does not lose them to the limit."""

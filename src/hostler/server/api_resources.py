@@ -8,6 +8,7 @@ from msgspec.structs import asdict
 from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.policy.incident_tickets import part_name
 from hostler.core.report.sentences import sentence
+from hostler.core.state.attached_files import AttachedFile
 from hostler.core.state.cases import Incident, Ticket
 from hostler.core.state.configuration import Pool
 from hostler.core.state.decision_context import DecisionContext
@@ -318,6 +319,7 @@ class TicketRow(Struct, frozen=True):
     done_by: str
     done_at: datetime | None
     reopened: datetime | None
+    files: tuple[AttachedFile, ...]
     outside: tuple[OutsideRow, ...]
 
 

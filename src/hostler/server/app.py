@@ -56,6 +56,7 @@ from hostler.server.routes import (
     rma_cases,
     sign_in,
     sku_manifests,
+    ticket_files,
     trends,
     verbs,
 )
@@ -75,6 +76,7 @@ ROUTERS = (
     fabric_pages.router,
     manual_tests.router,
     pair_results.router,
+    ticket_files.router,
     restore.router,
     goldens.router,
     rma_cases.router,

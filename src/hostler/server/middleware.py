@@ -28,7 +28,7 @@ CONTENT_POLICY = (
     "default-src 'none'; "
     "script-src 'self'; "
     "style-src 'self'; "
-    "img-src 'self'; "
+    "img-src 'self' blob:; "
     "connect-src 'self'; "
     "base-uri 'none'; "
     "form-action 'none'; "
@@ -152,7 +152,7 @@ async def add_headers(message: Message, scope: Scope) -> None:
         return
     headers = MutableScopeHeaders.from_message(message)
     for name, value in HEADERS.items():
-        headers[name] = value
+        headers.setdefault(name, value)
     headers.setdefault("Cache-Control", "no-store")
     if request := scope["state"].get("request_id"):
         headers[REQUEST_ID] = request

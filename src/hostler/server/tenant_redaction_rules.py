@@ -10,6 +10,7 @@ from msgspec import Struct
 from hostler.core.conditions.part_claims import NODE
 from hostler.core.planning.outcomes import TENANT as ASKER
 from hostler.core.state import events as e
+from hostler.core.state.attached_files import AttachedFile
 from hostler.core.state.bmc_login import BmcLogin
 from hostler.core.state.boot import BootRecord, Stranger
 from hostler.core.state.cases import Incident, Ticket
@@ -30,7 +31,7 @@ from hostler.core.state.gate_expectation import Expected, ExpectedGpu, Faulted
 from hostler.core.state.goldens import BitsVote, Dispute, Golden
 from hostler.core.state.intent import Bounds, Intent, Unreadable
 from hostler.core.state.links import LinkCase, LinkFault
-from hostler.core.state.manual_tests import ChecklistTick, ManualFile, ManualRun, ManualTest
+from hostler.core.state.manual_tests import ChecklistTick, ManualRun, ManualTest
 from hostler.core.state.model import (
     AsideFailure,
     Asset,
@@ -163,6 +164,10 @@ def unnamed(_own: Own, _noun: Any, value: Any) -> Any:
 
 def _nothing(_own: Own, _noun: Any, _value: Any) -> None:
     return None
+
+
+def _none(_own: Own, _noun: Any, _value: Any) -> tuple[()]:
+    return ()
 
 
 def _untold(_own: Own, _noun: Any, value: str) -> str:
@@ -408,6 +413,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
         fault=_ticket_fault,
         account=_tenant,
         resolution=_untold,
+        files=_none,
     ),
     Incident: _rows("id syndrome conditions owner ticket state", scope=_scope, also=_scopes, members=_nodes),
     Difference: _rows("what"),
@@ -494,6 +500,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.SliceErrorSeen: _rows("rollout"),
     e.TicketOpened: _rows(),
     e.TicketUpdated: _rows(),
+    e.TicketFileAdded: _rows("ticket", node=_node),
     e.TicketClosed: _rows("ticket person", resolution=_untold),
     e.IncidentOpened: _rows(),
     e.IncidentUpdated: _rows("incident state conditions by", scope=_scope, joined=_nodes, left=_nodes, reason=_untold),
@@ -530,7 +537,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.ManualTestEntered: _rows("fabric"),
     e.ManualTestSigned: _rows("fabric"),
     ChecklistTick: _rows(),
-    ManualFile: _rows(),
+    AttachedFile: _rows(),
     e.ManualTestTicked: _rows("fabric"),
     e.ManualTestFileAdded: _rows("fabric"),
     e.ManualTestOverdue: _rows("fabric"),

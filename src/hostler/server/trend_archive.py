@@ -9,7 +9,7 @@ import msgspec
 from hostler.core.state.model import Node
 from hostler.core.state.passive_series import PassiveReading
 from hostler.core.state.trends import TrendReport
-from hostler.journal.reading_files import ReadingSeries, series_of
+from hostler.journal.reading_files import Drawn, ReadingSeries, drawn_of, series_of
 from hostler.journal.readings import Reading, ReadingStore
 from hostler.journal.trend_files import last_report
 
@@ -30,6 +30,11 @@ class TrendArchive:
         """The node's series since a moment, today's readings among them. Blocks. Raises JournalError."""
         self.store.flush()
         return series_of(self.store.folder, node, since)
+
+    def drawn(self, node: str, since: datetime, until: datetime) -> Drawn:
+        """The node's series between two moments in steps, today's readings among them. Blocks. Raises JournalError."""
+        self.store.flush()
+        return drawn_of(self.store.folder, node, since, until)
 
     def ambient(self, node: str, at: datetime, mean_c: float, sensor: str) -> None:
         """Keep what a node's BMC says of the air it draws in: a window's mean, and by which sensor."""

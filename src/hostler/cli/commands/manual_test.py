@@ -1,20 +1,14 @@
 """`hostler fabric`: results of a network's test by hand, and its photos and files."""
 
-import base64
-import os
-from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote
 
 from cyclopts import Parameter
 
-from hostler.cli.command_errors import unusable
-from hostler.cli.exit_codes import ExitCode
-from hostler.cli.input_files import opened, read_text, submit
+from hostler.cli.attached_files import file_body, write_new
+from hostler.cli.input_files import read_text, submit
 from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce, Why
-from hostler.cli.output import say
 from hostler.cli.table_columns import FABRICS
-from hostler.core.state.manual_tests import FILE_BYTES_MOST
 
 FabricName = Annotated[str, Parameter(help="The network's name; see `hostler fabric list`.")]
 
@@ -42,12 +36,7 @@ def attach(
     connect: Connect = CONNECT,
 ) -> int:
     """Add a photo or file to the run of a test by hand that is under way."""
-    with opened(file) as stream:
-        data = stream.read(FILE_BYTES_MOST + 1)
-    if len(data) > FILE_BYTES_MOST:
-        raise unusable(f"{file}: larger than {FILE_BYTES_MOST:,} bytes", "make the photo smaller")
-    body = {"name": Path(file).name, "content": base64.b64encode(data).decode()}
-    return submit(connect.client(), FABRICS.one(fabric, "/manual-test/files"), body, why, show.output)
+    return submit(connect.client(), FABRICS.one(fabric, "/manual-test/files"), file_body(file), why, show.output)
 
 
 def attached(
@@ -58,13 +47,4 @@ def attached(
     connect: Connect = CONNECT,
 ) -> int:
     """Write a photo or file of a test by hand to a file."""
-    found = connect.client().get(FABRICS.one(fabric, f"/manual-test/files/{quote(digest, safe='')}"))
-    data = base64.b64decode(found["content"])
-    try:
-        descriptor = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except OSError as error:
-        raise unusable(f"{to} cannot be written: {error.strerror}", "name another file with --to") from error
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-    say(f"{len(data):,} bytes are written to {to}")
-    return ExitCode.ok
+    return write_new(to, connect.client().file(FABRICS.one(fabric, f"/manual-test/files/{quote(digest, safe='')}")))

@@ -1,16 +1,23 @@
 """`hostler ticket`: work for people."""
 
-from cyclopts import App
+from typing import Annotated
+from urllib.parse import quote
 
+from cyclopts import App, Parameter
+
+from hostler.cli.attached_files import file_body, write_new
 from hostler.cli.command_errors import CommandError
 from hostler.cli.exit_codes import ExitCode
+from hostler.cli.input_files import submit
 from hostler.cli.list_commands import describe, every, show_list
 from hostler.cli.node_verbs import offer
-from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce
+from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
 from hostler.cli.table_columns import TICKETS
 from hostler.core.state.verbs.tickets import CloseTicket, ConsentToEviction
 
 CLOSED = "closed tickets are in `hostler maintenance list --node NODE`"
+
+TicketName = Annotated[str, Parameter(help="The ticket's id; see `hostler ticket list`.")]
 
 app = App(name="ticket", help="Tickets: work for people.")
 
@@ -29,6 +36,32 @@ def get(ticket: str, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) 
         raise CommandError(ExitCode.not_found, f"no open ticket '{ticket}'", CLOSED)
     describe(found, ticket, show.output)
     return 0
+
+
+@app.command
+def attach(
+    ticket: TicketName,
+    file: Annotated[str, Parameter(help="A photo (JPEG, PNG, WebP), a PDF or a text, up to 8 MiB.")],
+    *,
+    why: Why,
+    show: ShowOnce = SHOW_ONCE,
+    connect: Connect = CONNECT,
+) -> int:
+    """Attach a photo or file to a ticket: what was found, what was done."""
+    return submit(connect.client(), TICKETS.one(ticket, "/files"), file_body(file), why, show.output)
+
+
+@app.command
+def attached(
+    ticket: TicketName,
+    digest: Annotated[str, Parameter(help="Its SHA-256; `hostler ticket get TICKET` names it.")],
+    *,
+    to: Annotated[str, Parameter(help="The file to write; one that is there stays as it is.")],
+    connect: Connect = CONNECT,
+) -> int:
+    """Write a photo or file of a ticket, open or closed, to a file."""
+    data = connect.client().file(TICKETS.one(ticket, f"/files/{quote(digest, safe='')}"))
+    return write_new(to, data)
 
 
 offer(app, ConsentToEviction, CloseTicket)

@@ -4,9 +4,10 @@ from msgspec.structs import replace
 
 from hostler.core.fabric.manual_results import irregular, read
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, RefusalError
+from hostler.core.intents.attached_files import attach
 from hostler.core.intents.fabrics import fabric_of
 from hostler.core.state import events as e
-from hostler.core.state.manual_tests import FILE_TYPES, FILES_MOST, ChecklistTick, ManualFile, ManualRun, ManualTest
+from hostler.core.state.manual_tests import ChecklistTick, ManualRun, ManualTest
 from hostler.core.state.verbs.fabrics import (
     AddManualTestFile,
     EnterManualTest,
@@ -66,16 +67,9 @@ def tick(ask: Ask[TickManualTest]) -> Granted:
 
 def add_file(ask: Ask[AddManualTestFile]) -> Granted:
     """A photo or file belongs to the run that is under way. The same bytes are added once."""
-    fabric, act = fabric_of(ask), ask.act
+    fabric = fabric_of(ask)
     test = _scheduled(ask, fabric.name)
-    if act.media_type not in FILE_TYPES:
-        raise RefusalError(f"a file of type {act.media_type!r}: {', '.join(FILE_TYPES)} are taken")
-    if any(file.digest == act.digest for file in test.files):
-        return f"{act.name} is added already", ()
-    if len(test.files) >= FILES_MOST:
-        raise RefusalError(f"{FILES_MOST} files are added already: sign the run off, or take fewer photos")
-    added = ManualFile(act.digest, act.name, act.media_type, act.size, ask.context.now, ask.intent.person)
-    return f"{act.name} is added, {act.size:,} bytes", (e.ManualTestFileAdded(fabric.name, added),)
+    return attach(ask, test.files, lambda file: e.ManualTestFileAdded(fabric.name, file))
 
 
 def sign(ask: Ask[SignManualTest]) -> Granted:

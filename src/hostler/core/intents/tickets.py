@@ -1,13 +1,20 @@
 """Tickets and incidents: consent to the end of running work, and what is closed by a person's word."""
 
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, Nodes, RefusalError
+from hostler.core.intents.attached_files import attach
 from hostler.core.intents.radius import freed
 from hostler.core.policy import condition_tickets, fabric_cases
 from hostler.core.policy.incidents import closed, individually
 from hostler.core.state import events as e
 from hostler.core.state.cases import CONDITION, Incident
 from hostler.core.state.model import ConsentedWork, WorkClass
-from hostler.core.state.verbs.tickets import CloseIncident, CloseTicket, ConsentToEviction, TreatIndividually
+from hostler.core.state.verbs.tickets import (
+    AddTicketFile,
+    CloseIncident,
+    CloseTicket,
+    ConsentToEviction,
+    TreatIndividually,
+)
 
 
 def consent(ask: Ask[ConsentToEviction]) -> Granted:
@@ -52,6 +59,14 @@ def close_ticket(ask: Ask[CloseTicket]) -> Granted:
     return f"ticket {ticket.id} closed", (e.TicketClosed(ticket.id, ask.intent.reason, ask.intent.person),)
 
 
+def add_file(ask: Ask[AddTicketFile]) -> Granted:
+    """A photo or file belongs to the ticket. The same bytes are added once."""
+    ticket = ask.context.fleet.tickets.get(ask.intent.target)
+    if ticket is None:
+        raise RefusalError(f"no open ticket {ask.intent.target}; see `hostler ticket list`")
+    return attach(ask, ticket.files, lambda file: e.TicketFileAdded(ticket.id, ticket.node, file))
+
+
 def _incident(ask: AnyAsk) -> Incident:
     incident = ask.context.fleet.incidents.get(ask.intent.target)
     if incident is None:
@@ -87,6 +102,7 @@ def _members(ask: AnyAsk) -> Nodes:
 HANDLERS: Handlers = {
     ConsentToEviction: Handler(consent, _ticketed),
     CloseTicket: Handler(close_ticket),
+    AddTicketFile: Handler(add_file),
     CloseIncident: Handler(close_incident, _members),
     TreatIndividually: Handler(treat_individually, _members),
 }

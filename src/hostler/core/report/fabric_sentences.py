@@ -64,8 +64,7 @@ def of_manual_test(event: e.ManualTestEvent) -> str:
             note = f": {tick.note}" if tick.note else ""
             return f"{tick.person} ticked step {tick.step} of the test by hand of network {fabric}{note}"
         case e.ManualTestFileAdded(fabric=fabric, file=file):
-            named = f"{file.name} ({file.media_type}, {file.size:,} bytes, SHA-256 {file.digest[:12]})"
-            return f"{file.person} added {named} to the test by hand of network {fabric}"
+            return f"{file.person} added {file.told} to the test by hand of network {fabric}"
         case e.ManualTestOverdue():
             since = f"is overdue since {event.due:%d %b %H:%M} UTC"
             return f"the test by hand of network {event.fabric} {since}; {event.owner} sees to it"

@@ -382,6 +382,9 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.RolloutCompleted, lambda event: f"rollout {event.rollout} completed"),
     EventTelling(e.TicketOpened, lambda event: f"ticket {event.ticket.id} opened: {event.ticket.summary}"),
     EventTelling(e.TicketUpdated, lambda event: f"ticket {event.ticket.id} updated: {event.ticket.summary}"),
+    EventTelling(
+        e.TicketFileAdded, lambda event: f"{event.file.person} added {event.file.told} to ticket {event.ticket}"
+    ),
     EventTelling(e.TicketClosed, lambda event: f"ticket {event.ticket} closed by {event.person}: {event.resolution}"),
     EventTelling(e.IncidentOpened, lambda event: _incident_opened(event.incident)),
     EventTelling(e.IncidentUpdated, _incident_updated),

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from hostler.core.state.attached_files import AttachedFile
 from hostler.core.state.scopes import Scope
 
 DUE_NOW, DUE_DAY, DUE_OCCASION = "now", "day", "occasion"
@@ -43,6 +44,7 @@ class Ticket(Struct, frozen=True):
     done_by: str = ""
     done_at: datetime | None = None
     reopened: datetime | None = None
+    files: tuple[AttachedFile, ...] = ()
 
     @property
     def due_by(self) -> datetime | None:

@@ -4,17 +4,10 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from hostler.core.state.attached_files import AttachedFile
+
 RUNS_KEPT = 12
 """Runs that are kept beside the schedule, three months of weekly ones; the journal holds all."""
-
-FILES_MOST = 20
-"""Photos and files of one run."""
-
-FILE_BYTES_MOST = 8 * 1024 * 1024
-"""Bytes of one file: a phone's photo is 2 to 6 MB."""
-
-FILE_TYPES = ("image/jpeg", "image/png", "image/webp", "application/pdf", "text/plain")
-"""Kinds of files that are taken, as their first bytes show them."""
 
 
 class ChecklistTick(Struct, frozen=True):
@@ -24,17 +17,6 @@ class ChecklistTick(Struct, frozen=True):
     at: datetime
     person: str
     note: str = ""
-
-
-class ManualFile(Struct, frozen=True):
-    """A photo or file of a run: what it is called, and the SHA-256 under which its bytes are kept."""
-
-    digest: str
-    name: str
-    media_type: str
-    size: int
-    at: datetime
-    person: str
 
 
 class ManualRun(Struct, frozen=True):
@@ -52,7 +34,7 @@ class ManualRun(Struct, frozen=True):
     signed: datetime | None = None
     signed_by: str = ""
     ticks: tuple[ChecklistTick, ...] = ()
-    files: tuple[ManualFile, ...] = ()
+    files: tuple[AttachedFile, ...] = ()
 
 
 class ManualTest(Struct, frozen=True):
@@ -69,7 +51,7 @@ class ManualTest(Struct, frozen=True):
     since: datetime
     runs: tuple[ManualRun, ...] = ()
     ticks: tuple[ChecklistTick, ...] = ()
-    files: tuple[ManualFile, ...] = ()
+    files: tuple[AttachedFile, ...] = ()
     told: datetime | None = None
 
     @property

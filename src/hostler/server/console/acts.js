@@ -14,9 +14,10 @@ export function may(verb) {
   return verbs.value.some((one) => one.verb === verb);
 }
 
-// Opens the dialog. `target` as the API has it, `nodes` where it is several; `named` is how people call it.
-export function act({ verb, target, nodes = [], named, args = {} }) {
-  asked.value = { verb: verbs.value.find((one) => one.verb === verb), target, nodes, named, given: args };
+// Opens the dialog. `target` as the API has it, `nodes` where it is several; `named` is how people call it; `args` and
+// `reason` are filled in already.
+export function act({ verb, target, nodes = [], named, args = {}, reason = "" }) {
+  asked.value = { verb: verbs.value.find((one) => one.verb === verb), target, nodes, named, given: args, reason };
 }
 
 // A button for each verb that may be asked for, under the headings of the command line.
@@ -49,7 +50,7 @@ export function ActDialog() {
 
 function Asking({ now }) {
   const box = useRef(null);
-  const [form, fill] = useState({ reason: "", args: now.given });
+  const [form, fill] = useState({ reason: now.reason, args: now.given });
   const [plan, show] = useState(null);
   const [state, say] = useState({ busy: false, text: "", bad: false, done: false });
   const [typed, type] = useState("");

@@ -66,6 +66,13 @@ export async function ask(path) {
   return answer.json();
 }
 
+// The bytes of a file, as a Blob.
+export async function take(path) {
+  const answer = await fetch(`/v1${path}`, { headers: headers() });
+  if (!answer.ok) throw await problem(answer);
+  return answer.blob();
+}
+
 export async function send(path, body) {
   const answer = await fetch(`/v1${path}`, {
     method: "POST",

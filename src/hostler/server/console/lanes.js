@@ -2,13 +2,13 @@
 import { ask } from "./api.js";
 import { onRecord, throttled } from "./state.js";
 import { route, setQuery } from "./router.js";
-import { html, useEffect, useState } from "./ui.js";
+import { Series } from "./series.js";
+import { LEFT, RIGHT, WIDTH, iso, label, ticks } from "./time_axis.js";
+import { html, useEffect, useMemo, useState } from "./ui.js";
 import { SEVERITIES, moment, plain, span } from "./words.js";
 
 const LANES = ["phase", "pool", "condition", "plan", "operation", "check", "ticket", "hold", "part", "person"];
 const SPANS = { "1h": 3600, "24h": 86400, "7d": 604800, "30d": 2592000, all: Infinity };
-const WIDTH = 1000;
-const LEFT = 78;
 const ROW = 15;
 const DRAWN_MAX = 1500;
 
@@ -37,8 +37,9 @@ function Drawing({ found, now }) {
   const end = route.value.query.at && !Number.isNaN(Date.parse(route.value.query.at)) ? Date.parse(route.value.query.at) : now;
   const first = Math.max(Date.parse(found.since), end - SPANS[wanted] * 1000);
   const shown = found.intervals.filter((one) => to(one, now) >= first && Date.parse(one.since) <= end).slice(-DRAWN_MAX);
+  const acts = useMemo(() => found.intervals.filter((one) => one.lane === "operation"), [found]);
   const rows = stacked(shown, now);
-  const x = (time) => LEFT + ((Math.min(Math.max(time, first), end) - first) / Math.max(end - first, 1)) * (WIDTH - LEFT - 4);
+  const x = (time) => LEFT + ((Math.min(Math.max(time, first), end) - first) / Math.max(end - first, 1)) * (WIDTH - LEFT - RIGHT);
   const height = rows.length * ROW + 22;
   return html`
     <section class="lanes" aria-label="Timeline">
@@ -52,6 +53,7 @@ function Drawing({ found, now }) {
           ${row.title && html`<text class="lane" x="0" y=${at * ROW + 11}>${row.title}</text>`}
           ${row.spans.map((one) => html`<${Span} one=${one} x=${x} y=${at * ROW} now=${now} />`)}`)}
       </svg>
+      <${Series} id=${found.node} first=${first} end=${end} live=${end === now} marks=${acts} />
       <details><summary>As a table</summary>
         <table><thead><tr><th>lane</th><th>what</th><th>state</th><th>since</th><th>until</th><th>for</th><th>why</th></tr></thead>
           <tbody>${[...shown].reverse().slice(0, 200).map((one) => html`<tr><td>${one.lane}</td><td>${plain(one.what)} ${one.on}</td><td>${plain(one.state)}</td>
@@ -94,24 +96,4 @@ function to(one, now) {
 
 function lasted(one, now) {
   return one.until === one.since ? "" : span((to(one, now) - Date.parse(one.since)) / 1000);
-}
-
-function iso(time) {
-  return new Date(time).toISOString();
-}
-
-const STEPS_S = [1, 5, 15, 60, 300, 900, 3600, 10800, 43200, 86400, 604800, 2592000, 31536000];
-
-// Round moments, at most nine of them.
-function ticks(first, end) {
-  const step = 1000 * (STEPS_S.find((s) => (end - first) / 1000 / s <= 9) ?? STEPS_S.at(-1));
-  const found = [];
-  for (let time = Math.ceil(first / step) * step; time < end; time += step) found.push(time);
-  return found.slice(0, 12);
-}
-
-function label(time, width) {
-  const text = iso(time);
-  if (width > 172800000) return text.slice(5, 10);
-  return width > 600000 ? text.slice(11, 16) : text.slice(11, 19);
 }

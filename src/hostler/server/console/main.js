@@ -1,6 +1,7 @@
 // Puts the pages together: who is asked for a token, what the bar shows, and which page is open.
 import { ActDialog } from "./acts.js";
 import { greet, leave, live, provider, setToken, token } from "./api.js";
+import { Board } from "./board.js";
 import { BringUp } from "./bring_up.js";
 import { Audit, Maintenance, Policy, Trends } from "./control_pages.js";
 import { Fabrics } from "./fabrics.js";
@@ -27,10 +28,10 @@ function App() {
   `;
 }
 
-const PAGES = { "": Fleet, nodes: Nodes, waiting: Waiting, tickets: Tickets, approvals: Approvals, incidents: Incidents, parts: Parts, pools: Pools, fabrics: Fabrics, "bring-up": BringUp, flow: Flow, trends: Trends, maintenance: Maintenance, policy: Policy, audit: Audit };
+const PAGES = { "": Fleet, nodes: Nodes, waiting: Waiting, tickets: Tickets, board: Board, approvals: Approvals, incidents: Incidents, parts: Parts, pools: Pools, fabrics: Fabrics, "bring-up": BringUp, flow: Flow, trends: Trends, maintenance: Maintenance, policy: Policy, audit: Audit };
 const GROUPS = [
   ["Fleet", ["", "nodes", "pools", "parts", "fabrics"]],
-  ["Work", ["waiting", "bring-up", "tickets", "incidents", "approvals", "maintenance"]],
+  ["Work", ["waiting", "bring-up", "tickets", "board", "incidents", "approvals", "maintenance"]],
   ["Insight", ["flow", "trends"]],
   ["Admin", ["policy", "audit"]],
 ];

@@ -1,11 +1,11 @@
 // A network's test by hand: its checklist with ticks, photos and files, its results, and its runs with what is irregular.
 import { ActButton, may } from "./acts.js";
-import { ask, send } from "./api.js";
-import { save } from "./table.js";
+import { send } from "./api.js";
+import { AddFile, Files } from "./files.js";
 import { html, useState } from "./ui.js";
-import { count, moment } from "./words.js";
+import { moment } from "./words.js";
 
-const FILE_MOST = 8 * 1024 * 1024;
+const filesOf = (network) => `/fabrics/${encodeURIComponent(network)}/manual-test/files`;
 
 export function ManualTest({ seen }) {
   const test = seen.manual_test;
@@ -17,8 +17,8 @@ export function ManualTest({ seen }) {
     <h2>Checklist</h2>
     <ol class="todo">${test.checklist.map((step, place) => html`<${Step} network=${seen.name} step=${step} number=${place + 1} tick=${test.ticks.find((one) => one.step === place + 1)} />`)}</ol>
     <h2>Photos and files of this run</h2>
-    <${Files} network=${seen.name} files=${test.files} />
-    ${may("tick-manual-test") && html`<${AddFile} network=${seen.name} /><${Enter} network=${seen.name} />`}
+    <${Files} path=${filesOf(seen.name)} files=${test.files} />
+    ${may("tick-manual-test") && html`<${AddFile} path=${filesOf(seen.name)} reason="test by hand" /><${Enter} network=${seen.name} />`}
     <div class="buttons">
       ${waits && html`<${ActButton} verb="sign-manual-test" target=${seen.name} named=${seen.name} label="Sign off" />`}
       ${schedule}
@@ -40,53 +40,11 @@ function Run({ network, run, checklist }) {
     ${run.irregular.map((one) => html`<p class="bad">${one}</p>`)}
     ${run.notes && html`<p>${run.notes}</p>`}
     ${run.ticks.length > 0 && html`<ul>${run.ticks.map((one) => html`<li>${one.step}. ${checklist[one.step - 1] ?? ""} <span class="quiet">${one.person} ${moment(one.at)} ${one.note}</span></li>`)}</ul>`}
-    <${Files} network=${network} files=${run.files} />
+    <${Files} path=${filesOf(network)} files=${run.files} />
     <details><summary>${run.results.length} metrics</summary>
       <table><thead><tr><th>metric</th><th class="number">value</th></tr></thead>
         <tbody>${run.results.map(([name, value]) => html`<tr><td>${name}</td><td class="number">${value}</td></tr>`)}</tbody></table></details>
   </article>`;
-}
-
-function Files({ network, files }) {
-  const [problem, say] = useState("");
-  const take = async (file) => {
-    try {
-      const found = await ask(`/fabrics/${encodeURIComponent(network)}/manual-test/files/${file.digest}`);
-      save(found.name, found.media_type, Uint8Array.from(atob(found.content), (letter) => letter.charCodeAt(0)));
-      say("");
-    } catch (error) {
-      say(error.text ?? error.message);
-    }
-  };
-  if (!files.length) return null;
-  return html`<ul>${files.map((file) => html`<li><button onClick=${() => take(file)}>${file.name}</button> <span class="quiet">${count(file.size)} bytes, ${file.person} ${moment(file.at)}</span></li>`)}</ul>
-    ${problem && html`<p class="bad" role="alert">${problem}</p>`}`;
-}
-
-function AddFile({ network }) {
-  const [state, say] = useState({ text: "", bad: false });
-  const add = async (event) => {
-    event.preventDefault();
-    const form = event.target;
-    const [file] = form.elements.file.files;
-    if (!file || file.size > FILE_MOST) return say({ text: `Choose a file of at most ${count(FILE_MOST)} bytes.`, bad: true });
-    try {
-      const answer = await send(`/fabrics/${encodeURIComponent(network)}/manual-test/files`, { name: file.name, content: base64(new Uint8Array(await file.arrayBuffer())), reason: "test by hand" });
-      form.reset();
-      return say({ text: answer.text, bad: false });
-    } catch (error) {
-      return say({ text: error.text ?? error.message, bad: true });
-    }
-  };
-  return html`<form class="filters" onSubmit=${add}>
-    <label>photo, PDF or text<input class="wide" type="file" name="file" accept="image/jpeg,image/png,image/webp,application/pdf,text/plain,text/csv" required /></label>
-    <button>Add</button><span role="status" class=${state.bad ? "bad" : "quiet"}>${state.text}</span></form>`;
-}
-
-function base64(bytes) {
-  let text = "";
-  for (let at = 0; at < bytes.length; at += 32768) text += String.fromCharCode(...bytes.subarray(at, at + 32768));
-  return btoa(text);
 }
 
 function Enter({ network }) {

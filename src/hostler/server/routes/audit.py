@@ -1,11 +1,10 @@
 """Audit: who asked what, when and from where, and what became of it."""
 
 import asyncio
-from datetime import datetime
-from typing import Annotated, Literal
+from typing import Literal
 
 from litestar import Router, get
-from litestar.params import FromQuery, QueryParameter
+from litestar.params import FromQuery
 from msgspec import Struct
 
 from hostler.core.state.verbs.facts import Permission
@@ -14,12 +13,12 @@ from hostler.journal.codec import micros
 from hostler.server.app_state import AppState
 from hostler.server.auth import needs
 from hostler.server.dependencies import TheAppState
+from hostler.server.moments import Moment, aware
 from hostler.server.paging import Limit, Name, Page
 from hostler.server.problems import refuse
 
 CHAIN = Literal["", "acts", "refusals"]
 OUTCOME = Literal["", "done", "waits", "dry_run", "refused", "failed"]
-Moment = Annotated[datetime | None, QueryParameter(description="A moment with its zone: 2026-01-31T08:00:00Z.")]
 
 
 class AuditView(AuditEntry, frozen=True, kw_only=True):
@@ -55,7 +54,7 @@ async def list_audit(  # noqa: PLR0913 - one argument per parameter of the URL
     Refusals that are alike are one entry for each minute, with their `count`. Neither bodies nor queries are kept.
     """
     before = _place(cursor)
-    wanted = Wanted(chain, _aware(since), _aware(until), person, verb, target, address, result, before)
+    wanted = Wanted(chain, aware(since), aware(until), person, verb, target, address, result, before)
     rows = await asyncio.to_thread(_log(app_state).listed, wanted, limit)
     more = _cursor(rows[-1]) if len(rows) == limit else ""
     return Page(tuple(_view(row) for row in rows), more, seq=app_state.fleet.cell.seq)
@@ -72,12 +71,6 @@ def _log(app_state: AppState) -> SqlAuditLog:
         instead = "ask a controller that was started with `serve`"
         raise refuse(503, "busy", "this controller keeps no audit log", instead)
     return found.written
-
-
-def _aware(moment: datetime | None) -> datetime | None:
-    if moment is not None and moment.tzinfo is None:
-        raise refuse(400, "malformed", f"{moment.isoformat()} has no zone", "end it with Z, or with +00:00")
-    return moment
 
 
 def _cursor(row: AuditRow) -> str:

@@ -64,6 +64,7 @@ PAGES = (
     "nodes",
     "waiting",
     "tickets",
+    "board",
     "approvals",
     "incidents",
     "parts",

@@ -11,6 +11,7 @@ from msgspec.structs import asdict
 
 from hostler.core.report.trend_sentences import drift_sentence, shift_sentence
 from hostler.core.state.model import Node
+from hostler.core.state.passive_series import COUNTERS, GAUGES
 from hostler.core.state.trends import (
     DRIFT,
     DaysToFloor,
@@ -21,20 +22,23 @@ from hostler.core.state.trends import (
     TrendReport,
 )
 from hostler.core.state.verbs.facts import Permission
-from hostler.journal.reading_files import ReadingSeries
+from hostler.journal.reading_files import SPAN_MOST, DrawnSeries, ReadingSeries
 from hostler.ports import JournalError
 from hostler.server.app_state import AppState
 from hostler.server.auth import needs
 from hostler.server.dependencies import TheAppState, Wanted, Who
+from hostler.server.moments import Moment, aware
 from hostler.server.paging import Page, listed
 from hostler.server.problems import ProblemError, refuse
 from hostler.server.rows import row_of
 from hostler.server.token_scope import sees
 from hostler.server.tokens import Identity
+from hostler.server.trend_archive import OVER_AMBIENT
 
 SEE = [needs(Permission.see)]
 SEE_CELL = [needs(Permission.see_cell)]
 SHOWN_DAYS = 60
+DRAWN = timedelta(days=7)
 
 
 class DriftRow(Struct, frozen=True):
@@ -73,6 +77,29 @@ class ScoreRow(Struct, frozen=True):
     precision: float | None
     recall: float | None
     lead_days: float | None
+
+
+class SeriesView(DrawnSeries, frozen=True, kw_only=True):
+    """A series, what it is drawn beside (heat, errors, fans or checks), and its unit, "" where its name says it."""
+
+    panel: str
+    unit: str
+
+
+class NodeSeries(Struct, frozen=True):
+    """A node's readings between two moments, drawn in steps of `step_s`; `left_out` series are beyond the most.
+
+    `kept` is False where this controller keeps no readings. A step without a reading is not in the columns: nobody
+    looked then.
+    """
+
+    node: str
+    since: datetime
+    until: datetime
+    step_s: float
+    kept: bool
+    series: tuple[SeriesView, ...]
+    left_out: int
 
 
 class NodeTrends(Struct, frozen=True):
@@ -126,6 +153,50 @@ async def node_trends(app_state: TheAppState, who: Who, node_id: FromPath[str]) 
     return NodeTrends(node.id, report.at if report else None, tuple(_of_node(app_state, who, node)), series)
 
 
+@get("/nodes/{node_id:str}/series", guards=SEE)
+async def node_series(
+    app_state: TheAppState, who: Who, node_id: FromPath[str], since: Moment = None, until: Moment = None
+) -> NodeSeries:
+    """One node's readings between two moments, seven days up to now unless told, in at most 120 steps of 96 series.
+
+    Heat and fans are means of a window of four hours, counters errors an hour. A tenant's only since the node is its
+    own.
+    """
+    node, archive = app_state.node(who, node_id), app_state.outside.trends
+    end = aware(until) or app_state.now()
+    begin = aware(since) or end - DRAWN
+    if begin >= end:
+        raise refuse(400, "malformed", f"since ({begin.isoformat()}) is not before until", "name an earlier moment")
+    begin = max(begin, end - SPAN_MOST)
+    if not who.whole and node.assignment is not None:
+        begin = min(max(begin, node.assignment.since), end)
+    if archive is None or begin == end:
+        return NodeSeries(node.id, begin, end, 0.0, archive is not None, (), 0)
+    try:
+        found = await asyncio.to_thread(archive.drawn, node.id, begin, end)
+    except JournalError as error:
+        raise refuse(503, "busy", str(error), "see that its user can read and write there") from error
+    shown = tuple(SeriesView(**asdict(one), panel=_panel(one.metric), unit=_unit(one.metric)) for one in found.series)
+    return NodeSeries(node.id, begin, end, found.step_s, True, shown, found.left_out)
+
+
+def _panel(metric: str) -> str:
+    if metric in COUNTERS:
+        return "errors"
+    if metric in GAUGES or metric == OVER_AMBIENT:
+        return "fans" if metric.startswith("fan.") else "heat"
+    return "checks"
+
+
+def _unit(metric: str) -> str:
+    if metric in COUNTERS:
+        return "errors/h"
+    return next((unit for end, unit in _UNITS.items() if metric.endswith(end)), "")
+
+
+_UNITS = {"_c": "°C", "_percent": "%", "_rpm": "rpm"}
+
+
 def _drifts(app_state: AppState, who: Identity) -> Iterator[DriftRow]:
     report = _report(app_state)
     for one in report.drifts if report else ():
@@ -165,4 +236,6 @@ def _kept_nowhere() -> ProblemError:
     return refuse(404, "no_readings", "this controller keeps no readings", "start it with --archive FOLDER")
 
 
-router = Router(path="/", route_handlers=[list_drifts, list_shifts, scorecard, node_trends], tags=["trends"])
+router = Router(
+    path="/", route_handlers=[list_drifts, list_shifts, scorecard, node_trends, node_series], tags=["trends"]
+)

@@ -127,6 +127,7 @@ from hostler.core.state.events.tickets import (
     IncidentOpened,
     IncidentUpdated,
     TicketClosed,
+    TicketFileAdded,
     TicketOpened,
     TicketUpdated,
 )
@@ -234,6 +235,7 @@ __all__ = [
     "StrangerSeen",
     "SubnetChanged",
     "TicketClosed",
+    "TicketFileAdded",
     "TicketOpened",
     "TicketUpdated",
     "WaitingChanged",
@@ -304,6 +306,7 @@ Event = (
     | RolloutCompleted
     | TicketOpened
     | TicketUpdated
+    | TicketFileAdded
     | TicketClosed
     | IncidentOpened
     | IncidentUpdated
@@ -392,6 +395,7 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("manual_test_ticked", 1): 6,
     ("manual_test_file_added", 1): 6,
     ("manual_test_overdue", 1): 6,
+    ("ticket_file_added", 1): 6,
     ("bmc_login_due", 1): 6,
     ("subnet_changed", 1): 6,
     ("bits_told", 1): 6,

@@ -5,9 +5,10 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hostler.core.state.attached_files import AttachedFile
 from hostler.core.state.events.row import EventRow, EventRows
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.manual_tests import RUNS_KEPT, ChecklistTick, ManualFile, ManualRun, ManualTest
+from hostler.core.state.manual_tests import RUNS_KEPT, ChecklistTick, ManualRun, ManualTest
 
 
 class ManualTestScheduled(Struct, frozen=True, tag="manual_test_scheduled"):
@@ -28,7 +29,7 @@ class ManualTestFileAdded(Struct, frozen=True, tag="manual_test_file_added"):
     """A photo or file belongs to the run that is under way; its bytes are kept under its digest."""
 
     fabric: str
-    file: ManualFile
+    file: AttachedFile
 
 
 class ManualTestEntered(Struct, frozen=True, tag="manual_test_entered"):

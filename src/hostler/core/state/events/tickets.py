@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hostler.core.state.attached_files import AttachedFile
 from hostler.core.state.cases import Incident, Ticket
 from hostler.core.state.cell_record import Closure
 from hostler.core.state.events.row import EventRow, EventRows, FoldError
@@ -24,6 +25,14 @@ class TicketUpdated(Struct, frozen=True, tag="ticket_updated"):
     """The whole ticket as it now stands."""
 
     ticket: Ticket
+
+
+class TicketFileAdded(Struct, frozen=True, tag="ticket_file_added"):
+    """A person has attached a photo or file to the ticket, which is about this node or asset."""
+
+    ticket: str
+    node: str
+    file: AttachedFile
 
 
 class TicketClosed(Struct, frozen=True, tag="ticket_closed"):
@@ -78,6 +87,11 @@ def _put(fleet: Fleet, event: TicketOpened | TicketUpdated, _at: datetime) -> No
     fleet.put_ticket(event.ticket.id, event.ticket)
 
 
+def _add_file(fleet: Fleet, event: TicketFileAdded, at: datetime) -> None:
+    if (ticket := fleet.tickets.get(event.ticket)) is not None:
+        fleet.put_ticket(ticket.id, replace(ticket, files=(*ticket.files, event.file), updated=at))
+
+
 def _close_ticket(fleet: Fleet, event: TicketClosed, _at: datetime) -> None:
     """Closing a ticket about something that failed again and again lets it be tried anew."""
     ticket = fleet.tickets.get(event.ticket)
@@ -112,6 +126,7 @@ def _close_incident(fleet: Fleet, event: IncidentClosed, at: datetime) -> None:
 ROWS: EventRows = (
     EventRow(TicketOpened, _of_ticket, _put),
     EventRow(TicketUpdated, _of_ticket, _put),
+    EventRow(TicketFileAdded, lambda e: tuple(name for name in (e.ticket, e.node) if name), _add_file),
     EventRow(TicketClosed, lambda e: (e.ticket,), _close_ticket),
     EventRow(
         IncidentOpened,

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from hostler.core.state.verbs.facts import Permission, Target, Verb, VerbFacts
+from hostler.core.state.verbs.facts import FileVerb, Permission, Target, Verb, VerbFacts
 
 
 class RegisterFabric(Verb, frozen=True):
@@ -59,13 +59,9 @@ class TickManualTest(Verb, frozen=True):
     note: Annotated[str, Meta(max_length=500)] = ""
 
 
-class AddManualTestFile(Verb, frozen=True):
+class AddManualTestFile(FileVerb, frozen=True):
     """Add a photo or file to the run of a test by hand that is under way; it is kept by its SHA-256."""
 
     facts: ClassVar = VerbFacts(
         Permission.work, Target.fabric, command="fabric attach", route="fabrics/{name}/manual-test/files"
     )
-    digest: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
-    name: Annotated[str, Meta(min_length=1, max_length=100)]
-    media_type: Annotated[str, Meta(max_length=40)]
-    size: Annotated[int, Meta(ge=1, le=8 * 1024 * 1024)]

@@ -5,6 +5,8 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
 
+from hostler.core.state.attached_files import FILE_BYTES_MOST
+
 
 class Permission(StrEnum):
     """Permission that a route or verb needs."""
@@ -83,6 +85,15 @@ class Verb(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, 
     """A verb with its arguments. Its docstring is its help, its `facts` are those of the verb."""
 
     facts: ClassVar[VerbFacts]
+
+
+class FileVerb(Verb, frozen=True):
+    """Attach a photo or file, whose bytes came with the request and are kept by their SHA-256."""
+
+    digest: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+    name: Annotated[str, Meta(min_length=1, max_length=100)]
+    media_type: Annotated[str, Meta(max_length=40)]
+    size: Annotated[int, Meta(ge=1, le=FILE_BYTES_MOST)]
 
 
 def name_of(kind: type[Verb]) -> str:

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from hostler.core.state.verbs.facts import Permission, Target, Verb, VerbFacts
+from hostler.core.state.verbs.facts import FileVerb, Permission, Target, Verb, VerbFacts
 
 
 class ConsentToEviction(Verb, frozen=True, tag="consent"):
@@ -15,6 +15,12 @@ class CloseTicket(Verb, frozen=True):
     """Close a ticket: the work is done, or not needed."""
 
     facts: ClassVar = VerbFacts(Permission.work, Target.ticket, command="ticket close")
+
+
+class AddTicketFile(FileVerb, frozen=True):
+    """Attach a photo or file to a ticket: what was found, what was done."""
+
+    facts: ClassVar = VerbFacts(Permission.work, Target.ticket, command="ticket attach", route="tickets/{ticket}/files")
 
 
 class CloseIncident(Verb, frozen=True):

@@ -1,0 +1,93 @@
+// The board of who works at the racks: a card for each ticket, begun with a scan of the serial, with photos; it prints.
+import { ActButton, act, may } from "./acts.js";
+import { AddFile, Files } from "./files.js";
+import { useList } from "./lists.js";
+import { Filters, NodeLink, Page, now, selected } from "./pages.js";
+import { route, setQuery } from "./router.js";
+import { html, useEffect, useRef, useState } from "./ui.js";
+import { plain, since } from "./words.js";
+
+const natural = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
+
+export function Board() {
+  const { rack } = selected(["rack"]);
+  const chosen = route.value.query.ticket ?? "";
+  const tickets = useList("/tickets", {}, (record) => /^(ticket_|hold_|phase_)/.test(record.name));
+  const nodes = useList("/nodes", { rack }, (record) => record.name === "node_registered" || record.name === "phase_changed");
+  const where = new Map((nodes.items ?? []).map((row) => [row.id, row]));
+  const cards = (tickets.items ?? []).map((ticket) => ({ ticket, node: where.get(ticket.node) }))
+    .filter((card) => (!rack || card.node) && (!chosen || card.ticket.id === chosen))
+    .sort((a, b) => natural.compare(place(a), place(b)) || (a.ticket.due_by ?? "~").localeCompare(b.ticket.due_by ?? "~"));
+  const racks = [...new Set(cards.map((card) => card.node?.position.rack ?? ""))];
+  const problem = tickets.problem || nodes.problem;
+  return html`<${Page} title="Board" about="Work at the racks. Scan the serial at the machine: work begins there and nowhere else.">
+    <${Filters} names=${["rack"]} />
+    ${may("start-work") && html`<${Scan} cards=${cards} nodes=${nodes.items ?? []} />`}
+    <div class="buttons noprint"><button onClick=${() => print()}>Print</button>
+      ${chosen && html`<button onClick=${() => setQuery({ ticket: "" })}>All tickets</button>`}</div>
+    ${problem && html`<p class="banner critical" role="alert">${problem}</p>`}
+    ${!tickets.items && !problem && html`<p class="loading">Reading …</p>`}
+    ${tickets.items && cards.length === 0 && html`<p class="quiet">No ticket asks for work here.</p>`}
+    <div class="board">${racks.map((one) => html`<section key=${one} aria-label=${one ? `Rack ${one}` : "Elsewhere"}>
+      <h2>${one ? `Rack ${one}` : "Elsewhere"}</h2>
+      ${cards.filter((card) => (card.node?.position.rack ?? "") === one).map((card) => html`<${Card} key=${card.ticket.id} card=${card} />`)}</section>`)}</div><//>`;
+}
+
+const place = ({ node }) => `${node?.position.rack ?? "~"} ${String(node?.position.u ?? 0).padStart(3, "0")}`;
+const serials = ({ ticket, node }) => [...new Set([ticket.hardware, node?.serial ?? ""])].filter(Boolean);
+
+// A scanner types the serial and Enter. What is not the serial of a ticket's machine begins nothing, and it is said why.
+function Scan({ cards, nodes }) {
+  const field = useRef(null);
+  const [said, say] = useState("");
+  useEffect(() => field.current.focus({ preventScroll: true }), []);
+  const scanned = (event) => {
+    event.preventDefault();
+    const serial = field.current.value.trim();
+    field.current.value = "";
+    if (!serial) return;
+    const card = cards.find((one) => serials(one).includes(serial));
+    say(card ? "" : refusal(serial, cards, nodes));
+    if (card) act({ verb: "start-work", target: card.ticket.node, named: card.ticket.node, args: { ticket: card.ticket.id, serial }, reason: `ticket ${card.ticket.id}` });
+  };
+  return html`<form class="scan noprint" onSubmit=${scanned}>
+    <label>Scan the serial at the machine<input ref=${field} name="serial" autocomplete="off" autocapitalize="off" spellcheck="false" maxlength="200" /></label>
+    <button>Begin work</button>
+    <p role="alert" class="bad">${said}</p></form>`;
+}
+
+function refusal(serial, cards, nodes) {
+  if (route.value.query.ticket && cards.length === 1) return `${serial} is not ${serials(cards[0]).join(" or ")}: this is another machine. Nothing was begun.`;
+  const other = nodes.find((row) => row.serial === serial);
+  if (!other) return `No machine here has the serial ${serial}. Nothing was begun.`;
+  return `${serial} is ${other.id}, rack ${other.position.rack || "unknown"} U${other.position.u || "?"}: no ticket asks for work there. Nothing was begun.`;
+}
+
+function Card({ card: { ticket, node } }) {
+  const path = `/tickets/${encodeURIComponent(ticket.id)}/files`;
+  const facts = [
+    ["serial", serials({ ticket, node })[0]],
+    ["place", node ? [node.position.rack && `rack ${node.position.rack}`, node.position.u && `U${node.position.u}`].filter(Boolean).join(" ") : ""],
+    ["part", plain(ticket.component)],
+    ["found", plain(ticket.fault)],
+    ["phase", node ? plain(node.phase) : ""],
+    ["for", ticket.owner],
+    ["open for", since(ticket.opened, now())],
+    ["due by", (ticket.due_by ?? "").slice(0, 16).replace("T", " ")],
+    ["said done by", ticket.done_by],
+  ].filter(([, value]) => value);
+  return html`<article class="chain card" aria-labelledby=${`t-${ticket.id}`}>
+    <h3 id=${`t-${ticket.id}`}>${node?.position.u ? `U${node.position.u} · ` : ""}<${NodeLink} id=${ticket.node} /> <small><a href=${`/board?ticket=${encodeURIComponent(ticket.id)}`}>${ticket.id}</a></small></h3>
+    <p><b>${ticket.summary}</b></p>
+    ${ticket.action && html`<p>${ticket.action}</p>`}
+    <dl>${facts.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
+    <${Files} path=${path} files=${ticket.files} />
+    ${may("start-work") && html`<${AddFile} path=${path} reason="photo at the rack" />`}
+    <div class="buttons noprint">
+      <${ActButton} verb="start-work" target=${ticket.node} named=${ticket.node} args=${{ ticket: ticket.id }} label="Start work" />
+      <${ActButton} verb="end-work" target=${ticket.node} named=${ticket.node} label="Work ended" />
+      <${ActButton} verb="close-ticket" target=${ticket.id} named=${ticket.id} label="Close" />
+    </div>
+    <p class="onprint">done ☐  by ____________________  at ____________</p>
+  </article>`;
+}

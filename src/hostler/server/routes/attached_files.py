@@ -1,0 +1,88 @@
+"""Photos and files over HTTP: judged by their bytes, kept by their digest, sent back so that no browser runs them."""
+
+import asyncio
+import re
+from hashlib import sha256
+from typing import Annotated
+
+from litestar import Response
+from msgspec import Meta, Struct
+
+from hostler.core.intents.ask import REASON_MAX
+from hostler.core.state.attached_files import FILE_BYTES_MOST, FILE_TYPES, AttachedFile
+from hostler.journal.evidence_files import EvidenceFiles, media_type_of
+from hostler.ports import JournalError
+from hostler.server.api_resources import IntentView
+from hostler.server.app_state import AppState
+from hostler.server.problems import refuse
+from hostler.server.routes.intents import Caller, RequestedIntent, submit
+
+LARGEST_FILE = FILE_BYTES_MOST * 4 // 3 + 8_192
+"""Bytes of a request that brings a file, which is written as base64 there."""
+
+_UNSAFE = re.compile(r"[^\w. -]", re.ASCII)
+_ONLY_KEPT = {
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+"""A file is kept by who asks for it: nothing in it is run, loaded or guessed."""
+
+
+class FileBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """A photo or file: how it is called, and its bytes as base64."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=200)]
+    content: bytes
+    reason: Annotated[str, Meta(min_length=1, max_length=REASON_MAX)]
+    dry_run: bool = False
+    key: Annotated[str, Meta(max_length=100)] = ""
+
+
+async def attach(app_state: AppState, caller: Caller, verb: str, target: str, data: FileBody) -> IntentView:
+    """Attach the file by this verb, once its bytes are kept. Raises ProblemError."""
+    kind = media_type_of(data.content)
+    if not kind or not 0 < len(data.content) <= FILE_BYTES_MOST:
+        what = f"{len(data.content):,} bytes{'' if kind else ' of a kind that is not taken'}"
+        raise refuse(422, "malformed", what, f"send 1 to {FILE_BYTES_MOST:,} bytes of {', '.join(FILE_TYPES)}")
+    safe = _UNSAFE.sub("_", data.name)[-100:].lstrip(". ") or "file"
+    digest = sha256(data.content).hexdigest()
+    args = {"digest": digest, "name": safe, "media_type": kind, "size": str(len(data.content))}
+    tried = RequestedIntent(verb, target, data.reason, args, dry_run=True)
+    view = await submit(app_state, caller, tried)
+    if data.dry_run or not view.granted:
+        return view
+    await asyncio.to_thread(_keep, app_state, data.content)
+    return await submit(app_state, caller, RequestedIntent(verb, target, data.reason, args, key=data.key))
+
+
+async def sent(app_state: AppState, file: AttachedFile) -> Response[bytes]:
+    """The file as an answer that a browser saves, and never shows or runs by itself. Raises ProblemError."""
+    data = await asyncio.to_thread(_read, app_state, file)
+    headers = {"Content-Disposition": f'attachment; filename="{file.name}"', **_ONLY_KEPT}
+    return Response(data, media_type=file.media_type, headers=headers)
+
+
+def _store(app_state: AppState) -> EvidenceFiles:
+    found = app_state.outside.evidence
+    if found is None:
+        raise refuse(501, "unsupported", "this server keeps no files", "run it with --data")
+    return found
+
+
+def _keep(app_state: AppState, data: bytes) -> str:
+    try:
+        return _store(app_state).put(data)
+    except JournalError as error:
+        raise refuse(507, "full", str(error), "make room there, then send the file again") from error
+
+
+def _read(app_state: AppState, file: AttachedFile) -> bytes:
+    try:
+        data = _store(app_state).get(file.digest)
+    except JournalError as error:
+        raise refuse(500, "damaged", str(error), "take it from a copy of the folder") from error
+    if data is None:
+        what = f"the bytes of {file.name} are not here"
+        raise refuse(404, "unknown", what, "they lie with the controller that took them, in the folder evidence")
+    return data

@@ -1,0 +1,137 @@
+"""The technician's board in Debian's Chromium: scans, photos, a phone, paper."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import expect
+
+from hostler.controller.inputs import NodeSeen
+from hostler.server.tokens import Grant, Role
+from tests.contract.api_world import House, house
+from tests.end_to_end.test_console import CHROMIUM, Tab, tab  # noqa: F401 - a fixture
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium: apt-get install chromium"),
+    pytest.mark.xdist_group("console"),
+]
+
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63f8cfc0000003010100c9fe92ef"
+    "0000000049454e44ae426082"
+)
+"""One red pixel."""
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[House]:
+    """Two nodes whose seatrial failed, each with a ticket, in two racks; and one that serves."""
+    async with house(tmp_path) as inside:
+        await inside.reads_all()
+        await inside.adopt(1)
+        inside.driver.verdict = "failed"
+        nodes = [
+            {"id": f"m{n}", "sku": "h100", "serial": f"SN-m{n}", "rack": f"r{9 + n}", "u": 7 + n} for n in range(2)
+        ]
+        await inside.operator.post("/v1/nodes", {"nodes": nodes, "reason": "new"})
+        for name in ("m0", "m1"):
+            await inside.until(lambda name=name: inside.cell.view.nodes[name].phase == "onboard")
+            await inside.operator.post(f"/v1/nodes/{name}/certify", {"reason": "cabled"})
+            await inside.until(lambda name=name: any(t.node == name for t in inside.cell.view.tickets.values()))
+        yield inside
+
+
+async def test_a_scan_begins_work_at_its_machine_and_at_no_other(world: House, tab: Tab) -> None:  # noqa: F811
+    """Mutants: any serial begins work on the first card; a serial that is nobody's says nothing."""
+    tess = world.client(Grant("tess", Role.technician))
+    await tess.post("/v1/nodes/m1/power-off", {"reason": "the board"})
+    await world.until(lambda: any(h.kind == "power" for h in world.cell.view.holds.values()))
+    world.cell.tell(NodeSeen("m1", power="off"))
+    await tab.open(tess.token, "/board")
+    field = tab.page.get_by_label("Scan the serial at the machine")
+    await expect(field).to_be_focused()
+    told = tab.page.get_by_role("alert")
+    await expect(tab.page.locator(".card")).to_have_count(2)
+    await tab.page.keyboard.type("SN-n0\n")
+    await expect(told).to_have_text("SN-n0 is n0, rack r0 U?: no ticket asks for work there. Nothing was begun.")
+    await tab.page.keyboard.type("SN-x\n")
+    await expect(told).to_have_text("No machine here has the serial SN-x. Nothing was begun.")
+    await expect(tab.page.get_by_role("dialog")).to_have_count(0)
+    await tab.page.keyboard.type("SN-m1\n")
+    dialog = tab.page.get_by_role("dialog")
+    await expect(dialog.locator("h2")).to_have_text("start work m1")
+    await expect(dialog.get_by_label("serial")).to_have_value("SN-m1")
+    await dialog.get_by_role("button", name="Show what it would do").click()
+    do_it = dialog.get_by_role("button", name="Do it")
+    await expect(do_it).to_be_visible()
+    if await (again := dialog.get_by_label("Type m1")).count():
+        await again.fill("m1")
+    await do_it.click()
+    await world.until(lambda: any(h.kind == "physical_work" for h in world.cell.view.holds.values()))
+    (hold,) = (h for h in world.cell.view.holds.values() if h.kind == "physical_work")
+    assert (hold.scope.text, hold.owner, bool(hold.ticket)) == ("m1", "tess", True)
+
+
+async def test_one_tickets_board_refuses_another_machine(world: House, tab: Tab) -> None:  # noqa: F811
+    """Mutant: at the wrong machine work begins there, since that one has a ticket too."""
+    ticket = next(t.id for t in world.cell.view.tickets.values() if t.node == "m0")
+    await tab.open(world.client(Grant("tess", Role.technician)).token, f"/board?ticket={ticket}")
+    await expect(tab.page.locator(".card")).to_have_count(1)
+    await expect(tab.page.locator(".card")).to_contain_text("SN-m0")
+    await tab.page.get_by_label("Scan the serial at the machine").fill("SN-m1")
+    await tab.page.keyboard.press("Enter")
+    told = tab.page.get_by_role("alert")
+    await expect(told).to_have_text("SN-m1 is not SN-m0: this is another machine. Nothing was begun.")
+    await expect(tab.page.get_by_role("dialog")).to_have_count(0)
+    await tab.page.get_by_role("button", name="All tickets").click()
+    await expect(tab.page.locator(".card")).to_have_count(2)
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("dark", 390), ("light", 1280)])
+async def test_a_photo_is_added_and_shown(
+    world: House,
+    tab: Tab,  # noqa: F811
+    tmp_path: Path,
+    scheme: str,
+    width: int,
+) -> None:
+    """Mutants: a photo that another person added is not seen; the picture is an address that anybody may open."""
+    (tmp_path / "board.png").write_bytes(PNG)
+    (tmp_path / "page.html").write_bytes(b"<html>\x00")
+    await tab.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    await tab.page.set_viewport_size({"width": width, "height": 800})
+    await tab.open(world.client(Grant("tess", Role.technician)).token, "/board?rack=r9")
+    card = tab.page.locator(".card")
+    await expect(card).to_have_count(1)
+    await card.get_by_label("photo, PDF or text").set_input_files(tmp_path / "board.png")
+    await card.get_by_role("button", name="Add").click()
+    await expect(card.locator(".files li")).to_contain_text("board.png")
+    await expect(card.locator(".files li")).to_contain_text("tess")
+    await card.get_by_role("button", name="Show").click()
+    picture = card.get_by_role("img", name="board.png, by tess")
+    await expect(picture).to_have_js_property("naturalWidth", 1)
+    assert (await picture.get_attribute("src") or "").startswith("blob:")
+    async with tab.page.expect_download() as begun:
+        await card.get_by_role("button", name="board.png").click()
+    await (await begun.value).save_as(tmp_path / "back.png")
+    assert (tmp_path / "back.png").read_bytes() == PNG
+    assert (await Axe().run(tab.page)).response["violations"] == []
+    assert await tab.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    await card.get_by_label("photo, PDF or text").set_input_files(tmp_path / "page.html")
+    await card.get_by_role("button", name="Add").click()
+    await expect(card.get_by_text("of a kind that is not taken")).to_be_visible()
+    tab.complaints[:] = [one for one in tab.complaints if "422" not in one]
+
+
+async def test_the_board_on_paper_has_its_cards_and_no_buttons(world: House, tab: Tab) -> None:  # noqa: F811
+    """Mutants: the menu is printed; a card is cut in two; nothing to sign."""
+    await tab.open(world.client(Grant("tess", Role.technician)).token, "/board")
+    await expect(tab.page.locator(".card")).to_have_count(2)
+    await tab.page.emulate_media(media="print", color_scheme="dark")
+    for hidden in ("header.bar", ".scan", ".card .buttons", ".card form"):
+        await expect(tab.page.locator(hidden).first).to_be_hidden()
+    await expect(tab.page.locator(".card .onprint")).to_contain_text(["done", "done"])
+    await expect(tab.page.locator(".card").first).to_be_visible()
+    assert await tab.page.locator(".card").first.evaluate("card => getComputedStyle(card).breakInside") == "avoid"
+    assert await tab.page.locator(".card b").first.evaluate("b => getComputedStyle(b).color") == "rgb(0, 0, 0)"
