@@ -150,6 +150,8 @@ ROUTES: dict[str, Route] = {
     "GET /v1/config": Route("see cell", tells=True),
     "GET /v1/nodes/{node_id}/cloud-init": Route("configure", of="node", tells=True),
     "GET /v1/nodes/{node_id}/evidence": Route("see cell", of="node"),
+    "GET /v1/nodes/{node_id}/bundles": Route("see cell", of="node"),
+    "GET /v1/nodes/{node_id}/bundles/{digest}": Route("see cell", of="node"),
     "GET /v1/nodes/{node_id}/sku-draft": Route("see cell", of="node"),
     "GET /v1/nodes/{node_id}/sku-differences": Route("see cell", of="node"),
     "GET /v1/goldens": Route("see cell"),

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.agent import check_plugins, child_process, fabric_discovery, kubelet
+from hostler.agent import bug_report, check_plugins, child_process, fabric_discovery, kubelet
 from hostler.agent.checks import emulated_gate
 from hostler.agent.checks.check_suite import CheckSuite, SuiteSettings
 from hostler.agent.checks.gate_runner import GatePlace, GateRunner
@@ -37,7 +37,7 @@ from hostler.core.diagnose.gate.readings import GateReadings
 from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Facts, Part, Verdict
-from hostler.core.state.operations import DiscoverFabric
+from hostler.core.state.operations import BugReport, DiscoverFabric
 
 BMC_RESET_S, KUBELET_S = 60.0, 60.0
 GPUS_S, HOST_S, DCGM_S = 20.0, 20.0, 10.0
@@ -72,6 +72,10 @@ class HostMachine(Protocol):
 
     def evidence(self) -> Facts:
         """Collect evidence before the power goes off, within EVIDENCE_S."""
+        ...
+
+    def bug_report(self, asked: BugReport) -> Facts:
+        """A piece of NVIDIA's own report, made anew where it is the first; changes nothing."""
         ...
 
     def discover_fabric(self, asked: DiscoverFabric) -> Facts:
@@ -213,6 +217,11 @@ class RealHostMachine:
         query = "--query-gpu=index,pci.bus_id,serial,temperature.gpu,ecc.errors.uncorrected.volatile.total,pstate"
         facts["nvidia_smi"] = say(("nvidia-smi", query, "--format=csv,noheader"), EVIDENCE_S)
         return facts
+
+    def bug_report(self, asked: BugReport) -> Facts:
+        """A piece of what nvidia-bug-report.sh wrote. Raises ActFailedError, NotPossibleError."""
+        self._need_permission("bug_report")
+        return bug_report.report(asked, self._state_dir / "bug-report")
 
     def discover_fabric(self, asked: DiscoverFabric) -> Facts:
         """The page that a tool of this node prints of the network. Raises ActFailedError, NotPossibleError."""
@@ -388,6 +397,10 @@ class NoSensors:
     def drives(self) -> Facts:
         """No drives."""
         return {}
+
+    def bug_report(self, asked: BugReport) -> Facts:  # noqa: ARG002 - the port's name
+        """Raises NotPossibleError: there is no driver of NVIDIA's."""
+        raise NotPossibleError("an emulated machine has no driver of NVIDIA's")
 
     def discover_fabric(self, asked: DiscoverFabric) -> Facts:
         """Raises NotPossibleError: the machine is in no network."""

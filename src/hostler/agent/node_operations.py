@@ -39,11 +39,14 @@ class OperationResult(Struct, frozen=True):
     parts: tuple[Part, ...] = ()
 
 
-def performed(body: HostMachine, operation: Operation, offer: KubeletJoinOffer | None = None) -> OperationResult:  # noqa: C901, PLR0911 - one flat match
+def performed(body: HostMachine, operation: Operation, offer: KubeletJoinOffer | None = None) -> OperationResult:  # noqa: C901, PLR0911, PLR0912 - one flat match
     """Do it. Raises the errors of `host_commands`."""
     match operation.act:
         case op.CollectEvidence():
             return OperationResult(facts=body.evidence())
+        case op.BugReport() as act:
+            facts = body.bug_report(act)
+            return OperationResult(detail=f"nvidia-bug-report: {facts.get('bytes', 0)} bytes", facts=facts)
         case op.CollectInventory():
             found = body.inventory()
             return OperationResult(facts=found.facts, parts=found.parts)
@@ -114,6 +117,7 @@ LOST: dict[str, Callable[[LoggedOperation, str], OperationResult]] = {
     op.kind_of(act): lost
     for act, lost in (
         (op.CollectEvidence, _repeat),
+        (op.BugReport, _repeat),
         (op.CollectInventory, _repeat),
         (op.RunChecks, _repeat),
         (op.DiscoverFabric, _repeat),

@@ -31,6 +31,7 @@ from hostler.app.cluster_examiner import examiners
 from hostler.app.controller_process import ControllerProcess, Gate, Standing, ask, journal_of, now, running
 from hostler.app.daily_compaction import Compacting
 from hostler.app.emulated_lab import EmulatedLab, in_kubernetes, in_memory
+from hostler.app.evidence_keeper import EvidenceKeeper
 from hostler.app.first_start import TOKEN
 from hostler.app.secret_backends import secrets_of
 from hostler.app.start_settings import ServeSettings, UpSettings
@@ -111,20 +112,20 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
         secrets = await secrets_of(data, outside, gate, stack)
         clients = Clients(connections, credentials(data), gate, secrets)
         _reach_people(gate, data, secrets, outside)
-        gate.machines = Introduction(clients)
         slurm = await slurm_clusters(settings.slurm, gate, stack)
         kubernetes = await kubernetes_clusters(settings.clusters, gate, stack)
         schedulers: list[Scheduler] = [*slurm, *(one.scheduler for one in kubernetes)]
         clusters = by_cluster(schedulers)
         rebooter = Rebooter(slurm, lambda: gate.agents)
-        gate.offered = offered_by(kubernetes)
+        gate.machines, gate.offered = Introduction(clients), offered_by(kubernetes)
         placing = SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node)
         scheduling = ReadingsKeeper(placing, gate)
         kubelets = Kubelets([one.scheduler.cluster for one in kubernetes], lambda: gate.agents)
         redfish, logins, ports = _own_drivers(clients, secrets, gate)
         booting = await boot_service(settings, data, secrets, gate)
         booted = booting.around(redfish, rebooter) if booting else (rebooter,)
-        wiring = Wiring((redfish, logins, ports, scheduling), (kubelets, resetter(kubernetes, gate), *booted))
+        around = (EvidenceKeeper(gate, clients), kubelets, resetter(kubernetes, gate), *booted)
+        wiring = Wiring((redfish, logins, ports, scheduling), around)
         async with running(_listening(settings), standing, wiring, gate, documents) as inside:
             cell = inside.cell
             if booting is not None and settings.boot is not None:
@@ -228,7 +229,8 @@ async def _up(
     clients = Clients(connections, lambda _origin: access.get("all", Access()), gate)
     gate.machines = Introduction(clients)
     own = _own_drivers(clients, KeptSecrets({}, time.monotonic), gate)
-    wiring = Wiring((*own, *lab.wiring.drivers), lab.wiring.around)
+    around = (EvidenceKeeper(gate, clients), *lab.wiring.around)
+    wiring = Wiring((*own, *lab.wiring.drivers), around)
     async with running(Settings(port=settings.port, clock=now), Standing(data), wiring, gate) as inside:
         fleet = EmulatedFleet(
             FleetSettings(

@@ -29,6 +29,7 @@ from hostler.core.state.scopes import FLEET
 from hostler.drivers.tickets.ticket_target import TicketTarget
 from hostler.journal.audit_log import FILE as AUDIT
 from hostler.journal.audit_log import open_audit_log
+from hostler.journal.bundle_files import BundleFiles
 from hostler.journal.evidence_files import EvidenceFiles
 from hostler.journal.opening import on_server, open_journal
 from hostler.journal.outbox import open_outbox
@@ -67,8 +68,8 @@ def now() -> datetime:
 
 
 READINGS = "readings"
-EVIDENCE = "evidence"
-"""The folder of readings, in that of the archive."""
+EVIDENCE, BUNDLES = "evidence", "bundles"
+"""Folders in that of the archive: of readings, of people's photos and files, of bundles of evidence."""
 
 
 class Standing(Struct, frozen=True):
@@ -104,7 +105,8 @@ class Gate:
 
     `offered` gives what lets a node's kubelet in now, `read_node` what the schedulers show of one node, `machines`
     what is behind a BMC, `targets` the drivers of notifications for the cell of that name, `systems` those of ticket
-    systems, `trends` where readings go, `wirings` how the last look at each network bound its ports.
+    systems, `trends` where readings go, `bundles` where evidence is kept, `wirings` how the last look at each network
+    bound its ports.
     """
 
     def __init__(self) -> None:
@@ -118,6 +120,7 @@ class Gate:
         self.machines: Machines = nobody
         self.pairs = PairResults()
         self.wirings: Mapping[str, BoundCables] = {}
+        self.bundles: BundleFiles | None = None
         self.read_schedulers: Callable[[], Iterable[Input]] = tuple
         self.read_node: Callable[[Node, str], Iterable[Input]] = lambda _node, _cluster: ()
 
@@ -202,7 +205,8 @@ async def running(
         log = NotificationLog(outbox, notifier.sent, notifier.failed)
         trail = AuditTrail(audit, seat.controller, settings.clock)
         evidence = EvidenceFiles(Path(standing.archive or standing.data) / EVIDENCE)
-        outside = Outside(gate.machines, log, trends, gate.sign_in, trail, gate.pairs, evidence)
+        bundles = gate.bundles = BundleFiles(Path(standing.archive or standing.data) / BUNDLES)
+        outside = Outside(gate.machines, log, trends, gate.sign_in, trail, gate.pairs, evidence, bundles)
         try:
             await cell.start()
             attending = asyncio.create_task(cell.while_active(lambda: _attended(mailboxes)))

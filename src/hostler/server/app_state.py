@@ -10,6 +10,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Asset, Node
+from hostler.journal.bundle_files import BundleFiles
 from hostler.journal.evidence_files import EvidenceFiles
 from hostler.polling.pair_results import PairResults
 from hostler.server.agent_mailbox import AgentMailboxes
@@ -47,6 +48,7 @@ class Outside(Struct, frozen=True):
     audit: AuditTrail | None = None
     pairs: PairResults | None = None
     evidence: EvidenceFiles | None = None
+    bundles: BundleFiles | None = None
 
 
 class AppState:

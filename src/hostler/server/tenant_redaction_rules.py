@@ -16,6 +16,7 @@ from hostler.core.state.boot import BootRecord, Stranger
 from hostler.core.state.cases import Incident, Ticket
 from hostler.core.state.change_control import Approval, SliceError
 from hostler.core.state.configuration import Budget, Pool
+from hostler.core.state.evidence import KeptBundle
 from hostler.core.state.fabrics import (
     CABLING,
     DesignVersion,
@@ -437,6 +438,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     BootRecord: _rows("plan kind image identity", reason=_untold),
     Stranger: _rows(),
     BmcLogin: _rows(),
+    KeptBundle: _rows(),
     Observation: _rows("node kind source spool boot_id finding", text=_observed, facts=_observed),
     Intent: _rows("id", target=_target, person=_of_intent, reason=_intent_said, act=_act, nodes=_nodes),
     **{kind: _rows(" ".join(kind.__struct_fields__)) for kind in VERBS.values()},  # as their intent is shown
@@ -475,6 +477,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.BootSeeded: _rows("plan", node=_node),
     e.BootPhonedHome: _rows("plan", node=_node),
     e.StrangerSeen: _rows(),
+    e.EvidenceKept: _rows(node=_node),
     e.BmcLoginDue: _rows(node=_node, by=_untold, why=_untold),
     e.BootRefused: _rows("what", node=_node, reason=_untold),
     e.CheckRecorded: _rows(node=_node),

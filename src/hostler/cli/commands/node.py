@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
+from hostler.cli.bundle_columns import BUNDLES
 from hostler.cli.command_errors import CommandError, unusable
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.input_files import read_entries, submit
@@ -209,17 +210,33 @@ def evidence(
     node: Name,
     *,
     to: Annotated[str, Parameter(show_default=False, help="The file to write; NODE-evidence.zip if not given.")] = "",
+    bundle: Annotated[
+        str, Parameter(show_default=False, help="A bundle that was kept, as `hostler node bundles` lists it.")
+    ] = "",
     connect: Connect = CONNECT,
 ) -> int:
     """Write a zip for the vendor's case: timeline, log, checks, parts, firmware, sensors, and the case's fields.
 
     Secrets and names of customers are taken out; read it all the same before it leaves the house.
     """
-    from hostler.cli.evidence_file import write
+    from base64 import b64decode
 
+    from hostler.cli.evidence_file import write, write_bytes
+
+    if bundle:
+        kept = connect.client().get(NODES.one(node, f"/bundles/{bundle}"))
+        data = b64decode(kept["content"])
+        say(f"{write_bytes(data, kept['node'], to)}: {len(data):,} bytes about {kept['node']}")
+        return 0
     found = connect.client().get(NODES.one(node, "/evidence"))
     say(f"{write(found, to)}: {len(found['files'])} files about {found['node']}")
     return 0
+
+
+@app.command(group="Look")
+def bundles(node: Name, *, show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
+    """List the bundles of evidence that were kept of a node, the newest first, and what is not in them."""
+    return show_unpaged(connect, BUNDLES, show, NODES.one(node, "/bundles"))
 
 
 def _explained(found: dict[str, Any]) -> str:

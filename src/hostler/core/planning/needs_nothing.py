@@ -1,6 +1,7 @@
 """Nodes that certainly need nothing, told without deciding anything: most of a fleet is passed over cheaply."""
 
 from hostler.core.conditions.sku_match import gaps
+from hostler.core.planning import evidence_keeping
 from hostler.core.planning.idle_checks import serves
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node, Phase
@@ -28,6 +29,7 @@ def needs_nothing(fleet: Fleet, node: Node) -> bool:
         and not serves(fleet, node)
         and not (node.bmc_login is not None and node.bmc_login.asked_at is not None)
         and not (fleet.policy_of(node).bmc_credentials.renew_every_s and node.binding("bmc"))
+        and not evidence_keeping.due(fleet, node)
         and (node.assignment is not None or not gaps(fleet, node))
     )
 

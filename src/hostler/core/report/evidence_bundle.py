@@ -16,7 +16,7 @@ from msgspec import Struct
 from hostler.core.report.sentences import sentence
 from hostler.core.state import events as e
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Facts, Node, Observation, Part, Scalar
+from hostler.core.state.model import Node, Observation, Part, Scalar
 from hostler.core.state.scopes import text_hook
 from hostler.core.tables.conditions import CONDITIONS
 
@@ -54,6 +54,8 @@ _SECRETS = re.compile(
 )
 """Join tokens, bearer tokens, NAME=VALUE of a secret's name, passwords in URLs, private keys and certificates."""
 _SECRET_NAMES = re.compile(r"(?i)password|passwd|secret|token|credential|private")
+_PROCESS = re.compile(r"(?m)(?<=^)(\s*(?:Name|Command)\s*:\s+)\S.*$|(\|\s+\d+\s+\S+\s+\S+\s+\d+\s+[CGM+]+\s+)\S.*$")
+"""Processes in NVIDIA's own report: in the list of each GPU, and in nvidia-smi's table."""
 _PROGRAM = re.compile(r"(?<=\bname=)[^,\s]+|(?<=\bComm: )\S+")
 """Programs that the kernel names in its lines: a customer's are its own affair."""
 
@@ -67,6 +69,20 @@ class EvidenceBundle(Struct, frozen=True):
     sha256: dict[str, str]
 
 
+READINGS = "readings.json"
+"""The file of what the agent has just read."""
+
+
+class Brought(Struct, frozen=True):
+    """Texts that were fetched for a bundle, by file and bounded; and what could not be had, and why."""
+
+    texts: dict[str, str] = {}
+    missing: tuple[str, ...] = ("nvidia-bug-report, BMC dump: not fetched for a bundle that is put together on demand",)
+
+
+ON_DEMAND = Brought()
+
+
 class Known(Struct, frozen=True):
     """Reading for a bundle: the fleet, the node, its records and raw observations, newest first."""
 
@@ -77,8 +93,8 @@ class Known(Struct, frozen=True):
     made: datetime
 
 
-def evidence_bundle(known: Known) -> EvidenceBundle:
-    """The bundle of one node at this moment."""
+def evidence_bundle(known: Known, brought: Brought = ON_DEMAND) -> EvidenceBundle:
+    """The bundle of one node at this moment, with what was fetched for it."""
     hide = Redaction(_names_of(known.fleet, known.node))
     logs = [seen for seen in reversed(known.observations) if _is_of_machine(seen)]
     files = {
@@ -91,7 +107,8 @@ def evidence_bundle(known: Known) -> EvidenceBundle:
         "hardware.json": _json(dict([*known.node.hardware, *known.node.hardware_own]), hide),
         "sensors.csv": _lines(_sensors(known.observations), hide),
         "collected.json": _json(list(_collected(known.records)), hide),
-        "missing.txt": _lines(_missing(known), hide),
+        "missing.txt": _lines((*_missing(known, brought), *brought.missing), hide),
+        **{name: hide.text(_PROCESS.sub(_unnamed, text)) for name, text in brought.texts.items()},
     }
     digests = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
     return EvidenceBundle(known.node.id, known.made, files, digests)
@@ -120,6 +137,10 @@ class Redaction:
         if isinstance(value, list):
             return [self.value(one) for one in value]
         return self.text(value) if isinstance(value, str) else value
+
+
+def _unnamed(found: re.Match[str]) -> str:
+    return f"{found[1] or found[2]}{HIDDEN}"
 
 
 def _names_of(fleet: Fleet, node: Node) -> Iterator[str]:
@@ -224,16 +245,12 @@ def _collected(records: Sequence[e.Record]) -> Iterator[dict[str, Any]]:
             yield {"at": record.at, "result": event.result, "detail": event.detail, "facts": event.facts}
 
 
-def _missing(known: Known) -> Iterator[str]:
-    """Names what a vendor may ask for and is not here, and why."""
-    facts: Facts = next((dict(one["facts"]) for one in _collected(known.records)), {})
-    if "nvidia_bug_report" not in facts:
-        yield "nvidia-bug-report: the agent does not make one; run nvidia-bug-report.sh on the node"
-    if not facts:
+def _missing(known: Known, brought: Brought) -> Iterator[str]:
+    """Names what a vendor may ask for and is not recorded, and why."""
+    if READINGS not in brought.texts and not any(one["facts"] for one in _collected(known.records)):
         yield "readings before the last power cycle: none were collected"
     if not any(seen.kind == "event_log" for seen in known.observations):
         yield "BMC event log: no entry is kept since the node is known"
-    yield "BMC dump: Hostler fetches none; export it from the BMC"
     if len(known.records) >= MAX_RECORDS:
         yield f"timeline: older records than the last {MAX_RECORDS} are left out"
     if len(known.observations) >= MAX_OBSERVATIONS:

@@ -258,6 +258,15 @@ def _stranger_seen(event: e.StrangerSeen) -> str:
     return f"unknown machine {one.mac} (serial {one.serial or 'not shown'}) asked for a boot from {one.address}"
 
 
+def _evidence_kept(event: e.EvidenceKept) -> str:
+    bundle = event.bundle
+    missing = f"; not in it: {'; '.join(bundle.missing)}" if bundle.missing else ""
+    if not bundle.digest:
+        return f"no evidence was kept{missing}"
+    about = ", ".join((*bundle.tickets, *bundle.cases))
+    return f"evidence {bundle.digest[:12]} kept ({bundle.files} files{', for ' + about if about else ''}){missing}"
+
+
 def _field_changed(event: e.NodeFieldChanged) -> str:
     return f"{event.field} changed from '{event.before}' to '{event.after}', as {event.source} says"
 
@@ -436,6 +445,7 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.BootPhonedHome, lambda event: f"phoned home from {event.address}: its boot window is closed"),
     EventTelling(e.BootRefused, lambda event: f"{event.what} refused to {event.address}: {event.reason}"),
     EventTelling(e.StrangerSeen, _stranger_seen),
+    EventTelling(e.EvidenceKept, _evidence_kept),
     EventTelling(e.BmcLoginDue, lambda event: f"the BMC's password is to be renewed ({event.by}): {event.why}"),
 )
 ROWS: dict[type, EventTelling[Any]] = {row.kind: row for row in _TABLE}

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from hostler.core.state.bmc_login import BmcLogin
 from hostler.core.state.boot import BootRecord
+from hostler.core.state.evidence import KeptBundle
 from hostler.core.state.operations import AnyAct
 from hostler.core.state.packed_strings import NO_PAIRS, Pairs
 from hostler.core.state.plan_rules import PlanRules
@@ -552,7 +553,7 @@ class Node(Struct, frozen=True):
     `hardware` are readings of links, settings and places (`hardware`), "SOURCE/NAME" → text, `hardware_own` those that
     differ from machine to machine, `hardware_boots` the boot in which each source read them. `repairs` is what hands
     did since it left production. `bmc_login`: what is known of its BMC's own password,
-    None where it was never to have one.
+    None where it was never to have one. `bundles` are the last of its evidence that were kept, or could not be.
     """
 
     id: str
@@ -613,6 +614,7 @@ class Node(Struct, frozen=True):
     hardware_boots: tuple[tuple[str, str], ...] = ()
     repairs: tuple[RepairDone, ...] = ()
     bmc_login: BmcLogin | None = None
+    bundles: tuple[KeptBundle, ...] = ()
 
     def binding(self, kind: str) -> str:
         """The current value of the binding of this kind, "" where there is none."""

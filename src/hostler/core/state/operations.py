@@ -107,7 +107,20 @@ class RenewBmcLogin(OperationAct, frozen=True):
 
 
 class CollectEvidence(OperationAct, frozen=True):
-    """Reads what tells of a fault, before it is gone."""
+    """Reads what tells of a fault, before it is gone.
+
+    `keep`: it is put together with what is recorded, and kept as a bundle. `agent`: the node's agent is asked too.
+    """
+
+    keep: bool = False
+    agent: bool = True
+
+
+class BugReport(OperationAct, frozen=True):
+    """Has NVIDIA's own report made within `timeout_s`; from `offset` on what was made is read on."""
+
+    timeout_s: float = 180.0
+    offset: int = 0
 
 
 class DiscoverFabric(OperationAct, frozen=True):
@@ -290,6 +303,7 @@ AnyAct = (
     | ResetBmc
     | RenewBmcLogin
     | CollectEvidence
+    | BugReport
     | DiscoverFabric
     | ResetGpus
     | RestartNode

@@ -99,6 +99,7 @@ OPERATIONS: dict[str, OperationKind] = {
         _row(op.RenewBmcLogin, "bmc", "the login that is kept says so", aside=True),
         # the node's agent
         _row(op.DiscoverFabric, "agent", "the reply is the effect"),
+        _row(op.BugReport, "agent", "the reply is the effect"),
         _row(op.CollectEvidence, "agent", "the reply is the effect", ("boot",), revocable=True),
         _row(
             op.ResetGpus,

@@ -50,7 +50,7 @@ DAY_S = 86_400.0
 _CORDON = StepRow(op.CordonNode(), 60, undo="uncordon")
 _DRAIN = StepRow(op.DrainNode(), DAY_S)
 _EVIDENCE = StepRow(op.CollectEvidence(), 5, optional=True)
-_ALL_EVIDENCE = StepRow(op.CollectEvidence(), 300, optional=True)
+_ALL_EVIDENCE = StepRow(op.CollectEvidence(keep=True), 300, optional=True)
 _GATE = StepRow(op.RunChecks("gate"), 300)
 _SEATRIAL = StepRow(op.RunChecks("seatrial"), 4 * 3600)
 _SUSPECT = StepRow(op.RunChecks("suspect"), 4 * 3600)

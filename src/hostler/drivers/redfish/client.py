@@ -230,6 +230,11 @@ class RedfishClient:
             f"{self.origin} offers no AC cycle: switch the machine's outlets off and on, or set `activate: dc_cycle`"
         )
 
+    async def collect_diagnostics(self, target: str, body: dict[str, str]) -> str:
+        """Ask for a dump by a log's own action; returns its task's path or ""."""
+        assert self.busy, "an actuation without `alone`"
+        return self._task_path(await self.send("POST", target, body))
+
     async def password_rules(self) -> wire_accounts.PasswordRules:
         """Rules of the BMC for passwords, and where its accounts are."""
         where = self._offered((await self.root()).accounts, "account service")

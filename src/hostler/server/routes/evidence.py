@@ -1,34 +1,87 @@
 """The evidence of a node for its vendor: bounded, without secrets and without names of customers."""
 
 import asyncio
+from datetime import datetime
 
 from litestar import Router, get
 from litestar.params import FromPath
+from msgspec import Struct
 
-from hostler.core.report.evidence_bundle import (
-    MAX_OBSERVATIONS,
-    MAX_RECORDS,
-    EvidenceBundle,
-    Known,
-    evidence_bundle,
-)
-from hostler.core.state.model import Observation
+from hostler.core.report.evidence_bundle import EvidenceBundle, evidence_bundle
 from hostler.core.state.verbs.facts import Permission
+from hostler.ports import JournalError
+from hostler.server import evidence_reading
 from hostler.server.auth import needs
-from hostler.server.cell_view import ObservationLog
 from hostler.server.dependencies import TheAppState, Who
+from hostler.server.problems import refuse, unknown
+
+
+class BundleView(Struct, frozen=True):
+    """A bundle that was kept, or could not be (`digest` ""): its size in bytes, and what is not in it, and why."""
+
+    id: str
+    at: datetime
+    digest: str
+    size: int
+    files: int
+    missing: tuple[str, ...]
+    tickets: tuple[str, ...]
+    cases: tuple[str, ...]
+
+
+class BundleList(Struct, frozen=True):
+    """The bundles of one node, the newest first."""
+
+    items: list[BundleView]
+
+
+class BundleContent(Struct, frozen=True):
+    """A bundle's zip, its bytes as base64."""
+
+    node: str
+    digest: str
+    content: bytes
 
 
 @get("/nodes/{node_id:str}/evidence", guards=[needs(Permission.see_cell)])
 async def node_evidence(app_state: TheAppState, who: Who, node_id: FromPath[str]) -> EvidenceBundle:
     """Files for a vendor's case: timeline, log, checks, parts, firmware, sensors, and the case's own fields."""
     node, journal = app_state.node(who, node_id), app_state.cell.journal
-    records = await asyncio.to_thread(journal.history, node.id, None, MAX_RECORDS)
-    seen: list[Observation] = []
-    if isinstance(journal, ObservationLog):
-        seen = await asyncio.to_thread(journal.observations_of, node.id, None, MAX_OBSERVATIONS)
-    known = Known(app_state.fleet, node, records, seen, app_state.now())
+    known = await asyncio.to_thread(evidence_reading.known, app_state.fleet, node, journal, app_state.now())
     return await asyncio.to_thread(evidence_bundle, known)
 
 
-router = Router(path="/", route_handlers=[node_evidence], tags=["nodes"])
+@get("/nodes/{node_id:str}/bundles", guards=[needs(Permission.see_cell)])
+async def node_bundles(app_state: TheAppState, who: Who, node_id: FromPath[str]) -> BundleList:
+    """Bundles of evidence that were kept of a node by themselves, the newest first; what is not in them is said."""
+    found = app_state.node(who, node_id).bundles
+    return BundleList(
+        [
+            BundleView(
+                one.digest[:12] or "-", one.at, one.digest, one.size, one.files, one.missing, one.tickets, one.cases
+            )
+            for one in reversed(found)
+        ]
+    )
+
+
+@get("/nodes/{node_id:str}/bundles/{digest:str}", guards=[needs(Permission.see_cell)])
+async def node_bundle(app_state: TheAppState, who: Who, node_id: FromPath[str], digest: FromPath[str]) -> BundleContent:
+    """The zip of a bundle, by its SHA-256 or the first 12 digits of it, as base64."""
+    node, bundles = app_state.node(who, node_id), app_state.outside.bundles
+    named = next((one for one in node.bundles if one.digest and digest in (one.digest, one.digest[:12])), None)
+    if named is None:
+        raise unknown("bundle", digest)
+    if bundles is None:
+        raise refuse(501, "unsupported", "this server keeps no bundles", "run it with --data")
+    try:
+        data = await asyncio.to_thread(bundles.get, named.digest)
+    except JournalError as error:
+        raise refuse(500, "damaged", str(error), "take the bundle from a copy of that folder") from error
+    if data is None:
+        what = f"bundle {named.digest[:12]} of {node.id} is not here: its time was over, or another controller keeps it"
+        raise refuse(410, "gone", what, "ask the other controllers, or put the evidence together anew")
+    return BundleContent(node.id, named.digest, data)
+
+
+router = Router(path="/", route_handlers=[node_evidence, node_bundles, node_bundle], tags=["nodes"])

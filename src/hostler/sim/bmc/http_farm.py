@@ -95,7 +95,7 @@ class Farm:
             await asyncio.sleep(reply.latency_s)
         if reply.dropped:
             transport.abort()
-        return _response(reply)
+        return await _streamed(reply, request) if reply.times > 1 else _response(reply)
 
     def _turned_away(self, service: Service, request: web.BaseRequest) -> web.Response | None:
         """The answer to who may not enter, None for who may."""
@@ -149,7 +149,18 @@ def _bound(host: str, port: int) -> socket.socket:
     return listener
 
 
+async def _streamed(reply: ServiceResponse, request: web.BaseRequest) -> web.StreamResponse:
+    """Send the same bytes again and again, until all are sent or whoever asked goes away."""
+    stream = web.StreamResponse(status=reply.status)
+    await stream.prepare(request)
+    for _ in range(reply.times):
+        await stream.write(reply.data or b"")
+    return stream
+
+
 def _response(reply: ServiceResponse) -> web.Response:
+    if reply.data is not None:
+        return web.Response(status=reply.status, body=reply.data, content_type="application/octet-stream")
     body = msgspec.json.encode(reply.body) if reply.body is not None else b""
     headers = {"OData-Version": "4.0"} | reply.headers
     return web.Response(

@@ -10,6 +10,7 @@ from msgspec import Struct
 from hostler.sim.bmc import multipart_push, redfish_documents, vendor_behaviour
 from hostler.sim.bmc.bmc_accounts import SERVICE as ACCOUNTS
 from hostler.sim.bmc.bmc_accounts import BmcAccounts
+from hostler.sim.bmc.bmc_dumps import BmcDumps
 from hostler.sim.bmc.emulated_machine import BmcRefusalError, EmulatedBootOverride, EmulatedTask, Machine
 from hostler.sim.bmc.request_faults import RequestFaultRule, RequestFaults, merge
 from hostler.sim.bmc.resource_parts import ROOT, Document, collection, link
@@ -34,7 +35,10 @@ class Fetch(Struct, frozen=True):
 
 
 class ServiceResponse(Struct, frozen=True):
-    """The answer. `dropped`: none, the connection just ends. `latency_s`: how late it comes."""
+    """The answer. `dropped`: none, the connection just ends. `latency_s`: how late it comes.
+
+    `data` are bytes in the place of a document, which come so many `times`.
+    """
 
     status: int
     body: Document | None = None
@@ -42,6 +46,8 @@ class ServiceResponse(Struct, frozen=True):
     dropped: bool = False
     latency_s: float = 0.0
     fetch: Fetch | None = None
+    data: bytes | None = None
+    times: int = 1
 
 
 DROPPED = ServiceResponse(0, dropped=True)
@@ -54,10 +60,15 @@ class Service:
     """
 
     def __init__(
-        self, machines: Iterable[Machine], faults: RequestFaults | None = None, accounts: BmcAccounts | None = None
+        self,
+        machines: Iterable[Machine],
+        faults: RequestFaults | None = None,
+        accounts: BmcAccounts | None = None,
+        dumps: BmcDumps | None = None,
     ) -> None:
         self.machines = {machine.id: machine for machine in machines}
         self.accounts = accounts
+        self.dumps = dumps
         self.faults = faults or RequestFaults()
         self._pages: dict[str, Document] | None = None
 
@@ -101,6 +112,8 @@ class Service:
     # reading
 
     def _get(self, path: str, query: str, machine: Machine | None, now: datetime) -> ServiceResponse:
+        if self.dumps is not None and (found := self.dumps.fetch(path)) is not None:
+            return ServiceResponse(found[0], data=found[1], times=found[2])
         doc = self._show(path, now)
         if doc is None:
             return _error(404, f"The resource at {path} was not found.")
@@ -112,7 +125,11 @@ class Service:
     def _show(self, path: str, now: datetime) -> Document | None:
         if self.accounts is not None and path.startswith(f"{ROOT}{ACCOUNTS}"):
             return self.accounts.show(path.removeprefix(ROOT))
+        if self.dumps is not None and (found := self.dumps.show(path.removeprefix(ROOT), now)) is not None:
+            return found
         doc = self._show_machine(path, now)
+        if doc is not None and self.dumps is not None and path == f"{ROOT}/Managers/{self.dumps.manager}":
+            doc = doc | {"LogServices": link(f"/Managers/{self.dumps.manager}/LogServices")}
         if doc is not None and path == ROOT and self.accounts is not None:
             return doc | {"AccountService": link(ACCOUNTS)}
         return doc
@@ -175,6 +192,9 @@ class Service:
             said = self.accounts.change(path.removeprefix(ROOT), body, request.headers)
             away = machine is not None and machine.away(now)
             return DROPPED if away else ServiceResponse(200 if said else 204, said)
+        if self.dumps is not None and path.endswith("/LogService.CollectDiagnosticData"):
+            task = self.dumps.collect(body, now)
+            return ServiceResponse(202, self._show(task, now), {"Location": task}) if task else ServiceResponse(204)
         within = _within(path)
         if machine and (vendor := vendor_behaviour.vendor_of(machine)):
             if request.method == "PATCH":

@@ -182,8 +182,8 @@ def _joins_again(page: NodeHistory, index: int) -> bool:
 
 def _fits(reading: JournalReading, page: NodeHistory, operation: Operation) -> Iterator[str]:
     plan = page.plan
-    if operation.kind in UNINVITED:
-        yield from _turns_away(reading, page, operation)
+    if operation.aside:
+        yield from _beside(reading, page, operation)
     elif operation.kind == "idle_check":  # disturbs nobody, and belongs to no plan: then none may be under way
         if plan is not None:
             yield f"{operation.kind} on {page.id} begins though {plan.name} is under way"
@@ -201,6 +201,14 @@ def _fits(reading: JournalReading, page: NodeHistory, operation: Operation) -> I
             yield f"{operation.kind} on {page.id} is not step {page.index} of {plan.name}"
 
 
+def _beside(reading: JournalReading, page: NodeHistory, operation: Operation) -> Iterator[str]:
+    """Judge what runs beside a plan: it turns a Node away, or only looks."""
+    if operation.kind in UNINVITED:
+        yield from _turns_away(reading, page, operation)
+    elif operation.kind != "collect_evidence" or operation.plan or operation.disturbs or operation.touches:
+        yield f"{operation.kind} on {page.id} runs beside its plan"
+
+
 def _turns_away(reading: JournalReading, page: NodeHistory, operation: Operation) -> Iterator[str]:
     """Judge a turn-away: beside any plan, for its own condition, and where nobody keeps the node as it is."""
     if all(c.type != "node.uninvited" for c in page.conditions.values()):
@@ -216,7 +224,7 @@ def _repeated(case: LawCase, page: NodeHistory, operation: Operation) -> Iterato
 
     What was refused did not happen.
     """
-    before = page.aside if operation.kind in UNINVITED else page.operation
+    before = page.aside if operation.aside else page.operation
     if before is not None and before.id != operation.id:
         yield f"{operation.kind} on {page.id} begins while {before.kind} is under way"
     if operation.attempt == 1:

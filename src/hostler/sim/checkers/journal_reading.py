@@ -59,7 +59,7 @@ class NodeHistory(Struct):
 
     @property
     def outstanding(self) -> tuple[Operation, ...]:
-        """The plan's operation that is under way, and the one in a cluster that the node has left."""
+        """The plan's operation that is under way, and the one beside it."""
         return tuple(one for one in (self.operation, self.aside) if one is not None)
 
     @property
@@ -259,7 +259,7 @@ def _ended(reading: JournalReading, event: e.PlanEnded, _at: datetime) -> NodeHi
 
 def _started(reading: JournalReading, event: e.OperationStarted, _at: datetime) -> NodeHistory:
     page = reading.pages[event.operation.node]
-    if event.operation.kind in UNINVITED:
+    if event.operation.aside:
         page.aside = event.operation
         return page
     page.operation = event.operation
@@ -270,7 +270,7 @@ def _started(reading: JournalReading, event: e.OperationStarted, _at: datetime) 
 
 def _finished(reading: JournalReading, event: e.OperationFinished, at: datetime) -> NodeHistory:
     page = reading.pages[event.node]
-    if event.kind in UNINVITED:
+    if page.aside is not None and page.aside.id == event.operation:
         page.aside = None
         return page
     page.operation = None

@@ -14,6 +14,7 @@ from hostler.core.state.events import (
     boot,
     cell,
     conditions,
+    evidence,
     fabrics,
     goldens,
     holds,
@@ -53,6 +54,7 @@ from hostler.core.state.events.conditions import (
     ShadowNoted,
     SourcesChanged,
 )
+from hostler.core.state.events.evidence import EvidenceKept
 from hostler.core.state.events.fabrics import (
     FabricEvent,
     FabricFindingChanged,
@@ -162,6 +164,7 @@ __all__ = [
     "ConfigActivated",
     "ControllerStarted",
     "Event",
+    "EvidenceKept",
     "FabricEvent",
     "FabricFindingChanged",
     "FabricFindingClosed",
@@ -341,6 +344,7 @@ Event = (
     | StrangerSeen
     | BmcLoginDue
     | GoldenEvent
+    | EvidenceKept
 )
 
 
@@ -397,6 +401,7 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("manual_test_overdue", 1): 6,
     ("ticket_file_added", 1): 6,
     ("bmc_login_due", 1): 6,
+    ("evidence_kept", 1): 6,
     ("subnet_changed", 1): 6,
     ("bits_told", 1): 6,
     ("golden_learned", 1): 6,
@@ -428,6 +433,7 @@ ROWS: dict[type, EventRow[Any]] = {
         boot,
         cell,
         conditions,
+        evidence,
         fabrics,
         goldens,
         holds,

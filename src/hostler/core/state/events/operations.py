@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from hostler.core.state.bmc_login import RENEW, BmcLogin
 from hostler.core.state.events.inventory import runs
 from hostler.core.state.events.row import EventRow, EventRows, FoldError, node_of, of_node, of_others
+from hostler.core.state.evidence import BUNDLES_KEPT, COLLECT, KeptBundle
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import HELD, OWNER, RECOVERY, STAGED, AsideFailure, Node, Operation
 from hostler.core.state.packed_strings import pairs
@@ -124,6 +125,10 @@ def _aside_finished(node: Node, event: OperationFinished, at: datetime) -> Node:
         given_up = (*given_up, event.operation)[-GIVEN_UP_KEPT:]
     if event.kind == RENEW:
         return replace(node, aside=None, bmc_login=_renewed(node.bmc_login or BmcLogin(), event, at), given_up=given_up)
+    if event.kind == COLLECT:
+        vain = (KeptBundle(at, missing=(f"all of it: {event.detail or event.result}",)),)
+        bundles = node.bundles if event.result == "done" else (*node.bundles, *vain)[-BUNDLES_KEPT:]
+        return replace(node, aside=None, bundles=bundles, given_up=given_up)
     failed = None
     if event.result != "done":
         times = 1 + (node.aside_failed.times if node.aside_failed is not None else 0)
