@@ -37,10 +37,10 @@ from hostler.drivers.redfish.connection_pool import Connections
 from hostler.drivers.redfish.http_exchange import Access
 from hostler.journal.bundle_files import BundleFiles
 from hostler.journal.memory import MemoryJournal
-from hostler.ports import UnreachableError
 from hostler.runtime.performers import Wiring, performers
 from hostler.runtime.runner import Cell
-from hostler.server.agent_mailbox import KINDS
+from hostler.server import agent_mailbox
+from hostler.server.agent_mailbox import KINDS, AgentMailboxes, AgentOrder
 from hostler.sim.bmc.bmc_dumps import BmcDumps, Lie
 from hostler.sim.bmc.emulated_machine import Delays, Machine, gpu_server
 from hostler.sim.bmc.http_farm import Farm
@@ -61,13 +61,15 @@ def now() -> datetime:
 
 
 class NodeAgent:
-    """The node's own agent, which is reached without HTTP: its real operations over a script of its own."""
+    """The node's own agent behind its real mailbox, without HTTP: real operations, over a script of the test's own."""
 
     kinds = KINDS
 
     def __init__(self, folder: Path, script: str, *, away: bool = False) -> None:
         self.away = away
         self.asked: list[str] = []
+        self.mailboxes = AgentMailboxes(lambda: 1)
+        self._acts: set[asyncio.Task[None]] = set()
         places = folder / "bin"
         places.mkdir()
         if script:
@@ -80,17 +82,27 @@ class NodeAgent:
 
         self._operations = NodeOperations("n1", Body("n1"), OperationLog(folder / "marks.db"))
 
+    async def attend(self) -> None:
+        """Fetch orders and act on each, again where one is handed out again, for ever."""
+        while not self.away:
+            for order in await self.mailboxes.collect("n1", 0.5):
+                act = asyncio.create_task(self._act(order))
+                self._acts.add(act)
+                act.add_done_callback(self._acts.discard)
+
+    async def _act(self, order: AgentOrder) -> None:
+        self.asked.append(f"{order.mode} {order.operation.kind}")
+        ask = getattr(self._operations, order.mode)
+        self.mailboxes.answer(await asyncio.to_thread(ask, order.operation, order.epoch))
+
     async def perform(self, operation: Operation, node: Node) -> Outcome:
-        self.asked.append(operation.kind)
-        if self.away:
-            raise UnreachableError(f"the agent of {node.id} never asked for it")
-        return await asyncio.to_thread(self._operations.perform, operation, 1)
+        return await self.mailboxes.perform(operation, node)
 
-    async def observe(self, operation: Operation, _node: Node) -> Outcome:
-        return await asyncio.to_thread(self._operations.observe, operation, 1)
+    async def observe(self, operation: Operation, node: Node) -> Outcome:
+        return await self.mailboxes.observe(operation, node)
 
-    async def revoke(self, operation: Operation, _node: Node) -> None:
-        await asyncio.to_thread(self._operations.revoke, operation, 1)
+    async def revoke(self, operation: Operation, node: Node) -> None:
+        await self.mailboxes.revoke(operation, node)
 
 
 WRITES = 'while [ "$1" != --output-file ]; do shift; done; gzip -c {log} > "$2.gz"'
@@ -151,18 +163,21 @@ async def a_world(folder: Path, script: str = "", *, away: bool = False, lie: Li
         gate.cell = cell = Cell(MemoryJournal(), performers(Wiring((agent,), (keeper,))))
         world = World(cell, agent, dumps, keeper, bundles)
         await cell.start()
+        attending = asyncio.create_task(agent.attend())
         try:
             await world.ask(Activate(), FLEET, DOCUMENTS)
             spec = {"id": "n1", "sku": "h100", "serial": "SN1", "bmc": origin, "provisioner": "none"}
             await world.ask(Register(nodes=msgspec.json.encode([spec]).decode()), FLEET)
             yield world
         finally:
+            attending.cancel()
             await cell.stop()
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diagnostic_dump, "POLL_S", 0.01)
+    monkeypatch.setattr(evidence_keeper, "AGAIN_S", 0.05)
 
 
 def script(folder: Path) -> str:
@@ -265,15 +280,31 @@ async def test_a_report_of_many_pieces_is_whole(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(bug_report, "PIECE_BYTES", 40)
     async with a_world(tmp_path, script(tmp_path)) as world:
         files = world.files(await world.collect())
-        assert world.agent.asked.count("bug_report") > 2
+        assert world.agent.asked.count("perform bug_report") > 2
         assert files["nvidia-bug-report.log"].decode().endswith("Xid 79\n")
 
 
-async def test_an_agent_that_is_away_is_said_and_one_in_service_is_left_alone(tmp_path: Path) -> None:
+async def test_a_report_that_takes_longer_than_an_order_is_repeated_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent that is handed the order once more says that it is busy. Mutant: that is taken for its answer."""
+    monkeypatch.setattr(agent_mailbox, "REPEAT_S", 0.3)
+    async with a_world(tmp_path, f"sleep 2\n{script(tmp_path)}") as world:
+        files = world.files(await world.collect())
+        assert files["nvidia-bug-report.log"].decode().endswith("Xid 79\n")
+        assert world.agent.asked.count("perform bug_report") >= 2
+        assert "observe bug_report" in world.agent.asked
+
+
+async def test_an_agent_that_is_away_is_said_and_one_in_service_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Mutant: a node with customers' work runs the vendor's report."""
+    monkeypatch.setattr(evidence_keeper, "READING_S", 0.5)
     async with a_world(tmp_path, script(tmp_path), away=True) as world:
-        assert "readings, nvidia-bug-report: the agent of n1 never" in str((await world.collect()).facts["missing"])
-        world.agent.asked.clear()
+        assert "readings, nvidia-bug-report: the agent of n1 is not reachable" in str(
+            (await world.collect()).facts["missing"]
+        )
         assert "is not disturbed" in str((await world.collect(agent=False)).facts["missing"])
         assert not world.agent.asked
 

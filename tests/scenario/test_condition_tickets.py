@@ -288,3 +288,26 @@ def test_ids_of_strange_parts_stay_apart_and_are_words() -> None:
         hands = hands_of(condition)
         assert hands is not None
         assert ticket_id(drive.node("a"), condition, hands) in found
+
+
+def test_what_keeps_a_bmc_shut_is_asked_for_before_anybody_was_at_the_machine() -> None:
+    """Mutants: a machine that cannot be entered waits untold; people are sent to its rack for more."""
+    node = a_node("a", pool="", phase=Phase.registered, provisioner="none")
+    drive = Drive(configuration({}), [node])
+    raised(drive, "bmc.response_too_large")
+    assert not tickets(drive)
+    raised(drive, "bmc.login_failed")
+    (ticket,) = tickets(drive)
+    assert (ticket.fault, ticket.owner) == ("bmc.login_failed", "operator")
+    assert ticket.action.endswith("Next: hostler bmc credentials rotate a --anew --reason …")
+    cleared(drive, "bmc.login_failed")
+    assert not tickets(drive)
+
+
+def test_a_command_names_only_the_node() -> None:
+    """A command that goes on is one that the command line has, and its only gap is the node."""
+    commands = [kind.hands.command for kind in CONDITIONS.values() if kind.hands is not None and kind.hands.command]
+    assert commands
+    for command in commands:
+        assert command.startswith("hostler ")
+        assert "{" not in command.format(node="a")

@@ -32,8 +32,12 @@ from hostler.server import evidence_reading
 
 READING_S, REPORT_S, DUMP_S = 30.0, 180.0, 240.0
 """Longest times for the agent's own readings, for one answer about NVIDIA's report, and for the BMC's dump."""
+AT_ONCE = 16
+"""Bundles that are put together at once: each holds up to 40 MiB until it is kept."""
 RESERVE_S = 20.0
 """Rest of the deadline for putting the bundle together."""
+AGAIN_S = 2.0
+"""Pause before an agent that is at work is asked again what came of an order."""
 PIECES = 32
 """Pieces of one report that are asked for."""
 TEXT_BYTES = 8 * 1024 * 1024
@@ -59,18 +63,20 @@ class EvidenceKeeper:
     def __init__(self, gate: Gate, clients: Clients) -> None:
         self._gate = gate
         self._clients = clients
+        self._places = asyncio.Semaphore(AT_ONCE)
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
         """Keep a bundle, or have the agent read where none is to be kept. Raises PortError."""
         act = operation.act
         if not isinstance(act, CollectEvidence) or not act.keep:
             return await self._agents().perform(operation, node)
-        left_s = (operation.deadline - self._gate.now()).total_seconds() - RESERVE_S
-        of_agent, of_bmc = await asyncio.gather(
-            self._of_agent(operation, node, left_s) if act.agent else _left_alone(),
-            self._of_bmc(node, min(DUMP_S, left_s)),
-        )
-        return await self._kept(operation, node, of_agent, of_bmc)
+        async with self._places:
+            left_s = max(0.0, (operation.deadline - self._gate.now()).total_seconds() - RESERVE_S)
+            of_agent, of_bmc = await asyncio.gather(
+                self._of_agent(operation, node, left_s) if act.agent else _left_alone(),
+                self._of_bmc(node, min(DUMP_S, left_s)),
+            )
+            return await self._kept(operation, node, of_agent, of_bmc)
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
         """A bundle whose outcome was not heard is put together again."""
@@ -159,6 +165,10 @@ class EvidenceKeeper:
         try:
             async with asyncio.timeout(limit_s):
                 said = await self._agents().perform(order, node)
+                while said.result in ("busy", "not_done"):
+                    await asyncio.sleep(AGAIN_S)
+                    ask = self._agents().observe if said.result == "busy" else self._agents().perform
+                    said = await ask(order, node)
         except TimeoutError as late:
             raise UnreachableError(f"the agent of {node.id} is not reachable, or did not answer in time") from late
         if said.result != "done":

@@ -1,6 +1,7 @@
 """Bundles of evidence, each kept under the SHA-256 of its bytes until its time is over or newer ones need its room."""
 
 import os
+import threading
 from pathlib import Path
 
 from hostler.journal.evidence_files import EvidenceFiles
@@ -13,20 +14,22 @@ MOST_BYTES = 2 * 1024**3
 
 
 class BundleFiles:
-    """A folder of bundles. Reading and writing block; both raise JournalError."""
+    """A folder of bundles. Reading and writing block, from several threads at once; both raise JournalError."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._files = EvidenceFiles(folder)
+        self._alone = threading.Lock()
 
     def put(self, data: bytes, now_s: float) -> str:
         """Keep the bytes at this moment (s since 1970); their digest. What has had its time is removed."""
         if len(data) > MOST_BYTES:
             raise JournalError(f"a bundle has {len(data):,} bytes, {MOST_BYTES:,} at most are kept")
         try:
-            self._make_room(len(data), now_s)
-            digest = self._files.put(data)
-            os.utime(self._folder / digest, (now_s, now_s))
+            with self._alone:
+                self._make_room(len(data), now_s)
+                digest = self._files.put(data)
+                os.utime(self._folder / digest, (now_s, now_s))
         except OSError as error:
             raise JournalError(f"{self._folder} cannot be tidied: {error.strerror}") from error
         return digest

@@ -29,6 +29,9 @@ from hostler.core.tables.recipe_facts import is_protective
 _OF_OTHERS = frozenset({Phase.registered, Phase.initializing, Phase.debug, Phase.rma, Phase.retired})
 """Phases in which engineers, the vendor or the rack's builders have the machine: nobody else is sent to it."""
 
+_ARRIVING = frozenset({Phase.registered, Phase.initializing})
+"""Of these the phases before anybody was at the machine: what keeps it from coming up is asked for all the same."""
+
 _GONE = frozenset({Phase.rma, Phase.retired})
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.]+")
@@ -98,12 +101,14 @@ def _span(context: DecisionContext, node: Node, seconds: float) -> timedelta:
 
 def _wanted(context: DecisionContext, node: Node) -> dict[str, Condition]:
     """Tickets that the node's conditions ask for now: id → the condition that it would be opened for."""
-    if node.phase in _OF_OTHERS or _is_worked_on(context.fleet, node):
+    if node.phase in _OF_OTHERS - _ARRIVING or _is_worked_on(context.fleet, node):
         return {}
     found: dict[str, Condition] = {}
     for condition in node.conditions:
         hands = hands_of(condition)
         if hands is None or condition.unknown_since is not None or not _still_asked(context, node, condition):
+            continue
+        if node.phase in _ARRIVING and not hands.early:
             continue
         ripe = context.now - condition.since >= _span(context, node, hands.after_s)
         if ripe:
@@ -230,7 +235,7 @@ def _ticket(context: DecisionContext, node: Node, condition: Condition, identity
         hardware=part.serial if part else node.binding("serial"),
         component=part.kind if part else condition.part,
         fault=condition.type,
-        action=instructions(kind, hands),
+        action=instructions(kind, hands) + (f" Next: {hands.command.format(node=node.id)}" if hands.command else ""),
         account=node.assignment.tenant if node.assignment else "",
         handover=node.handover,
         owner=hands.owner,

@@ -72,6 +72,8 @@ class HandWork(Struct, frozen=True):
     `proof_s`: whoever could see that it is over has looked by then. `symptom_of`: conditions of the node whose own
     ticket ends this one too. `last`: it has a ticket only where nothing else asks for anybody at the node. `shared`:
     one ticket for all that shows it in the cell, of one SKU and part, or of one part's name ("": for each part).
+    `early`: nobody has to go to the machine for it, so that it is asked for before the node is onboard too. `command`
+    goes on, `{node}` stands for the node's id.
     """
 
     bring: str
@@ -84,6 +86,8 @@ class HandWork(Struct, frozen=True):
     symptom_of: tuple[str, ...] = ()
     last: bool = False
     shared: Literal["", "sku", "part", "cell"] = ""
+    early: bool = False
+    command: str = ""
 
 
 class ConditionKind(Struct, frozen=True):

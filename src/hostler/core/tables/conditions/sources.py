@@ -215,6 +215,8 @@ KINDS: tuple[ConditionKind, ...] = (
             after_s=HOUR_S,
             symptom_of=("bmc.login_failed", "bmc.certificate_changed"),
             shared="cell",
+            early=True,
+            command="hostler bmc credentials status",
         ),
     ),
     ConditionKind(
@@ -231,6 +233,8 @@ KINDS: tuple[ConditionKind, ...] = (
             "The BMC's accounts, and the secret that keeps its login.",
             "A renewal is proved (`hostler bmc credentials rotate`).",
             owner="operator",
+            early=True,
+            command="hostler bmc credentials rotate {node} --anew --reason …",
         ),
     ),
     ConditionKind(
@@ -248,6 +252,8 @@ KINDS: tuple[ConditionKind, ...] = (
             "The BMC's address and who answers there, over another way than the network it is on.",
             "The BMC shows the certificate recorded, or a new one is (`hostler node rebind --kind bmc_certificate`).",
             owner="operator",
+            early=True,
+            command="hostler node rebind {node} --kind bmc_certificate --value SHA256 --reason …",
         ),
     ),
     ConditionKind(
