@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import timedelta
 
-from hostler.core.notify.episodes import EpisodeMessages, OpenEpisodes
+from hostler.core.notify.message_grouping import EpisodeMessages, OpenEpisodes
 from hostler.core.notify.messages import Message
 from hostler.core.notify.notices import TOLD_OF, Place, concerned, notices
 from hostler.core.state import events as e

@@ -34,9 +34,9 @@ from hostler.journal.sqlite import SqliteDatabase, SqliteJournal
 from hostler.runtime.garbage_collection import COLLECTIONS
 from hostler.runtime.performers import Wiring, performers
 from hostler.runtime.runner import Cell
-from hostler.server.admission import URGENT
 from hostler.server.agent_mailbox import KINDS, AgentMailboxes
 from hostler.server.app import create_app
+from hostler.server.load_shedding import URGENT
 from hostler.server.server_settings import Settings
 from hostler.server.tokens import Grant, Role, TokenStore
 from hostler.server.uvicorn_server import serving

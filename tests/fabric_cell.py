@@ -9,7 +9,7 @@ from hostler.controller.inputs import FabricSeen, FellowsSeen
 from hostler.controller.step_output import Reply
 from hostler.core.fabric.design_csv import parse_csv, render_csv
 from hostler.core.fabric.discovery import Discovery
-from hostler.core.fabric.told import report
+from hostler.core.fabric.validation_report import report
 from hostler.core.state.cases import Ticket
 from hostler.core.state.fabrics import Fabric as Registered
 from hostler.core.state.fabrics import FabricCase, FabricReport

@@ -8,7 +8,7 @@ import msgspec
 from hostler.controller.inputs import FabricSeen
 from hostler.core.fabric.design_csv import parse_csv
 from hostler.core.fabric.discovery import Discovery, FoundDevice, FoundLink, FoundPort
-from hostler.core.fabric.told import report
+from hostler.core.fabric.validation_report import report
 from hostler.core.state.live_state import Release
 from hostler.core.state.model import WorkClass, Workload
 from hostler.core.state.trends import DriftFinding, MetricLooked, ShiftFinding, TrendReport

@@ -11,7 +11,7 @@ from litestar.middleware import DefineMiddleware
 from litestar.params import JSONBody
 
 from hostler.server import problems
-from hostler.server.admission import PATH, Admission, AdmissionFence
+from hostler.server.load_shedding import PATH, Admission, AdmissionFence
 from hostler.server.server_settings import Settings
 from hostler.server.tokens import Grant, Role, TokenStore
 from hostler.server.uvicorn_server import serving

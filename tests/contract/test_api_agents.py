@@ -16,7 +16,7 @@ from hostler.agent.local_observation import LocalObservation
 from hostler.agent.spool import Spool
 from hostler.agent.spool_upload import Uploader
 from hostler.core.report.explain import text
-from hostler.core.report.explanation import Explanation
+from hostler.core.report.explanation_chains import Explanation
 from hostler.core.state import snapshot
 from hostler.core.state.model import Observation, Operation, Outcome
 from hostler.core.state.operations import CollectEvidence

@@ -11,7 +11,7 @@ import pytest
 
 from hostler.controller.inputs import FabricSeen, FellowsSeen, LinksSeen, SubnetSeen
 from hostler.core.fabric.design_csv import parse_csv, render_csv
-from hostler.core.fabric.told import report
+from hostler.core.fabric.validation_report import report
 from hostler.core.intents import fabrics
 from hostler.core.state import events as e
 from hostler.core.state.links import LinkCheck, LinkFault, LinkGrade, LinkRound, PortReading

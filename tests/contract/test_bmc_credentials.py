@@ -77,7 +77,7 @@ async def test_a_password_that_was_accepted_and_forgotten_is_set_again_later(tmp
         await world.renew()
         world.accounts.lie = "forgets"
         for _ in range(4):
-            with pytest.raises(UnreachableError, match="does not let it in; the one before still enters"):
+            with pytest.raises(UnreachableError, match="refuses it; the one before still enters"):
                 await world.renew()
         kept = await world.kept()
         assert kept["password"] == world.password
@@ -253,7 +253,7 @@ async def test_the_answer_that_was_lost_is_found_in_what_is_kept(tmp_path: Path)
 
 async def test_the_certificate_of_the_first_contact_is_told_and_then_demanded(tmp_path: Path) -> None:
     async with credential_world(tmp_path, pin="first_contact") as world:
-        with pytest.raises(RefusedError, match="recorded when its password is first renewed"):
+        with pytest.raises(RefusedError, match="credentials rotate NODE`, which records it"):
             await RedfishReader(world.clients).look(world.node)
         outcome = await world.renew()
         assert outcome.facts["certificate"] == CERTIFICATES[0].fingerprint

@@ -142,7 +142,7 @@ async def test_a_token_is_fetched_anew_before_it_expires(control_plane: ControlP
     ("said", "ends", "why"),
     [
         ("admin-token", "echo 'your session has expired' >&2; exit 1", "ended with 1: your session has expired"),
-        ("admin-token", "echo more", "printed no ExecCredential"),
+        ("admin-token", "echo more", "the ExecCredential of .* cannot be read"),
         ("", "exit 0", "no token"),
         ("admin-token", "sleep 600", "did not end"),
         ("admin-token", "yes", "did not end"),

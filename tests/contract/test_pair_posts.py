@@ -14,7 +14,7 @@ import pytest
 from hostler.controller.inputs import FabricSeen, FellowsSeen
 from hostler.core.fabric.binding import names_of
 from hostler.core.fabric.design_csv import parse_csv, render_csv
-from hostler.core.fabric.told import report
+from hostler.core.fabric.validation_report import report
 from hostler.core.state.live_state import Fellow, Release
 from hostler.core.state.model import Outcome
 from hostler.polling import link_rounds

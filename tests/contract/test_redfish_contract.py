@@ -199,7 +199,7 @@ async def test_operations_that_are_not_ours_or_lack_arguments_are_refused_with_h
         await our_world.perform("cordon")
     with pytest.raises(RefusedError, match="needs component and version"):
         await our_world.perform("update_firmware", component="BIOS", version="")
-    with pytest.raises(RefusedError, match="BIOS needs image"):
+    with pytest.raises(RefusedError, match="BIOS needs an image"):
         await our_world.perform("update_firmware", component="BIOS", version="2")
     with pytest.raises(RefusedError, match="lists no firmware component 'FPGA'"):
         await our_world.perform("update_firmware", component="FPGA", version="1", image=our_world.image)

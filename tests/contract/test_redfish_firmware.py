@@ -170,7 +170,7 @@ async def test_a_bmc_that_takes_pushes_only_is_pushed_to(vendor: str) -> None:
     [
         ("0.9.0", {}, "1.0.0 is newer than the baseline 0.9.0"),
         ("1.0-rc", {}, "cannot be ordered against"),
-        ("2.0.0", {"needs": {"BMC": "1.5.0"}}, "BIOS 2.0.0 needs BMC 1.5.0 first; BMC runs 1.0.0"),
+        ("2.0.0", {"needs": {"BMC": "1.5.0"}}, "BIOS 2.0.0 needs BMC 1.5.0; BMC runs 1.0.0"),
         ("2.0.0", {"needs": {"CPLD": "1"}}, "CPLD runs an unknown version"),
     ],
 )

@@ -194,7 +194,7 @@ async def test_a_light_that_the_bmc_does_not_show_is_unknown() -> None:
 @pytest.mark.parametrize(
     ("args", "why"),
     [
-        ({"component": "BIOS", "version": "2.0.0"}, "BIOS needs image"),
+        ({"component": "BIOS", "version": "2.0.0"}, "BIOS needs an image"),
         ({"component": "BIOS", "version": "", "image": "http://images/BIOS/2.0.0"}, "needs component and version"),
         ({"component": "", "version": "2.0.0", "image": "http://images/BIOS/2.0.0"}, "needs component and version"),
         ({"component": "FPGA", "version": "2.0.0", "image": "http://images/x"}, "lists no firmware component 'FPGA'"),

@@ -143,7 +143,7 @@ async def test_a_field_too_large_or_no_text_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mood", "says"),
     [
-        ("sealed", "sealed"), ("limited", "429"), ("html", "something else"), ("endless", "longer than 1 MiB"),
+        ("sealed", "sealed"), ("limited", "429"), ("html", "cannot be read"), ("endless", "longer than 1 MiB"),
         ("standby", "sends elsewhere"),
     ],
 )  # fmt: skip

@@ -310,7 +310,7 @@ async def test_without_a_provider_cookies_are_nobodys(tmp_path: Path) -> None:
         ({"address": "http://hostler.example.org"}, "plain http"),
         ({"session_s": 999_999}, "session_s"),
         ({"grants": []}, "0 grants"),
-        ({"grants": [{"group": "g", "role": "tenant"}]}, "names its tenant"),
+        ({"grants": [{"group": "g", "role": "tenant"}]}, "needs a tenant"),
         ({"grants": [{"group": "g", "role": "root"}]}, "root"),
         ({"scope": "openid"}, "unknown field"),
         ({"scopes": ["email"]}, "without openid"),

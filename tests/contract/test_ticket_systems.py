@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.controller.step_output import Reply
-from hostler.core.notify.episodes import Moment
+from hostler.core.notify.message_grouping import Moment
 from hostler.core.notify.messages import Message
 from hostler.core.notify.notices import Place
 from hostler.core.notify.outside_tickets import label_of, told_outside
@@ -158,7 +158,7 @@ async def test_a_busy_system_says_when_it_may_be_asked_again(twin: Any, outbox: 
 
 async def test_a_page_of_html_with_200_is_no_success(twin: Any, outbox: SqlOutbox) -> None:
     twin.faults.append("any:html")
-    with pytest.raises(UnreachableError, match="where JSON is promised"):
+    with pytest.raises(UnreachableError, match="not with JSON"):
         await told(twin, outbox, OPENED)
     assert not twin.names()
 

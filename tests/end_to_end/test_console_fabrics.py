@@ -17,7 +17,7 @@ from playwright.async_api import expect
 from hostler.controller.inputs import FabricSeen, FellowsSeen, LinksSeen
 from hostler.core.fabric.design_csv import parse_csv, render_csv
 from hostler.core.fabric.rail_rule import RailRule
-from hostler.core.fabric.told import report
+from hostler.core.fabric.validation_report import report
 from hostler.core.intents import fabrics
 from hostler.core.state.fabrics import FabricReport
 from hostler.core.state.links import LinkCheck, LinkFault, LinkGrade, LinkRound, PortReading

@@ -251,7 +251,7 @@ BAD: dict[str, tuple[dict[str, object], str]] = {
     "an address that is read in the clear": ({"source": {"tool": "ufm", "url": "http://ufm"}}, "https://HOST"),
     "an address with a path": ({"source": {"tool": "ufm", "url": "https://ufm/x?y"}}, "https://HOST"),
     "a secret with no place": ({"source": {"tool": "ufm", "url": "https://ufm", "secret": "../x"}}, "folder:ufm"),
-    "an agent that asks UFM": ({"source": {"tool": "ibdiagnet", "nodes": ["a"]}}, "of an agent"),
+    "an agent that asks UFM": ({"source": {"tool": "ibdiagnet", "nodes": ["a"]}}, "agents have no ibdiagnet"),
     "a node with a slash": ({"source": {"nodes": ["a/b"]}}, "names of nodes"),
     "nodes without end": ({"source": {"nodes": ["a"] * 9}}, "names of nodes"),
     "an authority without end": ({"source": {"ca": "x" * 20_000}}, "PEM of up to"),

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from hostler.core.diagnose.absorption import UNHEALTHY, explains
+from hostler.core.diagnose.bmc_evidence import UNHEALTHY, explains
 from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.part_health import FAILED
 from hostler.core.state.model import Condition, Facts, Observation, Severity

@@ -153,7 +153,7 @@ def test_an_overdue_test_is_told_once_and_is_over_when_a_run_is_signed() -> None
     assert (told.owner, told.due) == ("tess", week.test.due)
     (notice,) = notices(told, {}, PageRules())
     assert (notice.topic, notice.action, notice.subject) == ("manual_test", "open", f"manual_test/{NAME}")
-    assert f"network {NAME} is overdue since" in notice.summary
+    assert f"network {NAME} has been overdue since" in notice.summary
     week.drive.wait(days=3)
     week.run(SOUND, signed=False)
     assert len(week.overdue()) == 1

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.controller import fabric_reports
-from hostler.core.fabric import told, validation
+from hostler.core.fabric import validation, validation_report
 from hostler.core.fabric.validation import compare
 from hostler.core.planning import port_reset
 from hostler.core.policy import fabric_cases, link_cases
@@ -18,7 +18,7 @@ from hostler.sim import hostile_worlds
 
 def the_partial_is_believed(patch: pytest.MonkeyPatch) -> None:
     """Takes for missing what a spoilt page does not show."""
-    patch.setattr(told, "compare", lambda design, found: compare(design, replace(found, partial="")))
+    patch.setattr(validation_report, "compare", lambda design, found: compare(design, replace(found, partial="")))
 
 
 def the_shrunken_is_believed(patch: pytest.MonkeyPatch) -> None:

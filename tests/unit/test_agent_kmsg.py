@@ -11,7 +11,7 @@ from hostler.agent.collectors.kernel_log import Intake, LogPosition
 from hostler.agent.local_observation import LocalObservation, Rank
 from hostler.core.diagnose.bursts import fold
 from hostler.core.diagnose.kernel_log import decode
-from hostler.core.diagnose.sieve import passes
+from hostler.core.diagnose.line_filter import passes
 from tests.drawing import examples
 
 XID = b"NVRM: Xid (PCI:0000:4c:00): 79, pid=1234, GPU has fallen off the bus."

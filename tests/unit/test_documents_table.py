@@ -68,7 +68,7 @@ MISTAKES: list[tuple[str, str, str, tuple[str, int, str, str]]] = [
         "timing: soon",
         ("a-policy.yaml", 3, "no timing 'soon'", "write immediate or pending"),
     ),
-    ("policy", "dooms: part", "dooms: all", ("a-policy.yaml", 3, "dooms 'all'", "write part, node or none")),
+    ("policy", "dooms: part", "dooms: all", ("a-policy.yaml", 3, "dooms is 'all'", "write part, node or none")),
     (
         "policy",
         "dooms: part",
@@ -111,7 +111,7 @@ MISTAKES: list[tuple[str, str, str, tuple[str, int, str, str]]] = [
         (
             "a-policy.yaml",
             9,
-            "slots: a check of at most 10 min every 10 min",
+            "slots: limit_s is 10 min, period_s is 10 min",
             "write a limit_s above 0 and below period_s",
         ),
     ),
@@ -122,7 +122,7 @@ MISTAKES: list[tuple[str, str, str, tuple[str, int, str, str]]] = [
         (
             "a-policy.yaml",
             9,
-            "slots: a check of at most 0 s every 10 min",
+            "slots: limit_s is 0 s, period_s is 10 min",
             "write a limit_s above 0 and below period_s",
         ),
     ),
@@ -130,9 +130,14 @@ MISTAKES: list[tuple[str, str, str, tuple[str, int, str, str]]] = [
         "policy",
         "percent: 5",
         "percent: 100.5",
-        ("a-policy.yaml", 9, "slots: 100.5 percent of a pool at once", "write 0 to 100"),
+        ("a-policy.yaml", 9, "slots: percent is 100.5", "write 0 to 100"),
     ),
-    ("policy", "time_scale: 1", "time_scale: 0", ("a-policy.yaml", 13, "time_scale must be above 0", "1 is real time")),
+    (
+        "policy",
+        "time_scale: 1",
+        "time_scale: 0",
+        ("a-policy.yaml", 13, "time_scale must be above 0", "write 1 for real time"),
+    ),
     (
         "policy",
         "time_scale: 1",
@@ -160,13 +165,23 @@ MISTAKES: list[tuple[str, str, str, tuple[str, int, str, str]]] = [
         "skus",
         "clients: [nvsm.service]",
         "clients: [sshd]",
-        ("b-skus.yaml", 4, "SKU h100: 'sshd' is not stopped for a reset", f"write some of {', '.join(RESET_CLIENTS)}"),
+        (
+            "b-skus.yaml",
+            4,
+            "SKU h100: 'sshd' may not be stopped for a reset",
+            f"write some of {', '.join(RESET_CLIENTS)}",
+        ),
     ),
     (
         "skus",
         "clients: [nvsm.service]",
         "fabric: sshd",
-        ("b-skus.yaml", 4, "SKU h100: 'sshd' is not stopped for a reset", f"write some of {', '.join(RESET_CLIENTS)}"),
+        (
+            "b-skus.yaml",
+            4,
+            "SKU h100: 'sshd' may not be stopped for a reset",
+            f"write some of {', '.join(RESET_CLIENTS)}",
+        ),
     ),
     (
         "skus",
@@ -223,7 +238,12 @@ MISTAKES: list[tuple[str, str, str, tuple[str, int, str, str]]] = [
         "pools",
         '"*": act',
         "sing: act",
-        ("c-pools.yaml", 2, "pool 'train': mode for the unknown remedy 'sing'", "or write '*'"),
+        (
+            "c-pools.yaml",
+            2,
+            "pool 'train': mode for the unknown remedy 'sing'",
+            f"write one of {', '.join(ACTIONS)}, or '*'",
+        ),
     ),
     (
         "pools",

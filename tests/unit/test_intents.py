@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hostler.controller.inputs import IntentAsked
 from hostler.controller.step_output import Reply
 from hostler.core.intents.ask import REASON_MAX
-from hostler.core.intents.repeating import OTHER_CONTENT
+from hostler.core.intents.idempotency import OTHER_CONTENT
 from hostler.core.state import events as e
 from hostler.core.state.intent import Bounds, Intent
 from hostler.core.state.model import Hold, HoldKind, Phase, Profile

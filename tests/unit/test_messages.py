@@ -12,7 +12,7 @@ import pytest
 
 from hostler.cli.reference import messages
 from hostler.cli.reference.example_values import examples
-from hostler.cli.reference.messages import BLOCKERS, TICKETS, sites
+from hostler.cli.reference.messages import BLOCKERS, DRIVERS, TICKETS, UNREADABLE, sites
 from hostler.cli.reference.rooms import modules
 from hostler.cli.reference.text_templates import Sources
 from hostler.core.report import fabric_sentences, sentences
@@ -75,6 +75,37 @@ def test_no_text_has_a_word_that_is_not_used() -> None:
     unused = re.findall(r"^\| prose \| (.+?) \|", GLOSSARY.read_text("utf-8"), re.MULTILINE)
     page = messages.page()
     assert [word for word in unused if re.search(rf"\b{re.escape(word)}\b", page)] == []
+
+
+ORDERS = """
+    add allow ask bind change check chmod clear close copy correct create do drain export find give hostler install keep
+    leave let limit look lower make mend mount move name observe put raise record reboot register release remove
+    rename renew repair reset restart restore run see select send set split start stop switch take try unseal update
+    upgrade use validate wait write
+"""
+NEXT = "it is (?:asked|begun|read|tried|resumed|raised|taken)|it will be"
+ADVICE = re.compile(rf"(?i)(?:^|[;:,(.] \(?|\bor |\band )`?(?:{'|'.join(ORDERS.split())}|{NEXT})\b|\?$|; {{instead}}$")
+"""How advice begins: an order to the reader, or what Hostler does next by itself. A question tells where to look."""
+WITHOUT_ADVICE = {
+    "drivers.boot.kea_socket": "`hostler boot kea` says what to do: see that Kea runs with this control socket",
+    "drivers.netbox.client": "`hostler admission` and `hostler fabric` say what to do: name NetBox's address",
+    "drivers.tickets.ticket_target": "nothing is to be done: the request is looked for again",
+}
+"""Modules whose texts come to a person with advice that stands elsewhere, and where."""
+PASSED_ON = {
+    "its BMC was not given the secret of this boot, so it is not restarted: {detail}",
+    "nothing was sent to the BMC: {error}",
+    "no password can be made: {error}",
+}
+"""Texts that end with another text, which has its own advice."""
+
+
+@pytest.mark.parametrize("texts", [*DRIVERS, *UNREADABLE], ids=lambda texts: texts.constructor)
+def test_every_text_of_a_driver_says_what_to_do(texts: messages.Texts, sources: Sources) -> None:
+    """Mutant: a reader says that an answer is wrong, and leaves the reader of that with it."""
+    told = [site for site in sites(sources, texts) if messages.is_told(site) and site.module not in WITHOUT_ADVICE]
+    ways = [(site.module, way) for site in told for way in site.arguments[-1]]
+    assert [(module, way) for module, way in ways if way not in PASSED_ON and not ADVICE.search(way)] == []
 
 
 def test_templates_follow_names_branches_and_functions() -> None:

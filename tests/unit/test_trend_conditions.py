@@ -119,4 +119,4 @@ def test_a_spare_that_drifts_is_delivered_as_the_policy_says(how: str, taken: st
 def test_a_budget_that_is_no_share_is_refused(share: float) -> None:
     with pytest.raises(InvalidInputError) as refused:
         config(share=share)
-    assert "of the healthy nodes flagged a month" in str(refused.value)
+    assert "healthy_share_a_month is" in str(refused.value)

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.core.intents.ask import Ask
-from hostler.core.intents.repeating import content_of
+from hostler.core.intents.idempotency import content_of
 from hostler.core.state import snapshot, version_1
 from hostler.core.state.cell_record import StoredAnswer
 from hostler.core.state.change_control import Approval

@@ -110,5 +110,5 @@ def test_where_no_annotation_is_the_version_is_tested_and_nothing_is_left_behind
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"metadata": {"labels": 1}}', b'{"metadata": {"labels": {"a": null}}}'])
 def test_what_is_no_node_is_unknown(body: bytes) -> None:
-    with pytest.raises(UnreachableError, match="not a Node"):
+    with pytest.raises(UnreachableError, match="Node cannot be read"):
         read_seen(body)

@@ -59,7 +59,9 @@ def reset(wanted: ResetRequest, root: Path) -> str:
     `root` is the file system that shows /proc.
     """
     if refused := sorted({*wanted.clients, wanted.fabric} - {*RESET_CLIENTS, ""}):
-        raise NotPossibleError(f"{', '.join(refused)} may not be stopped; these may: {', '.join(RESET_CLIENTS)}")
+        raise NotPossibleError(
+            f"{', '.join(refused)} may not be stopped for a reset; name some of {', '.join(RESET_CLIENTS)}"
+        )
     tools = _Tools(time.monotonic() + TOTAL_S)
     cards = _cards(tools, wanted, root)
     before = {card.index: _links(tools, card) for card in cards}
@@ -77,7 +79,7 @@ def reset(wanted: ResetRequest, root: Path) -> str:
         away = tools.start(stopped)
         raise _with(error, away) from error
     if away := tools.start(stopped):
-        raise ActFailedError(f"reset, and {'; '.join(away)}")
+        raise ActFailedError(f"the GPUs were reset, but {'; '.join(away)}")
     _verify(tools, wanted, before)
     did = f"stopped and started {', '.join(stopped)}" if stopped else "no client was running"
     return f"reset {', '.join(wanted.gpus) or 'all GPUs'}; {did}; {sum(before.values())} NVLinks before, no fewer now"
@@ -118,7 +120,7 @@ class _Tools:
 def _restart(tools: _Tools, fabric: str) -> None:
     tools.run(("systemctl", "restart", fabric), SERVICE_S)
     if not tools.is_active(fabric):
-        raise ActFailedError(f"{fabric} was restarted and does not run")
+        raise ActFailedError(f"{fabric} was restarted and does not run; see journalctl -u {fabric} on the node")
 
 
 def _with(error: Exception, away: list[str]) -> Exception:
@@ -206,7 +208,7 @@ def _verify(tools: _Tools, wanted: ResetRequest, before: dict[str, int]) -> None
     until = time.monotonic() + min(LINKS_S, tools.left_s)
     while missing := list(_missing(tools, wanted, before)):
         if time.monotonic() >= until:
-            raise ActFailedError(f"reset, and {'; '.join(missing)}")
+            raise ActFailedError(f"the GPUs were reset, but {'; '.join(missing)}")
         time.sleep(POLL_S)
 
 

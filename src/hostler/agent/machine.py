@@ -338,7 +338,9 @@ class RealHostMachine:
         mounted = Path("/proc/self/mounts").read_text()
         for device in self._powers.scratch:
             if any(line.startswith(device) for line in mounted.splitlines()):
-                raise NotPossibleError(f"{device} or a partition of it is mounted")
+                raise NotPossibleError(
+                    f"{device} or a partition of it is mounted; unmount it, or name another --scratch"
+                )
         for device in self._powers.scratch:
             act(("nvme", "format", device, "--ses=1", "--force"), SANITISE_S)
         return ", ".join(self._powers.scratch)

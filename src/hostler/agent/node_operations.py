@@ -67,7 +67,7 @@ def performed(body: HostMachine, operation: Operation, offer: KubeletJoinOffer |
             return OperationResult(detail=f"erased {body.sanitise()}")
         case op.StartKubelet():
             if offer is None:
-                raise NotPossibleError("the controller offers this node nothing to join with")
+                raise NotPossibleError("the controller has no join offer for this node; see `hostler node explain`")
             body.invite_kubelet(offer)
             return OperationResult(detail="the kubelet has what lets it in")
         case op.StopKubelet():

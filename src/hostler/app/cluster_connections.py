@@ -176,9 +176,11 @@ class Kubelets:
     def _driver(self, node: Node) -> OperationDriver:
         cluster = node.assignment.cluster if node.assignment else ""
         if cluster not in self._clusters:
-            raise RefusedError(f"cluster {cluster or '(none)'} has no kubelets that Hostler starts or stops")
+            raise RefusedError(
+                f"cluster {cluster or '(none)'} has no kubelets that Hostler starts or stops; name it with --cluster"
+            )
         if (agents := self._agents()) is None:
-            raise UnreachableError("the controller has not started; nothing was sent")
+            raise UnreachableError("the controller has not started; nothing was sent; it is asked again")
         return agents
 
 
@@ -210,7 +212,7 @@ class Rebooter:
         own = self._clusters.get(node.assignment.cluster) if node.assignment else None
         driver = own or self._agents()
         if driver is None:
-            raise UnreachableError("the controller has not started; nothing was sent")
+            raise UnreachableError("the controller has not started; nothing was sent; it is asked again")
         return driver
 
 

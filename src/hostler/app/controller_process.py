@@ -135,7 +135,7 @@ class Gate:
     def fleet(self) -> Fleet:
         """Fleet as committed. Raises UnreachableError before the controller has started."""
         if self.cell is None:
-            raise UnreachableError("the controller has not started")
+            raise UnreachableError("the controller has not started; ask again in a minute")
         return self.cell.view
 
     def is_heard(self, node: str) -> bool:
@@ -159,7 +159,7 @@ class Gate:
     def __call__(self) -> None:
         """Raises UnreachableError where nothing may be sent."""
         if self.cell is None:
-            raise UnreachableError("the controller has not started; nothing was sent")
+            raise UnreachableError("the controller has not started; nothing was sent; it is asked again")
         self.cell.fence()
 
 

@@ -92,13 +92,13 @@ class EvidenceKeeper:
 
     def _agents(self) -> OperationDriver:
         if self._gate.agents is None:
-            raise UnreachableError("the controller has not started; nothing was sent")
+            raise UnreachableError("the controller has not started; nothing was sent; it is asked again")
         return self._gate.agents
 
     async def _kept(self, operation: Operation, node: Node, of_agent: Fetched, of_bmc: Fetched) -> Outcome:
         cell, bundles = self._gate.cell, self._gate.bundles
         if cell is None or bundles is None:
-            raise RefusedError("this controller keeps no bundles of evidence")
+            raise RefusedError("this controller keeps no bundles of evidence; start it with --data")
         brought = Brought(of_agent.texts | of_bmc.texts, (*of_agent.missing, *of_bmc.missing))
         try:
             known = await asyncio.to_thread(evidence_reading.known, cell.view, node, cell.journal, self._gate.now())
@@ -106,7 +106,9 @@ class EvidenceKeeper:
             data, names = await asyncio.to_thread(_packed, made, of_agent.binaries | of_bmc.binaries)
             digest = await asyncio.to_thread(bundles.put, data, time.time())
         except JournalError as error:
-            raise RefusedError(f"the bundle was not kept: {error}") from error
+            raise RefusedError(
+                f"the bundle was not kept: {error}; make room, and let Hostler's user write there"
+            ) from error
         missing = [line for line in made.files["missing.txt"].splitlines() if line]
         facts: Facts = of_agent.facts | {
             "bundle": digest,
@@ -142,7 +144,7 @@ class EvidenceKeeper:
         for number in range(PIECES):
             left_s = min(REPORT_S, until - time.monotonic())
             if left_s < 1.0:
-                raise UnreachableError("it was not made in time")
+                raise UnreachableError("it was not made in time; it is asked again")
             act = BugReport(left_s, len(data))
             said = await self._order(operation, node, act, f"report-{number}", left_s + 5.0)
             piece, size = _piece(said.facts)
@@ -152,9 +154,9 @@ class EvidenceKeeper:
                 break
             if len(data) == size:
                 if hashlib.sha256(data).hexdigest() != digest:
-                    raise RefusedError("its pieces do not belong together")
+                    raise RefusedError("its pieces do not belong together; take a new one (hostler node evidence)")
                 return data
-        raise RefusedError("the agent's pieces do not come to the whole that it names")
+        raise RefusedError("the agent's pieces do not come to the whole that it names; update that agent")
 
     async def _order(self, operation: Operation, node: Node, act: AnyAct, name: str, limit_s: float) -> Outcome:
         """Have the agent do a part of the operation, under a name of its own. Raises PortError."""
@@ -170,9 +172,11 @@ class EvidenceKeeper:
                     ask = self._agents().observe if said.result == "busy" else self._agents().perform
                     said = await ask(order, node)
         except TimeoutError as late:
-            raise UnreachableError(f"the agent of {node.id} is not reachable, or did not answer in time") from late
+            raise UnreachableError(
+                f"the agent of {node.id} is not reachable, or did not answer in time; see that it runs there"
+            ) from late
         if said.result != "done":
-            raise RefusedError(f"the agent of {node.id}: {said.result}, {said.detail}")
+            raise RefusedError(f"the agent of {node.id}: {said.result}, {said.detail}; see its log on the node")
         return said
 
     # its BMC
@@ -195,7 +199,7 @@ class EvidenceKeeper:
 
     async def _dump(self, node: Node) -> bytes:
         if not node.binding("bmc"):
-            raise RefusedError(f"node {node.id} has no bmc binding")
+            raise RefusedError(f"node {node.id} has no bmc binding; record its BMC's address first")
         address = parse_address(node.binding("bmc"))
         client = self._clients(address.origin, node.binding(BMC_CERTIFICATE))
         client.begin()
@@ -225,7 +229,7 @@ def _piece(facts: Facts) -> tuple[bytes, int]:
     try:
         return base64.b64decode(page, validate=True), size
     except (binascii.Error, ValueError) as error:
-        raise RefusedError(f"the agent's report cannot be read: {error}") from error
+        raise RefusedError(f"the agent's report cannot be read: {error}; update that agent") from error
 
 
 def unpacked(data: bytes) -> tuple[str, bool]:

@@ -15,7 +15,9 @@ async def read_body(response: aiohttp.ClientResponse, most: int, whose: str) -> 
         body += chunk
         if len(body) > most:
             response.close()
-            raise ExcessError(f"{whose} is longer than {_size(most)}; none of it is used")
+            raise ExcessError(
+                f"{whose} is longer than {_size(most)}; none of it is used; check that the address is the right one"
+            )
     return bytes(body)
 
 

@@ -18,6 +18,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from msgspec import Struct
 from yarl import URL
 
+from hostler.core.state.durations import duration
 from hostler.drivers.bounded_body import read_body
 from hostler.ports import BusyTargetError, RefusedError, UnreachableError
 
@@ -81,7 +82,7 @@ async def post(letter: Letter, reach: NetworkLimits) -> HttpAnswer:
             return HttpAnswer(answer.status, body, {name.lower(): value for name, value in answer.headers.items()})
     except TimeoutError as error:
         raise UnreachableError(
-            f"{host} gave no whole answer within {reach.timeout_s:g} s; it is tried again"
+            f"{host} gave no whole answer within {duration(reach.timeout_s)}; it is tried again"
         ) from error
     except aiohttp.ClientConnectorCertificateError as error:
         raise UnreachableError(
@@ -104,12 +105,14 @@ def demand_taken(reply: HttpAnswer, host: str) -> None:
             f"{host} sends elsewhere ({reply.status}), which is not followed: name the right address"
         )
     if reply.status in (429, 503):
-        raise BusyTargetError(f"{host} takes no more now ({reply.status})", retry_after_s(reply))
+        raise BusyTargetError(f"{host} takes no more now ({reply.status}); it is tried again", retry_after_s(reply))
     if reply.status in (401, 403, 407):
         raise UnreachableError(f"{host} denies it ({reply.status}): correct the key or password in the route's secret")
     if reply.status in _REFUSED:
-        raise RefusedError(f"{host} refuses the message ({reply.status}){said(reply)}")
-    raise UnreachableError(f"{host} answered {reply.status}{said(reply)}")
+        raise RefusedError(
+            f"{host} refuses the message ({reply.status}){said(reply)}; correct the route's address and fields"
+        )
+    raise UnreachableError(f"{host} answered {reply.status}{said(reply)}; it is tried again")
 
 
 def retry_after_s(reply: HttpAnswer) -> float:

@@ -190,7 +190,7 @@ def unseal_observation(body: bytes) -> Observation:
     try:
         return _decode_observation(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
-        raise JournalError(f"a stored observation cannot be read: {error}") from error
+        raise JournalError(f"a stored observation cannot be read: {error}; run `hostler journal check`") from error
 
 
 def observation_key(identity: str) -> tuple[str, str, int] | None:

@@ -66,7 +66,9 @@ class EvidenceFiles:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise JournalError(f"{self._folder} cannot be read: {error.strerror}") from error
+            raise JournalError(
+                f"{self._folder} cannot be read: {error.strerror}; let Hostler's user read it"
+            ) from error
         if sha256(data).hexdigest() != digest:
             raise JournalError(f"{self._folder / digest} is damaged: its bytes have another digest than its name")
         return data

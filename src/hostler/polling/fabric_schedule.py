@@ -15,7 +15,7 @@ from hostler.core.fabric.binding import names_of
 from hostler.core.fabric.design import Design
 from hostler.core.fabric.design_csv import parse_csv
 from hostler.core.fabric.discovery import Discovery
-from hostler.core.fabric.told import report
+from hostler.core.fabric.validation_report import report
 from hostler.core.planning.cabling import wanted_since
 from hostler.core.state.fabrics import Fabric, FabricLook, FabricReport, FabricVerdict
 from hostler.core.state.fleet import Fleet

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import msgspec
 
-from hostler.core.notify.episodes import EpisodeMessages, Moment, OpenEpisodes
+from hostler.core.notify.message_grouping import EpisodeMessages, Moment, OpenEpisodes
 from hostler.core.notify.messages import Message
 from hostler.core.notify.notices import TOLD_OF, Place, concerned, notices
 from hostler.core.notify.outside_tickets import told_outside
@@ -247,17 +247,17 @@ class Notifier:
     async def _tried(self, message: Message, route: Route) -> RefusedError | UnreachableError | None:
         driver = self._drivers.get(route.kind)
         if driver is None:
-            return RefusedError(f"no driver for {route.kind}")
+            return RefusedError(f"no driver for {route.kind}; run the same version of Hostler everywhere")
         try:
             async with asyncio.timeout(route.timeout_s):
                 await driver.deliver(message, route)
         except (RefusedError, UnreachableError) as failure:
             return failure
         except TimeoutError:
-            return UnreachableError(f"no answer within {duration(route.timeout_s)}")
+            return UnreachableError(f"no answer within {duration(route.timeout_s)}; it is tried again")
         except Exception as bug:  # a message that cannot be written must not stop what keeps the fleet
             log.exception("notification_driver_failed", route=route.name, kind=route.kind)
-            return UnreachableError(f"a bug in Hostler: {type(bug).__name__}")
+            return UnreachableError(f"a bug in Hostler: {type(bug).__name__}; look at the server's log")
         return None
 
     async def _stop(self) -> None:

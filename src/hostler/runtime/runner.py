@@ -288,7 +288,9 @@ class Cell:
     def fence(self) -> None:
         """For drivers, just before they send. Raises UnreachableError where nothing may be sent any more."""
         if not self.may_send():
-            raise UnreachableError("the lease has run out; nothing was sent")
+            raise UnreachableError(
+                "the lease has run out; nothing was sent; it is asked again by the controller that holds it"
+            )
 
     async def passes(self, send: Send) -> bool:
         """Wait for the lease and, after a takeover, for what the one before may have sent; then look again.

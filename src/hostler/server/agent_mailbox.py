@@ -185,7 +185,9 @@ class AgentMailboxes:
         key = (order.operation.id, order.operation.attempt, order.mode)
         with self._mailbox(node) as box:
             if len(box.orders) >= ORDERS_MAX and key not in box.orders:
-                raise UnreachableError(f"{len(box.orders)} orders wait for the agent of {node} already")
+                raise UnreachableError(
+                    f"{len(box.orders)} orders wait for the agent of {node} already; see that it runs there"
+                )
             waiting = _WaitingOrder(order, asyncio.get_running_loop().create_future())
             box.orders[key] = waiting
             box.arrival.set()
@@ -194,7 +196,7 @@ class AgentMailboxes:
                     return await waiting.outcome
             except TimeoutError as late:
                 had = "has not answered" if waiting.sent_s is not None else "never asked for it"
-                raise UnreachableError(f"the agent of {node} {had}") from late
+                raise UnreachableError(f"the agent of {node} {had}; see that it runs there") from late
             finally:
                 if box.orders.get(key) is waiting:
                     del box.orders[key]

@@ -16,7 +16,6 @@ from litestar.openapi.spec import Components, SecurityScheme
 
 from hostler.core.state.scopes import Scope
 from hostler.server import problems
-from hostler.server.admission import AdmissionFence
 from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.app_state import AppState, Outside
 from hostler.server.audit_requests import AuditRequests
@@ -24,6 +23,7 @@ from hostler.server.body_codec import RedactedResponse, StrictRequest
 from hostler.server.cell_view import CellView
 from hostler.server.dependencies import Reporter
 from hostler.server.event_stream import NOT_COMPRESSED
+from hostler.server.load_shedding import AdmissionFence
 from hostler.server.middleware import AudienceFence, HostFence, RequestIds, StandbyFence, add_headers
 from hostler.server.openapi import DescriptionPlugin, ScopeDescription
 from hostler.server.paging import selection

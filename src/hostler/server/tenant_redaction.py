@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.report.explanation import Explanation
+from hostler.core.report.explanation_chains import Explanation
 from hostler.core.state.fleet import Fleet
 from hostler.server.api_resources import HistoryRow
 from hostler.server.tenant_redaction_rules import FIELDS, Own, unnamed

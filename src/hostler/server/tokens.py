@@ -272,9 +272,9 @@ def check_grant(grant: Grant) -> None:
     if not NAME.fullmatch(grant.name):
         raise InvalidGrantError(f"name '{grant.name[:70]}': use 1 to 64 letters, digits and . _ @ -")
     if (grant.role is Role.tenant) != bool(grant.tenant):
-        raise InvalidGrantError("a tenant's token names its tenant, and no other token does")
+        raise InvalidGrantError("a grant of role tenant needs a tenant, and no other takes one")
     if (grant.role is Role.agent) != bool(grant.node):
-        raise InvalidGrantError("an agent's token names its node, and no other token does")
+        raise InvalidGrantError("a grant of role agent needs a node, and no other takes one")
     for value in (grant.site, grant.pool, grant.tenant, grant.node):
         if not value.isprintable():
             raise InvalidGrantError(f"{value!r} has characters that cannot be printed")

@@ -13,7 +13,7 @@ from hostler.core.fabric.binding import names_of
 from hostler.core.fabric.design import Design
 from hostler.core.fabric.design_csv import parse_csv
 from hostler.core.fabric.discovery import Discovery, FoundPort
-from hostler.core.fabric.told import report
+from hostler.core.fabric.validation_report import report
 from hostler.core.policy.link_cases import links_of
 from hostler.core.state.fabrics import Fabric, FabricVerdict
 from hostler.core.state.links import LinkRound

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from hostler.core.fabric.design import Port
 from hostler.core.fabric.matrix import CONDITIONS, MatrixBlock, MatrixLeaf, blocks
-from hostler.core.fabric.told import report
+from hostler.core.fabric.validation_report import report
 from hostler.core.state.fabrics import FabricLinks, LinkCondition
 from hostler.core.state.links import LinkGrade
 from tests.fabric_cell import FabricCell

@@ -155,7 +155,7 @@ def neighbour(**row: object) -> bytes:
     [
         (b"[]", "no object of"),
         (b"{}", "no object of"),
-        (b'{"lldp": {"interface": [{"eth0": {}}]}}', "not as its shape has it"),
+        (b'{"lldp": {"interface": [{"eth0": {}}]}}', "not of its tool's shape"),
         (neighbour(lldpLocPortId="swp1", lldpRemSysName="", lldpRemPortId="x"), "without a name"),
         (neighbour(lldpLocPortId=7, lldpRemSysName="a", lldpRemPortId="x"), "without a name"),
         (neighbour(lldpLocPortId="swp1", lldpRemSysName="a\x1b[31m", lldpRemPortId="x"), "is no name of a device"),

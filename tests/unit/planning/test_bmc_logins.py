@@ -49,7 +49,7 @@ def test_it_is_due_at_first_contact_when_it_is_old_and_when_it_is_refused() -> N
     """Mutants: a board that was swapped is never entered again; a fresh password is renewed at each look."""
     assert begun(asked(spare()))[0] == "first contact"
     assert asked(spare(FRESH)) == NOW + 89 * DAY
-    assert begun(asked(spare(replace(FRESH, renewed_at=NOW - 90 * DAY))))[0] == "the password is older than 90 days"
+    assert begun(asked(spare(replace(FRESH, renewed_at=NOW - 90 * DAY))))[0] == "the password is older than 90 d"
     assert "board" in begun(asked(spare(FRESH), bmc_login_refused=True))[0]
 
 

@@ -8,7 +8,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.repairs import RepairAction, RepairDone, RepairedPart
 from hostler.core.state.rma_cases import CaseKind, CaseStep, RmaCase, TakenStep
 from hostler.core.tables.recipes import StepRow
-from hostler.core.tables.requalification import ROWS, Depth, DepthRow, row_of
+from hostler.core.tables.repair_tests import ROWS, Depth, DepthRow, row_of
 from tests.kit import NOW, a_node
 
 WHOLE = StepRow(op.RunChecks("burn_in"), 172_800)

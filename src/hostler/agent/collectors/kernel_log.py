@@ -18,7 +18,7 @@ from hostler.agent.collectors import kmsg, line_dedup
 from hostler.agent.collectors.line_priority import KERNEL, rank
 from hostler.agent.local_observation import LocalObservation, agent_event, collector_started
 from hostler.core.diagnose.kernel_log import decode
-from hostler.core.diagnose.sieve import passes
+from hostler.core.diagnose.line_filter import passes
 from hostler.core.state.model import Facts
 
 WINDOW_S = 2.0

@@ -74,7 +74,7 @@ def _filters(words: tuple[str, ...]) -> dict[str, list[str]]:
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key.isidentifier() or key in ("limit", "offset"):
-            raise unusable(f"'{word[:80]}' is no filter", "write NAME=VALUE, as NetBox's API names it")
+            raise unusable(f"'{word[:80]}' is not a filter", "write NAME=VALUE, as NetBox's API names it")
         found.setdefault(key, []).append(value)
     return found
 

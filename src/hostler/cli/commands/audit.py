@@ -123,5 +123,5 @@ def _moment(text: str) -> str:
     try:
         read = datetime.fromisoformat(text)
     except ValueError as error:
-        raise unusable(f"'{text[:60]}' is no moment", "write 2026-01-31, or 2026-01-31T08:00:00Z") from error
+        raise unusable(f"'{text[:60]}' is not a date or time", "write 2026-01-31, or 2026-01-31T08:00:00Z") from error
     return (read if read.tzinfo else read.replace(tzinfo=UTC)).isoformat()

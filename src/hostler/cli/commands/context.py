@@ -45,7 +45,7 @@ def add(
 ) -> int:
     """Add or change a context, and make it the current one. Nothing is asked of the server."""
     if not name.strip() or not name.isprintable():
-        raise unusable(f"'{name}' names no context", "use letters, digits and dashes")
+        raise unusable(f"'{name}' is not a name for a context", "use letters, digits and dashes")
     say(f"{name} is the current context, in {server_contexts.use(name, Context(server, token_file, ca))}")
     return 0
 

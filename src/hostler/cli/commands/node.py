@@ -243,7 +243,7 @@ def _explained(found: dict[str, Any]) -> str:
     import msgspec
 
     from hostler.core.report.explain import text
-    from hostler.core.report.explanation import Explanation
+    from hostler.core.report.explanation_chains import Explanation
 
     return text(msgspec.convert(found, Explanation))
 

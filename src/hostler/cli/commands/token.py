@@ -127,7 +127,7 @@ def _place(kept: TokenLocation) -> Path | str:
     if on_server(kept.journal):
         return kept.journal
     if not (kept.data or kept.journal):
-        raise unusable("no place of tokens is named", "give --data DIR or --journal URL")
+        raise unusable("the place of the tokens is not named", "give --data DIR or --journal URL")
     path = (Path(kept.journal).parent if kept.journal else Path(kept.data)) / TOKENS_FILE
     if not path.is_file():
         raise unusable(f"{path} is not there", "give the directory that `hostler serve --data` was started with")

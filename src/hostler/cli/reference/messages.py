@@ -64,7 +64,25 @@ AGENTS = (
 )
 DRIVERS = tuple(
     Texts(name, ((0, ""),), ("text",), ("drivers", "app", "runtime", "server"))
-    for name in ("RefusedError", "UnreachableError", "ConflictError", "NotOfferedError")
+    for name in (
+        "RefusedError",
+        "LoginRefusedError",
+        "CertificateChangedError",
+        "NotOfferedError",
+        "UnreachableError",
+        "BusyTargetError",
+        "ExcessError",
+        "NotKeptError",
+        "SilenceError",
+        "ConflictError",
+    )
+)
+UNREADABLE = (
+    Texts("unreadable", ((0, "whose"), (1, "wrong"), (2, "instead")), ("answer", "what is wrong", "what to do")),
+    Texts("WireError", ((0, ""),), ("text",)),
+    Texts("UnreadableDocumentError", ((0, ""),), ("text",)),
+    Texts("NoPageError", ((0, ""),), ("text",)),
+    Texts("NoAnswerError", ((0, ""),), ("text",)),
 )
 JOURNAL = (
     Texts("JournalError", ((0, ""),), ("text",)),
@@ -116,6 +134,9 @@ def page() -> str:
             "## Drivers\n",
             "Details of operations: refused (repeating does not help), unreachable (it may have worked), conflict.\n",
             _section(sources, DRIVERS),
+            "### Answers that cannot be read\n",
+            "What was asked for may have happened all the same, so Hostler observes before it asks again.\n",
+            _section(sources, UNREADABLE),
             "## The journal\n",
             _section(sources, JOURNAL),
         )

@@ -48,7 +48,8 @@ class Sources:
     def calls(self, constructor: str, arguments: Sequence[tuple[int, str]]) -> Iterator[CallSite]:
         """Every call of this name, in the modules' order; `arguments`: position and keyword of each text wanted."""
         for module, function, call in self._calls.get(constructor, ()):
-            given = (_argument(call, position, keyword) for position, keyword in arguments)
+            last = max(position for position, _ in arguments)
+            given = (_argument(call, position, keyword, last) for position, keyword in arguments)
             reader = _Reader(self, module, function, call.lineno)
             texts = tuple(reader.ways(one) if one is not None else () for one in given)
             yield CallSite(module, function.name, texts)
@@ -306,12 +307,15 @@ def _called(func: ast.expr) -> str:
     return ""
 
 
-def _argument(call: ast.Call, position: int, keyword: str) -> ast.expr | None:
+def _argument(call: ast.Call, position: int, keyword: str, last: int) -> ast.expr | None:
+    """The argument at a position; behind one that stands for several (`*place`) they are counted from the last."""
     named = next((one.value for one in call.keywords if one.arg == keyword), None)
     if named is not None:
         return named
-    given = call.args[position] if position < len(call.args) else None
-    return None if isinstance(given, ast.Starred) else given
+    several = next((at for at, one in enumerate(call.args) if isinstance(one, ast.Starred)), None)
+    if several is not None and position >= several:
+        position = max(several, position - (last + 1 - len(call.args)))
+    return call.args[position] if position < len(call.args) else None
 
 
 def _definitions(tree: ast.Module) -> dict[str, ast.AST]:

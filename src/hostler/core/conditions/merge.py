@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from hostler.core.conditions.lifecycle import EVIDENCE_KEPT
-from hostler.core.diagnose.absorption import NEAR_LIMIT, UNHEALTHY, explains
+from hostler.core.diagnose.bmc_evidence import NEAR_LIMIT, UNHEALTHY, explains
 from hostler.core.state import events as e
 from hostler.core.state.model import Condition, Node
 

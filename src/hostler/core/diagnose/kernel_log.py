@@ -16,8 +16,8 @@ from hostler.core.diagnose.families.pcie import PCIE
 from hostler.core.diagnose.families.storage import STORAGE
 from hostler.core.diagnose.family import Family, MessageRow, read_line
 from hostler.core.diagnose.line import LogLine, line_at, lines_with, printable
+from hostler.core.diagnose.line_filter import passes
 from hostler.core.diagnose.reports import join
-from hostler.core.diagnose.sieve import passes
 
 TEXT_LIMIT_CHARS = 65_536
 """Longer text is read up to here; `judge` says so where it happens."""

@@ -9,7 +9,7 @@ from collections import Counter
 from msgspec.structs import replace
 
 from hostler.core.diagnose import Finding
-from hostler.core.diagnose.absorption import UNHEALTHY, joined
+from hostler.core.diagnose.bmc_evidence import UNHEALTHY, joined
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.line import printable
 from hostler.core.diagnose.part_slots import PartSlots

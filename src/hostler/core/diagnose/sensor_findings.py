@@ -11,7 +11,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from hostler.core.diagnose import Finding
-from hostler.core.diagnose.absorption import NEAR_LIMIT, joined
+from hostler.core.diagnose.bmc_evidence import NEAR_LIMIT, joined
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.line import printable
 from hostler.core.diagnose.part_slots import NAMES_KEPT, PartSlots

@@ -136,7 +136,9 @@ def _ndt_rows(text: str, where: str, problems: list[Problem]) -> Iterator[Row]:
 
 def _ndt_port(port: str, problems: list[Problem], at: tuple[str, int], *, is_switch: bool) -> str:
     if _BLADE.fullmatch(port):
-        problems.append(Problem(*at, f"port {port[:40]!r} of a director switch", "only single switches are read"))
+        problems.append(
+            Problem(*at, f"port {port[:40]!r} is of a director switch", "write a row for each of its single switches")
+        )
         return "1"
     written = _NDT_PORT.fullmatch(port) if is_switch else _HOST_PORT.fullmatch(port)
     if written is None:

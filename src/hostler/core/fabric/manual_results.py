@@ -31,7 +31,7 @@ def read(text: str) -> tuple[tuple[str, float], ...]:
         else:
             found[cells[0]] = float(cells[1])
     if len(found) > MOST_ROWS:
-        problems.append(Problem("results", 0, f"{len(found):,} metrics", f"at most {MOST_ROWS:,}"))
+        problems.append(Problem("results", 0, f"{len(found):,} metrics", f"give at most {MOST_ROWS:,}"))
     if not found and not problems:
         problems.append(Problem("results", 0, "no metric", 'write "metric,value"'))
     if problems:

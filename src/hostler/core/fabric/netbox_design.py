@@ -38,7 +38,9 @@ def _rows(
             continue
         ends = [cable.get(f"{side}_terminations") or [] for side in "ab"]
         if any(len(end) != 1 for end in ends):
-            problems.append(Problem(WHERE, number, "an end with several terminations", "one interface at each end"))
+            problems.append(
+                Problem(WHERE, number, "an end has several terminations", "give each end one interface in NetBox")
+            )
             continue
         if any(end[0].get("object_type") != INTERFACE for end in ends):
             continue  # power, consoles and patch panels are no cables of a fabric

@@ -96,7 +96,9 @@ def compare(fleet: Fleet, source: FieldOwner, expected: tuple[ExpectedNode, ...]
     if problems:
         raise InvalidInputError(tuple(problems[:PROBLEMS_SHOWN]))
     plan = _compared(_Comparison(fleet, source), entries)
-    if bare := [Problem(one.where, 0, "no SKU", "a node that is new needs one") for one in plan.adds if not one.sku]:
+    if bare := [
+        Problem(one.where, 0, "no SKU", "write the SKU of a node that is new") for one in plan.adds if not one.sku
+    ]:
         raise InvalidInputError(tuple(bare[:PROBLEMS_SHOWN]))
     return _digested(plan)
 

@@ -95,75 +95,108 @@ def designed(spec: FabricSpec) -> Design:
         return generate(spec.rule, dict(spec.models))
     design = parse_csv(spec.design.encode(), "design", spec.models)
     if not design.cables:
-        raise InvalidInputError((Problem("design", 0, "no cable", "one line for each cable"),))
+        raise InvalidInputError((Problem("design", 0, "the design has no cable", "write one line for each cable"),))
     return design
 
 
 def _problems(spec: FabricSpec) -> Iterator[Problem]:
     if not _NAME.fullmatch(spec.name):
-        yield Problem("name", 0, repr(spec.name), "up to 40 small letters, digits and dashes")
+        yield Problem("name", 0, f"{spec.name!r} is not a name", "use 1 to 40 small letters, digits and dashes")
     if bool(spec.design) == (spec.rule is not None):
         yield Problem("design", 0, "both a design and a rule" if spec.design else "no design", "give one of the two")
     low, high = PERIODS_S
     if not low <= spec.period_s <= high:
-        yield Problem("period_s", 0, f"{spec.period_s:g}", f"{low:g} to {high:g} seconds")
+        yield Problem("period_s", 0, f"{spec.period_s:g} is out of range", f"write {low:g} to {high:g} seconds")
     low, high = TIMEOUTS_S
     if not low <= spec.source.timeout_s <= high:
-        yield Problem("source.timeout_s", 0, f"{spec.source.timeout_s:g}", f"{low:g} to {high:g} seconds")
+        yield Problem(
+            "source.timeout_s", 0, f"{spec.source.timeout_s:g} is out of range", f"write {low:g} to {high:g} seconds"
+        )
     yield from _source_problems(spec.source)
     if spec.source.adapter and not _ADAPTER.fullmatch(spec.source.adapter):
-        yield Problem("source.adapter", 0, repr(spec.source.adapter[:40]), 'an adapter as `ibstat` names it: "mlx5_0"')
+        yield Problem(
+            "source.adapter",
+            0,
+            f"{spec.source.adapter[:40]!r} is not an adapter",
+            'write its name as `ibstat` prints it: "mlx5_0"',
+        )
     yield from _subnet_problems(spec)
     if not 0 <= spec.source.port <= 255:
-        yield Problem("source.port", 0, f"{spec.source.port}", "1 to 255, or 0 for the tool's own choice")
+        yield Problem(
+            "source.port", 0, f"{spec.source.port} is not a port", "write 1 to 255, or 0 for the tool's own choice"
+        )
 
 
 def _subnet_problems(spec: FabricSpec) -> Iterator[Problem]:
     if spec.subnet_manager is not None:
         yield from _manager_problems(spec.subnet_manager.guids, spec.subnet_manager.min_standby)
     if len(spec.partitions) > PARTITIONS_MOST:
-        yield Problem("partitions", 0, f"{len(spec.partitions):,}", f"up to {PARTITIONS_MOST:,}")
+        yield Problem("partitions", 0, f"{len(spec.partitions):,} keys", f"write up to {PARTITIONS_MOST:,}")
     for key in spec.partitions[:PARTITIONS_MOST]:
         if not _KEY.fullmatch(key) or not int(key, 16) & 0x7FFF:
             yield Problem(
-                "partitions", 0, repr(key[:40]), "a partition key as the tools print it, 4 hexadecimal digits"
+                "partitions",
+                0,
+                f"{key[:40]!r} is not a partition key",
+                "write it as the tools print it, 4 hexadecimal digits",
             )
     if spec.routing and not _ENGINE.fullmatch(spec.routing):
-        yield Problem("routing", 0, repr(spec.routing[:40]), 'an engine as opensm names it: "ftree"')
+        yield Problem("routing", 0, f"{spec.routing[:40]!r} is not an engine", 'write it as opensm names it: "ftree"')
     if (spec.subnet_manager or spec.partitions or spec.routing) and spec.source.tool not in DIAGNOSTICS:
-        instead = f"only {', '.join(DIAGNOSTICS)} tell of a subnet"
+        instead = f"write tool: one of {', '.join(DIAGNOSTICS)}, which tell of a subnet"
         yield Problem("subnet_manager", 0, f"tool {spec.source.tool[:40]}", instead)
     if spec.routing and spec.source.nodes:
-        yield Problem("routing", 0, "looked at by an agent", "it is read from opensm's log on the controller's host")
+        yield Problem(
+            "routing",
+            0,
+            "an agent cannot look at it",
+            "leave source.nodes out: it is read from opensm's log on the controller's host",
+        )
 
 
 def _manager_problems(guids: tuple[str, ...], least: int) -> Iterator[Problem]:
     if len(guids) > MANAGERS_MOST or not 0 <= least < MANAGERS_MOST:
-        most = f"up to {MANAGERS_MOST} GUIDs, and min_standby from 0"
+        most = f"write up to {MANAGERS_MOST} GUIDs, and min_standby from 0"
         yield Problem("subnet_manager", 0, f"{len(guids)} GUIDs, min_standby {least}", most)
     elif guids and least >= (known := len({int(guid, 16) for guid in guids if _GUID.fullmatch(guid)})):
         here = f"min_standby {least} of {known} managers"
-        yield Problem("subnet_manager.min_standby", 0, here, "fewer than there are GUIDs: one of them is master")
+        yield Problem("subnet_manager.min_standby", 0, here, "write fewer than there are GUIDs: one of them is master")
     for guid in guids[:MANAGERS_MOST]:
         if not _GUID.fullmatch(guid) or not int(guid, 16):
-            yield Problem("subnet_manager.guids", 0, repr(guid[:40]), "a port's GUID in hexadecimal digits")
+            yield Problem(
+                "subnet_manager.guids", 0, f"{guid[:40]!r} is not a GUID", "write a port's GUID in hexadecimal digits"
+            )
 
 
 def _source_problems(source: DiscoverySource) -> Iterator[Problem]:
     if source.tool not in TOOLS:
-        yield Problem("source.tool", 0, repr(source.tool[:40]), f"one of {', '.join(TOOLS)}")
+        yield Problem("source.tool", 0, f"{source.tool[:40]!r} is not a tool", f"write one of {', '.join(TOOLS)}")
     if source.nodes and source.tool not in AGENT_TOOLS:
-        yield Problem("source.nodes", 0, f"{source.tool} of an agent", f"one of {', '.join(AGENT_TOOLS)}, or no nodes")
+        yield Problem(
+            "source.nodes",
+            0,
+            f"agents have no {source.tool}",
+            f"write tool: one of {', '.join(AGENT_TOOLS)}, or leave nodes out",
+        )
     if len(source.nodes) > NODES_MOST or not all(_NODE.fullmatch(name) for name in source.nodes):
-        yield Problem("source.nodes", 0, repr(source.nodes)[:80], f"up to {NODES_MOST} names of nodes")
+        yield Problem(
+            "source.nodes", 0, f"{repr(source.nodes)[:80]} are not names", f"write up to {NODES_MOST} names of nodes"
+        )
     if (source.tool == "ufm") is not bool(source.url):
-        yield Problem("source.url", 0, repr(source.url[:80]), "UFM's address with tool ufm, and none with another")
+        yield Problem(
+            "source.url",
+            0,
+            f"{source.url[:80]!r} with tool {source.tool[:40]}",
+            "give UFM's address with tool ufm, and none with another",
+        )
     if source.url and not _URL.fullmatch(source.url):
-        yield Problem("source.url", 0, repr(source.url[:80]), "https://HOST or https://HOST:PORT")
+        yield Problem(
+            "source.url", 0, f"{source.url[:80]!r} is not an address", "write https://HOST or https://HOST:PORT"
+        )
     if source.secret and not _SECRET.fullmatch(source.secret):
-        yield Problem("source.secret", 0, repr(source.secret[:40]), 'the name of a secret: "folder:ufm"')
+        yield Problem("source.secret", 0, f"{source.secret[:40]!r} is not a secret's name", 'write it as "folder:ufm"')
     if len(source.ca) > CA_MOST:
-        yield Problem("source.ca", 0, f"{len(source.ca):,} characters", f"PEM of up to {CA_MOST:,} characters")
+        yield Problem("source.ca", 0, f"{len(source.ca):,} characters", f"give PEM of up to {CA_MOST:,} characters")
 
 
 class PreparedDesign(Struct, frozen=True):

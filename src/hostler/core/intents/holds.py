@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from hostler.core.intents.affected_nodes import freed, named
 from hostler.core.intents.ask import (
     AnyAsk,
     Ask,
@@ -16,7 +17,6 @@ from hostler.core.intents.ask import (
     workplace_of,
 )
 from hostler.core.intents.bounds import is_theirs
-from hostler.core.intents.radius import freed, named
 from hostler.core.state import events as e
 from hostler.core.state.model import HoldKind
 from hostler.core.state.verbs.holds import Cordon, Pause, PlaceHold, ReleaseHold, Resume, Uncordon

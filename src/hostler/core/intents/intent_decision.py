@@ -31,7 +31,7 @@ from hostler.core.intents import (
 )
 from hostler.core.intents.ask import REASON_MAX, Answered, AnyAsk, Ask, Granted, Handler, Handlers, Nodes, RefusalError
 from hostler.core.intents.bounds import check_bounds
-from hostler.core.intents.repeating import content_of, repeated
+from hostler.core.intents.idempotency import content_of, repeated
 from hostler.core.state import events as e
 from hostler.core.state import formats
 from hostler.core.state.input_problems import InvalidInputError
@@ -112,7 +112,7 @@ def _check(intent: Intent) -> None:
     if isinstance(intent.act, Unreadable) and intent.verb not in VERBS:
         raise RefusalError(f"no verb '{intent.verb}'; there are {', '.join(sorted(VERBS))}")
     if not intent.person:
-        raise RefusalError("the request does not say who asks")
+        raise RefusalError("the request does not say who asks; send it with a token")
     if not intent.reason.strip() or len(intent.reason) > REASON_MAX:
         raise RefusalError(f"give a reason of 1 to {REASON_MAX} characters: it is shown wherever this act is")
     if len(intent.key) > 128:

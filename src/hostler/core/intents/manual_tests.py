@@ -7,6 +7,7 @@ from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, Re
 from hostler.core.intents.attached_files import attach
 from hostler.core.intents.fabrics import fabric_of
 from hostler.core.state import events as e
+from hostler.core.state.durations import duration
 from hostler.core.state.manual_tests import ChecklistTick, ManualRun, ManualTest
 from hostler.core.state.verbs.fabrics import (
     AddManualTestFile,
@@ -28,9 +29,9 @@ def schedule(ask: Ask[ScheduleManualTest]) -> Granted:
     if not act.owner.strip() or not steps:
         raise RefusalError("a test by hand needs an owner and a checklist: --owner NAME --checklist 'step; step'")
     if len(steps) > CHECKLIST_MOST or not low <= act.every_days <= high:
-        raise RefusalError(f"up to {CHECKLIST_MOST} steps, every {low:g} to {high:g} days")
+        raise RefusalError(f"write 1 to {CHECKLIST_MOST} steps and an interval of {low:g} to {high:g} days")
     test = ManualTest(fabric.name, act.owner.strip(), act.every_days, steps, ask.context.now)
-    text = f"network {fabric.name} is tested by hand every {act.every_days:g} days; {test.owner} sees to it"
+    text = f"network {fabric.name} is tested by hand every {duration(act.every_days * 86_400)}; {test.owner} sees to it"
     scheduled = e.ManualTestScheduled(test, ask.intent.person)
     known = ask.context.fleet.manual_tests.get(fabric.name)
     at_once = replace(test, runs=known.runs) if known is not None else test
@@ -82,7 +83,7 @@ def sign(ask: Ask[SignManualTest]) -> Granted:
         step = f"step {left[0]} ({test.checklist[left[0] - 1]})"
         raise RefusalError(f"{step} is not ticked: `hostler fabric tick-manual-test {fabric.name} --step {left[0]}`")
     signed = e.ManualTestSigned(fabric.name, ask.intent.person, ask.intent.reason)
-    return f"the run of {test.runs[-1].entered:%d %b %H:%M} UTC is signed off", (signed,)
+    return f"the run of {test.runs[-1].entered:%Y-%m-%d %H:%M} UTC is signed off", (signed,)
 
 
 def _scheduled(ask: AnyAsk, fabric: str) -> ManualTest:

@@ -1,7 +1,7 @@
 """How far Hostler acts by itself: modes of pools, and the storm brake."""
 
+from hostler.core.intents.affected_nodes import freed
 from hostler.core.intents.ask import Ask, Granted, Handler, Handlers, Nodes, RefusalError
-from hostler.core.intents.radius import freed
 from hostler.core.planning.what_if import ailing, changed, supposing
 from hostler.core.state import events as e
 from hostler.core.state.model import Mode

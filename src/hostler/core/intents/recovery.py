@@ -1,7 +1,7 @@
 """Intents with which people vouch: a restored journal may act, the clock is right."""
 
+from hostler.core.intents.affected_nodes import freed
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, Nodes, RefusalError
-from hostler.core.intents.radius import freed
 from hostler.core.state import events as e
 from hostler.core.state.scopes import FLEET
 from hostler.core.state.verbs.recovery import ConfirmClock, ReleaseRestore

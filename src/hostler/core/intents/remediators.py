@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from hostler.core.intents.affected_nodes import freed
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, Nodes, RefusalError
-from hostler.core.intents.radius import freed
 from hostler.core.state import events as e
 from hostler.core.state.remediators import unaccepted
 from hostler.core.state.scopes import CLUSTER

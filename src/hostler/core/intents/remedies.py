@@ -2,9 +2,9 @@
 
 from msgspec.structs import replace
 
+from hostler.core.intents.affected_nodes import named
 from hostler.core.intents.ask import Answered, Ask, Granted, Handler, Handlers, RefusalError, hold_of, nodes_of
 from hostler.core.intents.bounds import is_theirs
-from hostler.core.intents.radius import named
 from hostler.core.planning.domain_plans import DomainAct, acts, request_of, scope_of
 from hostler.core.planning.outcomes import HOURS, TENANT
 from hostler.core.planning.plan_builder import Frame, freeze
@@ -48,7 +48,7 @@ def grant_remedy(ask: Ask[RemedyVerb]) -> Granted:
             events.append(e.HoldPlaced(hold_of(ask, node.scope, HoldKind.cordon, ask.act.hours)))
         events.append(e.ConditionRaised(_condition_of(ask, node, request, group)))
     if found := [n.id for n in nodes if any(c.type == request.condition and scope_of(c.group) for c in n.conditions)]:
-        raise RefusalError(f"{found[0]} is part of such an act already; see `hostler domain list`")
+        raise RefusalError(f"{found[0]} is part of another act already; see `hostler domain list`")
     if scope_of(group) and (why := never_fits(ask.context, _asked_for(ask, nodes, group))):
         raise RefusalError(
             f"it can never begin: {why}; name so many of its nodes at a time, or raise the pool's budget"

@@ -96,7 +96,7 @@ def edit(ask: Ask[EditRma]) -> Granted:
     case, act, intent = _case(ask), ask.act, ask.intent
     fields = {**dict(case.fields), **_fields(act.fields)}
     if len(fields) > FIELDS_MOST:
-        raise RefusalError(f"{len(fields)} fields; a case holds {FIELDS_MOST}")
+        raise RefusalError(f"{len(fields)} fields; name at most {FIELDS_MOST}")
     changed = replace(
         case,
         vendor=act.vendor or case.vendor,

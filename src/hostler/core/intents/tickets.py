@@ -1,8 +1,8 @@
 """Tickets and incidents: consent to the end of running work, and what is closed by a person's word."""
 
+from hostler.core.intents.affected_nodes import freed
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, Nodes, RefusalError
 from hostler.core.intents.attached_files import attach
-from hostler.core.intents.radius import freed
 from hostler.core.policy import condition_tickets, fabric_cases
 from hostler.core.policy.incidents import closed, individually
 from hostler.core.state import events as e

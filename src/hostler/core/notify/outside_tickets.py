@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from zlib import crc32
 
-from hostler.core.notify.episodes import Moment, wanted
+from hostler.core.notify.message_grouping import Moment, wanted
 from hostler.core.notify.messages import Message
 from hostler.core.notify.notices import TEXT_MAX, Notice, Place
 from hostler.core.state import events as e

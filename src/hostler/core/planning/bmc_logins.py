@@ -17,6 +17,7 @@ from hostler.core.state import events as e
 from hostler.core.state.bmc_login import RENEW, BmcLogin
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Rest, Wait, asked_again
+from hostler.core.state.durations import duration
 from hostler.core.state.model import ActClass, Blocker, Mode, Node, Operation, Phase
 from hostler.core.state.operations import RenewBmcLogin
 from hostler.core.tables.operations import OPERATIONS
@@ -69,7 +70,7 @@ def _why(context: DecisionContext, node: Node, login: BmcLogin | None, every_s: 
     if context.live.of(node.id).bmc_login_refused:
         return "the BMC refuses the password that is kept: its board may be another"
     at = login.renewed_at + timedelta(seconds=every_s)
-    return at if at > context.now else f"the password is older than {every_s / 86_400:g} days"
+    return at if at > context.now else f"the password is older than {duration(every_s)}"
 
 
 def _paused(context: DecisionContext, login: BmcLogin | None) -> datetime | None:

@@ -5,7 +5,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node
 from hostler.core.state.rma_cases import CaseStep
 from hostler.core.tables.recipes import StepRow
-from hostler.core.tables.requalification import Depth, depth_of
+from hostler.core.tables.repair_tests import Depth, depth_of
 
 _GATE_S, _SHORT_S = 300.0, 4 * 3600.0
 

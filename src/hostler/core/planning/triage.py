@@ -57,7 +57,7 @@ def _undecided(context: DecisionContext, node: Node) -> Wait | None:
         f"it is returned (hostler node rma-send {node.id}), ticket {proposal.id} is closed, "
         f"or it is examined at {until:%Y-%m-%d %H:%M} UTC"
     )
-    text = "it failed again on probation: its repair did not last"
+    text = "the node failed again on probation: its repair did not last"
     return Wait(REPEAT, (Blocker("person", "operator", text, ends),), until=until)
 
 

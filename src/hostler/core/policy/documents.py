@@ -211,7 +211,7 @@ def _contradictions(configuration: Configuration, loaded: list[_Loaded]) -> Iter
             line = _find(loaded, ("policy", "incidents", "domains", domain))
             yield Problem(*line, f"no kind of shared part '{domain}'", f"write one of {', '.join(CAUSES)}")
     if not configuration.policy.time_scale > 0:
-        yield Problem(*_find(loaded, ("policy", "time_scale")), "time_scale must be above 0", "1 is real time")
+        yield Problem(*_find(loaded, ("policy", "time_scale")), "time_scale must be above 0", "write 1 for real time")
     yield from _login_problems(configuration.policy.bmc_credentials, _find(loaded, ("policy", "bmc_credentials")))
     yield from _trend_problems(configuration.policy.trends, _find(loaded, ("policy", "trends")))
     yield from _slot_problems(configuration.policy.slots, _find(loaded, ("policy", "slots")))
@@ -261,22 +261,22 @@ def _numbers(tree: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
 
 def _login_problems(rules: BmcCredentialPolicy, line: tuple[str, int]) -> Iterator[Problem]:
     if 0 < rules.renew_every_s < RENEWED_AT_MOST_S:
-        told = f"bmc_credentials: renewed every {duration(rules.renew_every_s)}"
-        yield Problem(*line, told, f"write 0 for never, or {RENEWED_AT_MOST_S:g} and more (a day)")
+        told = f"bmc_credentials: renew_every_s is {duration(rules.renew_every_s)}"
+        yield Problem(*line, told, f"write 0 for never, or {RENEWED_AT_MOST_S:g} (a day) and more")
 
 
 def _trend_problems(trends: TrendPolicy, line: tuple[str, int]) -> Iterator[Problem]:
     if not 0 < trends.healthy_share_a_month < 1:
-        told = f"trends: {trends.healthy_share_a_month:g} of the healthy nodes flagged a month"
+        told = f"trends: healthy_share_a_month is {trends.healthy_share_a_month:g}"
         yield Problem(*line, told, "write a share above 0 and below 1, as 0.003")
 
 
 def _slot_problems(slots: IdleCheckPolicy, line: tuple[str, int]) -> Iterator[Problem]:
     if not 0 < slots.limit_s < slots.period_s:
-        told = f"slots: a check of at most {duration(slots.limit_s)} every {duration(slots.period_s)}"
+        told = f"slots: limit_s is {duration(slots.limit_s)}, period_s is {duration(slots.period_s)}"
         yield Problem(*line, told, "write a limit_s above 0 and below period_s")
     if not slots.percent <= 100:
-        yield Problem(*line, f"slots: {slots.percent:g} percent of a pool at once", "write 0 to 100")
+        yield Problem(*line, f"slots: percent is {slots.percent:g}", "write 0 to 100")
 
 
 def _rung_problems(name: str, rung: Rung, line: tuple[str, int]) -> Iterator[Problem]:
@@ -294,7 +294,7 @@ def _reset_problems(sku: Sku, line: tuple[str, int]) -> Iterator[Problem]:
         yield Problem(*line, told, f"write one of {', '.join(RESET_DOMAINS)}")
     for unit in (*sku.reset.clients, sku.reset.fabric):
         if unit and unit not in RESET_CLIENTS:
-            told = f"SKU {sku.name}: '{unit}' is not stopped for a reset"
+            told = f"SKU {sku.name}: '{unit}' may not be stopped for a reset"
             yield Problem(*line, told, f"write some of {', '.join(RESET_CLIENTS)}")
 
 
@@ -331,9 +331,13 @@ def _rule_problems(rule: Rule, loaded: list[_Loaded]) -> Iterator[Problem]:
     if rule.timing not in ("immediate", "pending"):
         yield Problem(*where, f"no timing '{rule.timing}'", "write immediate or pending")
     if rule.dooms not in ("part", "node", "none"):
-        yield Problem(*where, f"dooms '{rule.dooms}'", "write part, node or none")
+        yield Problem(*where, f"dooms is '{rule.dooms}'", "write part, node or none")
     if rule.domain not in ("", *TAKEN_WHOLE):
-        yield Problem(*where, f"no domain '{rule.domain}' is taken whole", f"write one of {', '.join(TAKEN_WHOLE)}")
+        yield Problem(
+            *where,
+            f"no domain '{rule.domain}' is taken whole",
+            f"write one of {', '.join(TAKEN_WHOLE)}",
+        )
 
 
 def _pool_problems(pool: Pool, configuration: Configuration, loaded: list[_Loaded]) -> Iterator[Problem]:
@@ -344,7 +348,11 @@ def _pool_problems(pool: Pool, configuration: Configuration, loaded: list[_Loade
         yield Problem(*where, f"pool '{pool.name}': its budget is {pool.budget.percent} percent", "write 0 to 100")
     for remedy, mode in pool.modes.items():
         if remedy not in ("*", IDLE_CHECK) and remedy not in ACTIONS and remedy not in RECIPES:
-            yield Problem(*where, f"pool '{pool.name}': mode for the unknown remedy '{remedy}'", "or write '*'")
+            yield Problem(
+                *where,
+                f"pool '{pool.name}': mode for the unknown remedy '{remedy}'",
+                f"write one of {', '.join(ACTIONS)}, or '*'",
+            )
         assert isinstance(mode, Mode), "msgspec has checked modes"
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from hostler.core.state.configuration import Sku
+from hostler.core.state.durations import duration
 from hostler.core.state.hardware import MAX_NAME, MAX_VALUE, SCHEMA, pcie_link
 
 Found = tuple[tuple[str, ...], str, str]
@@ -30,7 +31,7 @@ def hardware_problems(sku: Sku) -> Iterator[Found]:
                 told = f"SKU {sku.name}, hardware: {field} '{name[:40]}' is longer than what is read"
                 yield (*place, field, name), told, f"a name has {MAX_NAME} characters at most, a value {MAX_VALUE}"
     if manifest.sensors_s > SENSORS_MOST_S:
-        told = f"SKU {sku.name}, hardware: sensors are watched for {manifest.sensors_s:g} s"
+        told = f"SKU {sku.name}, hardware: sensors are watched for {duration(manifest.sensors_s)}"
         yield (*place, "sensors_s"), told, f"write {SENSORS_MOST_S:g} at most: Seatrial has six hours"
     if manifest.supplies_needed and manifest.supplies_needed >= sku.parts.get("psu", manifest.supplies_needed + 1):
         told = f"SKU {sku.name}, hardware: {manifest.supplies_needed} of {sku.parts['psu']} supplies carry the load"

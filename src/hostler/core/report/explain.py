@@ -6,7 +6,7 @@ Pure, and content with part of a history: what began before its first record is 
 from collections.abc import Sequence
 from datetime import datetime
 
-from hostler.core.report.explanation import CausalChain, Explanation, OperationStory, Remedy
+from hostler.core.report.explanation_chains import CausalChain, Explanation, OperationStory, Remedy
 from hostler.core.report.sentences import ROWS, sentence
 from hostler.core.report.story import NodeStory
 from hostler.core.state import events as e

@@ -4,9 +4,12 @@ from typing import assert_never
 
 from hostler.core.report.counting import counted
 from hostler.core.state import events as e
+from hostler.core.state.durations import duration
 from hostler.core.state.fabrics import FabricCase, FabricLook
 from hostler.core.state.links import LinkCase
 from hostler.core.state.subnets import SubnetFacts
+
+DAY_S = 86_400
 
 
 def of_fabric(event: e.FabricEvent) -> str:
@@ -41,13 +44,13 @@ def of_link(event: e.LinkEvent) -> str:
     """The event of a link in one line."""
     match event:
         case e.LinkFaultOpened(case=link):
-            return f"{_link(link)}: {link.fault.text}{_asked(link)}"
+            return f"{_link(link)} has a fault: {link.fault.text}{_asked(link)}"
         case e.LinkFaultChanged(case=link) if link.clean:
-            return f"{_link(link)} was read without a fault by {link.clean} round{'s' if link.clean > 1 else ''}"
+            return f"{_link(link)} was read without a fault by {counted(link.clean, 'round')}"
         case e.LinkFaultChanged(case=link):
-            return f"{_link(link)} is now: {link.fault.text}{_asked(link)}"
+            return f"{_link(link)} now has the fault: {link.fault.text}{_asked(link)}"
         case e.LinkFaultClosed(case=link):
-            return f"{_link(link)} is over: {event.reason}"
+            return f"{_link(link)} has no fault any more: {event.reason}"
         case _:
             assert_never(event)
 
@@ -56,17 +59,18 @@ def of_manual_test(event: e.ManualTestEvent) -> str:
     """The event of a test by hand in one line."""
     match event:
         case e.ManualTestScheduled(test=test):
-            return f"network {test.fabric} is tested by hand every {test.every_days:g} days; {test.owner} sees to it"
+            every = duration(test.every_days * DAY_S)
+            return f"network {test.fabric} is tested by hand every {every}; {test.owner} sees to it"
         case e.ManualTestEntered(fabric=fabric, run=run):
             told = "; ".join(run.irregular[:3]) or "nothing is irregular"
-            return f"{run.person} entered {len(run.results)} metrics of network {fabric}: {told}"
+            return f"{run.person} entered {counted(len(run.results), 'metric')} of network {fabric}: {told}"
         case e.ManualTestTicked(fabric=fabric, tick=tick):
             note = f": {tick.note}" if tick.note else ""
             return f"{tick.person} ticked step {tick.step} of the test by hand of network {fabric}{note}"
         case e.ManualTestFileAdded(fabric=fabric, file=file):
             return f"{file.person} added {file.told} to the test by hand of network {fabric}"
         case e.ManualTestOverdue():
-            since = f"is overdue since {event.due:%d %b %H:%M} UTC"
+            since = f"has been overdue since {event.due:%Y-%m-%d %H:%M} UTC"
             return f"the test by hand of network {event.fabric} {since}; {event.owner} sees to it"
         case e.ManualTestSigned():
             return f"{event.person} signed off the test by hand of network {event.fabric}: {event.reason}"

@@ -19,6 +19,7 @@ from hostler.core.state.cases import Incident
 from hostler.core.state.change_control import Approval, Rollout
 from hostler.core.state.durations import duration
 from hostler.core.state.model import Condition, Plan, Shadow
+from hostler.core.state.repairs import RepairAction
 
 E = TypeVar("E", bound=Struct)
 
@@ -108,6 +109,12 @@ def _condition(condition: Condition) -> str:
     return f"{condition.type} on {condition.part}" if condition.part else condition.type
 
 
+def _condition_cleared(event: e.ConditionCleared) -> str:
+    kind, _, part = event.condition.partition("/")[2].partition("/")
+    where = f" on {part}" if part else ""
+    return f"{kind}{where} cleared by {event.by}: {event.reason}"
+
+
 def _seen_again(condition: Condition) -> str:
     return f"{_condition(condition)} seen again ({counted(condition.count, 'time')}){_said(condition)}"
 
@@ -124,8 +131,10 @@ def _named_remedy(remedy: str) -> str:
 def _repaired(event: e.RepairRecorded) -> str:
     repair = event.repair
     if not repair.part:
-        return f"worked on by {repair.by}, who does not say what was done"
-    return f"{repair.part} {repair.action} ({repair.by})"
+        return f"{repair.by} worked on the node and does not say what was done"
+    if repair.action == RepairAction.unsaid:
+        return f"{repair.by} worked on {repair.part} and does not say what was done"
+    return f"{repair.by} {repair.action} {repair.part}"
 
 
 def _part_moved(event: e.PartMoved) -> str:
@@ -164,13 +173,14 @@ def _shadow_noted(event: e.ShadowNoted) -> str:
 
 
 def _late(event: e.OutcomeLate) -> str:
-    return f"a late answer came: {event.result}" + (f", {event.detail}" if event.detail else "")
+    return f"a late answer to an ended operation came: {event.result}" + (f", {event.detail}" if event.detail else "")
 
 
 def _window_scheduled(event: e.WindowScheduled) -> str:
     window = event.window
     return (
-        f"maintenance window from {window.starts:%Y-%m-%d %H:%M} to {window.ends:%Y-%m-%d %H:%M} UTC: {window.reason}"
+        f"maintenance window planned from {window.starts:%Y-%m-%d %H:%M} to {window.ends:%Y-%m-%d %H:%M} UTC"
+        f": {window.reason}"
     )
 
 
@@ -204,7 +214,7 @@ def _remediator_accepted(event: e.RemediatorAccepted) -> str:
 
 
 def _audit_sealed(event: e.AuditSealed) -> str:
-    return f"audit log sealed at {' and '.join(f'{seal.chain} {seal.number}' for seal in event.seals)}"
+    return f"audit log sealed up to {' and '.join(f'entry {seal.number} of {seal.chain}' for seal in event.seals)}"
 
 
 def _intent_recorded(event: e.IntentRecorded) -> str:
@@ -242,7 +252,7 @@ def _restore_released(event: e.RestoreReleased) -> str:
 def _boot_answered(event: e.BootAnswered) -> str:
     boot = event.boot
     if boot.kind == HOLD:
-        return f"held at the boot loader: {boot.reason}"
+        return f"waits at the boot loader: {boot.reason}"
     if boot.kind == LOADER:
         return (
             f"its UEFI fetched the boot loader for {boot.image} with the secret given to its BMC, from {boot.address}"
@@ -285,7 +295,7 @@ def _not_told(_story: NodeStory, _record: e.Record, _event: e.WaitingChanged) ->
 _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.NodeRegistered, _node_registered, NodeStory.registered),
     EventTelling(e.AssetRegistered, lambda event: f"{event.asset.kind} {event.asset.id} registered"),
-    EventTelling(e.AssetChanged, lambda event: f"{event.asset} is {event.state}: {event.reason}"),
+    EventTelling(e.AssetChanged, lambda event: f"{event.asset} is {event.state.replace('_', ' ')}: {event.reason}"),
     EventTelling(e.BindingChanged, lambda event: f"{event.binding.kind} binding is now {event.binding.value}"),
     EventTelling(e.NodeFieldChanged, _field_changed),
     EventTelling(e.PhaseChanged, _phase_changed, NodeStory.moved),
@@ -301,7 +311,7 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     ),
     EventTelling(
         e.ConditionCleared,
-        lambda event: f"{event.condition.partition('/')[2]} cleared by {event.by}: {event.reason}",
+        _condition_cleared,
         NodeStory.cleared,
     ),
     EventTelling(e.RecurrenceCounted, _recurrence_counted),

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from hostler.core.conditions.own_conditions import UNINVITED
 from hostler.core.diagnose.gate.readings import LOOK
-from hostler.core.report.explanation import CausalChain, Link, Note, OperationStory, PhaseMove, Remedy
+from hostler.core.report.explanation_chains import CausalChain, Link, Note, OperationStory, PhaseMove, Remedy
 from hostler.core.state import events as e
 from hostler.core.state.durations import duration
 from hostler.core.state.model import Condition, Operation, Phase, Plan

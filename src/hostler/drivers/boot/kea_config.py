@@ -64,7 +64,7 @@ def read_answer(body: bytes) -> KeaAnswer:
     try:
         return msgspec.json.decode(body, type=KeaAnswer)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"it does not answer as Kea does: {error}") from error
+        raise ValueError(f"it does not answer as Kea does: {error}; is this kea-dhcp4's control socket?") from error
 
 
 def _class(name: str, test: str, more: Document) -> Document:

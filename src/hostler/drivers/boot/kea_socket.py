@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from hostler.core.state.boot import BootConfiguration
+from hostler.core.state.durations import duration
 from hostler.drivers.boot.kea_config import Document, KeaAnswer, merged, read_answer, running
 from hostler.ports import RefusedError, UnreachableError
 
@@ -70,7 +71,7 @@ async def _ask(path: str, body: bytes) -> bytes:
             finally:
                 writer.close()
     except (OSError, TimeoutError) as error:
-        told = str(error) or f"no answer within {TIMEOUT_S:g} s"
+        told = str(error) or f"no answer within {duration(TIMEOUT_S)}"
         raise UnreachableError(f"{path}: {told}") from error
 
 

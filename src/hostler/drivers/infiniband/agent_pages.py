@@ -49,9 +49,11 @@ class AgentPages:
             async with asyncio.timeout(wanted.timeout_s):
                 said = await agents.perform(order, node)
         except (PortError, TimeoutError) as away:
-            raise NoPageError(str(away) or f"the agent of {node.id} did not answer in its time") from away
+            raise NoPageError(
+                str(away) or f"the agent of {node.id} did not answer in its time; see that it runs there"
+            ) from away
         if said.result != "done":
-            raise NoPageError(f"the agent of {node.id}: {said.result}, {plain(said.detail)}")
+            raise NoPageError(f"the agent of {node.id}: {said.result}, {plain(said.detail)}; look from another node")
         return await asyncio.to_thread(unpacked, said.facts.get("page"))
 
     async def pages(self, nodes: Sequence[Node], tool: str) -> tuple[dict[str, bytes], dict[str, str]]:

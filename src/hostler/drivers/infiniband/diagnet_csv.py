@@ -47,7 +47,9 @@ class _Database(Struct):
 def parse(text: str) -> Discovery:
     """The devices and links of this file. Never raises: what does not fit makes it partial, with the line."""
     if len(text) > MOST_BYTES:
-        return Discovery({}, (), f"{len(text):,} characters; at most {MOST_BYTES:,} are read")
+        return Discovery(
+            {}, (), f"{len(text):,} characters; at most {MOST_BYTES:,} are read; look from a smaller subnet"
+        )
     database = _Database()
     seen = set()
     for section, line, row in _rows(database, text):

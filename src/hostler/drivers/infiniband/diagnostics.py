@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.fabric.discovery import Discovery, Forwarding, FoundPort
+from hostler.core.state.durations import duration
 from hostler.drivers.bounded_process import Ended, run
 from hostler.drivers.infiniband import diagnet_csv, error_counters, forwarding, linkinfo, netdiscover
 from hostler.drivers.infiniband.error_counters import CounterPage
@@ -140,7 +141,7 @@ async def _page(
     try:
         ended = await run((*words, *more), whole, tools.timeout_s, MOST_BYTES)
     except (OSError, ValueError) as error:
-        return f"`{path}` cannot be run: {error}"
+        return f"`{path}` cannot be run: {error}; make it executable for Hostler's user"
     return _failure(ended, tools, good) or ended
 
 
@@ -149,17 +150,18 @@ def _database(folder: str) -> Discovery:
         with (Path(folder) / DATABASE).open("rb") as stream:
             data = stream.read(MOST_BYTES + 1)
     except OSError as error:
-        return nothing(f"`ibdiagnet` left no {DATABASE}: {error.strerror}")
+        return nothing(f"`ibdiagnet` left no {DATABASE}: {error.strerror}; run it by hand as Hostler's user")
     return diagnet_csv.parse(data.decode(errors="replace"))
 
 
 def _failure(ended: Ended, tools: Diagnostics, good: tuple[int, ...]) -> str:
     if ended.code is None:
-        return f"`{tools.tool}` did not end within {tools.timeout_s:g} s"
+        return f"`{tools.tool}` did not end within {duration(tools.timeout_s)}; raise the source's timeout_s"
     if ended.cut:
-        return f"`{tools.tool}` wrote more than {MOST_BYTES >> 20} MiB; none of it is read"
+        return f"`{tools.tool}` wrote more than {MOST_BYTES >> 20} MiB; none of it is read; look from a smaller subnet"
     if ended.code not in good:
-        return f"`{tools.tool}` ended with {ended.code}: {ended.errors[:300] or 'it says nothing'}"
+        said = ended.errors[:300] or "it says nothing"
+        return f"`{tools.tool}` ended with {ended.code}: {said}; run it by hand as Hostler's user"
     return ""
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.fabric.discovery import Discovery, Forwarding, FoundPort
+from hostler.core.state.durations import duration
 from hostler.core.state.fabrics import DiscoverySource, Fabric, RouteSource
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.links import PortReading
@@ -278,7 +279,7 @@ def _named(pages: Mapping[str, bytes]) -> tuple[dict[str, PortReading], str]:
         try:
             found |= {f"{name}:{adapter}": reading for adapter, reading in port_pages.read(page).items()}
         except ValueError as error:
-            wrong = wrong or f"ports of {name}: {error}"
+            wrong = wrong or f"ports of {name}: {error}; update that host's agent"
     return found, wrong
 
 
@@ -293,10 +294,12 @@ def _telemetry(folder: Path) -> CounterPage | None:
         try:
             ports |= telemetry_csv.parse(_fresh(path))
         except (OSError, ValueError) as error:
-            why = why or f"telemetry document {path.name}: {error}"
+            why = why or f"telemetry document {path.name}: {error}; write that document anew"
     if len(paths) > MOST_TELEMETRY:
-        why = why or f"{len(paths)} telemetry documents; at most {MOST_TELEMETRY} are read"
-    return CounterPage(ports, whole=False, why=why or ("" if paths else "no telemetry document"))
+        why = why or f"{len(paths)} telemetry documents; at most {MOST_TELEMETRY} are read; move old ones away"
+    return CounterPage(
+        ports, whole=False, why=why or ("" if paths else "no telemetry document; write one, or remove its folder")
+    )
 
 
 def _gnmi(folder: Path) -> CounterPage:
@@ -327,7 +330,7 @@ def route_documents(folder: Path) -> Forwarding | None:
         try:
             read = forwarding.parse(_fresh(path).decode(errors="replace"))
         except (OSError, ValueError) as error:
-            return Forwarding(partial=f"dump {path.name}: {error}")
+            return Forwarding(partial=f"dump {path.name}: {error}; write that dump anew")
         if read.partial or tables.keys() & read.tables.keys():
             return Forwarding(partial=f"dump {path.name}: {read.partial or 'a switch is told in another dump too'}")
         tables |= read.tables
@@ -338,7 +341,7 @@ def route_documents(folder: Path) -> Forwarding | None:
 def _fresh(path: Path) -> bytes:
     """The document, of which one byte too many is read. Raises ValueError for one that is too old."""
     if (age_s := time.time() - path.stat().st_mtime) > FRESH_S:
-        raise ValueError(f"it is {age_s / 3600:.1f} h old; write it anew at least once an hour")
+        raise ValueError(f"it is {duration(age_s)} old, at most an hour is believed")
     with path.open("rb") as stream:
         return stream.read(MOST_BYTES + 1)
 
@@ -359,6 +362,6 @@ def _documents(folder: Path) -> Iterator[LldpDocument]:
     for path in paths:
         age_s = time.time() - path.stat().st_mtime
         if age_s > FRESH_S:
-            raise ValueError(f"{path.name} is {age_s / 3600:.1f} h old; write it anew at least once an hour")
+            raise ValueError(f"{path.name} is {duration(age_s)} old; write it anew at least once an hour")
         with path.open("rb") as stream:
             yield LldpDocument(path.stem, switch=True, data=stream.read(lldp_documents.MOST_BYTES + 1))

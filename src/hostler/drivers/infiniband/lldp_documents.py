@@ -38,6 +38,9 @@ class Neighbour(Struct, frozen=True):
     far: str
 
 
+WRITE = "write what `lldpcli -f json show neighbors` prints"
+
+
 class UnreadableDocumentError(ValueError):
     """A document that is none of the three shapes."""
 
@@ -101,30 +104,30 @@ def neighbours(data: bytes) -> list[Neighbour]:
     try:
         page = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise UnreadableDocumentError(
-            f"no JSON: {error}; write what `lldpcli -f json show neighbors` prints"
-        ) from error
+        raise UnreadableDocumentError(f"no JSON: {error}; {WRITE}") from error
     try:
         found = list(_any_shape(page))
     except (TypeError, KeyError, AttributeError, IndexError) as error:
-        raise UnreadableDocumentError(f"not as its shape has it ({type(error).__name__}: {error})"[:200]) from error
+        raise UnreadableDocumentError(
+            f"not of its tool's shape ({type(error).__name__}: {str(error)[:120]}); {WRITE}"
+        ) from error
     if len(found) > MOST_NEIGHBOURS:
         raise UnreadableDocumentError(
             f"{len(found):,} neighbours; at most {MOST_NEIGHBOURS:,} are read; write one document per switch or host"
         )
     for one in found:
         if bad := [word for word in (one.device, one.port, one.far) if not isinstance(word, str) or not word.strip()]:
-            raise UnreadableDocumentError(f"a neighbour without a name: {bad!r}")
+            raise UnreadableDocumentError(f"a neighbour without a name: {bad!r}; {WRITE}")
         if not _NAME.fullmatch(one.device):
-            raise UnreadableDocumentError(f"{plain(one.device)!r} is no name of a device")
+            raise UnreadableDocumentError(
+                f"{plain(one.device)!r} is no name of a device; name the switch or host as the design does"
+            )
     return found
 
 
 def _any_shape(page: Any) -> Iterator[Neighbour]:
     if not isinstance(page, dict):
-        raise UnreadableDocumentError(
-            "no object of lldpcli, openconfig-lldp or lldpRemTable; write what `lldpcli -f json show neighbors` prints"
-        )
+        raise UnreadableDocumentError(f"no object of lldpcli, openconfig-lldp or lldpRemTable; {WRITE}")
     if "lldp" in page:
         yield from _lldpcli(page["lldp"])
     elif "lldpRemTable" in page:
@@ -135,9 +138,7 @@ def _any_shape(page: Any) -> Iterator[Neighbour]:
     elif (interfaces := page.get("openconfig-lldp:interfaces", page.get("interfaces"))) is not None:
         yield from _openconfig(interfaces)
     else:
-        raise UnreadableDocumentError(
-            "no object of lldpcli, openconfig-lldp or lldpRemTable; write what `lldpcli -f json show neighbors` prints"
-        )
+        raise UnreadableDocumentError(f"no object of lldpcli, openconfig-lldp or lldpRemTable; {WRITE}")
 
 
 def _lldpcli(page: Any) -> Iterator[Neighbour]:

@@ -39,7 +39,9 @@ class _Page(Struct):
 def parse(text: str) -> Discovery:
     """The devices and links on this page. Never raises: what does not fit makes it partial, with the line."""
     if len(text) > MOST_BYTES:
-        return Discovery({}, (), f"{len(text):,} characters; at most {MOST_BYTES:,} are read")
+        return Discovery(
+            {}, (), f"{len(text):,} characters; at most {MOST_BYTES:,} are read; look from a smaller subnet"
+        )
     page = _Page()
     _read(page, text)
     links = tuple(_links(page))

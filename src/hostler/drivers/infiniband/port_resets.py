@@ -55,9 +55,9 @@ class PortResetter:
         try:
             page = await self._here.port(how, at, "reset")
         except ValueError as error:
-            raise UnreachableError(f"{act.z} may have been reset: {plain(str(error))}") from error
+            raise UnreachableError(f"{act.z} may have been reset: {plain(str(error))}; it is read again") from error
         if "After PortInfo set:" not in page:
-            raise UnreachableError(f"{act.z} may have been reset: `ibportstate` does not say so")
+            raise UnreachableError(f"{act.z} may have been reset: `ibportstate` does not say so; it is read again")
         return await self.observe(operation, node)
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
@@ -66,11 +66,13 @@ class PortResetter:
         try:
             page = await self._here.port(self._source(act), self._at(act), "query")
         except (ValueError, RefusedError) as error:
-            raise UnreachableError(f"{act.z or 'the port'} was not read: {plain(str(error))}") from error
+            raise UnreachableError(
+                f"{act.z or 'the port'} was not read: {plain(str(error))}; it is read again"
+            ) from error
         state = dict(_STATE.findall(page))
         if state != {"LinkState": "Active", "PhysLinkState": "LinkUp"}:
             told = ", ".join(f"{name} {said}" for name, said in sorted(state.items())) or "no state"
-            raise UnreachableError(f"{act.z} is not active yet: {told}")
+            raise UnreachableError(f"{act.z} is not active yet: {told}; it is read again")
         return Outcome(operation.id, node.id, "done", f"{act.z} is active", attempt=operation.attempt)
 
     async def revoke(self, operation: Operation, node: Node) -> None:
@@ -79,16 +81,20 @@ class PortResetter:
     def _source(self, act: ResetPort) -> DiscoverySource:
         fabric = self._fleet().fabrics.get(act.fabric)
         if fabric is None:
-            raise RefusedError(f"no network {act.fabric or '(none)'}")
+            raise RefusedError(f"no network {act.fabric or '(none)'}; see `hostler fabric list`")
         how = fabric.source
         if how.tool not in ("ibnetdiscover", "iblinkinfo", "ibdiagnet") or how.nodes:
-            raise RefusedError(f"the tools of network {fabric.name} do not run on the controller's host")
+            raise RefusedError(
+                f"the tools of network {fabric.name} do not run on the controller's host; reset the port by hand"
+            )
         return how
 
     def _at(self, act: ResetPort) -> FoundPort:
         at = self._places(act.fabric).get(act.z)
         if at is None:
-            raise RefusedError(f"no validation since the controller began has bound {act.z}")
+            raise RefusedError(
+                f"no validation since the controller began has bound {act.z}; validate the network first"
+            )
         return at
 
 

@@ -7,6 +7,7 @@ import aiohttp
 from msgspec import Struct
 
 from hostler.core.fabric.discovery import Discovery
+from hostler.core.state.durations import duration
 from hostler.drivers.infiniband import ufm_links
 
 CONNECT_S = 10.0
@@ -44,11 +45,17 @@ async def discover(place: UfmPlace) -> Discovery:
         ) as session:
             pages = [await _page(session, place.url.rstrip("/") + path) for path in ufm_links.pages()]
     except TimeoutError:
-        return Discovery({}, (), f"UFM gave no whole answer within {place.timeout_s:g} s")
+        return Discovery(
+            {},
+            (),
+            f"UFM gave no whole answer within {duration(place.timeout_s)}; check its load and the network between",
+        )
     except NoAnswerError as error:
         return Discovery({}, (), str(error))
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        return Discovery({}, (), f"UFM cannot be reached: {type(error).__name__}: {str(error)[:200]}")
+        return Discovery(
+            {}, (), f"UFM cannot be reached: {type(error).__name__}: {str(error)[:200]}; check the source's address"
+        )
     return ufm_links.read(*pages)
 
 

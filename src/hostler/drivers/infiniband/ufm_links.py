@@ -57,9 +57,9 @@ def read(systems: bytes, links: bytes, ports: bytes) -> Discovery:
         for link in told:
             _take(link, rates, switches, devices, found)
     except UnreadablePageError as error:
-        return Discovery({}, (), str(error))
+        return Discovery({}, (), f"{error}; nothing is concluded; see what UFM shows there, and update it")
     if not devices:
-        return Discovery({}, (), "UFM knows no link")
+        return Discovery({}, (), "UFM knows no link; check that UFM manages this network")
     joined = sorted({(one.a, one.z): one for one in found.values()}.items())
     return Discovery(devices, tuple(one for _, one in joined))
 

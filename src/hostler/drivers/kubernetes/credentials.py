@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from hostler.core.state.durations import duration
 from hostler.drivers.bounded_process import run
+from hostler.drivers.unreadable_answers import unreadable
 from hostler.ports import UnreachableError
 
 MAX_TOKEN = 64 * 1024
@@ -63,7 +64,7 @@ class TokenFile:
         try:
             token = self._path.read_text(encoding="ascii").strip()
         except (OSError, UnicodeDecodeError) as error:
-            said = f"{self._path}: no token can be read there ({type(error).__name__})"
+            said = f"{self._path}: no token can be read there ({type(error).__name__}); let Hostler's user read it"
             raise UnreachableError(said) from error
         return _token(token, str(self._path))
 
@@ -121,7 +122,7 @@ def read_credential(output: bytes, command: str) -> CredentialStatus:
     try:
         given = msgspec.json.decode(output, type=_ExecCredential).status
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise UnreachableError(f"`{command}` printed no ExecCredential: {error}"[:300]) from error
+        raise unreadable(f"the ExecCredential of `{command}`", error, "run it by hand as Hostler's user") from error
     _token(given.token, f"what `{command}` printed")
     if given.expiration_timestamp is not None and given.expiration_timestamp.tzinfo is None:
         raise UnreachableError(

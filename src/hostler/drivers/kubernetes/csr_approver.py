@@ -16,8 +16,10 @@ from hostler.core.state.input_problems import UNREADABLE
 from hostler.drivers.kubernetes.bootstrap_token_secret import SIGNER, SigningRequest, wrong_with
 from hostler.drivers.kubernetes.bootstrap_tokens import BootstrapTokens, Token
 from hostler.drivers.kubernetes.kube_api import CONFLICT, NOT_FOUND, OK, Api, checked
+from hostler.drivers.kubernetes.wire import API_SERVER
+from hostler.drivers.unreadable_answers import unreadable
 from hostler.logs.structured import logger
-from hostler.ports import PortError, UnreachableError
+from hostler.ports import PortError
 
 log = logger()
 
@@ -107,4 +109,4 @@ def _read(body: bytes) -> tuple[msgspec.Raw, ...]:
     try:
         return msgspec.json.decode(body, type=_CsrList).items
     except UNREADABLE as wrong:
-        raise UnreachableError(f"the answer is not a list of certificate requests: {wrong}") from wrong
+        raise unreadable("the API server's list of certificate requests", wrong, API_SERVER) from wrong

@@ -13,7 +13,8 @@ from hostler.drivers.kubernetes.external_controllers import ACTORS, DUTIES, OBSE
 from hostler.drivers.kubernetes.kube_api import NOT_FOUND, OK, Api, checked
 from hostler.drivers.kubernetes.rbac import JOINING, RIGHTS, Right
 from hostler.drivers.kubernetes.reflector import PAGE, ObjectKind
-from hostler.drivers.kubernetes.wire import K, KubeNode, KubePod, Malformed, read_page
+from hostler.drivers.kubernetes.wire import API_SERVER, K, KubeNode, KubePod, Malformed, read_page
+from hostler.drivers.unreadable_answers import unreadable
 from hostler.ports import PortError, UnreachableError
 from hostler.runtime.cluster_findings import ClusterFinding, unlisted
 
@@ -182,16 +183,18 @@ async def _whole(api: Api, kind: ObjectKind[K]) -> list[K]:
         try:
             page = read_page(answer.body, kind.read)
         except Malformed as wrong:
-            raise UnreachableError(f"a list of {kind.name}: {wrong}") from wrong
+            raise unreadable(f"the API server's list of {kind.name}", wrong, API_SERVER) from wrong
         items.extend(page.items)
         if not page.token:
             return items
         query["continue"] = page.token
-    raise UnreachableError(f"the list of {kind.name} does not end")
+    raise UnreachableError(
+        f"the list of {kind.name} has more than {MAX_PAGES * PAGE} objects; find what creates so many of them"
+    )
 
 
 def _decoded(body: bytes, kind: type[S]) -> S:
     try:
         return msgspec.json.decode(body, type=kind)
     except UNREADABLE as wrong:
-        raise UnreachableError(f"the answer is not a {kind.__name__.strip('_')}: {wrong}") from wrong
+        raise unreadable(f"the API server's {kind.__name__.strip('_')}", wrong, API_SERVER) from wrong

@@ -15,8 +15,8 @@ from hostler.core.state.input_problems import UNREADABLE
 from hostler.drivers.kubernetes.cordon import Patch
 from hostler.drivers.kubernetes.external_controllers import ACTORS, Actor, claiming
 from hostler.drivers.kubernetes.kube_api import CONFLICT, JSON_PATCH, NOT_FOUND, UNPROCESSABLE, Api, checked
-from hostler.drivers.kubernetes.wire import OURS, PAUSED, KubeNode, Owner, going_on, made_by, read_node
-from hostler.ports import UnreachableError
+from hostler.drivers.kubernetes.wire import API_SERVER, OURS, PAUSED, KubeNode, Owner, going_on, made_by, read_node
+from hostler.drivers.unreadable_answers import unreadable
 
 PAUSED_FOR = f"{OURS}operands-paused-for"
 """The operation for which they are let go."""
@@ -164,7 +164,7 @@ class Operands:
         try:
             pods = msgspec.json.decode(body, type=_Pods).items or ()
         except UNREADABLE as wrong:
-            raise UnreachableError(f"the answer is not a list of pods: {wrong}") from wrong
+            raise unreadable("the API server's list of pods", wrong, API_SERVER) from wrong
         found = (pod for pod in pods if made_by(pod.metadata.owners).startswith("DaemonSet/"))
         ours = (pod for pod in found if not labels.isdisjoint(pod.spec.selector))
         return tuple(sorted(f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in ours))
@@ -175,7 +175,7 @@ def read_seen(body: bytes) -> LabelledNode:
     try:
         return LabelledNode(read_node(body), msgspec.json.decode(body, type=_OperandNode).metadata.labels)
     except UNREADABLE as wrong:
-        raise UnreachableError(f"the answer is not a Node: {wrong}") from wrong
+        raise unreadable("the API server's Node", wrong, API_SERVER) from wrong
 
 
 def taken(seen: LabelledNode, operands: tuple[Operand, ...], actors: tuple[Actor, ...], mark: str) -> str:

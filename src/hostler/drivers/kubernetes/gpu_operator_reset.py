@@ -89,7 +89,7 @@ class Resetter:
     def _driver(self) -> OperationDriver:
         driver = self._agents()
         if driver is None:
-            raise UnreachableError("the controller has not started; nothing was sent")
+            raise UnreachableError("the controller has not started; nothing was sent; it is asked again")
         return driver
 
     async def _cleared(self, place: ResetCluster, operation: Operation, name: str) -> OperandProgress | None:

@@ -22,8 +22,9 @@ from hostler.core.state.operations import IdleCheck
 from hostler.drivers.kubernetes.cluster_cache import ClusterCache
 from hostler.drivers.kubernetes.jobs import NODE, OPERATION, OWNER, KubeJob, found, read_gpus
 from hostler.drivers.kubernetes.kube_api import CONFLICT, NOT_FOUND, Api, checked
-from hostler.drivers.kubernetes.wire import GPU_RESOURCES, OURS
+from hostler.drivers.kubernetes.wire import API_SERVER, GPU_RESOURCES, OURS
 from hostler.drivers.kubernetes.workloads import CHECKS
+from hostler.drivers.unreadable_answers import unreadable
 from hostler.logs.structured import logger
 from hostler.ports import PortError, RefusedError, UnreachableError
 
@@ -70,7 +71,7 @@ class Checks:
     async def observe(self, operation: Operation) -> Outcome:
         """Done with a verdict, not_done where no such Job is to be found, else unknown."""
         if lost := self._cache.checks_lost:
-            raise UnreachableError(f"what became of the idle check is not known: {lost}")
+            raise UnreachableError(f"what became of the idle check is not known: {lost}; it is asked again")
         key = f"{CHECKS}/{job_name(operation, self._owner)}"
         job = self._cache.jobs.items.get(key)
         if job is None:
@@ -201,7 +202,7 @@ def _gpus(body: bytes) -> dict[str, str]:
     try:
         return read_gpus(body, GPU_RESOURCES)
     except UNREADABLE as wrong:
-        raise UnreachableError(f"the answer is not a Node: {wrong}") from wrong
+        raise unreadable("the API server's Node", wrong, API_SERVER) from wrong
 
 
 def _said(operation: Operation, result: str, detail: str = "") -> Outcome:

@@ -135,7 +135,7 @@ class Api:
                     raise StatusError(_answer(response, await read_body(response, MAX_BODY, f"the answer to {path}")))
                 yield _lines(response)
         except aiohttp.SocketTimeoutError as silent:
-            raise SilenceError(f"the watch was silent for {duration(silence_s)}") from silent
+            raise SilenceError(f"the watch was silent for {duration(silence_s)}; it is begun again") from silent
         except BROKEN as broken:
             raise _unreachable(broken) from broken
 
@@ -206,10 +206,12 @@ def checked(answer: KubeResponse, what: str) -> bytes:
         return answer.body
     said = f"{what}: HTTP {answer.status}: {answer.said().message[:300]}"
     if answer.status == CONFLICT:
-        raise ConflictError(said)
+        raise ConflictError(f"{said}; it is read and decided again")
     if answer.status == TOO_MANY or answer.status >= INTERNAL:
-        raise UnreachableError(said)
-    raise RefusedError(said)
+        raise UnreachableError(f"{said}; it is asked again")
+    if answer.status in (UNAUTHORIZED, FORBIDDEN):
+        raise RefusedError(f"{said}; `hostler doctor` tells what the account lacks")
+    raise RefusedError(f"{said}; see the API server's log")
 
 
 def _answer(response: aiohttp.ClientResponse, body: bytes) -> KubeResponse:
@@ -232,6 +234,8 @@ async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
                 if line:
                     yield line
         if len(left) > MAX_LINE:
-            raise UnreachableError(f"a line of more than {MAX_LINE} bytes")
+            raise UnreachableError(
+                f"a watch sent a line of more than {MAX_LINE} bytes; find and shrink the object of that size"
+            )
     if left:
         yield bytes(left)

@@ -4,8 +4,8 @@ import asyncio
 
 from hostler.drivers.kubernetes.cluster_cache import PODS, ClusterCache
 from hostler.drivers.kubernetes.kube_api import Api, checked
-from hostler.drivers.kubernetes.wire import Malformed, going_on, read_page
-from hostler.ports import UnreachableError
+from hostler.drivers.kubernetes.wire import API_SERVER, Malformed, going_on, read_page
+from hostler.drivers.unreadable_answers import unreadable
 
 SHOWN_S = 2.0
 """How long the copy is waited for to show what was just done."""
@@ -35,7 +35,7 @@ async def _there(api: Api, node: str) -> list[tuple[str, str]]:
     try:
         return [(pod.key, pod.uid) for pod in read_page(body, PODS.read).items]
     except Malformed as wrong:
-        raise UnreachableError(f"the answer is not a list of pods: {wrong}") from wrong
+        raise unreadable("the API server's list of pods", wrong, API_SERVER) from wrong
 
 
 def _shows(cache: ClusterCache, key: str, uid: str) -> bool:

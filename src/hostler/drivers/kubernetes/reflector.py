@@ -147,7 +147,7 @@ class Reflector(Generic[K]):
                 if not page.token:
                     return found, page.version
                 token = page.token
-        raise UnreachableError("the list expired before it was read to its end")
+        raise UnreachableError("the list expired before it was read to its end; it is read again")
 
     async def _page(self, limit: str, token: str) -> ListPage[K] | None:
         query = {"limit": limit} | ({"continue": token} if token else {})
@@ -177,11 +177,15 @@ class Reflector(Generic[K]):
                 if event.type == "ERROR":
                     if event.code == GONE:
                         self._version = ""
-                    raise UnreachableError(f"the watch ended: {event.code} {event.said}")
+                    raise UnreachableError(
+                        f"the API server ended the watch: {event.code} {event.said}; it is begun again"
+                    )
                 self._take(event)
                 self._failures = 0
         if time.monotonic() - began < self._patience.brief_s:
-            raise UnreachableError("the watch ended as soon as it had begun")
+            raise UnreachableError(
+                "the watch ended as soon as it had begun; it is begun again; a proxy between may cut it: check it"
+            )
 
     def _take(self, event: Event[K]) -> None:
         self._version = event.version or self._version

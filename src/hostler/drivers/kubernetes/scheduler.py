@@ -31,8 +31,9 @@ from hostler.drivers.kubernetes.kube_api import (
 )
 from hostler.drivers.kubernetes.pod_cache_freshness import SHOWN_S, unseen
 from hostler.drivers.kubernetes.request_queue import ACT, RequestRank, Urgency
-from hostler.drivers.kubernetes.wire import KubeNode, KubePod, read_node
+from hostler.drivers.kubernetes.wire import API_SERVER, KubeNode, KubePod, read_node
 from hostler.drivers.kubernetes.workloads import class_of, id_of
+from hostler.drivers.unreadable_answers import unreadable
 from hostler.ports import (
     SCHEDULED,
     ClusterView,
@@ -112,7 +113,9 @@ class KubernetesScheduler:
             case "delete_uninvited":
                 return await self._delete_uninvited(operation, node, name)
             case _:
-                raise RefusedError(f"Kubernetes does not perform {operation.kind}")
+                raise RefusedError(
+                    f"the Kubernetes driver has no operation {operation.kind}; run one version of Hostler everywhere"
+                )
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
         """Whether its effect is there."""
@@ -239,7 +242,7 @@ class KubernetesScheduler:
     def _named(self, operation: Operation, name: str) -> list[KubePod]:
         """The pods that are meant and still there. Raises UnreachableError where that is not known."""
         if lost := self._cache.lost:
-            raise UnreachableError(f"what runs on {name} is not known: {lost}")
+            raise UnreachableError(f"what runs on {name} is not known: {lost}; it is asked again")
         wanted = workloads_of(operation)
         return [pod for pod in self._cache.on(name) if id_of(pod) in wanted]
 
@@ -293,7 +296,7 @@ class KubernetesScheduler:
         if seen is None:
             return _said(operation, "done")
         if lost := self._cache.lost:
-            raise UnreachableError(f"what runs on {name} is not known: {lost}")
+            raise UnreachableError(f"what runs on {name} is not known: {lost}; it is asked again")
         left = [pod for pod in self._cache.on(name) if not pod.ends]
         if works := self._works(left):
             raise RefusedError(f"{name} still runs {', '.join(works[:8])}: drain it first")
@@ -322,7 +325,7 @@ class KubernetesScheduler:
         if not is_cordoned(_own(seen, node), self._owner):
             return _said(operation, "failed", f"{name} is open to work again")
         if lost := self._cache.lost:
-            raise UnreachableError(f"what runs on {name} is not known: {lost}")
+            raise UnreachableError(f"what runs on {name} is not known: {lost}; it is asked again")
         if missing := await unseen(self._api, self._cache, name):
             return _said(operation, "not_done", f"the cluster does not show {missing} yet")
         if works := self._works(list(self._cache.on(name))):
@@ -358,7 +361,7 @@ def _node(body: bytes) -> KubeNode:
     try:
         return read_node(body)
     except UNREADABLE as wrong:
-        raise UnreachableError(f"the answer is not a Node: {wrong}") from wrong
+        raise unreadable("the API server's Node", wrong, API_SERVER) from wrong
 
 
 def _own(seen: KubeNode, node: Node) -> KubeNode:

@@ -13,6 +13,8 @@ import msgspec
 from msgspec import Struct
 
 from hostler.drivers.kubernetes.kube_api import MANAGER, Api, KubeResponse
+from hostler.drivers.kubernetes.wire import API_SERVER
+from hostler.drivers.unreadable_answers import unreadable
 from hostler.ports import ConflictError, RefusedError, Secret, StoredSecret, UnreachableError
 
 KIND = "Opaque"
@@ -58,7 +60,7 @@ class SecretObjects:
         try:
             found = msgspec.json.decode(answer.body, type=_Object)
         except msgspec.MsgspecError:
-            raise UnreachableError(f"the API answered for Secret {name} with something else") from None
+            raise unreadable(f"the API server's Secret {name}", "it is no Secret", API_SERVER) from None
         if found.type != KIND:
             raise RefusedError(
                 f"Secret {self._namespace}/{name} is of type {found.type[:100]}, not {KIND}; create it anew as {KIND}"
@@ -73,7 +75,7 @@ class SecretObjects:
         answer = await self._api.change(method, path, body)
         if answer.status in (404, 409):  # 404: somebody has deleted what was read
             raise ConflictError(
-                f"Secret {self._namespace}/{name} has changed since it was read; read it again and decide again"
+                f"Secret {self._namespace}/{name} has changed since it was read; it is read and decided again"
             )
         _demand_ok(answer, f"Secret {self._namespace}/{name}")
 
@@ -108,4 +110,4 @@ def _demand_ok(answer: KubeResponse, what: str) -> None:
     if answer.status in _NEVER:
         ends = "Hostler's account needs get, create and update of Secrets there (deploy/kubernetes/bmc-secrets.yaml)"
         raise RefusedError(f"the API refuses {what} with {answer.status}: {ends}")
-    raise UnreachableError(f"the API answered {answer.status} for {what}")
+    raise UnreachableError(f"the API server answered {answer.status} for {what}; it is asked again")

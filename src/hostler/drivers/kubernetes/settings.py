@@ -7,6 +7,7 @@ import msgspec
 import yaml
 from msgspec import Struct
 
+from hostler.core.state.durations import duration
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.drivers.kubernetes.external_controllers import ACTORS, DUTIES, Actor
 from hostler.drivers.kubernetes.gpu_operator import OPERANDS, Operand
@@ -77,7 +78,7 @@ def _of_manner(found: KubernetesSettings, name: str, manner: DrainMethod) -> Ite
     if manner.drain not in (WAIT, EVICT):
         yield f"{where}: drain '{manner.drain}'", f"write {WAIT} or {EVICT}"
     if manner.drain == EVICT and after_s is not None:
-        yield f"{where}: evicted at once and after {after_s:g} s", "keep one of the two"
+        yield f"{where}: evicted at once and after {duration(after_s)}", "keep one of the two"
     if after_s is not None and not 0 <= after_s <= LONGEST_S:
         yield f"{where}: evict_after_s {after_s:g}", f"take 0 to {LONGEST_S:g} seconds"
 

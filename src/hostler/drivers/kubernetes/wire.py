@@ -41,6 +41,10 @@ Int32 = Annotated[int, Meta(ge=-(2**31), lt=2**31)]
 """As the API declares it. What is beyond is not the API's."""
 
 
+API_SERVER = "check that the kubeconfig's address leads to an API server, and not to a proxy or a login page"
+"""Advice where an answer is none of Kubernetes."""
+
+
 class Malformed(Exception):  # noqa: N818 - it is what came, not what we did
     """Data from the API that breaks its promises; the message says what and where."""
 

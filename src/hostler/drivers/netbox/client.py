@@ -61,7 +61,9 @@ def _asked(url: str, token: str, ask: Callable[[Any], T]) -> T:
     except requests.exceptions.RequestException as error:
         raise UnreachableError(f"{url}: {type(error).__name__}: {str(error)[:200]}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise RefusedError(f"{url}: its answer is not NetBox's: {str(error)[:300]}") from error
+        raise RefusedError(
+            f"{url}: its answer is not NetBox's: {str(error)[:300]}; give the address under which NetBox's pages begin"
+        ) from error
 
 
 def _read(api: Any, devices: Filters, interfaces: Filters) -> tuple[ExpectedNode, ...]:

@@ -86,10 +86,10 @@ class _Post:
             return self._sent(letter)
         except smtplib.SMTPRecipientsRefused as error:
             codes = {code for code, _ in error.recipients.values()}
-            told = f"{self._host} refuses every address ({', '.join(map(str, sorted(codes)))})"
+            told = f"{self._host} refuses every address ({', '.join(map(str, sorted(codes)))}); correct the route's to"
             raise (RefusedError(told) if min(codes) >= 500 else UnreachableError(told)) from None
         except smtplib.SMTPResponseException as error:
-            told = f"{self._host} answered {error.smtp_code}"
+            told = f"{self._host} answered {error.smtp_code}; see the mail server's log"
             final = error.smtp_code >= 500 and error.smtp_code not in _LATER
             raise (RefusedError(told) if final else UnreachableError(told)) from None
         except ssl.SSLError as error:

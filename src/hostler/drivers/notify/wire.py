@@ -19,6 +19,7 @@ import msgspec
 from hostler.core.notify.cloud_events import cloud_event, message_data
 from hostler.core.notify.messages import Message
 from hostler.drivers.target_http import HttpAnswer, Letter, said
+from hostler.drivers.unreadable_answers import unreadable
 from hostler.ports import BusyTargetError, RefusedError, UnreachableError
 
 PAGERDUTY = "https://events.pagerduty.com"
@@ -83,7 +84,9 @@ def slack(message: Message, cell: str, url: str) -> Letter:
 def demand_slack(reply: HttpAnswer) -> None:
     """Slack says "ok" where it has taken a message; any other word with a 200 is none."""
     if reply.body.strip() != b"ok":
-        raise UnreachableError(f"Slack answered 200 without ok{said(reply)}")
+        raise unreadable(
+            "Slack's answer", f"200 came without ok{said(reply)}", "check the webhook's address in the route"
+        )
 
 
 def teams(message: Message, cell: str, url: str) -> Letter:
@@ -112,8 +115,10 @@ def demand_teams(reply: HttpAnswer) -> None:
     if reply.status == 202 or text in ("", "1"):
         return
     if "429" in text:
-        raise BusyTargetError(f"Teams takes no more now{said(reply)}")
-    raise UnreachableError(f"Teams answered {reply.status} with a failure{said(reply)}")
+        raise BusyTargetError(f"Teams takes no more now{said(reply)}; it is tried again")
+    raise UnreachableError(
+        f"Teams answered {reply.status} with a failure{said(reply)}; see the workflow's run history in Teams"
+    )
 
 
 def pagerduty(message: Message, cell: str, url: str, fields: Mapping[str, str]) -> Letter:
@@ -142,7 +147,7 @@ def pagerduty(message: Message, cell: str, url: str, fields: Mapping[str, str]) 
 def demand_pagerduty(reply: HttpAnswer) -> None:
     """Its body says "success", or what it did not like."""
     if _status(reply) != "success":
-        raise RefusedError(f"PagerDuty has not taken it{said(reply)}")
+        raise RefusedError(f"PagerDuty has not taken it{said(reply)}; check the integration key in the route's secret")
 
 
 def opsgenie(message: Message, cell: str, url: str, fields: Mapping[str, str]) -> Letter:
@@ -175,7 +180,8 @@ def demand_opsgenie(reply: HttpAnswer) -> None:
     except msgspec.MsgspecError:
         found = None
     if not isinstance(found, dict) or not found.get("requestId"):
-        raise UnreachableError(f"Opsgenie answered {reply.status} without a request id{said(reply)}")
+        told = f"{reply.status} came without a request id{said(reply)}"
+        raise unreadable("Opsgenie's answer", told, "check the route's url")
 
 
 def alertmanager(message: Message, cell: str, url: str, fields: Mapping[str, str]) -> Letter:

@@ -527,11 +527,11 @@ def _pinned(origin: str, access: Access, certificate: str) -> Access:
     """The access by the recorded certificate. Raises RefusedError where none is: nobody is known there yet."""
     if not certificate:
         how = (
-            "it is recorded when its password is first renewed"
+            "run `hostler bmc credentials rotate NODE`, which records it"
             if access.pin == "first_contact"
             else "record it with `hostler node rebind NODE --kind bmc_certificate --value FINGERPRINT`"
         )
-        raise RefusedError(f"no certificate of {origin} is recorded, and bmc.json says that it is pinned: {how}")
+        raise RefusedError(f"no certificate of {origin} is recorded, and bmc.json says that it is pinned; {how}")
     return replace(access, fingerprint=certificate, ca="")
 
 

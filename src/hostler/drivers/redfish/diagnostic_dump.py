@@ -69,24 +69,31 @@ async def _entry(client: RedfishClient, service: DumpService, before: frozenset[
         await asyncio.sleep(POLL_S)
         seen = await client.task(task) if task else None
         if seen is not None and seen.state == "failed":
-            raise RefusedError(f"{client.origin} could not make its dump: {seen.detail or 'it does not say why'}")
+            why = seen.detail or "it does not say why"
+            raise RefusedError(f"{client.origin} could not make its dump: {why}; take it by the vendor's means")
         if seen is not None and seen.state == "running":
             continue
         fresh = [path for path in await client.member_paths(service.entries) if path not in before]
         if fresh:
             return fresh[-1]
         late += 1
-    raise RefusedError(f"{client.origin} says that its dump is made, and its log has no new entry")
+    raise RefusedError(
+        f"{client.origin} says that its dump is made, and its log has no new entry; take it by the vendor's means"
+    )
 
 
 async def _fetched(client: RedfishClient, entry: str) -> bytes:
     where = text(document(await client.get(entry), "dump's entry"), "AdditionalDataURI")
     if not where:
-        raise RefusedError(f"{client.origin} lists a dump, and not where its bytes are ({entry})")
+        raise RefusedError(
+            f"{client.origin} lists a dump, and not where its bytes are ({entry}); take it by the vendor's means"
+        )
     data = await client.get(where)
     if not data or is_error_page(data):
         what = "an error page" if data else "nothing"
-        raise RefusedError(f"{client.origin} gave {what} for its dump, and called that a success")
+        raise RefusedError(
+            f"{client.origin} gave {what} for its dump, and called that a success; take it by the vendor's means"
+        )
     return data
 
 

@@ -16,7 +16,9 @@ async def components(client: RedfishClient, system: wire.System) -> tuple[wire_f
         )
     reference = wire_firmware.update_service(await client.get(root.update)).inventory
     if not reference:
-        raise NotOfferedError(f"{client.origin} offers no firmware inventory")
+        raise NotOfferedError(
+            f"{client.origin} offers no firmware inventory; update the BMC's firmware by the vendor's means"
+        )
     found = [wire_firmware.component(await _named(client, doc)) for doc in await client.collection(reference)]
     others = await resource_tree.others(Survey(client), system)
     return wire_firmware.components_of(system, [component for component in found if component], others)

@@ -43,7 +43,7 @@ async def with_image(ask: OperationRequest, images: FirmwareImages) -> Operation
             return replace(ask, image=await checked_bytes(images, wanted.image, wanted.sha256))
         await checked(images, wanted.image, wanted.sha256)
     except UnreachableError as error:
-        raise RefusedError(f"{error}; nothing was sent to the BMC") from error
+        raise RefusedError(f"nothing was sent to the BMC: {error}") from error
     return ask
 
 
@@ -77,14 +77,18 @@ def _admit(ask: OperationRequest, wanted: WriteFirmware, components: Components)
             "; name one of these in the SKU's firmware"
         )
     if not wanted.image:
-        raise RefusedError(f"update_firmware of {wanted.component} needs image, a URL that the BMC can fetch")
+        raise RefusedError(
+            f"update_firmware of {wanted.component} needs an image: write its URL, which the BMC fetches, into the SKU"
+        )
     if wanted.good and (why := downgrade(target.version, wanted.version, allowed=wanted.downgrade)):
         raise RefusedError(f"{wanted.component}: {why}; nothing was sent")
     for name, least in wanted.needs.items():
         found = running(components, name)
         if found is None or is_older(found.version, least) is not False:
             runs = found.version if found else "an unknown version"
-            raise RefusedError(f"{wanted.component} {wanted.version} needs {name} {least} first; {name} runs {runs}")
+            raise RefusedError(
+                f"{wanted.component} {wanted.version} needs {name} {least}; {name} runs {runs}; update {name} first"
+            )
     return target
 
 

@@ -21,7 +21,8 @@ from hostler.ports import CertificateChangedError, LoginRefusedError, RefusedErr
 SYSTEM = "system"
 """The authorities that the system trusts, as an access names them."""
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
-
+LOOK = "; check that the BMC has power and answers there from this host"
+"""Advice where nothing answers."""
 
 UPLOAD_BYTES_PER_S = 10_000.0
 """A BMC may take a pushed image as slowly as this (libredfish allows for the same)."""
@@ -151,13 +152,16 @@ class HttpExchange:
         if self._access.secret:
             if self._secrets is None:
                 raise RefusedError(
-                    f"{self._origin} is named with a secret in bmc.json, and no backend of secrets is set up "
-                    "(secrets.json)"
+                    f"{self._origin} is named with a secret in bmc.json, and no backend of secrets is set up"
+                    "; name one in secrets.json"
                 )
             fields = (await self._secrets.read(self._access.secret, anew=anew)).fields
             username, password = fields.get("username", ""), fields.get("password", "")
             if self._access.factory and not password:
-                raise LoginRefusedError(f"secret {self._access.secret} holds no password yet: none was set on the BMC")
+                raise LoginRefusedError(
+                    f"secret {self._access.secret} holds no password yet: none was set on the BMC"
+                    "; run `hostler bmc credentials rotate NODE`"
+                )
             if self._access.factory and fields.get("tried"):
                 raise LoginRefusedError(
                     f"the password kept for {self._origin} was refused, or is being renewed; it is not shown again, "
@@ -191,7 +195,7 @@ class HttpExchange:
         except aiohttp.ServerFingerprintMismatch as error:
             raise CertificateChangedError(
                 f"{self._origin} shows the certificate {error.got.hex()}, and {error.expected.hex()} is pinned; "
-                "nothing was sent. Find out who answers there before you record the new one"
+                "nothing was sent; find out who answers there before you record the new one"
             ) from error
         except aiohttp.ClientConnectorCertificateError as error:
             raise RefusedError(
@@ -200,11 +204,11 @@ class HttpExchange:
             ) from error
         except TimeoutError as error:
             raise UnreachableError(
-                f"{self._origin} gave no answer to {method} {path} within {duration(limit.total or 0)}"
+                f"{self._origin} gave no answer to {method} {path} within {duration(limit.total or 0)}{LOOK}"
             ) from error
         except (aiohttp.ClientError, OSError) as error:
             raise UnreachableError(
-                f"{self._origin} gave no answer to {method} {path}: {type(error).__name__} {error}".rstrip()
+                f"{self._origin} gave no answer to {method} {path}: {f'{type(error).__name__} {error}'.strip()}{LOOK}"
             ) from error
 
 
@@ -222,7 +226,9 @@ async def seen_certificate(origin: str, timeout_s: float) -> str:
         async with asyncio.timeout(timeout_s):
             _, writer = await asyncio.open_connection(parts.hostname, parts.port or 443, ssl=context)
     except (OSError, TimeoutError) as error:
-        raise UnreachableError(f"{origin} shows no certificate: {type(error).__name__} {error}".rstrip()) from error
+        raise UnreachableError(
+            f"{origin} shows no certificate: {f'{type(error).__name__} {error}'.strip()}{LOOK}"
+        ) from error
     try:
         shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
         return hashlib.sha256(shown).hexdigest()
@@ -237,7 +243,7 @@ def _trust(access: Access) -> bool | aiohttp.Fingerprint | ssl.SSLContext:
         return aiohttp.Fingerprint(binascii.unhexlify(access.fingerprint.replace(":", "")))
     except ValueError as error:
         raise RefusedError(
-            "the certificate fingerprint must be SHA-256 in hex, as `openssl x509 -fingerprint -sha256` prints it"
+            "the certificate fingerprint is not SHA-256 in hex; write what `openssl x509 -fingerprint -sha256` prints"
         ) from error
 
 

@@ -111,7 +111,7 @@ def make_password(rules: PasswordRules, draw: Draw) -> str:
     longest = rules.longest or max(LENGTH, rules.shortest)
     length = min(longest, max(LENGTH, rules.shortest), LONGEST)
     if length < max(8, rules.shortest):
-        raise ValueError(f"the BMC takes passwords of {rules.shortest} to {longest} characters")
+        raise ValueError(f"the BMC takes passwords of {rules.shortest} to {longest} characters; change its rules")
     while True:
         made = draw.choice(_LOWER + _UPPER)
         while len(made) < length:

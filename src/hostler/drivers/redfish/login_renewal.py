@@ -164,9 +164,13 @@ class LoginRenewal:
     async def _not_kept(self, way: Entry) -> Exception:
         """Why the new password does not enter; the old one is proved, which ends the BMC's own count of wrong ones."""
         if await self._proved(way):
-            return NotKeptError("the BMC took the new password and does not let it in; the one before still enters")
+            return NotKeptError(
+                "the BMC took the new password and refuses it; the one before still enters"
+                "; look at the BMC's password rules"
+            )
         return LoginRefusedError(
-            "the BMC took the new password and lets neither it nor the one before in; both are kept: look which it has"
+            "the BMC took the new password and lets neither it nor the one before in; both are kept"
+            "; find out which it has, and write that one into the secret"
         )
 
     async def _promoted(self, operation: str, way: Entry) -> Renewed:
@@ -187,7 +191,9 @@ class LoginRenewal:
         await self._store.store(self._name, kept.fields, self._version)
         found = await self._store.fetch(self._name)
         if kept_login.read(found.fields) != kept:
-            raise ConflictError("somebody else writes this BMC's login at the same time")
+            raise ConflictError(
+                "another program writes this BMC's login at the same time; stop it: the renewal is tried again"
+            )
         self.kept, self._version = kept, found.version
 
     def hide(self, text: str, factory: KeptLogin) -> str:

@@ -37,4 +37,6 @@ class ReadBudget:
             raise self._exceeded(f"one look takes more than {LOOK_MEMBERS} members, {path} the last")
 
     def _exceeded(self, what: str) -> ExcessError:
-        return ExcessError(f"{self._origin} shows more than is read of one BMC: {what}")
+        return ExcessError(
+            f"{self._origin} shows more than is read of one BMC: {what}; clear its event log, or update its firmware"
+        )

@@ -18,6 +18,8 @@ _GRAVE = {"": 0, "ok": 1, "warning": 3, "critical": 4}
 _HOSTILE = re.compile(r"""[^!-~]|[\\<>"{}|^`]""")
 """Characters that no path holds: blanks, control characters, non-ASCII, and what servers read differently."""
 
+MEND_BMC = "restart the BMC; where that does not help, update its firmware"
+
 MAX_TEXT = 256
 MAX_MEMBERS = 4096
 
@@ -31,9 +33,9 @@ def document(raw: bytes, what: str = "answer") -> Document:
     try:
         value = msgspec.json.decode(raw, type=object)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise WireError(f"the BMC's {what} is not JSON ({error}): {_start_of(raw)}") from error
+        raise WireError(f"the BMC's {what} is not JSON ({error}): {_start_of(raw)}; {MEND_BMC}") from error
     if not isinstance(value, dict):
-        raise WireError(f"the BMC's {what} is not a JSON object: {_start_of(raw)}")
+        raise WireError(f"the BMC's {what} is not a JSON object: {_start_of(raw)}; {MEND_BMC}")
     return value
 
 
@@ -135,14 +137,17 @@ def local_path(reference: str, origin: str) -> str:
     A BMC that names another host is never followed: the request would carry our credentials there.
     """
     if not reference or len(reference) > 2048 or _HOSTILE.search(reference):
-        raise WireError(f"the BMC gave a link that is no path: {printable(reference)!r}")
+        raise WireError(f"the BMC gave a link that is no path: {printable(reference)!r}; {MEND_BMC}")
     try:
         parts = urlsplit(reference)
         place = f"{parts.scheme}://{parts.netloc}".lower() if parts.scheme or parts.netloc else origin.lower()
     except ValueError as error:
-        raise WireError(f"the BMC gave a link that is no path: {printable(reference)!r}") from error
+        raise WireError(f"the BMC gave a link that is no path: {printable(reference)!r}; {MEND_BMC}") from error
     if place != origin.lower() or not parts.path.startswith("/") or parts.path.startswith("//"):
-        raise WireError(f"the BMC gave a link to another place, it is not followed: {printable(reference)!r}")
+        raise WireError(
+            f"the BMC gave a link to another place, which is not followed: {printable(reference)!r}"
+            "; write the BMC's own address into the node's bmc binding, and no proxy's"
+        )
     return parts.path + (f"?{parts.query}" if parts.query else "")
 
 

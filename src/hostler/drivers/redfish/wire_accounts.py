@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from hostler.drivers.redfish.tolerant_json import (
+    MEND_BMC,
     Document,
     WireError,
     child,
@@ -41,7 +42,7 @@ def password_rules(raw: bytes) -> PasswordRules:
     doc = document(raw, "account service")
     accounts = link(doc, "Accounts")
     if not accounts:
-        raise WireError("the BMC's AccountService has no link to Accounts")
+        raise WireError(f"the BMC's AccountService has no link to Accounts; {MEND_BMC}")
     found = (
         int(number(doc, name) or 0) for name in ("MinPasswordLength", "MaxPasswordLength", "AccountLockoutThreshold")
     )

@@ -75,7 +75,7 @@ class SecretFiles:
             if there == "folder":
                 raise RefusedError(f"{self._folder / name}: a directory is only read; write {name}.json in its place")
             if there != version:
-                raise ConflictError(f"{file} has changed since it was read; read it again and decide again")
+                raise ConflictError(f"{file} has changed since it was read; it is read and decided again")
             _replace(file, msgspec.json.encode(fields))
 
 
@@ -157,6 +157,6 @@ def _told(place: Path) -> Iterator[None]:
     try:
         yield
     except PermissionError as error:
-        raise RefusedError(f"{place}: {error.strerror}; Hostler's user has to own it") from error
+        raise RefusedError(f"{place}: {error.strerror}; let Hostler's user own it") from error
     except OSError as error:
         raise UnreachableError(f"{place}: {error.strerror}") from error

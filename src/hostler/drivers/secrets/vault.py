@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 from yarl import URL
 
+from hostler.core.state.durations import duration
 from hostler.drivers.bounded_body import read_body
 from hostler.drivers.secrets import vault_wire
 from hostler.ports import RefusedError, Secret, StoredSecret, UnreachableError
@@ -124,7 +125,7 @@ class Vault:
                 return answer.status, await read_body(answer, MAX_ANSWER_BYTES, f"the answer of Vault at {address}")
         except TimeoutError as error:
             raise UnreachableError(
-                f"Vault at {address} gave no answer within {timeout.total:g} s"
+                f"Vault at {address} gave no answer within {duration(timeout.total or 0)}"
                 "; check its address in secrets.json and the network between"
             ) from error
         except (aiohttp.ClientError, OSError) as error:

@@ -12,7 +12,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from hostler.drivers.unreadable_answers import unreadable
 from hostler.ports import ConflictError, RefusedError, Secret, StoredSecret, UnreachableError
+
+VAULT = "check Vault's address in secrets.json, and that a KV engine of version 2 is there"
 
 _SEALED = 503
 _LATER = {412, 429, 472, 473}
@@ -53,7 +56,7 @@ def read_secret(status: int, body: bytes, name: str) -> Secret:
     try:
         found = msgspec.json.decode(body, type=_Read)
     except msgspec.MsgspecError:
-        raise UnreachableError(f"Vault answered for secret {name} with something else than a secret") from None
+        raise unreadable(f"Vault's answer for secret {name}", "it holds no secret", VAULT) from None
     fields = found.data.data if found.data is not None else None
     if not fields or not all(isinstance(value, str) for value in fields.values()):
         raise RefusedError(f"secret {name} in Vault has no fields of text; is its engine KV version 2?")
@@ -69,7 +72,7 @@ def read_stored(status: int, body: bytes, name: str) -> StoredSecret:
     try:
         found = msgspec.json.decode(body, type=_Read)
     except msgspec.MsgspecError:
-        raise UnreachableError(f"Vault answered for secret {name} with something else than a secret") from None
+        raise unreadable(f"Vault's answer for secret {name}", "it holds no secret", VAULT) from None
     metadata = found.data.metadata if found.data is not None else None
     return StoredSecret(fields, str(metadata.version) if metadata is not None else "")
 
@@ -82,9 +85,9 @@ def write_body(fields: Mapping[str, str], version: str) -> bytes:
 def demand_written(status: int, body: bytes, name: str) -> None:
     """Raises ConflictError where another version is there, RefusedError, UnreachableError."""
     if status == 400 and b"check-and-set parameter did not match" in body:
-        raise ConflictError(f"secret {name} in Vault has changed since it was read; read it again and decide again")
+        raise ConflictError(f"secret {name} in Vault has changed since it was read; it is read and decided again")
     if status == 403:
-        ends = "its policy has to allow `create` and `update` there, and the token to be good"
+        ends = "let its policy allow `create` and `update` there, and renew the token"
         raise RefusedError(f"Vault denies to write secret {name}: {ends}")
     _demand_ok(status, f"secret {name}")
 
@@ -95,7 +98,9 @@ def read_login(status: int, body: bytes) -> Login:
     try:
         return msgspec.json.decode(body, type=_Auth).auth
     except msgspec.MsgspecError:
-        raise UnreachableError("Vault answered the login with something else than a token") from None
+        raise unreadable(
+            "Vault's answer to the login", "it holds no token", "check Vault's address in secrets.json"
+        ) from None
 
 
 def _demand_ok(status: int, what: str) -> None:
@@ -111,5 +116,5 @@ def _demand_ok(status: int, what: str) -> None:
     if status == 404:
         raise RefusedError(f"Vault has no {what}, or its latest version is deleted; write it there (vault kv put)")
     if status == 403:
-        raise RefusedError(f"Vault denies {what}: its policy has to allow `read` there, and the token to be good")
+        raise RefusedError(f"Vault denies {what}: let its policy allow `read` there, and renew the token")
     raise RefusedError(f"Vault refuses {what} with {status}; see Vault's audit log for why")

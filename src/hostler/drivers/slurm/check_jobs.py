@@ -121,7 +121,7 @@ def script(operation: Operation, place: CheckPlace) -> str:
     """The batch script. Raises RefusedError for a profile that is no name."""
     profile = operation.act.profile if isinstance(operation.act, IdleCheck) else ""
     if not PROFILE.fullmatch(profile):
-        raise RefusedError(f"'{profile[:40]}' is no profile of checks")
+        raise RefusedError(f"'{profile[:40]}' is not the name of a profile; use 1 to 32 of a-z and _")
     return SCRIPT.format(program=place.program, profile=profile, state=place.state, most=MESSAGE_BYTES)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from hostler.core.state.durations import duration
 from hostler.drivers.bounded_process import Ended, run
 from hostler.drivers.slurm import wire
 from hostler.drivers.slurm.hostlist import checked_name
@@ -121,7 +122,8 @@ class CommandTransport:
             ended = await self._execute(command, *words)
         if ended.code is None:
             raise UnreachableError(
-                f"`{command}` did not end within {self._commands.timeout_s:g} s; does slurmctld answer (scontrol ping)?"
+                f"`{command}` did not end within {duration(self._commands.timeout_s)}"
+                "; does slurmctld answer (scontrol ping)?"
             )
         if ended.code:
             said = ended.errors[:300] or f"exit status {ended.code}"

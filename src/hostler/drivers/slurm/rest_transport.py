@@ -9,6 +9,7 @@ import aiohttp
 from msgspec import Struct, json
 from yarl import URL
 
+from hostler.core.state.durations import duration
 from hostler.drivers.at_most_once import send_once
 from hostler.drivers.bounded_body import read_body
 from hostler.drivers.slurm import wire
@@ -23,6 +24,8 @@ FIRST_API = 40
 _API = re.compile(r"v0\.0\.(\d{2,3})")
 _TOKEN = re.compile(r"[A-Za-z0-9._=-]{16,8192}")
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+COMMANDS = "let Slurm be reached by its commands, which idle checks need"
 
 
 class RestEndpoint(Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,15 +76,15 @@ class RestTransport:
 
     async def check_jobs(self, name: str) -> tuple[CheckJob, ...]:
         """Raises RefusedError: idle checks need Slurm's commands."""
-        raise RefusedError(f"slurmrestd is not asked for job {name}: idle checks need Slurm's commands")
+        raise RefusedError(f"slurmrestd is not asked for job {name}; {COMMANDS}")
 
     async def submit_check(self, job: CheckSubmission) -> None:
         """Raises RefusedError: idle checks need Slurm's commands."""
-        raise RefusedError(f"slurmrestd is not asked to submit {job.name}: idle checks need Slurm's commands")
+        raise RefusedError(f"slurmrestd is not asked to submit {job.name}; {COMMANDS}")
 
     async def settings(self) -> dict[str, str]:
         """Raises RefusedError: slurmrestd does not show slurm.conf."""
-        raise RefusedError("slurmrestd does not show slurm.conf; read it where slurmctld runs")
+        raise RefusedError("slurmrestd does not show slurm.conf; look at it where slurmctld runs")
 
     async def update(self, node: str, change: Change) -> None:
         """Change a node's state, reason or comment."""
@@ -125,7 +128,8 @@ class RestTransport:
                 content = await read_body(response, MAX_ANSWER, f"the answer to {what}")
         except TimeoutError as late:
             raise UnreachableError(
-                f"no answer to {what} within {self._rest.timeout_s:g} s; is slurmrestd up, and is its address right?"
+                f"no answer to {what} within {duration(self._rest.timeout_s)}"
+                "; is slurmrestd up, and is its address right?"
             ) from late
         except aiohttp.ClientConnectorCertificateError as error:
             raise RefusedError(
@@ -133,7 +137,10 @@ class RestTransport:
                 "; name its authority as `ca`"
             ) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise UnreachableError(f"no answer to {what}: {type(error).__name__} {error}".rstrip()) from error
+            told = f"{type(error).__name__} {error}".rstrip()
+            raise UnreachableError(
+                f"no answer to {what}: {told}; is slurmrestd up, and is its address right?"
+            ) from error
         self._check_answer(response.status, content, what)
         return content
 

@@ -337,7 +337,9 @@ class SlurmScheduler:
         if not is_drained(here, read.on(here)):
             who = other_who_shuts(here)
             raise RefusedError(
-                f"{here.name} is {_state(here)}" + (f" ({who})" if who else "") + ", not idle and drained by us"
+                f"{here.name} is {_state(here)}"
+                + (f" ({who})" if who else "")
+                + f", not idle and drained by us; see squeue -w {here.name}"
             )
         self._fence()
         await self._transport.reboot(here.name, _reason(operation, node))

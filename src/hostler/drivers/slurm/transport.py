@@ -85,7 +85,7 @@ class Transport(Protocol):
 def failure(what: str, said: str) -> PortError:
     """Classify a failed request by Slurm's own words."""
     if any(one in said for one in _REFUSED):
-        return RefusedError(f"Slurm refuses {what}: {said}")
+        return RefusedError(f"Slurm refuses {what}: {said}; see slurmctld's log")
     if any(one in said for one in _CONFLICT):
-        return ConflictError(f"Slurm cannot do this now: {what}: {said}")
-    return UnreachableError(f"{what} failed: {said}")
+        return ConflictError(f"Slurm cannot do this now: {what}: {said}; it is read and decided again")
+    return UnreachableError(f"{what} failed: {said}; see slurmctld's log, and whether it answers (scontrol ping)")

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from hostler.drivers.slurm.hostlist import HostlistError, checked_name, expand
+from hostler.drivers.unreadable_answers import unreadable
 from hostler.ports import RefusedError, UnreachableError
 
 MAX_NODES = 65_536
@@ -217,10 +218,14 @@ def _decoded(decoder: msgspec.json.Decoder[_Document], document: bytes, what: st
     try:
         found = decoder.decode(document)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UnreachableError(f"Slurm's list of {what} cannot be read ({error}); none of it is used") from error
+        raise unreadable(
+            f"Slurm's list of {what}", error, "none of it is used; run `sinfo --json` as Hostler's user"
+        ) from error
     if found.errors:
         said = b", ".join(bytes(one) for one in found.errors[:3]).decode(errors="replace")
-        raise UnreachableError(f"Slurm answered about {what} with an error: {' '.join(said.split())[:300]}")
+        raise UnreachableError(
+            f"Slurm answered about {what} with an error: {' '.join(said.split())[:300]}; see slurmctld's log"
+        )
     return found
 
 
@@ -228,7 +233,10 @@ def _named(name: str) -> str:
     try:
         return checked_name(name)
     except RefusedError as odd:
-        raise UnreachableError(f"Slurm lists a node that cannot be one: {name[:80]!r}; none of it is used") from odd
+        raise UnreachableError(
+            f"Slurm lists {name[:80]!r}, which is no node's name; none of the list is used"
+            "; correct its NodeName in slurm.conf"
+        ) from odd
 
 
 def _node(node: _SlurmNode) -> SlurmNode:
@@ -274,7 +282,9 @@ def _job_of(  # noqa: PLR0913 - the key
     try:
         names = expand(hosts)
     except HostlistError as odd:
-        raise UnreachableError(f"job {number} runs on {odd}; none of Slurm's list of jobs is used") from odd
+        raise UnreachableError(
+            f"job {number} runs on {odd}; none of Slurm's list of jobs is used; see scontrol show job {number}"
+        ) from odd
     if not names:
         return None
     told = tuple(gpu_indexes(one) for one in details) if len(details) == len(names) else (None,) * len(names)

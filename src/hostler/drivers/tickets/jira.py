@@ -9,9 +9,10 @@ from typing import Any
 
 from hostler.core.notify.messages import Message
 from hostler.core.state.notify_routes import Route
-from hostler.drivers.tickets.json_api import JsonApi, list_of, refused, text_of
+from hostler.drivers.tickets.json_api import LOGIN_PAGE, JsonApi, list_of, refused, text_of
 from hostler.drivers.tickets.wording import description, headline, printable
-from hostler.ports import OutsideTicket, RefusedError, Secrets, UnreachableError
+from hostler.drivers.unreadable_answers import unreadable
+from hostler.ports import OutsideTicket, RefusedError, Secrets
 
 API = "/rest/api/2"
 DONE = "done"
@@ -102,7 +103,7 @@ def _outside(issue: Any, labels: Sequence[str], route: Route) -> OutsideTicket |
     """The issue, None where it has none of the labels after all. Raises UnreachableError where it is none."""
     fields = issue.get("fields") if isinstance(issue, dict) else None
     if not isinstance(fields, dict):
-        raise UnreachableError("an issue without fields was found")
+        raise unreadable("Jira's answer", "an issue in it has no fields", LOGIN_PAGE)
     label = next((one for one in labels if one in list_of(fields, "labels")), None)
     if label is None:
         return None

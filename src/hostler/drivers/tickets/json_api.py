@@ -8,9 +8,12 @@ import msgspec
 
 from hostler.core.state.notify_routes import Route
 from hostler.drivers.target_http import HttpAnswer, Letter, NetworkLimits, demand_taken, host_of, post, said
+from hostler.drivers.unreadable_answers import unreadable
 from hostler.ports import PortError, RefusedError, Secrets, UnreachableError
 
 MOST_BYTES = 1 << 20
+LOGIN_PAGE = "check that the route's address leads to the ticket system's API, and not to a proxy or a login page"
+"""Advice where an answer is none of the ticket system's."""
 
 
 class JsonApi:
@@ -61,15 +64,15 @@ def _decoded(reply: HttpAnswer, host: str) -> Any:
         return msgspec.json.decode(reply.body)
     except (msgspec.MsgspecError, RecursionError) as error:
         kind = reply.headers.get("content-type", "no content type")[:60]
-        told = f"{host} answered {reply.status} with {kind} where JSON is promised{said(reply)}"
-        raise UnreachableError(told) from error
+        told = f"{reply.status} came with {kind}, not with JSON{said(reply)}"
+        raise unreadable(f"the answer of {host}", told, LOGIN_PAGE) from error
 
 
 def text_of(value: Any, name: str) -> str:
     """The text under a name of a decoded answer. Raises UnreachableError where there is none."""
     found = value.get(name) if isinstance(value, dict) else None
     if not isinstance(found, str) or not found or len(found) > 1_000:
-        raise UnreachableError(f"the answer has no text under {name}")
+        raise unreadable("the ticket system's answer", f"it has no text under {name}", LOGIN_PAGE)
     return found
 
 
@@ -77,7 +80,7 @@ def list_of(value: Any, name: str) -> list[Any]:
     """The list under a name of a decoded answer. Raises UnreachableError where there is none."""
     found = value.get(name) if isinstance(value, dict) else None
     if not isinstance(found, list):
-        raise UnreachableError(f"the answer has no list under {name}")
+        raise unreadable("the ticket system's answer", f"it has no list under {name}", LOGIN_PAGE)
     return found
 
 

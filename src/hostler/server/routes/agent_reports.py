@@ -19,7 +19,6 @@ from hostler.core.state.verbs.facts import Permission
 from hostler.logs.clean import escaped
 from hostler.logs.structured import logger
 from hostler.runtime.join_offer import JoinOffer
-from hostler.server.admission import URGENT
 from hostler.server.agent_mailbox import KINDS, AgentOrder
 from hostler.server.agent_protocol import HEADER, SPEAKS, spoken, understood
 from hostler.server.api_resources import AgentSeen
@@ -27,6 +26,7 @@ from hostler.server.app_state import AppState
 from hostler.server.auth import needs
 from hostler.server.check_readings import pairs_of, taken_out
 from hostler.server.dependencies import Reporter, Reports
+from hostler.server.load_shedding import URGENT
 from hostler.server.problems import ProblemError, refuse
 
 log = logger()
@@ -212,7 +212,7 @@ async def readings(agent: Reports, data: JSONBody[ReadingsBody]) -> None:
         if not is_possible(one) or not all(
             len(text) <= TEXT_SHORT and text.isprintable() for text in (one.part, one.stack)
         ):
-            what = f"readings[{place}]: no passive series of this agent's version reads so"
+            what = f"readings[{place}]: no passive series of this version has these readings"
             raise refuse(422, "impossible_reading", what, "send what was measured, or leave it out")
     if app_state.outside.trends is not None:
         received = app_state.now() - timedelta(seconds=data.age_s)
@@ -267,7 +267,12 @@ def _check(node: Node, spool: str, place: int, seen: Observation) -> None:
     if seen.source != "agent" or seen.received is not None:
         raise refuse(403, "forbidden", f"{where}: an agent may not set source or received", "send source 'agent'")
     if seen.spool != spool:
-        raise refuse(422, "malformed", f"{where}: spool does not fit", "one spool a batch")
+        raise refuse(
+            422,
+            "malformed",
+            f"{where}: its spool is another than the batch's",
+            "send one spool's observations in one batch",
+        )
     if wrong := outside(seen):
         raise refuse(400, "out_of_bounds", f"{where}.{wrong}", "send what was measured, or leave the observation out")
     if len(seen.text.encode()) > TEXT_MAX or len(seen.facts) > FACTS_MAX or len(seen.parts) > PARTS_MAX:

@@ -84,7 +84,9 @@ def _place(cursor: str) -> tuple[int, str, int] | None:
     chain, _, number = rest.partition(".")
     digits = at.isascii() and at.isdigit() and number.isascii() and number.isdigit()
     if not digits or len(at) > 18 or len(number) > 18 or chain not in KEPT:
-        raise refuse(400, "malformed", f"cursor '{cursor[:60]}' is none", "take the one of the page before")
+        raise refuse(
+            400, "malformed", f"'{cursor[:60]}' is no cursor of this list", "send the cursor of the page before"
+        )
     return int(at), chain, int(number)
 
 

@@ -148,10 +148,20 @@ async def events(
     is no longer here (or never was), so list anew.
     """
     if last_event_id and not (last_event_id.isascii() and last_event_id.isdigit()):
-        raise refuse(400, "malformed", f"Last-Event-ID '{last_event_id}'", "send the last id that the stream gave")
+        raise refuse(
+            400,
+            "malformed",
+            f"Last-Event-ID '{last_event_id}' is no record's number",
+            "send the last id that the stream gave",
+        )
     wanted = app_state.node(who, node).id if node else ""
     if until is not None and until > app_state.fleet.cell.seq:
-        raise refuse(400, "malformed", f"until {until}", "name a record that is there: at most the `seq` of a list")
+        raise refuse(
+            400,
+            "malformed",
+            f"until={until} is no record of this journal",
+            "name a record that is there: at most the `seq` of a list",
+        )
     after = await app_state.streams.begin(who, int(last_event_id) if last_event_id else None)
     lines: AsyncIterator[bytes] = app_state.streams.lines(who, after, keeper(app_state.cell, who, wanted), until)
     return Stream(

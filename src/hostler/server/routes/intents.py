@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from hostler.core.intents import registration
 from hostler.core.intents.ask import REASON_MAX
+from hostler.core.intents.idempotency import OTHER_CONTENT
 from hostler.core.intents.registration import MAX_NODES, AssetSpec, NodeSpec
-from hostler.core.intents.repeating import OTHER_CONTENT
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.events import Record
 from hostler.core.state.input_problems import InvalidInputError
@@ -175,7 +175,7 @@ async def post_intent(app_state: TheAppState, caller: TheCaller, data: JSONBody[
     """Ask for anything that people may ask for. 409 with the reason where it is refused."""
     if data.verb in OWN_ROUTES:
         instead = ", ".join(f"POST /v1/{path}" for path in OWN_ROUTES.values())
-        raise refuse(400, "malformed", f"{data.verb} has its own route", f"one of {instead}")
+        raise refuse(400, "malformed", f"{data.verb} has its own route", f"use {instead}")
     if (data.target == NODES) != bool(data.nodes):
         raise refuse(400, "malformed", "the target 'nodes' and a list of nodes go together", "give both, or neither")
     return await submit(

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from hostler.core.boot.cloud_init import DOCUMENTS, compose, veiled
 from hostler.core.planning.firmware_plan import FirmwareRow, firmware_rows
 from hostler.core.report.explain import explain
-from hostler.core.report.explanation import Explanation
+from hostler.core.report.explanation_chains import Explanation
 from hostler.core.report.lanes import Lanes, lanes
 from hostler.core.state.events import Record
 from hostler.core.state.health import is_healthy

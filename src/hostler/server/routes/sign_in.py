@@ -69,7 +69,12 @@ async def callback(
     if not state or not secrets.compare_digest(state, str(request.query_params.get("state", ""))):
         raise refuse(400, "sign_in", "this sign-in was not begun in this browser, or too long ago", "begin it anew: /")
     if error or not code:
-        raise refuse(403, "sign_in", f"the provider says no: {error[:100] or 'no code'}", "ask who looks after it")
+        raise refuse(
+            403,
+            "sign_in",
+            f"the sign-in provider refuses: {error[:100] or 'it sent no code'}",
+            "ask the provider's administrator",
+        )
     try:
         claims = await found.provider.claims(code, nonce, verifier)
     except SignInError as failed:

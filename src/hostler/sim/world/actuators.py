@@ -311,7 +311,9 @@ class Actuators:
         """The agent fetches what lets its kubelet in: who took over since it was issued has nothing to give."""
         seat = self._scheduler.seat(operation.node)
         if seat.token != self._site.epoch:
-            return _outcome(operation, "refused", "the controller offers this node nothing to join with")
+            return _outcome(
+                operation, "refused", "the controller has no join offer for this node; see `hostler node explain`"
+            )
         seat.kubelet = True
         return _outcome(operation, "done")
 

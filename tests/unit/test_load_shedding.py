@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from hostler.server.admission import LATEST_S, SENDER_MAX, SOONEST_S, Admission, NotYetError
+from hostler.server.load_shedding import LATEST_S, SENDER_MAX, SOONEST_S, Admission, NotYetError
 
 
 def wait_s(admission: Admission, sender: str, now: float) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hostler.core.notify.episodes import EpisodeMessages, OpenEpisodes
+from hostler.core.notify.message_grouping import EpisodeMessages, OpenEpisodes
 from hostler.core.notify.messages import Message
 from hostler.core.notify.notices import Place, concerned, notices
 from hostler.core.policy import documents
