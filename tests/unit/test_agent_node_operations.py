@@ -80,7 +80,7 @@ def test_a_second_delivery_never_acts_again(world: World, kind: str) -> None:
         (operation("gpu_reset", gpus=["gpu0"] * 33), 1, "at most 32"),
         (operation("gpu_reset", links=65), 1, "links is 0 to 64"),
         (operation("gpu_reset", links=-1), 1, "links is 0 to 64"),
-        (operation("start_kubelet"), 1, "offers this node nothing"),
+        (operation("start_kubelet"), 1, "has no join offer for this node"),
         (operation("run_checks", profile="../gate"), 1, "profile is one of"),
         (replace(operation("reboot"), boot_id="another"), 1, "meant for boot another"),
         (replace(operation("reboot"), node="n2"), 1, "meant for n2"),
