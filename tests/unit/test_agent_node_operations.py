@@ -23,7 +23,8 @@ from hostler.agent.machine import EmulatedHostMachine, Powers, RealHostMachine
 from hostler.agent.node_operations import LOST, NodeOperations
 from hostler.agent.operation_log import OperationLog
 from hostler.core.state.gate_expectation import Expected
-from hostler.core.state.model import Operation, Outcome, Part, Verdict
+from hostler.core.state.model import Facts, Operation, Outcome, Part, Verdict
+from hostler.core.state.operations import BugReport
 from tests.acts import an_act
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -37,12 +38,20 @@ def an_offer(token: str = "secret") -> kubelet.KubeletJoinOffer:
     return kubelet.KubeletJoinOffer("train", "n1", "https://api:6443", "", token)
 
 
+class MachineWithDriver(EmulatedHostMachine):
+    """An emulated machine that has NVIDIA's driver, whose report is empty."""
+
+    def bug_report(self, asked: BugReport) -> Facts:
+        self._ask(f"bug_report of {asked.kind}")
+        return {"bytes": 0}
+
+
 class World:
     """One node, whose agent can be restarted."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.body = EmulatedHostMachine("n1", (Part("GPU-1", "gpu"),))
+        self.body = MachineWithDriver("n1", (Part("GPU-1", "gpu"),))
         self.marks = OperationLog(directory / "marks.sqlite")
         self.operations = NodeOperations("n1", self.body, self.marks)
 

@@ -10,6 +10,7 @@ from hostler.core.intents.intent_decision import HANDLERS
 from hostler.core.state import events as e
 from hostler.core.state.change_control import APPROVALS_MAX
 from hostler.core.state.intent import Bounds
+from hostler.core.state.scopes import Scope
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.remedies import RemedyVerb
 from tests.kit import Drive, a_node, a_workload, configuration, intent_of, pool_document
@@ -126,7 +127,7 @@ def test_it_is_decided_anew_and_what_has_grown_is_refused() -> None:
     assert not reply.granted
     assert "it would now disturb 10 nodes of pool train, 9 when it was asked for; ask again" in reply.text
     assert [x.result for x in drive.events(e.ApprovalEnded)] == ["refused"]
-    assert "fleet" in drive.fleet.cell.paused
+    assert Scope.of("fleet") in drive.fleet.cell.paused
     assert drive.ask_two("resume", "fleet").granted
     assert drive.plans()
 

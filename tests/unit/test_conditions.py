@@ -51,6 +51,7 @@ OUR_OWN = {
     *(
         "agent.lost",
         "agent.outdated",
+        "check.bits_differ",
         "trend.drift",
         "agent.refused",
         "bmc.unreachable",

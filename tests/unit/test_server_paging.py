@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hostler.core.state import events as e
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Assignment, Binding, Node, Phase, Position
+from hostler.core.state.scopes import Scope
 from hostler.server.paging import LOOKED_MAX, Nodes, Page, Selection, paged
 from hostler.server.token_scope import intervals, own_records, sees
 from hostler.server.tokens import Grant, Identity, Role
@@ -63,7 +64,7 @@ def test_pages_together_are_the_selection(
     by_id = {f"n{number}": (at, where) for number, at, where in drawn}
     positions = {name: Position("c1", rack=where) for name, (_, where) in by_id.items()}
     all_nodes = [
-        a_node(name, phase=at, position=positions[name], domains=(f"rack:{where}",))
+        a_node(name, phase=at, position=positions[name], domains=(Scope.of(f"rack:{where}"),))
         for name, (at, where) in by_id.items()
     ]
     wanted = Selection(phase, rack=rack, q=q)
