@@ -4,18 +4,16 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import expect
 
 from hostler.controller.inputs import NodeSeen
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import House, house
-from tests.end_to_end.test_console import CHROMIUM, Tab, tab  # noqa: F401 - a fixture
+from tests.end_to_end.test_console import CONSOLE_MARKS, Tab, browser, tab  # noqa: F401 - fixtures
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium: apt-get install chromium"),
-    pytest.mark.xdist_group("console"),
-]
+pytestmark = CONSOLE_MARKS
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63f8cfc0000003010100c9fe92ef"
@@ -24,7 +22,7 @@ PNG = bytes.fromhex(
 """One red pixel."""
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def world(tmp_path: Path) -> AsyncIterator[House]:
     """Two nodes whose seatrial failed, each with a ticket, in two racks; and one that serves."""
     async with house(tmp_path) as inside:
