@@ -63,8 +63,8 @@ Nodes = tuple[str, ...]
 class Handler(Struct, Generic[V], frozen=True):
     """How a verb is decided: what grants it, and which nodes it would disturb, or let be disturbed, as things stand.
 
-    None: it disturbs nobody. Easing and protective verbs have none, and so never need a second person; nor have those
-    about one node that serves nobody.
+    None: it disturbs nobody. Gentle verbs (a cordon, a hold, a pause), easing and protective ones have none, and so
+    never need a second person; nor have those about one node that serves nobody.
     """
 
     grant: Callable[[Ask[V]], Granted]

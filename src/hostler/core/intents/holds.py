@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from hostler.core.intents.affected_nodes import freed, named
+from hostler.core.intents.affected_nodes import freed
 from hostler.core.intents.ask import (
     AnyAsk,
     Ask,
@@ -87,7 +87,7 @@ def _unheld(ask: Ask[ReleaseHold]) -> Nodes:
 
 
 HANDLERS: Handlers = {
-    Cordon: Handler(cordon, named),
+    Cordon: Handler(cordon),
     Uncordon: Handler(uncordon),
     PlaceHold: Handler(place_hold),
     ReleaseHold: Handler(release_hold, _unheld),
