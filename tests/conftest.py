@@ -28,9 +28,11 @@ DEFAULT_SEEDS = 20
 DEFAULT_FRESH = 3
 """How many simulated worlds that nobody has run before a run draws; `make soak` draws hundreds."""
 
-hypothesis.settings.register_profile("here", deadline=None, print_blob=True)
-hypothesis.settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
-hypothesis.settings.register_profile("quick", deadline=None, print_blob=True, max_examples=20)
+PATIENT = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True)
+"""A loaded machine draws slowly: that is no fault of a test."""
+hypothesis.settings.register_profile("here", PATIENT)
+hypothesis.settings.register_profile("ci", PATIENT, derandomize=True)
+hypothesis.settings.register_profile("quick", PATIENT, max_examples=20)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") == "true" else "here")
 
 
