@@ -215,7 +215,21 @@ async def test_holds_and_windows_are_listed(world: House) -> None:
     )
     assert status == 200
     for path in ("/v1/maintenance", "/v1/maintenance?node=n0"):
-        assert [w["scope"] for w in (await world.operator.get(path))["windows"]] == ["pool:alpha"]
+        (window,) = (await world.operator.get(path))["windows"]
+        assert (window["scope"], window["reason"], window["owner"]) == ("pool:alpha", "switch", "ada")
+
+
+async def test_a_tenant_is_told_of_its_windows_and_of_no_operators_words(world: House) -> None:
+    """Mutant: windows pass by the redaction that everything else of them goes through."""
+    await world.adopt(1)
+    args = {"starts": "2036-01-01T00:00:00+00:00", "ends": "2036-01-01T04:00:00+00:00"}
+    asked = {"verb": "schedule-maintenance", "target": "pool:alpha", "reason": "eve's switch is bad", "args": args}
+    assert (await world.operator.post("/v1/intents", asked))[0] == 200
+    acme = world.client(Grant("acme", Role.tenant, tenant="acme"))
+    for path in ("/v1/maintenance", "/v1/maintenance?node=n0"):
+        (window,) = (await acme.get(path))["windows"]
+        assert (window["scope"], window["starts"]) == ("pool:alpha", "2036-01-01T00:00:00Z")
+        assert "eve" not in window["reason"]
 
 
 async def test_assets_are_registered_and_listed(world: House) -> None:

@@ -246,7 +246,7 @@ async def maintenance(app_state: TheAppState, who: Who, wanted: Wanted, node: Na
     notices = tuple(row for n in page.items for row in notices_of(n))
     seen = None if who.whole else _scopes_within(app_state, who)
     windows = tuple(w for w in fleet.windows.values() if seen is None or w.scope in seen)
-    return Maintenance(windows, work, (*notices, *_retired(app_state, who)), cursor=page.cursor)
+    return Maintenance(shown(windows), work, (*notices, *_retired(app_state, who)), cursor=page.cursor)
 
 
 def _ticketed(fleet: Fleet) -> set[str]:
@@ -277,7 +277,7 @@ async def _of_one(app_state: AppState, who: Identity, name: str) -> Maintenance:
     if node is None:
         return Maintenance((), (), (), tuple(repairs), tuple(deeds_of(name, records)))
     holding = frozenset(scopes(app_state.context(), node))
-    windows = tuple(w for w in fleet.windows.values() if w.scope in holding)
+    windows = app_state.shown(who, tuple(w for w in fleet.windows.values() if w.scope in holding))
     tickets = app_state.shown(who, tuple(t for t in fleet.tickets.values() if t.node == node.id))
     deeds = tuple(deeds_of(node.id, records))
     node = app_state.shown(who, node)
