@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -120,8 +120,10 @@ async def test_a_subnet_is_shown_with_what_could_not_be_read_and_no_tenant_reads
     assert shown["design"]["subnet_manager"]["guids"] == ["0000000000000301", "0000000000000401"]
     assert shown["design"]["partitions"] == ["0x7fff"]
     managers = (SubnetManager("0000000000000401", 4, ManagerState.master),)
-    for facts, why in ((SubnetFacts(managers, ("0x7fff",), "updn"), ()), (SubnetFacts(managers), ("routing: no log",))):
-        world.cell.tell(SubnetSeen(SubnetReading("ib0", datetime.now(UTC), facts, why)))
+    looks = ((6, SubnetFacts(managers, ("0x7fff",), "updn"), ()), (0, SubnetFacts(managers), ("routing: no log",)))
+    for minutes_ago, facts, why in looks:
+        at = datetime.now(UTC) - timedelta(minutes=minutes_ago)
+        world.cell.tell(SubnetSeen(SubnetReading("ib0", at, facts, why)))
     await world.until(lambda: bool(world.cell.view.cases_of("ib0")))
     shown = (await world.operator.get("/v1/fabrics/ib0"))["subnet"]
     said = "subnet manager 0000000000000401 is master, none in standby, partitions 0x7fff, routed by updn"

@@ -19,6 +19,7 @@ NEEDS = {
     "reset_bmc": {"power"},
     "collect_evidence": {"boot"},
     "gpu_reset": {"drained", "boot"},
+    "reset_port": {"drained"},
     "reboot": {"drained", "power", "boot"},
     "bmc_cold_reset": {"power", "boot"},
     "run_checks": {"drained"},
@@ -28,9 +29,9 @@ NEEDS = {
     "stop_kubelet": {"drained", "heard"},
 }
 REVOCABLE = {"collect_evidence", "run_checks", "join_cluster", "confirm_join", "idle_check"}
-ONCE = {"update_firmware", "ac_cycle", "reset_bmc", "gpu_reset", "reboot"}
-DISRUPT = {"power_off", "ac_cycle", "update_firmware", "gpu_reset", "reboot", "evict", "leave_cluster"}
-TOUCH = {"power_off", "ac_cycle", "update_firmware", "gpu_reset", "reboot"}
+ONCE = {"update_firmware", "ac_cycle", "reset_bmc", "gpu_reset", "reboot", "reset_port"}
+DISRUPT = {"power_off", "ac_cycle", "update_firmware", "gpu_reset", "reboot", "evict", "leave_cluster", "reset_port"}
+TOUCH = {"power_off", "ac_cycle", "update_firmware", "gpu_reset", "reboot", "reset_port"}
 RESTART = {"power_on", "power_off", "ac_cycle", "reboot"}
 
 

@@ -128,7 +128,10 @@ def test_a_reset_that_fails_is_a_strike_on_the_part() -> None:
 
 @pytest.mark.parametrize(
     ("reset", "what"),
-    [({"domain": "rack"}, "no reset domain 'rack'"), ({"clients": ["sshd.service"]}, "'sshd.service' is not stopped")],
+    [
+        ({"domain": "rack"}, "no reset domain 'rack'"),
+        ({"clients": ["sshd.service"]}, "'sshd.service' may not be stopped"),
+    ],
 )
 def test_what_a_sku_says_of_a_reset_is_checked(reset: dict[str, Any], what: str) -> None:
     with pytest.raises(InvalidInputError, match=what):
