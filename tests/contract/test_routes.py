@@ -225,7 +225,7 @@ def _twice(folder: Path) -> None:
     ("dumped", "said"),
     [
         (lambda _folder: None, "0 dumps of forwarding tables"),
-        (_old, "write it anew at least once an hour"),
+        (_old, "at most an hour is believed"),
         (_twice, "dump b.dump: a switch is told in another dump too"),
         (lambda folder: (folder / "a.dump").write_text("<html>"), "dump a.dump: forwarding tables, line 1"),
         (lambda folder: (folder / "a.dump").mkdir(), "dump a.dump: "),
