@@ -94,6 +94,8 @@ async def test_every_option_of_every_command_of_a_network(tmp_path: Path, monkey
         await registered(say, tmp_path)
         await world.until('"verdict":"differs"', "/v1/fabrics/ib0")
         assert "-C mlx5_0 -P 1" in (tmp_path / "asked").read_text()
+        (tmp_path / "pairs.csv").write_text("a,z,gbps\ngpu-0001:mlx5_0,gpu-0002:mlx5_0,371.2\n")
+        assert await say("fabric", "enter-pairs", "ib0", str(tmp_path / "pairs.csv"), "--age", "60")
         await listed(say)
         await by_hand(say, tmp_path)
         design = str(tmp_path / "design.csv")
@@ -120,9 +122,10 @@ async def registered(say: Tried, folder: Path) -> None:
     source = shown["source"]
     assert (source["adapter"], source["port"], source["timeout_s"], shown["period_s"]) == ("mlx5_0", 1, 60, 3600)
     assert shown["subnet"]["design"]["subnet_manager"] == {"guids": ["946dae0300000001"], "min_standby": 0}
-    nodes = ("--tool", "iblinkinfo", "--node", "n1", "--node", "n2")
+    nodes = ("--tool", "iblinkinfo", "--node", "n1", "--node", "n2", "--routes", "adaptive")
     await say("fabric", "register", "ib1", design, *nodes, *why)
-    assert json.loads(await say("fabric", "show", "ib1", "-o", "json"))["source"]["nodes"] == ["n1", "n2"]
+    source = json.loads(await say("fabric", "show", "ib1", "-o", "json"))["source"]
+    assert (source["nodes"], source["routes"]) == (["n1", "n2"], "adaptive")
     (folder / "ca.pem").write_text("a PEM\n")
     ufm = (
         "--tool",

@@ -184,7 +184,7 @@ def an_operation(profile: str = "idle") -> Operation:
 def test_a_script_holds_nothing_that_a_shell_would_read() -> None:
     place = CheckPlace("hostler", "/opt/a", "/var/b")
     assert "/opt/a run --profile idle --state /var/b" in script(an_operation(), place)
-    with pytest.raises(RefusedError, match="no profile"):
+    with pytest.raises(RefusedError, match="not the name of a profile"):
         script(an_operation("idle; reboot"), place)
     assert job_name(an_operation()) == job_name(an_operation())
 
