@@ -270,7 +270,7 @@ def _unsent(error: Exception) -> bool:
 
 
 def _query(query: Query) -> str:
-    given = {key: value for key, value in query.items() if value not in ("", 0)}
+    given = {key: "true" if value is True else value for key, value in query.items() if value not in ("", 0)}
     return f"?{urlencode(given)}" if given else ""
 
 

@@ -29,18 +29,13 @@ class IntentRequest:
     nodes: tuple[str, ...] = ()
 
 
-def selection(selector: str) -> dict[str, str]:
-    """The query of a selector, empty where none is given. The server reads it, and lists the keys where it cannot."""
-    return {"selector": selector} if selector else {}
-
-
 def targets_of(client: "Client", named: Sequence[str], pick: Pick) -> list[str]:
     """The targets by name and by selector. Raises CommandError where there are none, or more than allowed."""
     found = list(dict.fromkeys(named))
     if pick.selector:
         if not pick.selector.strip():
             raise unusable("an empty selector would mean every node", "write KEY=VALUE")
-        chosen = [node["id"] for node in client.pages("/v1/nodes", selection(pick.selector), pick.at_most + 1)]
+        chosen = [node["id"] for node in client.pages("/v1/nodes", {"selector": pick.selector}, pick.at_most + 1)]
         if len(chosen) > pick.at_most:
             raise CommandError(
                 ExitCode.refused,

@@ -30,6 +30,12 @@ ListOutput = Annotated[
     ),
 ]
 TABLE: Literal["table"] = "table"
+Selector = Annotated[
+    str,
+    Parameter(name=("--selector", "-l"), show_default=False, help="`KEY=VALUE,KEY!=VALUE,…`; see `node list --help`."),
+]
+NodeName = Annotated[str, Parameter(help="A node's id, serial number or host name.")]
+FabricName = Annotated[str, Parameter(help="The network's name; see `hostler fabric list`.")]
 
 CONNECTION, SHOWING = "Connection", "Output"
 """The titles of the groups that most commands have."""

@@ -8,6 +8,8 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +81,6 @@ def _told(rank: int, child: subprocess.Popen[bytes], limit_s: float) -> dict[str
 def rank_main(asked: dict[str, Any]) -> dict[str, Any]:
     """One rank: whole numbers that fp32 sums exactly, so every element must be the sum over all ranks."""
     import datetime as dt  # noqa: PLC0415 - ranks alone
-    import time  # noqa: PLC0415
 
     import torch  # noqa: PLC0415
     import torch.distributed as dist  # noqa: PLC0415
@@ -92,27 +93,46 @@ def rank_main(asked: dict[str, Any]) -> dict[str, Any]:
     dist.init_process_group(
         asked["backend"], init_method=f"file://{asked['store']}", rank=rank, world_size=ranks, timeout=limit
     )
-    words = int(asked["mib"]) * (1 << 20) // 4
+    group = Group(rank, ranks, place, int(asked["mib"]), str(asked["plant"]))
+    times, fault = sum_up(torch, group, float(asked["seconds"]))
+    dist.destroy_process_group()
+    return {"times": times, "fault": fault}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One rank's place in a group that sums `mib` MiB, on the device `place`; `plant` as `--plant` names it."""
+
+    rank: int
+    ranks: int
+    place: str
+    mib: int
+    plant: str
+
+
+def sum_up(torch: Any, group: Group, seconds: float) -> tuple[list[float], str]:
+    """Seconds of each sum over all ranks until `seconds` are over, and what is wrong; all go on, or all stop.
+
+    Of more than one sum the first is left out: it warms up.
+    """
+    dist, place, words = torch.distributed, group.place, (group.mib << 20) // 4
     times: list[float] = []
     fault, turn, going = "", 0, True
     while going:
-        held = summands(torch, words, place, rank + turn % 64)
-        if asked["plant"] in ("bit_flip", "flaky_bit") and rank == 1:
+        held = summands(torch, words, place, group.rank + turn % 64)
+        if group.plant in ("bit_flip", "flaky_bit") and group.rank == 1:
             held[words // 2] += 1
         began = time.perf_counter()
         dist.all_reduce(held)
         if place != "cpu":
             torch.cuda.synchronize()
         times.append(time.perf_counter() - began)
-        fault = is_wrong(torch, held, ranks, turn, place)
+        fault = is_wrong(torch, held, group.ranks, turn, place)
         turn += 1
-        votes = torch.tensor(
-            [float(sum(times) < float(asked["seconds"]) and not fault and turn < 10_000)], device=place
-        )
+        votes = torch.tensor([float(sum(times) < seconds and not fault and turn < MAX_TURNS)], device=place)
         dist.all_reduce(votes)
-        going = bool(votes.item() == ranks)
-    dist.destroy_process_group()
-    return {"times": times[1:] or times, "fault": fault}
+        going = bool(votes.item() == group.ranks)
+    return times[1:] or times, fault
 
 
 def summands(torch: Any, words: int, place: str, more: int) -> Any:

@@ -7,14 +7,13 @@ convict no node either: one of the nodes, or what lies between, has changed them
 import datetime as dt
 import hmac
 import os
-import time
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from hostler_checks import plants
 from hostler_checks.answers import Answer, clean
-from hostler_checks.checks.collectives import is_wrong, summands
+from hostler_checks.checks.collectives import Group, sum_up
 from hostler_checks.device import UnableError, torch_or_none
 from hostler_checks.meeting_order import MeetingOrder, order_of
 from hostler_checks.plants import clock_factor
@@ -59,31 +58,14 @@ def _join(order: MeetingOrder, torch: Any, backend: str) -> None:
 
 
 def _sum_up(work: Work, order: MeetingOrder, torch: Any, backend: str) -> tuple[list[float], str]:
-    """Times of sums over all ranks until the time is over; all go on, or all stop."""
+    """Sum over all ranks until the time is over, and leave the group once the last has come this far."""
     import torch.distributed as dist  # noqa: PLC0415 - ranks alone
 
-    rank, ranks = order.rank, len(order.names)
-    device = "cuda:0" if backend == "nccl" else "cpu"
-    words = (order.mib << 20) // 4
-    times: list[float] = []
-    fault, turn, going = "", 0, True
-    while going:
-        held = summands(torch, words, device, rank + turn % 64)
-        if work.plant in ("bit_flip", "flaky_bit") and rank == 1:
-            held[words // 2] += 1
-        began = time.perf_counter()
-        dist.all_reduce(held)
-        if device != "cpu":
-            torch.cuda.synchronize()
-        times.append(time.perf_counter() - began)
-        fault = is_wrong(torch, held, ranks, turn, device)
-        turn += 1
-        votes = torch.tensor([float(sum(times) < work.seconds and not fault and turn < 10_000)], device=device)
-        dist.all_reduce(votes)
-        going = bool(votes.item() == ranks)
+    place = "cuda:0" if backend == "nccl" else "cpu"
+    found = sum_up(torch, Group(order.rank, len(order.names), place, order.mib, work.plant), work.seconds)
     dist.barrier()
     dist.destroy_process_group()
-    return times[1:] or times, fault
+    return found
 
 
 def _told(work: Work, order: MeetingOrder, backend: str, found: tuple[list[float], str]) -> Answer:

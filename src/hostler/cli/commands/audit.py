@@ -46,8 +46,7 @@ class Filters:
         """The filters as the API takes them. Raises CommandError."""
         given = asdict(self)
         given["result"] = given.pop("outcome")
-        moments = {name: _moment(given[name]) for name in ("since", "until")}
-        return {name: value for name, value in (given | moments).items() if value}
+        return given | {name: _moment(given[name]) for name in ("since", "until")}
 
 
 ALL = Filters()

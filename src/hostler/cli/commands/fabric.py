@@ -13,7 +13,7 @@ from hostler.cli.exit_codes import ExitCode
 from hostler.cli.input_files import read_text, read_yaml, submit
 from hostler.cli.list_commands import describe, show_list, show_one
 from hostler.cli.node_verbs import offer
-from hostler.cli.options import CONNECT, SHOW, SHOW_LIST, SHOW_ONCE, Connect, Show, ShowList, ShowOnce, Why
+from hostler.cli.options import CONNECT, SHOW, SHOW_LIST, SHOW_ONCE, Connect, FabricName, Show, ShowList, ShowOnce, Why
 from hostler.cli.table_columns import (
     FABRIC_CASES,
     FABRIC_LINKS,
@@ -38,8 +38,6 @@ _FILES = Group("Designs as files (no server)", sort_key=20)
 _SOURCE = Group("Discovery", sort_key=10)
 
 _STATED = ("subnet_manager", "partitions", "routing")
-
-FabricName = Annotated[str, Parameter(help="The network's name; see `hostler fabric list`.")]
 
 
 @app.command(name="list")

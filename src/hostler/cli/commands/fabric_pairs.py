@@ -10,14 +10,14 @@ from hostler.cli.command_errors import unusable
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.input_files import read_text
 from hostler.cli.list_commands import describe
-from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce
+from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, FabricName, ShowOnce
 from hostler.cli.table_columns import FABRICS
 
 COLUMNS = ("a", "z", "gbps")
 
 
 def enter_pairs(
-    fabric: Annotated[str, Parameter(help="The network's name; see `hostler fabric list`.")],
+    fabric: FabricName,
     results: Annotated[
         str, Parameter(help="A CSV with columns a, z and gbps: gpu-0001:mlx5_0,gpu-0002:mlx5_0,371.2; `-` reads stdin.")
     ],

@@ -102,8 +102,7 @@ def flow(  # noqa: PLR0913 - one argument per filter
     connect: Connect = CONNECT,
 ) -> int:
     """Time in each phase against its limit, how many nodes came and went; `-o json` has counts and moves besides."""
-    query = {name: value for name, value in (("span", span), ("pool", pool), ("rack", rack), ("sku", sku)) if value}
-    found = connect.client().get(FLOW.path, query)
+    found = connect.client().get(FLOW.path, {"span": span, "pool": pool, "rack": rack, "sku": sku})
     if show.output == "json":
         dump_json(found)
     else:

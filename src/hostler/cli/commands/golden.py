@@ -22,7 +22,7 @@ def list_(
     connect: Connect = CONNECT,
 ) -> int:
     """List the stacks of which bits are known: check, peers, who differs."""
-    return show_list(connect, GOLDENS, show, {"node": node, **({"disputed": "true"} if disputed else {})})
+    return show_list(connect, GOLDENS, show, {"node": node, "disputed": disputed})
 
 
 @app.command

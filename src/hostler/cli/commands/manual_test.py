@@ -1,16 +1,13 @@
 """`hostler fabric`: results of a network's test by hand, and its photos and files."""
 
 from typing import Annotated
-from urllib.parse import quote
 
 from cyclopts import Parameter
 
-from hostler.cli.attached_files import file_body, write_new
+from hostler.cli.attached_files import Attachment, NewFile, attach_file, fetch_file
 from hostler.cli.input_files import read_text, submit
-from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce, Why
+from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, FabricName, ShowOnce, Why
 from hostler.cli.table_columns import FABRICS
-
-FabricName = Annotated[str, Parameter(help="The network's name; see `hostler fabric list`.")]
 
 
 def enter_manual_test(  # noqa: PLR0913 - one argument per option
@@ -29,22 +26,22 @@ def enter_manual_test(  # noqa: PLR0913 - one argument per option
 
 def attach(
     fabric: FabricName,
-    file: Annotated[str, Parameter(help="A photo (JPEG, PNG, WebP), a PDF or a text, up to 8 MiB.")],
+    file: Attachment,
     *,
     why: Why,
     show: ShowOnce = SHOW_ONCE,
     connect: Connect = CONNECT,
 ) -> int:
     """Add a photo or file to the run of a test by hand that is under way."""
-    return submit(connect.client(), FABRICS.one(fabric, "/manual-test/files"), file_body(file), why, show.output)
+    return attach_file(file, FABRICS.one(fabric, "/manual-test/files"), why, show, connect)
 
 
 def attached(
     fabric: FabricName,
     digest: Annotated[str, Parameter(help="Its SHA-256; `hostler fabric show FABRIC -o yaml` names it.")],
     *,
-    to: Annotated[str, Parameter(help="The file to write; one that is there stays as it is.")],
+    to: NewFile,
     connect: Connect = CONNECT,
 ) -> int:
     """Write a photo or file of a test by hand to a file."""
-    return write_new(to, connect.client().file(FABRICS.one(fabric, f"/manual-test/files/{quote(digest, safe='')}")))
+    return fetch_file(digest, FABRICS.one(fabric, "/manual-test/files"), to, connect)

@@ -11,7 +11,7 @@ from hostler.cli.bundle_columns import BUNDLES
 from hostler.cli.command_errors import CommandError, unusable
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.input_files import read_entries, submit
-from hostler.cli.intent_requests import IntentRequest, selection, targets_of
+from hostler.cli.intent_requests import IntentRequest, targets_of
 from hostler.cli.list_commands import describe, show_list, show_unpaged
 from hostler.cli.list_watch import Item, Printer, follow, watch
 from hostler.cli.node_page import node_page
@@ -23,7 +23,9 @@ from hostler.cli.options import (
     SHOW_LIST,
     SHOW_ONCE,
     Connect,
+    NodeName,
     Pick,
+    Selector,
     Show,
     ShowList,
     ShowOnce,
@@ -52,17 +54,12 @@ HISTORY_SHOWN = 50
 
 app = App(name="node", help="Nodes: look, explain, ask for acts.")
 
-Name = Annotated[str, Parameter(help="A node's id, serial number or host name.")]
 Tag = Annotated[str, Parameter(show_default=False, help="Nodes with this tag: its name, or NAME=VALUE.")]
 Lane = Annotated[
     Literal["", "phase", "pool", "condition", "plan", "operation", "check", "ticket", "hold", "part", "person"],
     Parameter(show_default=False, help="Only this one."),
 ]
 Limit = Annotated[int, Parameter(help="At most so many; 0 is all.")]
-Selector = Annotated[
-    str,
-    Parameter(name=("--selector", "-l"), show_default=False, help="`KEY=VALUE,KEY!=VALUE,…`; see `node list --help`."),
-]
 
 
 @app.command(name="list", group="Look")
@@ -79,7 +76,7 @@ def list_(  # noqa: PLR0913 - one argument per option
 
     Keys: phase, pool, site, row, rack, sku, profile, severity, condition, domain, tag, node.
     """
-    query = {**selection(selector), "tag": tag, "q": search}
+    query = {"selector": selector, "tag": tag, "q": search}
     if not show.watch:
         return show_list(connect, NODES, show, query, limit=limit)
     client = show.one_cell(connect)
@@ -117,7 +114,7 @@ def _row(client: "Client", query: dict[str, str], node: str) -> Item | None:
 
 
 @app.command(group="Look", name=("get", "describe"))
-def get(*nodes: Name, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+def get(*nodes: NodeName, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Show nodes with all that stands around them: conditions, plan, what each waits for, holds, tickets, parts."""
     if not nodes:
         raise unusable("no node is named", "name one or several, or see `hostler node list`")
@@ -149,7 +146,7 @@ def _print_nodes(found: list[dict[str, Any]], output: str) -> None:
 
 
 @app.command(group="Look")
-def history(node: Name, *, limit: Limit = HISTORY_SHOWN, show: Show = SHOW, connect: Connect = CONNECT) -> int:
+def history(node: NodeName, *, limit: Limit = HISTORY_SHOWN, show: Show = SHOW, connect: Connect = CONNECT) -> int:
     """Show what is recorded about a node, oldest first. With `-w` it goes on with what comes."""
     client = connect.client()
     found = list(client.pages(NODES.one(node, "/history"), limit=limit, go_on="before"))
@@ -170,7 +167,7 @@ def history(node: Name, *, limit: Limit = HISTORY_SHOWN, show: Show = SHOW, conn
 
 
 @app.command(group="Look")
-def timeline(node: Name, *, lane: Lane = "", show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
+def timeline(node: NodeName, *, lane: Lane = "", show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
     """Show a node's life as spans: phases, pools, conditions, plans, operations, checks, tickets, holds, people."""
     found = connect.client().get(NODES.one(node, "/lanes"))
     if found["partial"]:
@@ -180,7 +177,7 @@ def timeline(node: Name, *, lane: Lane = "", show: ShowList = SHOW_LIST, connect
 
 
 @app.command(group="Look")
-def explain(node: Name, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+def explain(node: NodeName, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Say why a node is where it is: from the evidence to the outcome, the latest story first."""
     found = connect.client().get(NODES.one(node, "/explain"))
     if show.output in ("table", "wide"):
@@ -191,7 +188,7 @@ def explain(node: Name, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNEC
 
 
 @app.command(name="cloud-init", group="Look")
-def cloud_init(node: Name, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+def cloud_init(node: NodeName, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Show the cloud-init data of the node's next boot, and which layer each value comes from; never a join token."""
     found = connect.client().get(NODES.one(node, "/cloud-init"))
     if show.output not in ("table", "wide"):
@@ -207,7 +204,7 @@ def cloud_init(node: Name, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CON
 
 @app.command(group="Look")
 def evidence(
-    node: Name,
+    node: NodeName,
     *,
     to: Annotated[str, Parameter(show_default=False, help="The file to write; NODE-evidence.zip if not given.")] = "",
     bundle: Annotated[
@@ -221,20 +218,22 @@ def evidence(
     """
     from base64 import b64decode
 
-    from hostler.cli.evidence_file import write, write_bytes
+    from hostler.cli.evidence_file import write_zip
+    from hostler.journal.evidence_zip import zipped
 
     if bundle:
         kept = connect.client().get(NODES.one(node, f"/bundles/{bundle}"))
         data = b64decode(kept["content"])
-        say(f"{write_bytes(data, kept['node'], to)}: {len(data):,} bytes about {kept['node']}")
+        say(f"{write_zip(data, kept['node'], to)}: {len(data):,} bytes about {kept['node']}")
         return 0
     found = connect.client().get(NODES.one(node, "/evidence"))
-    say(f"{write(found, to)}: {len(found['files'])} files about {found['node']}")
+    data = zipped(found["files"], found["made"], found["sha256"])
+    say(f"{write_zip(data, found['node'], to)}: {len(found['files'])} files about {found['node']}")
     return 0
 
 
 @app.command(group="Look")
-def bundles(node: Name, *, show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
+def bundles(node: NodeName, *, show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
     """List the bundles of evidence that were kept of a node, the newest first, and what is not in them."""
     return show_unpaged(connect, BUNDLES, show, NODES.one(node, "/bundles"))
 
@@ -259,11 +258,11 @@ def conditions(
     """List the conditions that stand, on one node or on all; with their evidence under `-o json`."""
     if node:
         return show_unpaged(connect, NODE_CONDITIONS, show, NODES.one(node, "/conditions"))
-    return show_list(connect, CONDITIONS, show, selection(selector))
+    return show_list(connect, CONDITIONS, show, {"selector": selector})
 
 
 @app.command(group="Look")
-def firmware(node: Name, *, show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
+def firmware(node: NodeName, *, show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
     """Show a node's firmware against its SKU's baseline: what its BMC last reported, and what zap would do.
 
     `refuse` stops zap: nothing may be written there. `leave` is not Hostler's to write.
@@ -273,7 +272,7 @@ def firmware(node: Name, *, show: ShowList = SHOW_LIST, connect: Connect = CONNE
 
 @app.command(group="Look")
 def observations(
-    node: Name,
+    node: NodeName,
     *,
     source: Annotated[str, Parameter(show_default=False, help="`agent`, or `bmc` for the BMC's own log.")] = "",
     limit: Limit = HISTORY_SHOWN,
@@ -287,13 +286,13 @@ def observations(
 @app.command(group="Look")
 def agents(*, selector: Selector = "", show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
     """List the nodes' health agents: heard or not, when last, which version."""
-    return show_list(connect, AGENTS, show, selection(selector))
+    return show_list(connect, AGENTS, show, {"selector": selector})
 
 
 @app.command(group="Look")
 def waiting(*, selector: Selector = "", show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
     """List who waits, since when, for whom, and what would end it."""
-    return show_list(connect, WAITING, show, selection(selector))
+    return show_list(connect, WAITING, show, {"selector": selector})
 
 
 @app.command(group="Make known")

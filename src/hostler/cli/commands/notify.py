@@ -51,7 +51,7 @@ def retry(number: int, *, reason: Because, connect: Connect = CONNECT) -> int:
 
 
 def _listed(connect: Connect, query: dict[str, str | int], show: ShowList) -> int:
-    found: dict[str, Any] = connect.client().get(DELIVERIES.path, {k: v for k, v in query.items() if v})
+    found: dict[str, Any] = connect.client().get(DELIVERIES.path, query)
     show.emit(found["items"], DELIVERIES)
     return 0
 

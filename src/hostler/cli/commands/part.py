@@ -4,7 +4,6 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from hostler.cli.intent_requests import selection
 from hostler.cli.list_commands import describe, show_list
 from hostler.cli.options import CONNECT, SHOW_LIST, SHOW_ONCE, Connect, ShowList, ShowOnce
 from hostler.cli.output import emit
@@ -25,8 +24,7 @@ def list_(
     connect: Connect = CONNECT,
 ) -> int:
     """List parts, by the node they are in."""
-    query = {**selection(selector), "kind": kind, "shelf": "true" if shelf else ""}
-    return show_list(connect, PARTS, show, query)
+    return show_list(connect, PARTS, show, {"selector": selector, "kind": kind, "shelf": shelf})
 
 
 @app.command

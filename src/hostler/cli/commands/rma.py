@@ -22,7 +22,7 @@ def list_(
     connect: Connect = CONNECT,
 ) -> int:
     """List the open returns."""
-    return show_list(connect, RMA_CASES, show, {"node": node, **({"overdue": "true"} if overdue else {})})
+    return show_list(connect, RMA_CASES, show, {"node": node, "overdue": overdue})
 
 
 @app.command

@@ -22,7 +22,7 @@ def list_(
     connect: Connect = CONNECT,
 ) -> int:
     """List the spares on the shelf."""
-    return show_list(connect, STOCK, show, {"site": site, **({"low": "true"} if low else {})})
+    return show_list(connect, STOCK, show, {"site": site, "low": low})
 
 
 offer(app, CountStock)

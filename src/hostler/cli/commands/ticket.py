@@ -1,14 +1,12 @@
 """`hostler ticket`: work for people."""
 
 from typing import Annotated
-from urllib.parse import quote
 
 from cyclopts import App, Parameter
 
-from hostler.cli.attached_files import file_body, write_new
+from hostler.cli.attached_files import Attachment, NewFile, attach_file, fetch_file
 from hostler.cli.command_errors import CommandError
 from hostler.cli.exit_codes import ExitCode
-from hostler.cli.input_files import submit
 from hostler.cli.list_commands import describe, every, show_list
 from hostler.cli.node_verbs import offer
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
@@ -41,14 +39,14 @@ def get(ticket: str, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) 
 @app.command
 def attach(
     ticket: TicketName,
-    file: Annotated[str, Parameter(help="A photo (JPEG, PNG, WebP), a PDF or a text, up to 8 MiB.")],
+    file: Attachment,
     *,
     why: Why,
     show: ShowOnce = SHOW_ONCE,
     connect: Connect = CONNECT,
 ) -> int:
     """Attach a photo or file to a ticket: what was found, what was done."""
-    return submit(connect.client(), TICKETS.one(ticket, "/files"), file_body(file), why, show.output)
+    return attach_file(file, TICKETS.one(ticket, "/files"), why, show, connect)
 
 
 @app.command
@@ -56,12 +54,11 @@ def attached(
     ticket: TicketName,
     digest: Annotated[str, Parameter(help="Its SHA-256; `hostler ticket get TICKET` names it.")],
     *,
-    to: Annotated[str, Parameter(help="The file to write; one that is there stays as it is.")],
+    to: NewFile,
     connect: Connect = CONNECT,
 ) -> int:
     """Write a photo or file of a ticket, open or closed, to a file."""
-    data = connect.client().file(TICKETS.one(ticket, f"/files/{quote(digest, safe='')}"))
-    return write_new(to, data)
+    return fetch_file(digest, TICKETS.one(ticket, "/files"), to, connect)
 
 
 offer(app, ConsentToEviction, CloseTicket)

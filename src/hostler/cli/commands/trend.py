@@ -4,15 +4,15 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import quote
 
 from cyclopts import App, Group, Parameter
 
 from hostler.cli.command_errors import unusable
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.list_commands import describe, show_items, show_list
-from hostler.cli.options import CONNECT, SHOW_LIST, SHOW_ONCE, Connect, ShowList, ShowOnce
+from hostler.cli.options import CONNECT, SHOW_LIST, SHOW_ONCE, Connect, NodeName, ShowList, ShowOnce
 from hostler.cli.output import dump_json, shown
+from hostler.cli.table_columns import NODES
 from hostler.cli.trend_columns import SERIES, TREND_SCORES, TREND_SHIFTS, TRENDS
 
 if TYPE_CHECKING:
@@ -44,19 +44,19 @@ def scorecard(*, show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
 
 @app.command
 def show(
-    node: Annotated[str, Parameter(help="A node by id, serial or host name.")],
+    node: NodeName,
     *,
     show: ShowOnce = SHOW_ONCE,
     connect: Connect = CONNECT,
 ) -> int:
     """Show a node's readings of the last 60 days, the median of each day, and those that have drifted."""
-    describe(connect.client().get(f"/v1/nodes/{quote(node, safe='')}/trends"), node, show.output)
+    describe(connect.client().get(NODES.one(node, "/trends")), node, show.output)
     return ExitCode.ok
 
 
 @app.command
 def series(
-    node: Annotated[str, Parameter(help="A node by id, serial or host name.")],
+    node: NodeName,
     *,
     since: Annotated[str, Parameter(show_default=False, help="From here: 2026-01-31T08:00:00Z. Default: 7 days.")] = "",
     until: Annotated[str, Parameter(show_default=False, help="Up to here. Default: now.")] = "",
@@ -64,10 +64,10 @@ def series(
     connect: Connect = CONNECT,
 ) -> int:
     """List a node's series of heat, errors, fans and checks between two moments; `-o json` has every step of each."""
-    query = {name: value for name, value in (("since", since), ("until", until)) if value}
+    query = {"since": since, "until": until}
 
     def fetch(client: "Client") -> list[dict[str, Any]]:
-        return list(client.get(f"/v1/nodes/{quote(node, safe='')}/series", query)["series"])
+        return list(client.get(NODES.one(node, "/series"), query)["series"])
 
     return show_items(connect, SERIES, show, fetch)
 
