@@ -26,7 +26,7 @@ export PYTHON
 # Bytecode is kept, whatever the shell says: without it every process of a test run compiles the whole house anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up up-kubernetes test test-boot check fuzz sbom audit deb bench bench-fabric bench-bringup bench-checks bench-trends bench-detection sim fabric-soak soak mutants peers docs docs-check pictures fmt lint wheels clean lock environment environment-test system-packages
+.PHONY: help up up-kubernetes test test-boot check quick-tests fuzz sbom audit deb bench bench-fabric bench-bringup bench-checks bench-trends bench-detection sim fabric-soak soak mutants peers docs docs-check pictures fmt lint wheels clean lock environment environment-test system-packages
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -44,7 +44,10 @@ up-kubernetes: environment-test ## the same with a real Kubernetes, whose nodes 
 test: system-packages lint ## everything: lint, types, imports and all tests (some 25 minutes on 2 cores)
 	$(BIN)/pytest tests -n $(JOBS) --dist loadgroup
 
-check: lint ## the fast part: lint, types, imports, unit and property tests (few seeds), transcripts
+check: environment-test ## the fast part: lint, types, imports beside unit and property tests (few seeds), transcripts
+	@$(MAKE) --no-print-directory -j 2 --output-sync=line lint quick-tests
+
+quick-tests: environment-test
 	$(BIN)/pytest tests/unit tests/property tests/transcripts --seeds 4 $(QUICK) -n $(CHECK_JOBS) --dist loadgroup
 
 lint: environment-test ## lint, format check, types, import contracts, declared dependencies and the shape of the code

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -34,6 +35,8 @@ CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance,
 STREAM = "/v1/events"
 """Routes that never end; their statuses are looked at in other tests."""
 WAIT_MOST_S = 0.02
+AGENTS = "/v1/agent/"
+"""Routes at which an operator may ask nothing."""
 NOT_THERE = 501
 """The journal in memory lists no observations, and says so: no failure of the server."""
 
@@ -133,3 +136,19 @@ async def test_every_answer_is_one_that_is_described(guarded: Guarded) -> None:
     assert not tally.wrong, "\n\n".join([str(tally.statuses), *tally.wrong.values()])
     assert tally.statuses[200] > 10 * EXAMPLES, tally.statuses
     assert (await guarded.world.operator.get("/v1/status"))["ok"]
+
+
+async def test_each_route_reads_the_query_keys_of_its_description(guarded: Guarded) -> None:
+    """Mutant: the keys are gathered from the handler alone, and what its dependencies read is refused."""
+    asked = 0
+    described = (await description(guarded.world))["paths"]
+    for path, item in ((path, item) for path, item in described.items() if not path.startswith(AGENTS)):
+        for method, operation in item.items():
+            known = sorted(one["name"] for one in operation.get("parameters", ()) if one["in"] == "query")
+            where = re.sub(r"\{\w+\}", "1", path)
+            status, body = await guarded.world.operator.call(method.upper(), f"{where}?zzzzzzzz=1")
+            assert status == 400, (method, path, body)
+            listed = f"this route knows: {', '.join(known)}" if known else "this route takes no query"
+            assert body["instead"] == listed, (method, path)
+            asked += 1
+    assert asked >= 100

@@ -189,7 +189,7 @@ def test_called_off_it_keeps_where_it_stood_and_tells_it_meanwhile(tmp_path: Pat
 
 def test_an_operation_that_was_cut_off_goes_on_at_its_next_attempt(tmp_path: Path) -> None:
     """Called off and asked again as the controller asks: the marks end the first attempt, the second goes on."""
-    program = the_real_one(tmp_path, SMALL.replace("share: 0.5", "share: 1").replace("for: 1s", "for: 2s"))
+    program = the_real_one(tmp_path, SMALL.replace("share: 0.5", "share: 1").replace("for: 1s", "for: 1.2s"))
     body = RealHostMachine("n1", tmp_path, Powers(), SensorSources(suite=SuiteSettings(program)))
     asked = Operation("op1", RunChecks("burn_in"), "n1", "plan1", 0, NOW, NOW)
     outcomes: list[Outcome] = []
