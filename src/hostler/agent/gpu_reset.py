@@ -7,11 +7,11 @@ reset. Who else holds a GPU is never ended here: the reset is then busy, and nam
 import re
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 
+from hostler.agent.collectors.kernel_files import text_of
 from hostler.agent.gpu_holders import Holder, holders, named
 from hostler.agent.host_commands import ActFailedError, FateUnknownError, NotPossibleError, ResourceHeldError, act
 from hostler.core.state.model import RESET_CLIENTS
@@ -153,11 +153,9 @@ def _is_at(card: Card, addresses: tuple[str, ...]) -> bool:
 def _minor(root: Path, bus: str) -> str:
     """The number of the device file, from the driver; "" where it does not say."""
     address = bus.lower()[-12:]
-    with suppress(OSError):
-        text = (root / "proc/driver/nvidia/gpus" / address / "information").read_text()
-        if found := re.search(r"Device Minor:\s*(\d+)", text):
-            return found[1]
-    return ""
+    text = text_of(root / "proc/driver/nvidia/gpus" / address / "information")
+    found = re.search(r"Device Minor:\s*(\d+)", text)
+    return found[1] if found else ""
 
 
 def _devices(cards: list[Card], wanted: ResetRequest, root: Path) -> Iterator[str]:

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from hostler.cli.list_view import FEW, Column, View, age, clock, count, last_text, severity, steps, text_of
+from hostler.core.state.counting import first_names
 
 NODES = View(
     "/v1/nodes",
@@ -129,8 +130,7 @@ AGENTS = View(
 
 def few(value: Any, _now: datetime) -> str:
     """The first names of a list, and how many more there are."""
-    names = [text_of(item) for item in value]
-    return ", ".join(names[:FEW]) + (f" and {len(names) - FEW} more" if len(names) > FEW else "")
+    return first_names([text_of(item) for item in value], FEW)
 
 
 SHADOWS = View(

@@ -1,5 +1,6 @@
 """State that every handler uses: the cell, the agents' mailboxes, and the small caches that keep pages fast."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeVar
@@ -91,6 +92,10 @@ class AppState:
         if found is None or not sees(who, found):
             raise unknown("node", name)
         return found
+
+    async def history(self, subject: str) -> list[Record]:
+        """The latest 200 records about one subject, newest first. Raises JournalError."""
+        return await asyncio.to_thread(self.cell.journal.history, subject)
 
     def visible(self, who: Identity, records: Sequence[Record]) -> list[Record]:
         """Cut a node's history to what the caller may read: a tenant its own intervals, others all of it."""

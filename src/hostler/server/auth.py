@@ -50,6 +50,11 @@ def needs(permission: Permission) -> Guard:
     return guard
 
 
+SEE = [needs(Permission.see)]
+SEE_CELL = [needs(Permission.see_cell)]
+"""The guards of most routes."""
+
+
 async def authenticate(scope: Scope, tokens: TokenStore) -> Identity:
     """Authenticate the sender of this request once; its connection counts as the sender's from now on.
 

@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from hostler.agent.collectors import nvml_twin
+from hostler.agent.collectors.kernel_files import text_of
 from hostler.agent.collectors.nvml_calls import SLOW, STATIC, Calls, Ctx
 
 _ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, OSError)
@@ -176,12 +177,8 @@ def _library(twin: str) -> Any:
 
 def gpus_on_pci(root: Path) -> int:
     """Count NVIDIA display and 3D controllers on the PCI bus, whether a driver knows them or not."""
-    count = 0
-    for device in (root / "sys/bus/pci/devices").glob("*"):
-        with contextlib.suppress(OSError):
-            if (device / "vendor").read_text(encoding="ascii").strip() == "0x10de":
-                count += (device / "class").read_text(encoding="ascii").startswith(("0x0300", "0x0302"))
-    return count
+    nvidia = (one for one in (root / "sys/bus/pci/devices").glob("*") if text_of(one / "vendor") == "0x10de")
+    return sum(text_of(device / "class").startswith(("0x0300", "0x0302")) for device in nvidia)
 
 
 def serve(nvml: Any, progress_fd: int) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from hostler.agent import child_process
 from hostler.agent.child_process import HungError
+from hostler.agent.collectors.kernel_files import text_of
 
 COUNTERS = {"link_downed": "link_downed", "symbol_error": "symbol_errors"}
 MLXLINK_S = 15.0
@@ -26,19 +27,12 @@ def read(root: Path) -> bytes:
 
 
 def _counters(path: Path) -> dict[str, object]:
-    found: dict[str, object] = {"state": _word(path / "state").partition(":")[2].strip().lower()}
+    found: dict[str, object] = {"state": text_of(path / "state", MAX_READ).partition(":")[2].strip().lower()}
     for name, called in COUNTERS.items():
-        text = _word(path / "counters" / name)
+        text = text_of(path / "counters" / name, MAX_READ)
         if text.isdecimal():
             found[called] = int(text)
     return found
-
-
-def _word(path: Path) -> str:
-    try:
-        return path.read_bytes()[:MAX_READ].decode("ascii", "replace").strip()
-    except OSError:
-        return ""
 
 
 def _mlxlink(device: str, port: str) -> object:

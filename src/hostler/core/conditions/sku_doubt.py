@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from hostler.core.conditions.sku_match import Gap, gaps
+from hostler.core.state.counting import first_names
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node, Phase
 
@@ -30,9 +31,7 @@ def doubt_of_sku(fleet: Fleet, node: Node, found: Iterable[Gap]) -> str:
         alike = [peer for peer, theirs in others if _what(gap) in theirs]
         whole = any(all(kind != gap.kind for kind, _, _ in theirs) for _, theirs in others)
         if len(alike) >= ALIKE and not whole:
-            more = f" and {len(alike) - NAMED} more" if len(alike) > NAMED else ""
-            names = f"{', '.join(alike[:NAMED])}{more}"
-            return f"{names} of SKU {node.sku} show the same of {gap.kind}: the SKU is likely wrong"
+            return f"{first_names(alike, NAMED)} of SKU {node.sku} show the same of {gap.kind}: the SKU is likely wrong"
     return ""
 
 

@@ -2,6 +2,7 @@
 
 from hostler.core.fabric.design import Design, Port
 from hostler.core.fabric.findings import FabricFinding, Grade, Kind, Move
+from hostler.core.state.counting import first_names
 
 MOST_LINES = 12
 """So many acts are spelled out; what needs more is looked at in the console."""
@@ -50,9 +51,8 @@ def ticket(design: Design, finding: FabricFinding) -> str:
 
 def _where(design: Design, finding: FabricFinding) -> str:
     if finding.devices:
-        names = [design.devices[one].place if one in design.devices else one for one in finding.devices[:3]]
-        more = f" and {len(finding.devices) - 3} more" if len(finding.devices) > 3 else ""
-        return ", ".join(names) + more
+        names = [design.devices[one].place if one in design.devices else one for one in finding.devices]
+        return first_names(names, 3)
     moved = sorted({port for move in finding.repair.moves for port in (move.source, move.target)}) or finding.ports
     return design.place(moved[0])
 

@@ -6,6 +6,7 @@ Only what was read whole is compared, and only with what the design states.
 from collections.abc import Iterator
 
 from hostler.core.fabric.findings import Grade
+from hostler.core.state.counting import first_names
 from hostler.core.state.fabrics import FabricFindingSeen
 from hostler.core.state.subnets import ManagerDesign, ManagerState, SubnetDesign, SubnetFacts, SubnetManager
 
@@ -50,14 +51,14 @@ def _of_managers(fabric: str, wanted: ManagerDesign, facts: SubnetFacts) -> Iter
             "Where it is meant to be there, register the network with its GUID.",
         )
         grade = Grade.high if facts.master in foreign else Grade.medium
-        named = _listed([_said(one) for one in foreign])
+        named = first_names([_said(one) for one in foreign], _NAMED)
         yield _finding(FOREIGN, grade, f"network {fabric} has a subnet manager that its design has not: {named}", steps)
     standby = [one for one in facts.standby if one not in foreign]
     if len(standby) < wanted.min_standby:
         has = f"{len(standby)} subnet managers of network {fabric} stand by"
         told = {one.guid for one in acting}
         missing = [guid for guid in wanted.guids if guid not in told]
-        silent = f"; not heard: {_listed(missing)}" if missing else ""
+        silent = f"; not heard: {first_names(missing, _NAMED)}" if missing else ""
         acts = ("Start the subnet manager that is missing, and look why it ended.",)
         yield _finding(TOO_FEW, Grade.high, f"{has}, {wanted.min_standby} are to{silent}", acts)
 
@@ -67,8 +68,8 @@ def _of_partitions(fabric: str, design: SubnetDesign, facts: SubnetFacts) -> Ite
         return
     missing = sorted({*design.partitions} - {*facts.partitions})
     more = sorted({*facts.partitions} - {*design.partitions})
-    said = [f"no port bears {_listed(missing)}"] if missing else []
-    said += [f"ports bear {_listed(more)}, which the design does not have"] if more else []
+    said = [f"no port bears {first_names(missing, _NAMED)}"] if missing else []
+    said += [f"ports bear {first_names(more, _NAMED)}, which the design does not have"] if more else []
     steps = ("Compare the master's partitions file with the design, and have the subnet manager read it again.",)
     grade = Grade.high if more else Grade.medium
     yield _finding(PARTITIONS, grade, f"partitions of network {fabric}: {'; '.join(said)}", steps)
@@ -91,8 +92,3 @@ def _finding(kind: str, grade: Grade, headline: str, steps: tuple[str, ...]) -> 
 
 def _said(manager: SubnetManager) -> str:
     return f"{manager.state.replace('_', ' ')} {manager.guid} (priority {manager.priority})"
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"

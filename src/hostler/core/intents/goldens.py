@@ -2,7 +2,7 @@
 
 from hostler.core.conditions import golden_bits
 from hostler.core.intents.ask import Ask, Granted, Handler, Handlers, RefusalError
-from hostler.core.report.counting import counted
+from hostler.core.state.counting import counted
 from hostler.core.state.goldens import WITNESSES_LEAST
 from hostler.core.state.verbs.goldens import RetireGolden
 

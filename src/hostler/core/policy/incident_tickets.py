@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from hostler.core.state import events as e
 from hostler.core.state.cases import DUE_NOW, Incident, Ticket
+from hostler.core.state.counting import first_names
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.scopes import Scope
 from hostler.core.state.syndromes import SYNDROMES
@@ -77,13 +78,12 @@ def _summary(context: DecisionContext, incident: Incident) -> str:
     """The shared part, who shows what since when, in whose words."""
     members = sorted(incident.members)
     since = min(incident.members.values(), default=incident.opened)
-    more = f" and {len(members) - NAMED} more" if len(members) > NAMED else ""
     shows = SYNDROMES[incident.syndrome].shows
     also = f" (or {', '.join(part_name(scope) for scope in incident.also)})" if incident.also else ""
     said = "; ".join(_evidence(context, incident, members))
     return (
         f"{part_name(incident.scope)}{also}: {len(members)} of {incident.size} nodes {shows} "
-        f"since {since:%Y-%m-%d %H:%M:%S} UTC: {', '.join(members[:NAMED])}{more}. {said}"
+        f"since {since:%Y-%m-%d %H:%M:%S} UTC: {first_names(members, NAMED)}. {said}"
     )
 
 

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from hostler.core.policy.incident_tickets import part_name
 from hostler.core.state.cases import Incident
+from hostler.core.state.counting import first_names
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import OFF
@@ -51,8 +52,7 @@ def told(members: Dark) -> str:
 
 def _told(why: str, members: Dark) -> str:
     names = sorted(node for node, reason in members.items() if reason == why)
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{', '.join(names[:NAMED])}{more} {'is' if len(names) == 1 else 'are'} dark {why}"
+    return f"{first_names(names, NAMED)} {'is' if len(names) == 1 else 'are'} dark {why}"
 
 
 def suspected(fleet: Fleet) -> frozenset[Scope]:

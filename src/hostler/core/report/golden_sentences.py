@@ -2,8 +2,8 @@
 
 from typing import assert_never
 
-from hostler.core.report.counting import counted
 from hostler.core.state import events as e
+from hostler.core.state.counting import counted
 from hostler.core.state.goldens import WITNESSES_LEAST, Culprit, Golden
 
 SHOWN_CHARS = 12

@@ -8,7 +8,6 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from hostler.core.report.counting import counted
 from hostler.core.report.fabric_sentences import of_fabric, of_link, of_manual_test
 from hostler.core.report.golden_sentences import of_golden
 from hostler.core.report.rma_sentences import of_rma
@@ -17,6 +16,7 @@ from hostler.core.state import events as e
 from hostler.core.state.boot import HOLD, LOADER
 from hostler.core.state.cases import Incident
 from hostler.core.state.change_control import Approval, Rollout
+from hostler.core.state.counting import counted
 from hostler.core.state.durations import duration
 from hostler.core.state.model import Condition, Plan, Shadow
 from hostler.core.state.repairs import RepairAction

@@ -14,7 +14,7 @@ from hostler.core.state.change_control import Approval, Rollout, Slice, SliceErr
 from hostler.core.state.verbs.facts import Permission
 from hostler.server.api_resources import IntentView
 from hostler.server.app_state import AppState
-from hostler.server.auth import needs
+from hostler.server.auth import SEE, SEE_CELL, needs
 from hostler.server.dependencies import TheAppState, Wanted, Who
 from hostler.server.paging import Page, listed
 from hostler.server.problems import unknown
@@ -118,13 +118,13 @@ def _reaches(app_state: AppState, who: Identity, approval: Approval) -> bool:
     return bool(nodes) and all(sees(who, node) for node in nodes)
 
 
-@get("/approvals", guards=[needs(Permission.see)])
+@get("/approvals", guards=SEE)
 async def list_approvals(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[ApprovalView]:
     """Intents that wait for a second person."""
     return listed(((a.id, approval_view(a)) for a in approvals_of(app_state, who)), wanted)
 
 
-@get("/approvals/{approval:str}", guards=[needs(Permission.see)])
+@get("/approvals/{approval:str}", guards=SEE)
 async def get_approval(app_state: TheAppState, who: Who, approval: FromPath[str]) -> ApprovalView:
     """One intent that waits. What has been answered stands in the history of its target."""
     found = next((a for a in approvals_of(app_state, who) if a.id == approval), None)
@@ -136,7 +136,7 @@ async def get_approval(app_state: TheAppState, who: Who, approval: FromPath[str]
 _VERBS = {"approve": "approve-request", "deny": "deny-request", "withdraw": "withdraw-request"}
 
 
-@post("/approvals/{approval:str}/{answer:str}", guards=[needs(Permission.see)], status_code=200)
+@post("/approvals/{approval:str}/{answer:str}", guards=SEE, status_code=200)
 async def post_approval(
     app_state: TheAppState,
     caller: TheCaller,
@@ -150,13 +150,13 @@ async def post_approval(
     )
 
 
-@get("/rollouts", guards=[needs(Permission.see_cell)])
+@get("/rollouts", guards=SEE_CELL)
 async def list_rollouts(app_state: TheAppState, wanted: Wanted) -> Page[RolloutView]:
     """The rollout that runs and the last that ended."""
     return listed(((r.id, rollout_view(app_state, r)) for r in app_state.fleet.rollouts.values()), wanted)
 
 
-@get("/rollouts/{rollout:str}", guards=[needs(Permission.see_cell)])
+@get("/rollouts/{rollout:str}", guards=SEE_CELL)
 async def get_rollout(app_state: TheAppState, rollout: FromPath[str]) -> RolloutView:
     """One rollout."""
     found = app_state.fleet.rollouts.get(rollout)

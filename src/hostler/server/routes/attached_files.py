@@ -8,14 +8,13 @@ from typing import Annotated
 from litestar import Response
 from msgspec import Meta, Struct
 
-from hostler.core.intents.ask import REASON_MAX
 from hostler.core.state.attached_files import FILE_BYTES_MOST, FILE_TYPES, AttachedFile
 from hostler.journal.evidence_files import EvidenceFiles, media_type_of
 from hostler.ports import JournalError
 from hostler.server.api_resources import IntentView
 from hostler.server.app_state import AppState
 from hostler.server.problems import refuse
-from hostler.server.routes.intents import Caller, RequestedIntent, submit
+from hostler.server.routes.intents import Caller, Key, Reason, RequestedIntent, submit
 
 LARGEST_FILE = FILE_BYTES_MOST * 4 // 3 + 8_192
 """Bytes of a request that brings a file, which is written as base64 there."""
@@ -34,9 +33,9 @@ class FileBody(Struct, frozen=True, forbid_unknown_fields=True):
 
     name: Annotated[str, Meta(min_length=1, max_length=200)]
     content: bytes
-    reason: Annotated[str, Meta(min_length=1, max_length=REASON_MAX)]
+    reason: Reason
     dry_run: bool = False
-    key: Annotated[str, Meta(max_length=100)] = ""
+    key: Key = ""
 
 
 async def attach(app_state: AppState, caller: Caller, verb: str, target: str, data: FileBody) -> IntentView:

@@ -9,9 +9,8 @@ from msgspec import Struct
 from hostler.core.conditions.own_conditions import login_gives_up
 from hostler.core.state.bmc_login import RENEW, BmcLogin
 from hostler.core.state.model import BMC_CERTIFICATE, Node
-from hostler.core.state.verbs.facts import Permission
 from hostler.server.app_state import AppState
-from hostler.server.auth import needs
+from hostler.server.auth import SEE_CELL
 from hostler.server.dependencies import TheAppState, Wanted
 from hostler.server.paging import Page, listed
 from hostler.server.rows import row_of
@@ -38,7 +37,7 @@ class CredentialRow(Struct, frozen=True):
     says: str = ""
 
 
-@get("/bmc/credentials", guards=[needs(Permission.see_cell)])
+@get("/bmc/credentials", guards=SEE_CELL)
 async def list_credentials(app_state: TheAppState, wanted: Wanted) -> Page[CredentialRow]:
     """The logins of all nodes that have a BMC."""
     return listed(_rows(app_state), wanted)

@@ -9,17 +9,15 @@ from litestar import Router, get
 from hostler.core.report.bring_up import STAGES, BringUpRow, Journeys, StageRow, journeys, row_of, stage_rows
 from hostler.core.report.flow import moves_of
 from hostler.core.state.model import Node
-from hostler.core.state.verbs.facts import Permission
 from hostler.server.api_resources import AgentSeen
 from hostler.server.app_state import AppState
-from hostler.server.auth import needs
+from hostler.server.auth import SEE_CELL
 from hostler.server.dependencies import TheAppState, Wanted, Who
 from hostler.server.paging import Page, Selection, paged
 from hostler.server.routes.flow import MOVES, MOVES_MOST
 from hostler.server.routes.nodes import reached
 from hostler.server.tokens import Identity
 
-SEE_CELL = [needs(Permission.see_cell)]
 COHORT_DAYS = 30
 """Moves of so many days tell how cohorts fare, the latest `MOVES_MOST` of them."""
 

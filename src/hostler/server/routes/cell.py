@@ -20,7 +20,7 @@ from hostler.core.tables.operations import OPERATIONS, OperationKind
 from hostler.core.tables.phases import ASSET_TRANSITIONS, PHASES, TRANSITIONS, Edge, PhaseRow
 from hostler.core.tables.recipes import RECIPES, Recipe
 from hostler.server.api_resources import IntentView
-from hostler.server.auth import needs
+from hostler.server.auth import SEE, SEE_CELL, needs
 from hostler.server.dependencies import TheAppState, Who
 from hostler.server.event_stream import NOT_COMPRESSED, keeper
 from hostler.server.fleet_status import FleetStatus, status
@@ -33,7 +33,7 @@ DOCUMENTS_MAX = 32
 LARGE = 8 * 1024 * 1024
 
 
-@get("/status", guards=[needs(Permission.see)])
+@get("/status", guards=SEE)
 async def get_status(app_state: TheAppState, who: Who) -> FleetStatus:
     """The fleet on one screen."""
     now = app_state.now()
@@ -52,7 +52,7 @@ class ConfigView(Struct, frozen=True):
     routes: dict[str, Route]
 
 
-@get("/config", guards=[needs(Permission.see_cell)])
+@get("/config", guards=SEE_CELL)
 async def get_config(app_state: TheAppState) -> ConfigView:
     """The active configuration."""
     active = app_state.fleet.configuration
@@ -99,7 +99,7 @@ class Lifecycle(Struct, frozen=True):
     verbs: dict[str, Permission]
 
 
-@get("/lifecycle", guards=[needs(Permission.see)])
+@get("/lifecycle", guards=SEE)
 async def lifecycle() -> Lifecycle:
     """The lifecycle, generated from the tables that decide."""
     return Lifecycle(
@@ -125,14 +125,14 @@ class Me(Struct, frozen=True):
     version: str
 
 
-@get("/me", guards=[needs(Permission.see)])
+@get("/me", guards=SEE)
 async def me(app_state: TheAppState, who: Who) -> Me:
     """The caller's own grant."""
     grant = who.grant
     return Me(grant.name, grant.role, grant.site, grant.pool, grant.tenant, app_state.cell.name, app_state.cell.version)
 
 
-@get("/events", guards=[needs(Permission.see)], media_type="text/event-stream", opt={NOT_COMPRESSED: True})
+@get("/events", guards=SEE, media_type="text/event-stream", opt={NOT_COMPRESSED: True})
 async def events(
     app_state: TheAppState,
     who: Who,

@@ -9,16 +9,13 @@ from msgspec import Struct
 from hostler.core.planning.domain_plans import DomainAct, DomainMember, DomainStage, acts
 from hostler.core.policy.blast_radius import resolve
 from hostler.core.state.model import Blocker, Phase
-from hostler.core.state.verbs.facts import Permission
 from hostler.server.app_state import AppState
-from hostler.server.auth import needs
+from hostler.server.auth import SEE
 from hostler.server.dependencies import TheAppState, Wanted, Who
 from hostler.server.paging import Page, listed
 from hostler.server.problems import unknown
 from hostler.server.token_scope import sees
 from hostler.server.tokens import Identity
-
-SEE = [needs(Permission.see)]
 
 
 class MemberRow(Struct, frozen=True):

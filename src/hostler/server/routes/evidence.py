@@ -8,10 +8,9 @@ from litestar.params import FromPath
 from msgspec import Struct
 
 from hostler.core.report.evidence_bundle import EvidenceBundle, evidence_bundle
-from hostler.core.state.verbs.facts import Permission
 from hostler.ports import JournalError
 from hostler.server import evidence_reading
-from hostler.server.auth import needs
+from hostler.server.auth import SEE_CELL
 from hostler.server.dependencies import TheAppState, Who
 from hostler.server.problems import refuse, unknown
 
@@ -43,7 +42,7 @@ class BundleContent(Struct, frozen=True):
     content: bytes
 
 
-@get("/nodes/{node_id:str}/evidence", guards=[needs(Permission.see_cell)])
+@get("/nodes/{node_id:str}/evidence", guards=SEE_CELL)
 async def node_evidence(app_state: TheAppState, who: Who, node_id: FromPath[str]) -> EvidenceBundle:
     """Files for a vendor's case: timeline, log, checks, parts, firmware, sensors, and the case's own fields."""
     node, journal = app_state.node(who, node_id), app_state.cell.journal
@@ -51,7 +50,7 @@ async def node_evidence(app_state: TheAppState, who: Who, node_id: FromPath[str]
     return await asyncio.to_thread(evidence_bundle, known)
 
 
-@get("/nodes/{node_id:str}/bundles", guards=[needs(Permission.see_cell)])
+@get("/nodes/{node_id:str}/bundles", guards=SEE_CELL)
 async def node_bundles(app_state: TheAppState, who: Who, node_id: FromPath[str]) -> BundleList:
     """Bundles of evidence that were kept of a node by themselves, the newest first; what is not in them is said."""
     found = app_state.node(who, node_id).bundles
@@ -65,7 +64,7 @@ async def node_bundles(app_state: TheAppState, who: Who, node_id: FromPath[str])
     )
 
 
-@get("/nodes/{node_id:str}/bundles/{digest:str}", guards=[needs(Permission.see_cell)])
+@get("/nodes/{node_id:str}/bundles/{digest:str}", guards=SEE_CELL)
 async def node_bundle(app_state: TheAppState, who: Who, node_id: FromPath[str], digest: FromPath[str]) -> BundleContent:
     """The zip of a bundle, by its SHA-256 or the first 12 digits of it, as base64."""
     node, bundles = app_state.node(who, node_id), app_state.outside.bundles

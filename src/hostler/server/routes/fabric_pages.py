@@ -14,10 +14,9 @@ from hostler.core.planning.cabling import fabrics_of
 from hostler.core.policy.link_cases import links_of as cases_of
 from hostler.core.state.events import Record, fabric_subject
 from hostler.core.state.fabrics import DesignedLink, Fabric, FabricLinks
-from hostler.core.state.verbs.facts import Permission
 from hostler.server.api_resources import HistoryRow, history_row
 from hostler.server.app_state import AppState
-from hostler.server.auth import needs
+from hostler.server.auth import SEE, SEE_CELL
 from hostler.server.dependencies import TheAppState, Who
 from hostler.server.paging import Name, Page
 from hostler.server.problems import unknown
@@ -37,9 +36,6 @@ from hostler.server.routes.fabrics import (
 
 HISTORY_MOST = 100
 """Records of a network, or of a link and its parts, that are shown; the journal holds all."""
-
-SEE = [needs(Permission.see)]
-SEE_CELL = [needs(Permission.see_cell)]
 
 
 class FabricMatrix(Struct, frozen=True):

@@ -3,15 +3,13 @@
 import asyncio
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Annotated
 
 import msgspec
 from litestar import Router, get, post
 from litestar.params import FromPath, FromQuery, JSONBody
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from hostler.core.intents import fabrics
-from hostler.core.intents.ask import REASON_MAX
 from hostler.core.intents.fabrics import FabricSpec
 from hostler.core.planning.cabling import fabrics_of
 from hostler.core.policy.link_cases import links_of as links_of_network
@@ -35,11 +33,11 @@ from hostler.core.state.subnets import SubnetDesign, SubnetFacts
 from hostler.core.state.verbs.facts import Permission
 from hostler.server.api_resources import IntentView
 from hostler.server.app_state import AppState
-from hostler.server.auth import needs
+from hostler.server.auth import SEE, SEE_CELL, needs
 from hostler.server.dependencies import TheAppState, Wanted, Who
 from hostler.server.paging import Name, Page, listed, paged
 from hostler.server.problems import invalid, unknown
-from hostler.server.routes.intents import RequestedIntent, TheCaller, submit
+from hostler.server.routes.intents import Key, Reason, RequestedIntent, TheCaller, submit
 from hostler.server.routes.nodes import ids_for, reached
 from hostler.server.rows import row_of
 from hostler.server.tenant_redaction_rules import OTHERS
@@ -49,17 +47,14 @@ from hostler.server.tokens import Identity
 LARGEST = 32 * 1024 * 1024
 """Bytes of a registration: 98,304 cables with racks, units and models are 5 MB."""
 
-SEE = [needs(Permission.see)]
-SEE_CELL = [needs(Permission.see_cell)]
-
 
 class FabricBody(Struct, frozen=True, forbid_unknown_fields=True):
     """A network with its design."""
 
     fabric: FabricSpec
-    reason: Annotated[str, Meta(min_length=1, max_length=REASON_MAX)]
+    reason: Reason
     dry_run: bool = False
-    key: Annotated[str, Meta(max_length=100)] = ""
+    key: Key = ""
 
 
 class SubnetView(Struct, frozen=True):

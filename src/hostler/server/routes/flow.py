@@ -9,9 +9,8 @@ from litestar.params import FromQuery
 
 from hostler.core.report.flow import Flow, PhaseStanding, flow, moves_of
 from hostler.core.state.model import Phase
-from hostler.core.state.verbs.facts import Permission
 from hostler.server.app_state import AppState
-from hostler.server.auth import needs
+from hostler.server.auth import SEE_CELL
 from hostler.server.dependencies import TheAppState
 from hostler.server.paging import Name
 
@@ -21,7 +20,7 @@ MOVES_MOST = 10_000
 MOVES = ("phase_changed", "node_registered")
 
 
-@get("/flow", guards=[needs(Permission.see_cell)])
+@get("/flow", guards=SEE_CELL)
 async def get_flow(
     app_state: TheAppState,
     span: FromQuery[Literal["1h", "24h", "7d", "30d"]] = "24h",

@@ -1,6 +1,5 @@
 """Goldens: the bits that peers gave on each stack, who differs, and whom witnesses convict."""
 
-import asyncio
 from datetime import datetime
 
 from litestar import Router, get
@@ -9,15 +8,11 @@ from msgspec import Struct
 
 from hostler.core.state import events as e
 from hostler.core.state.goldens import Golden
-from hostler.core.state.verbs.facts import Permission
 from hostler.server.api_resources import HistoryRow, history_row
-from hostler.server.auth import needs
+from hostler.server.auth import SEE_CELL
 from hostler.server.dependencies import TheAppState, Wanted
 from hostler.server.paging import Name, Page, listed
 from hostler.server.problems import unknown
-
-SEE_CELL = [needs(Permission.see_cell)]
-HISTORY_MAX = 200
 
 
 class GoldenRow(Struct, frozen=True):
@@ -80,7 +75,7 @@ async def get_golden(app_state: TheAppState, golden_id: FromPath[str]) -> Golden
     """One stack's bits: who gave them, who differs, which witnesses were heard."""
     golden = app_state.fleet.goldens.get(golden_id)
     subject = e.golden_subject(golden_id)
-    records = await asyncio.to_thread(app_state.cell.journal.history, subject, None, HISTORY_MAX)
+    records = await app_state.history(subject)
     if golden is None and not records:
         raise unknown("golden", golden_id)
     state = _state(golden) if golden is not None else "gone"

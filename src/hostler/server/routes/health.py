@@ -6,10 +6,9 @@ from contextlib import suppress
 from litestar import Response, get
 from msgspec import Struct
 
-from hostler.core.state.verbs.facts import Permission
 from hostler.ports import JournalError, RouteCounts
 from hostler.server.app_state import AppState
-from hostler.server.auth import needs
+from hostler.server.auth import SEE_CELL
 from hostler.server.dependencies import TheAppState
 from hostler.server.metrics import exposition
 from hostler.server.node_metrics import node_exposition
@@ -63,7 +62,7 @@ async def readyz(app_state: TheAppState) -> Response[Alive]:
     return Response(alive, status_code=200 if alive.ok and alive.role in ("active", "standby") else 503)
 
 
-@get("/metrics", tags=["health"], guards=[needs(Permission.see_cell)], media_type="text/plain")
+@get("/metrics", tags=["health"], guards=SEE_CELL, media_type="text/plain")
 async def metrics(app_state: TheAppState) -> Response[bytes]:
     """The cell's numbers in Prometheus's text format."""
     log = app_state.outside.notifications
@@ -74,7 +73,7 @@ async def metrics(app_state: TheAppState) -> Response[bytes]:
     return Response(exposition(app_state, queues), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-@get("/metrics/nodes", tags=["health"], guards=[needs(Permission.see_cell)], media_type="text/plain")
+@get("/metrics/nodes", tags=["health"], guards=SEE_CELL, media_type="text/plain")
 async def node_metrics(app_state: TheAppState, pool: Name = "", site: Name = "") -> Response[bytes]:
     """A series for each node in Prometheus's text format, of a pool or site where one is named."""
     nodes = app_state.fleet.nodes.values()

@@ -1,20 +1,15 @@
 """Incidents: faults with a common cause, what is blamed for them, and who waits for it."""
 
-import asyncio
 
 from litestar import Router, get
 from litestar.params import FromPath
 
-from hostler.core.state.verbs.facts import Permission
 from hostler.server.api_resources import IncidentRow, IncidentView, history_row, incident_row
-from hostler.server.auth import needs
+from hostler.server.auth import SEE
 from hostler.server.dependencies import TheAppState, Wanted, Who
 from hostler.server.paging import Page, listed
 from hostler.server.problems import unknown
 from hostler.server.token_scope import incident_within, record_within
-
-SEE = [needs(Permission.see)]
-HISTORY_MAX = 200
 
 
 @get("/incidents", guards=SEE)
@@ -31,7 +26,7 @@ async def get_incident(app_state: TheAppState, who: Who, incident_id: FromPath[s
     found = app_state.shown(who, incident_within(who, app_state.fleet, standing)) if standing is not None else None
     if found is None and not who.whole:
         raise unknown("incident", incident_id)
-    records = await asyncio.to_thread(app_state.cell.journal.history, incident_id, None, HISTORY_MAX)
+    records = await app_state.history(incident_id)
     told = tuple(history_row(app_state.shown(who, record_within(who, app_state.fleet, r))) for r in records)
     if found is None and not any(row.name == "incident_opened" for row in told):
         raise unknown("incident", incident_id)

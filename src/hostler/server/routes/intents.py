@@ -26,7 +26,7 @@ from hostler.core.state.verbs.maintenance import EndWork
 from hostler.server.api_resources import IntentView
 from hostler.server.app_state import AppState
 from hostler.server.audit_trail import note
-from hostler.server.auth import demand, needs
+from hostler.server.auth import SEE, demand, needs
 from hostler.server.bmc_system_choice import demand_choice
 from hostler.server.dependencies import TheAppState, Who
 from hostler.server.intent_progress import HISTORY, Asked, IntentProgress, asked, progress
@@ -170,7 +170,7 @@ def _told(asked: RequestedIntent) -> str:
     return f"{len(asked.nodes)} nodes: {' '.join(asked.nodes[:20])}" if asked.nodes else asked.target
 
 
-@post("/intents", guards=[needs(Permission.see)], status_code=200)
+@post("/intents", guards=SEE, status_code=200)
 async def post_intent(app_state: TheAppState, caller: TheCaller, data: JSONBody[IntentBody]) -> IntentView:
     """Ask for anything that people may ask for. 409 with the reason where it is refused."""
     if data.verb in OWN_ROUTES:
@@ -187,7 +187,7 @@ async def post_intent(app_state: TheAppState, caller: TheCaller, data: JSONBody[
     )
 
 
-@get("/intents/{intent:str}", guards=[needs(Permission.see)])
+@get("/intents/{intent:str}", guards=SEE)
 async def get_intent(app_state: TheAppState, who: Who, intent: FromPath[str]) -> IntentProgress:
     """How far an intent has come: its answer, and per node the plan, who waits for what, and how it ended.
 
@@ -214,7 +214,7 @@ def _may_follow(app_state: AppState, who: Identity, found: Asked) -> bool:
     return who.whole or own or all(node is not None and sees(who, node) for node in nodes)
 
 
-@post("/nodes/{node_id:str}/{verb:str}", guards=[needs(Permission.see)], status_code=200)
+@post("/nodes/{node_id:str}/{verb:str}", guards=SEE, status_code=200)
 async def post_node_verb(
     app_state: TheAppState, caller: TheCaller, node_id: FromPath[str], verb: FromPath[str], data: JSONBody[ActBody]
 ) -> IntentView:
@@ -229,7 +229,7 @@ async def post_node_verb(
     )
 
 
-@post("/racks/{rack:str}/{verb:str}", guards=[needs(Permission.see)], status_code=200)
+@post("/racks/{rack:str}/{verb:str}", guards=SEE, status_code=200)
 async def post_rack_verb(
     app_state: TheAppState, caller: TheCaller, rack: FromPath[str], verb: FromPath[str], data: JSONBody[ActBody]
 ) -> IntentView:

@@ -32,7 +32,7 @@ from hostler.server.api_resources import (
     waiting_row,
 )
 from hostler.server.app_state import AppState
-from hostler.server.auth import may, needs
+from hostler.server.auth import SEE, SEE_CELL, may
 from hostler.server.dependencies import TheAppState, Wanted, Who
 from hostler.server.fleet_status import own_pools, pool_view
 from hostler.server.maintenance_report import (
@@ -51,8 +51,6 @@ from hostler.server.routes.nodes import Before, archived, history, ids_for, reac
 from hostler.server.token_scope import sees
 from hostler.server.tokens import Identity
 
-SEE = [needs(Permission.see)]
-SEE_CELL = [needs(Permission.see_cell)]
 REPAIR_RECORDS = 1_000
 
 T = TypeVar("T")

@@ -7,19 +7,15 @@ from litestar.params import FromPath, JSONBody
 from msgspec import Meta, Struct
 
 from hostler.core.fabric.manual_results import read
-from hostler.core.intents.ask import REASON_MAX
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.verbs.facts import Permission
 from hostler.server.api_resources import IntentView
-from hostler.server.auth import needs
+from hostler.server.auth import SEE_CELL, needs
 from hostler.server.dependencies import TheAppState
 from hostler.server.problems import invalid, unknown
 from hostler.server.routes.attached_files import LARGEST_FILE, FileBody, attach, sent
 from hostler.server.routes.fabrics import fabric_named
-from hostler.server.routes.intents import RequestedIntent, TheCaller, submit
-
-Reason = Annotated[str, Meta(min_length=1, max_length=REASON_MAX)]
-Key = Annotated[str, Meta(max_length=100)]
+from hostler.server.routes.intents import Key, Reason, RequestedIntent, TheCaller, submit
 
 
 class ResultsBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,7 +55,7 @@ async def post_manual_test_file(
     return await attach(app_state, caller, "add-manual-test-file", name, data)
 
 
-@get("/fabrics/{name:str}/manual-test/files/{digest:str}", guards=[needs(Permission.see_cell)])
+@get("/fabrics/{name:str}/manual-test/files/{digest:str}", guards=SEE_CELL)
 async def get_manual_test_file(app_state: TheAppState, name: FromPath[str], digest: FromPath[str]) -> Response[bytes]:
     """A photo or file of a network's test by hand, by its SHA-256: to be kept and never to be run."""
     fabric = fabric_named(app_state, name)

@@ -31,7 +31,7 @@ from hostler.server.api_resources import (
     parts_of,
 )
 from hostler.server.app_state import AppState
-from hostler.server.auth import needs
+from hostler.server.auth import SEE, needs
 from hostler.server.cell_view import ObservationLog
 from hostler.server.dependencies import TheAppState, Wanted, Who
 from hostler.server.fleet_status import own_pools
@@ -40,7 +40,6 @@ from hostler.server.problems import refuse, unknown
 from hostler.server.token_scope import record_within, sees
 from hostler.server.tokens import Identity, Role
 
-SEE = [needs(Permission.see)]
 EXPLAINED_MAX = 1_000
 """Records read for one explanation."""
 LANES_MAX = 10_000

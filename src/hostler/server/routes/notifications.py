@@ -16,14 +16,13 @@ from hostler.core.state.verbs.facts import Permission
 from hostler.logs.structured import logger
 from hostler.ports import Delivery, RouteCounts
 from hostler.server.app_state import AppState
-from hostler.server.auth import needs
+from hostler.server.auth import SEE_CELL, needs
 from hostler.server.dependencies import TheAppState, Who
 from hostler.server.notification_log import NotificationLog
 from hostler.server.paging import Limit, Name
 from hostler.server.problems import refuse, unknown
 from hostler.server.routes.intents import Reason
 
-SEE_CELL = [needs(Permission.see_cell)]
 CONFIGURE = [needs(Permission.configure)]
 
 Before = Annotated[int | None, QueryParameter(name="before", ge=1)]

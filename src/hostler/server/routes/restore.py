@@ -7,12 +7,9 @@ from msgspec import Struct
 
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Difference
-from hostler.core.state.verbs.facts import Permission
-from hostler.server.auth import needs
+from hostler.server.auth import SEE_CELL
 from hostler.server.dependencies import TheAppState, Wanted
 from hostler.server.paging import Page, listed
-
-SEE = [needs(Permission.see_cell)]
 
 
 class RestoreView(Struct, frozen=True):
@@ -70,13 +67,13 @@ def _row(fleet: Fleet, node_id: str, heard: bool) -> RestoreRow:
     return RestoreRow(node_id, heard, found, "; ".join(said))
 
 
-@get("/restore", guards=SEE)
+@get("/restore", guards=SEE_CELL)
 async def get_restore(app_state: TheAppState) -> RestoreView:
     """Tell whether the cell is frozen because its journal is a copy, and how far it is compared with reality."""
     return restore_view(app_state.fleet)
 
 
-@get("/restore/nodes", guards=SEE)
+@get("/restore/nodes", guards=SEE_CELL)
 async def list_restore(app_state: TheAppState, wanted: Wanted) -> Page[RestoreRow]:
     """The nodes that differ from the restored journal, and those that have not been heard."""
     return listed(_rows(app_state.fleet), wanted)

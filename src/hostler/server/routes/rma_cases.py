@@ -1,6 +1,5 @@
 """Returns to vendors and spares in stock."""
 
-import asyncio
 from datetime import datetime
 
 from litestar import Router, get
@@ -8,17 +7,13 @@ from litestar.params import FromPath, FromQuery
 from msgspec import Struct
 
 from hostler.core.state.rma_cases import CaseStep, RmaCase, StockLine
-from hostler.core.state.verbs.facts import Permission
 from hostler.core.tables.rma_steps import next_steps
 from hostler.server.api_resources import HistoryRow, history_row
-from hostler.server.auth import needs
+from hostler.server.auth import SEE_CELL
 from hostler.server.dependencies import TheAppState, Wanted
 from hostler.server.paging import Name, Page, listed
 from hostler.server.problems import unknown
 from hostler.server.rows import row_of
-
-SEE_CELL = [needs(Permission.see_cell)]
-HISTORY_MAX = 200
 
 
 class RmaRow(Struct, frozen=True):
@@ -93,7 +88,7 @@ def _waits_for(case: RmaCase) -> tuple[str, ...]:
 async def get_case(app_state: TheAppState, case_id: FromPath[str]) -> RmaView:
     """One return with its history."""
     case = app_state.fleet.rma_cases.get(case_id)
-    records = await asyncio.to_thread(app_state.cell.journal.history, case_id, None, HISTORY_MAX)
+    records = await app_state.history(case_id)
     told = tuple(history_row(record) for record in records if record.event.__struct_config__.tag != "ticket_opened")
     if case is None and not any(row.name == "rma_case_opened" for row in told):
         raise unknown("return", case_id)

@@ -4,13 +4,10 @@ from litestar import Router, get
 from litestar.params import FromPath
 
 from hostler.core.report.sku_from_node import SkuDifference, SkuDraft, not_golden, sku_differences, sku_from_node
-from hostler.core.state.verbs.facts import Permission
-from hostler.server.auth import needs
+from hostler.server.auth import SEE_CELL
 from hostler.server.dependencies import TheAppState, Who
 from hostler.server.paging import Page
 from hostler.server.problems import refuse
-
-SEE_CELL = [needs(Permission.see_cell)]
 
 
 @get("/nodes/{node_id:str}/sku-draft", guards=SEE_CELL)

@@ -1,6 +1,5 @@
 """Photos and files of tickets: attached by who works on them, read by those who may."""
 
-import asyncio
 
 from litestar import Response, Router, get, post
 from litestar.params import FromPath, JSONBody
@@ -19,8 +18,6 @@ from hostler.server.token_scope import sees
 from hostler.server.tokens import Identity
 
 WORK = [needs(Permission.work)]
-RECORDS_MOST = 200
-"""Records of a closed ticket in which its files are looked for."""
 
 
 @post("/tickets/{ticket:str}/files", guards=WORK, request_max_body_size=LARGEST_FILE, status_code=200)
@@ -47,7 +44,7 @@ async def _files(app_state: AppState, name: str) -> tuple[str, tuple[AttachedFil
     """The node or asset of the ticket, and its files; of a closed one as they were recorded."""
     if (ticket := app_state.fleet.tickets.get(name)) is not None:
         return ticket.node, ticket.files
-    records = await asyncio.to_thread(app_state.cell.journal.history, name, None, RECORDS_MOST)
+    records = await app_state.history(name)
     added = [r.event for r in records if isinstance(r.event, e.TicketFileAdded) and r.event.ticket == name]
     return (added[0].node if added else ""), tuple(event.file for event in added)
 

@@ -21,11 +21,10 @@ from hostler.core.state.trends import (
     ShiftFinding,
     TrendReport,
 )
-from hostler.core.state.verbs.facts import Permission
 from hostler.journal.reading_files import SPAN_MOST, DrawnSeries, ReadingSeries
 from hostler.ports import JournalError
 from hostler.server.app_state import AppState
-from hostler.server.auth import needs
+from hostler.server.auth import SEE, SEE_CELL
 from hostler.server.dependencies import TheAppState, Wanted, Who
 from hostler.server.moments import Moment, aware
 from hostler.server.paging import Page, listed
@@ -35,8 +34,6 @@ from hostler.server.token_scope import sees
 from hostler.server.tokens import Identity
 from hostler.server.trend_archive import OVER_AMBIENT
 
-SEE = [needs(Permission.see)]
-SEE_CELL = [needs(Permission.see_cell)]
 SHOWN_DAYS = 60
 DRAWN = timedelta(days=7)
 

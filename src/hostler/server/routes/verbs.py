@@ -6,7 +6,7 @@ from msgspec import Struct
 from hostler.core.state.verbs.arguments import VerbArgument, arguments_of
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import Heading, Permission, Target, Verb, help_of
-from hostler.server.auth import may, needs
+from hostler.server.auth import SEE, may
 from hostler.server.dependencies import Who
 
 _KINDS: dict[type, str] = {bool: "boolean", float: "number", int: "number", str: "text"}
@@ -67,7 +67,7 @@ VIEWS = tuple(verb_view(verb, kind) for verb, kind in VERBS.items())
 """Every verb."""
 
 
-@get("/verbs", guards=[needs(Permission.see)])
+@get("/verbs", guards=SEE)
 async def list_verbs(who: Who) -> tuple[VerbView, ...]:
     """Verbs that the caller may ask for, with their arguments."""
     return tuple(view for view in VIEWS if may(who, view.permission))
