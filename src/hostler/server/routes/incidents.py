@@ -1,6 +1,5 @@
 """Incidents: faults with a common cause, what is blamed for them, and who waits for it."""
 
-
 from litestar import Router, get
 from litestar.params import FromPath
 

@@ -1,6 +1,5 @@
 """Photos and files of tickets: attached by who works on them, read by those who may."""
 
-
 from litestar import Response, Router, get, post
 from litestar.params import FromPath, JSONBody
 
