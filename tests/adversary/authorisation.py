@@ -150,6 +150,8 @@ ROUTES: dict[str, Route] = {
     "GET /v1/config": Route("see cell", tells=True),
     "GET /v1/nodes/{node_id}/cloud-init": Route("configure", of="node", tells=True),
     "GET /v1/nodes/{node_id}/evidence": Route("see cell", of="node"),
+    "GET /v1/nodes/{node_id}/checklist": Route("work", of="node"),
+    "GET /v1/nodes/{node_id}/checklist/files/{digest}": Route("work", of="node"),
     "GET /v1/nodes/{node_id}/bundles": Route("see cell", of="node"),
     "GET /v1/nodes/{node_id}/bundles/{digest}": Route("see cell", of="node"),
     "GET /v1/nodes/{node_id}/sku-draft": Route("see cell", of="node"),
@@ -205,6 +207,9 @@ ROUTES: dict[str, Route] = {
         "work", of="ticket", beyond=NOT_YOURS, body={"name": "a.txt", "content": "YQ==", **BECAUSE}
     ),
     "GET /v1/tickets/{ticket}/files/{digest}": Route("work", of="ticket"),
+    "POST /v1/nodes/{node_id}/checklist/files": Route(
+        "work", of="node", beyond=NOT_YOURS, body={"name": "a.txt", "content": "YQ==", "item": 1, **BECAUSE}
+    ),
     "POST /v1/config": Route("configure", body={"documents": DOCUMENTS, **BECAUSE}),
     "POST /v1/notifications/routes/{route}/test": Route("configure", of="route", beyond=NOT_YOURS, body=BECAUSE),
     "POST /v1/notifications/deliveries/{number}/retry": Route("configure", of="letter", beyond=NOT_YOURS, body=BECAUSE),
@@ -254,7 +259,20 @@ VERBS: dict[str, str] = {
         ),
         "disturb",
     ),
-    **dict.fromkeys(("certify", "close-ticket", "end-work", "power-off", "rma-return", "start-work"), "work"),
+    **dict.fromkeys(
+        (
+            "add-item-file",
+            "certify",
+            "close-ticket",
+            "end-work",
+            "power-off",
+            "fail-inspection",
+            "rma-return",
+            "start-work",
+            "tick-item",
+        ),
+        "work",
+    ),
     "validate-fabric": "work",
     "tick-manual-test": "work",
     "sign-manual-test": "work",
@@ -309,6 +327,7 @@ DOCUMENT_VERBS = (
     "enter-manual-test",
     "add-manual-test-file",
     "add-ticket-file",
+    "add-item-file",
 )
 
 TARGETS: dict[str, frozenset[str]] = {

@@ -19,9 +19,10 @@ GENTLE = frozenset({
     "edit-rma", "end-work", "onboard", "open-rma", "power-off", "rebind", "retire", "rma-return", "rma-send",
     "start-work", "triage", "vouch", "zap-again",
     # says something, and disturbs no node
-    "add-manual-test-file", "add-ticket-file", "admit", "adopt", "enter-manual-test", "register", "register-assets",
-    "register-fabric", "remove-fabric", "renew-login", "report-remediators", "schedule-manual-test",
-    "retire-golden", "sign-manual-test", "tick-manual-test", "validate-fabric",
+    "add-item-file", "add-manual-test-file", "add-ticket-file", "admit", "adopt", "enter-manual-test",
+    "fail-inspection", "register", "register-assets", "register-fabric", "remove-fabric", "renew-login",
+    "report-remediators", "retire-golden", "schedule-manual-test", "sign-manual-test", "tick-item",
+    "tick-manual-test", "validate-fabric",
 })  # fmt: skip
 """Verbs that no number of nodes makes wait: they disturb nobody. (What `rebind` sends where is asked for by itself.)"""
 

@@ -2,7 +2,7 @@
 
 import base64
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from cyclopts import Parameter
@@ -20,13 +20,17 @@ NewFile = Annotated[str, Parameter(help="The file to write; one that is there st
 
 
 def attach_file(file: str, files: str, why: Why, show: ShowOnce, connect: Connect) -> int:
-    """Send a file to the path `files`. Raises CommandError where it cannot be read, or is too large."""
+    """Send a file to the path `files`. Raises CommandError."""
+    return submit(connect.client(), files, file_body(file), why, show.output)
+
+
+def file_body(file: str) -> dict[str, Any]:
+    """The file as a request brings it. Raises CommandError where it cannot be read, or is too large."""
     with opened(file) as stream:
         data = stream.read(FILE_BYTES_MOST + 1)
     if len(data) > FILE_BYTES_MOST:
         raise unusable(f"{file}: larger than {FILE_BYTES_MOST:,} bytes", "make the photo smaller")
-    body = {"name": Path(file).name, "content": base64.b64encode(data).decode()}
-    return submit(connect.client(), files, body, why, show.output)
+    return {"name": Path(file).name, "content": base64.b64encode(data).decode()}
 
 
 def fetch_file(digest: str, files: str, to: str, connect: Connect) -> int:

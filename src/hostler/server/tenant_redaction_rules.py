@@ -61,6 +61,7 @@ from hostler.core.state.model import (
     WorkClass,
     Workload,
 )
+from hostler.core.state.onboarding import Inspection, OnboardFile, OnboardTick
 from hostler.core.state.operations import (
     ACTS,
     CordonUninvited,
@@ -439,6 +440,9 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     Stranger: _rows(),
     BmcLogin: _rows(),
     KeptBundle: _rows(),
+    Inspection: _rows(),
+    OnboardTick: _rows(),
+    OnboardFile: _rows(),
     Observation: _rows("node kind source spool boot_id finding", text=_observed, facts=_observed),
     Intent: _rows("id", target=_target, person=_of_intent, reason=_intent_said, act=_act, nodes=_nodes),
     **{kind: _rows(" ".join(kind.__struct_fields__)) for kind in VERBS.values()},  # as their intent is shown
@@ -478,6 +482,9 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.BootPhonedHome: _rows("plan", node=_node),
     e.StrangerSeen: _rows(),
     e.EvidenceKept: _rows(node=_node),
+    e.OnboardTicked: _rows(node=_node),
+    e.OnboardFileAdded: _rows(node=_node),
+    e.NodeRejected: _rows(node=_node, person=_untold, reason=_untold),
     e.BmcLoginDue: _rows(node=_node, by=_untold, why=_untold),
     e.BootRefused: _rows("what", node=_node, reason=_untold),
     e.CheckRecorded: _rows(node=_node),

@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 
 from hostler.cli.bundle_columns import BUNDLES
 from hostler.cli.command_errors import CommandError, unusable
+from hostler.cli.commands import checklist
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.input_files import read_entries, submit
 from hostler.cli.intent_requests import IntentRequest, targets_of
@@ -45,7 +46,7 @@ from hostler.cli.table_columns import (
 )
 from hostler.core.state.scopes import NODES as SEVERAL
 from hostler.core.state.verbs.every import VERBS
-from hostler.core.state.verbs.facts import Verb, name_of
+from hostler.core.state.verbs.facts import Heading, Verb, name_of
 
 if TYPE_CHECKING:
     from hostler.cli.api_client import Client
@@ -236,6 +237,11 @@ def evidence(
 def bundles(node: NodeName, *, show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
     """List the bundles of evidence that were kept of a node, the newest first, and what is not in them."""
     return show_unpaged(connect, BUNDLES, show, NODES.one(node, "/bundles"))
+
+
+app.command(checklist.checklist, group="Look")
+app.command(checklist.attach, group=Heading.life.value)
+app.command(checklist.attached, group="Look")
 
 
 def _explained(found: dict[str, Any]) -> str:

@@ -17,7 +17,6 @@ from hostler.core.state.model import BMC_CERTIFICATE, Binding, CheckResult, Node
 from hostler.core.state.rma_cases import CaseStep
 from hostler.core.state.verbs.nodes import (
     Adopt,
-    Certify,
     ClearCondition,
     Debug,
     Onboard,
@@ -52,13 +51,6 @@ def register_assets(ask: Ask[RegisterAssets]) -> Granted:
     specs = registration.read_assets(ask.act.assets)
     events = registration.register_assets(ask.context.fleet, specs)
     return f"{len(events)} asset(s) registered", events
-
-
-def certify(ask: Ask[Certify]) -> Granted:
-    """A technician has inspected and cabled it."""
-    node = node_of(ask)
-    moved = move(ask, node, (Phase.onboard, Phase.seatrial), f"certified by {ask.intent.person}")
-    return f"{node.id} certified", (e.NodeCertified(node.id, ask.intent.person), *moved)
 
 
 def move(
@@ -207,7 +199,6 @@ HANDLERS: Handlers = {
     Register: Handler(register(adopt=False)),
     Adopt: Handler(register(adopt=True)),
     RegisterAssets: Handler(register_assets),
-    Certify: Handler(certify),
     RmaSend: Handler(send_to_vendor),
     RmaReturn: Handler(return_from_vendor),
     Debug: Handler(moving(Phase.triage, Phase.debug)),

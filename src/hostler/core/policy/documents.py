@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from hostler.core.diagnose.gate.gpus import GPU_READINGS
 from hostler.core.policy.boot_rules import boot_problems
+from hostler.core.policy.checklist_documents import checklist_problems
 from hostler.core.policy.firmware_documents import firmware_problems
 from hostler.core.policy.hardware_documents import hardware_problems
 from hostler.core.policy.route_check import route_problems
@@ -222,6 +223,7 @@ def _contradictions(configuration: Configuration, loaded: list[_Loaded]) -> Iter
         yield from _count_problems(sku, loaded)
         yield from (Problem(*_find(loaded, path), told, instead) for path, told, instead in firmware_problems(sku))
         yield from (Problem(*_find(loaded, path), told, instead) for path, told, instead in hardware_problems(sku))
+    yield from (Problem(*_find(loaded, path), told, fix) for path, told, fix in checklist_problems(configuration))
     for pool in configuration.pools.values():
         yield from _pool_problems(pool, configuration, loaded)
     yield from _notify_problems(configuration, loaded)

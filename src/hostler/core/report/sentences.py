@@ -268,6 +268,11 @@ def _stranger_seen(event: e.StrangerSeen) -> str:
     return f"unknown machine {one.mac} (serial {one.serial or 'not shown'}) asked for a boot from {one.address}"
 
 
+def _onboard_ticked(event: e.OnboardTicked) -> str:
+    tick = event.tick
+    return f"'{tick.item}' is ticked by {tick.person}{': ' + tick.note if tick.note else ''}"
+
+
 def _evidence_kept(event: e.EvidenceKept) -> str:
     bundle = event.bundle
     missing = f"; not in it: {'; '.join(bundle.missing)}" if bundle.missing else ""
@@ -455,6 +460,9 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.BootPhonedHome, lambda event: f"phoned home from {event.address}: its boot window is closed"),
     EventTelling(e.BootRefused, lambda event: f"{event.what} refused to {event.address}: {event.reason}"),
     EventTelling(e.StrangerSeen, _stranger_seen),
+    EventTelling(e.OnboardTicked, _onboard_ticked),
+    EventTelling(e.OnboardFileAdded, lambda event: f"{event.added.file.name} shows '{event.added.item}'"),
+    EventTelling(e.NodeRejected, lambda event: f"rejected at its inspection by {event.person}: {event.reason}"),
     EventTelling(e.EvidenceKept, _evidence_kept),
     EventTelling(e.BmcLoginDue, lambda event: f"the BMC's password is to be renewed ({event.by}): {event.why}"),
 )

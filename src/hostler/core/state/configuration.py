@@ -84,7 +84,8 @@ class Sku(Struct, frozen=True, forbid_unknown_fields=True):
     `tenant_root`: whoever a node of it serves has root there. `without`: readings (`ecc`, `row_remap` …) that GPUs of
     this model do not give, so that a gate does not wait for them. `bmc_system`: the name of the system that is the
     machine, where a BMC of this model shows several. `hardware`: links, settings and places that Seatrial compares as
-    well, None for none.
+    well, None for none. `checklist`: items that a technician looks at before a node of it is certified, behind those of
+    the site.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Sku(Struct, frozen=True, forbid_unknown_fields=True):
     bmc_system: str = ""
     updates: dict[str, FirmwareUpdate] = {}
     hardware: HardwareManifest | None = None
+    checklist: tuple[str, ...] = ()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -297,7 +299,8 @@ class BmcCredentialPolicy(Struct, frozen=True, forbid_unknown_fields=True):
 class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     """The response table with its limits. `time_scale` divides every working time and limit (labs only).
 
-    `join_token_ttl_s`: how long a token that lets a node join its cluster may last; 0 issues none.
+    `join_token_ttl_s`: how long a token that lets a node join its cluster may last; 0 issues none. `checklist`: items
+    that a technician looks at before any node is certified.
     """
 
     rules: dict[str, Rule]
@@ -315,6 +318,7 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     probation_s: float = 259_200.0
     join_token_ttl_s: float = 900.0
     time_scale: float = 1.0
+    checklist: tuple[str, ...] = ()
 
 
 class Configuration(Struct, frozen=True):

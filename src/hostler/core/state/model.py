@@ -12,6 +12,7 @@ from msgspec import Struct
 from hostler.core.state.bmc_login import BmcLogin
 from hostler.core.state.boot import BootRecord
 from hostler.core.state.evidence import KeptBundle
+from hostler.core.state.onboarding import Inspection
 from hostler.core.state.operations import AnyAct
 from hostler.core.state.packed_strings import NO_PAIRS, Pairs
 from hostler.core.state.plan_rules import PlanRules
@@ -554,6 +555,7 @@ class Node(Struct, frozen=True):
     differ from machine to machine, `hardware_boots` the boot in which each source read them. `repairs` is what hands
     did since it left production. `bmc_login`: what is known of its BMC's own password,
     None where it was never to have one. `bundles` are the last of its evidence that were kept, or could not be.
+    `inspection` is what hands have looked at so far, None where that is over or not begun.
     """
 
     id: str
@@ -615,6 +617,7 @@ class Node(Struct, frozen=True):
     repairs: tuple[RepairDone, ...] = ()
     bmc_login: BmcLogin | None = None
     bundles: tuple[KeptBundle, ...] = ()
+    inspection: Inspection | None = None
 
     def binding(self, kind: str) -> str:
         """The current value of the binding of this kind, "" where there is none."""

@@ -30,8 +30,8 @@ export function Files({ path, files }) {
     ${problem && html`<p class="bad" role="alert">${problem}</p>`}`;
 }
 
-// `done` is told when a file has been added.
-export function AddFile({ path, reason, done = () => {} }) {
+// `done` is told when a file has been added; `more` is what the request says besides the file.
+export function AddFile({ path, reason, done = () => {}, more = {}, label = "photo, PDF or text" }) {
   const [state, say] = useState({ text: "", bad: false });
   const add = async (event) => {
     event.preventDefault();
@@ -39,7 +39,7 @@ export function AddFile({ path, reason, done = () => {} }) {
     const [file] = form.elements.file.files;
     if (!file || file.size > FILE_MOST) return say({ text: `Choose a file of at most ${count(FILE_MOST)} bytes.`, bad: true });
     try {
-      const answer = await send(path, { name: file.name, content: base64(new Uint8Array(await file.arrayBuffer())), reason });
+      const answer = await send(path, { name: file.name, content: base64(new Uint8Array(await file.arrayBuffer())), reason, ...more });
       form.reset();
       done();
       return say({ text: answer.text, bad: false });
@@ -48,7 +48,7 @@ export function AddFile({ path, reason, done = () => {} }) {
     }
   };
   return html`<form class="filters noprint" onSubmit=${add}>
-    <label>photo, PDF or text<input class="wide" type="file" name="file" accept=${TAKEN} required /></label>
+    <label>${label}<input class="wide" type="file" name="file" accept=${TAKEN} required /></label>
     <button>Add</button><span role="status" class=${state.bad ? "bad" : "quiet"}>${state.text}</span></form>`;
 }
 

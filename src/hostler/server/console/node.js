@@ -2,6 +2,7 @@
 import { Banners } from "./banners.js";
 import { html } from "./ui.js";
 import { NodeActs } from "./acts.js";
+import { Checklist } from "./checklist.js";
 import { Lanes } from "./lanes.js";
 import { lifecycle, missing, node, opened, status, story, timeline } from "./state.js";
 import { SEVERITIES, clock, moment, plain, since, span } from "./words.js";
@@ -21,6 +22,7 @@ export function Node() {
       <${Lanes} id=${seen.node.id} now=${now} />
       <section class="story" aria-label="Why it is where it is">
         <${Waiting} now=${now} />
+        <${Checklist} seen=${seen} />
         <h2>Why</h2>
         ${story.value.chains.length === 0 && html`<p class="quiet">Nothing has ailed it.</p>`}
         ${story.value.chains.map((chain) => html`<${Chain} key=${chain.seq} chain=${chain} />`)}

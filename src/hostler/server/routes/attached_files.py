@@ -38,7 +38,15 @@ class FileBody(Struct, frozen=True, forbid_unknown_fields=True):
     key: Key = ""
 
 
-async def attach(app_state: AppState, caller: Caller, verb: str, target: str, data: FileBody) -> IntentView:
+class Attachment(Struct, frozen=True):
+    """Verb and target by which a file is attached, and further arguments of that verb."""
+
+    verb: str
+    target: str
+    args: dict[str, str] = {}
+
+
+async def attach(app_state: AppState, caller: Caller, to: Attachment, data: FileBody) -> IntentView:
     """Attach the file by this verb, once its bytes are kept. Raises ProblemError."""
     kind = media_type_of(data.content)
     if not kind or not 0 < len(data.content) <= FILE_BYTES_MOST:
@@ -46,13 +54,13 @@ async def attach(app_state: AppState, caller: Caller, verb: str, target: str, da
         raise refuse(422, "malformed", what, f"send 1 to {FILE_BYTES_MOST:,} bytes of {', '.join(FILE_TYPES)}")
     safe = _UNSAFE.sub("_", data.name)[-100:].lstrip(". ") or "file"
     digest = sha256(data.content).hexdigest()
-    args = {"digest": digest, "name": safe, "media_type": kind, "size": str(len(data.content))}
-    tried = RequestedIntent(verb, target, data.reason, args, dry_run=True)
+    args = to.args | {"digest": digest, "name": safe, "media_type": kind, "size": str(len(data.content))}
+    tried = RequestedIntent(to.verb, to.target, data.reason, args, dry_run=True)
     view = await submit(app_state, caller, tried)
     if data.dry_run or not view.granted:
         return view
     await asyncio.to_thread(_keep, app_state, data.content)
-    return await submit(app_state, caller, RequestedIntent(verb, target, data.reason, args, key=data.key))
+    return await submit(app_state, caller, RequestedIntent(to.verb, to.target, data.reason, args, key=data.key))
 
 
 async def sent(app_state: AppState, file: AttachedFile) -> Response[bytes]:

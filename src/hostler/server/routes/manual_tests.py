@@ -13,7 +13,7 @@ from hostler.server.api_resources import IntentView
 from hostler.server.auth import SEE_CELL, needs
 from hostler.server.dependencies import TheAppState
 from hostler.server.problems import invalid, unknown
-from hostler.server.routes.attached_files import LARGEST_FILE, FileBody, attach, sent
+from hostler.server.routes.attached_files import LARGEST_FILE, Attachment, FileBody, attach, sent
 from hostler.server.routes.fabrics import fabric_named
 from hostler.server.routes.intents import Key, Reason, RequestedIntent, TheCaller, submit
 
@@ -52,7 +52,7 @@ async def post_manual_test_file(
     app_state: TheAppState, caller: TheCaller, name: FromPath[str], data: JSONBody[FileBody]
 ) -> IntentView:
     """Add a photo or file to the run of a test by hand that is under way: JPEG, PNG, WebP, PDF or text, up to 8 MiB."""
-    return await attach(app_state, caller, "add-manual-test-file", name, data)
+    return await attach(app_state, caller, Attachment("add-manual-test-file", name), data)
 
 
 @get("/fabrics/{name:str}/manual-test/files/{digest:str}", guards=SEE_CELL)

@@ -11,7 +11,7 @@ from hostler.server.app_state import AppState
 from hostler.server.auth import needs
 from hostler.server.dependencies import TheAppState, Who
 from hostler.server.problems import unknown
-from hostler.server.routes.attached_files import LARGEST_FILE, FileBody, attach, sent
+from hostler.server.routes.attached_files import LARGEST_FILE, Attachment, FileBody, attach, sent
 from hostler.server.routes.intents import TheCaller
 from hostler.server.token_scope import sees
 from hostler.server.tokens import Identity
@@ -24,7 +24,7 @@ async def post_ticket_file(
     app_state: TheAppState, caller: TheCaller, ticket: FromPath[str], data: JSONBody[FileBody]
 ) -> IntentView:
     """Attach a photo or file to an open ticket: JPEG, PNG, WebP, PDF or text, up to 8 MiB."""
-    return await attach(app_state, caller, "add-ticket-file", ticket, data)
+    return await attach(app_state, caller, Attachment("add-ticket-file", ticket), data)
 
 
 @get("/tickets/{ticket:str}/files/{digest:str}", guards=WORK)

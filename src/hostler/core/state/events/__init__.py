@@ -23,6 +23,7 @@ from hostler.core.state.events import (
     links,
     manual_tests,
     nodes,
+    onboarding,
     operations,
     plans,
     restore,
@@ -105,6 +106,7 @@ from hostler.core.state.events.nodes import (
     RepairRecorded,
     WaitingChanged,
 )
+from hostler.core.state.events.onboarding import NodeRejected, OnboardEvent, OnboardFileAdded, OnboardTicked
 from hostler.core.state.events.operations import OperationFinished, OperationSettled, OperationStarted, OutcomeLate
 from hostler.core.state.events.plans import (
     PlanAdvanced,
@@ -204,7 +206,11 @@ __all__ = [
     "NodeCompared",
     "NodeFieldChanged",
     "NodeRegistered",
+    "NodeRejected",
     "NodeReleased",
+    "OnboardEvent",
+    "OnboardFileAdded",
+    "OnboardTicked",
     "OperationFinished",
     "OperationSettled",
     "OperationStarted",
@@ -345,6 +351,9 @@ Event = (
     | BmcLoginDue
     | GoldenEvent
     | EvidenceKept
+    | OnboardTicked
+    | OnboardFileAdded
+    | NodeRejected
 )
 
 
@@ -409,6 +418,9 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("witness_heard", 1): 6,
     ("bits_judged", 1): 6,
     ("golden_retired", 1): 6,
+    ("onboard_ticked", 1): 6,
+    ("onboard_file_added", 1): 6,
+    ("node_rejected", 1): 6,
 }
 """(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
 
@@ -442,6 +454,7 @@ ROWS: dict[type, EventRow[Any]] = {
         links,
         manual_tests,
         nodes,
+        onboarding,
         operations,
         plans,
         restore,

@@ -187,6 +187,7 @@ def _change_phase(fleet: Fleet, event: PhaseChanged, at: datetime) -> None:
         deadline=event.deadline,
         visits=visits,
         waiting=None,
+        inspection=None if Phase.onboard in (event.before, event.after) else node.inspection,
         certified_by="" if event.after is Phase.onboard else node.certified_by,
         handover=node.handover or (at if event.after is Phase.production else None),
         most_seen=() if event.before in _WORKED_ON else node.most_seen,

@@ -1,0 +1,79 @@
+"""A node's checklist over HTTP and by command: items, ticks and photos; for who works there, and for no customer."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from hostler.controller.inputs import FellowsSeen
+from hostler.core.state.live_state import Fellow, Release
+from hostler.server.tokens import Grant, Role
+from tests.contract.api_world import DOCUMENTS, FLEET, House, house
+from tests.contract.test_api_audit import cli
+from tests.contract.test_api_bring_up import enrolled
+from tests.contract.test_evidence_files import JPEG, photo
+
+LIST = "/v1/nodes/m0/checklist"
+WITH_ITEMS = FLEET.replace("{gpus: 2}", "{gpus: 2, checklist: [cables sit, label matches]}")
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[House]:
+    async with house(tmp_path) as inside:
+        inside.cell.tell(FellowsSeen((Fellow("this", Release().reads),)))
+        await inside.until(lambda: inside.cell.view.cell.format == Release().reads)
+        documents = {**DOCUMENTS, "fleet.yaml": WITH_ITEMS}
+        status, body = await inside.operator.post("/v1/config", {"documents": documents, "reason": "items"})
+        assert status == 200, body
+        await enrolled(inside, "m0")
+        yield inside
+
+
+async def test_items_are_ticked_shown_with_photos_and_then_it_is_certified(world: House, tmp_path: Path) -> None:
+    """Mutants: a photo belongs to no item; a certificate is given for a list that is not done."""
+    tess = world.client(Grant("tess", Role.technician))
+    assert [item["item"] for item in (await tess.get(LIST))["items"]] == ["cables sit", "label matches"]
+    status, body = await tess.post("/v1/nodes/m0/certify", {"reason": "done"})
+    assert (status, "1. cables sit; 2. label matches" in body["detail"]) == (409, True)
+    assert (await tess.post(f"{LIST}/files", photo() | {"item": 2}))[0] == 200
+    tick = {"verb": "tick-item", "target": "m0", "reason": "inspection", "args": {"item": "1", "note": "all eight"}}
+    assert (await tess.post("/v1/intents", tick))[0] == 200
+    first, second = (await tess.get(LIST))["items"]
+    assert (first["ticked"], first["person"], first["note"], first["files"]) == (True, "tess", "all eight", [])
+    assert (second["ticked"], second["person"], second["at"]) == (False, "", None)
+    (file,) = second["files"]
+    assert (file["name"], file["person"]) == ("leaf 1.jpg", "tess")
+    assert "all eight" in await cli(world, "node", "checklist", "m0")
+    await cli(world, "node", "tick-item", "m0", "--item", "2", "--reason", "inspection")
+    await cli(world, "node", "certify", "m0", "--reason", "all is right")
+    await world.until(lambda: world.cell.view.nodes["m0"].phase != "onboard")
+    assert [item["ticked"] for item in (await tess.get(LIST))["items"]] == [False, False]
+    assert (await tess.file(f"{LIST}/files/{file['digest']}"))[1] == JPEG
+    to = tmp_path / "photo.jpg"
+    await cli(world, "node", "attached", "m0", file["digest"], "--to", str(to))
+    assert to.read_bytes() == JPEG
+
+
+async def test_a_node_is_rejected_by_command_with_a_ticket(world: House, tmp_path: Path) -> None:
+    note = tmp_path / "note.txt"
+    note.write_text("rail 3 is bent\n")
+    await cli(world, "node", "attach", "m0", str(note), "--item", "1", "--reason", "see")
+    await cli(world, "node", "fail-inspection", "m0", "--reason", "rail 3 is bent")
+    (ticket,) = (await world.operator.get("/v1/tickets"))["items"]
+    assert (ticket["kind"], ticket["fault"]) == ("onboard", "rail 3 is bent")
+    assert "hostler node checklist m0" in ticket["action"]
+    assert [item["files"] for item in (await world.operator.get(LIST))["items"]] == [[], []]
+
+
+async def test_who_does_not_work_there_is_refused_and_what_is_no_item_keeps_nothing(
+    world: House, tmp_path: Path
+) -> None:
+    """Mutants: a customer reads who inspected; a photo of no item is kept."""
+    for role in (Grant("acme", Role.tenant, tenant="acme"), Grant("vera", Role.viewer)):
+        nobody = world.client(role)
+        assert (await nobody.call("GET", LIST))[0] in (403, 404)
+        assert (await nobody.post(f"{LIST}/files", photo() | {"item": 1}))[0] in (403, 404)
+    for item, expected in ((9, {409}), (0, {409, 422}), ("x", {422})):
+        assert (await world.operator.post(f"{LIST}/files", photo() | {"item": item}))[0] in expected, item
+    assert (await world.operator.call("GET", f"{LIST}/files/{'0' * 64}"))[0] == 404
+    assert not (tmp_path / "evidence").exists()
