@@ -48,7 +48,9 @@ async def test_items_are_ticked_shown_with_photos_and_then_it_is_certified(world
     await cli(world, "node", "certify", "m0", "--reason", "all is right")
     await world.until(lambda: world.cell.view.nodes["m0"].phase != "onboard")
     assert [item["ticked"] for item in (await tess.get(LIST))["items"]] == [False, False]
-    assert (await tess.file(f"{LIST}/files/{file['digest']}"))[1] == JPEG
+    there = {"Authorization": f"Bearer {tess.token}"}
+    async with tess.session.get(f"{tess.url}{LIST}/files/{file['digest']}", headers=there) as answer:
+        assert (await answer.read(), answer.headers["Content-Security-Policy"]) == (JPEG, "default-src 'none'; sandbox")
     to = tmp_path / "photo.jpg"
     await cli(world, "node", "attached", "m0", file["digest"], "--to", str(to))
     assert to.read_bytes() == JPEG

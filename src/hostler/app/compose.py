@@ -37,6 +37,7 @@ from hostler.app.secret_backends import secrets_of
 from hostler.app.start_settings import ServeSettings, UpSettings
 from hostler.app.trend_schedule import TrendSchedule
 from hostler.core.fabric.discovery import FoundPort
+from hostler.core.intents.onboarding import items_of
 from hostler.core.planning.port_reset import refused
 from hostler.core.policy.documents import parse
 from hostler.core.state.input_problems import InvalidInputError, Problem
@@ -295,12 +296,19 @@ async def _staff(cell: Cell, fleet: EmulatedFleet) -> None:
         await asyncio.sleep(1.0)
         for node in [cell.view.nodes[name] for name in fleet.hosts if name in cell.view.nodes]:
             if node.phase is Phase.onboard:
-                await ask(cell, "certify", node.id, person="emulated-technician")
+                await _inspect(cell, node)
             elif node.phase is Phase.zap_fail and (now() - node.phase_since).total_seconds() > OPERATOR_S:
                 await ask(cell, "zap-again", node.id, person="emulated-operator")
             elif node.phase is Phase.rma and (now() - node.phase_since).total_seconds() > VENDOR_S:
                 fleet.hosts[node.id].cure("repair")
                 await ask(cell, "rma-return", node.id, person="emulated-vendor")
+
+
+async def _inspect(cell: Cell, node: Node) -> None:
+    """Tick every item of the node's checklist, and certify it."""
+    for number in range(1, len(items_of(cell.view, node)) + 1):
+        await ask(cell, "tick-item", node.id, person="emulated-technician", args={"item": str(number)})
+    await ask(cell, "certify", node.id, person="emulated-technician")
 
 
 async def _tell(gate: Gate, period_s: float = 0.5) -> None:

@@ -2,6 +2,7 @@
 import { ROLLOUTS } from "./control_pages.js";
 import { useList } from "./lists.js";
 import { Filters, NodeLink, Page, listed, now, selected } from "./pages.js";
+import { status } from "./state.js";
 import { Table } from "./table.js";
 import { html } from "./ui.js";
 import { moment, plain, since, span } from "./words.js";
@@ -21,9 +22,25 @@ export function BringUp() {
     <${Table} name="stages" columns=${STAGES} found=${stages} id=${(row) => `${row.phase} ${row.sku} ${row.returns}`} cli=${listed("bring-up stages", NAMES)} sorting=${false} />
     <h2>Nodes</h2>
     <${Table} name="bring-up" columns=${NODES} found=${found} id=${(row) => row.node} cli=${listed("bring-up list", NAMES)} />
+    <${Strangers} />
     ${running.length > 0 && html`<h2>What comes into force slice by slice</h2>
       <${Table} name="rollouts" columns=${ROLLOUTS} found=${{ items: running, problem: "" }} id=${(row) => row.id} cli="hostler rollout list" sorting=${false} />`}<//>`;
 }
+
+// Machines that asked for a boot and are expected nowhere. None of them was booted into anything.
+function Strangers() {
+  const found = status.value?.strangers ?? [];
+  if (!found.length) return null;
+  return html`<h2>Strangers</h2><p class="quiet">They asked for a boot and are not expected. Admit them by an inventory that names serial and MAC addresses, or find out who cabled them.</p>
+    <${Table} name="strangers" columns=${STRANGERS} found=${{ items: found, problem: "" }} id=${(row) => `${row.mac} ${row.serial}`} cli="hostler boot strangers" />`;
+}
+
+const STRANGERS = [
+  { key: "mac", title: "MAC address", of: (row) => row.mac },
+  { key: "serial", title: "serial", of: (row) => row.serial || "not shown" },
+  { key: "address", title: "from", of: (row) => row.address },
+  { key: "at", title: "asked last", of: (row) => row.at, show: (row) => moment(row.at) },
+];
 
 const way = (row) => (row.returns ? "back from repair" : "first");
 const went = (one) => (one.stays ? `${one.went_on} of ${one.stays} went on` : "nobody was there in 30 days");

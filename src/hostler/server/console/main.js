@@ -10,6 +10,7 @@ import { Flow } from "./flow.js";
 import { Node } from "./node.js";
 import { Approvals, Incidents, Nodes, Parts, Pools, Tickets, Waiting } from "./pages.js";
 import { Menu } from "./menu.js";
+import { Returns } from "./returns.js";
 import { go, nodePath, route } from "./router.js";
 import { begin, configures, end, failure, me, openNode, opened, status, whole } from "./state.js";
 import { effect, html, render, signal } from "./ui.js";
@@ -28,15 +29,15 @@ function App() {
   `;
 }
 
-const PAGES = { "": Fleet, nodes: Nodes, waiting: Waiting, tickets: Tickets, board: Board, approvals: Approvals, incidents: Incidents, parts: Parts, pools: Pools, fabrics: Fabrics, "bring-up": BringUp, flow: Flow, trends: Trends, maintenance: Maintenance, policy: Policy, audit: Audit };
+const PAGES = { "": Fleet, nodes: Nodes, waiting: Waiting, tickets: Tickets, board: Board, approvals: Approvals, incidents: Incidents, parts: Parts, pools: Pools, fabrics: Fabrics, "bring-up": BringUp, returns: Returns, flow: Flow, trends: Trends, maintenance: Maintenance, policy: Policy, audit: Audit };
 const GROUPS = [
   ["Fleet", ["", "nodes", "pools", "parts", "fabrics"]],
-  ["Work", ["waiting", "bring-up", "tickets", "board", "incidents", "approvals", "maintenance"]],
+  ["Work", ["waiting", "bring-up", "tickets", "board", "returns", "incidents", "approvals", "maintenance"]],
   ["Insight", ["flow", "trends"]],
   ["Admin", ["policy", "audit"]],
 ];
 // Pages that only some may read.
-const ONLY = { "bring-up": whole, flow: whole, policy: whole, audit: configures };
+const ONLY = { "bring-up": whole, returns: whole, flow: whole, policy: whole, audit: configures };
 
 function Shown() {
   if (opened()) return html`<${Node} />`;

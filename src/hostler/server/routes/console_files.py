@@ -72,6 +72,7 @@ PAGES = (
     "fabrics",
     "flow",
     "bring-up",
+    "returns",
     "trends",
     "maintenance",
     "policy",
