@@ -46,7 +46,8 @@ def test_it_is_certified_when_every_item_is_ticked_and_a_refusal_names_the_other
     refused = drive.ask("certify", "a", "tess")
     assert not refused.granted
     assert (
-        "3 of 3 items of a are not ticked: 1. earth strap is fixed; 2. cables sit in their ports; 3. serial" in refused.text
+        "3 of 3 items of a are not ticked: 1. earth strap is fixed; 2. cables sit in their ports; 3. serial"
+        in refused.text
     )
     assert "hostler node tick-item a --item 1" in refused.text
     ticked(drive, 1, 3)
