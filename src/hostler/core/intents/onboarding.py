@@ -99,7 +99,9 @@ def _inspected(ask: AnyAsk, number: int) -> tuple[Node, str]:
     _at_onboard(node)
     items = items_of(ask.context.fleet, node)
     if number > len(items):
-        raise RefusalError(f"the checklist of {node.id} has {len(items)} items, and no {number}")
+        raise RefusalError(
+            f"the checklist of {node.id} has {len(items)} items, and no {number}; see `hostler node checklist {node.id}`"
+        )
     return node, items[number - 1]
 
 
