@@ -99,9 +99,8 @@ def _inspected(ask: AnyAsk, number: int) -> tuple[Node, str]:
     _at_onboard(node)
     items = items_of(ask.context.fleet, node)
     if number > len(items):
-        raise RefusalError(
-            f"the checklist of {node.id} has {len(items)} items, and no {number}; see `hostler node checklist {node.id}`"
-        )
+        see = f"see `hostler node checklist {node.id}`"
+        raise RefusalError(f"the checklist of {node.id} has {len(items)} items, and no {number}; {see}")
     return node, items[number - 1]
 
 
