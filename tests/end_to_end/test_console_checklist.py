@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from playwright.async_api import expect
 
 from hostler.controller.inputs import FellowsSeen
@@ -12,12 +11,9 @@ from tests.contract.api_world import DOCUMENTS, House
 from tests.contract.test_api_bring_up import enrolled
 from tests.contract.test_checklists import WITH_ITEMS
 from tests.contract.test_evidence_files import JPEG
-from tests.end_to_end.test_console import CHROMIUM, Tab, tab, world  # noqa: F401 - fixtures
+from tests.end_to_end.test_console import CONSOLE_MARKS, Tab, browser, tab, world  # noqa: F401 - fixtures
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium: apt-get install chromium"),
-    pytest.mark.xdist_group("console"),
-]
+pytestmark = CONSOLE_MARKS
 
 
 async def done(tab: Tab, reason: str) -> None:  # noqa: F811

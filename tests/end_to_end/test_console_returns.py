@@ -1,17 +1,13 @@
 """The console's page of returns and stock, in Debian's Chromium."""
 
-import pytest
 from playwright.async_api import expect
 
 from hostler.controller.inputs import FellowsSeen
 from hostler.core.state.live_state import Fellow, Release
 from tests.contract.api_world import House
-from tests.end_to_end.test_console import CHROMIUM, Tab, tab, world  # noqa: F401 - fixtures
+from tests.end_to_end.test_console import CONSOLE_MARKS, Tab, browser, tab, world  # noqa: F401 - fixtures
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium: apt-get install chromium"),
-    pytest.mark.xdist_group("console"),
-]
+pytestmark = CONSOLE_MARKS
 
 
 async def test_cases_are_moved_on_and_stock_that_is_low_is_told(world: House, tab: Tab) -> None:  # noqa: F811
