@@ -26,7 +26,7 @@ export PYTHON
 # Bytecode is kept, whatever the shell says: without it every process of a test run compiles the whole house anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up up-kubernetes test test-boot check quick-tests fuzz sbom audit deb bench bench-fabric bench-bringup bench-checks bench-trends bench-detection sim fabric-soak soak mutants peers docs docs-check pictures fmt lint wheels clean lock environment environment-test system-packages
+.PHONY: help up up-kubernetes test test-boot test-fabric check quick-tests fuzz sbom audit deb bench bench-fabric bench-bringup bench-checks bench-trends bench-detection sim fabric-soak soak mutants peers docs docs-check pictures fmt lint wheels clean lock environment environment-test system-packages
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -62,6 +62,9 @@ lint: environment-test ## lint, format check, types, import contracts, declared 
 test-boot: system-packages environment-test ## boot Debian with its own cloud-init in QEMU without KVM; bootstraps it once (needs root)
 	$(BIN)/pytest tests/end_to_end/debian_boot.py -n 0
 
+test-fabric: system-packages environment-test ## nightly: 256 hosts in three tiers before ibsim with a real opensm, every kind of fault
+	$(BIN)/pytest tests/end_to_end/fabric_three_tiers.py -n 0
+
 sim: environment-test ## SEEDS (200) simulated worlds: safety under faults, then progress once healed
 	$(BIN)/pytest tests/simulation --seeds $(SEEDS) -n $(JOBS)
 
@@ -86,8 +89,9 @@ audit: environment-test ## ask whether a locked version has a known vulnerabilit
 bench: environment-test ## measure the numbers the documents state
 	$(BIN)/python -m bench
 
-bench-fabric: environment-test ## a network against its design by its size, and a storm of its ports' counters
+bench-fabric: environment-test ## a network against its design by its size, discovery included, and a storm of its ports' counters
 	$(BIN)/python -m bench.fabric
+	$(BIN)/python -m bench.fabric_discovery
 	$(BIN)/python -m bench.link_counters
 
 bench-bringup: environment-test ## bring machines from off to production over real Redfish: a minute, and what Hostler adds; BENCH_MACHINES=4500

@@ -19,7 +19,7 @@ from hostler.core.state.live_state import Release
 from hostler.core.state.model import Node, Observation, Operation, Outcome, Workload
 from hostler.core.state.notify_routes import Route
 from hostler.core.state.operations import Evict
-from hostler.core.state.subnets import SubnetReading
+from hostler.core.state.subnets import SubnetNotice, SubnetReading
 
 
 class PortError(Exception):
@@ -197,8 +197,19 @@ class LinkSource(Protocol):
         ...
 
 
+class HeardNotices(Struct, frozen=True):
+    """Notices that have come since the look before, oldest first; `why`: what kept them from being read."""
+
+    notices: tuple[SubnetNotice, ...] = ()
+    why: str = ""
+
+
 class SubnetSource(Protocol):
     """A way to ask a network's subnet of its managers, partitions and routing. Never raises, and changes nothing."""
+
+    async def notices(self, fabric: Fabric) -> HeardNotices:
+        """Traps or events that have come since the last time; of the first time none, as nobody knows since when."""
+        ...
 
     async def subnet(self, fabric: Fabric, began: datetime, *, partitions: bool) -> SubnetReading:
         """One look. `partitions`: those of every port too, which is a long answer."""

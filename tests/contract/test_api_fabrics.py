@@ -16,13 +16,21 @@ from hostler.core.intents import fabrics
 from hostler.core.state import events as e
 from hostler.core.state.links import LinkCheck, LinkFault, LinkGrade, LinkRound, PortReading
 from hostler.core.state.live_state import Fellow, Release
-from hostler.core.state.subnets import ManagerState, SubnetFacts, SubnetManager, SubnetReading
+from hostler.core.state.subnets import (
+    ManagerState,
+    NoticeOrigin,
+    SubnetFacts,
+    SubnetManager,
+    SubnetNotice,
+    SubnetReading,
+)
 from hostler.server.event_stream import encode
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import House, house
 from tests.fabrics import Fabric, a_fabric, swap_at_host
 
 CABLES = a_fabric(3)
+TRAP = SubnetNotice(NoticeOrigin.manager, 128, "Link state change", "Switch, LID 2", "Nov 23 18:13:41 071801")
 DESIGN = render_csv(CABLES.design).replace("gpu-0001", "n0").replace("gpu-0002", "n2")
 """The network of two nodes of different tenants, and of hosts that are no nodes."""
 
@@ -123,11 +131,14 @@ async def test_a_subnet_is_shown_with_what_could_not_be_read_and_no_tenant_reads
     looks = ((6, SubnetFacts(managers, ("0x7fff",), "updn"), ()), (0, SubnetFacts(managers), ("routing: no log",)))
     for minutes_ago, facts, why in looks:
         at = datetime.now(UTC) - timedelta(minutes=minutes_ago)
-        world.cell.tell(SubnetSeen(SubnetReading("ib0", at, facts, why)))
+        world.cell.tell(SubnetSeen(SubnetReading("ib0", at, facts, why, (TRAP,))))
     await world.until(lambda: bool(world.cell.view.cases_of("ib0")))
     shown = (await world.operator.get("/v1/fabrics/ib0"))["subnet"]
     said = "subnet manager 0000000000000401 is master, none in standby, partitions 0x7fff, routed by updn"
     assert (shown["says"], shown["why"], bool(shown["read"])) == (said, ["routing: no log"], True)
+    assert [(one["number"], one["said"], one["about"]) for one in shown["notices"]] == [
+        (128, "Link state change", "Switch, LID 2")
+    ]
     (finding,) = (await world.operator.get("/v1/fabrics/ib0/findings"))["items"]
     assert (finding["kind"], bool(finding["ticket"])) == ("standby_missing", True)
     drawn = await world.operator.get(f"/v1/fabrics/ib0/finding?key={finding['key']}")

@@ -20,6 +20,7 @@ from hostler.core.state.links import LinkCheck, LinkFault, PortReading
 from hostler.drivers.bounded_process import run
 from hostler.drivers.infiniband import error_counters, port_pages
 from hostler.drivers.infiniband.diagnostics import Diagnostics, discover, error_counters_here
+from hostler.polling import link_rounds
 from hostler.polling.link_rounds import BoundCables, LinkRounds, LinkWatch, wiring_of
 from hostler.ports import LinkReadings
 from tests.fabric_cell import NAME, FabricCell
@@ -214,3 +215,30 @@ async def test_rounds_are_told_to_the_controller_and_one_that_hangs_tells_nothin
     rounds.cancel()
     await asyncio.gather(rounds, return_exceptions=True)
     assert [(one.round.ports, one.round.why) for one in heard[:3]] == [(224, ""), (0, "the tool hangs"), (224, "")]
+
+
+async def test_a_hint_has_the_ports_read_after_half_a_round_and_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutants: each hint moves the round further; a hint is never forgotten."""
+    cell, enough = FabricCell(Drive(), a_fabric()), asyncio.Event()
+    times: list[float] = []
+    monkeypatch.setattr(link_rounds, "LOOK_S", 0.01)
+
+    class Source:
+        async def read(self, fabric: object) -> LinkReadings:
+            times.append(asyncio.get_running_loop().time())
+            if len(times) == 1:
+                rounds.hint(NAME)
+                rounds.hint(NAME)
+            if len(times) == 3:
+                enough.set()
+            return LinkReadings(whole=True)
+
+    fake = SimpleNamespace(view=cell.drive.fleet, now=lambda: NOW, tell=lambda _one: None)
+    rounds = LinkRounds(cast("Any", fake), Source(), {NAME: wiring(a_fabric())}, round_s=1.0)
+    running = asyncio.create_task(rounds.run())
+    async with asyncio.timeout(60):
+        await enough.wait()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert 0.5 <= times[1] - times[0] < times[2] - times[1]
+    assert times[2] - times[1] >= 1.0

@@ -82,3 +82,23 @@ def test_errors_that_a_tool_reports_by_its_exit_code_are_a_page_all_the_same(too
     counters = tool.with_name("ibqueryerrors")
     written(counters, "echo errors; exit 1")
     assert look(replace(ASKED, tool="ibqueryerrors"))["bytes"] == 7
+
+
+def test_the_lines_about_traps_at_the_end_of_a_manager_s_log_are_a_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mutants: the whole log is sent; a line that is not written to its end is sent."""
+    log = tmp_path / "opensm.log"
+    monkeypatch.setattr(fabric_discovery, "LOG", log)
+    asked = replace(ASKED, tool="sm_log")
+    assert look(asked)["bytes"] == 0
+    trap = "Nov 23 18:13:41 071801 [7] 0x01 -> log_trap_info: Received"
+    log.write_text(f"SUBNET UP\n{trap}\n{trap[:30]}")
+    assert lzma.decompress(base64.b64decode(str(look(asked)["page"]))).decode() == f"{trap}\n"
+    log.write_bytes(b"\xff\x1b[31m" * 400_000 + b"\n" + f"{trap}\n".encode() * 9_000)
+    page = lzma.decompress(base64.b64decode(str(look(asked)["page"]))).decode()
+    assert page == f"{trap}\n" * fabric_discovery.MOST_LINES
+    log.unlink()
+    log.mkdir()
+    with pytest.raises(ActFailedError, match="cannot be read"):
+        look(asked)

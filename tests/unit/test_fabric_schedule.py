@@ -71,6 +71,37 @@ def test_a_look_that_came_to_nothing_is_tried_again_later_and_later(failed: int,
     assert due(cell, turn) == wait_s
 
 
+def test_a_hint_has_the_network_looked_at_once_it_has_settled_and_never_more_often_than_that() -> None:
+    """Mutants: each hint is a look; a hint puts a planned look off; a failed look is tried again by hints."""
+    cell = FabricCell(Drive(), a_fabric())
+    turn = turn_of(cell)
+    soon = due_s(cell.drive.fleet, cell.fabric, turn, PACE, hinted=5.0)
+    assert soon == PACE.hinted_s == 600.0
+    late = due_s(cell.drive.fleet, cell.fabric, turn, PACE, hinted=3600.0)
+    assert late == 3600.0 + PACE.settle_s
+    assert due_s(cell.drive.fleet, cell.fabric, turn, PACE, hinted=99_999.0) == cell.fabric.period_s
+    failed = turn_of(cell, 4, Discovery({}, (), "no adapter"))
+    assert due_s(cell.drive.fleet, cell.fabric, failed, PACE, hinted=5.0) == 480
+    assert due_s(cell.drive.fleet, cell.fabric, None, PACE, hinted=5.0) == 0
+
+
+async def test_hints_while_a_network_is_looked_at_are_one_more_look() -> None:
+    source = Source(a_fabric().discovery())
+    cell = Told(FabricCell(Drive(), a_fabric()), 2)
+    cell.period_s = 3600.0
+    schedule = FabricSchedule(cast("Any", cell), source, replace(SWIFT, settle_s=0.0, hinted_s=0.0))
+    running = asyncio.create_task(schedule.run())
+    async with asyncio.timeout(60):
+        await cell.first.wait()
+        for _ in range(5):
+            schedule.hint(NAME)
+        await cell.enough.wait()
+        await asyncio.sleep(0.05)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert (source.asked, source.most) == (2, 1)
+
+
 class Source:
     """A source that counts who looks, and answers as told: a discovery, an exception, or never."""
 
@@ -101,13 +132,14 @@ class Told:
     def __init__(self, cell: FabricCell, words: int) -> None:
         self._cell = cell
         self._words = words
+        self.period_s = 0.0
         self.said: list[FabricSeen] = []
-        self.enough = asyncio.Event()
+        self.first, self.enough = asyncio.Event(), asyncio.Event()
 
     @property
     def view(self) -> Any:
         fabrics = {
-            name: replace(fabric, period_s=0.0, source=DiscoverySource(timeout_s=0.01))
+            name: replace(fabric, period_s=self.period_s, source=DiscoverySource(timeout_s=0.01))
             for name, fabric in self._cell.drive.fleet.fabrics.base.items()
         }
         fleet = self._cell.drive.fleet
@@ -118,6 +150,7 @@ class Told:
 
     def tell(self, one: FabricSeen) -> None:
         self.said.append(one)
+        self.first.set()
         if len(self.said) >= self._words:
             self.enough.set()
 

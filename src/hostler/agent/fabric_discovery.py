@@ -18,6 +18,7 @@ from hostler.agent.collectors import port_counters
 from hostler.agent.host_commands import ActFailedError, NotPossibleError
 from hostler.core.state.model import Facts
 from hostler.core.state.operations import DiscoverFabric
+from hostler.logs.log_tail import tail
 
 MOST_BYTES = 256 * 2**20
 """Bytes of a page that are packed."""
@@ -39,6 +40,12 @@ TOOLS: Mapping[str, tuple[str, ...]] = {
 
 PORTS = "ports"
 """The tool that is none: the ports of this node itself, by `collectors.port_counters`."""
+
+SM_LOG = "sm_log"
+"""Another one: the lines about traps at the end of a subnet manager's log, where one runs on this node."""
+LOG = Path("/var/log/opensm.log")
+TRAP_LINES = (" -> log_trap_info: ", " -> log_notice: ")
+MOST_LINES = 4_000
 
 ENDS_WELL = {"ibqueryerrors": (0, 1)}
 """Exit codes of a tool that has done its work; `ibqueryerrors` ends with 1 where it found errors."""
@@ -63,13 +70,29 @@ def words_of(asked: DiscoverFabric) -> tuple[str, ...]:
 def look(asked: DiscoverFabric) -> Facts:
     """Facts of the page: `page` (base64 of xz) and its `bytes`. Raises ActFailedError, NotPossibleError."""
     if asked.tool == PORTS:
-        page = port_counters.read(Path("/"))
-        return {"page": base64.b64encode(lzma.compress(page, preset=1)).decode("ascii"), "bytes": len(page)}
+        return _page(port_counters.read(Path("/")))
+    if asked.tool == SM_LOG:
+        return _page(_trap_lines())
     words, limit_s = words_of(asked), asked.timeout_s
     if not TIMEOUTS_S[0] <= limit_s <= TIMEOUTS_S[1]:
         raise NotPossibleError(f"timeout_s is {TIMEOUTS_S[0]:g} to {TIMEOUTS_S[1]:g}, not {limit_s:g}")
     packed, size = _run(words, limit_s, ENDS_WELL.get(asked.tool, (0,)))
     return {"page": base64.b64encode(packed).decode("ascii"), "bytes": size}
+
+
+def _page(data: bytes) -> Facts:
+    return {"page": base64.b64encode(lzma.compress(data, preset=1)).decode("ascii"), "bytes": len(data)}
+
+
+def _trap_lines() -> bytes:
+    """The last lines about traps; none where no log is. Raises ActFailedError for one that cannot be read."""
+    try:
+        lines = [line for line in tail(LOG) if any(words in line for words in TRAP_LINES)]
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise ActFailedError(f"{LOG} cannot be read: {error.strerror}") from error
+    return "".join(f"{line}\n" for line in lines[-MOST_LINES:]).encode(errors="replace")
 
 
 def _run(words: Sequence[str], limit_s: float, good: tuple[int, ...]) -> tuple[bytes, int]:

@@ -63,7 +63,7 @@ from hostler.polling.bmc_poller import BmcPoller
 from hostler.polling.bmc_series import SeriesReader
 from hostler.polling.fabric_schedule import FabricSchedule
 from hostler.polling.link_rounds import LinkRounds
-from hostler.polling.subnet_rounds import SubnetRounds
+from hostler.polling.subnet_rounds import Hints, SubnetRounds
 from hostler.ports import Scheduler, Secrets
 from hostler.runtime.garbage_collection import COLLECTIONS
 from hostler.runtime.merged_schedulers import SchedulerDriver, SchedulerReader, by_cluster
@@ -174,7 +174,7 @@ def _networks(gate: Gate, cell: Cell, secrets: Secrets, data: Path) -> tuple[Tur
     looks = FabricSchedule(cell, networks)
     gate.wirings = looks.wirings
     links = LinkRounds(cell, networks, looks.wirings, gate.pairs)
-    return looks.run, links.run, SubnetRounds(cell, networks).run
+    return looks.run, links.run, SubnetRounds(cell, networks, Hints(looks.hint, links.hint)).run
 
 
 def port_resetter(gate: Gate) -> PortResetter:

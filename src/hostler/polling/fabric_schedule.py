@@ -1,7 +1,7 @@
 """When each network is looked at, and what the controller is told of it: one discovery of a network at a time.
 
 A network is validated in its period; at once where somebody asks, its design is new, or a node waits at its cabling
-step; soon again where a repair is to be confirmed, or a discovery came to nothing.
+step; soon again where a repair is to be confirmed, a discovery came to nothing, or a notice hints at a change.
 """
 
 import asyncio
@@ -33,6 +33,8 @@ class FabricPace(Struct, frozen=True):
     `gap_s`: the shortest pause, whatever is asked for. `confirm_s`: until what was not found once is looked for again.
     `retry_s`: after a discovery that concluded nothing, twice as long each time. `look_s`: how often it is asked who is
     due. `slack_s`: so much longer than its own limit a source may take before it counts as hung.
+    `settle_s`: after the first hint, as a link that is down for less is no fault yet (`link_quality`: 4 minutes), and
+    so the look finds what stays; `hinted_s`: the shortest pause before a look that only hints ask for.
     """
 
     gap_s: float = 15.0
@@ -40,6 +42,8 @@ class FabricPace(Struct, frozen=True):
     retry_s: float = 60.0
     look_s: float = 1.0
     slack_s: float = 30.0
+    settle_s: float = 240.0
+    hinted_s: float = 600.0
 
 
 MOST_AT_ONCE = 8
@@ -58,8 +62,20 @@ class FabricTurn(Struct):
     failed: int = 0
 
 
-def due_s(fleet: Fleet, fabric: Fabric, turn: FabricTurn | None, pace: FabricPace) -> float:
-    """Seconds after the end of its last look at which the network is looked at again."""
+def due_s(
+    fleet: Fleet, fabric: Fabric, turn: FabricTurn | None, pace: FabricPace, hinted: float | None = None
+) -> float:
+    """Seconds after the end of its last look at which the network is looked at again.
+
+    `hinted`: when the first hint came that no look has followed, by the loop's clock. It only makes a look sooner.
+    """
+    planned = _planned_s(fleet, fabric, turn, pace)
+    if turn is None or turn.failed or hinted is None:
+        return planned
+    return min(planned, max(pace.hinted_s, hinted + pace.settle_s - turn.ended))
+
+
+def _planned_s(fleet: Fleet, fabric: Fabric, turn: FabricTurn | None, pace: FabricPace) -> float:
     if turn is None:
         return 0.0
     began = turn.look.began
@@ -90,11 +106,17 @@ class FabricSchedule:
         self._turns: dict[str, FabricTurn] = {}
         self._looking: dict[str, asyncio.Task[FabricReport]] = {}
         self._designs: dict[str, Design] = {}
+        self._hinted: dict[str, float] = {}
         self.wirings: dict[str, BoundCables] = {}
+
+    def hint(self, name: str) -> None:
+        """Note that something tells of a change in this network: it is looked at soon, once however many tell it."""
+        self._hinted.setdefault(name, asyncio.get_running_loop().time())
 
     async def run(self) -> None:
         """Until cancelled."""
         self._turns.clear()
+        self._hinted.clear()
         try:
             while True:
                 self._begin(asyncio.get_running_loop().time())
@@ -112,11 +134,13 @@ class FabricSchedule:
         for name in self._turns.keys() - set(fleet.fabrics):
             del self._turns[name]
             self.wirings.pop(name, None)
+            self._hinted.pop(name, None)
         for fabric in list(fleet.fabrics.values()):
             turn = self._turns.get(fabric.name)
             waited = now - turn.ended if turn is not None else 0.0
             free = fabric.name not in self._looking and len(self._looking) < MOST_AT_ONCE
-            if free and waited >= due_s(fleet, fabric, turn, self._pace):
+            if free and waited >= due_s(fleet, fabric, turn, self._pace, self._hinted.get(fabric.name)):
+                self._hinted.pop(fabric.name, None)
                 self._looking[fabric.name] = asyncio.create_task(self._look(fabric))
 
     async def _until_done(self) -> None:

@@ -77,7 +77,7 @@ def test_pages_of_the_real_tools_are_read() -> None:
     assert asked == MASTER
     assert subnet_pages.managers(SMIR, asked) == (MASTER, STANDBY)
     assert subnet_pages.partitions(PKTR * 2) == ("0x0001", "0x7fff")
-    assert subnet_pages.routing(LOG, B) == "updn"
+    assert subnet_pages.routing(LOG.splitlines(), B) == "updn"
 
 
 @pytest.mark.parametrize(
@@ -143,4 +143,4 @@ def test_a_log_of_another_manager_or_of_before_it_became_master_tells_no_routing
         (LOG.replace("updn tables", "x y tables"), B),
     ):
         with pytest.raises(ValueError, match="log"):
-            subnet_pages.routing(log, guid)
+            subnet_pages.routing(log.splitlines(), guid)

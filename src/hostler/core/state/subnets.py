@@ -63,13 +63,35 @@ class SubnetFacts(Struct, frozen=True):
         return tuple(one for one in self.managers or () if one.state is ManagerState.standby)
 
 
+class NoticeOrigin(StrEnum):
+    """Writer of a notice: a subnet manager in its log, or UFM in its list of events."""
+
+    manager = "manager"
+    ufm = "ufm"
+
+
+class SubnetNotice(Struct, frozen=True):
+    """Something that a subnet's devices told its manager, or UFM noted: a hint where to look, and no finding.
+
+    `number`: the trap's (InfiniBand specification, 14.2.5.1), or UFM's event type; `said`: its name there; `about`: the
+    sender or object; `at`: the time as it is written there, by that host's clock.
+    """
+
+    origin: NoticeOrigin
+    number: int
+    said: str
+    about: str = ""
+    at: str = ""
+
+
 class SubnetReading(Struct, frozen=True):
     """One look at a subnet. What could not be read whole is not in `facts`, and `why` says why; nothing follows of it.
 
-    `began`: when the look began.
+    `began`: when the look began. `notices`: the last ones heard since the controller began to look, the latest first.
     """
 
     fabric: str
     began: datetime
     facts: SubnetFacts = SubnetFacts()
     why: tuple[str, ...] = ()
+    notices: tuple[SubnetNotice, ...] = ()

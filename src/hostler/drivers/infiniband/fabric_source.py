@@ -17,12 +17,13 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.links import PortReading
 from hostler.core.state.model import Node
 from hostler.core.state.operations import DiscoverFabric
-from hostler.core.state.subnets import SubnetReading
+from hostler.core.state.subnets import SubnetNotice, SubnetReading
 from hostler.drivers.infiniband import (
     error_counters,
     forwarding,
     gnmi_counters,
     lldp_documents,
+    notice_pages,
     port_pages,
     subnet_looks,
     telemetry_csv,
@@ -43,10 +44,12 @@ from hostler.drivers.infiniband.diagnostics import (
 )
 from hostler.drivers.infiniband.error_counters import CounterPage
 from hostler.drivers.infiniband.lldp_documents import LldpDocument
-from hostler.drivers.infiniband.page_text import MOST_BYTES
+from hostler.drivers.infiniband.notice_listener import NoticeListener
+from hostler.drivers.infiniband.page_text import MOST_BYTES, plain
 from hostler.drivers.infiniband.subnet_looks import PageOf
-from hostler.drivers.infiniband.ufm_client import UfmPlace
-from hostler.ports import LinkReadings, PortError, Secrets
+from hostler.drivers.infiniband.ufm_client import NoAnswerError, UfmPlace
+from hostler.logs.log_tail import tail
+from hostler.ports import HeardNotices, LinkReadings, PortError, Secrets
 
 FRESH_S = 3600.0
 """A document about a switch's LLDP neighbours, or of telemetry, that is older says nothing of now."""
@@ -61,6 +64,10 @@ LEAST_S = 1.0
 READ_S = 15.0
 """Seconds for reading the tables behind the tool's own; eight million rows take as long."""
 MOST_TELEMETRY = 16
+NOTICES_S = 20.0
+"""Seconds for reading a log's end at a node, or UFM's events."""
+SM_LOG = "sm_log"
+"""The agent's tool that is none: the traps in the log of a subnet manager that runs there."""
 PORT_S = 20.0
 """A port is read or reset within some milliseconds; a tool that takes longer has not been heard."""
 MOST_DOCUMENTS = 8192
@@ -122,6 +129,7 @@ class RegisteredSource:
     def __init__(self, here: InfinibandSource, reach: LookPlaces) -> None:
         self._here = here
         self._reach = reach
+        self._listener = NoticeListener()
 
     async def discover(self, fabric: Fabric) -> Discovery:
         """One look at the network; its forwarding tables, where they are asked for, in what is left of its time."""
@@ -195,6 +203,36 @@ class RegisteredSource:
                 return told
             why = f"{node.id}: {'; '.join(told.why)}"
         return SubnetReading(fabric.name, began, why=(why,))
+
+    async def notices(self, fabric: Fabric) -> HeardNotices:
+        """Traps in the log of the subnet's manager, here or at a node, or UFM's events. Never raises."""
+        how = fabric.source
+        try:
+            place, page = await self._notices(how)
+        except FileNotFoundError:
+            place, page = "", {}  # the manager is another host's, or its log is just being rotated
+        except (OSError, ValueError, PortError, NoPageError, NoAnswerError) as error:
+            return HeardNotices(why=f"notices: {plain(str(error))}")
+        return self._listener.new(fabric.name, place, page)
+
+    async def _notices(self, how: DiscoverySource) -> tuple[str, Mapping[str, SubnetNotice]]:
+        """The page of notices, and where it comes from. Raises what the ways to it raise."""
+        if how.tool == "ufm":
+            fields = (await self._reach.secrets.read(how.secret)).fields if how.secret else {}
+            page = await ufm_client.events(UfmPlace(how.url, how.ca, fields, min(NOTICES_S, how.timeout_s)))
+            return how.url, await asyncio.to_thread(notice_pages.of_ufm, page)
+        if how.tool not in TOOLS:
+            return "", {}
+        if not how.nodes:
+            return "", notice_pages.of_log(await asyncio.to_thread(tail, Path(self._here.log)))
+        why = "there is none of the nodes that are to look"
+        for node in filter(None, map(self._reach.fleet().resolve, how.nodes)):
+            try:
+                asked = DiscoverFabric(SM_LOG, timeout_s=NOTICES_S / len(how.nodes))
+                return node.id, notice_pages.of_log((await self._reach.agents.page(node, asked)).splitlines())
+            except NoPageError as error:
+                why = str(error)
+        raise NoPageError(why)
 
     async def _counters_at_nodes(self, how: DiscoverySource) -> CounterPage:
         try:

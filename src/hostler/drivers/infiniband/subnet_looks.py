@@ -8,6 +8,7 @@ from pathlib import Path
 from hostler.core.state.subnets import SubnetFacts, SubnetManager, SubnetReading
 from hostler.drivers.infiniband import subnet_pages
 from hostler.drivers.infiniband.page_text import plain
+from hostler.logs.log_tail import tail
 
 LOG = Path("/var/log/opensm.log")
 MOST_LOG = 4 * 2**20
@@ -40,11 +41,7 @@ async def _partitions(page: PageOf) -> tuple[tuple[str, ...] | None, tuple[str, 
 def _routing(log: Path, master: SubnetManager) -> tuple[str, tuple[str, ...]]:
     """The engine, "" with the reason where the log does not tell it."""
     try:
-        with log.open("rb") as stream:
-            size = stream.seek(0, 2)
-            stream.seek(max(0, size - MOST_LOG))
-            text = stream.read(MOST_LOG).decode(errors="replace")
-        return subnet_pages.routing(text, master.guid), ()
+        return subnet_pages.routing(tail(log, MOST_LOG), master.guid), ()
     except FileNotFoundError:
         return "", ()  # the manager is another host's: nobody said that its log is here
     except (OSError, ValueError) as error:

@@ -4,7 +4,7 @@ A page that is cut off, contradicts itself or holds anything else is refused who
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from hostler.core.state.subnets import ManagerState, SubnetManager
 from hostler.drivers.infiniband.page_text import plain
@@ -102,10 +102,10 @@ _MASTER = re.compile(r"Entering (DISCOVERING|STANDBY|MASTER|NOT-?ACTIVE) state")
 _ROUTED = re.compile(r"osm_ucast_mgr_process: ([A-Za-z0-9_\-]{1,32}) tables configured on all switches")
 
 
-def routing(log: str, master_guid: str) -> str:
+def routing(log: Iterable[str], master_guid: str) -> str:
     """The engine by the last lines of opensm's log. Raises ValueError where the log is not the master's own."""
     guid = engine = state = ""
-    for line in log.splitlines():
+    for line in log:
         if started := _STARTED.search(line):
             guid, engine, state = f"{int(started[1], 16):016x}", "", ""
         elif entered := _MASTER.search(line):

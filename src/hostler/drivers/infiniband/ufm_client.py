@@ -1,14 +1,15 @@
-"""UFM Enterprise asked over HTTPS for its systems, links and ports: bounded, under one deadline, nothing followed."""
+"""Asks UFM Enterprise over HTTPS for systems, links, ports, events: bounded, under one deadline, nothing followed."""
 
+import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import aiohttp
 from msgspec import Struct
 
 from hostler.core.fabric.discovery import Discovery
 from hostler.core.state.durations import duration
-from hostler.drivers.infiniband import ufm_links
+from hostler.drivers.infiniband import notice_pages, ufm_links
 
 CONNECT_S = 10.0
 
@@ -28,6 +29,21 @@ class NoAnswerError(Exception):
 
 async def discover(place: UfmPlace) -> Discovery:
     """One look at what UFM knows. Never raises: what went wrong stands in `partial`."""
+    try:
+        pages = await _pages(place, tuple(ufm_links.pages()), ufm_links.MOST_BYTES)
+    except NoAnswerError as error:
+        return Discovery({}, (), str(error))
+    return await asyncio.to_thread(ufm_links.read, *pages)
+
+
+async def events(place: UfmPlace) -> bytes:
+    """The page of UFM's events. Raises NoAnswerError."""
+    (page,) = await _pages(place, (notice_pages.EVENTS,), notice_pages.MOST_BYTES)
+    return page
+
+
+async def _pages(place: UfmPlace, paths: Sequence[str], most: int) -> list[bytes]:
+    """Pages of these paths, one after the other, each of so many bytes at most. Raises NoAnswerError."""
     timeout = aiohttp.ClientTimeout(total=place.timeout_s, sock_connect=CONNECT_S)
     known = place.fields
     proof = (
@@ -43,23 +59,18 @@ async def discover(place: UfmPlace) -> Discovery:
         async with aiohttp.ClientSession(
             connector=connector, cookie_jar=jar, timeout=timeout, headers=headers
         ) as session:
-            pages = [await _page(session, place.url.rstrip("/") + path) for path in ufm_links.pages()]
-    except TimeoutError:
-        return Discovery(
-            {},
-            (),
-            f"UFM gave no whole answer within {duration(place.timeout_s)}; check its load and the network between",
-        )
-    except NoAnswerError as error:
-        return Discovery({}, (), str(error))
+            return [await _page(session, place.url.rstrip("/") + path, most) for path in paths]
+    except TimeoutError as error:
+        raise NoAnswerError(
+            f"UFM gave no whole answer within {duration(place.timeout_s)}; check its load and the network between"
+        ) from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        return Discovery(
-            {}, (), f"UFM cannot be reached: {type(error).__name__}: {str(error)[:200]}; check the source's address"
-        )
-    return ufm_links.read(*pages)
+        raise NoAnswerError(
+            f"UFM cannot be reached: {type(error).__name__}: {str(error)[:200]}; check the source's address"
+        ) from error
 
 
-async def _page(session: aiohttp.ClientSession, url: str) -> bytes:
+async def _page(session: aiohttp.ClientSession, url: str, most: int) -> bytes:
     async with session.get(url, allow_redirects=False) as answer:
         if answer.status != 200:
             raise NoAnswerError(
@@ -69,9 +80,8 @@ async def _page(session: aiohttp.ClientSession, url: str) -> bytes:
         page = bytearray()
         async for chunk in answer.content.iter_chunked(1 << 20):
             page += chunk
-            if len(page) > ufm_links.MOST_BYTES:
+            if len(page) > most:
                 raise NoAnswerError(
-                    f"UFM answered {answer.url.path} with more than {ufm_links.MOST_BYTES >> 20} MiB"
-                    "; limit UFM's site to this network"
+                    f"UFM answered {answer.url.path} with more than {most >> 20} MiB; limit UFM's site to this network"
                 )
         return bytes(page)

@@ -107,10 +107,16 @@ function Standing({ seen }) {
     ["last whole one", seen.good ? moment(seen.good) : "none since this controller began to decide"],
     ["asked for", seen.asked ? `since ${moment(seen.asked)}: ${seen.asked_why}` : ""],
     ["subnet", `${seen.subnet.says}${seen.subnet.why.length ? `; not read now: ${seen.subnet.why.join("; ")}` : ""}`],
+    ["last notices", notices(seen.subnet.notices)],
     ["test by hand", seen.manual_test ? html`${seen.manual_test.owner}, due <${Due} row=${seen} />` : "not scheduled"],
   ];
   return html`<dl class="standing">${rows.filter(([, value]) => value).map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
     <div class="buttons"><${ActButton} verb="validate-fabric" target=${seen.name} named=${seen.name} label="Validate now" /></div>`;
+}
+
+// The latest traps or events first, as their source tells them; its clock may not be ours.
+function notices(heard) {
+  return heard.slice(0, 3).map((one) => `${one.number} ${one.said}: ${one.about} (${one.at})`).join("; ");
 }
 
 function Findings({ name, path }) {

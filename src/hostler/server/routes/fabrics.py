@@ -29,7 +29,7 @@ from hostler.core.state.links import LinkCase, LinkRound
 from hostler.core.state.manual_tests import ManualTest
 from hostler.core.state.model import Node
 from hostler.core.state.scopes import FLEET, SWITCH, Scope
-from hostler.core.state.subnets import SubnetDesign, SubnetFacts
+from hostler.core.state.subnets import SubnetDesign, SubnetFacts, SubnetNotice
 from hostler.core.state.verbs.facts import Permission
 from hostler.server.api_resources import IntentView
 from hostler.server.app_state import AppState
@@ -61,7 +61,8 @@ class SubnetView(Struct, frozen=True):
     """A network's subnet: its managers, the master first, with what is known of partitions and routing.
 
     `says` tells it in words. `read` is when the last look began, None where this controller has made none; `why` is
-    what that look could not read, of which the facts are older. `design` is what the design states.
+    what that look could not read, of which the facts are older. `design` is what the design states. `notices`: the last
+    traps or events heard, the latest first.
     """
 
     says: str
@@ -69,13 +70,17 @@ class SubnetView(Struct, frozen=True):
     design: SubnetDesign
     read: datetime | None = None
     why: tuple[str, ...] = ()
+    notices: tuple[SubnetNotice, ...] = ()
 
 
 def subnet_view(app_state: AppState, fabric: Fabric) -> SubnetView:
     """The network's subnet as the API shows it."""
     live = app_state.cell.live.subnets.get(fabric.name)
-    read, why = (live.last.began, live.last.why) if live is not None else (None, ())
-    return SubnetView(subnet_told(fabric.subnet), fabric.subnet, fabric.subnet_design, read, why)
+    says = subnet_told(fabric.subnet)
+    if live is None:
+        return SubnetView(says, fabric.subnet, fabric.subnet_design)
+    last = live.last
+    return SubnetView(says, fabric.subnet, fabric.subnet_design, last.began, last.why, last.notices)
 
 
 class FabricView(Struct, frozen=True):
