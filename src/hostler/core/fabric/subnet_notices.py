@@ -24,7 +24,7 @@ TRAPS: Mapping[int, HintedLook] = {
     129: HintedLook.counters,  # local link integrity threshold reached
     130: HintedLook.counters,  # excessive buffer overrun threshold reached
     131: HintedLook.counters,  # flow control update watchdog timer expired
-    144: HintedLook.cables,  # capability mask, node description, enabled width or speed, or a manager's priority changed
+    144: HintedLook.cables,  # capability mask, node description, width or speed, a manager's priority
     145: HintedLook.cables,  # system image GUID changed
     256: HintedLook.partitions,  # bad M_Key
     257: HintedLook.partitions,  # bad P_Key
