@@ -4,10 +4,12 @@
 (power, boots, cordons, work), so a test may ask the machines, and not only the journal, what happened.
 """
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -96,6 +98,12 @@ def _parsed(pools: str, policy: str) -> Configuration:
     return documents.parse({"policy.yaml": policy, "pools.yaml": pools})
 
 
+@cache
+def _policy_tree() -> dict[str, Any]:
+    tree: dict[str, Any] = yaml.safe_load(POLICY)
+    return tree
+
+
 def configuration(
     pools: dict[str, dict[str, Any]] | None = None,
     policy: Callable[[dict[str, Any]], None] | None = None,
@@ -108,10 +116,10 @@ def configuration(
     tree = {"skus": skus, "pools": pools if pools is not None else {"train": pool_document()}}
     text = POLICY
     if policy is not None:
-        changed = yaml.safe_load(POLICY)
+        changed = deepcopy(_policy_tree())
         policy(changed["policy"])
-        text = yaml.safe_dump(changed)
-    return _parsed(yaml.safe_dump(tree), text)
+        text = json.dumps(changed)
+    return _parsed(json.dumps(tree), text)
 
 
 def gpu_part(node_id: str, gpu: int) -> Part:
