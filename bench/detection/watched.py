@@ -35,10 +35,11 @@ from hostler.core.diagnose.debounce import RepeatedReading, settle, told
 from hostler.core.state.model import Binding, Condition, Node, Observation, Part
 from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.client import RedfishClient
-from hostler.drivers.redfish.http_exchange import HttpResponse
+from hostler.drivers.redfish.http_exchange import Body, HttpResponse
 from hostler.polling.bmc_readings import FIRMWARE, FIRMWARE_S, PARTS, SENSORS, ReadingTask
 from hostler.sim.bmc.emulated_machine import Machine, PartFault, gpu_server
 from hostler.sim.bmc.redfish_service import Service, ServiceRequest
+from hostler.sim.bmc.redfish_twin import in_memory
 from tests.kit import NOW, Drive
 
 STATES = Path(__file__).parents[2] / "tests/nvml_states"
@@ -342,9 +343,9 @@ def _eyes(machine: Machine) -> RedfishReader:
     """The Redfish driver over the emulated service, with no socket between."""
     service = Service([machine])
 
-    async def exchange(method: str, path: str, body: bytes | None, _headers: dict[str, str]) -> HttpResponse:
+    async def exchange(method: str, path: str, body: Body, _headers: dict[str, str]) -> HttpResponse:
         bare, _, query = path.partition("?")
-        reply = service.handle(ServiceRequest(method, bare, query, body or b""), NOW)
+        reply = service.handle(ServiceRequest(method, bare, query, in_memory(body)), NOW)
         headers = {name.lower(): value for name, value in reply.headers.items()}
         return HttpResponse(reply.status, msgspec.json.encode(reply.body) if reply.body is not None else b"", headers)
 

@@ -12,7 +12,7 @@ from hostler.core.state.model import BMC_CERTIFICATE, Binding, Node, Operation, 
 from hostler.core.state.operations import RenewBmcLogin
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connection_pool import Connections
-from hostler.drivers.redfish.http_exchange import Access, Exchange, HttpResponse
+from hostler.drivers.redfish.http_exchange import Access, Body, Exchange, HttpResponse
 from hostler.drivers.redfish.login_driver import LoginDriver
 from hostler.drivers.secrets.secret_cache import KeptSecrets
 from hostler.drivers.secrets.secret_files import SecretFiles
@@ -78,7 +78,7 @@ class CutClients(Clients):
     def _fenced(self, exchange: Exchange) -> Exchange:
         sends = super()._fenced(exchange)
 
-        async def counted(method: str, path: str, body: bytes | None, headers: dict[str, str]) -> HttpResponse:
+        async def counted(method: str, path: str, body: Body, headers: dict[str, str]) -> HttpResponse:
             self.cut.before()
             answer = await sends(method, path, body, headers)
             self.cut.done()

@@ -9,13 +9,13 @@ from hostler.core.state.model import Node, Part
 from hostler.drivers.redfish import bmc_event_logs, firmware_inventory, part_inventory, sensor_reader
 from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.client import RedfishClient
-from hostler.drivers.redfish.http_exchange import HttpResponse
+from hostler.drivers.redfish.http_exchange import Body, HttpResponse
 from hostler.drivers.redfish.operation_driver import RedfishDriver
 from hostler.ports import UnreachableError
 from hostler.sim.bmc import vendor_behaviour
 from hostler.sim.bmc.emulated_machine import Delays, Hardware, Machine, Quirks, gpu_server
 from hostler.sim.bmc.redfish_service import Service, ServiceRequest
-from hostler.sim.bmc.redfish_twin import NamedImages, images_by_name
+from hostler.sim.bmc.redfish_twin import NamedImages, images_by_name, in_memory
 from hostler.sim.bmc.resource_parts import Document
 from hostler.sim.bmc.vendors import VENDORS
 from tests.contract.redfish_world import START, node_at
@@ -58,13 +58,15 @@ class Bmc:
         self.reader = RedfishReader(lambda *_: self.client)
         self.driver = RedfishDriver(lambda *_: self.client, lambda: self.now, NamedImages(images_by_name))
 
-    async def exchange(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> HttpResponse:
+    async def exchange(self, method: str, path: str, body: Body, headers: dict[str, str]) -> HttpResponse:
         self.asked.append((method, path))
         if method != "GET":
             is_json = headers.get("Content-Type", "").startswith("application/json")
-            self.sent.append((path, headers, msgspec.json.decode(body or b"null") if is_json else body))
+            self.sent.append(
+                (path, headers, msgspec.json.decode(in_memory(body) or b"null") if is_json else in_memory(body))
+            )
         bare, _, query = path.partition("?")
-        reply = self.service.handle(ServiceRequest(method, bare, query, body or b"", headers), self.now)
+        reply = self.service.handle(ServiceRequest(method, bare, query, in_memory(body), headers), self.now)
         if reply.dropped:
             raise UnreachableError(f"no answer to {method} {bare}")
         return HttpResponse(reply.status, msgspec.json.encode(reply.body) if reply.body is not None else b"")

@@ -14,13 +14,20 @@ from hostler.drivers.redfish import bmc_event_logs, firmware_update
 from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.client import Clients, RedfishClient
 from hostler.drivers.redfish.connection_pool import Connections
-from hostler.drivers.redfish.http_exchange import MAX_ANSWER_BYTES, Access, HttpExchange, HttpResponse, parse_address
+from hostler.drivers.redfish.http_exchange import (
+    MAX_ANSWER_BYTES,
+    Access,
+    Body,
+    HttpExchange,
+    HttpResponse,
+    parse_address,
+)
 from hostler.drivers.redfish.operation_driver import RedfishDriver
 from hostler.drivers.redfish.wire_firmware import FirmwareComponent
 from hostler.ports import ConflictError, RefusedError, UnreachableError
 from hostler.sim.bmc.emulated_machine import Machine, Quirks, gpu_server
 from hostler.sim.bmc.redfish_service import Service, ServiceRequest
-from hostler.sim.bmc.redfish_twin import RedfishTwin, images_by_name
+from hostler.sim.bmc.redfish_twin import RedfishTwin, images_by_name, in_memory
 from hostler.sim.bmc.request_faults import RequestFaultRule
 from tests.contract.redfish_world import (
     CERTIFICATE,
@@ -483,12 +490,12 @@ async def test_one_bmc_does_one_thing_at_a_time() -> None:
     service = Service([machine])
     under_way, most = 0, 0
 
-    async def slow(method: str, path: str, body: bytes | None, _headers: dict[str, str]) -> HttpResponse:
+    async def slow(method: str, path: str, body: Body, _headers: dict[str, str]) -> HttpResponse:
         nonlocal under_way, most
         under_way += method != "GET"
         most = max(most, under_way)
         await asyncio.sleep(0)
-        reply = service.handle(ServiceRequest(method, path.partition("?")[0], "", body or b""), START)
+        reply = service.handle(ServiceRequest(method, path.partition("?")[0], "", in_memory(body)), START)
         under_way -= method != "GET"
         return HttpResponse(reply.status, msgspec.json.encode(reply.body))
 
@@ -545,10 +552,10 @@ async def test_sensors_at_rest_cost_four_requests_and_a_broken_layout_is_learned
     machine, asked = running_machine(), []
     service = Service([machine])
 
-    async def exchange(method: str, path: str, body: bytes | None, _headers: dict[str, str]) -> HttpResponse:
+    async def exchange(method: str, path: str, body: Body, _headers: dict[str, str]) -> HttpResponse:
         asked.append(path)
         bare, _, query = path.partition("?")
-        reply = service.handle(ServiceRequest(method, bare, query, body or b""), START)
+        reply = service.handle(ServiceRequest(method, bare, query, in_memory(body)), START)
         return HttpResponse(reply.status, msgspec.json.encode(reply.body))
 
     client = RedfishClient(exchange, "https://b")

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from hostler.core.state.model import Outcome
 from hostler.drivers.redfish import operation_driver as redfish_hand
 from hostler.drivers.redfish.client import RedfishClient
-from hostler.drivers.redfish.http_exchange import HttpResponse
+from hostler.drivers.redfish.http_exchange import Body, HttpResponse
 from hostler.drivers.redfish.operation_driver import RedfishDriver
 from hostler.ports import RefusedError, UnreachableError
 from hostler.sim.bmc.emulated_machine import Delays, EmulatedBootOverride, Machine, Quirks, gpu_server
 from hostler.sim.bmc.redfish_service import Service, ServiceRequest
-from hostler.sim.bmc.redfish_twin import RedfishTwin, images_by_name
+from hostler.sim.bmc.redfish_twin import RedfishTwin, images_by_name, in_memory
 from hostler.sim.bmc.request_faults import RequestFaultRule
 from tests.contract.redfish_world import START, World, a_machine, emulated, node_at, operation
 
@@ -397,8 +397,8 @@ async def test_a_reading_does_not_wait_for_an_act_and_each_has_a_budget_of_its_o
     """Mutants: readings are taken one at a time with acts; what one operation has read is missing at the next."""
     service = Service([running_machine()])
 
-    async def exchange(method: str, path: str, body: bytes | None, _headers: dict[str, str]) -> HttpResponse:
-        reply = service.handle(ServiceRequest(method, path.partition("?")[0], "", body or b""), START)
+    async def exchange(method: str, path: str, body: Body, _headers: dict[str, str]) -> HttpResponse:
+        reply = service.handle(ServiceRequest(method, path.partition("?")[0], "", in_memory(body)), START)
         return HttpResponse(reply.status, msgspec.json.encode(reply.body))
 
     client = RedfishClient(exchange, "https://b")

@@ -9,10 +9,11 @@ from hostler.core.diagnose.judge import judge
 from hostler.core.state.model import Observation, Part, Severity
 from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.client import RedfishClient
-from hostler.drivers.redfish.http_exchange import HttpResponse
+from hostler.drivers.redfish.http_exchange import Body, HttpResponse
 from hostler.ports import UnreachableError
 from hostler.sim.bmc.emulated_machine import Machine, PartFault, Quirks
 from hostler.sim.bmc.redfish_service import Service, ServiceRequest
+from hostler.sim.bmc.redfish_twin import in_memory
 from hostler.sim.bmc.request_faults import RequestFaultRule
 from tests.contract.redfish_world import START, a_machine, node_at
 from tests.kit import a_node, configuration
@@ -32,12 +33,12 @@ class Bmc:
         client = RedfishClient(self._exchange, "https://b")
         self.reader = RedfishReader(lambda *_: client)
 
-    async def _exchange(self, method: str, path: str, body: bytes | None, _headers: dict[str, str]) -> HttpResponse:
+    async def _exchange(self, method: str, path: str, body: Body, _headers: dict[str, str]) -> HttpResponse:
         self.asked.append(path)
         if path.endswith(self.silent_at):
             raise UnreachableError("no answer")
         bare, _, query = path.partition("?")
-        reply = self.service.handle(ServiceRequest(method, bare, query, body or b""), START)
+        reply = self.service.handle(ServiceRequest(method, bare, query, in_memory(body)), START)
         return HttpResponse(reply.status, msgspec.json.encode(reply.body))
 
     async def sensors(self) -> Observation:

@@ -8,12 +8,13 @@ import msgspec
 import pytest
 
 from hostler.drivers.redfish.client import RedfishClient
-from hostler.drivers.redfish.http_exchange import HttpResponse
+from hostler.drivers.redfish.http_exchange import Body, HttpResponse
 from hostler.drivers.redfish.system_discovery import Introduction
 from hostler.ports import UnreachableError
 from hostler.server import bmc_system_choice
 from hostler.sim.bmc.emulated_machine import Machine, Quirks
 from hostler.sim.bmc.redfish_service import Service, ServiceRequest
+from hostler.sim.bmc.redfish_twin import in_memory
 from tests.contract.api_world import House, house
 from tests.contract.redfish_vendors import hardware_of
 from tests.contract.redfish_world import START, a_machine
@@ -32,11 +33,11 @@ def _services() -> dict[str, Service]:
 
 def _clients(services: dict[str, Service]) -> Callable[[str], RedfishClient]:
     def client(origin: str) -> RedfishClient:
-        async def exchange(method: str, path: str, body: bytes | None, headers: dict[str, str]) -> HttpResponse:
+        async def exchange(method: str, path: str, body: Body, headers: dict[str, str]) -> HttpResponse:
             if origin not in services:
                 raise UnreachableError(f"{origin} is not on the network")
             reply = services[origin].handle(
-                ServiceRequest(method, path.partition("?")[0], "", body or b"", headers), START
+                ServiceRequest(method, path.partition("?")[0], "", in_memory(body), headers), START
             )
             return HttpResponse(reply.status, msgspec.json.encode(reply.body))
 

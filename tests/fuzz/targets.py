@@ -38,7 +38,7 @@ from hostler.drivers.kubernetes.api_endpoint import read_cluster_info
 from hostler.drivers.kubernetes.credentials import read_credential
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
 from hostler.drivers.redfish import wire, wire_firmware
-from hostler.drivers.redfish.http_exchange import HttpResponse
+from hostler.drivers.redfish.http_exchange import Body, HttpResponse
 from hostler.drivers.redfish.tolerant_json import WireError
 from hostler.drivers.slurm import wire as slurm
 from hostler.drivers.slurm.hostlist import HostlistError, checked_name, expand
@@ -255,7 +255,7 @@ def redfish_look(raw: bytes) -> None:
     wrong = rng.choice((0.02, 0.1, 0.5))
 
     class Wrong(Bmc):
-        async def exchange(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> HttpResponse:
+        async def exchange(self, method: str, path: str, body: Body, headers: dict[str, str]) -> HttpResponse:
             right = await super().exchange(method, path, body, headers)
             if rng.random() > wrong:
                 return right

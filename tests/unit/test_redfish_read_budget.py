@@ -5,7 +5,7 @@ import pytest
 
 from hostler.drivers.redfish import read_budget
 from hostler.drivers.redfish.client import RedfishClient
-from hostler.drivers.redfish.http_exchange import HttpResponse
+from hostler.drivers.redfish.http_exchange import Body, HttpResponse
 from hostler.ports import ExcessError
 
 
@@ -16,7 +16,7 @@ class Endless:
         self.asked = 0
         self._page = [{"@odata.id": f"/redfish/v1/Systems/{n}", "x": filling} for n in range(members)]
 
-    async def __call__(self, _method: str, path: str, _body: bytes | None, _headers: dict[str, str]) -> HttpResponse:
+    async def __call__(self, _method: str, path: str, _body: Body, _headers: dict[str, str]) -> HttpResponse:
         self.asked += 1
         following = f"/redfish/v1/Systems?page={self.asked}"
         if path == "/redfish/v1/":

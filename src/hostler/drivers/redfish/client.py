@@ -3,7 +3,7 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
-from typing import Literal
+from typing import BinaryIO, Literal
 
 import msgspec
 from msgspec import Struct
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from hostler.drivers.redfish import ac_cycles, etags, multipart, wire, wire_accounts, wire_firmware
 from hostler.drivers.redfish.connection_pool import Connections
-from hostler.drivers.redfish.http_exchange import Access, Exchange, HttpExchange, HttpResponse
+from hostler.drivers.redfish.http_exchange import Access, Body, Exchange, HttpExchange, HttpResponse
 from hostler.drivers.redfish.read_budget import ReadBudget
 from hostler.drivers.redfish.sensor_layout import ResourceTree, SensorLayout
 from hostler.drivers.redfish.tolerant_json import Document, WireError, child, document, link, local_path, text
@@ -268,7 +268,7 @@ class RedfishClient:
         """The update service's links. Raises NotOfferedError where there is none."""
         return wire_firmware.update_service(await self.get(self._offered((await self.root()).update, "update service")))
 
-    async def push_update(self, targets: list[str], image: bytes, name: str) -> str:
+    async def push_update(self, targets: list[str], image: BinaryIO, name: str) -> str:
         """Send the image itself, to be written to these targets; returns its task's path or ""."""
         assert self.busy, "an actuation without `alone`"
         service = await self.update_service()
@@ -505,7 +505,7 @@ class Clients:
     def _fenced(self, exchange: Exchange) -> Exchange:
         """Reads pass; whatever may change something asks the fence as the last thing before it is sent."""
 
-        async def fenced(method: str, path: str, body: bytes | None, headers: dict[str, str]) -> HttpResponse:
+        async def fenced(method: str, path: str, body: Body, headers: dict[str, str]) -> HttpResponse:
             if method != "GET":
                 self._fence()
             return await exchange(method, path, body, headers)

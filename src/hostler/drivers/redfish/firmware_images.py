@@ -1,7 +1,8 @@
 """Firmware images: fetched and held against their SHA-256 before any BMC is told of them."""
 
 import hashlib
-from typing import Protocol
+import tempfile
+from typing import BinaryIO, Protocol
 
 import aiohttp
 
@@ -18,8 +19,8 @@ class FirmwareImages(Protocol):
         """SHA-256 of the image in hex. Raises RefusedError where there is none, UnreachableError where none answers."""
         ...
 
-    async def read(self, url: str) -> bytes:
-        """The whole image. Raises as `digest` does."""
+    async def store(self, url: str, into: BinaryIO) -> str:
+        """Write the image into the file; its SHA-256 in hex. Raises as `digest` does."""
         ...
 
 
@@ -32,11 +33,16 @@ class HttpImages:
         await self._each(url, total.update)
         return total.hexdigest()
 
-    async def read(self, url: str) -> bytes:
-        """The whole image."""
-        body = bytearray()
-        await self._each(url, body.extend)
-        return bytes(body)
+    async def store(self, url: str, into: BinaryIO) -> str:
+        """Write the image into the file; its SHA-256 in hex."""
+        total = hashlib.sha256()
+
+        def take(chunk: bytes) -> None:
+            total.update(chunk)
+            into.write(chunk)
+
+        await self._each(url, take)
+        return total.hexdigest()
 
     async def _each(self, url: str, take: "_Take") -> None:
         if not url.startswith(("http://", "https://")):
@@ -61,7 +67,7 @@ class HttpImages:
                             "; is this the component's image and not a whole bundle?"
                         )
                     take(chunk)
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+        except (aiohttp.ClientError, TimeoutError, ConnectionError, ValueError) as error:
             raise UnreachableError(
                 f"the image {url} could not be fetched: {type(error).__name__} {error}"
                 "; check that this host reaches that server"
@@ -78,12 +84,26 @@ async def checked(images: FirmwareImages, url: str, sha256: str) -> None:
         _same(url, sha256, await images.digest(url))
 
 
-async def checked_bytes(images: FirmwareImages, url: str, sha256: str) -> bytes:
-    """The image's bytes, verified as by `checked`."""
-    body = await images.read(url)
-    if sha256:
-        _same(url, sha256, hashlib.sha256(body).hexdigest())
-    return body
+async def checked_file(images: FirmwareImages, url: str, sha256: str) -> BinaryIO:
+    """The image in a file without a name, verified as by `checked`; whoever gets it closes it.
+
+    It lies in the folder for temporary files and is gone once it is closed. Raises RefusedError where there is no room.
+    """
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - it outlives this function
+    try:
+        found = await images.store(url, file)
+        if sha256:
+            _same(url, sha256, found)
+    except OSError as error:
+        file.close()
+        raise RefusedError(
+            f"the image {url} cannot be kept until it is pushed: {error.strerror}; free {tempfile.gettempdir()}, or "
+            "name a folder with room in TMPDIR"
+        ) from error
+    except BaseException:
+        file.close()
+        raise
+    return file
 
 
 def _same(url: str, wanted: str, found: str) -> None:

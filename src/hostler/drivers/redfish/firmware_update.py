@@ -8,7 +8,7 @@ from hostler.core.state.firmware_versions import OR, downgrade, is_older, same_c
 from hostler.core.state.model import Facts, Operation, Outcome
 from hostler.core.state.operations import VerifyFirmware, WriteFirmware
 from hostler.drivers.redfish import firmware_inventory, wire_firmware
-from hostler.drivers.redfish.firmware_images import FirmwareImages, checked, checked_bytes
+from hostler.drivers.redfish.firmware_images import FirmwareImages, checked, checked_file
 from hostler.drivers.redfish.operation_request import OperationRequest, OperationSteps
 from hostler.ports import RefusedError, UnreachableError
 
@@ -40,7 +40,7 @@ async def with_image(ask: OperationRequest, images: FirmwareImages) -> Operation
     _admit(ask, wanted, components)
     try:
         if await _is_pushed(ask, wanted):
-            return replace(ask, image=await checked_bytes(images, wanted.image, wanted.sha256))
+            return replace(ask, image=await checked_file(images, wanted.image, wanted.sha256))
         await checked(images, wanted.image, wanted.sha256)
     except UnreachableError as error:
         raise RefusedError(f"nothing was sent to the BMC: {error}") from error
@@ -59,7 +59,7 @@ async def _update(ask: OperationRequest) -> Outcome:
     component = _admit(ask, wanted, components)
     targets = list(wanted.targets) or [component.path]
     ask.sending()
-    if ask.image:
+    if ask.image is not None:
         task = await ask.client.push_update(targets, ask.image, wanted.image.rpartition("/")[2])
     else:
         task = await ask.client.simple_update(component, wanted.image, targets)

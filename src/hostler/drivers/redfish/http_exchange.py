@@ -16,6 +16,7 @@ from yarl import URL
 
 from hostler.core.state.durations import duration
 from hostler.drivers.bounded_body import read_body
+from hostler.drivers.redfish.multipart import Upload
 from hostler.ports import CertificateChangedError, LoginRefusedError, RefusedError, Secrets, UnreachableError
 
 SYSTEM = "system"
@@ -65,7 +66,8 @@ class HttpResponse(Struct, frozen=True):
     headers: dict[str, str] = {}
 
 
-Exchange = Callable[[str, str, bytes | None, dict[str, str]], Awaitable[HttpResponse]]
+Body = bytes | Upload | None
+Exchange = Callable[[str, str, Body, dict[str, str]], Awaitable[HttpResponse]]
 """(method, path, body, headers) → the whole answer, whatever its status. Sends once, never follows a redirect.
 
 Raises UnreachableError where no complete answer came, ExcessError for one that is too long, RefusedError where the BMC
@@ -117,7 +119,7 @@ class HttpExchange:
         self._refused: dict[str, str] = {}
         self._headers = {"Accept": "application/json", "Accept-Encoding": "identity", "OData-Version": "4.0"}
 
-    async def __call__(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> HttpResponse:
+    async def __call__(self, method: str, path: str, body: Body, headers: dict[str, str]) -> HttpResponse:
         if self._access.factory:
             return await self._shown_once(method, path, body, headers)
         answer = await self._send(method, path, body, headers | await self._login(anew=False))
@@ -125,7 +127,7 @@ class HttpExchange:
             return await self._send(method, path, body, headers | await self._login(anew=True))
         return answer
 
-    async def _shown_once(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> HttpResponse:
+    async def _shown_once(self, method: str, path: str, body: Body, headers: dict[str, str]) -> HttpResponse:
         """Send with a password that the BMC has not refused: a second try brings the account nearer to its lock-out."""
         login = await self._login(anew=False)
         if login == self._refused:
@@ -173,17 +175,19 @@ class HttpExchange:
             return {}
         return {"Authorization": "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()}
 
-    async def _send(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> HttpResponse:
+    async def _send(self, method: str, path: str, body: Body, headers: dict[str, str]) -> HttpResponse:
+        size = body.size if isinstance(body, Upload) else len(body or b"")
         limit = aiohttp.ClientTimeout(
-            total=self._access.timeout_s + len(body or b"") / UPLOAD_BYTES_PER_S,
+            total=self._access.timeout_s + size / UPLOAD_BYTES_PER_S,
             sock_connect=min(10.0, self._access.timeout_s),
         )
+        streamed = {"Content-Length": str(size)} if isinstance(body, Upload) else {}
         try:
             async with self._session.request(
                 method,
                 URL(self._origin + path, encoded=True),
-                data=body,
-                headers=self._headers | headers,
+                data=body.chunks() if isinstance(body, Upload) else body,
+                headers=self._headers | headers | streamed,
                 allow_redirects=False,
                 timeout=limit,
                 ssl=self._ssl,

@@ -2,7 +2,9 @@
 
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import datetime
+from typing import BinaryIO
 
 from msgspec.structs import replace
 
@@ -47,15 +49,16 @@ class RedfishDriver:
         client, name = self._reach(node)
         if row.act is row.look:
             return await row.look(await self._ask(client, name, operation, node))
-        image = b""
+        image: BinaryIO | None = None
         if row is firmware_update.UPDATE:
             ready = await firmware_update.with_image(await self._ask(client, name, operation, node), self._images)
             if isinstance(ready, Outcome):
                 return ready
             image = ready.image
-        async with client.alone:
-            ask = await self._ask(client, name, operation, node)
-            return await row.act(replace(ask, image=image))
+        with image or nullcontext():
+            async with client.alone:
+                ask = await self._ask(client, name, operation, node)
+                return await row.act(replace(ask, image=image))
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
         """Read from the BMC whether the operation has happened."""

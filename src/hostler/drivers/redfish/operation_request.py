@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
+from typing import BinaryIO
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,14 +28,14 @@ class SentOperation(Struct):
 
 
 class OperationRequest(Struct, frozen=True):
-    """One operation on one verified system, now."""
+    """One operation on one verified system, now. `image` is the verified image that is pushed, None for none."""
 
     client: RedfishClient
     system: wire.System
     operation: Operation
     memory: SentOperation
     now: datetime
-    image: bytes = b""
+    image: BinaryIO | None = None
 
     def outcome(self, result: str, detail: str = "", facts: Facts | None = None) -> Outcome:
         """The outcome, with what is known of the system among its facts."""

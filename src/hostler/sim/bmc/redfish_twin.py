@@ -3,14 +3,15 @@
 import hashlib
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 
 from hostler.core.state.model import Node, Observation, Operation, Outcome
 from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.client import RedfishClient
-from hostler.drivers.redfish.http_exchange import Exchange, HttpResponse
+from hostler.drivers.redfish.http_exchange import Body, Exchange, HttpResponse
+from hostler.drivers.redfish.multipart import Upload
 from hostler.drivers.redfish.operation_driver import RedfishDriver
 from hostler.ports import RefusedError, UnreachableError
 from hostler.sim.bmc.emulated_machine import make_image
@@ -64,12 +65,12 @@ class RedfishTwin:
         return self._clients[origin]
 
     def _exchange_with(self, origin: str) -> Exchange:
-        async def exchange(method: str, path: str, body: bytes | None, headers: dict[str, str]) -> HttpResponse:
+        async def exchange(method: str, path: str, body: Body, headers: dict[str, str]) -> HttpResponse:
             service = self._services.get(origin)
             if service is None:
                 raise UnreachableError(f"{origin} is not on the network")
             bare, _, query = path.partition("?")
-            reply = service.handle(ServiceRequest(method, bare, query, body or b"", headers), self._now)
+            reply = service.handle(ServiceRequest(method, bare, query, in_memory(body), headers), self._now)
             self._fetch(reply)
             if reply.dropped or reply.latency_s >= TIMEOUT_S:
                 raise UnreachableError(f"{origin} gave no answer to {method} {bare}")
@@ -94,14 +95,23 @@ class NamedImages:
 
     async def digest(self, url: str) -> str:
         """SHA-256 of the file in hex."""
-        return hashlib.sha256(await self.read(url)).hexdigest()
+        return hashlib.sha256(self._read(url)).hexdigest()
 
-    async def read(self, url: str) -> bytes:
-        """The whole file. Raises RefusedError where there is none."""
+    async def store(self, url: str, into: BinaryIO) -> str:
+        """Write the file; its SHA-256 in hex. Raises RefusedError where there is none."""
+        into.write(self._read(url))
+        return await self.digest(url)
+
+    def _read(self, url: str) -> bytes:
         body = self._images(url)
         if body is None:
             raise RefusedError(f"the image {url} was answered with 404; correct its URL")
         return body
+
+
+def in_memory(body: Body) -> bytes:
+    """A body as a service without a socket takes it."""
+    return body.whole() if isinstance(body, Upload) else body or b""
 
 
 def images_by_name(url: str) -> bytes | None:
