@@ -122,12 +122,14 @@ class Guest:
     """One machine: `power_on` starts it from this address, as its firmware would; its console is in `log`."""
 
     def __init__(self, mac: str, serial: str, log: Path, firmware: str = BIOS, memory_mb: int = 256) -> None:
+        """`tpm` is the control socket of a TPM that swtpm plays, None for a machine without one."""
         self.mac = mac
         self.serial = serial
         self.log = log
         self.firmware = firmware
         self.memory_mb = memory_mb
         self.starts = 0
+        self.tpm: Path | None = None
         self._process: Process | None = None
 
     async def power_on(self, address: str, dhcp: str = "") -> None:
@@ -154,6 +156,7 @@ class Guest:
             *("-device", f"virtio-net-pci,netdev=n0,mac={self.mac}{rom}"),
             *("-smbios", f"type=1,serial={self.serial}"),
             *self._firmware(address),
+            *self._tpm(),
             stdout=DEVNULL,
             stderr=DEVNULL,
         )
@@ -171,6 +174,12 @@ class Guest:
         pxe = (f"name=opt/org.tianocore/IPv{version}PXESupport,string=n" for version in (4, 6))
         variables = ("-drive", f"if=pflash,format=raw,unit=1,file={kept}")
         return ("-machine", "q35", "-drive", flash, *variables, *(word for one in pxe for word in ("-fw_cfg", one)))
+
+    def _tpm(self) -> tuple[str, ...]:
+        if self.tpm is None:
+            return ()
+        socket = ("-chardev", f"socket,id=tpm,path={self.tpm}")
+        return (*socket, "-tpmdev", "emulator,id=tpm0,chardev=tpm", "-device", "tpm-tis,tpmdev=tpm0")
 
     async def power_off(self) -> None:
         """End the machine."""

@@ -35,6 +35,7 @@ from hostler.runtime.runner import Cell
 from hostler.server.boot.boot_requests import BootRequests
 from hostler.server.boot.image_catalogue import ImageCatalogue
 from hostler.server.boot.listener import boot_listening
+from hostler.server.tokens import TokenStore
 from tests.contract.api_world import PATIENCE_S, POLICY, ObligingHand
 
 KEY = b"k" * 32
@@ -97,6 +98,7 @@ class BootWorld:
     url: str
     session: aiohttp.ClientSession
     images: Path
+    tokens: TokenStore
     seen: list[str] = field(default_factory=list)
 
     async def get(self, path: str, via: str = "", **headers: str) -> tuple[int, str]:
@@ -196,7 +198,8 @@ async def boot_world(folder: Path, **more: str) -> AsyncIterator[BootWorld]:
     fleet.append(cell)
     driver.cell = cell
     await cell.start()
-    requests = BootRequests(cell, ImageCatalogue(images), KEY, driver.offers.get)
+    tokens = TokenStore(folder / "tokens.db")
+    requests = BootRequests(cell, ImageCatalogue(images), KEY, driver.offers.get, tokens)
     try:
         async with boot_listening(requests, "127.0.0.1", 0) as url, aiohttp.ClientSession() as session:
             told = documents(url, **more)
@@ -206,6 +209,7 @@ async def boot_world(folder: Path, **more: str) -> AsyncIterator[BootWorld]:
             async with asyncio.timeout(PATIENCE_S):
                 while cell.view.cell.format < Release().reads:  # noqa: ASYNC110 - the view has no event
                     await asyncio.sleep(0.005)
-            yield BootWorld(cell, driver, url, session, images)
+            yield BootWorld(cell, driver, url, session, images, tokens)
     finally:
+        tokens.close()
         await cell.stop()

@@ -33,7 +33,7 @@ async def successor(world: BootWorld, key: bytes) -> AsyncIterator[str]:
     world.driver.cell = second
     await second.start()
     try:
-        requests = BootRequests(second, ImageCatalogue(world.images), key, world.driver.offers.get)
+        requests = BootRequests(second, ImageCatalogue(world.images), key, world.driver.offers.get, world.tokens)
         async with boot_listening(requests, "127.0.0.1", 0) as url:
             yield url
     finally:

@@ -5,15 +5,17 @@ import hashlib
 import json
 import os
 import shutil
+import ssl
 import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import yaml
 
 from hostler.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
@@ -39,6 +41,16 @@ class BootedImage:
     memory_mb: int
 
 
+@dataclass(frozen=True)
+class BootedAgent:
+    """The agent that a booted machine installs, and what its SKU says beside its GPUs."""
+
+    package: Path
+    options: str = ""
+    tpm_authorities: str = ""
+    sku: dict[str, Any] = field(default_factory=dict)
+
+
 BUSYBOX = BootedImage(build_image, "console=ttyS0 quiet no_timer_check", 256)
 DEBIAN = BootedImage(build_debian, ARGS, MEMORY_MB)
 
@@ -54,6 +66,8 @@ class BootedWorld:
     machine: Machine
     session: aiohttp.ClientSession
     origin: str
+    authority: str = ""
+    data: Path = Path()
 
     async def call(self, method: str, path: str, body: object = None) -> Any:
         headers = {"Authorization": f"Bearer {self.token}"}
@@ -75,40 +89,77 @@ class BootedWorld:
 
     def command(self, *words: str) -> Any:
         """Returns a command's JSON, run as a person runs it."""
-        env = {**os.environ, "HOSTLER_SERVER": self.server, "HOSTLER_TOKEN": self.token}
+        env = {**os.environ, "HOSTLER_SERVER": self.server, "HOSTLER_TOKEN": self.token, "HOSTLER_CA": self.authority}
         argv = [HOSTLER, *words, "-o", "json"]
         return json.loads(subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=True).stdout)
 
 
 @asynccontextmanager
 async def booted_world(
-    directory: Path, firmware: str = BIOS, image: BootedImage | None = None, *, mac_only: bool = False
+    directory: Path, firmware: str = BIOS, image: BootedImage | None = None, agent: BootedAgent | None = None
 ) -> AsyncIterator[BootedWorld]:
-    """Everything up, no node registered yet."""
+    """Everything up, no node registered yet. With an agent the API speaks TLS, by a certificate of its own."""
     data, images = directory / "data", directory / "images"
     data.mkdir(mode=0o700)
     images.mkdir()
     port, boot_port = free_port(), free_port()
     booted = image or BUSYBOX
-    documents = _documents(directory, booted, f"http://10.0.2.2:{boot_port}", mac_only=mac_only)
+    tls = certificate(directory) if agent is not None else ()
+    documents = _documents(directory, booted, boot_port)
+    if agent is not None:
+        _agent_document(directory, agent, f"https://10.0.2.2:{port}")
     open_journal(data / "journal.db").close()  # tokens without a journal are a cell that has lost it
     store = TokenStore(data / "tokens.db")
     token = store.create(Grant("operator-in-test", Role.operator))
     store.close()
     guest = Guest(MAC, SERIAL, directory / "console", firmware, booted.memory_mb)
     machine = Machine("1", gpu_server(SERIAL, 0), AT_ONCE)
-    serve = ("serve", "--data", str(data), "--listen", f"127.0.0.1:{port}")
+    # Nodes call it by another name than loopback's: what listens there answers to no other.
+    host = "0.0.0.0" if agent is not None else "127.0.0.1"
+    serve = ("serve", "--data", str(data), "--listen", f"{host}:{port}", *tls)
     boots = ("--boot-listen", f"127.0.0.1:{boot_port}", "--boot-images", str(images))
-    async with aiohttp.ClientSession() as session, Farm(lambda: datetime.now(UTC)) as farm:
+    trust = ssl.create_default_context(cafile=str(directory / "ca.pem")) if agent is not None else True
+    connector = aiohttp.TCPConnector(ssl=trust)
+    async with aiohttp.ClientSession(connector=connector) as session, Farm(lambda: datetime.now(UTC)) as farm:
         origin = await farm.serve(Service([machine]))
         power = _Power(machine, guest, f"http://10.0.2.2:{boot_port}/ipxe")
         async with process(HOSTLER, *serve, *boots, *documents, log=directory / "log"), power:
-            server = f"http://127.0.0.1:{port}"
+            server = f"{'https' if agent is not None else 'http'}://127.0.0.1:{port}"
             await answers(session, f"{server}/readyz", DEADLINE_S)
-            yield BootedWorld(server, f"http://127.0.0.1:{boot_port}", token, guest, machine, session, origin)
+            authority = str(directory / "ca.pem") if agent is not None else ""
+            boot = f"http://127.0.0.1:{boot_port}"
+            yield BootedWorld(server, boot, token, guest, machine, session, origin, authority, data)
 
 
-def _documents(directory: Path, image: BootedImage, url: str, *, mac_only: bool) -> tuple[str, ...]:
+def certificate(directory: Path) -> tuple[str, ...]:
+    """A certificate of the API, as nodes and this machine reach it; the words by which `serve` takes it."""
+    ca, key = directory / "ca.pem", directory / "key.pem"
+    words = ("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
+    names = ("-subj", "/CN=hostler", "-addext", "subjectAltName=IP:10.0.2.2,IP:127.0.0.1")
+    made = ("openssl", *words, *names, "-keyout", str(key), "-out", str(ca))
+    subprocess.run(made, check=True, capture_output=True)
+    key.chmod(0o600)
+    return ("--tls-cert", str(ca), "--tls-key", str(key))
+
+
+def _agent_document(directory: Path, agent: BootedAgent, server: str) -> None:
+    """The boot section once more, with the agent's; and the SKU of the machine."""
+    package = directory / "images/hostler-agent.deb"
+    shutil.copyfile(agent.package, package)
+    told = yaml.safe_load((directory / "boot.yaml").read_text())
+    told["boot"]["agent"] = {
+        "package": package.name,
+        "sha256": hashlib.sha256(package.read_bytes()).hexdigest(),
+        "server": server,
+        "ca": (directory / "ca.pem").read_text(),
+        "options": agent.options,
+        "tpm_authorities": agent.tpm_authorities,
+    }
+    told["skus"]["this"] |= agent.sku
+    (directory / "boot.yaml").write_text(yaml.safe_dump(told))
+
+
+def _documents(directory: Path, image: BootedImage, boot_port: int) -> tuple[str, ...]:
     images = directory / "images"
     kernel, initrd = image.build(images)
     shutil.copyfile(IPXE_EFI, images / "ipxe.efi")
@@ -118,8 +169,8 @@ def _documents(directory: Path, image: BootedImage, url: str, *, mac_only: bool)
 skus:
   this: {{gpus: 0}}
 boot:
-  url: {url}
-  mac_only: {str(mac_only).lower()}
+  url: http://10.0.2.2:{boot_port}
+  mac_only: false
   loaders: {{x86_64: {{file: ipxe.efi, sha256: {loader}}}}}
   images:
     production:

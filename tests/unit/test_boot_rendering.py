@@ -32,7 +32,7 @@ def fleet_with(layers: CloudInitLayers) -> Fleet:
 
 def test_a_later_layer_wins_and_each_value_names_its_layer() -> None:
     """Mutants: the site overrides a node; a replaced value keeps the origin of what it replaced."""
-    seed = compose(fleet_with(LAYERS), a_node("n1"), home="http://h/home")
+    seed = compose(fleet_with(LAYERS), a_node("n1"), own="http://h")
     assert seed.parts["user_data"]["timezone"] == "Europe/Oslo"
     assert seed.origins["user_data"]["timezone"] == "sku h100"
     assert seed.origins["user_data"]["hostname"] == "node n1"
@@ -63,7 +63,7 @@ def test_a_key_that_cloud_init_does_not_know_is_refused_with_its_line() -> None:
 @pytest.mark.skipif(shutil.which("cloud-init") is None, reason="cloud-init missing: run scripts/system-packages")
 def test_cloud_init_itself_takes_the_user_data(tmp_path: Path) -> None:
     rendered = tmp_path / "user-data"
-    rendered.write_text(compose(fleet_with(LAYERS), a_node("n1"), home="http://h/home").text("user-data"))
+    rendered.write_text(compose(fleet_with(LAYERS), a_node("n1"), own="http://h").text("user-data"))
     judged = run("cloud-init", "schema", "-c", str(rendered))
     assert judged.returncode == 0, judged.stdout + judged.stderr
 

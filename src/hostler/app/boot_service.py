@@ -18,6 +18,7 @@ from hostler.runtime.runner import Cell
 from hostler.server.boot.boot_requests import BootRequests
 from hostler.server.boot.image_catalogue import ImageCatalogue
 from hostler.server.boot.listener import boot_listening
+from hostler.server.tokens import TokenStore
 
 log = logger()
 
@@ -43,12 +44,12 @@ class BootService:
         return handover, NetworkReboot(rebooter, handover)
 
     @asynccontextmanager
-    async def listening(self, cell: Cell, listen: tuple[str, int]) -> AsyncIterator[str]:
+    async def listening(self, cell: Cell, tokens: TokenStore, listen: tuple[str, int]) -> AsyncIterator[str]:
         """Listen for machines while the block runs; gives the address. Raises OSError."""
         catalogue = ImageCatalogue(self._folder)
         configuration = cell.view.configuration
         await catalogue.verify(configuration.boot, configuration.sha256)
-        requests = BootRequests(cell, catalogue, self._key, self._gate.offered)
+        requests = BootRequests(cell, catalogue, self._key, self._gate.offered, tokens)
         async with boot_listening(requests, *listen) as address:
             yield address
 

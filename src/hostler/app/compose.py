@@ -130,7 +130,7 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
         async with running(_listening(settings), standing, wiring, gate, documents) as inside:
             cell = inside.cell
             if booting is not None and settings.boot is not None:
-                await stack.enter_async_context(booting.listening(cell, settings.boot))
+                await stack.enter_async_context(booting.listening(cell, inside.tokens, settings.boot))
             announce(inside.address, cell.role)
             reader = SeriesReader(RedfishReader(clients), inside.trends, now)
             watching = cell.while_active(lambda: BmcPoller(cell, reader, now).run())

@@ -486,6 +486,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.OnboardFileAdded: _rows(node=_node),
     e.NodeRejected: _rows(node=_node, person=_untold, reason=_untold),
     e.BmcLoginDue: _rows(node=_node, by=_untold, why=_untold),
+    e.AgentEnrolled: _rows("plan", node=_node),
     e.BootRefused: _rows("what", node=_node, reason=_untold),
     e.CheckRecorded: _rows(node=_node),
     e.RepairRecorded: _rows(node=_node),

@@ -148,6 +148,15 @@ class TokenStore:
             db.execute(insert(_TOKENS), [row for _, row in drawn])
         return [token for token, _ in drawn]
 
+    def renew(self, grant: Grant) -> str:
+        """A new token for the grant; those of the same name and node are revoked. Raises InvalidGrantError."""
+        check_grant(grant)
+        token, row = self._drawn(grant)
+        with self._place.alone() as db:
+            db.execute(delete(_TOKENS).where(_TOKENS.c.name == grant.name, _TOKENS.c.node == grant.node))
+            db.execute(insert(_TOKENS), [row])
+        return token
+
     async def recognise(self, token: str) -> Identity | None:
         """Identify the token, as `verify` does, without holding up the loop for a database.
 

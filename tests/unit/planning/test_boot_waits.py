@@ -2,8 +2,10 @@
 
 from msgspec.structs import replace
 
+from hostler.core.boot.boot_target import IMAGE
 from hostler.core.planning.boot_waits import wait_agent, wait_bmc, wait_boot
 from hostler.core.state import events as e
+from hostler.core.state.boot import BootAgent, BootConfiguration, BootRecord
 from hostler.core.state.decisions import Act, Wait
 from tests.kit import NOW, a_node, after
 from tests.unit.planning.values import a_scene, idle, with_plan
@@ -28,6 +30,28 @@ def test_the_wait_says_for_whom_and_until_when_and_fails_at_its_end() -> None:
     late = wait_boot(a_scene(node, now=after(seconds=1200)), node, plan)
     assert isinstance(late, Act)
     assert not any(isinstance(event, e.PlanAdvanced) for event in late.events)
+
+
+def test_a_boot_whose_cloud_init_started_the_agent_ends_when_it_phones_home() -> None:
+    """Mutants: the agent's first word closes the boot window, and the phone-home is refused; one that never comes
+    holds the node."""
+    seeded = BootRecord("", NOW, IMAGE, "production", "bmc", seeded=NOW)
+    node, plan = with_plan("reboot", at="wait_boot", left_boot="a-b1")
+    node = replace(node, boot_id="a-b2", boot=replace(seeded, plan=plan.id))
+    boots = BootConfiguration("http://h:1", agent=BootAgent("a.deb", "0" * 64, "https://h", "PEM"))
+    for one, now, waits in (
+        (node, NOW, True),
+        (node, after(minutes=5), False),
+        (replace(node, boot=replace(node.boot or seeded, home=NOW)), NOW, False),
+        (replace(node, boot=replace(seeded, plan="another")), NOW, False),
+    ):
+        context = idle(a_scene(one, now=now), "a")
+        context.fleet.configurations.put("active", replace(context.fleet.configuration, boot=boots))
+        answer = wait_boot(context, one, plan)
+        assert isinstance(answer, Wait) == waits
+        assert not waits or (isinstance(answer, Wait) and answer.blockers[0].ends_when == "the node phones home")
+    context = idle(a_scene(node), "a")
+    assert isinstance(wait_boot(context, node, plan), Act), "an image with an agent of its own is not waited for"
 
 
 def test_a_bmc_is_back_once_it_was_read_and_answers() -> None:

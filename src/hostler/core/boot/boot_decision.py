@@ -16,11 +16,12 @@ from hostler.core.state.boot import HOLD, LOADER, BootConfiguration, BootRecord,
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.events.boot import STRANGERS_KEPT
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Node, Operation
+from hostler.core.state.model import Binding, Node, Operation
 from hostler.core.state.operations import IssueJoinToken
 
-SCRIPT, SEED, HOME, FIRMWARE = "script", "seed", "home", "loader"
-"""Kinds of request: the script, cloud-init's data, to be told that the node is up, and the loader that UEFI fetches."""
+SCRIPT, SEED, HOME, FIRMWARE, ENROL = "script", "seed", "home", "loader", "enrol"
+"""Kinds of request: the script, cloud-init's data, to be told that the node is up, the loader that UEFI fetches, and
+the token of the agent."""
 
 BMC, MAC, WRONG = "bmc", "mac", "wrong"
 """Proof of identity: the secret of this boot, a MAC address alone, or a secret that is not this boot's."""
@@ -36,6 +37,8 @@ PROVEN = timedelta(minutes=15)
 """So long a machine whose UEFI showed the secret of this boot is known by its address: its boot loader comes next."""
 
 MINT_S = 60.0
+SHORT = 16
+"""Characters of a digest that tell people which key is meant."""
 
 
 class BootRequest(Struct, frozen=True):
@@ -43,6 +46,8 @@ class BootRequest(Struct, frozen=True):
 
     `offered`: what lets the node into its cluster is at hand, or none is wanted. `arch` is the architecture that its
     boot loader starts, "" where it does not say; `unusable` are images that cannot be served, each with why.
+    `key` is the SHA-256 of the key with which an agent enrols, `tpm` that of the endorsement key of the TPM that it
+    proved, "" for none; `fault` says why what the agent shows is not believed.
     """
 
     what: str
@@ -55,6 +60,9 @@ class BootRequest(Struct, frozen=True):
     offered: bool = True
     arch: str = ""
     unusable: dict[str, str] = {}
+    key: str = ""
+    tpm: str = ""
+    fault: str = ""
 
 
 class BootDecision(Struct, frozen=True):
@@ -83,6 +91,8 @@ def decide_boot(context: DecisionContext, asked: BootRequest) -> BootDecision:
             return _seed(context, node, asked)
         case "loader":
             return _loader(context, node, asked)
+        case "enrol":
+            return _enrol(context, node, asked)
     return _home(context, node, asked)
 
 
@@ -227,6 +237,26 @@ def _mint(context: DecisionContext, node: Node) -> Operation:
     )
 
 
+def _enrol(context: DecisionContext, node: Node, asked: BootRequest) -> BootDecision:
+    """A token for the agent of this boot. With the same key it may ask again: an answer may have been lost."""
+    given = node.boot
+    if given is None or given.plan != asked.plan or given.seeded is None:
+        return _refused(context, node, asked, "an agent enrols before its boot was given cloud-init's data")
+    if asked.fault:
+        return _refused(context, node, asked, asked.fault)
+    if given.agent and (given.agent, given.tpm) != (asked.key, asked.tpm):
+        return _refused(context, node, asked, "an agent with another key has enrolled in this boot already")
+    if (known := node.binding("tpm")) and known != asked.tpm:
+        shown = f"the TPM {asked.tpm[:SHORT]}" if asked.tpm else "no TPM"
+        return _refused(context, node, asked, f"its agent proves {shown}, the TPM {known[:SHORT]} is expected")
+    if given.agent:
+        return BootDecision(200, node=node.id, plan=asked.plan)
+    events: tuple[e.Event, ...] = (e.AgentEnrolled(node.id, asked.plan, asked.key, asked.address, asked.tpm),)
+    if asked.tpm and not known:
+        events += (e.BindingChanged(node.id, Binding("tpm", asked.tpm, context.now)),)
+    return BootDecision(200, node=node.id, plan=asked.plan, events=events)
+
+
 def _home(_context: DecisionContext, node: Node, asked: BootRequest) -> BootDecision:
     if node.boot is None or node.boot.plan != asked.plan:
         return _refused(_context, node, asked, "it phones home before its boot was answered")
@@ -255,7 +285,12 @@ def _stranger(context: DecisionContext, asked: BootRequest) -> BootDecision:
     return BootDecision(404, answer, events=(e.StrangerSeen(seen),))
 
 
-_NAMES = {SEED: "cloud-init data is asked for", HOME: "it phones home", FIRMWARE: "its UEFI asks for a boot loader"}
+_NAMES = {
+    SEED: "cloud-init data is asked for",
+    HOME: "it phones home",
+    FIRMWARE: "its UEFI asks for a boot loader",
+    ENROL: "its agent enrols",
+}
 
 
 def _named(asked: BootRequest) -> str:

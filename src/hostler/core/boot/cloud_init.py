@@ -8,12 +8,16 @@ import msgspec
 import yaml
 from msgspec import Struct
 
+from hostler.core.boot.agent_install import agent_layer
 from hostler.core.state.boot import CloudInitLayer
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node
 
 OFFER_FILE = "/etc/hostler/join.json"
 """File of the API server's address and the join token on the node; only root reads it."""
+
+LISTS = ("write_files", "runcmd")
+"""Lists of cloud-config to which each layer adds; Hostler's own part comes last."""
 
 PARTS = ("user_data", "vendor_data", "meta_data", "network")
 DOCUMENTS = {
@@ -56,11 +60,11 @@ class SeedDocuments(Struct, frozen=True):
         return head + yaml.safe_dump(self.parts[part], sort_keys=True, allow_unicode=True)
 
 
-def compose(fleet: Fleet, node: Node, home: str = "", join: JoinData | None = None) -> SeedDocuments:
-    """The node's data. `home` is where it phones home, "" in a preview; `join` is what lets it into its cluster."""
+def compose(fleet: Fleet, node: Node, own: str = "", join: JoinData | None = None) -> SeedDocuments:
+    """The node's data. `own` is where this boot asks, "" in a preview; `join` is what lets it into its cluster."""
     parts: dict[str, dict[str, Any]] = {part: {} for part in PARTS}
     origins: dict[str, Origins] = {part: {} for part in PARTS}
-    for name, layer in _layers(fleet, node, home, join):
+    for name, layer in _layers(fleet, node, own, join):
         for part in PARTS:
             _merge(parts[part], getattr(layer, part), name, origins[part], "")
     return SeedDocuments(parts, origins)
@@ -83,7 +87,7 @@ def _redacted(value: Any) -> Any:
     return [_redacted(one) for one in value] if isinstance(value, list) else value
 
 
-def _layers(fleet: Fleet, node: Node, home: str, join: JoinData | None) -> Iterator[tuple[str, CloudInitLayer]]:
+def _layers(fleet: Fleet, node: Node, own: str, join: JoinData | None) -> Iterator[tuple[str, CloudInitLayer]]:
     """The layers from the most general to the node's own; Hostler's facts first, its acts last."""
     yield "hostler", _facts(node)
     boots = fleet.configuration_of(node).boot
@@ -97,7 +101,7 @@ def _layers(fleet: Fleet, node: Node, home: str, join: JoinData | None) -> Itera
         ):
             if name in named:
                 yield f"{kind} {name}", named[name]
-    yield "hostler", _acts(home, join)
+    yield "hostler", _acts(own, join, agent_layer(boots, node, own) if boots is not None else {})
 
 
 def _facts(node: Node) -> CloudInitLayer:
@@ -112,25 +116,25 @@ def _facts(node: Node) -> CloudInitLayer:
     )
 
 
-def _acts(home: str, join: JoinData | None) -> CloudInitLayer:
-    user: dict[str, Any] = {}
+def _acts(own: str, join: JoinData | None, user: dict[str, Any]) -> CloudInitLayer:
     if join is not None:
         content = msgspec.json.format(msgspec.json.encode(join), indent=2).decode()
-        user["write_files"] = [{"path": OFFER_FILE, "permissions": "0600", "content": content}]
-    if home:
-        user["phone_home"] = {"url": home, "post": ["instance_id", "hostname"], "tries": 10}
+        offer = {"path": OFFER_FILE, "permissions": "0600", "content": content}
+        user["write_files"] = [*user.get("write_files", ()), offer]
+    if own:
+        user["phone_home"] = {"url": f"{own}/home", "post": ["instance_id", "hostname"], "tries": 10}
     return CloudInitLayer(user_data=user)
 
 
 def _merge(into: dict[str, Any], more: Mapping[str, Any], layer: str, origins: Origins, path: str) -> None:
-    """Mappings are merged, write_files added to, everything else is replaced by the later layer."""
+    """Mappings are merged, LISTS added to, everything else is replaced by the later layer."""
     for key, value in more.items():
         where = f"{path}{key}"
         before = into.get(key)
         if isinstance(value, dict) and isinstance(before, dict):
             _merge(before, value, layer, origins, f"{where}.")
             continue
-        if where == "write_files" and isinstance(before, list) and isinstance(value, list):
+        if where in LISTS and isinstance(before, list) and isinstance(value, list):
             into[key] = [*before, *value]
             origins |= {f"{where}.{len(before) + n}": layer for n in range(len(value))}
             continue
@@ -150,7 +154,7 @@ def _leaves(value: Any, path: str) -> Iterator[str]:
     if isinstance(value, dict) and value:
         for key, one in value.items():
             yield from _leaves(one, f"{path}.{key}")
-    elif isinstance(value, list | tuple) and path == "write_files":
+    elif isinstance(value, list | tuple) and path in LISTS:
         yield from (f"{path}.{n}" for n in range(len(value)))
     else:
         yield path

@@ -3,7 +3,15 @@
 import re
 from collections.abc import Iterator
 
-from hostler.core.state.boot import HOLD, LOCAL_DISK, BootConfiguration, BootImage, BootLoader, CloudInitLayer
+from hostler.core.state.boot import (
+    HOLD,
+    LOCAL_DISK,
+    BootAgent,
+    BootConfiguration,
+    BootImage,
+    BootLoader,
+    CloudInitLayer,
+)
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.model import Phase
 
@@ -13,6 +21,8 @@ Found = tuple[tuple[str, ...], str, str]
 ARCHES = ("x86_64", "arm64")
 NAMED = ("production", "burn_in", "firmware", "inspection")
 _URL = re.compile(r"http://[A-Za-z0-9.\-:\[\]]{1,253}")
+_HTTPS = re.compile(r"https://[A-Za-z0-9.\-:\[\]]{1,253}")
+_OPTIONS = re.compile(r"[A-Za-z0-9 _./:,=@+\-]{0,500}")
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+\-]*(/[A-Za-z0-9_][A-Za-z0-9._+\-]*)*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _ARGS = re.compile(r"[ -~]{0,1500}")
@@ -53,6 +63,8 @@ def boot_problems(configuration: Configuration) -> Iterator[Found]:
     for arch, loader in boots.loaders.items():
         for what, instead in _loader_problems(arch, loader):
             yield ("loaders", arch), f"loader {arch[:40]}: {what}", instead
+    if boots.agent is not None:
+        yield from ((("agent", key), f"agent: {what}", instead) for key, what, instead in _agent_problems(boots.agent))
     yield from _unknown_images(boots, configuration)
     for path, layer in layers_of(boots):
         yield from _layer_problems(path, layer)
@@ -87,6 +99,23 @@ def _loader_problems(arch: str, loader: BootLoader) -> Iterator[tuple[str, str]]
         yield f"'{loader.file[:100]}' is no EFI binary below the image folder", "write a path that ends with .efi"
     if not _SHA256.fullmatch(loader.sha256):
         yield "no sha256", "write what sha256sum prints for it"
+
+
+def _agent_problems(agent: BootAgent) -> Iterator[tuple[str, str, str]]:
+    """Key, problem and what to write instead."""
+    if not _FILE.fullmatch(agent.package) or len(agent.package) > 200 or not agent.package.endswith(".deb"):
+        yield "package", f"'{agent.package[:100]}' is no Debian package below the image folder", "see make deb"
+    if not _SHA256.fullmatch(agent.sha256):
+        yield "sha256", "no sha256", "write what sha256sum prints for the package"
+    if not all(_HTTPS.fullmatch(one) for one in agent.server.split(",")):
+        what = f"server '{agent.server[:100]}' is no list of https addresses"
+        yield "server", what, "write https://HOST:PORT of each controller, with commas between"
+    if "-----BEGIN CERTIFICATE-----" not in agent.ca:
+        yield "ca", "no certificate", "write the PEM of the controllers' authority"
+    if agent.tpm_authorities and "-----BEGIN CERTIFICATE-----" not in agent.tpm_authorities:
+        yield "tpm_authorities", "no certificate", "write the PEM of the TPM makers' authorities"
+    if not _OPTIONS.fullmatch(agent.options):
+        yield "options", "its options are not words of an environment file", "leave out quotes, $ and backslashes"
 
 
 def _unknown_images(boots: BootConfiguration, configuration: Configuration) -> Iterator[Found]:

@@ -263,6 +263,11 @@ def _boot_answered(event: e.BootAnswered) -> str:
     return f"boots {what} {where}, known by {shown}" + (f", from {boot.address}" if boot.address else "")
 
 
+def _agent_enrolled(event: e.AgentEnrolled) -> str:
+    proof = f", proved by the TPM {event.tpm[:16]}" if event.tpm else ", without a TPM"
+    return f"its agent enrolled with the key {event.key[:16]} from {event.address}{proof}"
+
+
 def _stranger_seen(event: e.StrangerSeen) -> str:
     one = event.stranger
     return f"unknown machine {one.mac} (serial {one.serial or 'not shown'}) asked for a boot from {one.address}"
@@ -458,6 +463,7 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.BootAnswered, _boot_answered),
     EventTelling(e.BootSeeded, lambda event: f"cloud-init data given to {event.address}"),
     EventTelling(e.BootPhonedHome, lambda event: f"phoned home from {event.address}: its boot window is closed"),
+    EventTelling(e.AgentEnrolled, _agent_enrolled),
     EventTelling(e.BootRefused, lambda event: f"{event.what} refused to {event.address}: {event.reason}"),
     EventTelling(e.StrangerSeen, _stranger_seen),
     EventTelling(e.OnboardTicked, _onboard_ticked),

@@ -19,7 +19,8 @@ class BootRecord(Struct, frozen=True):
     image, local-disk or hold; `identity` is "bmc" where the machine showed the secret that its BMC was given, "mac"
     where it showed no more than its MAC address. `seeded`: when cloud-init's data were given, `home`: when the node
     phoned home.
-    `refused` counts refusals, the last at `refused_at`.
+    `refused` counts refusals, the last at `refused_at`. `agent` is the SHA-256 of the key with which the boot's agent
+    enrolled, `tpm` that of the TPM's endorsement key that it proved, each "" for none.
     """
 
     plan: str
@@ -33,6 +34,8 @@ class BootRecord(Struct, frozen=True):
     home: datetime | None = None
     refused: int = 0
     refused_at: datetime | None = None
+    agent: str = ""
+    tpm: str = ""
 
 
 class Stranger(Struct, frozen=True):
@@ -67,6 +70,22 @@ class BootLoader(Struct, frozen=True, forbid_unknown_fields=True):
     sha256: str
 
 
+class BootAgent(Struct, frozen=True, forbid_unknown_fields=True):
+    """The node agent that each boot installs and that enrols by itself.
+
+    `package` is a Debian package in the image folder, with its `sha256`; `server` names the controllers as nodes reach
+    them, `ca` their authority as PEM, `options` further options of the agent's unit. `tpm_authorities` are those of the
+    makers of the nodes' TPMs, PEM: with them an agent enrols only where a TPM with their certificate proves itself.
+    """
+
+    package: str
+    sha256: str
+    server: str
+    ca: str
+    options: str = ""
+    tpm_authorities: str = ""
+
+
 class CloudInitLayer(Struct, frozen=True, forbid_unknown_fields=True):
     """One layer (the site, a SKU, a pool, a node) of cloud-init's data; `network` is netplan, version 2."""
 
@@ -92,7 +111,7 @@ class BootConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
     inspection are given by phase (`core.boot.answer`), unless `phases` or, for production, `pools` name another image,
     "local-disk" or "hold". `loaders` are boot loaders for UEFI HTTP boot, by architecture. `mac_only` lets machines
     boot that show no more than a MAC address. `cluster` is the Kubernetes cluster that nodes enter at their first boot,
-    "" for none.
+    "" for none. `agent` is what each boot installs to be heard, None for an image that brings its own agent and token.
     """
 
     url: str
@@ -103,3 +122,4 @@ class BootConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
     mac_only: bool = False
     cluster: str = ""
     cloud_init: CloudInitLayers = field(default_factory=CloudInitLayers)
+    agent: BootAgent | None = None

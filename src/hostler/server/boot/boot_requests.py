@@ -1,6 +1,7 @@
 """Turns requests of the boot network into questions to the controller, and its answers into scripts and documents."""
 
 import asyncio
+import base64
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 
 from hostler.controller.step_output import Reply
 from hostler.core.boot import ipxe
-from hostler.core.boot.boot_decision import BMC, FIRMWARE, HOME, MAC, SCRIPT, WRONG, BootRequest
+from hostler.core.boot.boot_decision import BMC, ENROL, FIRMWARE, HOME, MAC, SCRIPT, WRONG, BootRequest
 from hostler.core.boot.boot_decision import SEED as CLOUD_INIT
 from hostler.core.boot.boot_target import IMAGE
 from hostler.core.boot.cloud_init import DOCUMENTS, JoinData, compose
@@ -20,6 +21,7 @@ from hostler.core.state.boot import LOCAL_DISK, BootConfiguration
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node
 from hostler.runtime.join_offer import JoinOffer
+from hostler.server.boot.agent_enrolment import AgentEnrolment, AgentTokens, InvalidClaimError
 from hostler.server.boot.image_catalogue import ImageCatalogue
 
 ASKS_MAX = 2_000
@@ -28,7 +30,7 @@ TOKEN_S = 20.0
 """So long a request for user-data waits for its token; cloud-init asks again."""
 LOOK_S = 0.1
 
-OK, ACCEPTED, FORBIDDEN, NOT_FOUND, AGAIN = 200, 202, 403, 404, 503
+OK, ACCEPTED, BAD_REQUEST, FORBIDDEN, NOT_FOUND, AGAIN = 200, 202, 400, 403, 404, 503
 
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 _PRINTABLE = re.compile(r"[ -~]{0,64}")
@@ -55,14 +57,20 @@ class Said(Struct, frozen=True):
 
 
 class BootRequests:
-    """Answers of the boot listener. `offered` gives what lets a node into its cluster now."""
+    """Answers of the boot listener. `offered`: what lets a node into its cluster now; `tokens`: those of agents."""
 
     def __init__(
-        self, cell: BootCell, catalogue: ImageCatalogue, key: bytes, offered: Callable[[str], JoinOffer | None]
+        self,
+        cell: BootCell,
+        catalogue: ImageCatalogue,
+        key: bytes,
+        offered: Callable[[str], JoinOffer | None],
+        tokens: AgentTokens,
     ) -> None:
         self._cell = cell
         self._key = key
         self._offered = offered
+        self._enrolment = AgentEnrolment(tokens, key)
         self._room = asyncio.Semaphore(ASKS_MAX)
         self.catalogue = catalogue
 
@@ -131,13 +139,30 @@ class BootRequests:
         if not said.granted or node is None:
             return Said(said.acknowledged if not said.granted else NOT_FOUND, said.text)
         assert self.boots is not None, "a boot window needs a boot configuration"
-        home = f"{self.boots.url}/n/{node.id}/{secret}/home"
-        return Said(OK, compose(self._cell.view, node, home, self._join(node)).text("user-data"))
+        own = f"{self.boots.url}/n/{node.id}/{secret}"
+        return Said(OK, compose(self._cell.view, node, own, self._join(node)).text("user-data"))
 
     async def home(self, asked: BootRequest, secret: str) -> Said:
         """The node has come up."""
         said = await self._ask(replace(self._known(asked, secret, SEED), what=HOME))
         return Said(OK if said.granted else said.acknowledged, said.text)
+
+    async def enrol(self, asked: BootRequest, secret: str, body: bytes) -> Said:
+        """The token of this boot's agent, sealed to the key that it shows; where it shows a TPM, a challenge first."""
+        boots = self.boots
+        if boots is None or boots.agent is None:
+            return Said(NOT_FOUND, "the configuration names no agent for booted nodes (boot.agent)")
+        asked = self._known(asked, secret, SEED)
+        try:
+            proven = self._enrolment.judge(body, f"{asked.node}/{asked.plan}", boots.agent.tpm_authorities)
+        except InvalidClaimError as error:
+            return Said(BAD_REQUEST, str(error))
+        if proven.challenge and not proven.fault and asked.identity == BMC:
+            return Said(ACCEPTED, base64.b64encode(proven.challenge).decode())
+        said = await self._ask(replace(asked, what=ENROL, key=proven.key, tpm=proven.tpm, fault=proven.fault))
+        if not said.granted:
+            return Said(said.acknowledged, said.text)
+        return Said(OK, await asyncio.to_thread(self._enrolment.token, said.detail["node"], proven))
 
     def _known(self, asked: BootRequest, secret: str, purpose: str) -> BootRequest:
         """The request with how the machine shows who it is."""

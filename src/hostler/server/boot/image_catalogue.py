@@ -44,7 +44,9 @@ class ImageCatalogue:
                 self._checked = digest
                 for path, why in self._wrong.items():
                     log.error("boot_file_refused", path=path, reason=why)
-        return {name: why for name, image in boots.images.items() if (why := self._problem(image))}
+        agent = (boots.agent.package,) if boots.agent is not None else ()
+        problems = {name: self._problem((*image.files, *agent)) for name, image in boots.images.items()}
+        return {name: why for name, why in problems.items() if why}
 
     def file(self, boots: BootConfiguration, path: str) -> Path | None:
         """The verified file, None for one that no image has, or that has changed since it was verified."""
@@ -54,8 +56,8 @@ class ImageCatalogue:
             return None
         return self._folder / path
 
-    def _problem(self, image: BootImage) -> str:
-        return next((f"{path}: {self._wrong[path]}" for path in image.files if path in self._wrong), "")
+    def _problem(self, files: Iterable[str]) -> str:
+        return next((f"{path}: {self._wrong[path]}" for path in files if path in self._wrong), "")
 
     def _compare(self, wanted: dict[str, str]) -> dict[str, str]:
         return {path: why for path, digest in wanted.items() if (why := self._differs(path, digest))}
@@ -88,10 +90,11 @@ class ImageCatalogue:
 
 
 def _wanted(boots: BootConfiguration) -> dict[str, str]:
-    """The checksum of each file of the catalogue, boot loaders among them."""
+    """The checksum of each file of the catalogue, boot loaders and the agent's package among them."""
     images: Iterable[BootImage] = boots.images.values()
     loaders = {loader.file: loader.sha256 for loader in boots.loaders.values()}
-    return {path: image.sha256[path] for image in images for path in image.files} | loaders
+    agent = {boots.agent.package: boots.agent.sha256} if boots.agent is not None else {}
+    return {path: image.sha256[path] for image in images for path in image.files} | loaders | agent
 
 
 def _sha256(path: Path) -> str:

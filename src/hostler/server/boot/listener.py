@@ -62,6 +62,7 @@ def create_boot_app(requests: BootRequests) -> web.Application:
     app.router.add_get("/n/{node}/{secret}/script", _by_secret)
     app.router.add_get("/n/{node}/{secret}/ci/{document}", _document)
     app.router.add_post("/n/{node}/{secret}/home", _home)
+    app.router.add_post("/n/{node}/{secret}/enrol", _enrol)
     app.router.add_get("/images/{path:.+}", _file)
     return app
 
@@ -138,6 +139,11 @@ async def _document(request: web.Request) -> web.StreamResponse:
 
 async def _home(request: web.Request) -> web.StreamResponse:
     return _response(await request.app[_REQUESTS].home(_asked(request), request.match_info["secret"]))
+
+
+async def _enrol(request: web.Request) -> web.StreamResponse:
+    body = await request.read()
+    return _response(await request.app[_REQUESTS].enrol(_asked(request), request.match_info["secret"], body))
 
 
 async def _file(request: web.Request) -> web.StreamResponse:

@@ -32,7 +32,14 @@ from hostler.core.state.events import (
     tickets,
 )
 from hostler.core.state.events.bmc_logins import BmcLoginDue
-from hostler.core.state.events.boot import BootAnswered, BootPhonedHome, BootRefused, BootSeeded, StrangerSeen
+from hostler.core.state.events.boot import (
+    AgentEnrolled,
+    BootAnswered,
+    BootPhonedHome,
+    BootRefused,
+    BootSeeded,
+    StrangerSeen,
+)
 from hostler.core.state.events.cell import (
     AuditSealed,
     BrakeLatched,
@@ -140,6 +147,7 @@ __all__ = [
     "INTRODUCED",
     "ROWS",
     "VERSION",
+    "AgentEnrolled",
     "ApprovalEnded",
     "ApprovalRequested",
     "AssetChanged",
@@ -346,6 +354,7 @@ Event = (
     | BootAnswered
     | BootSeeded
     | BootPhonedHome
+    | AgentEnrolled
     | BootRefused
     | StrangerSeen
     | BmcLoginDue
@@ -421,6 +430,7 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("onboard_ticked", 1): 6,
     ("onboard_file_added", 1): 6,
     ("node_rejected", 1): 6,
+    ("agent_enrolled", 1): 6,
 }
 """(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
 

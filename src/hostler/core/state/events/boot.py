@@ -36,6 +36,19 @@ class BootPhonedHome(Struct, frozen=True, tag="boot_phoned_home"):
     address: str
 
 
+class AgentEnrolled(Struct, frozen=True, tag="agent_enrolled"):
+    """The agent of this boot enrolled with a key of its own, and was given a token that only this key opens.
+
+    `key` is the key's SHA-256, `tpm` that of the TPM's endorsement key, "" where none was proved.
+    """
+
+    node: str
+    plan: str
+    key: str
+    address: str
+    tpm: str = ""
+
+
 class BootRefused(Struct, frozen=True, tag="boot_refused"):
     """A request in the node's name for a script, cloud-init's data or the end of its boot was refused."""
 
@@ -61,6 +74,10 @@ def _seed(fleet: Fleet, event: BootSeeded, at: datetime) -> None:
 
 def _come_home(fleet: Fleet, event: BootPhonedHome, at: datetime) -> None:
     _put(fleet, event.node, replace(_last(fleet, event, at), home=at))
+
+
+def _enrol(fleet: Fleet, event: AgentEnrolled, at: datetime) -> None:
+    _put(fleet, event.node, replace(_last(fleet, event, at), agent=event.key, tpm=event.tpm))
 
 
 def _refuse(fleet: Fleet, event: BootRefused, at: datetime) -> None:
@@ -94,6 +111,7 @@ ROWS: EventRows = (
     EventRow(BootAnswered, of_node, _answer),
     EventRow(BootSeeded, of_node, _seed),
     EventRow(BootPhonedHome, of_node, _come_home),
+    EventRow(AgentEnrolled, of_node, _enrol),
     EventRow(BootRefused, of_node, _refuse),
     EventRow(StrangerSeen, _of_stranger, _note_stranger),
 )

@@ -1,0 +1,211 @@
+"""The agent of a booted node enrols: with a key of its own, in its boot's window, and with the machine's TPM."""
+
+import hashlib
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hostler.agent.enrolment import Enrolment, EnrolmentRefusedError
+from hostler.core.state.model import Phase
+from hostler.server.boot.tpm_credential import TpmError, attestation_name
+from hostler.server.tokens import Role
+from tests.contract.boot_world import BootWorld, boot_world
+from tests.software_tpm import SoftwareTpm, missing_for_tpm
+
+PACKAGE = b"a Debian package"
+CA = "-----BEGIN CERTIFICATE-----\\nMIIB\\n-----END CERTIFICATE-----\\n"
+with_a_tpm = pytest.mark.skipif(bool(missing_for_tpm()), reason=missing_for_tpm() or "it is played")
+
+
+def agent_section(authorities: str = "") -> str:
+    told = {
+        "package": "agent.deb",
+        "sha256": hashlib.sha256(PACKAGE).hexdigest(),
+        "server": "https://10.0.0.1:8443",
+        "ca": CA.replace("\\n", "\n"),
+        "tpm_authorities": authorities,
+    }
+    return msgspec.json.encode(told).decode()
+
+
+@asynccontextmanager
+async def enrolling(folder: Path, authorities: str = "") -> AsyncIterator[tuple[BootWorld, str]]:
+    """A cell whose node is booting, and the address of its boot's own requests."""
+    async with boot_world(folder, agent=agent_section(authorities)) as world:
+        (world.images / "agent.deb").write_bytes(PACKAGE)
+        await world.register()
+        seed = await world.seed()
+        yield world, world.url + seed.removesuffix("/ci/")
+
+
+def enrolment(folder: Path, own: str, tpm: Path | None = None) -> Enrolment:
+    """A node's enrolment, as cloud-init has left it."""
+    folder.mkdir(exist_ok=True)
+    file = folder / "enrol.json"
+    file.write_bytes(msgspec.json.encode({"url": f"{own}/enrol"}))
+    file.chmod(0o600)
+    return Enrolment(file, folder / "state", tpm or folder / "no-tpm")
+
+
+class Forging(Enrolment):
+    """Claims a TPM, and proves what it likes."""
+
+    def _proved(self, credential: bytes) -> str:
+        return credential[:32].hex()
+
+
+async def seeded(world: BootWorld, own: str) -> str:
+    """user-data, as the image fetches them."""
+    status, text = await world.get(own.removeprefix(world.url) + "/ci/user-data")
+    assert status == 200
+    return text
+
+
+async def test_an_agent_enrols_with_a_key_of_its_own(tmp_path: Path) -> None:
+    """Mutants: the token crosses the boot network in the clear; a second key enrols in the same boot; the former token
+    of the node stays good; nothing is recorded."""
+    async with enrolling(tmp_path) as (world, own):
+        user = await seeded(world, own)
+        assert "dpkg --install" in user
+        assert f"{own}/enrol" in user
+        one = enrolment(tmp_path / "node", own)
+        assert await one.run()
+        token = one.token.read_text()
+        who = world.tokens.verify(token)
+        assert who is not None
+        assert (who.role, who.grant.node) == (Role.agent, "n1")
+        assert one.token.stat().st_mode & 0o77 == 0
+        (event,) = world.told("agent_enrolled")
+        assert (event.node, event.tpm, len(event.key)) == ("n1", "", 64)
+        assert world.booted.agent == event.key
+        assert not await one.run()  # it has its token
+        (tmp_path / "node/state/enrolled-at").unlink()
+        assert await one.run()  # the answer was lost: the same key is given another
+        assert world.tokens.verify(token) is None
+        with pytest.raises(EnrolmentRefusedError, match="another key has enrolled in this boot already"):
+            await enrolment(tmp_path / "thief", own).run()
+        assert [(r.what, r.node) for r in world.told("boot_refused")] == [("enrol", "n1")]
+        assert token.encode() not in repr(list(world.cell.journal.records())).encode()
+
+
+async def test_outside_the_window_nobody_enrols(tmp_path: Path) -> None:
+    """Mutants: before its data were given; after it phoned home; with a secret of another boot or node."""
+    async with enrolling(tmp_path) as (world, own):
+        with pytest.raises(EnrolmentRefusedError, match="before its boot was given cloud-init's data"):
+            await enrolment(tmp_path / "early", own).run()
+        await seeded(world, own)
+        wrong = f"{own[:-4]}0000"
+        with pytest.raises(EnrolmentRefusedError, match="its agent enrols outside its boot window"):
+            await enrolment(tmp_path / "wrong", wrong).run()
+        assert await world.post(own.removeprefix(world.url) + "/home") == 200
+        await world.until(lambda node: node.phase is Phase.onboard)
+        with pytest.raises(EnrolmentRefusedError, match="its agent enrols outside its boot window"):
+            await enrolment(tmp_path / "late", own).run()
+        assert not world.told("agent_enrolled")
+        assert not world.tokens.list()
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"", "the body is no enrolment"),
+        (b'{"key": "x"}', "no public key in PEM"),
+        (b'{"key": 1}', "the body is no enrolment"),
+        (b"\xff" * 200, "the body is no enrolment"),
+    ],
+)
+async def test_what_is_no_enrolment_is_refused_with_the_reason(tmp_path: Path, body: bytes, why: str) -> None:
+    async with enrolling(tmp_path) as (world, own):
+        await seeded(world, own)
+        async with world.session.post(f"{own}/enrol", data=body) as answer:
+            assert (answer.status, why in await answer.text()) == (400, True)
+
+
+@pytest.fixture
+def short_key() -> str:
+    """The public part of an RSA key of 1,024 bits."""
+    words = ("openssl", "genpkey", "-quiet", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024")
+    key = subprocess.run(words, check=True, capture_output=True).stdout
+    return subprocess.run(("openssl", "pkey", "-pubout"), input=key, check=True, capture_output=True).stdout.decode()
+
+
+async def test_a_short_key_is_refused(tmp_path: Path, short_key: str) -> None:
+    """A key of 1,024 bits can be factored. Mutant: any RSA key will do."""
+    async with enrolling(tmp_path) as (world, own):
+        await seeded(world, own)
+        async with world.session.post(f"{own}/enrol", json={"key": short_key}) as answer:
+            assert (answer.status, "no RSA key of 2048 to 4096 bits" in await answer.text()) == (400, True)
+
+
+async def test_an_agent_s_package_that_changed_boots_nothing(tmp_path: Path) -> None:
+    """Mutant: the image boots, and its agent is never heard."""
+    async with boot_world(tmp_path, agent=agent_section()) as world:
+        (world.images / "agent.deb").write_bytes(b"another")
+        await world.register()
+        _, script = await world.script()
+        assert "agent.deb: is not what its sha256 says" in script
+        assert "kernel " not in script
+
+
+# TPM
+
+
+@pytest.fixture
+async def tpm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SoftwareTpm]:
+    one = SoftwareTpm(tmp_path / "tpm")
+    await one.start()
+    monkeypatch.setenv("TPM2TOOLS_TCTI", one.tcti)
+    yield one
+    await one.end()
+
+
+@with_a_tpm
+async def test_a_tpm_proves_itself_and_is_expected_from_then_on(tmp_path: Path, tpm: SoftwareTpm) -> None:
+    """Mutants: a claimed TPM is believed; its certificate is of anybody; another TPM is taken at the next boot."""
+    async with enrolling(tmp_path, tpm.authorities()) as (world, own):
+        await seeded(world, own)
+        with pytest.raises(EnrolmentRefusedError, match="shows no TPM"):
+            await enrolment(tmp_path / "bare", own).run()
+        assert await enrolment(tmp_path / "node", own, tpm.folder).run()
+        (event,) = world.told("agent_enrolled")
+        assert len(event.tpm) == 64
+        assert world.cell.view.nodes["n1"].binding("tpm") == event.tpm == world.booted.tpm
+
+
+@with_a_tpm
+async def test_a_tpm_of_another_maker_is_refused(tmp_path: Path, tpm: SoftwareTpm) -> None:
+    """Mutant: any certificate that names the key will do."""
+    other = SoftwareTpm(tmp_path / "other")
+    await other.start()
+    await other.end()
+    async with enrolling(tmp_path, other.authorities()) as (world, own):
+        await seeded(world, own)
+        with pytest.raises(EnrolmentRefusedError, match="of none of the authorities"):
+            await enrolment(tmp_path / "node", own, tpm.folder).run()
+        assert not world.told("agent_enrolled")
+
+
+@with_a_tpm
+async def test_a_proof_that_the_tpm_did_not_give_is_refused(tmp_path: Path, tpm: SoftwareTpm) -> None:
+    """Mutant: the second request is believed whatever it proves."""
+    async with enrolling(tmp_path) as (world, own):
+        await seeded(world, own)
+        enrolment(tmp_path / "node", own)
+        with pytest.raises(EnrolmentRefusedError, match="did not open what was sealed to it"):
+            await Forging(tmp_path / "node/enrol.json", tmp_path / "node/state", tpm.folder).run()
+        assert not world.told("agent_enrolled")
+
+
+def test_a_key_that_may_leave_its_tpm_attests_nothing() -> None:
+    """Mutants: attributes are not read; a key that decrypts is taken."""
+    restricted = 0x00050072
+    for attributes in (restricted & ~2, restricted | 1 << 17, 0):
+        body = b"\x00\x01\x00\x0b" + attributes.to_bytes(4, "big") + bytes(40)
+        with pytest.raises(TpmError, match="restricted"):
+            attestation_name(len(body).to_bytes(2, "big") + body)
+    body = b"\x00\x01\x00\x0b" + restricted.to_bytes(4, "big") + bytes(40)
+    assert attestation_name(len(body).to_bytes(2, "big") + body)[:2] == b"\x00\x0b"
