@@ -20,10 +20,12 @@ from hostler.agent.checks.host_stress import StressResult
 from hostler.agent.collectors.inventory import NodeInventory
 from hostler.agent.gpu_reset import ResetRequest
 from hostler.agent.kubelet import KubeletJoinOffer
-from hostler.agent.machine import ANSWERED, NoSensors
+from hostler.agent.machine import ANSWERED, NoSensors, emulated_erasure
 from hostler.agent.main import AgentSettings, serve
+from hostler.core.state.erasure import ErasureReport
 from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.model import Facts, Part, Verdict
+from hostler.core.state.operations import Sanitise
 
 TAKES_S = {"gpu_reset": 0.4, "run_checks": 0.4, "collect_evidence": 0.1}
 """How long an act takes: long enough to be killed in."""
@@ -69,9 +71,9 @@ class WrittenBody(NoSensors):
     def call_off(self) -> None:
         """A check that is called off here ends by itself."""
 
-    def sanitise(self) -> str:
+    def sanitise(self, order: Sanitise) -> ErasureReport:
         self._act("sanitise")
-        return "emulated"
+        return emulated_erasure(order)
 
     def invite_kubelet(self, offer: KubeletJoinOffer) -> None:
         self._act("start_kubelet")

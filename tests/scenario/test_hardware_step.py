@@ -25,6 +25,7 @@ MANIFEST: dict[str, Any] = {
     "sensors_s": 900,
     "drives": True,
     "serials": True,
+    "erasable": True,
 }
 CONFIG = configuration(
     {"train": pool_document(target=1)}, gpus=1, parts={"nic": 1, "drive": 1, "psu": 6}, hardware=MANIFEST
@@ -40,6 +41,8 @@ AGENT: Facts = {
     "dimm.DIMM_A1": "64 GiB",
     "dimm.DIMM_A2": "empty",
     "drive.nvme0n1": "ok",
+    "erase.nvme0n1": "nvme sanitize, block erase",
+    "erase.tpm": "cannot: this machine shows no TPM",
     "dmi.product_serial": "S-a",
 }
 BMC: Facts = {"covers": "psu", "bios.SriovEnable": "Enabled", "bios.NumaNodes": "4", "bios.BootMode": "Uefi"}
@@ -49,7 +52,7 @@ SENSORS: Facts = {
     "inlet_c": 24.0,
     "inlet_limit_c": 45.0,
 }
-ASPECTS = ("pcie", "bios", "neighbours", "power_supplies", "sensors", "memory_map", "drives", "serials")
+ASPECTS = ("pcie", "bios", "neighbours", "power_supplies", "sensors", "memory_map", "drives", "serials", "erasable")
 
 
 class Bench(Drive):
@@ -236,6 +239,16 @@ SILENT = {
         "serials",
         "found nothing: DMI's serial numbers cannot be read",
         but(agent={"dmi.product_serial": None, "unread.dmi": "DMI's serial numbers cannot be read"}),
+    ),
+    "no nvme on the node": (
+        "erasable",
+        "drive in nvme0n1: expected erased between tenants, found cannot: nvme: No such file or directory",
+        but(agent={"erase.nvme0n1": "cannot: nvme: No such file or directory"}),
+    ),
+    "an agent that may not act": (
+        "erasable",
+        "found nothing: this agent was started without --allow-actions",
+        but(agent={"erase.nvme0n1": None, "unread.erase": "this agent was started without --allow-actions"}),
     ),
 }
 """A reading that nobody could take → the aspect that is inconclusive, and the text on what is missing."""

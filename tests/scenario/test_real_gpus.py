@@ -1,6 +1,7 @@
 """A node with eight GPUs lives through bring-up and triage with the real agent's own answers and inventory."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from hostler.controller.inputs import AgentHeard, Input, NodeSeen, Observed, Rep
 from hostler.controller.step_output import Send
 from hostler.core.state import events as e
 from hostler.core.state.model import Observation, Operation, Outcome, Phase
+from tests.drive_bench import DriveBench
 from tests.gpu_node import ADDRESSES, STATES, Node
 from tests.kit import Drive, a_node, configuration, pool_document
 
@@ -26,16 +28,14 @@ CONFIG = configuration(
     memory_gib=2048.0,
     models={"nic": "MCX75310", "cpu": "8480", "drive": "7.68"},
 )
-SCRATCH = ("/dev/nvme97n1",)
-"""Devices that the agent may erase; no machine that runs the tests has them."""
-ERASED: list[tuple[str, ...]] = []
-"""The commands by which it would have been erased."""
+SCRATCH = tuple(f"/dev/nvme{number}n1" for number in range(4))
+"""Devices that the agent may erase: names below the machine's own root, where they are files of the test."""
 CPU = "processor\t: {0}\nphysical id\t: {0}\nmodel name\t: Intel Xeon Platinum 8480C\n"
 FOREIGN = {"nvmlDeviceGetSerial": "1999", "nvmlDeviceGetUUID": "GPU-other"}
 
 
-def furnish(machine: Node) -> None:
-    """Processors, memory, drives and adapters beside the GPUs."""
+def furnish(machine: Node) -> DriveBench:
+    """Processors, memory, drives and adapters beside the GPUs; the drives, with a program that erases them."""
     root = machine.root
     for address in ADDRESSES:
         (root / f"sys/bus/pci/devices/{address}.0/device").write_text("0x2330")
@@ -46,14 +46,13 @@ def furnish(machine: Node) -> None:
         fields = b"PN" + bytes([len(name)]) + name + b"SN" + bytes([len(serial)]) + serial
         (card / "device/vpd").write_bytes(b"\x90" + len(fields).to_bytes(2, "little") + fields + b"\x78")
         (card / "device/infiniband" / card.name).mkdir(parents=True)
+    drives = DriveBench(root, root.parent / "drives")
     for number in range(4):
-        device = root / f"sys/block/nvme{number}n1/device"
-        device.mkdir(parents=True)
-        (device / "serial").write_text(f"S6CK{number}")
-        (device / "model").write_text("SAMSUNG 7.68TB")
-    (root / "proc").mkdir()
+        drives.nvme(f"nvme{number}n1", f"S6CK{number}")
+        (root / f"sys/block/nvme{number}n1/device/model").write_text("SAMSUNG 7.68TB")
     (root / "proc/cpuinfo").write_text("\n".join(CPU.format(number) for number in range(2)))
     (root / "proc/meminfo").write_text(f"MemTotal: {2030 * 2**20} kB\n")
+    return drives
 
 
 class RealNode(Drive):
@@ -105,8 +104,8 @@ def _outcome(operation: Operation, answer: OperationResult) -> Outcome:
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     monkeypatch.setattr(gate_runner, "SETTLE_S", 0.0)
     monkeypatch.setattr("hostler.agent.machine.GPUS_S", 3.0)
-    ERASED.clear()
-    monkeypatch.setattr("hostler.agent.machine.act", lambda words, _deadline_s: ERASED.append(tuple(words)))
+    monkeypatch.setattr("hostler.agent.machine.act", lambda _words, _deadline_s: None)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'drives'}:{os.environ['PATH']}")
     here = Node(tmp_path)
     furnish(here)
     yield here
@@ -243,6 +242,8 @@ def test_a_release_erases_what_the_agent_may_erase_and_else_waits_for_a_word(
         assert drive.node("a").pool == "train", "its tenant's data is on it"
         assert {c.type for c in drive.node("a").conditions} == {"node.unsanitised", "operator.release"}
         assert vouch_for_what_no_agent_checks(drive) == ["sanitise"]
-    assert [("nvme", "format", device, "--ses=1", "--force") for device in scratch] == ERASED
+    drives = machine.root.parent / "drives"
+    erased = [any(image.read_bytes()) is False for image in sorted(drives.glob("*.img"))]
+    assert erased == [bool(scratch)] * 4
     assert Phase.triage not in drive.went()
     assert [one.node for one in drive.events(e.NodeReleased)] == ["a"]

@@ -74,6 +74,7 @@ MANIFEST = {
     "sensors_s": 900,
     "drives": True,
     "serials": True,
+    "erasable": True,
 }
 SKU = {
     "gpus": 8,
@@ -203,7 +204,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     monkeypatch.setattr("hostler.agent.machine.GPUS_S", 3.0)
     monkeypatch.setattr("hostler.agent.machine.act", lambda _words, _deadline_s: None)
     tools(tmp_path / "bin", {"lldpctl": LLDP, "smartctl": {"smart_status": {"passed": True}}})
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{tmp_path / 'drives'}:/usr/bin:/bin")
     here = Node(tmp_path)
     furnish(here)
     yield here
@@ -222,7 +223,15 @@ def test_a_sound_node_comes_to_service_and_back_after_a_fan_swap_without_a_word(
     life.live(hours=30)
     assert (life.node("a").phase, life.node("a").pool) == (Phase.production, "train"), life.transcript("a")
     assert life.went() == [Phase.zap, Phase.test, Phase.production]
-    seen = ASPECTS | {"hardware.drives", "hardware.serials", "inventory", "seatrial", "burn_in", "gate"}
+    seen = ASPECTS | {
+        "hardware.drives",
+        "hardware.serials",
+        "hardware.erasable",
+        "inventory",
+        "seatrial",
+        "burn_in",
+        "gate",
+    }
     assert seen <= life.passed()
     assert life.ask_two("return-for-maintenance", "a", now="true").granted
     life.live(hours=1)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.agent import bug_report, check_plugins, child_process, fabric_discovery, kubelet
+from hostler.agent import bug_report, check_plugins, child_process, drive_erasure, fabric_discovery, kubelet, tpm_clear
 from hostler.agent.checks import emulated_gate
 from hostler.agent.checks.check_suite import CheckSuite, SuiteSettings
 from hostler.agent.checks.gate_runner import GatePlace, GateRunner
@@ -30,21 +30,23 @@ from hostler.agent.collectors import (
     smart_health,
 )
 from hostler.agent.collectors.inventory import NodeInventory
+from hostler.agent.drive_erasure import ErasureRules
 from hostler.agent.gpu_reset import ResetRequest, reset
 from hostler.agent.host_commands import ActFailedError, NotPossibleError, act, say
 from hostler.agent.kubelet import KubeletJoinOffer
 from hostler.core.diagnose.gate.readings import GateReadings
+from hostler.core.state.erasure import DriveErased, ErasureReport, TpmCleared
 from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Facts, Part, Verdict
-from hostler.core.state.operations import BugReport, DiscoverFabric
+from hostler.core.state.operations import BugReport, DiscoverFabric, Sanitise
 
 BMC_RESET_S, KUBELET_S = 60.0, 60.0
 GPUS_S, HOST_S, DCGM_S = 20.0, 20.0, 10.0
 """Time limits for reading the GPUs' driver and the host's sysfs; a poll of a sound node takes a tenth of a second, the
 first one of a driver without persistence some seconds."""
 _COLLECTORS = "hostler.agent.collectors"
-REBOOT_S, EVIDENCE_S, SANITISE_S = 30.0, 4.0, 3000.0
+REBOOT_S, EVIDENCE_S = 30.0, 4.0
 """Time limits of operations, after which their outcome counts as unknown; evidence is all tools together."""
 NVML_FREE_S = 5.0
 """So long a gate waits for a poll of the GPUs to end."""
@@ -129,8 +131,8 @@ class HostMachine(Protocol):
         """End a running check early, from another thread; it is then inconclusive. Nothing happens where none runs."""
         ...
 
-    def sanitise(self) -> str:
-        """Erase the tenant's data; returns what was erased."""
+    def sanitise(self, order: Sanitise) -> ErasureReport:
+        """Erase what a tenant may have left, and read it back."""
         ...
 
     def invite_kubelet(self, offer: KubeletJoinOffer) -> None:
@@ -233,9 +235,17 @@ class RealHostMachine:
             found = inventory.report(self._node, root=self._sources.root, twin=self._sources.nvml_twin)
             health = self.drives() if self._drives is None else self._drives
             drives = [part.slot for part in found.parts if part.kind == "drive"]
-            return replace(found, facts=found.facts | hardware.drive_words(drives, health))
+            return replace(found, facts=found.facts | hardware.drive_words(drives, health) | self._erasable())
         except (child_process.HungError, OSError, *UNREADABLE) as error:
             raise ActFailedError(f"inventory could not be read: {error}") from error
+
+    def _erasable(self) -> Facts:
+        """How each drive and the TPM would be sanitised, or why they would not."""
+        root = Path(self._sources.root)
+        if not self._powers.actions:
+            return {"unread.erase": "this agent was started without --allow-actions"}
+        said = drive_erasure.words(root, self._powers.scratch) | {"tpm": tpm_clear.words(root)}
+        return {f"erase.{name}": text for name, text in said.items()}
 
     def ports(self) -> dict[str, str]:
         """State of the network ports in sysfs, by fact name."""
@@ -330,20 +340,14 @@ class RealHostMachine:
         self._gate.call_off()
         self._suite.call_off()
 
-    def sanitise(self) -> str:
-        """Erase the configured scratch devices. Raises NotPossibleError where none is configured or one is mounted."""
+    def sanitise(self, order: Sanitise) -> ErasureReport:
+        """Erase the drives that the order names, and clear the TPM where it says so. Raises NotPossibleError."""
         self._need_permission("sanitise")
-        if not self._powers.scratch:
-            raise NotPossibleError("no scratch devices are configured (--scratch), so nothing may be erased")
-        mounted = Path("/proc/self/mounts").read_text()
-        for device in self._powers.scratch:
-            if any(line.startswith(device) for line in mounted.splitlines()):
-                raise NotPossibleError(
-                    f"{device} or a partition of it is mounted; unmount it, or name another --scratch"
-                )
-        for device in self._powers.scratch:
-            act(("nvme", "format", device, "--ses=1", "--force"), SANITISE_S)
-        return ", ".join(self._powers.scratch)
+        if pods := self.devices():
+            raise NotPossibleError(f"nothing was erased: pod {next(iter(pods))} has GPUs of this node")
+        root, kept = Path(self._sources.root), self._state_dir / "erasure"
+        drives = drive_erasure.erase(order, ErasureRules(kept, self._powers.scratch, root))
+        return ErasureReport(drives, tpm_clear.clear(root, kept / "tpm") if order.tpm else None)
 
     def invite_kubelet(self, offer: KubeletJoinOffer) -> None:
         """Write the bootstrap kubeconfig and start the kubelet.
@@ -486,10 +490,10 @@ class EmulatedHostMachine(NoSensors):
         """Note the call."""
         self.asked.append("call_off")
 
-    def sanitise(self) -> str:
-        """Note the erasure."""
+    def sanitise(self, order: Sanitise) -> ErasureReport:
+        """Note the erasure; every drive that is named is erased, in its own words by emulation."""
         self._ask("sanitise")
-        return "emulated"
+        return emulated_erasure(order)
 
     def invite_kubelet(self, offer: KubeletJoinOffer) -> None:
         """Note and keep the offer."""
@@ -504,6 +508,15 @@ class EmulatedHostMachine(NoSensors):
         self.asked.append(what)
         if error := self.gone_wrong.pop(what.split(maxsplit=1)[0], None):
             raise error
+
+
+def emulated_erasure(order: Sanitise) -> ErasureReport:
+    """The report of an emulated machine: it erases what the order names, and says that it is emulated."""
+    drives = [
+        DriveErased(one.slot, one.serial, one.model, 0, "emulated", "", Verdict.passed, detail="emulated")
+        for one in order.drives
+    ]
+    return ErasureReport(tuple(drives), TpmCleared(Verdict.passed, "emulated") if order.tpm else None)
 
 
 def _listens(url: str) -> bool:

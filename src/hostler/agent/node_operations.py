@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from math import inf
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -22,8 +23,9 @@ from hostler.agent.kubelet import KubeletJoinOffer
 from hostler.agent.machine import HostMachine
 from hostler.agent.operation_log import LoggedOperation, OperationLog
 from hostler.core.state import operations as op
+from hostler.core.state.erasure import REPORT, ErasureReport, worst
 from hostler.core.state.gate_expectation import Expected
-from hostler.core.state.model import HELD, Facts, Operation, Outcome, Part
+from hostler.core.state.model import HELD, Facts, Operation, Outcome, Part, Verdict
 
 PROFILES = frozenset({"gate", "idle", "seatrial", "burn_in", "suspect"})
 _GPU = re.compile(r"gpu\d{1,2}|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
@@ -63,8 +65,8 @@ def performed(body: HostMachine, operation: Operation, offer: KubeletJoinOffer |
         case op.RestartNode():
             body.reboot()
             return OperationResult("unknown", "reboot requested; done once the boot id has changed")
-        case op.Sanitise():
-            return OperationResult(detail=f"erased {body.sanitise()}")
+        case op.Sanitise() as act:
+            return _sanitised(body.sanitise(act))
         case op.StartKubelet():
             if offer is None:
                 raise NotPossibleError("the controller has no join offer for this node; see `hostler node explain`")
@@ -75,6 +77,17 @@ def performed(body: HostMachine, operation: Operation, offer: KubeletJoinOffer |
             return OperationResult(detail="the kubelet is stopped and has no kubeconfig")
         case other:
             raise NotPossibleError(f"{other.kind} is no operation of an agent")
+
+
+def _sanitised(report: ErasureReport) -> OperationResult:
+    """Done where everything was erased and read back; inconclusive is refused, as nobody has an answer then."""
+    verdicts = [one.verdict for one in report.drives] + ([report.tpm.verdict] if report.tpm else [])
+    result = {Verdict.passed: "done", Verdict.failed: "failed"}.get(worst(tuple(verdicts)), "refused")
+    said = [f"{one.slot} ({one.serial}): {one.detail}" for one in report.drives if one.verdict is not Verdict.passed]
+    if report.tpm is not None and report.tpm.verdict is not Verdict.passed:
+        said.append(f"TPM: {report.tpm.detail}")
+    detail = "; ".join(said)[:900] or f"erased {len(report.drives)} drives"
+    return OperationResult(result, detail, {REPORT: msgspec.json.encode(report).decode()})
 
 
 def _checked(body: HostMachine, profile: str, expects: Expected, run: str) -> OperationResult:

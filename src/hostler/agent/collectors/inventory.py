@@ -23,7 +23,7 @@ DEADLINE_S = 60.0
 MAX_PARTS = 512
 NVIDIA = "0x10de"
 _OF_THE_MOMENT = (".link_width", ".link_speed", ".state", ".rate")
-_VIRTUAL_DISKS = ("loop", "ram", "zram", "dm-", "md", "sr", "nbd", "fd")
+VIRTUAL_DISKS = ("loop", "ram", "zram", "dm-", "md", "sr", "nbd", "fd")
 
 
 class NodeInventory(Struct, frozen=True):
@@ -155,7 +155,7 @@ def _nics(root: Path, devices: list[_Device], serial: str) -> Iterator[Part]:
 
 def _disks(root: Path, serial: str) -> Iterator[Part]:
     for block in sorted(children_of(root / "sys/block")):
-        if block.name.startswith(_VIRTUAL_DISKS):
+        if block.name.startswith(VIRTUAL_DISKS):
             continue
         device = block / "device"
         found = meaningful(text_of(device / "serial")) or meaningful(text_of(block / "serial"))

@@ -281,6 +281,23 @@ def _serials(here: NodeReadings) -> AspectVerdict:
 
 _DMI = ("product_serial", "board_serial", "chassis_serial")
 
+
+def _erasable(here: NodeReadings) -> AspectVerdict:
+    """Tell what sanitising would lack before the node has a tenant, not when one leaves it."""
+    rules, wanted = here.sku.sanitise, "erased between tenants"
+    drives = sorted(part.slot for part in here.parts if part.kind == "drive" and part.slot not in rules.keep)
+    gaps: list[Gap] = []
+    for slot in (*drives, *((hw.TPM,) if rules.tpm else ())):
+        word = here.said.get(f"{hw.AGENT}/{hw.ERASE}{slot}", hw.CANNOT_ERASE)
+        if word.startswith(hw.CANNOT_ERASE):
+            said = here.why_not("erase", hw.AGENT) if word == hw.CANNOT_ERASE else word
+            gaps.append(Gap("TPM" if slot == hw.TPM else "drive", slot, wanted, said, seen=False))
+    if rules.accounts is not None and not here.node.binding("bmc"):
+        gaps.append(Gap("BMC accounts", "", "compared", "nothing: the node has no bmc binding", seen=False))
+    advice = "give the agent what is named (nvme-cli, --allow-actions, --scratch), or name the slot in sanitise.keep"
+    return _verdict("erasable", gaps, f"{len(drives)} drives can be erased", advice)
+
+
 ASPECTS: dict[str, tuple[Callable[[HardwareManifest], bool], Callable[[NodeReadings], AspectVerdict]]] = {
     "pcie": (lambda m: bool(m.pcie), _pcie),
     "bios": (lambda m: bool(m.bios), _bios),
@@ -290,5 +307,6 @@ ASPECTS: dict[str, tuple[Callable[[HardwareManifest], bool], Callable[[NodeReadi
     "memory_map": (lambda m: bool(m.memory_gib), _memory_map),
     "drives": (lambda m: m.drives, _drives),
     "serials": (lambda m: m.serials, _serials),
+    "erasable": (lambda m: m.erasable, _erasable),
 }
 """Aspect → whether a manifest names it, and how it is judged."""

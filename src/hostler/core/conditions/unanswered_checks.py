@@ -146,6 +146,18 @@ def _ticket(context: DecisionContext, node: Node, profile: str, text: str) -> Ti
     )
 
 
+def defied(context: DecisionContext, node: Node, why: str) -> tuple[e.Event, ...]:
+    """The ticket of drives that defy erasing, closed by the next erasure that is read back; none where one is open."""
+    if ticket_of(context.fleet, node, SANITISE) is not None:
+        return ()
+    ticket = _ticket(context, node, SANITISE, f"a tenant's data may be left, {why}"[:500])
+    action = (
+        f"replace the drive that is named: hostler node start-work {node.id}, then hostler node end-work {node.id} "
+        "--did swapped --part drive; or hostler node rma-send"
+    )
+    return (e.TicketOpened(replace(ticket, action=action, owner="technician")),)
+
+
 def ticket_of(fleet: Fleet, node: Node, profile: str) -> Ticket | None:
     """The open ticket that asks about this profile on the node."""
     open_ones = (fleet.tickets[i] for i in fleet.index.members(f"ticket:{node.id}"))

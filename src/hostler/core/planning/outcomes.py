@@ -88,7 +88,8 @@ def _failed(
         return (e.PlanAdvanced(node.id, plan.id, plan.index + 1),)
     why = f"{getattr(operation.act, 'profile', operation.kind)}: {outcome.detail or outcome.result}"
     ground = Conviction(why) if operation.kind in ("run_checks", unanswered_checks.SANITISE) else None
-    return fail_step(context, node, plan, why, ground)
+    asked = unanswered_checks.defied(context, node, why) if operation.kind == unanswered_checks.SANITISE else ()
+    return (*asked, *fail_step(context, node, plan, why, ground))
 
 
 def _begins_again(plan: Plan, operation: Operation, outcome: Outcome) -> int | None:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from hostler.core.conditions import site_checks
 from hostler.core.planning import cabling, gate_requirements, port_reset, return_depth
 from hostler.core.planning.firmware_plan import firmware_steps, to_verify
+from hostler.core.planning.sanitise_order import sanitise_order
 from hostler.core.policy.blast_radius import blast_radius
 from hostler.core.state import events as e
 from hostler.core.state import operations as op
@@ -137,7 +138,7 @@ def _acts(context: DecisionContext, node: Node, row: StepRow, parts: tuple[str, 
         case op.JoinCluster() | op.ConfirmJoin():
             return [replace(row.act, token_ttl_s=configuration.policy.join_token_ttl_s)]
         case act:
-            return [act]
+            return [sanitise_order(context.fleet, node) if isinstance(act, op.Sanitise) else act]
 
 
 _OF_KUBELET = ("start_kubelet", "confirm_join", "stop_kubelet")

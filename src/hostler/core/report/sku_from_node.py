@@ -83,6 +83,7 @@ def _hardware(node: Node) -> tuple[dict[str, Any], list[str]]:
     sockets = {n: _gib(v) for n, v in _of(said, hw.DIMM).items()}
     ports = {n: _template(node, v) for n, v in _of(said, hw.LLDP, hw.AGENT).items()}
     drives, serials = _of(said, hw.DRIVE), _of(said, hw.DMI, hw.AGENT)
+    erased = {slot: word for slot, word in _of(said, hw.ERASE, hw.AGENT).items() if slot != hw.TPM}
     made: dict[str, Any] = {
         "schema": hw.SCHEMA,
         "pcie": links,
@@ -92,6 +93,7 @@ def _hardware(node: Node) -> tuple[dict[str, Any], list[str]]:
         "sensors_s": SENSORS_S,
         "drives": bool(drives) and all(word.lower() == "ok" for word in drives.values()),
         "serials": node.binding("serial") != "" and node.binding("serial") in serials.values(),
+        "erasable": bool(erased) and not any(word.startswith(hw.CANNOT_ERASE) for word in erased.values()),
     }
     return {name: value for name, value in made.items() if value}, list(_notes(node, said, made))
 
@@ -108,6 +110,8 @@ def _notes(node: Node, said: dict[str, str], made: dict[str, Any]) -> Iterator[s
         yield "neighbours: check the switches' ports; {rack}, {row}, {u}, {site} and {node} stand for the node's own"
     if not made["serials"]:
         yield "serials: DMI does not show the registered serial number, so it is not compared"
+    if not made["erasable"]:
+        yield "erasable: the agent cannot erase every drive (erase.SLOT says why), so no node is held against that"
     yield "supplies_needed: say how many supplies carry the load, so that redundancy is compared"
 
 

@@ -34,6 +34,18 @@ class Reset(Struct, frozen=True, forbid_unknown_fields=True):
     links: int = 0
 
 
+class Sanitising(Struct, frozen=True, forbid_unknown_fields=True):
+    """Things that are erased between tenants: all drives but those in slots of `keep`, which no tenant writes to.
+
+    `tpm`: its TPM is cleared. `accounts`: names of BMC accounts that stay besides the one that Hostler enters by, all
+    others are deleted; none: accounts are not looked at.
+    """
+
+    keep: tuple[str, ...] = ()
+    tpm: bool = False
+    accounts: tuple[str, ...] | None = None
+
+
 ACTIVATIONS = ("none", "bmc_reset", "dc_cycle", "ac_cycle")
 """Acts that make written firmware run, the deepest last: none, the BMC restarted, a power cycle, mains off and on."""
 
@@ -85,7 +97,7 @@ class Sku(Struct, frozen=True, forbid_unknown_fields=True):
     this model do not give, so that a gate does not wait for them. `bmc_system`: the name of the system that is the
     machine, where a BMC of this model shows several. `hardware`: links, settings and places that Seatrial compares as
     well, None for none. `checklist`: items that a technician looks at before a node of it is certified, behind those of
-    the site.
+    the site. `sanitise`: what of it is erased between tenants.
     """
 
     name: str
@@ -106,6 +118,7 @@ class Sku(Struct, frozen=True, forbid_unknown_fields=True):
     updates: dict[str, FirmwareUpdate] = {}
     hardware: HardwareManifest | None = None
     checklist: tuple[str, ...] = ()
+    sanitise: Sanitising = Sanitising()
 
     @property
     def counts(self) -> dict[str, int]:

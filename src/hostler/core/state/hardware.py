@@ -16,8 +16,10 @@ SCHEMA = 1
 
 AGENT, BMC = "agent", "bmc"
 PCIE, BIOS, LLDP, CARRIER, DIMM, DRIVE, DMI = "pcie.", "bios.", "lldp.", "carrier.", "dimm.", "drive.", "dmi."
+ERASE, CANNOT_ERASE, TPM = "erase.", "cannot", "tpm"
+"""How a drive would be erased and the TPM cleared; a word that begins with CANNOT_ERASE says why it would not."""
 UNREAD = "unread."
-PREFIXES = (PCIE, BIOS, LLDP, CARRIER, DIMM, DRIVE, DMI, UNREAD)
+PREFIXES = (PCIE, BIOS, LLDP, CARRIER, DIMM, DRIVE, DMI, ERASE, UNREAD)
 OWN = (LLDP, DMI)
 """Readings that differ from machine to machine of one SKU."""
 
@@ -35,7 +37,8 @@ class HardwareManifest(Struct, frozen=True, forbid_unknown_fields=True):
     {node} in it are the node's own. `memory_gib`: socket of a module → GiB, 0 for an empty one. `supplies_needed`:
     supplies that carry the load, so that one more must be well; 0 compares none. `sensors_s`: for so long all sensors
     must be in range, 0 for never. `drives`: each drive's own word of health. `serials`: the machine's serial number in
-    DMI is the one that is registered.
+    DMI is the one that is registered. `erasable`: its agent can erase what its SKU has erased
+    between tenants.
     """
 
     schema: int = SCHEMA
@@ -47,6 +50,7 @@ class HardwareManifest(Struct, frozen=True, forbid_unknown_fields=True):
     sensors_s: float = 0.0
     drives: bool = False
     serials: bool = False
+    erasable: bool = False
 
 
 class PcieLink(Struct, frozen=True):

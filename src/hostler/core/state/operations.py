@@ -160,8 +160,24 @@ class RunChecks(OperationAct, frozen=True):
     expects: Expected | None = None
 
 
+class DriveToErase(Struct, frozen=True):
+    """A drive by its serial number; `slot` and `model` are for people."""
+
+    slot: str
+    serial: str
+    model: str = ""
+
+
 class Sanitise(OperationAct, frozen=True):
-    """Erases what a tenant may have left."""
+    """Erases what a tenant may have left: these drives and no other, but none whose slot is in `keep`.
+
+    `tpm`: the machine's TPM is cleared too. `accounts`: names of BMC accounts that stay, None where none is looked at.
+    """
+
+    drives: tuple[DriveToErase, ...] = ()
+    keep: tuple[str, ...] = ()
+    tpm: bool = False
+    accounts: tuple[str, ...] | None = None
 
 
 class StartKubelet(OperationAct, frozen=True):

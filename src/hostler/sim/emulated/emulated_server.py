@@ -17,13 +17,15 @@ from hostler.agent.collectors.inventory import NodeInventory
 from hostler.agent.gpu_reset import ResetRequest
 from hostler.agent.host_commands import ActFailedError, NotPossibleError
 from hostler.agent.kubelet import KubeletJoinOffer, bootstrap_kubeconfig
-from hostler.agent.machine import ANSWERED, NoSensors
+from hostler.agent.machine import ANSWERED, NoSensors, emulated_erasure
 from hostler.agent.main import AgentSettings, serve
 from hostler.core.diagnose.gate.readings import GateReadings, KernelLine
 from hostler.core.diagnose.gpu import HW_SLOWDOWN
 from hostler.core.diagnose.kernel_log import decode
+from hostler.core.state.erasure import ErasureReport
 from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.model import Facts, Part, Verdict
+from hostler.core.state.operations import Sanitise
 from hostler.sim.bmc.emulated_machine import Delays, Hardware, Machine
 
 CHECK_S = {"gate": 120.0, "seatrial": 3600.0, "suspect": 7200.0, "burn_in": 86_400.0}
@@ -233,12 +235,12 @@ class EmulatedServer(NoSensors):
         else:
             self._loop.call_soon_threadsafe(self._host.kubelet, "")
 
-    def sanitise(self) -> str:
+    def sanitise(self, order: Sanitise) -> ErasureReport:
         """Pretend to erase. Raises NotPossibleError where abilities are those of real nodes."""
         if self._host.real_abilities:
             raise NotPossibleError("no scratch devices are configured (--scratch), so nothing may be erased")
         time.sleep(0.1)
-        return "emulated drives"
+        return emulated_erasure(order)
 
 
 def _pipe(path: Path) -> int:
