@@ -21,7 +21,10 @@ PROGRESS_WHOLE = 65536
 
 
 class NvmeAbilities(Struct, frozen=True):
-    """Serial number, model and ways of erasing that a controller tells of itself. `sanitize`: the action that erases, 0 for none; `ses`: of a format, 0: none."""
+    """Serial number, model and ways of erasing that a controller tells of itself.
+
+    `sanitize`: the action that erases, 0 for none; `ses`: the secure erase setting of a format, 0 for none.
+    """
 
     serial: str
     model: str
