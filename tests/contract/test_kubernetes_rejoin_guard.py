@@ -77,7 +77,7 @@ async def a_cell(world: KubernetesWorld, journal: MemoryJournal, **pool: Any) ->
             tell(eye.news())
             await asyncio.sleep(TOLD_S)
 
-    cell = Cell(journal, performers(Wiring((SchedulerDriver(clusters, StandaloneScheduler(), show),))))
+    cell = Cell(journal, performers(Wiring((SchedulerDriver(clusters, StandaloneScheduler(lambda: None), show),))))
     eye = SchedulerReader(clusters, lambda: cell.view, lambda: cell.live)
 
     await cell.start()

@@ -94,7 +94,7 @@ def saying(folder: Path, text: str, code: int, profile: str = "burn_in") -> tupl
 
 def test_a_burn_in_of_a_real_node_has_a_verdict(tmp_path: Path) -> None:
     body = RealHostMachine("n1", tmp_path, Powers(), SensorSources(suite=SuiteSettings(the_real_one(tmp_path))))
-    assert body.profiles() == ("burn_in", "gate", "seatrial", "suspect")
+    assert body.profiles() == ("burn_in", "gate", "idle", "seatrial", "suspect")
     found = body.check("burn_in", Expected(), "o1")
     assert (found.verdict, "h under load" in found.detail) == (Verdict.passed, True), found.detail
     assert str(found.facts["look:gemm_abft cpu"]).startswith("passed: ")

@@ -60,7 +60,7 @@ class Two:
         self.other = Written("kubernetes", "k2", self.log)
         self.clusters = by_cluster([self.slurm, self.kubernetes, self.other])
         self.driver = SchedulerDriver(
-            self.clusters, StandaloneScheduler(), lambda node, _cluster: self.log.append(f"shown {node.id}")
+            self.clusters, StandaloneScheduler(lambda: None), lambda node, _cluster: self.log.append(f"shown {node.id}")
         )
         self.fleet = Fleet(configuration({"train": pool_document(target=2)}))
         for name in ("a", "b"):
@@ -269,9 +269,11 @@ async def test_an_idle_check_is_asked_of_the_one_scheduler_that_offers_it_and_re
 
     own: Any = (Checker("slurm"), Checker("one", IDLE_CHECK), Checker("two", IDLE_CHECK))
     check = Operation("a-idle-1", IdleCheck(), "a", "", 0, NOW, after(minutes=20))
-    driver = SchedulerDriver({"k1": own}, StandaloneScheduler(), lambda _node, _cluster: None)
+    driver = SchedulerDriver({"k1": own}, StandaloneScheduler(lambda: None), lambda _node, _cluster: None)
     assert (await driver.perform(check, node)).result == "unknown"
     assert asked == ["one"]
     for clusters in ({"k1": own[:1]}, {}):
         with pytest.raises(RefusedError, match="can check idle nodes"):
-            await SchedulerDriver(clusters, StandaloneScheduler(), lambda _node, _cluster: None).perform(check, node)
+            await SchedulerDriver(clusters, StandaloneScheduler(lambda: None), lambda _node, _cluster: None).perform(
+                check, node
+            )

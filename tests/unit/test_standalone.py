@@ -1,17 +1,40 @@
 """The scheduler port without a scheduler: whom it serves, whom it refuses and why, and what it shows."""
 
 import pytest
+from msgspec.structs import replace
 
 from hostler.controller.inputs import WorkSeen
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Operation, Outcome
+from hostler.core.state.model import Node, Operation, Outcome
+from hostler.core.state.operations import RunChecks
 from hostler.core.tables.operations import IDLE_CHECK
 from hostler.drivers.standalone.scheduler import StandaloneScheduler, work_of
-from hostler.ports import SCHEDULED, RefusedError, WorkloadView
+from hostler.ports import SCHEDULED, RefusedError, UnreachableError, WorkloadView
 from tests.acts import an_act
 from tests.kit import NOW, a_node, after, configuration, pool_document
 
-HAND = StandaloneScheduler()
+HAND = StandaloneScheduler(lambda: None)
+
+
+class Agents:
+    """The agents' hand: what it was asked, and its answer."""
+
+    kinds = frozenset({"run_checks"})
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Operation]] = []
+
+    async def perform(self, operation: Operation, node: Node) -> Outcome:
+        self.asked.append(("perform", operation))
+        return Outcome(operation.id, node.id, "done", "quiet", {"verdict": "passed"}, attempt=operation.attempt)
+
+    async def observe(self, operation: Operation, node: Node) -> Outcome:
+        self.asked.append(("observe", operation))
+        return Outcome(operation.id, node.id, "busy", attempt=operation.attempt)
+
+    async def revoke(self, operation: Operation, node: Node) -> None:
+        assert node.id == operation.node
+        self.asked.append(("revoke", operation))
 
 
 def an_operation(kind: str) -> Operation:
@@ -31,11 +54,27 @@ async def test_a_spares_acts_are_done_at_once_and_a_clusters_node_is_refused(kin
     await HAND.revoke(asked, a_node("a"))
 
 
-@pytest.mark.parametrize(("pool", "of"), [("train", "cluster k1"), ("", "nodes without a cluster")])
-async def test_nobody_here_checks_idle_nodes(pool: str, of: str) -> None:
-    """Mutants: the cluster is left out, or made up."""
-    with pytest.raises(RefusedError, match=f"^no scheduler of {of} can check idle nodes: set the pool's mode"):
-        await HAND.perform(an_operation(IDLE_CHECK), a_node("a", pool=pool))
+async def test_an_idle_check_of_a_node_without_a_cluster_is_its_agents() -> None:
+    """Mutants: another id or attempt; the agent is asked for an act that it does not know."""
+    agents, check = Agents(), an_operation(IDLE_CHECK)
+    hand, node = StandaloneScheduler(lambda: agents), a_node("a", pool="")
+    assert (await hand.perform(check, node)).facts == {"verdict": "passed"}
+    assert (await hand.observe(check, node)).result == "busy"
+    await hand.revoke(check, node)
+    assert [how for how, _ in agents.asked] == ["perform", "observe", "revoke"]
+    assert {one for _, one in agents.asked} == {replace(check, act=RunChecks("idle"))}
+
+
+async def test_nobody_checks_a_cluster_s_idle_nodes_here_and_a_controller_that_starts_sends_nothing() -> None:
+    """Mutants: the agent is asked beside a scheduler that may place work; a start is a refusal."""
+    agents, check = Agents(), an_operation(IDLE_CHECK)
+    hand = StandaloneScheduler(lambda: agents)
+    for ask in (hand.perform, hand.observe, hand.revoke):
+        with pytest.raises(RefusedError, match=r"^no scheduler of cluster k1 can check idle nodes: set the pool's mode"):
+            await ask(check, a_node("a"))
+    assert agents.asked == []
+    with pytest.raises(UnreachableError, match="the controller has not started"):
+        await HAND.perform(check, a_node("a", pool=""))
 
 
 def test_only_nodes_of_pools_without_a_cluster_are_shown_and_shown_whole() -> None:

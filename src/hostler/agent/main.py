@@ -43,6 +43,7 @@ from hostler.agent.inventory_news import InventoryNews
 from hostler.agent.local_observation import LocalObservation, agent_event, collector_failed, collector_started
 from hostler.agent.machine import HostMachine, Powers, RealHostMachine, SensorSources
 from hostler.agent.node_operations import NodeOperations
+from hostler.agent.node_use import UseLimits
 from hostler.agent.operation_log import OperationLog
 from hostler.agent.operation_worker import Operator
 from hostler.agent.private_files import require_private
@@ -82,6 +83,7 @@ class AgentSettings(Struct, frozen=True):
     the page of DCGM's exporter on this machine, "" for none. `cluster_server` and `cluster_ca` name the clusters that
     this node may join: API servers with commas between, and a PEM file; without them it joins none. `check_program` is
     the suite of active checks, `check_device` what it looks at (auto, gpu, cpu), `check_for` its time under load.
+    `idle_beside` and `idle_cores` are what an idle check bears beside it (`node_use.UseLimits`).
     """
 
     node: str
@@ -102,6 +104,8 @@ class AgentSettings(Struct, frozen=True):
     check_program: str = PROGRAM
     check_device: str = "auto"
     check_for: str = ""
+    idle_beside: tuple[str, ...] = ()
+    idle_cores: float = 0.0
 
 
 async def run_agent(settings: AgentSettings) -> None:
@@ -127,7 +131,12 @@ async def run_agent(settings: AgentSettings) -> None:
             settings.dcgm,
             settings.kernel_log,
             checks=settings.checks_dir,
-            suite=SuiteSettings(settings.check_program, settings.check_device, settings.check_for),
+            suite=SuiteSettings(
+                settings.check_program,
+                settings.check_device,
+                settings.check_for,
+                UseLimits(settings.idle_beside, settings.idle_cores),
+            ),
         ),
     )
     try:
@@ -391,9 +400,11 @@ def settings_from(arguments: Sequence[str] | None) -> AgentSettings | None:
     parser.add_argument(
         "--dcgm", default=DCGM, help='DCGM exporter\'s page on loopback, read where one answers; "": none'
     )
-    parser.add_argument("--check-program", default=PROGRAM, help="hostler-check, for burn_in and suspect checks")
+    parser.add_argument("--check-program", default=PROGRAM, help="hostler-check, for burn-in, suspect and idle checks")
     parser.add_argument("--check-device", default="auto", choices=("auto", "gpu", "cpu"), help="cpu: without GPUs")
     parser.add_argument("--check-for", default="", help="their time under load, as 24h, instead of the profile's")
+    parser.add_argument("--idle-beside", nargs="*", default=(), help="programs and units that idle checks run beside")
+    parser.add_argument("--idle-cores", type=float, default=0.0, help="cores that others may use meanwhile; 0: 1 in 8")
     parser.add_argument("--checks-dir", default=str(CHECKS), help="the site's own checks, owned by root")
     log_format = os.environ.get("HOSTLER_LOG_FORMAT", "auto")
     parser.add_argument(
@@ -406,7 +417,7 @@ def settings_from(arguments: Sequence[str] | None) -> AgentSettings | None:
     given = vars(parser.parse_args(arguments))
     if given.pop("rss"):
         return None
-    return AgentSettings(**{**given, "scratch": tuple(given["scratch"]), "units": tuple(given["units"])})
+    return AgentSettings(**{**given, **{name: tuple(given[name]) for name in ("scratch", "units", "idle_beside")}})
 
 
 def command() -> None:

@@ -119,7 +119,7 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
         clusters = by_cluster(schedulers)
         rebooter = Rebooter(slurm, lambda: gate.agents)
         gate.machines, gate.offered = Introduction(clients), offered_by(kubernetes)
-        placing = SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node)
+        placing = SchedulerDriver(clusters, StandaloneScheduler(lambda: gate.agents), gate.show_node)
         scheduling = ReadingsKeeper(placing, gate)
         kubelets = Kubelets([one.scheduler.cluster for one in kubernetes], lambda: gate.agents)
         redfish, logins, ports = _own_drivers(clients, secrets, gate)

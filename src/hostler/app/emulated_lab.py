@@ -53,7 +53,8 @@ def in_memory(nodes: int, gate: Gate) -> EmulatedLab:
         gate,
         clusters,
         Wiring(
-            (SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node),), (Kubelets([], lambda: gate.agents),)
+            (SchedulerDriver(clusters, StandaloneScheduler(lambda: gate.agents), gate.show_node),),
+            (Kubelets([], lambda: gate.agents),),
         ),
         begin,
         scheduler.restore,
@@ -86,6 +87,6 @@ async def in_kubernetes(kubeconfig: str, nodes: int, gate: Gate, stack: AsyncExi
             Customers(outside, jobs_of(nodes), GPUS_OF_POOLS).run(),
         ]
 
-    driver = SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node)
+    driver = SchedulerDriver(clusters, StandaloneScheduler(lambda: gate.agents), gate.show_node)
     around = (Kubelets([NAME], lambda: gate.agents), resetter([cluster], gate))
     return EmulatedLab(gate, clusters, Wiring((driver,), around), begin, lambda _node: None)

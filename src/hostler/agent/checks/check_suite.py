@@ -1,7 +1,8 @@
-"""The suite of active checks (`hostler-check`) as the agent runs it: burn-in and suspect checks of a real node.
+"""The suite of active checks (`hostler-check`) as the agent runs it: burn-in, suspect and idle checks of a real node.
 
 The program is another's as far as the agent is concerned: it may hang, lie, print garbage or a gigabyte. Whatever is no
-whole report of this run, with its own digest and an exit code that agrees, is *inconclusive*.
+whole report of this run, with its own digest and an exit code that agrees, is *inconclusive*. An idle check yields to
+whoever uses the node: it is not begun, or ends at once, and goes on in the node's next slot.
 """
 
 import contextlib
@@ -12,6 +13,7 @@ import shutil
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from msgspec import Struct
 
 from hostler.agent import child_process
 from hostler.agent.checks.host_stress import StressResult
+from hostler.agent.node_use import NodeUse, UseLimits
 from hostler.core.diagnose.gate.readings import BITS, LOOK, PAIR, READING, STACK
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Facts, Verdict
@@ -30,10 +33,13 @@ REFERENCE = Path("/etc/hostler/check-reference.json")
 """Goldens and cohorts that `hostler-check learn` made; used where it is there."""
 SYSTEMD = Path("/run/systemd/system")
 _PASSED_ON = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH")
-LIMITS_S = {"burn_in": 47 * 3600.0, "suspect": 3.75 * 3600.0}
-"""The profiles that the suite answers, with their longest time; a plan's step has 48 and 4 hours."""
-STOP_S, TURN_S = 15.0, 0.5
-"""Time to save its state and end, once it is called off; interval between looks at whether it is."""
+IDLE = "idle"
+LIMITS_S = {"burn_in": 47 * 3600.0, "suspect": 3.75 * 3600.0, IDLE: 3600.0}
+"""The profiles that the suite answers, with their longest time; a plan's step has 48 and 4 hours, a slot its policy's.
+"""
+TAKEN = "the node was taken: "
+STOP_S, YIELD_S, TURN_S = 15.0, 1.0, 0.5
+"""Time to save its state and end, once it is called off, or others want the node; interval between looks at both."""
 MAX_REPORT_BYTES = 8 * 1024 * 1024
 MAX_PROGRESS_BYTES, PROGRESS_CHARS = 64 * 1024, 200
 MAX_READINGS, MAX_BITS, STACK_CHARS = 64, 16, 300
@@ -43,11 +49,15 @@ _EXITS = {"passed": 0, "failed": 2, "suspect": 2, "inconclusive": 3}
 
 
 class SuiteSettings(Struct, frozen=True):
-    """How the suite is run. `program` "" or not there: it is not. `time_under_load` "" leaves it to the profile."""
+    """How the suite is run. `program` "" or not there: it is not. `time_under_load` "" leaves it to the profile.
+
+    `use` is what an idle check bears beside it.
+    """
 
     program: str = PROGRAM
     device: str = "auto"
     time_under_load: str = ""
+    use: UseLimits = UseLimits()
 
 
 class _Look(Struct, frozen=True):
@@ -100,13 +110,23 @@ class CheckSuite:
         if not program:
             return _nothing(f"{self._settings.program or 'hostler-check'} is not installed on this node")
         self._called_off.clear()
-        self._run_id = run_id
         try:
-            return self._judged(profile, run_id, self._ended(self._argv(program, profile, run_id), LIMITS_S[profile]))
+            if profile == IDLE:
+                return self._in_slot(program)
+            self._run_id = run_id
+            ended = self._ended(self._argv(program, profile, run_id), LIMITS_S[profile], lambda: "")
+            return self._judged(profile, run_id, ended)
         except OSError as error:
             return _nothing(f"the suite cannot be run: {error}")
         finally:
             self._run_id = ""
+
+    def _in_slot(self, program: str) -> StressResult:
+        """Run the idle profile while nobody uses the node. A run that was cut off before goes on: it has no id."""
+        use = NodeUse(Path("/"), os.getpid(), self._settings.use)
+        if who := use.taken():
+            return _nothing(f"the node is in use: {who}")
+        return self._judged(IDLE, "", self._ended(self._argv(program, IDLE, ""), LIMITS_S[IDLE], use.taken))
 
     def call_off(self) -> None:
         """End what runs; where it stands is kept, and the same run goes on from there when it is asked again."""
@@ -129,12 +149,16 @@ class CheckSuite:
 
     def _argv(self, program: str, profile: str, run_id: str) -> tuple[str, ...]:
         fixed = ("run", "--profile", profile, "--state", str(self._folder), "--node", self._node, "--run-id", run_id)
-        more = ("--for", self._settings.time_under_load) if self._settings.time_under_load else ()
+        for_s = self._settings.time_under_load if profile != IDLE else ""
+        more = ("--for", for_s) if for_s else ()
         known = ("--reference", str(REFERENCE)) if REFERENCE.exists() else ()
         return (program, *fixed, "--device", self._settings.device, "--with-parent", "-o", "json", *more, *known)
 
-    def _ended(self, argv: tuple[str, ...], limit_s: float) -> tuple[int, bytes, str]:
-        """Run the program: its exit code, what it printed, and why it was ended by us. Raises OSError."""
+    def _ended(self, argv: tuple[str, ...], limit_s: float, taken: Callable[[], str]) -> tuple[int, bytes, str]:
+        """Run the program: its exit code, what it printed, and why it was ended by us. Raises OSError.
+
+        `taken` says who wants the node, "" for nobody.
+        """
         child = subprocess.Popen(  # noqa: S603 - no shell: the operator named the program, every word is ours
             (*_scope(), *argv),
             stdin=subprocess.DEVNULL,
@@ -145,20 +169,24 @@ class CheckSuite:
         )
         assert child.stdout is not None
         try:
-            output, trouble = self._read(child, child.stdout.fileno(), time.monotonic() + limit_s)
+            output, trouble = self._read(child, child.stdout.fileno(), time.monotonic() + limit_s, taken)
             return child.returncode if child.returncode is not None else -1, output, trouble
         finally:
             child_process.end_group(child, [])
 
-    def _read(self, child: subprocess.Popen[bytes], pipe: int, until_s: float) -> tuple[bytes, str]:
-        """Read until the program has ended, is called off, or is at its limit; then it has STOP_S to end by itself."""
+    def _read(
+        self, child: subprocess.Popen[bytes], pipe: int, until_s: float, taken: Callable[[], str]
+    ) -> tuple[bytes, str]:
+        """Read until the program has ended, is called off, or is at its limit; then it has STOP_S to end by itself.
+
+        Where others want the node it has YIELD_S.
+        """
         waiting = select.poll()
         waiting.register(pipe, select.POLLIN)
         output, trouble, is_open = bytearray(), "", True
         while is_open:
-            if not trouble and (self._called_off.is_set() or time.monotonic() > until_s):
-                trouble = "called off" if self._called_off.is_set() else "it did not end in its time"
-                until_s = time.monotonic() + STOP_S
+            if not trouble and (trouble := self._why_end(until_s, taken)):
+                until_s = time.monotonic() + (YIELD_S if trouble.startswith(TAKEN) else STOP_S)
                 child.terminate()
             elif trouble and time.monotonic() > until_s:
                 return bytes(output), trouble
@@ -171,6 +199,15 @@ class CheckSuite:
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(STOP_S)
         return bytes(output), trouble
+
+    def _why_end(self, until_s: float, taken: Callable[[], str]) -> str:
+        """Why the program is to end now, "" where it may go on."""
+        if self._called_off.is_set():
+            return "called off"
+        if time.monotonic() > until_s:
+            return "it did not end in its time"
+        who = taken()
+        return f"{TAKEN}{who}" if who else ""
 
     def _judged(self, profile: str, run_id: str, ended: tuple[int, bytes, str]) -> StressResult:
         """The verdict of a report that is whole, this node's, this run's, and agrees with the exit code."""

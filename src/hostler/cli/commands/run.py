@@ -123,7 +123,7 @@ class AgentOptions:
         str, Parameter(help='DCGM exporter\'s page on loopback, read where one answers; "" reads none.')
     ] = "http://127.0.0.1:9400/metrics"
     checks_dir: Annotated[str, Parameter(help="The site's own checks, owned by root.")] = "/etc/hostler/checks.d"
-    check_program: Annotated[str, Parameter(help="hostler-check, for burn_in and suspect checks.")] = (
+    check_program: Annotated[str, Parameter(help="hostler-check, for burn-in, suspect and idle checks.")] = (
         "/opt/hostler-checks/bin/hostler-check"
     )
     check_device: Annotated[Literal["auto", "gpu", "cpu"], Parameter(help="What they look at; cpu: without GPUs.")] = (
@@ -132,6 +132,13 @@ class AgentOptions:
     check_for: Annotated[
         str, Parameter(show_default=False, help="Their time under load, as 24h, instead of the profile's.")
     ] = ""
+    idle_beside: Annotated[
+        tuple[str, ...],
+        Parameter(negative=(), show_default=False, help="Programs and units that an idle check may run beside."),
+    ] = ()
+    idle_cores: Annotated[
+        float, Parameter(show_default=False, help="Cores that others may use meanwhile; 0: one in eight.")
+    ] = 0.0
     log_format: LogFormat = "auto"
 
 
@@ -304,6 +311,8 @@ def agent(
         check_program=options.check_program,
         check_device=options.check_device,
         check_for=options.check_for,
+        idle_beside=options.idle_beside,
+        idle_cores=options.idle_cores,
         dcgm=options.dcgm,
         units=options.units,
         nvml_twin=options.nvml_twin,

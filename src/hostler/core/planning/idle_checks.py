@@ -160,9 +160,13 @@ def _busy(context: DecisionContext, node: Node) -> str:
 
 
 def _is_quiet(context: DecisionContext, node: Node) -> bool:
-    """Whether nobody works there, no check is left, for long enough by now, and its scheduler calls it ready."""
+    """Whether nobody works there, no check is left, for long enough by now, and its scheduler calls it ready.
+
+    Of a node without a scheduler its agent is heard: it sees who works there, and yields.
+    """
     here, works = context.live.of(node.id), context.live.workloads(node)
-    if works is None or here.ready is not True or here.idle_since is None:
+    is_ready = here.ready if node.assignment is None or node.assignment.cluster else here.heard
+    if works is None or is_ready is not True or here.idle_since is None:
         return False
     if any(work.check or work.work_class is not WorkClass.infrastructure for work in works):
         return False

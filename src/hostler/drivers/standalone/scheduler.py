@@ -1,27 +1,35 @@
 """The scheduler port where there is no scheduler: for pools that name no cluster, and for spares."""
 
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
 from hostler.controller.inputs import WorkSeen
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node, Operation, Outcome
+from hostler.core.state.operations import IdleCheck, RunChecks
 from hostler.core.tables.operations import IDLE_CHECK
-from hostler.ports import SCHEDULED, RefusedError, WorkloadView
+from hostler.ports import SCHEDULED, OperationDriver, RefusedError, UnreachableError, WorkloadView
 
 
 class StandaloneScheduler:
     """The Hand for cordon, uncordon, evict, join_cluster and leave_cluster of nodes that are in no cluster.
 
-    Every one of them is done at once: what they would change is Hostler's own record. A node that serves a cluster is
-    refused, because this driver does not know what runs there.
+    Every one of them is done at once: what they would change is Hostler's own record. An idle check is the agent's, who
+    yields to whoever uses the node; `agents` gives the agents' hand, which comes to be when the house does. A node that
+    serves a cluster is refused, because this driver does not know what runs there.
     """
 
     kinds = SCHEDULED | {IDLE_CHECK}
 
+    def __init__(self, agents: Callable[[], OperationDriver | None]) -> None:
+        self._agents = agents
+
     async def perform(self, operation: Operation, node: Node) -> Outcome:
-        """Done, or RefusedError for a node of a cluster."""
+        """Done, an agent's answer to an idle check, or RefusedError for a node of a cluster."""
         cluster = node.assignment.cluster if node.assignment else ""
         if operation.kind == IDLE_CHECK:
-            of = f"cluster {cluster}" if cluster else "nodes without a cluster"
-            raise RefusedError(f"no scheduler of {of} can check idle nodes: set the pool's mode for it to observe")
+            return await self._agent(node).perform(for_agent(operation), node)
         if cluster:
             raise RefusedError(
                 f"{node.id} serves cluster {cluster}, and no scheduler driver is set up for it"
@@ -30,11 +38,31 @@ class StandaloneScheduler:
         return Outcome(operation.id, node.id, "done", attempt=operation.attempt)
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
-        """As performed: there is nothing outside that could differ."""
+        """As performed: there is nothing outside that could differ. Of an idle check the agent is asked."""
+        if operation.kind == IDLE_CHECK:
+            return await self._agent(node).observe(for_agent(operation), node)
         return await self.perform(operation, node)
 
     async def revoke(self, operation: Operation, node: Node) -> None:
-        """Nothing is ever under way."""
+        """Have the agent end an idle check; of all else nothing is ever under way."""
+        if operation.kind == IDLE_CHECK:
+            await self._agent(node).revoke(for_agent(operation), node)
+
+    def _agent(self, node: Node) -> OperationDriver:
+        if node.assignment is not None and node.assignment.cluster:
+            raise RefusedError(
+                f"no scheduler of cluster {node.assignment.cluster} can check idle nodes"
+                ": set the pool's mode for it to observe"
+            )
+        if (agents := self._agents()) is None:
+            raise UnreachableError("the controller has not started; nothing was sent; it is asked again")
+        return agents
+
+
+def for_agent(operation: Operation) -> Operation:
+    """The idle check as its agent knows it: the same operation, whose act is a profile of checks."""
+    profile = operation.act.profile if isinstance(operation.act, IdleCheck) else IdleCheck().profile
+    return replace(operation, act=RunChecks(profile))
 
 
 def work_of(fleet: Fleet) -> WorkSeen:

@@ -16,6 +16,7 @@ from hostler.core.state.model import Node, Observation, Outcome
 from hostler.core.state.number_limits import outside
 from hostler.core.state.passive_series import SERIES_MOST, PassiveReading, is_possible
 from hostler.core.state.verbs.facts import Permission
+from hostler.core.tables.operations import IDLE_CHECK
 from hostler.logs.clean import escaped
 from hostler.logs.structured import logger
 from hostler.runtime.join_offer import JoinOffer
@@ -280,9 +281,14 @@ def _check(node: Node, spool: str, place: int, seen: Observation) -> None:
 
 
 def _is_agents(node: Node, outcome: Outcome) -> bool:
-    """Tell whether the operation was the agent's own: an agent does not report for a BMC or scheduler."""
+    """Tell whether the operation was the agent's own: an agent does not report for a BMC or scheduler.
+
+    The idle check of a node without a cluster is its agent's.
+    """
     operations = (*((node.operation,) if node.operation else ()), *node.settling)
-    return any(o.id == outcome.operation and o.kind in KINDS for o in operations)
+    is_alone = node.assignment is not None and not node.assignment.cluster
+    own = KINDS | {IDLE_CHECK} if is_alone else KINDS
+    return any(o.id == outcome.operation and o.kind in own for o in operations)
 
 
 router = Router(

@@ -70,7 +70,9 @@ class Actuators:
         self._hosts = hosts
         self._scheduler = scheduler
         self._placing = SchedulerDriver(
-            by_cluster([scheduler]), StandaloneScheduler(), lambda node, _cluster: scheduler.tell_of([node.id])
+            by_cluster([scheduler]),
+            StandaloneScheduler(lambda: None),
+            lambda node, _cluster: scheduler.tell_of([node.id]),
         )
         services: dict[str, Service] = {host.address: host.service for host in hosts.values()}
         self._services = services
