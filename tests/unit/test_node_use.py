@@ -5,11 +5,11 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from hostler.agent import node_use
 from hostler.agent.node_use import NodeUse, UseLimits
 
 AGENT = 100
@@ -113,7 +113,7 @@ def test_who_holds_a_gpu_takes_the_node_whoever_it_is(proc: Proc) -> None:
 def test_others_load_takes_the_node_once_it_has_lasted(proc: Proc, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutants: one's own load counts; what ran before the check counts; a short burst takes it."""
     now = [1000.0]
-    monkeypatch.setattr(node_use.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     proc.process(400, 1, "backup", ticks=1_000_000)
     use = proc.use(cores=2.0)
     assert use.taken() == ""

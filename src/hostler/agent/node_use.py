@@ -45,7 +45,7 @@ class _Process(Struct, frozen=True):
 
 
 class NodeUse:
-    """Looks at one node's processes. `root` is the file system that shows them, `own` the process that all ours descend from."""
+    """Looks at a node's processes. `root` is the file system that shows them, `own` the process that ours descend from."""
 
     def __init__(self, root: Path, own: int, limits: UseLimits = UseLimits()) -> None:  # noqa: B008 - frozen
         self._root = root
