@@ -1,4 +1,4 @@
-"""Who uses a node: people, holders of GPUs and others' load, read from files of /proc and from a real kernel."""
+"""Use of a node: people, holders of GPUs and others' load, read from files of /proc and from a real kernel."""
 
 import json
 import os

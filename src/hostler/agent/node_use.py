@@ -1,4 +1,4 @@
-"""Who uses the node: people's processes, processes that hold a GPU, and processor time of others. Read from /proc.
+"""Use of a node: people's processes, processes that hold a GPU, and processor time of others. Read from /proc.
 
 An idle check yields to all of them. The agent's own children and the platform's services use nothing.
 """
@@ -27,7 +27,7 @@ _TICKS_S = os.sysconf("SC_CLK_TCK")
 
 
 class UseLimits(Struct, frozen=True):
-    """What an idle check bears. `beside`: names of programs, and units, that may run there whoever's they are.
+    """Limits of what an idle check bears. `beside`: names of programs, and units, that may run there whoever's they are.
 
     `cores`: how many cores others may keep busy, 0 for one in LOAD_SHARE.
     """
@@ -45,7 +45,7 @@ class _Process(Struct, frozen=True):
 
 
 class NodeUse:
-    """Looks at a node's processes. `root` is the file system that shows them, `own` the process that ours descend from."""
+    """Looks at processes. `root` is the file system that shows them, `own` the process that ours descend from."""
 
     def __init__(self, root: Path, own: int, limits: UseLimits = UseLimits()) -> None:  # noqa: B008 - frozen
         self._root = root
@@ -56,7 +56,7 @@ class NodeUse:
         self._before: tuple[float, dict[int, int]] | None = None
 
     def taken(self) -> str:
-        """Who uses the node now, in words; "" for nobody. The load of others is known from the second look on."""
+        """Say who uses the node now; "" for nobody. The load of others is known from the second look on."""
         found = list(_processes(self._root / "proc"))
         others = _without_own(found, self._own)
         return self._person(others) or self._holder(others) or self._load(others)
@@ -68,7 +68,7 @@ class NodeUse:
         return ""
 
     def _is_let(self, one: _Process) -> bool:
-        """Whether it is of a unit that may run, or a person's service manager, which outlives the login."""
+        """Tell whether its unit may run there, or is a person's service manager, which outlives the login."""
         path = _control_group(self._root / "proc" / str(one.pid))
         return path.endswith(f"user@{one.uid}.service/init.scope") or bool(self._beside & {*path.split("/")})
 
