@@ -27,7 +27,7 @@ _TICKS_S = os.sysconf("SC_CLK_TCK")
 
 
 class UseLimits(Struct, frozen=True):
-    """Limits of what an idle check bears. `beside`: names of programs, and units, that may run there whoever's they are.
+    """Limits of what an idle check bears. `beside`: programs and units that may run there, whoever's they are.
 
     `cores`: how many cores others may keep busy, 0 for one in LOAD_SHARE.
     """
