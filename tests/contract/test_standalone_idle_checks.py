@@ -155,7 +155,7 @@ async def begun(world: World, times: int = 1) -> None:
 
 
 async def test_the_agent_checks_a_node_that_nobody_uses_and_again_in_its_next_slot(world: World) -> None:
-    """The agent answers twice, as for a lost reply. Mutants: one answer is two checks; an answer ends the next check."""
+    """The agent answers twice, as for a lost reply. Mutants: one answer is two checks; it ends the next check."""
     world.agent.replies = 2
     async with world.controller():
         for turn in (1, 2):
