@@ -166,6 +166,8 @@ ROUTES: dict[str, Route] = {
     "GET /v1/bmc/credentials": Route("see cell"),
     "GET /v1/fabrics": Route("see cell"),
     "GET /v1/fabrics/{name}": Route("see cell", of="fabric"),
+    "GET /v1/fabrics/{name}/versions": Route("see cell", of="fabric"),
+    "GET /v1/fabrics/{name}/diff": Route("see cell", of="fabric", query="?old=current&new=current"),
     "GET /v1/fabrics/{name}/findings": Route("see cell", of="fabric", tells=True),
     "GET /v1/fabrics/{name}/history": Route("see cell", of="fabric", tells=True),
     "GET /v1/fabrics/{name}/links": Route("see cell", of="fabric", tells=True),
@@ -194,6 +196,10 @@ ROUTES: dict[str, Route] = {
     "POST /v1/admission/plan": Route("enrol", body={"nodes": [EXPECTED]}),
     "POST /v1/admission": Route("enrol", body={"nodes": [EXPECTED], "digest": "0" * 64, **BECAUSE}),
     "POST /v1/fabrics": Route("configure", body={"fabric": {"name": "ib1", "design": "x"}, **BECAUSE}),
+    "POST /v1/fabrics/{name}/plan": Route("configure", of="fabric", beyond=403, body={"name": "ib1", "design": "x"}),
+    "POST /v1/fabrics/{name}/rollback": Route(
+        "configure", of="fabric", beyond=403, body={"version": "current", **BECAUSE}
+    ),
     "POST /v1/fabrics/{name}/pairs": Route(
         "work", of="fabric", beyond=403, body={"results": [{"a": "x:1", "z": "y:1", "gbps": 1.0}]}
     ),

@@ -188,6 +188,41 @@ async def test_a_tenant_sees_the_links_of_its_own_nodes_only(world: House, tab: 
         assert "n8" not in await tab.page.locator("main").inner_text()
 
 
+async def test_versions_of_a_design_are_compared_planned_and_gone_back_to(
+    network: House,
+    tab: Tab,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    """Mutants: a plan is registered; the way back brings the design in force; a bad file's line is not told."""
+    design = render_csv(SMALL.design)
+    (tmp_path / "rates.csv").write_text(design.replace("4xHDR", ""))
+    (tmp_path / "bad.csv").write_text(design + "x,1,x,1" + "," * 9 + "\n")
+    await tab.open(network.operator.token, "/fabrics/ib0?view=designs")
+    rows = tab.page.get_by_role("region", name="versions, a table").locator("tbody tr")
+    await expect(rows).to_have_count(1)
+    await tab.page.get_by_text("What would another design change?").click()
+    file = tab.page.get_by_label("design as CSV")
+    await file.set_input_files(tmp_path / "bad.csv")
+    await expect(tab.page.get_by_role("status").filter(has_text="a cable from x:1 to itself")).to_have_count(1)
+    await file.set_input_files(tmp_path / "rates.csv")
+    await expect(tab.page.get_by_text("rate changes: 112; at 12 hosts and 12 switches in 4 racks")).to_have_count(1)
+    await expect(rows).to_have_count(1)
+    fabric = {"name": "ib0", "design": design.replace("4xHDR", "")}
+    assert (await network.operator.post("/v1/fabrics", {"fabric": fabric, "reason": "rates are unknown"}))[0] == 200
+    await expect(rows).to_have_count(2)
+    await expect(rows.last).to_contain_text("rates are unknown")
+    changes = tab.page.get_by_role("region", name="changes, a table").locator("tbody tr")
+    await expect(changes.first).to_contain_text("4xHDR")
+    await tab.page.get_by_text("Go back to", exact=False).first.click()
+    await tab.page.get_by_label("reason", exact=True).fill("they are known again")
+    await tab.page.get_by_role("button", name="Go back to").click()
+    await expect(rows).to_have_count(3)
+    known = network.cell.view.fabrics["ib0"]
+    assert known.versions[2].digest == known.versions[0].digest == known.digest
+    await expect(rows.last).to_contain_text("they are known again")
+    tab.complaints[:] = [one for one in tab.complaints if "422" not in one]
+
+
 async def test_a_test_by_hand_is_ticked_documented_entered_and_signed(
     network: House,
     tab: Tab,  # noqa: F811
@@ -243,7 +278,7 @@ PAGES = (
     "/fabrics",
     "/fabrics/ib0",
     "/fabrics/ib0?link=leaf-001-1:9",
-    *(f"/fabrics/ib0?view={view}" for view in ("findings", "links", "faults", "counters", "test")),
+    *(f"/fabrics/ib0?view={view}" for view in ("findings", "links", "faults", "counters", "designs", "test")),
 )
 
 

@@ -81,6 +81,7 @@ async def test_every_option_of_every_command_of_a_network(tmp_path: Path, monkey
     cables = a_fabric(3)
     (tmp_path / "design.csv").write_text(render_csv(cables.design))
     (tmp_path / "models.yaml").write_text("x: {hcas: {NIC1: mlx5_0}}\n")
+    (tmp_path / "plain.csv").write_text(render_csv(cables.design).replace("4xHDR", ""))
     swap_at_host(cables)
     (tmp_path / "found.txt").write_text(printed(cables))
     tools = tmp_path / "tools"
@@ -101,6 +102,7 @@ async def test_every_option_of_every_command_of_a_network(tmp_path: Path, monkey
         design = str(tmp_path / "design.csv")
         again = await say("fabric", "diff", design, design, "--models", str(tmp_path / "models.yaml"), "-o", "csv")
         assert rows(again) == []
+        await versions(say, tmp_path)
         await say("fabric", "remove", "ib0", "--reason", "over")
         assert (await say("fabric", "show", "ib0", code=4)).count("ib0")
     missing = {
@@ -165,6 +167,25 @@ async def listed(say: Tried) -> None:
     await say("fabric", "link", "show", "leaf-001-1", "--fabric", "ib0", code=2)
     await say("fabric", "link", "show", "n1")
     await say("fabric", "validate", "ib0", "--reason", "a leaf was replaced")
+
+
+async def versions(say: Tried, folder: Path) -> None:
+    """A design is planned, registered, compared and gone back from."""
+    plain = str(folder / "plain.csv")
+    models = ("--models", str(folder / "models.yaml"))
+    planned = rows(await say("fabric", "plan", "ib0", plain, *models, "-o", "csv"))
+    assert (len(planned), planned[0]["change"], planned[0]["before"]) == (112, "rate changes", "4xHDR")
+    told = await say("fabric", "register", "ib0", plain, *models, "--reason", "no rates", "--dry-run")
+    assert "rate changes: 112; at 12 hosts" in told
+    await say("fabric", "register", "ib0", plain, *models, "--reason", "no rates")
+    seen = rows(await say("fabric", "versions", "ib0", "-o", "csv"))
+    assert [row["reason"] for row in seen] == ["the training network", "no rates"]
+    changed = rows(await say("fabric", "diff", "previous", "current", "--fabric", "ib0", "-o", "csv"))
+    assert changed == planned
+    await say("fabric", "roll-back", "ib0", "previous", "--reason", "they are known")
+    again = rows(await say("fabric", "versions", "ib0", "-o", "csv"))
+    assert (len(again), again[2]["digest"]) == (3, seen[0]["digest"])
+    await say("fabric", "roll-back", "ib0", "abcdef", "--reason", "x", code=4)
 
 
 async def by_hand(say: Tried, folder: Path) -> None:

@@ -73,7 +73,9 @@ def test_two_designs_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[
     lines = Path(design).read_text().splitlines()
     (tmp_path / "less.csv").write_text("\n".join(lines[:-1]))
     assert hostler("fabric", "diff", design, str(tmp_path / "less.csv")) == ExitCode.ok
-    assert "cable removed" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "cable goes" in said.out
+    assert said.err.startswith("cable goes: 1; at 0 hosts and 2 switches in 1 racks")
     assert hostler("fabric", "diff", design, design) == ExitCode.ok
     assert "both designs are the same" in capsys.readouterr().err
 

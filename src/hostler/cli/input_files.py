@@ -104,7 +104,7 @@ def submit(client: "Client", path: str, body: dict[str, Any], why: Why, output: 
 def effect_of(detail: dict[str, str]) -> list[tuple[str, str]]:
     """Show what a configuration would change, as a dry run answers."""
     rows = [("disturbs", f"{detail['disturbs']} node(s): {detail['nodes']}")] if detail.get("nodes") else []
-    more = (("changes", "pools"), ("approval", "approval"))
+    more = (("changes", "pools"), ("changes", "design"), ("approval", "approval"))
     return [*rows, *((title, detail[key]) for title, key in more if detail.get(key))]
 
 

@@ -30,6 +30,8 @@ NAMES_A_NODE = frozenset({"/v1/events", "/v1/maintenance", "/v1/agent/joining", 
 PUBLIC = frozenset({"/healthz", "/readyz"})
 MORE: dict[tuple[str, str], dict[int, str]] = {
     ("get", "/v1/events"): {410: "Records after that one are gone: list again"},
+    ("get", "/v1/fabrics/{name}/diff"): {410: "A version's cables are not in the journal any more"},
+    ("post", "/v1/fabrics/{name}/rollback"): {410: "The version's cables are not in the journal any more"},
     ("get", "/v1/nodes/{node_id}/observations"): {501: "This journal does not list observations"},
     ("get", "/v1/agent/operations"): REFUSED,
     ("get", "/v1/agent/joining"): REFUSED,

@@ -1,13 +1,12 @@
 """`hostler fabric`: networks that a cell validates against their designs, and designs as files."""
 
-from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from cyclopts import App, Group, Parameter
 
 from hostler.cli.command_errors import unusable
-from hostler.cli.commands import fabric_design, fabric_pairs, manual_test
+from hostler.cli.commands import fabric_design, fabric_pairs, fabric_versions, manual_test
 from hostler.cli.commands.fabric_design import Models
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.input_files import read_text, read_yaml, submit
@@ -169,22 +168,21 @@ def register(  # noqa: PLR0913 - a registration's fields
             "routes": routes,
         },
         "period_s": every,
-        "models": read_yaml(models) if models else {},
+        **fabric_design.given(design, models),
     }
     if subnet:
         stated = read_yaml(subnet)
         if not isinstance(stated, dict) or stated.keys() - _STATED:
             raise unusable(f"{subnet}: it holds other than {', '.join(_STATED)}", "state of the subnet these alone")
         body |= stated
-    if Path(design).suffix in (".yaml", ".yml"):
-        body["rule"] = read_yaml(design)
-    else:
-        body["design"] = fabric_design.checked(design, models)
     return submit(connect.client(), "/v1/fabrics", {"fabric": body}, why, show.output)
 
 
 offer(app, ValidateFabric, RemoveFabric, ScheduleManualTest, TickManualTest, SignManualTest)
 
+app.command(fabric_versions.versions)
+app.command(fabric_versions.plan)
+app.command(fabric_versions.roll_back)
 app.command(manual_test.enter_manual_test)
 app.command(fabric_pairs.enter_pairs)
 app.command(manual_test.attach)

@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
@@ -9,9 +10,9 @@ from cyclopts import Group, Parameter
 from hostler.cli.command_errors import CommandError, unusable
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.input_files import opened, read_yaml
-from hostler.cli.options import SHOW_LIST, ShowList
+from hostler.cli.options import CONNECT, SHOW_LIST, Connect, ShowList
 from hostler.cli.output import dump_json, dump_yaml, emit, say, shown
-from hostler.cli.table_columns import DESIGN_CHANGES, FABRIC_FINDINGS
+from hostler.cli.table_columns import DESIGN_CHANGES, FABRIC_FINDINGS, FABRICS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -123,17 +124,36 @@ def check(design: DesignFile, *, models: Models = "") -> int:
     return ExitCode.ok
 
 
-def diff(old: DesignFile, new: DesignFile, *, models: Models = "", show: ShowList = SHOW_LIST) -> int:
-    """Say which cables and devices a new design adds and removes, and whose rate it changes."""
-    from hostler.core.fabric.design import diff as changes
+def diff(  # noqa: PLR0913 - a question's parts
+    old: DesignFile,
+    new: DesignFile,
+    *,
+    models: Models = "",
+    fabric: Annotated[
+        str,
+        Parameter(help="OLD and NEW are versions that the server keeps of this network: a digest, current, previous."),
+    ] = "",
+    show: ShowList = SHOW_LIST,
+    connect: Connect = CONNECT,
+) -> int:
+    """Say which plugs and cables move, come and go from one design to another, and whose rate changes."""
+    from hostler.core.fabric.design_changes import changes
+
+    if fabric:
+        said = connect.client().get(FABRICS.one(fabric, "/diff"), {"old": old, "new": new})
+        return print_changes(said["changes"], said["summary"], said["more"], show)
+    import msgspec
 
     known = _models(models)
-    change = changes(_design(old, known), _design(new, known))
-    rows = [{"change": "device removed", "a": name, "z": ""} for name in change.devices_removed]
-    rows += [{"change": "device added", "a": name, "z": ""} for name in change.devices_added]
-    for what, cables in (("removed", change.removed), ("added", change.added), ("rate", change.rates)):
-        rows += [{"change": f"cable {what}", "a": str(a), "z": str(z)} for a, z in cables]
+    found = changes(_design(old, known), _design(new, known))
+    return print_changes(msgspec.to_builtins(found.changes), found.summary, found.more, show)
+
+
+def print_changes(rows: "list[dict[str, Any]]", summary: str, more: int, show: ShowList) -> int:
+    """Print changes of a design; the summary goes to standard error, beside what programs read."""
     show.emit(rows, DESIGN_CHANGES)
+    if rows:
+        say(f"{summary}{f'; {more:,} more are not listed' if more else ''}")
     return ExitCode.ok
 
 
@@ -224,6 +244,14 @@ def checked(file: str, models: str) -> str:
     data = _bytes(file)
     _parsed(data, file, _models(models))
     return data.decode("utf-8-sig")
+
+
+def given(file: str, models: str) -> dict[str, Any]:
+    """The fields of a registration that bring a design: a CSV, checked here first, or a rail rule in YAML."""
+    named = {"models": read_yaml(models) if models else {}}
+    if Path(file).suffix in (".yaml", ".yml"):
+        return {"rule": read_yaml(file), **named}
+    return {"design": checked(file, models), **named}
 
 
 def _models(file: str) -> "dict[str, Model]":

@@ -71,29 +71,6 @@ class Design(Struct, frozen=True):
         return f"{device.place if device else port.device} port {self.label(port)}"
 
 
-class DesignDiff(Struct, frozen=True):
-    """Changes of a new design: cables by their two ports, devices by name."""
-
-    added: tuple[tuple[Port, Port], ...]
-    removed: tuple[tuple[Port, Port], ...]
-    rates: tuple[tuple[Port, Port], ...]
-    devices_added: tuple[str, ...]
-    devices_removed: tuple[str, ...]
-
-
 def ends(a: Port, z: Port) -> tuple[Port, Port]:
     """The two ports in their order: a cable has no direction."""
     return (a, z) if a <= z else (z, a)
-
-
-def diff(old: Design, new: Design) -> DesignDiff:
-    """Changes that bring a fabric from design `old` to `new`."""
-    before = {ends(c.a, c.z): c.rate for c in old.cables}
-    after = {ends(c.a, c.z): c.rate for c in new.cables}
-    return DesignDiff(
-        added=tuple(sorted(after.keys() - before.keys())),
-        removed=tuple(sorted(before.keys() - after.keys())),
-        rates=tuple(sorted(k for k in after.keys() & before.keys() if after[k] != before[k])),
-        devices_added=tuple(sorted(new.devices.keys() - old.devices.keys())),
-        devices_removed=tuple(sorted(old.devices.keys() - new.devices.keys())),
-    )

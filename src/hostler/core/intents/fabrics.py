@@ -54,7 +54,8 @@ class FabricSpec(Struct, frozen=True, forbid_unknown_fields=True):
 
     `models` say how ports are named, `source` where the discovery comes from, `period_s` how often it is validated.
     `subnet_manager`, `partitions` ("0x7fff") and `routing` ("ftree") are what the subnet is to have; what is not given
-    is only shown.
+    is only shown. `replaces`: the design in force, by its digest's beginning, that the plan was made against; another
+    one refuses it.
     """
 
     name: Annotated[str, Meta(max_length=40)]
@@ -66,6 +67,7 @@ class FabricSpec(Struct, frozen=True, forbid_unknown_fields=True):
     subnet_manager: ManagerDesign | None = None
     partitions: tuple[str, ...] = ()
     routing: str = ""
+    replaces: Annotated[str, Meta(max_length=64)] = ""
 
     @property
     def subnet(self) -> SubnetDesign:
@@ -236,7 +238,10 @@ def register(ask: Ask[RegisterFabric]) -> Granted:
     known = fleet.fabrics.get(spec.name)
     if known is None and len(fleet.fabrics) >= FABRICS_MAX:
         raise RefusalError(f"{FABRICS_MAX} networks are registered already: remove one first")
-    version = DesignVersion(ready.digest, ask.context.now, intent.person)
+    if known is not None and spec.replaces and not known.digest.startswith(spec.replaces):
+        now = f"has design {known.digest[:12]} by now, not {spec.replaces[:12]}"
+        raise RefusalError(f"network {spec.name} {now}: look at the plan again")
+    version = DesignVersion(ready.digest, ask.context.now, intent.person, intent.reason)
     fresh = Fabric(
         name=spec.name,
         design=ready.text,

@@ -96,11 +96,16 @@ class DiscoverySource(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DesignVersion(Struct, frozen=True):
-    """A version of a design: its digest, when it came into force, and who brought it."""
+    """A version of a design: its digest, when it came, who brought it, and why.
+
+    `seq`: the record that holds its text, 0 where that is not known.
+    """
 
     digest: str
     at: datetime
     person: str
+    reason: str = ""
+    seq: int = 0
 
 
 class FabricFindingSeen(Struct, frozen=True):

@@ -1,6 +1,7 @@
 // Networks: those that are validated, and of one its matrix, findings, links, counters and tests by hand.
 import { ActButton } from "./acts.js";
 import { FabricMatrix } from "./fabric_matrix.js";
+import { Designs } from "./fabric_designs.js";
 import { FindingDrawing } from "./fabric_drawing.js";
 import { LinkFacts } from "./fabric_link.js";
 import { ManualTest } from "./manual_test.js";
@@ -12,7 +13,7 @@ import { Table } from "./table.js";
 import { html } from "./ui.js";
 import { count, moment, plain, since } from "./words.js";
 
-const VIEWS = ["matrix", "findings", "links", "faults", "counters", "test"];
+const VIEWS = ["matrix", "findings", "links", "faults", "counters", "designs", "test"];
 
 // What is recorded about networks; nothing else changes what these pages show.
 function heard(record) {
@@ -77,7 +78,7 @@ function Fabric({ name }) {
   if (problem) return html`<${Page} title=${name}><p class="banner warning" role="alert">${problem}</p><p><a href="/fabrics">All networks</a></p><//>`;
   if (!answer) return html`<p class="loading">Reading ${name} …</p>`;
   const view = VIEWS.includes(query.view) ? query.view : "matrix";
-  const turn = (next) => setQuery({ view: next === "matrix" ? "" : next, sort: "", order: "", q: "", device: "", found: "" });
+  const turn = (next) => setQuery({ view: next === "matrix" ? "" : next, sort: "", order: "", q: "", device: "", found: "", old: "" });
   return html`<${Page} title=${name} about=${answer.says}>
     <${Standing} seen=${answer} />
     <div class="buttons" role="group" aria-label="What is shown of the network">
@@ -88,6 +89,7 @@ function Fabric({ name }) {
     ${view === "links" && html`<${Links} name=${name} path=${path} />`}
     ${view === "faults" && html`<${Faults} name=${name} path=${path} />`}
     ${view === "counters" && html`<${Counters} name=${name} path=${path} />`}
+    ${view === "designs" && html`<${Designs} name=${name} path=${path} heard=${heard} />`}
     ${view === "test" && html`<${ManualTest} seen=${answer} />`}
   <//>`;
 }
@@ -101,7 +103,7 @@ function title(view, seen) {
 function Standing({ seen }) {
   const version = seen.versions.at(-1);
   const rows = [
-    ["design", `${seen.design.slice(0, 12)}, version ${seen.versions.length} of ${moment(version?.at)} by ${version?.person}`],
+    ["design", `${seen.design.slice(0, 12)}, version ${seen.versions.length} of ${moment(version?.at)} by ${version?.person}${version?.reason ? `: ${version.reason}` : ""}`],
     ["designed", `${count(seen.cables)} cables, ${count(seen.hosts)} hosts, ${count(seen.switches)} switches`],
     ["last validation", seen.looked ? `${moment(seen.looked)}: ${plain(seen.verdict)}` : "none since this controller began to decide"],
     ["last whole one", seen.good ? moment(seen.good) : "none since this controller began to decide"],

@@ -1,16 +1,13 @@
 """Networks: their designs, the last validation, open findings, and how each designed cable was found."""
 
-import asyncio
 from collections.abc import Iterator
 from datetime import datetime
 
 import msgspec
-from litestar import Router, get, post
-from litestar.params import FromPath, FromQuery, JSONBody
+from litestar import Router, get
+from litestar.params import FromPath, FromQuery
 from msgspec import Struct
 
-from hostler.core.intents import fabrics
-from hostler.core.intents.fabrics import FabricSpec
 from hostler.core.planning.cabling import fabrics_of
 from hostler.core.policy.link_cases import links_of as links_of_network
 from hostler.core.policy.link_cases import shared_faults
@@ -24,20 +21,16 @@ from hostler.core.state.fabrics import (
     FabricLook,
     LinkCondition,
 )
-from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.links import LinkCase, LinkRound
 from hostler.core.state.manual_tests import ManualTest
 from hostler.core.state.model import Node
-from hostler.core.state.scopes import FLEET, SWITCH, Scope
+from hostler.core.state.scopes import SWITCH, Scope
 from hostler.core.state.subnets import SubnetDesign, SubnetFacts, SubnetNotice
-from hostler.core.state.verbs.facts import Permission
-from hostler.server.api_resources import IntentView
 from hostler.server.app_state import AppState
-from hostler.server.auth import SEE, SEE_CELL, needs
+from hostler.server.auth import SEE, SEE_CELL
 from hostler.server.dependencies import TheAppState, Wanted, Who
 from hostler.server.paging import Name, Page, listed, paged
-from hostler.server.problems import invalid, unknown
-from hostler.server.routes.intents import Key, Reason, RequestedIntent, TheCaller, submit
+from hostler.server.problems import unknown
 from hostler.server.routes.nodes import ids_for, reached
 from hostler.server.rows import row_of
 from hostler.server.tenant_redaction_rules import OTHERS
@@ -46,15 +39,6 @@ from hostler.server.tokens import Identity
 
 LARGEST = 32 * 1024 * 1024
 """Bytes of a registration: 98,304 cables with racks, units and models are 5 MB."""
-
-
-class FabricBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """A network with its design."""
-
-    fabric: FabricSpec
-    reason: Reason
-    dry_run: bool = False
-    key: Key = ""
 
 
 class SubnetView(Struct, frozen=True):
@@ -384,18 +368,6 @@ def _named(app_state: AppState, who: Identity, fabric: str, port: str) -> str:
     return OTHERS if is_host else port
 
 
-@post("/fabrics", guards=[needs(Permission.configure)], request_max_body_size=LARGEST, status_code=200)
-async def post_fabric(app_state: TheAppState, caller: TheCaller, data: JSONBody[FabricBody]) -> IntentView:
-    """Make a network known with its design, or give it a new one. All of the design is checked first."""
-    text = msgspec.json.encode(data.fabric).decode()
-    try:
-        await asyncio.to_thread(fabrics.prepared, text)  # the loop asks the same question, and finds it answered
-    except InvalidInputError as error:
-        raise invalid(error) from error
-    request = RequestedIntent("register-fabric", FLEET, data.reason, {"fabric": text}, data.dry_run, data.key)
-    return await submit(app_state, caller, request)
-
-
 router = Router(
     path="/",
     route_handlers=[
@@ -406,7 +378,6 @@ router = Router(
         list_link_faults,
         list_counters,
         list_links,
-        post_fabric,
     ],
     tags=["networks"],
 )

@@ -94,6 +94,14 @@ def _of_case(event: FabricFindingOpened | FabricFindingChanged | FabricFindingCl
     return (fabric_subject(case.fabric), *((case.ticket,) if case.ticket else ()))
 
 
+def _register(fleet: Fleet, event: FabricRegistered, _at: datetime) -> None:
+    """Take the network over; the design's text is found by this record from now on."""
+    fabric, versions = event.fabric, event.fabric.versions
+    if versions and not versions[-1].seq:
+        versions = (*versions[:-1], replace(versions[-1], seq=fleet.cell.seq))
+    fleet.fabrics.put(fabric.name, replace(fabric, versions=versions))
+
+
 def _remove(fleet: Fleet, event: FabricRemoved, _at: datetime) -> None:
     fleet.fabrics.put(event.fabric, None)
     fleet.manual_tests.put(event.fabric, None)
@@ -126,7 +134,7 @@ ROWS: EventRows = (
     EventRow(
         FabricRegistered,
         lambda e: (fabric_subject(e.fabric.name),),
-        lambda fleet, e, _at: fleet.fabrics.put(e.fabric.name, e.fabric),
+        _register,
     ),
     EventRow(FabricRemoved, _of_network, _remove),
     EventRow(FabricValidationAsked, _of_network, _ask),

@@ -1,0 +1,91 @@
+// Versions of a network's design: who brought each and why, what it changed, what another would change, the way back.
+import { may } from "./acts.js";
+import { send } from "./api.js";
+import { useAnswer, useList } from "./lists.js";
+import { now, quoted } from "./pages.js";
+import { route, setQuery } from "./router.js";
+import { Table } from "./table.js";
+import { html, useState } from "./ui.js";
+import { count, moment, since } from "./words.js";
+
+const short = (digest) => digest.slice(0, 12);
+
+export function Designs({ name, path, heard }) {
+  const { old = "" } = route.value.query;
+  const found = useList(`${path}/versions`, {}, heard);
+  const newest = found.items?.at(-1);
+  const before = found.items?.at(-2);
+  const columns = [
+    { key: "digest", title: "design", of: (row) => short(row.digest) },
+    { key: "at", title: "came", of: (row) => row.at, show: (row) => html`${moment(row.at)} (${since(row.at, now())} ago)` },
+    { key: "person", title: "by", of: (row) => row.person },
+    { key: "reason", title: "why", of: (row) => row.reason },
+    { key: "in_force", title: "in force", of: (row) => (row.in_force ? "yes" : "") },
+    { key: "changes", title: "compare", of: (row) => (row.text ? "" : "its cables are not here"), show: (row) => (row.in_force ? "" : row.text ? html`<button onClick=${() => setQuery({ old: short(row.digest) })}>With the one in force</button>` : "its cables are not here") },
+  ];
+  const from = old || (before?.text ? short(before.digest) : "");
+  return html`
+    <${Table} name="versions" columns=${columns} found=${found} id=${(row) => row.at} cli=${`hostler fabric versions ${quoted(name)}`} sorting=${false} />
+    ${newest && from && html`<${Changes} name=${name} path=${path} from=${from} heard=${heard} />`}
+    ${may("register-fabric") && newest && html`<${Plan} name=${name} path=${path} />`}`;
+}
+
+function Changes({ name, path, from, heard }) {
+  const { answer, problem } = useAnswer(`${path}/diff?old=${encodeURIComponent(from)}`, heard);
+  if (problem) return html`<p class="banner warning" role="alert">${problem}</p>`;
+  if (!answer) return html`<p class="loading">Comparing …</p>`;
+  return html`<h2>From ${short(answer.old)} to ${short(answer.new)}</h2>
+    <${Listed} plan=${answer} cli=${`hostler fabric diff ${from} current --fabric ${quoted(name)}`} />
+    ${may("register-fabric") && answer.old !== answer.new && html`<${Back} path=${path} version=${answer.old} />`}`;
+}
+
+function Listed({ plan, cli }) {
+  const columns = [
+    { key: "change", title: "change", of: (row) => row.change },
+    { key: "a", title: "port that stays, or end", of: (row) => row.a },
+    { key: "before", title: "before", of: (row) => row.before },
+    { key: "z", title: "afterwards, or other end", of: (row) => row.z },
+    { key: "rate", title: "rate", of: (row) => row.rate },
+  ];
+  return html`<p>${plan.summary}${plan.more > 0 ? `; ${count(plan.more)} more are not listed` : ""}</p>
+    <${Table} name="changes" columns=${columns} found=${{ items: plan.changes }} id=${(row) => `${row.change} ${row.a} ${row.z} ${row.before}`} cli=${cli} sorting=${false} />`;
+}
+
+function Back({ path, version }) {
+  const [state, say] = useState({ text: "", bad: false });
+  const back = async (event) => {
+    event.preventDefault();
+    const { reason } = Object.fromEntries(new FormData(event.target));
+    say(await told(() => send(`${path}/rollback`, { version, reason })));
+  };
+  return html`<details><summary>Go back to ${short(version)}</summary><form class="entry" onSubmit=${back}>
+    <p class="quiet">The cables change the other way round; source, period and subnet stay as they are.</p>
+    <label>reason<input name="reason" required maxlength="500" /></label>
+    <div class="buttons"><button>Go back to ${short(version)}</button></div>
+    <p role="status" class=${state.bad ? "bad" : "quiet"}>${state.text}</p></form></details>`;
+}
+
+function Plan({ name, path }) {
+  const [state, say] = useState({ text: "", bad: false, plan: null });
+  const read = async (event) => {
+    const [file] = event.target.files;
+    if (!file) return;
+    const design = await file.text();
+    say({ text: "Comparing …", bad: false, plan: null });
+    say(await told(async () => ({ text: "Nothing is registered by this.", plan: await send(`${path}/plan`, { name, design }) })));
+  };
+  return html`<details><summary>What would another design change?</summary>
+    <form class="entry" onSubmit=${(event) => event.preventDefault()}>
+      <label>design as CSV<input type="file" accept="text/csv,text/plain" onChange=${read} /></label>
+      <p role="status" class=${state.bad ? "bad" : "quiet"}>${state.text}</p></form>
+    ${state.plan && html`<${Listed} plan=${state.plan} cli=${`hostler fabric plan ${quoted(name)} design.csv`} />`}</details>`;
+}
+
+async function told(ask) {
+  try {
+    const answer = await ask();
+    return { text: answer.text, bad: false, plan: answer.plan };
+  } catch (error) {
+    return { text: error.text ?? error.message, bad: true, plan: null };
+  }
+}
