@@ -273,32 +273,6 @@ LINKS = View(
     empty="no network has it in its design, or none has been seen whole since the controller began",
 )
 
-DESIGN_VERSIONS = View(
-    "",
-    (
-        Column("DESIGN", "digest", lambda digest, _: digest[:12]),
-        Column("AGE", "at", age),
-        Column("BY", "person"),
-        Column("IN FORCE", "in_force", lambda value, _: "yes" if value else ""),
-        Column("WHY", "reason"),
-        Column("READ HERE", "text", lambda value, _: "yes" if value else "no", wide=True),
-    ),
-    name="digest",
-)
-
-DESIGN_CHANGES = View(
-    "",
-    (
-        Column("CHANGE", "change"),
-        Column("A", "a"),
-        Column("Z", "z"),
-        Column("BEFORE", "before"),
-        Column("RATE", "rate"),
-    ),
-    name="a",
-    empty="both designs are the same",
-)
-
 FINDINGS = View(
     "",
     (

@@ -1,4 +1,4 @@
-"""What a new design asks of a technician: the fewest acts, which, done to the old design, make the new one."""
+"""Acts that a new design asks of a technician are the fewest, and make the new design of the old one."""
 
 from random import Random
 

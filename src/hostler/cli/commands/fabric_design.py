@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Group, Parameter
 
 from hostler.cli.command_errors import CommandError, unusable
+from hostler.cli.design_columns import DESIGN_CHANGES
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.input_files import opened, read_yaml
 from hostler.cli.options import CONNECT, SHOW_LIST, Connect, ShowList
 from hostler.cli.output import dump_json, dump_yaml, emit, say, shown
-from hostler.cli.table_columns import DESIGN_CHANGES, FABRIC_FINDINGS, FABRICS
+from hostler.cli.table_columns import FABRIC_FINDINGS, FABRICS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,10 +6,11 @@ from cyclopts import Parameter
 
 from hostler.cli.commands import fabric_design
 from hostler.cli.commands.fabric_design import Models
+from hostler.cli.design_columns import DESIGN_VERSIONS
 from hostler.cli.input_files import submit
 from hostler.cli.list_commands import show_list
 from hostler.cli.options import CONNECT, SHOW_LIST, SHOW_ONCE, Connect, FabricName, ShowList, ShowOnce, Why
-from hostler.cli.table_columns import DESIGN_VERSIONS, FABRICS
+from hostler.cli.table_columns import FABRICS
 
 
 def versions(fabric: FabricName, *, show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
