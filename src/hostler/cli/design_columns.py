@@ -1,6 +1,6 @@
 """Columns of the tables that show a network's designs."""
 
-from hostler.cli.table_columns import Column, View, age
+from hostler.cli.list_view import Column, View, age
 
 DESIGN_VERSIONS = View(
     "",
