@@ -53,21 +53,23 @@ def readings_of(node: Node, machine: Machine) -> Facts:
     return facts | {"dmi.product_serial": machine.hardware.serial}
 
 
-def node_of(name: str, sku: str, machine: Machine) -> Node:
-    """A node at Seatrial that nobody has seen yet, bound to its machine."""
+def node_of(name: str, sku: str, machine: Machine, phase: Phase = Phase.seatrial) -> Node:
+    """A node that nobody has seen yet, bound to its machine: at Seatrial, or registered and never powered on."""
     bindings = (Binding("serial", machine.hardware.serial, NOW), Binding("bmc", f"https://{name}", NOW))
     return a_node(
         name,
         pool="",
         sku=sku,
-        phase=Phase.seatrial,
+        phase=phase,
+        boot_id="" if phase is Phase.registered else f"{name}-b1",
+        boots=() if phase is Phase.registered else (f"{name}-b1",),
         bindings=bindings,
         position=Position("c1", rack="r1", u=7),
         slots=(),
         addresses=(),
         inventory_at=None,
         inventory_boot="",
-        deadline=NOW + timedelta(hours=6),
+        deadline=None if phase is Phase.registered else NOW + timedelta(hours=6),
     )
 
 
@@ -75,8 +77,13 @@ class PlantedFleet(Drive):
     """Machines by node. Agents tell what their machine consists of; checks that they run pass."""
 
     def __init__(
-        self, config: Configuration, machines: dict[str, tuple[str, Machine]], played: dict[str, Played]
+        self,
+        config: Configuration,
+        machines: dict[str, tuple[str, Machine]],
+        played: dict[str, Played],
+        begins: Phase = Phase.seatrial,
     ) -> None:
+        """Machines that begin as registered are off."""
         self.machines = {name: machine for name, (_, machine) in machines.items()}
         self.played = played
         self.watched: dict[str, datetime] = {}
@@ -84,9 +91,12 @@ class PlantedFleet(Drive):
         self.twin = RedfishTwin(services, images_by_name)
         self.changed: set[str] = set()
         for name, machine in self.machines.items():
-            machine.start_powered()
+            if begins is not Phase.registered:
+                machine.start_powered()
             machine.on_power, machine.on_boot = partial(self._powered, name), partial(self._booted, name)
-        super().__init__(config, [node_of(name, sku, machine) for name, (sku, machine) in machines.items()], quiet=True)
+        super().__init__(
+            config, [node_of(name, sku, machine, begins) for name, (sku, machine) in machines.items()], quiet=True
+        )
         self.step(inputs.FellowsSeen((Fellow("this", Release().reads),)))
         for name in self.machines:
             self.step(*self._news(name))

@@ -200,7 +200,7 @@ class Service:
             if request.method == "PATCH":
                 vendor_behaviour.admit(vendor, self._show(path, now), request.headers)
             vendor_behaviour.check(vendor, path, body)
-            within = vendor_behaviour.meant(vendor, within)
+            within = _MAINS if vendor_behaviour.takes_mains(vendor, path) else vendor_behaviour.meant(vendor, within)
         if path == f"{ROOT}/UpdateService/Actions/UpdateService.SimpleUpdate":
             return self._update(body, now)
         if machine is None:
@@ -348,10 +348,11 @@ def _patch_bios(machine: Machine, body: Document, now: datetime) -> None:
     machine.set_bios({str(key): str(value) for key, value in settings.items()}, now)
 
 
+_MAINS = "Systems:Actions/Oem/OemSystemExtensions.Reset"
 _Change = Callable[[Machine, Document, datetime], None]
 _CHANGES: Mapping[tuple[str, str], _Change] = {
     ("POST", "Systems:Actions/ComputerSystem.Reset"): _reset_system,
-    ("POST", "Systems:Actions/Oem/OemSystemExtensions.Reset"): _ac_cycle,
+    ("POST", _MAINS): _ac_cycle,
     ("POST", "Managers:Actions/Manager.Reset"): _reset_manager,
     ("PATCH", "Systems:"): _patch_system,
     ("PATCH", "Systems:Bios/Settings"): _patch_bios,

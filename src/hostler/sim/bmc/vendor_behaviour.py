@@ -55,9 +55,16 @@ def meant(vendor: Vendor, within: str) -> str:
     return f"{place}:Bios/Settings" if rest == f"Bios/{vendor.settings or 'Settings'}" else within
 
 
+def takes_mains(vendor: Vendor, path: str) -> bool:
+    """Whether a request at this path takes the mains off the machine and back."""
+    return vendor.mains is not None and path == vendor.mains.target
+
+
 def check(vendor: Vendor, path: str, body: Document) -> None:
     """Refuse what this vendor's BMC refuses. Raises BmcRefusalError (400)."""
     kind = body.get("ResetType")
+    if vendor.mains is not None and path == vendor.mains.target and kind != vendor.mains.kind:
+        raise BmcRefusalError(400, f"The value {kind!r} for ResetType is not in the list of acceptable values.")
     if path.endswith("/ComputerSystem.Reset") and kind not in vendor.resets:
         raise BmcRefusalError(400, f"The value {kind!r} for ResetType is not in the list of acceptable values.")
     if vendor.settings and "Boot" in body and not path.endswith(f"/{vendor.settings}"):

@@ -25,6 +25,7 @@ class Vendor(Struct, frozen=True):
     `settings`: the end of the path at which boot settings wait, "" where the system takes them itself. `demands`: no
     change without an etag of the present state. `expands`: levels that are inlined; `drops`: what is inlined comes
     without Id, Name and etag. `fetches`: it takes SimpleUpdate; others take firmware by a push of their own only.
+    `mains`: where its action stands that takes the mains off and back, and its type of reset; None for none.
     """
 
     name: str
@@ -41,6 +42,29 @@ class Vendor(Struct, frozen=True):
     expands: int = 1
     drops: bool = False
     fetches: bool = True
+    mains: "Mains | None" = None
+
+
+class Mains(Struct, frozen=True):
+    """An action that takes the mains off a machine and back: its resource, its name, and the type of reset it takes.
+
+    HPE, Lenovo and Supermicro have it at the system, NVIDIA at the BMC's chassis (libredfish: hpe.rs, lenovo.rs,
+    supermicro.rs, and captures of GH200 and GB200 in its tests/mockups).
+    """
+
+    resource: str
+    action: str
+    kind: str
+
+    @property
+    def target(self) -> str:
+        """Path of the action."""
+        return f"{ROOT}{self.resource}/Actions/Oem/{self.action}"
+
+    @property
+    def shown(self) -> Document:
+        """The action as its resource shows it."""
+        return {"Oem": {f"#{self.action.rpartition('/')[2]}": {"target": self.target}}}
 
 
 def documents(machine: Machine, vendor: Vendor, now: datetime) -> dict[str, Document]:
@@ -92,7 +116,7 @@ def _system(pages: Pages, vendor: Vendor, body: Mapping[str, object]) -> str:
         "LocationIndicatorActive": machine.locate,
         "Status": {"State": "Enabled", "Health": health},
         "Boot": boot_of(machine),
-        "Actions": {"#ComputerSystem.Reset": reset},
+        "Actions": {"#ComputerSystem.Reset": reset, **_mains(vendor, me)},
         "Bios": link(f"{me}/Bios"),
         "Links": {"ManagedBy": [link(f"/Managers/{vendor.managers[0]}")]},
     }
@@ -103,6 +127,11 @@ def _system(pages: Pages, vendor: Vendor, body: Mapping[str, object]) -> str:
         boot: Document = {"BootSourceOverrideEnabled": "Disabled", "BootSourceOverrideTarget": "None"}
         shown["Boot"] = boot
     return pages.add(me, shown | dict(body))
+
+
+def _mains(vendor: Vendor, resource: str) -> Document:
+    """The action for the mains, where it is this resource's."""
+    return vendor.mains.shown if vendor.mains is not None and vendor.mains.resource == resource else {}
 
 
 def _bios(pages: Pages, system: str, settings: str) -> None:
@@ -282,7 +311,8 @@ def _grace(pages: Pages, vendor: Vendor, gpus: Mapping[str, Part], carriers: lis
     _two_systems(pages, vendor, gpus, lists)
     body: Document = {"SerialNumber": pages.machine.hardware.serial, "ThermalSubsystem": pages.leaks(main)}
     _chassis(pages, "Chassis_0", body | {"Sensors": pages.sensors(main, _others(pages, "gpu", "cpu"))})
-    pages.listing("/Chassis", ["Chassis_0", *more, *carriers])
+    bmc = [_chassis(pages, "BMC_0", {"Actions": _mains(vendor, "/Chassis/BMC_0")})] if vendor.mains else []
+    pages.listing("/Chassis", ["Chassis_0", *("BMC_0" for _ in bmc), *more, *carriers])
     _managers(pages, vendor)
     under = {"GPU": f"/Systems/{vendor.baseboard}/Processors/GPU_0", "BIOS": me}
     _firmware(pages, lambda c, _: "UEFI" if c == "BIOS" else f"HGX_FW_{c}_0", lambda c: under.get(c, ""))
@@ -366,14 +396,45 @@ def _nvswitch(pages: Pages, vendor: Vendor) -> None:
 
 _HGX = "HGX_Baseboard_0"
 _BOTH = ("BMC_0", "HGX_BMC_0")
+_AUX = Mains("/Chassis/BMC_0", "NvidiaChassis.AuxPowerReset", "AuxPowerCycle")
 _HPE_RESETS = ("On", "ForceOff", "GracefulShutdown", "ForceRestart", "Nmi", "PushPowerButton", "GracefulRestart")
 VENDORS: dict[str, Vendor] = {
     vendor.name: vendor
     for vendor in (
         Vendor("dell", "Dell", "System.Embedded.1", ("iDRAC.Embedded.1",), _dell),
-        Vendor("hpe", "HPE", "1", ("1",), _hpe, resets=_HPE_RESETS, etag="weak", expands=0),
-        Vendor("lenovo", "Lenovo", "1", ("1",), _lenovo, listed="both", settings="Pending", etag="strong"),
-        Vendor("supermicro", "", "1", ("1",), _supermicro, listed="info", etag="strong", demands=True),
+        Vendor(
+            "hpe",
+            "HPE",
+            "1",
+            ("1",),
+            _hpe,
+            resets=_HPE_RESETS,
+            etag="weak",
+            expands=0,
+            mains=Mains("/Systems/1", "Hpe/HpeComputerSystemExt.SystemReset", "AuxCycle"),
+        ),
+        Vendor(
+            "lenovo",
+            "Lenovo",
+            "1",
+            ("1",),
+            _lenovo,
+            listed="both",
+            settings="Pending",
+            etag="strong",
+            mains=Mains("/Systems/1", "LenovoComputerSystem.SystemReset", "ACPowerCycle"),
+        ),
+        Vendor(
+            "supermicro",
+            "",
+            "1",
+            ("1",),
+            _supermicro,
+            listed="info",
+            etag="strong",
+            demands=True,
+            mains=Mains("/Systems/1", "OemSystemExtensions.Reset", "ACCycle"),
+        ),
         Vendor(
             "dgx_h100",
             "AMI",
@@ -399,6 +460,7 @@ VENDORS: dict[str, Vendor] = {
             settings="Settings",
             etag="strong",
             fetches=False,
+            mains=_AUX,
         ),
         Vendor(
             "gb200",
@@ -412,6 +474,7 @@ VENDORS: dict[str, Vendor] = {
             etag="strong",
             expands=6,
             fetches=False,
+            mains=_AUX,
         ),
         Vendor("gb300", "AMI", "System_0", _BOTH, _gb300, baseboard=_HGX, listed="info", etag="none", drops=True),
         Vendor("bluefield3", "Nvidia", "Bluefield", ("Bluefield_BMC",), _bluefield, listed="info", settings="Settings"),
