@@ -232,6 +232,46 @@ async def test_a_tenant_is_told_of_its_windows_and_of_no_operators_words(world: 
         assert "eve" not in window["reason"]
 
 
+async def test_a_tenant_answers_a_window_of_its_nodes_and_of_no_others(world: House) -> None:
+    """Mutants: the answer is refused before it is decided; a window of others is answered in other words than none; a
+    tenant reads what another one answered; an operator answers in a tenant's place."""
+    await world.adopt(1)
+    await world.reads_all()
+    args = {"starts": "2036-01-01T00:00:00+00:00", "ends": "2036-01-01T04:00:00+00:00"}
+    for scope in ("fleet", "pool:alpha", "rack:elsewhere"):
+        asked = {"verb": "schedule-maintenance", "target": scope, "reason": "switch", "args": args}
+        assert (await world.operator.post("/v1/intents", asked))[0] == 200
+    acme = world.client(Grant("acme", Role.tenant, tenant="acme"))
+    other = world.client(Grant("orca", Role.tenant, tenant="orca"))
+    seen = {w["scope"]: w["id"] for w in (await acme.get("/v1/maintenance"))["windows"]}
+    assert set(seen) == {"fleet", "pool:alpha"}
+    every = {w["scope"]: w["id"] for w in (await world.operator.get("/v1/maintenance"))["windows"]}
+    rather = {"rather": "2036-01-02T00:00:00+00:00"}
+    answer = {"verb": "answer-maintenance", "target": every["pool:alpha"], "reason": "a run ends on the 2nd"}
+    status, said = await acme.post("/v1/intents", {**answer, "args": rather})
+    assert (status, "acme asks for 2036-01-02 00:00 UTC instead" in said["text"]) == (200, True), said
+    whole = {**answer, "target": every["fleet"], "reason": "fine"}
+    assert (await acme.post("/v1/intents", whole))[0] == 200
+    out_of_reach = [
+        await client.post("/v1/intents", {**answer, "target": target})
+        for client, target in (
+            (other, every["pool:alpha"]), (other, every["fleet"]), (other, "w0"), (acme, every["rack:elsewhere"]),
+            (acme, "w0"),
+        )
+    ]  # fmt: skip
+    assert {(status, told["detail"]) for status, told in out_of_reach} == {
+        (409, "no maintenance window of that name concerns your nodes; see `hostler maintenance list`")
+    }
+    status, told = await world.operator.post("/v1/intents", answer)
+    assert (status, "may not answer" in told["detail"]) == (403, True)
+    windows = {w["scope"]: w["answers"] for w in (await world.operator.get("/v1/maintenance"))["windows"]}
+    assert [(a["tenant"], a["person"], a["rather"]) for a in windows["pool:alpha"]] == [
+        ("acme", "acme", "2036-01-02T00:00:00Z")
+    ]
+    assert [a["rather"] for a in windows["fleet"]] == [None]
+    assert windows["rack:elsewhere"] == []
+
+
 async def test_assets_are_registered_and_listed(world: House) -> None:
     body = {"assets": [{"id": "nvl1", "kind": "nvlink_domain", "rack": "r1"}], "reason": "new domain"}
     assert (await world.operator.post("/v1/assets", body))[0] == 200

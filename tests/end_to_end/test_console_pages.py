@@ -298,9 +298,10 @@ async def test_a_policy_is_tried_before_it_is_put_in_force(
     await world.until(lambda: world.cell.view.configuration.sha256 != before or world.cell.view.rollouts)
 
 
-async def test_a_window_is_seen_by_whom_it_concerns_and_called_off(world: House, tab: Tab) -> None:  # noqa: F811
-    """Mutant: a tenant sees the windows of others."""
+async def test_a_window_is_answered_by_whom_it_concerns_and_called_off(world: House, tab: Tab) -> None:  # noqa: F811
+    """Mutants: a tenant sees the windows of others; an operator is not shown what the tenant answered."""
     await world.adopt(1, "beta", start=8)
+    await world.reads_all()
     for pool in ("alpha", "beta"):
         window = {"starts": "2099-01-01T00:00:00+00:00", "ends": "2099-01-01T04:00:00+00:00"}
         asked = {"verb": "schedule-maintenance", "target": f"pool:{pool}", "args": window, "reason": f"feed of {pool}"}
@@ -311,8 +312,17 @@ async def test_a_window_is_seen_by_whom_it_concerns_and_called_off(world: House,
     await expect(windows).to_have_count(1)
     await expect(windows).to_contain_text("pool:alpha")
     await expect(windows.get_by_role("button", name="Call off")).to_have_count(0)
+    await windows.get_by_role("button", name="Acknowledge").click()
+    dialog = tab.page.get_by_role("dialog")
+    await dialog.get_by_label("Reason").fill("a run ends then")
+    await dialog.get_by_label("rather").fill("2099-01-02T00:00:00+00:00")
+    await dialog.get_by_role("button", name="Show what it would do").click()
+    await dialog.get_by_role("button", name="Do it").click()
+    await world.until(lambda: any(window.answers for window in world.cell.view.windows.values()))
     await tab.open(world.operator.token, "/maintenance")
     await expect(windows).to_have_count(2)
+    await expect(windows.filter(has_text="alpha")).to_contain_text("acme asks for")
+    await expect(windows.get_by_role("button", name="Acknowledge")).to_have_count(0)
     await windows.filter(has_text="alpha").get_by_role("button", name="Call off").click()
     dialog = tab.page.get_by_role("dialog")
     await dialog.get_by_label("Reason").fill("not needed")

@@ -7,7 +7,7 @@ and the stream of events are the same, byte for byte.
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, cast
 from urllib.parse import quote, unquote
 
@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from litestar import Litestar
 from msgspec.structs import replace
 
-from hostler.controller.inputs import Input, IntentAsked, Replied
+from hostler.controller.inputs import FellowsSeen, Input, IntentAsked, Replied
 from hostler.controller.step_output import StepOutput
 from hostler.core.state import events as e
 from hostler.core.state.intent import Bounds
+from hostler.core.state.live_state import Fellow, Release
 from hostler.core.state.model import Assignment, Binding, Observation, WorkClass, Workload
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import Batch
@@ -67,6 +68,7 @@ class Told(Drive):
         theirs = Assignment(f"pool-{word}", f"tenant-{word}", f"cluster-{word}", own[0].registered_at)
         others = [self.a_node(self.name(n), **parts(n), assignment=theirs, tags=(("note", word),)) for n in FOREIGN]
         super().__init__(configuration(pools), [*own, *others])
+        self.step(FellowsSeen((Fellow("this", Release().reads),)))
 
     @staticmethod
     def a_node(name: str, **fields: Any) -> Any:
@@ -99,6 +101,22 @@ class Told(Drive):
         intent = intent_of(f"i{self._token}", verb, target, person, reason, self.now, args, bounds=bounds)
         self.step(IntentAsked(self._token, intent))
 
+    def answers(self, scope: str, nodes: tuple[str, ...]) -> None:
+        """An operator sets a window, and the customers of these nodes answer it, the other one with its own words."""
+        starts, ends = (str(self.now + timedelta(days=days)) for days in (2, 3))
+        target = scope if scope in (*OWN, *FOREIGN) else scope.replace("WORD", self.word)
+        self.ask("schedule-maintenance", self.name(target), starts=starts, ends=ends)
+        for window in list(self.fleet.windows):
+            for node in nodes:
+                self._token += 1
+                tenant, person = ("acme", "alice") if node in OWN else (f"tenant-{self.word}", f"of-{self.word}")
+                args = {"rather": str(self.now + timedelta(days=4))} if node in FOREIGN else {}
+                intent = intent_of(
+                    f"i{self._token}", "answer-maintenance", window, person, f"{person} says so", self.now, args,
+                    bounds=Bounds(tenant=tenant),
+                )  # fmt: skip
+                self.step(IntentAsked(self._token, intent))
+
     def works(self, node: str, whose: str) -> None:
         tenant = "acme" if whose == "acme" else f"tenant-{self.word}"
         work = Workload(f"{tenant}/w", tenant, WorkClass.uninterruptible, job=f"{tenant}-job", owner=f"{tenant}-ann")
@@ -120,6 +138,8 @@ actions = st.one_of(
     st.tuples(st.just("leak"), nodes),
     st.tuples(st.just("dark"), st.sampled_from((ALL, OWN, FOREIGN, ("b", "x", "y")))),
     st.tuples(st.just("speaks"), st.sampled_from(VERBS), nodes, st.booleans(), st.booleans()),
+    st.tuples(st.just("answers"), st.sampled_from(("rack:r1", "fleet", "pool:pool-WORD", "pool:train", "a", "x")),
+              st.sampled_from((("a", "x"), ("x",), ("a",)))),
     st.tuples(st.just("works"), nodes, st.sampled_from(("acme", "other"))),
     st.tuples(st.just("claims"), nodes, nodes),
     st.tuples(st.just("script"), st.sampled_from(("cordon", "evict", "power_off", "run_checks", "reboot")),
@@ -130,6 +150,7 @@ actions = st.one_of(
 
 
 FULL: list[Any] = [
+    ("answers", "rack:r1", ("a", "x")), ("answers", "x", ("x",)),
     ("works", "b", "other"), ("speaks", "hold", "b", False, False), ("fault", "b", "off_bus"),
     ("speaks", "cordon", "a", False, False), ("speaks", "reboot", "a", False, False), ("claims", "a", "z"),
     ("claims", "x", "b"), ("script", "power_off", ["failed", "refused"]), ("wait", 3_600),
@@ -148,6 +169,7 @@ def play(word: str, script: list[Any]) -> Told:
         "dark": drive.goes_dark,
         "speaks": drive.speaks,
         "works": drive.works,
+        "answers": drive.answers,
         "claims": drive.claims,
         "script": lambda kind, answers: drive.script(kind, *answers),
         "silent": lambda node: drive.silence(drive.name(node)),

@@ -15,9 +15,10 @@ from hostler.core.state import events as e
 from hostler.core.state.cases import Ticket
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.input_problems import InvalidInputError
-from hostler.core.state.model import Condition, Evidence, Severity, Window
+from hostler.core.state.model import Condition, Evidence, Severity
 from hostler.core.state.notify_routes import PageRules, Route, quiet_until
 from hostler.core.state.scopes import Scope
+from hostler.core.state.windows import Window
 from tests.kit import NOW, POLICY, after
 
 ACME = Place(pool="train", tenant="acme", rack="r1")

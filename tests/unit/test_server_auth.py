@@ -24,18 +24,23 @@ P = Permission
 ROWS = {
     (Role.operator, P.see): True, (Role.operator, P.see_cell): True, (Role.operator, P.disturb): True,
     (Role.operator, P.work): True, (Role.operator, P.operate): True, (Role.operator, P.enrol): True,
+    (Role.operator, P.answer): False,
     (Role.operator, P.configure): True, (Role.operator, P.report): False,
     (Role.technician, P.see): True, (Role.technician, P.see_cell): True, (Role.technician, P.disturb): False,
     (Role.technician, P.work): True, (Role.technician, P.operate): False, (Role.technician, P.enrol): False,
+    (Role.technician, P.answer): False,
     (Role.technician, P.configure): False, (Role.technician, P.report): False,
     (Role.tenant, P.see): True, (Role.tenant, P.see_cell): False, (Role.tenant, P.disturb): True,
     (Role.tenant, P.work): False, (Role.tenant, P.operate): False, (Role.tenant, P.enrol): False,
+    (Role.tenant, P.answer): True,
     (Role.tenant, P.configure): False, (Role.tenant, P.report): False,
     (Role.viewer, P.see): True, (Role.viewer, P.see_cell): True, (Role.viewer, P.disturb): False,
     (Role.viewer, P.work): False, (Role.viewer, P.operate): False, (Role.viewer, P.enrol): False,
+    (Role.viewer, P.answer): False,
     (Role.viewer, P.configure): False, (Role.viewer, P.report): False,
     (Role.agent, P.see): False, (Role.agent, P.see_cell): False, (Role.agent, P.disturb): False,
     (Role.agent, P.work): False, (Role.agent, P.operate): False, (Role.agent, P.enrol): False,
+    (Role.agent, P.answer): False,
     (Role.agent, P.configure): False, (Role.agent, P.report): True,
 }  # fmt: skip
 

@@ -159,6 +159,17 @@ def clock(value: Any, _now: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%SZ}" if moment else str(value)
 
 
+def answers(value: Any, now: datetime) -> str:
+    """The tenants' answers to a window: who acknowledged it, and who asks for which other time."""
+    rows = value if isinstance(value, list) else ()
+    return "; ".join(
+        f"{row['tenant']} asks for {clock(row['rather'], now)}"
+        if row.get("rather")
+        else f"{row['tenant']} acknowledged"
+        for row in rows
+    )
+
+
 def severity(value: Any, _now: datetime) -> str:
     """A severity's word; "" for the -1 of a node that has no condition."""
     words = ("info", "warning", "degraded", "critical", "catastrophic")

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from hostler.cli.list_view import FEW, Column, View, age, clock, count, last_text, severity, steps, text_of
+from hostler.cli.list_view import FEW, Column, View, age, answers, clock, count, last_text, severity, steps, text_of
 from hostler.core.state.counting import first_names
 
 NODES = View(
@@ -483,6 +483,7 @@ WINDOWS = View(
         Column("STARTS", "starts", clock),
         Column("ENDS", "ends", clock),
         Column("OWNER", "owner"),
+        Column("ANSWERS", "answers", answers),
         Column("REASON", "reason"),
     ),
     empty="no maintenance is scheduled",

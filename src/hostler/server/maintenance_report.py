@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from hostler.core.state import events as e
 from hostler.core.state.cases import Ticket
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Condition, Node, Phase, Window
+from hostler.core.state.model import Condition, Node, Phase
+from hostler.core.state.windows import Window
 from hostler.core.tables.operations import OPERATIONS
 
 REPAIRS_MAX = 50

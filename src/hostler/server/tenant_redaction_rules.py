@@ -57,7 +57,6 @@ from hostler.core.state.model import (
     Step,
     Tally,
     Waiting,
-    Window,
     WorkClass,
     Workload,
 )
@@ -80,6 +79,7 @@ from hostler.core.state.scopes import FLEET, NODES, Scope
 from hostler.core.state.subnets import ManagerDesign, SubnetDesign, SubnetFacts, SubnetManager
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import Verb
+from hostler.core.state.windows import Window, WindowAnswer
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.operations import OPERATIONS
 
@@ -352,6 +352,14 @@ def _own_pools(own: Own, _noun: Any, value: tuple[tuple[str, int], ...]) -> tupl
     return tuple((pool, number) for pool, number in value if pool in own.pools)
 
 
+def _own_answers(own: Own, _noun: Any, value: tuple[WindowAnswer, ...]) -> tuple[WindowAnswer, ...]:
+    return tuple(answer for answer in value if answer.tenant == own.tenant)
+
+
+def _own_answer(own: Own, _noun: Any, value: WindowAnswer) -> WindowAnswer:
+    return value if value.tenant == own.tenant else WindowAnswer(OTHERS, "", value.at, "")
+
+
 def _own_time(own: Own, node: Node, value: tuple[Any, ...]) -> tuple[Any, ...]:
     """Of what happened to the node, what happened while it served the tenant."""
     since = own.since(node.id)
@@ -380,7 +388,8 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     Blocker: _rows("kind", name=_blocker_name, text=_blocker, ends_when=_blocker_ends),
     Waiting: _rows("what"),
     Hold: _rows("id ticket", scope=_scope, owner=_of_hold, reason=_hold_reason, tenant=_tenant),
-    Window: _rows("id owner", scope=_scope, reason=_untold),
+    Window: _rows("id owner", scope=_scope, reason=_untold, answers=_own_answers),
+    WindowAnswer: _rows("person reason", tenant=_tenant),  # of others none is shown
     Step: _rows("act"),
     Radius: _rows(nodes=_nodes),
     PlanRules: _rows("left_phase found_phase keeps cures"),
@@ -500,6 +509,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.HoldPlaced: _rows(),
     e.HoldReleased: _rows("hold person", scope=_scope, reason=_untold),
     e.WindowScheduled: _rows(),
+    e.WindowAnswered: _rows("window", scope=_scope, answer=_own_answer),
     e.WindowEnded: _rows("window person"),
     e.PauseSet: _rows("person", scope=_scope, reason=_untold),
     e.BrakeLatched: _rows("reason"),

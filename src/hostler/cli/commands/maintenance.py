@@ -9,7 +9,7 @@ from hostler.cli.node_verbs import offer
 from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce
 from hostler.cli.output import emit
 from hostler.cli.table_columns import NOTICES, REPAIRS, WINDOWS, WORK
-from hostler.core.state.verbs.maintenance import CancelMaintenance, ScheduleMaintenance
+from hostler.core.state.verbs.maintenance import AnswerMaintenance, CancelMaintenance, ScheduleMaintenance
 
 if TYPE_CHECKING:
     from hostler.cli.api_client import Client
@@ -46,4 +46,4 @@ def _all(client: "Client", node: str, rack: str) -> dict[str, Any]:
     return found
 
 
-offer(app, ScheduleMaintenance, CancelMaintenance)
+offer(app, ScheduleMaintenance, CancelMaintenance, AnswerMaintenance)

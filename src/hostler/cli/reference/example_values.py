@@ -100,6 +100,7 @@ WORDS: dict[str, Any] = {
     "AttachedFile.name": "leaf-001.jpg",
     "AttachedFile.digest": "9f2c71d04be5",
     "AttachedFile.media_type": "image/jpeg",
+    "WindowAnswered.window": "w-5",
     "WindowEnded.window": "w-5",
     "BootRefused.what": "the boot script",
     "BootRefused.reason": "another address than its binding's asked",

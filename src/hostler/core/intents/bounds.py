@@ -4,15 +4,15 @@ from collections.abc import Iterable
 
 from hostler.core.intents.ask import AnyAsk, RefusalError
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.intent import Bounds
+from hostler.core.state.intent import Bounds, Unreadable
 from hostler.core.state.model import Node, Phase
-from hostler.core.state.scopes import DOMAINS, NODES, POOL, Scope
+from hostler.core.state.scopes import CLUSTER, DOMAINS, NODES, POOL, WHOLE_CELL, Scope
 
 
 def check_bounds(ask: AnyAsk) -> None:
     """Raises RefusalError where a node of the target is out of the token's bounds, or has left them meanwhile."""
     intent = ask.intent
-    if intent.bounds == Bounds():
+    if intent.bounds == Bounds() or isinstance(intent.act, Unreadable) or ask.act.facts.partly:
         return
     nodes = concerned(ask.context.fleet, intent.target, intent.nodes)
     outside = [node.id for node in nodes if not within(intent.bounds, node)]
@@ -34,6 +34,18 @@ def within(bounds: Bounds, node: Node) -> bool:
 def is_theirs(bounds: Bounds, tenant: str) -> bool:
     """Whether what `tenant` has laid ("": an operator) may be undone under these bounds: a tenant undoes its own."""
     return not bounds.tenant or bounds.tenant == tenant
+
+
+def concerns(fleet: Fleet, scope: Scope, bounds: Bounds) -> bool:
+    """Whether the scope has a node within the bounds of a tenant. Nodes of other pools than its own are not asked."""
+    own = [pool for pool in fleet.configuration.pools.values() if pool.tenant == bounds.tenant]
+    whole = [pool.name for pool in own if scope in (WHOLE_CELL, Scope(POOL, pool.name), Scope(CLUSTER, pool.cluster))]
+    ids = [fleet.index.members(f"{POOL}:{name}") for name in whole]
+    if scope.kind in DOMAINS:
+        ids.append(fleet.index.members(scope.shared))
+    elif scope.kind == "" and scope.text in fleet.nodes:
+        ids.append([scope.text])
+    return any(within(bounds, fleet.nodes[i]) for members in ids for i in members)
 
 
 def concerned(fleet: Fleet, target: str, nodes: Iterable[str] = ()) -> list[Node]:

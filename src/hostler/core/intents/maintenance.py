@@ -13,15 +13,23 @@ from hostler.core.intents.ask import (
     node_of,
     workplace_of,
 )
+from hostler.core.intents.bounds import concerns
 from hostler.core.planning.plan_builder import Frame, freeze
 from hostler.core.planning.what_if import begins
 from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.state import events as e
 from hostler.core.state.live_state import OFF
-from hostler.core.state.model import OWNER, ActClass, HoldKind, Node, Phase, Window, WorkClass
+from hostler.core.state.model import OWNER, ActClass, HoldKind, Node, Phase, WorkClass
 from hostler.core.state.repairs import RepairAction, RepairDone
 from hostler.core.state.scopes import WHOLE_CELL
-from hostler.core.state.verbs.maintenance import CancelMaintenance, EndWork, ScheduleMaintenance, StartWork
+from hostler.core.state.verbs.maintenance import (
+    AnswerMaintenance,
+    CancelMaintenance,
+    EndWork,
+    ScheduleMaintenance,
+    StartWork,
+)
+from hostler.core.state.windows import Window, WindowAnswer
 from hostler.core.tables.recipe_facts import rules_of
 from hostler.core.tables.recipes import RECIPES
 
@@ -42,6 +50,25 @@ def cancel_window(ask: Ask[CancelMaintenance]) -> Granted:
     if ask.intent.target not in ask.context.fleet.windows:
         raise RefusalError(f"no maintenance window {ask.intent.target}; see `hostler maintenance list`")
     return "window cancelled", (e.WindowEnded(ask.intent.target, ask.intent.person),)
+
+
+def answer_window(ask: Ask[AnswerMaintenance]) -> Granted:
+    """A tenant acknowledges a window that concerns its nodes, or asks for another time.
+
+    A window of others and one that does not exist are refused in the same words.
+    """
+    intent, rather = ask.intent, ask.act.rather
+    tenant = intent.bounds.tenant
+    if not tenant:
+        raise RefusalError("only the tenants whose nodes a window concerns answer it: ask with a tenant's token")
+    window = ask.context.fleet.windows.get(intent.target)
+    if window is None or not concerns(ask.context.fleet, window.scope, intent.bounds):
+        raise RefusalError("no maintenance window of that name concerns your nodes; see `hostler maintenance list`")
+    if rather is not None and rather <= ask.context.now:
+        raise RefusalError("the other time has to lie in the future")
+    answer = WindowAnswer(tenant, intent.person, ask.context.now, intent.reason, rather)
+    said = f"{tenant} asks for {rather:%Y-%m-%d %H:%M} UTC instead" if rather else f"acknowledged by {tenant}"
+    return f"window {window.id}: {said}", (e.WindowAnswered(window.id, window.scope, answer),)
 
 
 def start_work(ask: Ask[StartWork]) -> Granted:
@@ -130,6 +157,7 @@ def _window(ask: AnyAsk) -> Nodes:
 HANDLERS: Handlers = {
     ScheduleMaintenance: Handler(schedule_window, _window),
     CancelMaintenance: Handler(cancel_window, _window),
+    AnswerMaintenance: Handler(answer_window),
     StartWork: Handler(start_work),
     EndWork: Handler(end_work),
 }

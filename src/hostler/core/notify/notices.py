@@ -11,9 +11,10 @@ from hostler.core.report.sentences import asked_for, sentence
 from hostler.core.state import events as e
 from hostler.core.state.cases import CONDITION, DUE_NOW, Incident, Ticket
 from hostler.core.state.change_control import Approval
-from hostler.core.state.model import OWNER, ActClass, Condition, Plan, Severity, Window
+from hostler.core.state.model import OWNER, ActClass, Condition, Plan, Severity
 from hostler.core.state.notify_routes import SEVERITIES, PageRules
 from hostler.core.state.scopes import WHOLE_CELL
+from hostler.core.state.windows import Window
 from hostler.core.tables.conditions import CONDITIONS
 
 TEXT_MAX = 1_000
@@ -71,6 +72,7 @@ TOLD_OF = (
     e.PlanRecorded,
     e.PlanEnded,
     e.WindowScheduled,
+    e.WindowAnswered,
     e.WindowEnded,
     e.ApprovalRequested,
     e.ApprovalEnded,
@@ -142,6 +144,8 @@ def notices(event: e.Event, places: Mapping[str, tuple[Place, ...]], pages: Page
             yield Notice("maintenance", "over", f"plan/{event.plan}", summary=f"{event.node}: {sentence(event)}")
         case e.WindowScheduled(window=window):
             yield from _window(window, places)
+        case e.WindowAnswered() if event.answer.rather is not None:
+            yield Notice("maintenance", "more", f"window/{event.window}", event.window, summary=sentence(event))
         case e.WindowEnded():
             yield Notice("maintenance", "over", f"window/{event.window}", summary=sentence(event))
         case e.ApprovalRequested(approval=approval):

@@ -184,6 +184,13 @@ def _window_scheduled(event: e.WindowScheduled) -> str:
     )
 
 
+def _window_answered(event: e.WindowAnswered) -> str:
+    answer, window = event.answer, f"maintenance window {event.window}"
+    if answer.rather is None:
+        return f"{answer.tenant} acknowledged {window}: {answer.reason}"
+    return f"{answer.tenant} asks that {window} begin at {answer.rather:%Y-%m-%d %H:%M} UTC instead: {answer.reason}"
+
+
 def _phase_changed(event: e.PhaseChanged) -> str:
     ends = event.probation_until
     watched = f", on probation until {ends:%Y-%m-%d %H:%M} UTC" if ends else ""
@@ -371,6 +378,7 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.HoldPlaced, _hold_placed),
     EventTelling(e.HoldReleased, lambda event: f"hold {event.hold} released by {event.person}: {event.reason}"),
     EventTelling(e.WindowScheduled, _window_scheduled),
+    EventTelling(e.WindowAnswered, _window_answered),
     EventTelling(e.WindowEnded, lambda event: f"maintenance window {event.window} cancelled by {event.person}"),
     EventTelling(
         e.PauseSet,

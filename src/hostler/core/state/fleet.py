@@ -19,12 +19,13 @@ from hostler.core.state.goldens import Golden
 from hostler.core.state.index_keys import index_keys, keeps_lasting_keys, lasting_keys
 from hostler.core.state.links import LinkCase
 from hostler.core.state.manual_tests import ManualTest
-from hostler.core.state.model import Asset, Hold, Node, Part, Tally, Window
+from hostler.core.state.model import Asset, Hold, Node, Part, Tally
 from hostler.core.state.overlay_table import Table
 from hostler.core.state.packed_strings import one_line
 from hostler.core.state.part_table import PartTable
 from hostler.core.state.rma_cases import RmaCase, StockLine
 from hostler.core.state.scopes import Scope
+from hostler.core.state.windows import Window
 
 ANSWERS_KEPT = 10_000
 """Idempotency keys remembered, the latest; a request with an older one is a new request, and the API says so."""

@@ -325,17 +325,6 @@ class Hold(Struct, frozen=True):
     tenant: str = ""
 
 
-class Window(Struct, frozen=True):
-    """A maintenance window: pending disruption of `scope` may happen only inside one, where any is set."""
-
-    id: str
-    scope: Scope
-    starts: datetime
-    ends: datetime
-    reason: str
-    owner: str
-
-
 class Step(Struct, frozen=True):
     """One row of a frozen plan: what its operation does, and for how long at most."""
 

@@ -23,11 +23,12 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.goldens import Golden
 from hostler.core.state.links import LinkCase
 from hostler.core.state.manual_tests import ManualTest
-from hostler.core.state.model import Asset, Hold, Node, Part, Tally, Window
+from hostler.core.state.model import Asset, Hold, Node, Part, Tally
 from hostler.core.state.packed_strings import NO_PAIRS, Pairs
 from hostler.core.state.part_table import Fitted, Layout, PackedParts
 from hostler.core.state.rma_cases import RmaCase, StockLine
 from hostler.core.state.scopes import scope_hook, text_hook
+from hostler.core.state.windows import Window
 
 SNAPSHOT_VERSION = 5
 SNAPSHOTS_READ = (3, 4, SNAPSHOT_VERSION)

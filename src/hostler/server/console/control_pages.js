@@ -69,6 +69,10 @@ export function Maintenance() {
     <h2>Nodes that leave</h2><${Table} name="notices" columns=${NOTICES} found=${rows("notices")} id=${(row) => `${row.node} ${row.at}`} cli=${cli} /><//>`;
 }
 
+function answered(row) {
+  return row.answers.map((one) => `${one.tenant} ${one.rather ? `asks for ${moment(one.rather)} instead` : "acknowledged"}: ${one.reason}`).join("; ");
+}
+
 const WINDOWS = [
   { key: "scope", title: "of", of: (row) => row.scope },
   { key: "starts", title: "from", of: (row) => row.starts, show: (row) => moment(row.starts) },
@@ -76,8 +80,10 @@ const WINDOWS = [
   { key: "state", title: "state", of: (row) => (now() < row.starts ? "planned" : now() < row.ends ? "open" : "over") },
   { key: "owner", title: "set by", of: (row) => row.owner },
   { key: "reason", title: "reason", of: (row) => row.reason },
+  { key: "answers", title: "tenants answered", of: answered },
   { key: "id", title: "window", of: (row) => row.id },
-  { key: "acts", title: "acts", acts: true, of: () => "", show: (row) => html`<${ActButton} verb="cancel-maintenance" target=${row.id} named=${row.id} label="Call off" />` },
+  { key: "acts", title: "acts", acts: true, of: () => "", show: (row) => html`<${ActButton} verb="cancel-maintenance" target=${row.id} named=${row.id} label="Call off" />
+    <${ActButton} verb="answer-maintenance" target=${row.id} named=${row.id} label="Acknowledge, or ask for another time" />` },
 ];
 const WORK = [
   { key: "node", title: "node", of: (row) => row.node, show: (row) => html`<${NodeLink} id=${row.node} />` },

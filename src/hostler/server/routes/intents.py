@@ -147,7 +147,8 @@ async def submit(
         dry_run=asked.dry_run,
         bounds=who.grant.bounds,
     )
-    demand_visible(who, app_state.fleet, intent.target, intent.nodes)
+    if not kind.facts.partly:
+        demand_visible(who, app_state.fleet, intent.target, intent.nodes)
     if isinstance(intent.act, EndWork) and intent.act.shift_lead and who.role is not Role.operator:
         raise refuse(403, "forbidden", f"{who.name} is not a shift lead", "ask who started the work, or an operator")
     heard.intent = intent.id

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from hostler.core.state import events as e
 from hostler.core.state.cases import Incident
 from hostler.core.state.configuration import Configuration, Pool
-from hostler.core.state.model import Condition, Hold, HoldKind, Node, Operation, Phase, Plan, Waiting, Window
+from hostler.core.state.model import Condition, Hold, HoldKind, Node, Operation, Phase, Plan, Waiting
+from hostler.core.state.windows import Window
 
 OURS = "hostler"
 HARDWARE = ("power_off", "gpu_reset", "reboot", "update_firmware")

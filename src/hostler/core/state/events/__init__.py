@@ -85,7 +85,7 @@ from hostler.core.state.events.goldens import (
     WitnessHeard,
     golden_subject,
 )
-from hostler.core.state.events.holds import HoldPlaced, HoldReleased, WindowEnded, WindowScheduled
+from hostler.core.state.events.holds import HoldPlaced, HoldReleased, WindowAnswered, WindowEnded, WindowScheduled
 from hostler.core.state.events.intents import ApprovalEnded, ApprovalRequested, ConfigActivated, IntentRecorded
 from hostler.core.state.events.inventory import HardwareSeen, InventorySeen, PartMoved
 from hostler.core.state.events.links import LinkEvent, LinkFaultChanged, LinkFaultClosed, LinkFaultOpened
@@ -256,6 +256,7 @@ __all__ = [
     "TicketOpened",
     "TicketUpdated",
     "WaitingChanged",
+    "WindowAnswered",
     "WindowEnded",
     "WindowScheduled",
     "WitnessHeard",
@@ -303,6 +304,7 @@ Event = (
     | HoldPlaced
     | HoldReleased
     | WindowScheduled
+    | WindowAnswered
     | WindowEnded
     | PauseSet
     | ModeSet
@@ -431,6 +433,7 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("onboard_file_added", 1): 6,
     ("node_rejected", 1): 6,
     ("agent_enrolled", 1): 6,
+    ("window_answered", 1): 6,
 }
 """(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
 

@@ -5,10 +5,11 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.state.events.row import EventRow, EventRows, of_nobody, of_others
+from hostler.core.state.events.row import EventRow, EventRows, FoldError, of_nobody, of_others
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import LIFTED, OWNER, Hold, HoldKind, Window
+from hostler.core.state.model import LIFTED, OWNER, Hold, HoldKind
 from hostler.core.state.scopes import Scope
+from hostler.core.state.windows import Window, WindowAnswer
 
 
 class HoldPlaced(Struct, frozen=True, tag="hold_placed"):
@@ -39,6 +40,14 @@ class WindowEnded(Struct, frozen=True, tag="window_ended"):
     person: str
 
 
+class WindowAnswered(Struct, frozen=True, tag="window_answered"):
+    """A tenant whose nodes the window concerns acknowledged it, or asked for another time."""
+
+    window: str
+    scope: Scope
+    answer: WindowAnswer
+
+
 def _place(fleet: Fleet, event: HoldPlaced, _at: datetime) -> None:
     fleet.holds.put(event.hold.id, event.hold)
     _lift(fleet, event.hold)
@@ -51,6 +60,15 @@ def _lift(fleet: Fleet, hold: Hold) -> None:
         fleet.put_node(node.id, replace(node, cordons=(*of_others(node.cordons), LIFTED)))
 
 
+def _answer(fleet: Fleet, event: WindowAnswered, _at: datetime) -> None:
+    """Keep one answer of each tenant: its last."""
+    window = fleet.windows.get(event.window)
+    if window is None:
+        raise FoldError(f"no maintenance window {event.window}")
+    others = (one for one in window.answers if one.tenant != event.answer.tenant)
+    fleet.windows.put(window.id, replace(window, answers=(*others, event.answer)))
+
+
 ROWS: EventRows = (
     EventRow(HoldPlaced, lambda e: (e.hold.scope.text,), _place),
     EventRow(HoldReleased, lambda e: (e.scope.text,), lambda fleet, e, _at: fleet.holds.put(e.hold, None)),
@@ -59,5 +77,6 @@ ROWS: EventRows = (
         lambda e: (e.window.scope.text,),
         lambda fleet, e, _at: fleet.windows.put(e.window.id, e.window),
     ),
+    EventRow(WindowAnswered, lambda e: (e.scope.text,), _answer),
     EventRow(WindowEnded, of_nobody, lambda fleet, e, _at: fleet.windows.put(e.window, None)),
 )

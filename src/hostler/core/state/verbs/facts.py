@@ -15,6 +15,7 @@ class Permission(StrEnum):
     see_cell = "see_cell"
     disturb = "disturb"
     work = "work"
+    answer = "answer"
     operate = "operate"
     enrol = "enrol"
     configure = "configure"
@@ -66,6 +67,7 @@ class VerbFacts(Struct, frozen=True):
 
     `heading`: the verb is a command of `hostler node`; `command` is the command of any other, "" for none. `easing`: it
     stands before other requests in the queue. `route` is the API's route of a verb that brings documents along.
+    `partly`: a target of which the caller reaches a part is within its reach, and the verb's handler says which.
     """
 
     asks: Permission
@@ -74,6 +76,7 @@ class VerbFacts(Struct, frozen=True):
     command: str = ""
     easing: bool = False
     route: str = ""
+    partly: bool = False
 
 
 def _stored(name: str) -> str:

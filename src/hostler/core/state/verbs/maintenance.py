@@ -23,6 +23,16 @@ class CancelMaintenance(Verb, frozen=True):
     facts: ClassVar = VerbFacts(Permission.operate, Target.window, command="maintenance cancel")
 
 
+class AnswerMaintenance(Verb, frozen=True):
+    """Acknowledge a maintenance window that concerns your nodes, or ask for another time; your last answer counts."""
+
+    facts: ClassVar = VerbFacts(Permission.answer, Target.window, command="maintenance answer", partly=True)
+    rather: Annotated[
+        datetime | None,
+        Meta(description="Ask that it begin then instead, with its time zone: 2026-01-31T22:00:00+00:00."),
+    ] = None
+
+
 class StartWork(Verb, frozen=True):
     """Your hands are in the machine: it stays dark until end-work."""
 
