@@ -319,6 +319,7 @@ async def test_a_window_is_answered_by_whom_it_concerns_and_called_off(world: Ho
     await dialog.get_by_role("button", name="Show what it would do").click()
     await dialog.get_by_role("button", name="Do it").click()
     await world.until(lambda: any(window.answers for window in world.cell.view.windows.values()))
+    await dialog.get_by_role("button", name="Close").click()
     await tab.open(world.operator.token, "/maintenance")
     await expect(windows).to_have_count(2)
     await expect(windows.filter(has_text="alpha")).to_contain_text("acme asks for")
