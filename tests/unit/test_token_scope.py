@@ -42,8 +42,8 @@ def test_an_incident_shows_who_of_ones_own_nodes_belongs_to_it_and_nothing_where
     assert incident_within(NOBODYS, fleet, INCIDENT) is None
 
 
-def test_records_of_incidents_name_ones_own_nodes_only(fleet: Fleet) -> None:
-    """Mutants: who joined, who left, or who was there to the end is told of every customer's nodes."""
+def test_records_of_several_nodes_name_ones_own_only(fleet: Fleet) -> None:
+    """Mutants: who joined, who left, was there to the end, or fell silent is told of every customer's nodes."""
     names = tuple(MEMBERS)
     cases: list[tuple[e.Event, e.Event]] = [
         (e.IncidentOpened(INCIDENT), e.IncidentOpened(replace(INCIDENT, members={"mine": NOW}))),
@@ -54,6 +54,14 @@ def test_records_of_incidents_name_ones_own_nodes_only(fleet: Fleet) -> None:
         (
             e.IncidentClosed("i1", Scope("leaf", "l1"), "dark", names, "ann", "over"),
             e.IncidentClosed("i1", Scope("leaf", "l1"), "dark", ("mine",), "ann", "over"),
+        ),
+        (
+            e.SourcesChanged({"mine": ("agent",), "theirs": ("agent",)}, {"theirs": ("bmc",)}),
+            e.SourcesChanged({"mine": ("agent",)}, {}),
+        ),
+        (
+            e.KnowledgeChanged({"theirs": ("c1",)}, {"mine": ("c2",), "theirs": ("c3",)}),
+            e.KnowledgeChanged({}, {"mine": ("c2",)}),
         ),
     ]
     for event, shown in cases:

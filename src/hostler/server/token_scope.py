@@ -57,8 +57,18 @@ def record_within(who: Identity, fleet: Fleet, record: e.Record) -> e.Record:
         case e.IncidentClosed():
             nodes = tuple(i for i in event.nodes if _sees_id(who, fleet, i))
             return replace(record, event=replace(event, nodes=nodes))
+        case e.SourcesChanged(silent=silent, heard=heard):
+            own = e.SourcesChanged(_seen(who, fleet, silent), _seen(who, fleet, heard))
+            return replace(record, event=own)
+        case e.KnowledgeChanged(unknown=unknown, known=known):
+            return replace(record, event=e.KnowledgeChanged(_seen(who, fleet, unknown), _seen(who, fleet, known)))
         case _:
             return record
+
+
+def _seen(who: Identity, fleet: Fleet, by_node: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Of what is told by node, that of nodes which the caller sees."""
+    return {node: told for node, told in by_node.items() if _sees_id(who, fleet, node)}
 
 
 def _sees_id(who: Identity, fleet: Fleet, node_id: str) -> bool:
