@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from hostler.controller.inputs import FellowsSeen
+from hostler.controller.inputs import FellowsSeen, NodeSeen
 from hostler.core.planning.idle_checks import waits
+from hostler.core.report.explain import probation_of
 from hostler.core.state import events as e
 from hostler.core.state.live_state import Fellow, Release
 from hostler.core.state.model import Phase
@@ -132,6 +133,13 @@ def test_a_spare_on_probation_is_delivered_after_the_others() -> None:
     drive.wait(hours=1)
     assert drive.node("b").pool == "train"
     assert drive.node("a").pool == ""
+    assert "on probation until 2026-01-04" in probation_of(drive.node("a"), drive.now)
+    assert probation_of(drive.node("a"), drive.now).endswith("this spare is delivered after all without probation")
+    assert probation_of(drive.node("b"), drive.now) == probation_of(drive.node("a"), after(days=4)) == ""
+    drive.activate(configuration({"train": pool_document(target=2)}))
+    drive.wait(hours=1)
+    reasons = [event.reason for event in drive.events(e.NodeAssigned, "a") + drive.events(e.NodeAssigned, "b")]
+    assert [reason.partition(";")[0] for reason in reasons] == ["every spare without probation is taken", ""]
 
 
 def test_a_member_on_probation_does_not_wait_for_its_slot() -> None:
@@ -146,3 +154,72 @@ def test_a_member_on_probation_does_not_wait_for_its_slot() -> None:
 
     assert due(probation_until=after(days=3))
     assert not due()
+
+
+MANIFEST: dict[str, Any] = {"pcie": {"gpu0": "x16 32 GT/s"}, "serials": True}
+
+
+def worked_on_spare(wide: str, serial: str = "S-a", **said: str) -> Drive:
+    """A spare that went dark by its button; then hands were in it, and its agent reports after the boot."""
+    drive = Drive(configuration(POOLS | {"train": pool_document(target=0)}, hardware=MANIFEST), [a_node("a", pool="")])
+    drive.step(FellowsSeen((Fellow("this", Release().reads),)))
+    drive.power["a"] = False
+    drive.step(NodeSeen("a", "off"))
+    hands(drive, **said)
+    drive.wait(minutes=10)
+    drive.observe("a", "inventory", facts={"pcie.gpu0": wide, "dmi.product_serial": serial})
+    drive.wait(minutes=30)
+    return drive
+
+
+def returns(drive: Drive) -> list[list[str]]:
+    """Steps of each return to service, checks by their profile."""
+    plans = [event.plan for event in drive.events(e.PlanRecorded, "a") if event.plan.name == "return_to_service"]
+    return [[getattr(step.act, "profile", step.operation) for step in plan.steps] for plan in plans]
+
+
+@pytest.mark.parametrize(
+    ("said", "deep"),
+    [
+        ({"did": "inspected", "part": "gpu"}, []),
+        ({"did": "swapped", "part": "fan"}, []),
+        ({"did": "reseated", "part": "memory"}, ["suspect"]),
+        ({"did": "swapped", "part": "gpu"}, ["burn_in"]),
+        ({}, ["burn_in"]),
+    ],
+)
+def test_a_spare_with_hands_in_it_is_held_against_its_sku_and_tested_as_deep(
+    said: dict[str, str], deep: list[str]
+) -> None:
+    """Mutants: a spare is gated alone; it is delivered meanwhile; the next return tests the same repair again."""
+    drive = worked_on_spare("x16 32 GT/s", **said)
+    (steps,) = returns(drive)
+    assert steps[2:] == ["verify_inventory", "verify_hardware", *deep, "gate"]
+    drive.wait(days=3)
+    assert drive.node("a").plan is None, drive.transcript("a")
+    assert drive.node("a").repairs == ()
+    assert len(returns(drive)) == 1
+    assert not drive.fleet.tickets
+
+
+@pytest.mark.parametrize(
+    ("wide", "serial", "says"),
+    [("x8 32 GT/s", "S-a", "PCIe link in gpu0"), ("x16 32 GT/s", "S-b", "serial number in DMI")],
+)
+def test_a_spare_that_is_not_as_its_sku_after_hands_stays_with_a_ticket_until_it_is(
+    wide: str, serial: str, says: str
+) -> None:
+    """Mutants: a badly seated GPU passes the gate and is delivered; who mends it has to ask for the step again."""
+    drive = worked_on_spare(wide, serial, did="reseated", part="nic")
+    plan = drive.node("a").plan
+    assert plan is not None
+    assert plan.steps[plan.index].operation == "verify_hardware", drive.transcript("a")
+    (ticket,) = drive.fleet.tickets.values()
+    assert says in ticket.summary
+    drive.activate(configuration({"train": pool_document(target=1)}, hardware=MANIFEST))
+    drive.wait(hours=1)
+    assert drive.node("a").pool == "", "a spare at its return is delivered to nobody"
+    drive.observe("a", "inventory", facts={"pcie.gpu0": "x16 32 GT/s", "dmi.product_serial": "S-a"})
+    drive.wait(hours=1)
+    assert drive.node("a").pool == "train"
+    assert not drive.fleet.tickets

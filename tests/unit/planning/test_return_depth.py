@@ -2,7 +2,7 @@
 
 import pytest
 
-from hostler.core.planning.return_depth import return_depth, steps
+from hostler.core.planning.return_depth import after_hands, return_depth, steps
 from hostler.core.state import operations as op
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.repairs import RepairAction, RepairDone, RepairedPart
@@ -60,6 +60,21 @@ def test_the_deepest_of_several_counts() -> None:
     """Mutants: the last one counts; hands that say nothing are left out."""
     assert profiles(("swapped", "memory"), ("swapped", "fan")) == ["suspect"]
     assert profiles(("unsaid", ""), ("swapped", "fan")) == ["burn_in"]
+
+
+@pytest.mark.parametrize("part", ["", *RepairedPart])
+@pytest.mark.parametrize("action", RepairAction)
+def test_a_spare_is_held_against_its_sku_after_hands_and_tested_as_deep(action: RepairAction, part: str) -> None:
+    """Every action on every part. Mutants: a light repair leaves the manifest out; a row without a depth is gated."""
+    spare = a_node("a", pool="", repairs=repaired((action.value, part)))
+    laid = [row.act for row in after_hands(Fleet(), spare, StepRow(op.VerifyInventory(), 900, each="hands"))]
+    depth = EXPECTED.get((action.value, str(part)), "full_burn_in")
+    deep = [op.RunChecks(profile) for profile in CHECKS[Depth[depth]] if profile != "gate"]
+    assert laid == [op.VerifyInventory(), op.VerifyHardware(), *deep]
+
+
+def test_who_was_not_touched_by_hands_is_gated_alone() -> None:
+    assert after_hands(Fleet(), a_node("a"), StepRow(op.VerifyInventory(), 900, each="hands")) == ()
 
 
 def test_a_part_that_is_still_to_be_exchanged_asks_for_everything() -> None:

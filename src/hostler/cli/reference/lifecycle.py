@@ -106,6 +106,7 @@ _EACH = {
     "hardware": " where its SKU has a hardware manifest",
     "baseline": " of the SKU's baseline",
     "depth": " as deep as what was repaired asks for",
+    "hands": ", hardware and as deep a test as the repair asks for, where hands were in it",
 }
 
 

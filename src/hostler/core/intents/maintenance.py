@@ -135,8 +135,8 @@ def end_work(ask: Ask[EndWork]) -> Granted:
 
 
 def _repaired(ask: Ask[EndWork], node: Node) -> tuple[e.RepairRecorded, ...]:
-    """The repair, from which the depth of the node's test follows; of a node in service none is kept."""
-    if node.phase is Phase.production or not ask.context.may_write("repair_recorded"):
+    """The repair, from which the depth of the node's test follows."""
+    if not ask.context.may_write("repair_recorded"):
         return ()
     part = ask.act.part.value if ask.act.part is not None else ""
     return (e.RepairRecorded(node.id, RepairDone(ask.act.did, part, ask.context.now, ask.intent.person)),)

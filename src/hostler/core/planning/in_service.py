@@ -37,7 +37,7 @@ def serve(context: DecisionContext, node: Node) -> Answer:
 
 
 def _serve(context: DecisionContext, node: Node) -> Answer:
-    if context.fleet.holds.bare and not node.cordons and not node.attempts:
+    if context.fleet.holds.bare and not node.cordons and not node.attempts and not node.repairs:
         return _unseen(context, node) or Rest()
     holds = list(context.fleet.holds_on(scopes(context, node)))
     kept = keeping_away(holds)

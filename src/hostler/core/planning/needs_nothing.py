@@ -17,6 +17,7 @@ def needs_nothing(fleet: Fleet, node: Node) -> bool:
         node.phase is Phase.production
         and not node.conditions
         and (not node.attempts or (node.assignment is not None and has_proven_itself(node)))
+        and not node.repairs
         and not node.cordons
         and not node.settling
         and node.plan is None

@@ -113,6 +113,9 @@ def _lay(context: DecisionContext, node: Node, row: StepRow, parts: tuple[str, .
     if row.each == "depth":
         tested = return_depth.steps(context.fleet, node, row)
         return [(Step(one.act, scaled(configuration.policy, one.deadline_s)), "") for one in tested]
+    if row.each == "hands":
+        looked = return_depth.after_hands(context.fleet, node, row)
+        return [laid for one in looked for laid in _lay(context, node, one, parts)]
     return [(Step(act, deadline_s, row.optional), row.undo) for act in _acts(context, node, row, parts)]
 
 

@@ -1,10 +1,12 @@
-"""The checks of a node on its return, as deep as what was done to it asks for."""
+"""The checks of a node on its return, as deep as what was done to it asks for: before production, and in it."""
+
+from msgspec.structs import replace
 
 from hostler.core.state import operations as op
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node
 from hostler.core.state.rma_cases import CaseStep
-from hostler.core.tables.recipes import StepRow
+from hostler.core.tables.recipes import DAY_S, StepRow
 from hostler.core.tables.repair_tests import Depth, depth_of
 
 _GATE_S, _SHORT_S = 300.0, 4 * 3600.0
@@ -32,3 +34,16 @@ def steps(fleet: Fleet, node: Node, whole: StepRow) -> tuple[StepRow, ...]:
             return (StepRow(op.RunChecks("suspect"), _SHORT_S),)
         case _:
             return (whole,)
+
+
+def after_hands(fleet: Fleet, node: Node, inventory: StepRow) -> tuple[StepRow, ...]:
+    """The steps before the gate of a spare in which hands were since it last proved itself; none for any other node.
+
+    `inventory` is the first of them. Its hardware is held against its SKU's manifest whatever the part was: who changed
+    a fan may have moved a riser. The gate itself follows in any case.
+    """
+    if not node.repairs:
+        return ()
+    hardware = StepRow(op.VerifyHardware(), 900, each="hardware")
+    deep = steps(fleet, node, StepRow(op.RunChecks("burn_in"), 2 * DAY_S))
+    return (replace(inventory, each=""), hardware, *(row for row in deep if row.act != op.RunChecks("gate")))

@@ -42,9 +42,21 @@ def balance(context: DecisionContext, pool: Pool, dark: pool_places.Dark) -> tup
         if not _is_deliverable(context, node, joined, pool):
             continue
         missing -= 1
-        found.append(e.NodeAssigned(node.id, assignment, pool_places.told(dark)))
+        found.append(e.NodeAssigned(node.id, assignment, _why(context, node, dark)))
         found.append(record(context, joined, RECIPES["deliver"], Frame(ActClass.bring_up)))
     return tuple(found)
+
+
+def _why(context: DecisionContext, node: Node, dark: pool_places.Dark) -> str:
+    """Whose dark places it comes for, and that the spares before it are used up where it is the last to be chosen."""
+    until = node.probation_until
+    last = is_on_probation(node, context.now) and until is not None
+    watched = (
+        f"every spare without probation is taken; this one is on probation until {until:%Y-%m-%d %H:%M} UTC"
+        if last
+        else ""
+    )
+    return "; ".join(text for text in (pool_places.told(dark), watched) if text)
 
 
 def _by_trend(context: DecisionContext, spares: list[Node]) -> list[Node]:

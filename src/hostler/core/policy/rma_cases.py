@@ -16,7 +16,7 @@ from hostler.core.diagnose.serials import is_by_slot
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import OWNER, Condition, Evidence, Node, Part, Phase
+from hostler.core.state.model import OWNER, Condition, Evidence, Node, Part
 from hostler.core.state.repairs import RepairAction, RepairDone, RepairedPart
 from hostler.core.state.rma_cases import STEPS_KEPT, CaseKind, CaseStep, RmaCase, StockLine, TakenStep
 from hostler.core.tables.rma_steps import KEEPS_SPARES, awaited_days
@@ -97,9 +97,9 @@ def taken(
 
 
 def _repair(context: DecisionContext, case: RmaCase, step: CaseStep, by: str) -> tuple[e.RepairRecorded, ...]:
-    """The exchange, where the node is out of service: how deep it is tested follows from it."""
+    """The exchange, where the node serves nobody: how deep it is tested follows from it."""
     node = context.fleet.nodes.get(case.node)
-    if step is not CaseStep.fitted or node is None or node.phase is Phase.production:
+    if step is not CaseStep.fitted or node is None or node.assignment is not None:
         return ()
     part = RepairedPart.chassis.value if case.component == NODE else case.component
     return (e.RepairRecorded(node.id, RepairDone(RepairAction.swapped, part, context.now, by)),)

@@ -35,12 +35,22 @@ def explain(records: Sequence[e.Record], node: Node | None) -> Explanation:
     )
 
 
+def probation_of(node: Node, now: datetime) -> str:
+    """Probation of the node in words, with what follows from it; "" where it is on none."""
+    if node.probation_until is None or now >= node.probation_until:
+        return ""
+    spare = "" if node.assignment else ", and this spare is delivered after all without probation"
+    return f"on probation until {_moment(node.probation_until)}: a remedy begins one rung higher{spare}"
+
+
 def text(explanation: Explanation) -> str:
     """The explanation for people, plain lines, latest chain first."""
     lines = [f"{explanation.node} is in {explanation.phase or 'an unknown phase'}{_since(explanation.phase_since)}"]
     if explanation.waiting:
         lines.append(f"  {explanation.waiting.what} waits{_since(explanation.waiting.since)}:")
         lines.extend(f"    {b.text} (ends when {b.ends_when})" for b in explanation.waiting.blockers)
+    if explanation.probation:
+        lines.append(f"  {explanation.probation}")
     if explanation.progress:
         lines.append(f"  its agent says: {explanation.progress}")
     for check in explanation.checks:

@@ -98,7 +98,8 @@ class Note(Struct, frozen=True):
 class Explanation(Struct, frozen=True):
     """Why a node is where it is. `partial`: something began before the first record that was given.
 
-    `progress` is where a long check stands, as the node's agent told last; no record holds it. `checks` are the last
+    `progress` is where a long check stands, as the node's agent told last; no record holds it. `probation`: until when
+    the node is watched after a repair, and what that means for it, "" where it is not. `checks` are the last
     verdicts, one of each profile.
     """
 
@@ -110,4 +111,5 @@ class Explanation(Struct, frozen=True):
     notes: tuple[Note, ...]
     partial: bool = False
     progress: str = ""
+    probation: str = ""
     checks: tuple[CheckResult, ...] = ()

@@ -35,6 +35,7 @@ def is_idle(node: Node) -> bool:
         node.phase is Phase.production
         and not node.conditions
         and (not node.attempts or (node.assignment is not None and has_proven_itself(node)))
+        and not node.repairs
         and (node.assignment is not None or node.inventory_boot == node.boot_id)
         and not node.cordons
         and not node.settling

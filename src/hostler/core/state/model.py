@@ -542,8 +542,8 @@ class Node(Struct, frozen=True):
     over the network, None before one was asked for.
     `hardware` are readings of links, settings and places (`hardware`), "SOURCE/NAME" → text, `hardware_own` those that
     differ from machine to machine, `hardware_boots` the boot in which each source read them. `repairs` is what hands
-    did since it left production. `bmc_login`: what is known of its BMC's own password,
-    None where it was never to have one. `bundles` are the last of its evidence that were kept, or could not be.
+    did since it left production, or, in a spare, since its last return. `bmc_login`: what is known of its BMC's own
+    password, None where it was never to have one. `bundles` are the last of its evidence, kept or not to be had.
     `inspection` is what hands have looked at so far, None where that is over or not begun.
     """
 

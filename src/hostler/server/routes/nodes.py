@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from hostler.core.boot.cloud_init import DOCUMENTS, compose, veiled
 from hostler.core.planning.firmware_plan import FirmwareRow, firmware_rows
-from hostler.core.report.explain import explain
+from hostler.core.report.explain import explain, probation_of
 from hostler.core.report.explanation_chains import Explanation
 from hostler.core.report.lanes import Lanes, lanes
 from hostler.core.state.events import Record
@@ -199,7 +199,10 @@ async def node_explain(app_state: TheAppState, who: Who, node_id: FromPath[str])
     if node is not None and not sees(who, node):
         node = None
     told = explain(records, app_state.shown(who, node))
-    if node is None or who.role is Role.tenant or not app_state.agent_view(node).heard:
+    if node is None or who.role is Role.tenant:
+        return told
+    told = replace(told, probation=probation_of(node, app_state.cell.now()))
+    if not app_state.agent_view(node).heard:
         return told
     return replace(told, progress=app_state.agents.get(node.id, AgentSeen()).doing)
 

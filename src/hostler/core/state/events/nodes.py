@@ -108,7 +108,10 @@ class RepairRecorded(Struct, frozen=True, tag="repair_recorded"):
 
 
 class NodeAssigned(Struct, frozen=True, tag="node_assigned"):
-    """The node serves a pool, and so a tenant, from here on. `reason`: whose dark places it comes for, "" for none."""
+    """The node serves a pool, and so a tenant, from here on.
+
+    `reason`: whose dark places it comes for, and why no spare without probation.
+    """
 
     node: str
     assignment: Assignment

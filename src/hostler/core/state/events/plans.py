@@ -16,8 +16,10 @@ from hostler.core.state.model import (
     ConsentedWork,
     Evidence,
     Node,
+    Phase,
     Plan,
 )
+from hostler.core.state.repairs import RepairDone
 
 ATTEMPTS_KEPT = 32
 RECENT_KEPT = 4096
@@ -140,7 +142,16 @@ def _end_plan(fleet: Fleet, event: PlanEnded, _at: datetime) -> None:
             attempts = tuple(replace(a, touched=plan.touched) if (a.remedy, a.at) == own else a for a in attempts)
     over = plan is not None and plan.disruptive and event.result in ("done", "failed")
     consented = () if over else node.consented
-    fleet.put_node(node.id, replace(node, plan=None, attempts=_kept(attempts), consented=consented))
+    ended = replace(node, plan=None, attempts=_kept(attempts), consented=consented)
+    fleet.put_node(node.id, replace(ended, repairs=_unproven(node, event.result)))
+
+
+def _unproven(node: Node, result: str) -> tuple[RepairDone, ...]:
+    """The repairs that no return has tested yet: in production a whole one answers for those that were before it."""
+    plan = node.plan
+    if plan is None or result != "done" or node.phase is not Phase.production or not plan.rules.hands:
+        return node.repairs
+    return tuple(repair for repair in node.repairs if repair.at > plan.recorded_at)
 
 
 def _kept(attempts: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
