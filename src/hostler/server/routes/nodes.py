@@ -201,7 +201,7 @@ async def node_explain(app_state: TheAppState, who: Who, node_id: FromPath[str])
     told = explain(records, app_state.shown(who, node))
     if node is None or who.role is Role.tenant:
         return told
-    told = replace(told, probation=probation_of(node, app_state.cell.now()))
+    told = replace(told, probation=probation_of(node, app_state.now()))
     if not app_state.agent_view(node).heard:
         return told
     return replace(told, progress=app_state.agents.get(node.id, AgentSeen()).doing)
