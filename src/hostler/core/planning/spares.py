@@ -48,7 +48,7 @@ def balance(context: DecisionContext, pool: Pool, dark: pool_places.Dark) -> tup
 
 
 def _why(context: DecisionContext, node: Node, dark: pool_places.Dark) -> str:
-    """Whose dark places it comes for, and that the spares before it are used up where it is the last to be chosen."""
+    """Reason of the delivery: dark members whose place is filled, and that all spares without probation are taken."""
     until = node.probation_until
     last = is_on_probation(node, context.now) and until is not None
     watched = (

@@ -5,6 +5,7 @@
 """
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.core.state import operations as op
 from hostler.core.state.model import ActClass, Phase
@@ -15,8 +16,7 @@ class StepRow(Struct, frozen=True):
     """A step as the recipe has it. In the place of one with `each` "firmware" stand those of `firmware_plan`.
 
     "fabric": one per network of the node; "link": one per link of it that fails; "hardware": where its SKU has a
-    manifest; "baseline": with its versions; "depth": as deep as what was done to the node asks for (`return_depth`);
-    "hands": where hands were in a spare, its inventory, its hardware and as deep a test.
+    manifest; "baseline": with its versions; "depth", and "hands" in a spare: as `return_depth` says of what was done.
     """
 
     act: op.AnyAct
@@ -65,7 +65,6 @@ _LEAVE = (StepRow(op.LeaveCluster(), 300), StepRow(op.StopKubelet(), 60, optiona
 _COMPLETE = StepRow(op.VerifyInventory(), 900)
 _CABLED = StepRow(op.VerifyCabling(), 1800, each="fabric")
 _HARDWARE = StepRow(op.VerifyHardware(), 900, each="hardware")
-_AFTER_HANDS = StepRow(op.VerifyInventory(), 900, each="hands")
 _STILL_MISSING = StepRow(op.VerifyInventory(convicts=True), 900)
 _RESET, _REBOOT = StepRow(op.ResetGpus(), 420), StepRow(op.RestartNode(), 300)
 _DARK, _BOOTED = StepRow(op.SwitchOff(), 60), StepRow(op.WaitBoot(), 1200)
@@ -165,7 +164,7 @@ RECIPES: dict[str, Recipe] = {
         Recipe("unlocate", (StepRow(op.LocateOff(), 60, optional=True),), ActClass.easing),
         Recipe(
             "return_to_service",
-            (*_POWERED_ON, _AFTER_HANDS, *_BACK),
+            (*_POWERED_ON, replace(_COMPLETE, each="hands"), *_BACK),
             ActClass.easing,
             rules=PlanRules(on_failure=OnFailure.raises, answers=Answers.earlier_boots, hands=True),
         ),
