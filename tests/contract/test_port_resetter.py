@@ -16,9 +16,10 @@ from hostler.core.state.fabrics import DiscoverySource, LinkCondition
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node, Operation, Outcome, Profile
 from hostler.core.state.operations import ResetPort
+from hostler.drivers.infiniband.agent_pages import AgentPages
 from hostler.drivers.infiniband.fabric_source import InfinibandSource
 from hostler.drivers.infiniband.port_resets import PortResetter
-from hostler.ports import RefusedError, UnreachableError
+from hostler.ports import OperationDriver, RefusedError, UnreachableError
 from hostler.sim.world.port_tools import PortHand
 from hostler.sim.world.simulated_network import SimulatedNetwork
 from hostler.sim.world.world import World, WorldSetup
@@ -45,13 +46,15 @@ def a_cell(profile: Profile = Profile.managed) -> FabricCell:
     return cell
 
 
-def resetter(cell: FabricCell, here: InfinibandSource) -> PortResetter:
+def resetter(cell: FabricCell, here: InfinibandSource, hand: OperationDriver | None = None) -> PortResetter:
     drive = cell.drive
 
     def refused(node: Node, act: ResetPort) -> str:
         return port_reset.refused(drive.fleet, drive.controller.live, node, act)
 
-    return PortResetter(here, lambda: drive.fleet, refused, lambda name: {FAR: AT} if name == NAME else {})
+    places = {FAR: AT}
+    pages = AgentPages(lambda: hand, lambda: NOW)
+    return PortResetter(here, pages, lambda: drive.fleet, refused, lambda name: places if name == NAME else {})
 
 
 def asked(act: ResetPort | None = None) -> Operation:
@@ -142,17 +145,16 @@ async def test_a_port_is_refused_where_the_node_is_unmanaged_or_the_cable_is_not
     assert "no whole validation" in await refusal(tmp_path, cell)
 
 
-@pytest.mark.parametrize("source", [{"tool": "lldp"}, {"nodes": ("gpu-0002",)}])
-async def test_where_the_tools_run_elsewhere_nothing_is_reset(tmp_path: Path, source: dict[str, object]) -> None:
+async def test_a_port_of_another_network_than_infiniband_is_not_reset(tmp_path: Path) -> None:
     cell = a_cell()
-    how = DiscoverySource(**source)  # type: ignore[arg-type]
-    cell.drive.fleet.fabrics.base[NAME] = replace(cell.fabric, source=how)
-    assert "do not run on the controller's host" in await refusal(tmp_path, cell)
+    cell.drive.fleet.fabrics.base[NAME] = replace(cell.fabric, source=DiscoverySource(tool="lldp"))
+    assert "is no InfiniBand" in await refusal(tmp_path, cell)
 
 
 async def test_a_port_that_no_look_has_bound_is_refused(tmp_path: Path) -> None:
     cell = a_cell()
-    driver = PortResetter(tool(tmp_path), lambda: cell.drive.fleet, lambda _node, _act: "", lambda _name: {})
+    agents = AgentPages(lambda: None, lambda: NOW)
+    driver = PortResetter(tool(tmp_path), agents, lambda: cell.drive.fleet, lambda _node, _act: "", lambda _name: {})
     with pytest.raises(RefusedError, match="has bound"):
         await driver.perform(asked(), cell.drive.node("gpu-0001"))
 

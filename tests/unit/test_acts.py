@@ -18,6 +18,7 @@ PERFORMING = {
     "drivers/boot/boot_secret_handover.py": "hands the dispatcher's power-on to the BMC once the boot is set",
     "drivers/boot/network_reboot.py": "hands the dispatcher's reboot on once the secret of that boot is with the BMC",
     "drivers/infiniband/agent_pages.py": "asks an agent to print pages of the network's tools, which changes nothing",
+    "drivers/infiniband/port_resets.py": "hands the dispatcher's reset to the agent where the tools run elsewhere",
     "drivers/standalone/scheduler.py": "its own: observing is performing, where there is nothing to do",
     "app/evidence_keeper.py": "hands the dispatcher's collection to the agent, in the parts that a bundle has",
     "app/check_readings_keeper.py": "hands the dispatcher's operation to the schedulers, keeps what checks measured",

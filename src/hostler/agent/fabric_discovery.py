@@ -34,6 +34,7 @@ TOOLS: Mapping[str, tuple[str, ...]] = {
     "sminfo": ("sminfo",),
     "subnet_managers": ("saquery", "SMIR"),
     "partition_keys": ("saquery", "--smkey", "1", "PKTR"),
+    "own_port": ("smpquery", "-D", "portinfo", "0", "1"),
     "lldp": ("lldpcli", "-f", "json", "show", "neighbors"),
 }
 """Tool → its words; adapter and port go behind those of infiniband-diags."""

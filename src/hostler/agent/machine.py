@@ -13,7 +13,16 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.agent import bug_report, check_plugins, child_process, drive_erasure, fabric_discovery, kubelet, tpm_clear
+from hostler.agent import (
+    bug_report,
+    check_plugins,
+    child_process,
+    drive_erasure,
+    fabric_discovery,
+    kubelet,
+    port_reset,
+    tpm_clear,
+)
 from hostler.agent.checks import emulated_gate
 from hostler.agent.checks.check_suite import CheckSuite, SuiteSettings
 from hostler.agent.checks.gate_runner import GatePlace, GateRunner
@@ -39,7 +48,7 @@ from hostler.core.state.erasure import DriveErased, ErasureReport, TpmCleared
 from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Facts, Part, Verdict
-from hostler.core.state.operations import BugReport, DiscoverFabric, Sanitise
+from hostler.core.state.operations import BugReport, DiscoverFabric, ResetPort, Sanitise
 
 BMC_RESET_S, KUBELET_S = 60.0, 60.0
 GPUS_S, HOST_S, DCGM_S = 20.0, 20.0, 10.0
@@ -66,6 +75,10 @@ class HostMachine(Protocol):
 
     def reset_gpus(self, wanted: ResetRequest) -> str:
         """Reset GPUs as their model is reset (`gpu_reset.reset`); one sentence on what was done."""
+        ...
+
+    def reset_port(self, wanted: ResetPort, plan: str) -> str:
+        """Reset the node's own port that this plan names (`port_reset.reset`); one sentence on it."""
         ...
 
     def reset_bmc(self) -> None:
@@ -206,6 +219,11 @@ class RealHostMachine:
         with self._gate.around_reset(), self._nvml_free:
             self._nvml.close()  # a GPU that somebody holds open cannot be reset, and our own reader is somebody
             return reset(wanted, Path("/"))
+
+    def reset_port(self, wanted: ResetPort, plan: str) -> str:
+        """Reset the node's own port of a plan; a sentence on it."""
+        self._need_permission("reset_port")
+        return port_reset.reset(wanted, plan)
 
     def reset_bmc(self) -> None:
         """Restart the BMC through IPMI; the machine itself keeps running."""
@@ -458,6 +476,11 @@ class EmulatedHostMachine(NoSensors):
     def reset_gpus(self, wanted: ResetRequest) -> str:
         """Note the reset."""
         self._ask(f"gpu_reset {','.join(wanted.gpus) or 'all'}")
+        return "emulated"
+
+    def reset_port(self, wanted: ResetPort, plan: str) -> str:
+        """Note the reset."""
+        self._ask(f"reset_port {wanted.a} of {plan}")
         return "emulated"
 
     def reset_bmc(self) -> None:

@@ -62,6 +62,8 @@ def performed(body: HostMachine, operation: Operation, offer: KubeletJoinOffer |
             return _checked(body, profile, expects or Expected(), operation.id)
         case op.ResetGpus() as act:
             return OperationResult(detail=body.reset_gpus(_request(act))[:500])
+        case op.ResetPort() as act:
+            return OperationResult(detail=body.reset_port(act, operation.plan)[:500])
         case op.RestartNode():
             body.reboot()
             return OperationResult("unknown", "reboot requested; done once the boot id has changed")
@@ -136,6 +138,7 @@ LOST: dict[str, Callable[[LoggedOperation, str], OperationResult]] = {
         (op.DiscoverFabric, _repeat),
         (op.BmcColdReset, _repeat),
         (op.ResetGpus, _fate_unknown),
+        (op.ResetPort, _fate_unknown),
         (op.RestartNode, _rebooted),
         (op.Sanitise, _repeat),
         (op.StartKubelet, _repeat),

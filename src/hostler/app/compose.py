@@ -189,7 +189,8 @@ def port_resetter(gate: Gate) -> PortResetter:
         bound = gate.wirings.get(fabric)
         return {str(port): at for at, port in bound.names.items()} if bound is not None else {}
 
-    return PortResetter(InfinibandSource(), gate.fleet, refusal, places)
+    agents = AgentPages(lambda: gate.agents, gate.now)
+    return PortResetter(InfinibandSource(), agents, gate.fleet, refusal, places)
 
 
 def _reach_people(gate: Gate, data: Path, secrets: Secrets, session: aiohttp.ClientSession) -> None:

@@ -37,6 +37,10 @@ class AgentPages:
         self._clock = clock
         self._count = 0
 
+    def hand(self) -> OperationDriver | None:
+        """The agents' hand, None before the controller has started."""
+        return self._agents()
+
     async def page(self, node: Node, wanted: DiscoverFabric) -> str:
         """The page that the node's agent prints. Raises NoPageError."""
         agents = self._agents()

@@ -11,8 +11,12 @@ from hostler.core.fabric.design import Port
 from hostler.core.fabric.discovery import FoundPort
 from hostler.core.state.fabrics import DiscoverySource
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Node
+from hostler.core.state.operations import DiscoverFabric
+from hostler.drivers.infiniband.agent_pages import NoPageError
 from hostler.drivers.infiniband.diagnostics import PortAct
 from hostler.drivers.infiniband.port_resets import PortResetter, Refused
+from hostler.ports import OperationDriver
 from hostler.sim.world.simulated_network import SimulatedNetwork
 from hostler.sim.world.world_context import Site
 
@@ -39,7 +43,7 @@ class PortHand:
     def __init__(self, site: Site, network: SimulatedNetwork, chance: Random) -> None:
         self.spoilt: deque[str] = deque()
         self.resets: list[PortReset] = []
-        self.driver = PortResetter(self, Fleet, lambda _node, _act: "nobody has connected it", lambda _fabric: {})
+        self.driver = PortResetter(self, self, Fleet, lambda _node, _act: "nobody has connected it", lambda _fabric: {})
         self._site = site
         self._network = network
         self._chance = chance
@@ -49,7 +53,15 @@ class PortHand:
         self, fleet: Callable[[], Fleet], refused: Refused, places: Callable[[str], Mapping[str, FoundPort]]
     ) -> None:
         """Give these tools to the driver that runs in production."""
-        self.driver = PortResetter(self, fleet, refused, places)
+        self.driver = PortResetter(self, self, fleet, refused, places)
+
+    def hand(self) -> OperationDriver | None:
+        """No agent's: the tools of a simulated network run on the controller's host."""
+        return None
+
+    async def page(self, node: Node, wanted: DiscoverFabric) -> str:
+        """Raises NoPageError, for the same reason."""
+        raise NoPageError(f"{wanted.tool} runs on no {node.id} of a simulated world")
 
     async def port(self, _how: DiscoverySource, at: FoundPort, act: PortAct) -> str:
         """Page of the tool. Raises ValueError where it prints nothing."""
