@@ -430,6 +430,10 @@ class NoSensors:
         """Raises NotPossibleError: the machine is in no network."""
         raise NotPossibleError(f"{asked.tool}: an emulated machine is in no network")
 
+    def reset_port(self, wanted: ResetPort, plan: str) -> str:  # noqa: ARG002 - the port's names
+        """Raises NotPossibleError: the machine is in no network."""
+        raise NotPossibleError(f"{wanted.a}: an emulated machine is in no network")
+
     def progress(self) -> str:
         """Nothing: an emulated check tells no progress."""
         return ""
