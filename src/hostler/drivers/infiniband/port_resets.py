@@ -117,10 +117,10 @@ class PortResetter:
     async def _never_begun(self, operation: Operation, node: Node) -> Outcome | None:
         """The agent's word that it never began the reset, which no state of the port could tell."""
         if (hand := self._agents.hand()) is None:
-            raise UnreachableError("the controller has not started; the port is read again")
+            raise UnreachableError("the controller has not started; ask again in a minute")
         said = await hand.observe(operation, node)
         if said.result == "busy":
-            raise UnreachableError(f"the agent of {node.id} is busy: {plain(said.detail)}; the port is read again")
+            raise UnreachableError(f"the agent of {node.id} is busy: {plain(said.detail)}; wait until it has ended")
         return said if said.result not in ("done", "unknown") else None
 
     async def revoke(self, operation: Operation, node: Node) -> None:
