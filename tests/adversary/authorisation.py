@@ -197,6 +197,17 @@ ROUTES: dict[str, Route] = {
     "POST /v1/admission": Route("enrol", body={"nodes": [EXPECTED], "digest": "0" * 64, **BECAUSE}),
     "POST /v1/fabrics": Route("configure", body={"fabric": {"name": "ib1", "design": "x"}, **BECAUSE}),
     "POST /v1/fabrics/{name}/plan": Route("configure", of="fabric", beyond=403, body={"name": "ib1", "design": "x"}),
+    "POST /v1/fabrics/{name}/recabling": Route(
+        "configure",
+        of="fabric",
+        beyond=403,
+        body={
+            "fabric": {"name": "ib1", "design": "x"},
+            "starts": "2026-01-31T22:00:00+00:00",
+            "ends": "2026-01-31T23:00:00+00:00",
+            **BECAUSE,
+        },
+    ),
     "POST /v1/fabrics/{name}/rollback": Route(
         "configure", of="fabric", beyond=403, body={"version": "current", **BECAUSE}
     ),
@@ -287,6 +298,8 @@ VERBS: dict[str, str] = {
     **dict.fromkeys(("advance-rma", "edit-rma", "count-stock"), "work"),
     **dict.fromkeys(("open-rma", "close-rma", "retire-golden"), "operate"),
     "schedule-manual-test": "configure",
+    "move-recabling": "configure",
+    "cancel-recabling": "configure",
     "remove-fabric": "configure",
     **dict.fromkeys(
         (
@@ -335,6 +348,7 @@ DOCUMENT_VERBS = (
     "register-assets",
     "activate",
     "register-fabric",
+    "plan-recabling",
     "enter-manual-test",
     "add-manual-test-file",
     "add-ticket-file",

@@ -1,9 +1,12 @@
 """Versions of a network's design over the API: who, when and why; what each changes; shown before, and gone back to."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hostler.core.fabric.design_csv import render_csv
 from hostler.core.fabric.rail_rule import generate
+from hostler.core.state import events as e
+from hostler.server.event_stream import encode
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import House
 from tests.contract.test_api_fabrics import CABLES, DESIGN, register, world  # noqa: F401 - a fixture
@@ -109,6 +112,30 @@ async def test_a_version_whose_record_left_the_journal_says_so(world: House) -> 
     status, told = await world.operator.call("GET", "/v1/fabrics/ib0/diff")
     assert status == 410, told
     assert "are not here" in str(told)
+
+
+async def test_a_re_cabling_is_planned_shown_and_called_off(world: House) -> None:  # noqa: F811
+    """Mutants: the plan's cables go to everybody who listens; the view says that the new design holds."""
+    assert (await register(world))[0] == 200
+    starts, ends = (datetime.now(UTC) + timedelta(hours=hours) for hours in (1, 9))
+    window = {"starts": starts.isoformat(), "ends": ends.isoformat()}
+    body = {"fabric": {"name": "ib0", "design": recabled()}, **window, "reason": "two plugs"}
+    status, view = await world.operator.post("/v1/fabrics/ib0/recabling", body)
+    assert (status, "plug moves: 2" in view["detail"]["design"]) == (200, True)
+    shown = (await world.operator.get("/v1/fabrics/ib0"))["recabling"]
+    assert (shown["stage"], shown["reason"], shown["person"] != "") == ("planned", "two plugs", True)
+    found = await world.operator.get("/v1/fabrics/ib0/diff?old=current&new=planned")
+    assert found["counts"]["plug moves"] == 2
+    records = world.cell.journal.history("fabric:ib0", None, 5)
+    ((plan, event),) = ((one, one.event) for one in records if isinstance(one.event, e.RecablingPlanned))
+    assert event.recabling.design.splitlines()[1] not in encode(plan).decode()
+    bad = {**body, "fabric": {"name": "ib0", "design": "a_node,a_port,z_node,z_port\nx,1,x,1\n"}}
+    status, told = await world.operator.post("/v1/fabrics/ib0/recabling", bad)
+    assert (status, [problem["line"] for problem in told["problems"]]) == (422, [2])
+    cancel = {"verb": "cancel-recabling", "target": "ib0", "reason": "not yet"}
+    assert (await world.operator.post("/v1/intents", cancel))[0] == 200
+    assert (await world.operator.get("/v1/fabrics/ib0"))["recabling"] is None
+    assert (await world.operator.call("GET", "/v1/fabrics/ib0/diff?new=planned"))[0] == 404
 
 
 async def test_designs_are_the_cells_and_change_by_operators_alone(world: House) -> None:  # noqa: F811

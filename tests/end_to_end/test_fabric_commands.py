@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,15 @@ async def versions(say: Tried, folder: Path) -> None:
     again = rows(await say("fabric", "versions", "ib0", "-o", "csv"))
     assert (len(again), again[2]["digest"]) == (3, seen[0]["digest"])
     await say("fabric", "roll-back", "ib0", "abcdef", "--reason", "x", code=4)
+    window = ("--starts", "2036-01-31T22:00:00+00:00", "--ends", "2036-02-01T04:00:00+00:00", "--reason", "trays")
+    await say("fabric", "recable", "ib0", plain, *models, *window, code=6)
+    starts = datetime.now(UTC) + timedelta(days=1)
+    window = ("--starts", starts.isoformat(), "--ends", (starts + timedelta(hours=6)).isoformat(), "--reason", "trays")
+    assert summary in await say("fabric", "recable", "ib0", plain, *models, *window)
+    await say("fabric", "move-recabling", "ib0", *window)
+    shown = json.loads(await say("fabric", "show", "ib0", "-o", "json"))
+    assert shown["recabling"]["stage"] == "planned"
+    await say("fabric", "cancel-recabling", "ib0", "--reason", "not yet")
 
 
 async def by_hand(say: Tried, folder: Path) -> None:

@@ -20,7 +20,7 @@ GENTLE = frozenset({
     "start-work", "triage", "vouch", "zap-again",
     # says something, and disturbs no node
     "add-item-file", "add-manual-test-file", "add-ticket-file", "admit", "adopt", "answer-maintenance",
-    "enter-manual-test",
+    "cancel-recabling", "enter-manual-test", "move-recabling", "plan-recabling",
     "fail-inspection", "register", "register-assets", "register-fabric", "remove-fabric", "renew-login",
     "report-remediators", "retire-golden", "schedule-manual-test", "sign-manual-test", "tick-item",
     "tick-manual-test", "validate-fabric",

@@ -15,6 +15,7 @@ from hostler.core.fabric.binding import names_of
 from hostler.core.fabric.design import Design
 from hostler.core.fabric.design_csv import parse_csv
 from hostler.core.fabric.discovery import Discovery
+from hostler.core.fabric.recabling import Against, against
 from hostler.core.fabric.validation_report import report
 from hostler.core.planning.cabling import wanted_since
 from hostler.core.state.fabrics import Fabric, FabricLook, FabricReport, FabricVerdict
@@ -93,6 +94,12 @@ def _is_before(began: datetime, *moments: datetime | None) -> bool:
     return any(at is not None and began < at for at in moments)
 
 
+def _key(fabric: Fabric) -> str:
+    """The other design of a network that is re-cabled, as a key among designs that were read."""
+    assert fabric.recabling is not None, "only such a network has another design"
+    return f"{fabric.recabling.version.digest}{'-before' if fabric.recabling.before else ''}"
+
+
 class FabricSchedule:
     """Looks at all networks of a cell. Volatile: after a start every network is looked at anew.
 
@@ -157,10 +164,12 @@ class FabricSchedule:
                 found = await self._source.discover(fabric)
         except TimeoutError:
             found = Discovery({}, (), "the discovery did not end in its time, and was left")
-        design = await asyncio.to_thread(self._design, fabric)
-        told = await asyncio.to_thread(report, fabric, design, found, began)
+        design = await asyncio.to_thread(self._design, fabric.digest, fabric.design, fabric)
+        planned = await asyncio.to_thread(self._planned, fabric, design, found, began)
+        told = await asyncio.to_thread(report, fabric, design, found, began, planned)
         if told.look.verdict.concludes:
-            self.wirings[fabric.name] = await asyncio.to_thread(self._bound, fabric, design, found, began)
+            held = planned.design if planned is not None else design
+            self.wirings[fabric.name] = await asyncio.to_thread(self._bound, fabric, held, found, began)
         return told
 
     def _bound(self, fabric: Fabric, design: Design, found: Discovery, began: datetime) -> BoundCables:
@@ -172,17 +181,27 @@ class FabricSchedule:
             log.info("routes_unknown", fabric=fabric.name, reason=routes.why)
         return wiring if before is None else replace(wiring, routes=routes.after(before.routes, began))
 
-    def _design(self, fabric: Fabric) -> Design:
-        """The design in force, read once: its ports bear their own names, so no model translates them again."""
-        if (known := self._designs.get(fabric.digest)) is not None:
+    def _planned(self, fabric: Fabric, design: Design, found: Discovery, began: datetime) -> Against | None:
+        """The network between two designs, None where no re-cabling is planned or nothing can be concluded."""
+        if (work := fabric.recabling) is None or found.partial:
+            return None
+        text = work.before or work.design
+        other = self._design(_key(fabric), text, fabric)
+        old, new = (other, design) if work.before else (design, other)
+        return against(work, old, new, found, began)
+
+    def _design(self, key: str, text: str, fabric: Fabric) -> Design:
+        """A design, read once: its ports bear their own names, so no model translates them again."""
+        if (known := self._designs.get(key)) is not None:
             return replace(known, models=fabric.models)
-        read = parse_csv(fabric.design.encode(), fabric.name)
-        self._designs = {digest: one for digest, one in self._designs.items() if digest in self._in_force()}
-        self._designs[fabric.digest] = read
+        read = parse_csv(text.encode(), fabric.name)
+        self._designs = {one: design for one, design in self._designs.items() if one in self._in_force()}
+        self._designs[key] = read
         return replace(read, models=fabric.models)
 
     def _in_force(self) -> frozenset[str]:
-        return frozenset(fabric.digest for fabric in self._cell.view.fabrics.values())
+        known = list(self._cell.view.fabrics.values())
+        return frozenset({fabric.digest for fabric in known} | {_key(fabric) for fabric in known if fabric.recabling})
 
     def _end(self, name: str, look: asyncio.Task[FabricReport]) -> None:
         """Tell what was found. A look that broke down is our bug: it is logged, and tried again."""

@@ -223,7 +223,9 @@ async def _end(source: AsyncIterator[Record]) -> None:
 def _without_designs(event: e.Event) -> e.Event:
     """The event without a network's cables, which are up to 32 MB: its digest stands in it, the journal holds them."""
     if isinstance(event, e.FabricRegistered):
-        return replace(event, fabric=replace(event.fabric, design=""))
+        return replace(event, fabric=replace(event.fabric, design="", recabling=None))
+    if isinstance(event, e.RecablingPlanned):
+        return replace(event, recabling=replace(event.recabling, design=""))
     return event
 
 

@@ -26,6 +26,8 @@ from hostler.core.state.fabrics import (
     FabricFindingSeen,
     FabricLook,
     Model,
+    Recabling,
+    WorkDone,
 )
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.gate_expectation import Expected, ExpectedGpu, Faulted
@@ -543,6 +545,12 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.FabricFindingChanged: _rows(),
     e.FabricFindingClosed: _rows(),
     e.SubnetChanged: _rows("fabric"),
+    Recabling: _rows(),
+    WorkDone: _rows(),
+    e.RecablingPlanned: _rows("fabric"),
+    e.RecablingMoved: _rows("fabric"),
+    e.DesignTakenOver: _rows("fabric"),
+    e.RecablingEnded: _rows("fabric"),
     SubnetDesign: _rows(),
     ManagerDesign: _rows(),
     SubnetFacts: _rows(),

@@ -24,6 +24,8 @@ from hostler.cli.table_columns import (
     PORT_COUNTERS,
 )
 from hostler.core.state.verbs.fabrics import (
+    CancelRecabling,
+    MoveRecabling,
     RemoveFabric,
     ScheduleManualTest,
     SignManualTest,
@@ -178,11 +180,21 @@ def register(  # noqa: PLR0913 - a registration's fields
     return submit(connect.client(), "/v1/fabrics", {"fabric": body}, why, show.output)
 
 
-offer(app, ValidateFabric, RemoveFabric, ScheduleManualTest, TickManualTest, SignManualTest)
+offer(
+    app,
+    ValidateFabric,
+    RemoveFabric,
+    MoveRecabling,
+    CancelRecabling,
+    ScheduleManualTest,
+    TickManualTest,
+    SignManualTest,
+)
 
 app.command(fabric_versions.versions)
 app.command(fabric_versions.plan)
 app.command(fabric_versions.roll_back)
+app.command(fabric_versions.recable)
 app.command(manual_test.enter_manual_test)
 app.command(fabric_pairs.enter_pairs)
 app.command(manual_test.attach)

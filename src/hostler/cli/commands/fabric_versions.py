@@ -42,3 +42,21 @@ def roll_back(
 ) -> int:
     """Bring a version of a design back, as the newest one; what else is set of the network stays."""
     return submit(connect.client(), FABRICS.one(fabric, "/rollback"), {"version": version}, why, show.output)
+
+
+def recable(  # noqa: PLR0913 - a plan's parts
+    fabric: FabricName,
+    design: Annotated[
+        str, Parameter(help="The new design as CSV, or a rail rule as YAML; `-` reads a CSV from stdin.")
+    ],
+    *,
+    starts: Annotated[str, Parameter(help="The window's begin with its time zone: 2026-01-31T22:00:00+00:00.")],
+    ends: Annotated[str, Parameter(help="Its end, the same way; from then on the new design holds.")],
+    models: Models = "",
+    why: Why,
+    show: ShowOnce = SHOW_ONCE,
+    connect: Connect = CONNECT,
+) -> int:
+    """Have a network cabled by a new design within a window, in which both designs are right."""
+    body = {"fabric": {"name": fabric, **fabric_design.given(design, models)}, "starts": starts, "ends": ends}
+    return submit(connect.client(), FABRICS.one(fabric, "/recabling"), body, why, show.output)

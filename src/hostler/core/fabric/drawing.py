@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from hostler.core.fabric.design import Design, Port
 from hostler.core.fabric.design_csv import parse_csv
 from hostler.core.fabric.findings import Kind
-from hostler.core.state.fabrics import Fabric, FabricFindingSeen, FabricLinks
+from hostler.core.state.fabrics import Fabric, FabricFindingSeen, FabricLinks, PlannedWork
 
 MOST_CABLES = 64
 """So many cables are drawn; of a device with more the first ones show what is wrong."""
@@ -45,6 +45,9 @@ class Drawing(Struct, frozen=True):
 
 def drawing(fabric: Fabric, finding: FabricFindingSeen, links: FabricLinks | None) -> Drawing:
     """The drawing of a network's finding. `links`: how each cable was found, None where nobody has looked yet."""
+    work = fabric.recabling
+    if work is not None and finding.planned is PlannedWork.under_way and not work.before:
+        fabric = replace(fabric, design=work.design, models=work.models)
     design = _part_of(fabric, frozenset(finding.devices))
     wanted = _cables(design, finding)
     drawn = wanted[:MOST_CABLES]

@@ -5,11 +5,13 @@ from datetime import datetime
 from hashlib import blake2s
 
 import msgspec
+from msgspec.structs import replace
 
 from hostler.core.fabric.design import Design, DeviceKind
 from hostler.core.fabric.discovery import Discovery
 from hostler.core.fabric.findings import FabricFinding
 from hostler.core.fabric.instructions import headline, steps
+from hostler.core.fabric.recabling import Against
 from hostler.core.fabric.validation import Compared, Validation, compare
 from hostler.core.state.fabrics import (
     DesignedLink,
@@ -19,21 +21,52 @@ from hostler.core.state.fabrics import (
     FabricLook,
     FabricReport,
     FabricVerdict,
+    PlannedWork,
 )
 
 MOST_FINDINGS = 5_000
 """More places that differ are not repaired one by one: design and network are not of the same place."""
 
 
-def report(fabric: Fabric, design: Design, discovery: Discovery, began: datetime) -> FabricReport:
-    """The validation of a network by what a discovery found that began then. `design` is the fabric's, parsed."""
+def report(
+    fabric: Fabric, design: Design, discovery: Discovery, began: datetime, planned: Against | None = None
+) -> FabricReport:
+    """The validation of a network by what a discovery found that began then.
+
+    `design` is the fabric's, parsed; `planned` is what a re-cabling makes of it, which is then compared in its place.
+    """
+    against = planned or Against(design)
+    design = against.design
     seen = compare(design, discovery)
-    told = tuple(as_told(design, finding) for finding in seen.validation.findings)
+    told = tuple(_as_planned(against, as_told(design, one), one) for one in seen.validation.findings)
     if len(told) > MOST_FINDINGS:
         why = f"{len(told):,} places differ from the design: it is of another network, or of another time"
         few = Validation(FabricVerdict.partial, seen.validation.designed, seen.validation.found, why=why)
         seen, told = Compared(few), ()
-    return FabricReport(fabric.name, _look(fabric, seen.validation, told, began), told, _by_device(seen.links))
+    look = replace(_look(fabric, seen.validation, told, began), work=against.work)
+    look = replace(look, digest=_with_work(look)) if look.work is not None else look
+    return FabricReport(fabric.name, look, told, _by_device(seen.links))
+
+
+def _with_work(look: FabricLook) -> str:
+    """The digest with how far a re-cabling has come: a step on is news."""
+    told = msgspec.json.encode((look.digest, look.work))
+    return blake2s(told, digest_size=16).hexdigest()
+
+
+def _as_planned(against: Against, told: FabricFindingSeen, finding: FabricFinding) -> FabricFindingSeen:
+    """The finding with the planned work that it belongs to, in its headline too."""
+    planned, work = against.planned(finding), against.work
+    if planned is PlannedWork.none or work is None:
+        return told
+    match planned:
+        case PlannedWork.early:
+            said = f"re-cabled early: the new design holds from {work.ends:%Y-%m-%d %H:%M} UTC"
+        case PlannedWork.late:
+            said = f"late: it was to be re-cabled by {work.ends:%Y-%m-%d %H:%M} UTC"
+        case _:
+            said = f"being re-cabled until {work.ends:%Y-%m-%d %H:%M} UTC"
+    return replace(told, planned=planned, headline=f"{told.headline}; {said}")
 
 
 def _look(fabric: Fabric, seen: Validation, findings: tuple[FabricFindingSeen, ...], began: datetime) -> FabricLook:

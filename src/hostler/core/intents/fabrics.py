@@ -256,6 +256,8 @@ def register(ask: Ask[RegisterFabric]) -> Granted:
         subnet_design=spec.subnet,
     )
     if known is not None:
+        if known.digest != fresh.digest and known.recabling is not None and not known.recabling.before:
+            raise RefusalError(f"network {known.name} is to be re-cabled: cancel that first")
         fresh = _renewed(known, fresh)
         if fresh == known:
             return f"network {known.name}: as it is known already", ()
@@ -269,9 +271,15 @@ def register(ask: Ask[RegisterFabric]) -> Granted:
 
 def _renewed(known: Fabric, fresh: Fabric) -> Fabric:
     """The network with what was given anew; a design that is the same makes no version."""
-    versions = known.versions if known.digest == fresh.digest else (*known.versions, *fresh.versions)[-VERSIONS_KEPT:]
+    same = known.digest == fresh.digest
     return replace(
-        fresh, versions=versions, look=known.look, asked=known.asked, asked_why=known.asked_why, subnet=known.subnet
+        fresh,
+        versions=known.versions if same else (*known.versions, *fresh.versions)[-VERSIONS_KEPT:],
+        look=known.look,
+        asked=known.asked,
+        asked_why=known.asked_why,
+        subnet=known.subnet,
+        recabling=known.recabling if same else None,
     )
 
 

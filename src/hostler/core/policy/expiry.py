@@ -25,6 +25,8 @@ ENTRIES = (
     e.RmaCaseChanged,
     e.ManualTestScheduled,
     e.ManualTestSigned,
+    e.RecablingPlanned,
+    e.RecablingMoved,
 )
 """Events after which something may begin or end by the clock alone."""
 
@@ -43,6 +45,10 @@ def ended(context: DecisionContext) -> Iterator[e.Event]:
     if context.may_write("manual_test_overdue"):
         overdue = [test for test in fleet.manual_tests.values() if test.due <= now and test.untold]
         yield from (e.ManualTestOverdue(test.fabric, test.owner, test.due) for test in overdue)
+    for fabric in list(fleet.fabrics.values()):
+        if (work := fabric.recabling) is not None and not work.before and work.ends <= now:
+            yield e.DesignTakenOver(fabric.name, work.version.digest)
+            yield e.FabricValidationAsked(fabric.name, "clock", "the window of its re-cabling is over")
 
 
 def next_moment(fleet: Fleet, now: datetime) -> datetime | None:
@@ -60,6 +66,7 @@ def _moments(fleet: Fleet) -> Iterator[datetime]:
     yield from rma_cases.moments(fleet)
     yield from (approval.expires for approval in fleet.approvals.values())
     yield from (test.due for test in fleet.manual_tests.values())
+    yield from (f.recabling.ends for f in fleet.fabrics.values() if f.recabling is not None)
     if (rollout := fleet.rollout) is not None:
         yield rollout.until
         yield rollout.since + timedelta(seconds=rollout.limit_s)

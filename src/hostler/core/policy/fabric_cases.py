@@ -14,7 +14,16 @@ from hostler.core.policy.switch_incidents import DARK, HOSTLER, nodes_of
 from hostler.core.state import events as e
 from hostler.core.state.cases import DUE_DAY, Ticket
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.fabrics import CABLING, Fabric, FabricCase, FabricFindingSeen, FabricReport
+from hostler.core.state.durations import duration
+from hostler.core.state.fabrics import (
+    CABLING,
+    Fabric,
+    FabricCase,
+    FabricFindingSeen,
+    FabricReport,
+    PlannedWork,
+    Recabling,
+)
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.links import LinkCase, LinkCheck
 from hostler.core.state.model import HoldKind, Node, Phase
@@ -25,6 +34,9 @@ CLEAN_RUNS = 2
 
 TICKETS_MOST = 500
 """So many tickets of one network may be open: a design that is wrong as a whole has a finding at every port."""
+
+LATE_S = 86_400.0
+"""A validation looks every four hours and seldom at the window's very end: so much later it counts as late."""
 
 _NOT_IN_SERVICE = frozenset(
     {Phase.registered, Phase.initializing, Phase.onboard, Phase.zap, Phase.triage, Phase.debug, Phase.rma}
@@ -52,6 +64,17 @@ def of_report(context: DecisionContext, seen: FabricReport) -> Iterator[e.Event]
     for key in sorted(left):
         yield from opened(context, fabric, left[key])
     yield from switch_incidents.of_network(context, fabric)
+    if fabric.recabling is not None and fabric.recabling.before:
+        yield from _work_ended(context, fabric.recabling, seen)
+
+
+def _work_ended(context: DecisionContext, work: Recabling, seen: FabricReport) -> Iterator[e.Event]:
+    """A re-cabling is over when its design holds and no part of it lies as the old one had it."""
+    if any(finding.planned is PlannedWork.late for finding in seen.findings):
+        return
+    after = (context.now - work.ends).total_seconds()
+    when = f"{duration(after)} after its window" if after >= LATE_S else "by the end of its window"
+    yield e.RecablingEnded(seen.fabric, HOSTLER, f"everything was found re-cabled {when}")
 
 
 def _is_news(fabric: Fabric, seen: FabricReport) -> bool:
@@ -176,6 +199,8 @@ def _ticket(context: DecisionContext, case: FabricCase) -> Ticket:
 def expected(context: DecisionContext, finding: FabricFindingSeen) -> str:
     """Why nobody is asked to repair it now: something that takes part is in maintenance; "" where nothing is."""
     fleet = context.fleet
+    if finding.planned is PlannedWork.under_way:
+        return "it is being re-cabled as planned; it is asked for where it is not done when the window ends"
     for node in nodes_of(fleet, finding):
         if why := node_in_maintenance(context, node):
             return f"{node.id} {why}"

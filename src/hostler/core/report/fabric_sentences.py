@@ -1,11 +1,12 @@
 """One sentence for each event of a network."""
 
+from datetime import datetime
 from typing import assert_never
 
 from hostler.core.state import events as e
 from hostler.core.state.counting import counted
 from hostler.core.state.durations import duration
-from hostler.core.state.fabrics import FabricCase, FabricLook
+from hostler.core.state.fabrics import FabricCase, FabricLook, RecablingStage, WorkDone
 from hostler.core.state.links import LinkCase
 from hostler.core.state.subnets import SubnetFacts
 
@@ -36,6 +37,26 @@ def of_fabric(event: e.FabricEvent) -> str:
             return f"{_named(case)} is closed: {event.reason}"
         case e.SubnetChanged():
             return _subnet(event)
+        case _:
+            assert_never(event)
+
+
+def of_recabling(event: e.RecablingEvent) -> str:
+    """The event of a planned re-cabling in one line."""
+    match event:
+        case e.RecablingPlanned(recabling=work):
+            by = f"{work.version.person}: {work.version.reason}"
+            when = window(work.starts, work.ends)
+            return (
+                f"network {event.fabric} is to be cabled by design {work.version.digest[:12]} {when}, planned by {by}"
+            )
+        case e.RecablingMoved():
+            when = window(event.starts, event.ends)
+            return f"the re-cabling of network {event.fabric} is moved by {event.person}: {when}; {event.reason}"
+        case e.DesignTakenOver():
+            return f"design {event.design[:12]} holds for network {event.fabric}: the window of its re-cabling is over"
+        case e.RecablingEnded():
+            return f"the re-cabling of network {event.fabric} is over, by {event.person}: {event.reason}"
         case _:
             assert_never(event)
 
@@ -87,9 +108,22 @@ def looked(look: FabricLook) -> str:
     seen = f"{look.found:,} links for {look.designed:,} cables"
     if not look.verdict.concludes:
         return f"was only seen in part ({look.verdict}), so nothing is concluded: {look.why} ({seen})"
+    seen = f"{seen}{_worked(look.work)}"
     if not look.findings:
         return f"is as designed: {seen}"
     return f"differs from its design in {counted(look.findings, 'place')}: {seen}"
+
+
+def window(starts: datetime, ends: datetime) -> str:
+    """A span of time in words."""
+    return f"from {starts:%Y-%m-%d %H:%M} to {ends:%Y-%m-%d %H:%M} UTC"
+
+
+def _worked(work: WorkDone | None) -> str:
+    if work is None or (work.stage is RecablingStage.planned and not work.done + work.begun):
+        return ""
+    early = " before its window" if work.stage is RecablingStage.planned else ""
+    return f"; of the re-cabling {work.done} of {counted(work.parts, 'part')} are done and {work.begun} begun{early}"
 
 
 def _subnet(event: e.SubnetChanged) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from hostler.core.report.fabric_sentences import of_fabric, of_link, of_manual_test
+from hostler.core.report.fabric_sentences import of_fabric, of_link, of_manual_test, of_recabling
 from hostler.core.report.golden_sentences import of_golden
 from hostler.core.report.rma_sentences import of_rma
 from hostler.core.report.story import NodeStory
@@ -449,6 +449,10 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.FabricFindingChanged, of_fabric),
     EventTelling(e.FabricFindingClosed, of_fabric),
     EventTelling(e.SubnetChanged, of_fabric),
+    EventTelling(e.RecablingPlanned, of_recabling),
+    EventTelling(e.RecablingMoved, of_recabling),
+    EventTelling(e.DesignTakenOver, of_recabling),
+    EventTelling(e.RecablingEnded, of_recabling),
     EventTelling(e.LinkFaultOpened, of_link),
     EventTelling(e.LinkFaultChanged, of_link),
     EventTelling(e.LinkFaultClosed, of_link),

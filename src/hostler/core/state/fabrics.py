@@ -108,11 +108,64 @@ class DesignVersion(Struct, frozen=True):
     seq: int = 0
 
 
+class PlannedWork(StrEnum):
+    """Planned work that a finding belongs to: it goes on in its window, was done before it, or is not done yet."""
+
+    none = ""
+    under_way = "under_way"
+    early = "early"
+    late = "late"
+
+
+class RecablingStage(StrEnum):
+    """Stage of a planned re-cabling: its window is still to come, or open, or over and the new design holds."""
+
+    planned = "planned"
+    under_way = "under_way"
+    over = "over"
+
+
+class Recabling(Struct, frozen=True):
+    """A change of a network's cables in a planned window of time. Before it the old design holds, after it the new one.
+
+    `version` and what follows are of the new design. `before`: the text of the old one, once the new one holds; until
+    then "". It stands until everything lies as the new design has it.
+    """
+
+    version: DesignVersion
+    starts: datetime
+    ends: datetime
+    design: str
+    models: dict[str, Model]
+    hosts: dict[str, int]
+    switches: int
+    cables: int
+    before: str = ""
+
+    def stage(self, now: datetime) -> RecablingStage:
+        """Stage at that moment. The window stays open until the new design was taken over."""
+        if self.before:
+            return RecablingStage.over
+        return RecablingStage.planned if now < self.starts else RecablingStage.under_way
+
+
+class WorkDone(Struct, frozen=True):
+    """How far a re-cabling has come, by the parts that have nothing to do with each other. `begun` are not yet done."""
+
+    stage: RecablingStage
+    starts: datetime
+    ends: datetime
+    done: int
+    begun: int
+    parts: int
+
+
 class FabricFindingSeen(Struct, frozen=True):
     """One independent repair as a validation found it. `key` stays the same until it is repaired.
 
     `ports` and `devices` take part, `switches` are those of the devices that are switches.
     `headline` names the place and what is wrong, `steps` are what a technician does there.
+    `planned`: the re-cabling that it belongs to.
     """
 
     key: str
@@ -123,6 +176,7 @@ class FabricFindingSeen(Struct, frozen=True):
     switches: tuple[str, ...]
     headline: str
     steps: tuple[str, ...]
+    planned: PlannedWork = PlannedWork.none
 
 
 class FabricCase(Struct, frozen=True):
@@ -149,7 +203,8 @@ class FabricCase(Struct, frozen=True):
 class FabricLook(Struct, frozen=True):
     """One validation. `design` is the digest of the design that it was compared with, `digest` that of its result.
 
-    `designed` and `found` count cables and links; `why` says what kept it from concluding anything.
+    `designed` and `found` count cables and links; `why` says what kept it from concluding anything. `work`: how far a
+    planned re-cabling has come.
     """
 
     began: datetime
@@ -160,6 +215,7 @@ class FabricLook(Struct, frozen=True):
     findings: int
     digest: str
     why: str = ""
+    work: WorkDone | None = None
 
 
 class Fabric(Struct, frozen=True):
@@ -185,6 +241,7 @@ class Fabric(Struct, frozen=True):
     asked_why: str = ""
     subnet_design: SubnetDesign = SubnetDesign()
     subnet: SubnetFacts = SubnetFacts()
+    recabling: Recabling | None = None
 
     def names_switch(self, name: str) -> bool:
         """Whether the design has a switch of this name, as the first or third word of a line below the head."""

@@ -17,7 +17,7 @@ const VIEWS = ["matrix", "findings", "links", "faults", "counters", "designs", "
 
 // What is recorded about networks; nothing else changes what these pages show.
 function heard(record) {
-  return /^(fabric|link|manual_test)_/.test(record.name);
+  return /^(fabric|link|manual_test|recabling|design)_/.test(record.name);
 }
 
 export function fabricPath(name, query = {}) {
@@ -104,6 +104,7 @@ function Standing({ seen }) {
   const version = seen.versions.at(-1);
   const rows = [
     ["design", `${seen.design.slice(0, 12)}, version ${seen.versions.length} of ${moment(version?.at)} by ${version?.person}${version?.reason ? `: ${version.reason}` : ""}`],
+    ["re-cabling", seen.recabling ? `design ${seen.recabling.design.slice(0, 12)}, ${seen.recabling.says}; ${seen.recabling.person}: ${seen.recabling.reason}` : ""],
     ["designed", `${count(seen.cables)} cables, ${count(seen.hosts)} hosts, ${count(seen.switches)} switches`],
     ["last validation", seen.looked ? `${moment(seen.looked)}: ${plain(seen.verdict)}` : "none since this controller began to decide"],
     ["last whole one", seen.good ? moment(seen.good) : "none since this controller began to decide"],
@@ -113,7 +114,8 @@ function Standing({ seen }) {
     ["test by hand", seen.manual_test ? html`${seen.manual_test.owner}, due <${Due} row=${seen} />` : "not scheduled"],
   ];
   return html`<dl class="standing">${rows.filter(([, value]) => value).map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
-    <div class="buttons"><${ActButton} verb="validate-fabric" target=${seen.name} named=${seen.name} label="Validate now" /></div>`;
+    <div class="buttons"><${ActButton} verb="validate-fabric" target=${seen.name} named=${seen.name} label="Validate now" />
+      ${seen.recabling && html`<${ActButton} verb="move-recabling" target=${seen.name} named=${seen.name} label="Move the re-cabling" /><${ActButton} verb="cancel-recabling" target=${seen.name} named=${seen.name} label="Call the re-cabling off" />`}</div>`;
 }
 
 // The latest traps or events first, as their source tells them; its clock may not be ours.

@@ -29,10 +29,11 @@ from hostler.server.problems import invalid, refuse, unknown
 from hostler.server.routes.fabrics import LARGEST, fabric_named
 from hostler.server.routes.intents import Key, Reason, RequestedIntent, TheCaller, submit
 
-CURRENT, PREVIOUS = "current", "previous"
+CURRENT, PREVIOUS, PLANNED = "current", "previous", "planned"
 DIGEST_LEAST = 6
 """Digits of a digest that name a version."""
 
+Moment = Annotated[datetime, Meta(tz=True)]
 Version = Annotated[str, Meta(min_length=1, max_length=64)]
 
 
@@ -79,6 +80,17 @@ class RollbackBody(Struct, frozen=True, forbid_unknown_fields=True):
     """The version to go back to, by its digest's beginning, or `previous`."""
 
     version: Version
+    reason: Reason
+    dry_run: bool = False
+    key: Key = ""
+
+
+class RecablingBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """A design and the window in which the network is cabled by it. Of `fabric` the design, rule and models count."""
+
+    fabric: FabricSpec
+    starts: Moment
+    ends: Moment
     reason: Reason
     dry_run: bool = False
     key: Key = ""
@@ -172,6 +184,27 @@ async def roll_back_design(
     return await submit(app_state, caller, request)
 
 
+@post(
+    "/fabrics/{name:str}/recabling",
+    guards=[needs(Permission.configure)],
+    request_max_body_size=LARGEST,
+    status_code=200,
+)
+async def plan_recabling(
+    app_state: TheAppState, caller: TheCaller, name: FromPath[str], data: JSONBody[RecablingBody]
+) -> IntentView:
+    """Have a network cabled by a new design within a window. The answer's `detail` says what changes, as `design`."""
+    fabric = fabric_named(app_state, name)
+    spec = replace(data.fabric, name=fabric.name)
+    text = msgspec.json.encode(spec).decode()
+    ready = await read_text(text)
+    args = {"fabric": text, "starts": data.starts.isoformat(), "ends": data.ends.isoformat()}
+    request = RequestedIntent("plan-recabling", fabric.name, data.reason, args, data.dry_run, data.key)
+    view = await submit(app_state, caller, request)
+    plan = await _plan(app_state, in_force(fabric), ReadDesign(ready.digest, ready.text, dict(spec.models)))
+    return replace(view, detail={**view.detail, "design": plan.summary})
+
+
 async def read_text(text: str) -> fabrics.PreparedDesign:
     """The registration in this text, checked beside the loop, which finds it ready. Raises ProblemError."""
     try:
@@ -209,6 +242,11 @@ async def _plan(app_state: AppState, old: ReadDesign, new: ReadDesign) -> Design
 
 async def design_of(app_state: AppState, fabric: Fabric, wanted: str) -> ReadDesign:
     """The version that is meant, with its text. Raises ProblemError where there is none, or its text is not here."""
+    work = fabric.recabling
+    if wanted == PLANNED:
+        if work is None or work.before:
+            raise refuse(404, "unknown", f"no re-cabling of network {fabric.name} is planned", "plan one first")
+        return ReadDesign(work.version.digest, work.design, work.models)
     version = _version(fabric, wanted)
     if version.digest == fabric.digest:
         return in_force(fabric)
@@ -240,12 +278,21 @@ def _recorded(app_state: AppState, fabric: str, version: DesignVersion) -> ReadD
     if not records or records[0].seq != version.seq:
         return None
     event = records[0].event
+    if isinstance(event, e.RecablingPlanned):
+        return ReadDesign(version.digest, event.recabling.design, event.recabling.models)
     assert isinstance(event, e.FabricRegistered), "the fold notes the record that brings a design"
     return ReadDesign(version.digest, event.fabric.design, event.fabric.models)
 
 
 router = Router(
     path="/",
-    route_handlers=[post_fabric, list_design_versions, diff_design_versions, plan_design, roll_back_design],
+    route_handlers=[
+        plan_recabling,
+        post_fabric,
+        list_design_versions,
+        diff_design_versions,
+        plan_design,
+        roll_back_design,
+    ],
     tags=["networks"],
 )

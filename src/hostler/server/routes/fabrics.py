@@ -11,7 +11,7 @@ from msgspec import Struct
 from hostler.core.planning.cabling import fabrics_of
 from hostler.core.policy.link_cases import links_of as links_of_network
 from hostler.core.policy.link_cases import shared_faults
-from hostler.core.report.fabric_sentences import looked, subnet_told
+from hostler.core.report.fabric_sentences import looked, subnet_told, window
 from hostler.core.state.fabrics import (
     DesignedLink,
     DesignVersion,
@@ -20,6 +20,8 @@ from hostler.core.state.fabrics import (
     FabricCase,
     FabricLook,
     LinkCondition,
+    Recabling,
+    RecablingStage,
 )
 from hostler.core.state.links import LinkCase, LinkRound
 from hostler.core.state.manual_tests import ManualTest
@@ -67,6 +69,29 @@ def subnet_view(app_state: AppState, fabric: Fabric) -> SubnetView:
     return SubnetView(says, fabric.subnet, fabric.subnet_design, last.began, last.why, last.notices)
 
 
+class RecablingView(Struct, frozen=True):
+    """A planned re-cabling: its design by digest, its window, who planned it and why, and what stage it is in."""
+
+    design: str
+    starts: datetime
+    ends: datetime
+    person: str
+    reason: str
+    stage: RecablingStage
+    says: str
+
+
+def recabling_view(app_state: AppState, work: Recabling) -> RecablingView:
+    """The re-cabling as the API shows it."""
+    stage, version, when = work.stage(app_state.now()), work.version, window(work.starts, work.ends)
+    says = {
+        RecablingStage.planned: f"planned {when}",
+        RecablingStage.under_way: f"under way {when}: differences between both designs are expected",
+        RecablingStage.over: f"its window was {when}, the new design holds, and it is late where that does not lie yet",
+    }
+    return RecablingView(version.digest, work.starts, work.ends, version.person, version.reason, stage, says[stage])
+
+
 class FabricView(Struct, frozen=True):
     """A network: its design in counts, and its validations.
 
@@ -96,6 +121,7 @@ class FabricView(Struct, frozen=True):
     manual_test_due: datetime | None = None
     manual_test_overdue: bool = False
     undecided: tuple[str, ...] = ()
+    recabling: RecablingView | None = None
 
 
 def fabric_view(app_state: AppState, fabric: Fabric) -> FabricView:
@@ -121,6 +147,7 @@ def fabric_view(app_state: AppState, fabric: Fabric) -> FabricView:
         manual_test_due=test.due if test is not None else None,
         manual_test_overdue=test is not None and test.due < app_state.now(),
         undecided=read.undecided if read is not None else (),
+        recabling=recabling_view(app_state, fabric.recabling) if fabric.recabling is not None else None,
     )
 
 

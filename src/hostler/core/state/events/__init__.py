@@ -64,6 +64,7 @@ from hostler.core.state.events.conditions import (
 )
 from hostler.core.state.events.evidence import EvidenceKept
 from hostler.core.state.events.fabrics import (
+    DesignTakenOver,
     FabricEvent,
     FabricFindingChanged,
     FabricFindingClosed,
@@ -72,6 +73,10 @@ from hostler.core.state.events.fabrics import (
     FabricRemoved,
     FabricValidated,
     FabricValidationAsked,
+    RecablingEnded,
+    RecablingEvent,
+    RecablingMoved,
+    RecablingPlanned,
     SubnetChanged,
     fabric_subject,
 )
@@ -173,6 +178,7 @@ __all__ = [
     "ConditionUpdated",
     "ConfigActivated",
     "ControllerStarted",
+    "DesignTakenOver",
     "Event",
     "EvidenceKept",
     "FabricEvent",
@@ -231,6 +237,10 @@ __all__ = [
     "PlanEnded",
     "PlanRecorded",
     "PlanUndoing",
+    "RecablingEnded",
+    "RecablingEvent",
+    "RecablingMoved",
+    "RecablingPlanned",
     "Record",
     "RecurrenceCounted",
     "RemediatorAccepted",
@@ -345,6 +355,10 @@ Event = (
     | FabricFindingChanged
     | FabricFindingClosed
     | SubnetChanged
+    | DesignTakenOver
+    | RecablingEnded
+    | RecablingMoved
+    | RecablingPlanned
     | LinkFaultOpened
     | LinkFaultChanged
     | LinkFaultClosed
@@ -423,6 +437,10 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("bmc_login_due", 1): 6,
     ("evidence_kept", 1): 6,
     ("subnet_changed", 1): 6,
+    ("recabling_planned", 1): 6,
+    ("recabling_moved", 1): 6,
+    ("design_taken_over", 1): 6,
+    ("recabling_ended", 1): 6,
     ("bits_told", 1): 6,
     ("golden_learned", 1): 6,
     ("bits_disputed", 1): 6,

@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.state.events.row import EventRow, EventRows
-from hostler.core.state.fabrics import Fabric, FabricCase, FabricLook
+from hostler.core.state.fabrics import VERSIONS_KEPT, Fabric, FabricCase, FabricLook, Recabling
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.subnets import SubnetFacts, SubnetManager
 
@@ -16,6 +16,38 @@ class FabricRegistered(Struct, frozen=True, tag="fabric_registered"):
 
     fabric: Fabric
     person: str
+
+
+class RecablingPlanned(Struct, frozen=True, tag="recabling_planned"):
+    """The network is to be cabled by a new design within a window of time."""
+
+    fabric: str
+    recabling: Recabling
+
+
+class RecablingMoved(Struct, frozen=True, tag="recabling_moved"):
+    """The window of a planned re-cabling is another."""
+
+    fabric: str
+    starts: datetime
+    ends: datetime
+    person: str
+    reason: str
+
+
+class DesignTakenOver(Struct, frozen=True, tag="design_taken_over"):
+    """The window of a re-cabling is over: the new design holds from now on."""
+
+    fabric: str
+    design: str
+
+
+class RecablingEnded(Struct, frozen=True, tag="recabling_ended"):
+    """A re-cabling is followed no more: everything lies as its design has it, or it was called off by a person."""
+
+    fabric: str
+    person: str
+    reason: str
 
 
 class FabricRemoved(Struct, frozen=True, tag="fabric_removed"):
@@ -79,13 +111,17 @@ FabricEvent = (
     | SubnetChanged
 )
 
+RecablingEvent = RecablingPlanned | RecablingMoved | DesignTakenOver | RecablingEnded
+
 
 def fabric_subject(name: str) -> str:
     """The subject under which a network's history is found."""
     return f"fabric:{name}"
 
 
-def _of_network(event: FabricRemoved | FabricValidationAsked | FabricValidated | SubnetChanged) -> tuple[str, ...]:
+def _of_network(
+    event: FabricRemoved | FabricValidationAsked | FabricValidated | SubnetChanged | RecablingEvent,
+) -> tuple[str, ...]:
     return (fabric_subject(event.fabric),)
 
 
@@ -125,6 +161,45 @@ def _validate(fleet: Fleet, event: FabricValidated, _at: datetime) -> None:
     fleet.fabrics.put(fabric.name, replace(fabric, look=look, asked=asked, asked_why=why))
 
 
+def _plan(fleet: Fleet, event: RecablingPlanned, _at: datetime) -> None:
+    """Note the planned design; its text is found by this record from now on."""
+    if (known := fleet.fabrics.get(event.fabric)) is None:
+        return
+    version = replace(event.recabling.version, seq=fleet.cell.seq)
+    fleet.fabrics.put(known.name, replace(known, recabling=replace(event.recabling, version=version)))
+
+
+def _move(fleet: Fleet, event: RecablingMoved, _at: datetime) -> None:
+    known = fleet.fabrics.get(event.fabric)
+    if known is not None and known.recabling is not None:
+        moved = replace(known.recabling, starts=event.starts, ends=event.ends)
+        fleet.fabrics.put(known.name, replace(known, recabling=moved))
+
+
+def _take_over(fleet: Fleet, event: DesignTakenOver, _at: datetime) -> None:
+    """Let the new design hold, and keep the old one's text, by which late work is told."""
+    known = fleet.fabrics.get(event.fabric)
+    if known is None or (work := known.recabling) is None or work.version.digest != event.design:
+        return
+    fresh = replace(
+        known,
+        design=work.design,
+        digest=work.version.digest,
+        hosts=work.hosts,
+        switches=work.switches,
+        cables=work.cables,
+        models=work.models,
+        versions=(*known.versions, work.version)[-VERSIONS_KEPT:],
+        recabling=replace(work, design="", before=known.design),
+    )
+    fleet.fabrics.put(known.name, fresh)
+
+
+def _end_work(fleet: Fleet, event: RecablingEnded, _at: datetime) -> None:
+    if (known := fleet.fabrics.get(event.fabric)) is not None:
+        fleet.fabrics.put(known.name, replace(known, recabling=None))
+
+
 def _change_subnet(fleet: Fleet, event: SubnetChanged, _at: datetime) -> None:
     if (known := fleet.fabrics.get(event.fabric)) is not None:
         fleet.fabrics.put(known.name, replace(known, subnet=event.facts))
@@ -140,6 +215,10 @@ ROWS: EventRows = (
     EventRow(FabricValidationAsked, _of_network, _ask),
     EventRow(FabricValidated, _of_network, _validate),
     EventRow(SubnetChanged, _of_network, _change_subnet),
+    EventRow(RecablingPlanned, _of_network, _plan),
+    EventRow(RecablingMoved, _of_network, _move),
+    EventRow(DesignTakenOver, _of_network, _take_over),
+    EventRow(RecablingEnded, _of_network, _end_work),
     EventRow(FabricFindingOpened, _of_case, lambda fleet, e, _at: fleet.fabric_cases.put(e.case.id, e.case)),
     EventRow(FabricFindingChanged, _of_case, lambda fleet, e, _at: fleet.fabric_cases.put(e.case.id, e.case)),
     EventRow(FabricFindingClosed, _of_case, lambda fleet, e, _at: fleet.fabric_cases.put(e.case.id, None)),

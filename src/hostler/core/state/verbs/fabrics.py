@@ -1,10 +1,14 @@
 """Networks: their designs, and their validation."""
 
+from datetime import datetime
 from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from hostler.core.state.verbs.facts import FileVerb, Permission, Target, Verb, VerbFacts
+
+Starts = Annotated[datetime, Meta(tz=True, description="With its time zone: 2026-01-31T22:00:00+00:00.")]
+Ends = Annotated[datetime, Meta(tz=True, description="The same way.")]
 
 
 class RegisterFabric(Verb, frozen=True):
@@ -18,6 +22,31 @@ class RemoveFabric(Verb, frozen=True):
     """Validate a network no longer; its findings and their tickets are over."""
 
     facts: ClassVar = VerbFacts(Permission.configure, Target.fabric, command="fabric remove")
+
+
+class PlanRecabling(Verb, frozen=True):
+    """Have a network cabled by a new design within a window: before it the old design holds, after it the new one."""
+
+    facts: ClassVar = VerbFacts(
+        Permission.configure, Target.fabric, command="fabric recable", route="fabrics/{name}/recabling"
+    )
+    starts: Starts
+    ends: Ends
+    fabric: str = ""
+
+
+class MoveRecabling(Verb, frozen=True):
+    """Give a planned re-cabling another window."""
+
+    facts: ClassVar = VerbFacts(Permission.configure, Target.fabric, command="fabric move-recabling")
+    starts: Starts
+    ends: Ends
+
+
+class CancelRecabling(Verb, frozen=True):
+    """Call a re-cabling off; where its design holds already, late work is told as late no more."""
+
+    facts: ClassVar = VerbFacts(Permission.configure, Target.fabric, command="fabric cancel-recabling")
 
 
 class ValidateFabric(Verb, frozen=True):
