@@ -191,7 +191,7 @@ async def versions(say: Tried, folder: Path) -> None:
     assert (len(again), again[2]["digest"]) == (3, seen[0]["digest"])
     await say("fabric", "roll-back", "ib0", "abcdef", "--reason", "x", code=4)
     window = ("--starts", "2036-01-31T22:00:00+00:00", "--ends", "2036-02-01T04:00:00+00:00", "--reason", "trays")
-    await say("fabric", "recable", "ib0", plain, *models, *window, code=6)
+    await say("fabric", "recable", "ib0", plain, *models, *window, code=3)
     starts = datetime.now(UTC) + timedelta(days=1)
     window = ("--starts", starts.isoformat(), "--ends", (starts + timedelta(hours=6)).isoformat(), "--reason", "trays")
     assert summary in await say("fabric", "recable", "ib0", plain, *models, *window)
