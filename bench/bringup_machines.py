@@ -148,7 +148,7 @@ async def _insist(ask: Callable[[], Awaitable[T]]) -> T:
 
 
 class Machines:
-    """All of them; an async context manager, inside which they live."""
+    """The machines; an async context manager, inside which they live."""
 
     def __init__(self, folder: Path, server: str, timing: Timing) -> None:
         self._folder = folder

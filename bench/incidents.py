@@ -75,7 +75,7 @@ def silence(numbers: Iterable[int]) -> list[Input]:
 
 
 def main() -> Figures:
-    """All at once, one after the other, and back again, at 10,000 and at 100,000 nodes."""
+    """Measure all at once, one after the other, and back again, at 10,000 and at 100,000 nodes."""
     figures = Figures("incidents")
     for nodes in (10_000, 100_000):
         all_at_once = controller(nodes)

@@ -58,7 +58,7 @@ class Agents:
         self.missed = 0
 
     async def introduce(self) -> None:
-        """Each posts its inventory."""
+        """Have each node post its inventory."""
         await _each(self._tokens, self._inventory)
 
     async def _inventory(self, node: str) -> None:
@@ -118,7 +118,7 @@ class Cell(Struct):
 
 
 class World(Struct):
-    """All that a benchmark touches: the control plane, its admin, the served cell, the nodes, when all had settled."""
+    """World of a benchmark: the control plane, its admin, the served cell, the nodes, when all had settled."""
 
     plane: ControlPlane
     admin: Admin

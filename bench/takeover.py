@@ -98,7 +98,7 @@ async def whole_fleet(place: str, directory: Path, figures: Figures) -> None:
 
 
 async def measure(figures: Figures) -> None:
-    """Each on a database of its own."""
+    """Measure each on a database of its own."""
     with tempfile.TemporaryDirectory() as cache:
         server = PostgresServer(Path(cache))
         try:

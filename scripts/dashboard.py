@@ -12,7 +12,7 @@ PLACE = Path(__file__).parents[1] / "deploy/helm/hostler/files/dashboard.json"
 SOURCE = {"name": "source", "label": "Prometheus", "type": "datasource", "query": "prometheus"}
 
 Question = tuple[str, str]
-"""(what Prometheus is asked, legend)."""
+"""A pair (what Prometheus is asked, legend)."""
 
 Panel = tuple[str, str, tuple[Question, ...]]
 """(title, unit, questions)."""

@@ -26,10 +26,15 @@ ALSO_READ = tuple(ROOT / name for name in ("bench", "packages", "scripts", "test
 STANDS = Path(__file__).with_suffix(".toml")
 READING_PATH = ("core/tables/phases.py", "core/tables/recipes.py", "core/planning/next_step.py", "controller/loop.py")
 FILE_MOST, FUNCTION_MOST = 700, 60
-PRONOUN = re.compile(
-    r"(Who|What|Whose|Whom|Which|Whoever|Whatever|It|They|He|She|This|That|These|Those|Nobody|Somebody|Everybody|Anybody)\b"
+_ALONE = (
+    "who|what|whose|whom|which|whoever|whatever|whichever|it|its|they|their|he|his|she|her|we|our|you|your|"
+    "this|that|these|those|nobody|somebody|everybody|anybody|nothing|something|everything|anything|none|others|neither"
 )
-_SUSPECTED = re.compile(rf"[\"']\s*{PRONOUN.pattern}")
+_BESIDE = "all|another|any|both|each|either|every|few|many|most|one|several"
+"""Words that may stand before a noun: "One node" may open a docstring, "One of them", "All that" and "Each is" not."""
+_NO_NOUN = "are|at|by|can|for|had|has|have|in|is|may|must|of|on|that|was|were|when|where|which|who"
+PRONOUN = re.compile(rf"\W*(?:(?:{_ALONE})\b(?!-)|(?:{_BESIDE})\b(?:[.,:;]|\s+(?:{_NO_NOUN})\b))", re.IGNORECASE)
+_SUSPECTED = re.compile(rf"[\"']{PRONOUN.pattern}", re.IGNORECASE)
 AIMS = {
     "duplicate classes": 0,
     "pronoun docstrings": 0,

@@ -193,5 +193,5 @@ class Guest:
         await self._process.wait()
 
     def console(self) -> str:
-        """All that its console has shown."""
+        """Text that its console has shown."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""

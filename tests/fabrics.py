@@ -267,7 +267,7 @@ FAULTS: tuple[Callable[[Fabric], Kind], ...] = (
     slow,
     refit,
 )
-"""All that can be done several times over, beside each other."""
+"""Steps that can be done several times over, beside each other."""
 
 
 def _degrade(fabric: Fabric, rate: Rate) -> Kind:

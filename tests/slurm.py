@@ -110,7 +110,7 @@ class RealSlurm:
     # --- what people do
 
     def run(self, *words: str) -> str:
-        """One of Slurm's commands, as its administrator."""
+        """Run one of Slurm's commands, as its administrator."""
         done = subprocess.run(words, env=self._environment(), capture_output=True, text=True, check=False, cwd="/")
         if done.returncode:
             raise AssertionError(f"{words}: {done.stderr}")
@@ -182,7 +182,7 @@ class RealSlurm:
 
     @contextlib.asynccontextmanager
     async def rest(self) -> AsyncIterator[str]:
-        """Its slurmrestd, as somebody without rights; the address."""
+        """Start its slurmrestd, as somebody without rights; the address."""
         port = free_port()
         words = ("-a", "rest_auth/jwt", "-s", "openapi/v0.0.38", f"127.0.0.1:{port}")
         self._start("slurmrestd", "nobody", "/usr/sbin/slurmrestd", *words, SLURM_JWT="daemon")

@@ -56,7 +56,7 @@ def boot_logs(each: int) -> Iterator[tuple[Server, list[str]]]:
 
 
 def _some(chance: Random, *lines: str) -> Lines:
-    """Each of the lines on some machines and not on others."""
+    """Lines, each on some machines and not on others."""
     for line in lines:
         if chance.random() < 0.8:
             yield line

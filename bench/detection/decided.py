@@ -50,7 +50,7 @@ def node_of(number: int) -> Node:
 
 
 def name_of(number: int) -> str:
-    """Its id."""
+    """Node's id."""
     return f"n{number:03d}"
 
 

@@ -532,5 +532,5 @@ OTHERS = (
 
 
 def states() -> tuple[State, ...]:
-    """All of them."""
+    """All states."""
     return (*GPUS, *EXPORTED, *FILES, *FACTS, *CHECKS, *SENSORS, *ENTRIES, *OTHERS)

@@ -22,7 +22,7 @@ class Seen(Struct, frozen=True):
 
     @property
     def missed(self) -> bool:
-        """Nothing at all was recorded because of it."""
+        """Whether nothing at all was recorded because of it."""
         return not self.recorded
 
     @property

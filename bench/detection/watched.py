@@ -103,7 +103,7 @@ class _Life:
         self._posts = 0
 
     def lived(self, until_s: float, *, bad: bool, expected: Expected | None = None) -> tuple[list[Name], float | None]:
-        """All that is recorded until the request has come true or time is over, and after how long the request had.
+        """Records until the request has come true or time is over, and after how long the request had.
 
         What begins begins just after a look, so the time until the next one counts.
         """
@@ -297,7 +297,7 @@ def _of_bmc(shows: states.ByBmc, node: Node) -> tuple[float, Poll]:
 
 
 def _looked_at(node: Node, errand: ReadingTask, befall: Callable[[Machine], None]) -> Poll:
-    """One of the watch's errands, again and again, as far as it has repeated itself."""
+    """Run an errand of the watch's errands, again and again, as far as it has repeated itself."""
     machine = machine_of(1)
     reader, heard = _eyes(machine), dict[str, RepeatedReading]()
     sku = configuration().skus[node.sku]

@@ -23,7 +23,7 @@ from hostler.core.state.subnets import SubnetNotice, SubnetReading
 
 
 class PortError(Exception):
-    """Something outside did not do as asked. The subclass is advice to the caller."""
+    """A component outside did not do as asked. The subclass is advice to the caller."""
 
 
 class UnreachableError(PortError):
@@ -193,7 +193,7 @@ class LinkSource(Protocol):
     """A way to read the counters of a network's ports. Never raises, and changes nothing."""
 
     async def read(self, fabric: Fabric) -> LinkReadings:
-        """All that can be read now."""
+        """Readings that can be read now."""
         ...
 
 
@@ -232,7 +232,7 @@ class WorkloadView(Struct, frozen=True):
 
 
 class ClusterView(Struct, frozen=True):
-    """All that one scheduler shows of its cluster now, by the names that nodes have there.
+    """View of a cluster as its scheduler shows it now, by the names that nodes have there.
 
     `lost` says why it may be so no more ("not listed yet", "silent for 70 s"); "" where it is synced: a whole list has
     been read and followed since. `ready` is the scheduler's own opinion of a node, `boots` the boot id that its own
@@ -509,7 +509,7 @@ class OutsideTicket(Struct, frozen=True):
 
 
 class TicketLink(Struct, frozen=True):
-    """One of our tickets and what it is outside, as it was last seen. `done`: closed there when it was last seen.
+    """A ticket of ours and what it is outside, as it was last seen. `done`: closed there when it was last seen.
 
     `tried`: when it was asked to be made there and no answer came; it may exist all the same.
     """

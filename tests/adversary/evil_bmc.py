@@ -92,12 +92,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(says.body)
 
     def log_message(self, *_: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def evil(manner: Manner, port: int = 0, context: ssl.SSLContext | None = None) -> Iterator[EvilBmc]:
-    """One that serves for as long as the block lasts."""
+    """Server that serves for as long as the block lasts."""
     bmc = EvilBmc(manner, port, context)
     thread = threading.Thread(target=bmc.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()

@@ -52,7 +52,7 @@ class Guarded:
         return dict(answer)
 
     async def settle(self) -> None:
-        """Something of each customer in every list."""
+        """Put something of each customer in every list."""
         await self.post("/v1/config", {"documents": {**DOCUMENTS, "policy.yaml": SHADOWED}, "reason": "two customers"})
         for name in (ORCA, LYNX):
             await self._nodes(name)

@@ -64,7 +64,7 @@ def test_four_nodes_sum_up_together(tmp_path: Path, site: Path) -> None:
 
 
 def test_who_never_comes_makes_nobody_fail(tmp_path: Path, site: Path) -> None:
-    """Whichever of the two it is. Mutant: who waited has failed."""
+    """Two cases: either of them stays away. Mutant: who waited has failed."""
     for name, other in (("n1", "n2"), ("n2", "n1")):
         group = Group(tmp_path, site, "n1", "n2", deadline_s=3)
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""Others' tools: outputs laid out as their documents have them, and hostile ones, which are never passed."""
+"""Tools of others: outputs laid out as their documents have them, and hostile ones, which are never passed."""
 
 import json
 import sys

@@ -46,7 +46,7 @@ def of_events(events: Iterable[Event], epoch: int = 1) -> tuple[Record, ...]:
 
 
 def every_event() -> tuple[Event, ...]:
-    """One of each, with every field filled from its type."""
+    """Make one of each, with every field filled from its type."""
     return tuple(typing.cast("Event", sample(event)) for event in EVENTS)
 
 

@@ -72,7 +72,7 @@ class Bmc:
         return HttpResponse(reply.status, msgspec.json.encode(reply.body) if reply.body is not None else b"")
 
     def documents(self) -> dict[str, Document]:
-        """Everything that the BMC would show, by path."""
+        """Documents that the BMC would show, by path."""
         return vendor_behaviour.pages(self.machine, VENDORS[self.machine.quirks.vendor], START)
 
 

@@ -139,7 +139,7 @@ async def emulated(
     rules: tuple[RequestFaultRule, ...] = (),
     timeout_s: float = 30,
 ) -> AsyncIterator[World]:
-    """Our emulated BMC: over "http", "https", as one of many systems in a "shared" service, or as the "twin".
+    """Hostler's emulated BMC: over "http", "https", as one of many systems in a "shared" service, or as the "twin".
 
     A vendor's name: over HTTP, laid out as that vendor's are.
     """

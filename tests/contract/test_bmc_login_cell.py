@@ -71,7 +71,7 @@ class Running:
         self.secrets.add(self.world.password)
 
     def told(self) -> str:
-        """Everything that the cell has told or could tell: its journal, and the bundle for a vendor."""
+        """Text of what the cell has told or could tell: its journal, and the bundle for a vendor."""
         records = list(self.cell.journal.records())
         bundle = evidence_bundle(Known(self.cell.view, self.node, records[::-1], (), now()))
         shown = (msgspec.json.encode(one).decode() for one in (records, bundle, self.node))

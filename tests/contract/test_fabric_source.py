@@ -196,7 +196,7 @@ def _registered() -> RegisteredSource:
 
 @asynccontextmanager
 async def ufm_server(answer: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[tuple[str, str]]:
-    """Its address and its authority."""
+    """Server's address and its authority."""
     certificate = self_signed(NOW, "localhost")
     app = web.Application()
     app.router.add_get("/{path:.*}", answer)

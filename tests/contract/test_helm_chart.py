@@ -334,7 +334,7 @@ def test_serve_takes_every_argument_and_reads_every_document_that_the_chart_give
 
 
 async def test_what_the_controllers_pod_runs_starts_and_answers_its_probes(tmp_path: Path) -> None:
-    """Its own commands, with its folders elsewhere and without a cluster. Mutant: a flag that serve does not have."""
+    """Commands of the pod, its folders elsewhere, without a cluster. Mutant: a flag that serve does not have."""
     plain = ("--set", "controller.tls.existingSecret=", "--set", "controller.tls.insecurePlainHttp=true")
     port = free_port()
     alone = ("--set", f"controller.replicas=1,controller.journal.type=sqlite,controller.service.port={port}")

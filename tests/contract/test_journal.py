@@ -19,7 +19,7 @@ from tests.contract.journal_samples import START, at, boot, boots, every_event, 
 
 
 def state(journal: SqlJournal | MemoryJournal) -> tuple[object, ...]:
-    """Everything a reader can see, to compare before and after."""
+    """State as a reader can see, to compare before and after."""
     return (
         list(journal.records()),
         journal.digest(),

@@ -44,7 +44,7 @@ def rows_of(path: Path) -> list[StoredRow]:
 
 
 def reads_to_its_end(journal: SqlJournal, golden: Path) -> None:
-    """All that the golden file holds is there, with the same digest."""
+    """Whether all that the golden file holds is there, with the same digest."""
     rows = rows_of(golden)
     assert [record.seq for record in journal.records()] == [row.seq for row in rows]
     assert journal.digest() == rows[-1].digest.hex()

@@ -216,7 +216,7 @@ async def test_operands_go_for_a_reset_and_come_back_when_it_is_over(site: Site)
 
 
 class CutApi(Api):
-    """Something happens at one of its requests: before it is sent, or after it was answered."""
+    """API in which something happens at one of its requests: before it is sent, or after it was answered."""
 
     def __init__(self, kubeconfig: Path, at: int, happens: Callable[[], None], *, after: bool = False) -> None:
         super().__init__(load_kubeconfig(str(kubeconfig)), lambda: None)

@@ -365,7 +365,7 @@ async def test_a_password_is_shown_under_tls_to_the_right_name_alone(case: str, 
 
 
 async def test_a_mail_server_that_dawdles_is_cut_off() -> None:
-    """Its greeting never ends; the thread that waits for it ends with the time that there is."""
+    """A greeting that never ends; the thread that waits for it ends with the time that there is."""
     gone = asyncio.Event()
 
     async def drips(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -37,7 +37,7 @@ class SilentPorts:
     """A source whose ports nobody reads."""
 
     async def read(self, _fabric: object) -> LinkReadings:
-        """Nothing."""
+        """Read nothing."""
         return LinkReadings()
 
 

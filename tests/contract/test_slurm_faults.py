@@ -434,7 +434,7 @@ async def test_slurm_reboots_where_it_is_told_to_and_agents_do_elsewhere() -> No
 
 
 async def test_a_lifted_cordon_that_is_being_set_anew_is_no_second_override() -> None:
-    """Its hold would come back whenever it is released. Mutant: the operation under way is not looked at."""
+    """The hold would come back whenever it is released. Mutant: the operation under way is not looked at."""
     fleet = Fleet()
     member = a_node("n", cordons=("hostler",))
     seen = WorkSeen((WorkloadView("n", (), cordoned=False, overridden="ann"),), cluster="k1")

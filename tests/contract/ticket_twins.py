@@ -257,5 +257,5 @@ async def serving(twin: Twin) -> AsyncIterator[Any]:
 
 
 def text_of(twin: Twin) -> str:
-    """Everything that was sent, as text."""
+    """Text of all that was sent."""
     return json.dumps(twin.requests)

@@ -1,4 +1,4 @@
-"""Our Helm chart as Helm itself renders it."""
+"""Hostler's Helm chart as Helm itself renders it."""
 
 import subprocess
 from pathlib import Path

@@ -116,7 +116,7 @@ class RealNode:
         return self.folder / "own/etc/kubernetes"
 
     def power_on(self) -> None:
-        """Its containerd runs when this returns; its kubelet where it was a member before."""
+        """Start its containerd, which runs when this returns; its kubelet where it was a member before."""
         assert self._running is None, "it is on"
         (self.folder / "ready").unlink(missing_ok=True)
         for file in ("containerd.sock", "containerd.sock.ttrpc"):
@@ -130,7 +130,7 @@ class RealNode:
         self._connect()
 
     def power_off(self) -> None:
-        """Everything on it dies at once: kubelet, containerd and every container."""
+        """Kill all on it at once: kubelet, containerd and every container."""
         if self._running is None:
             return
         with contextlib.suppress(ProcessLookupError, FileNotFoundError):
@@ -166,7 +166,7 @@ class RealNode:
         return "\n".join("\n".join(f.read_text(errors="replace").splitlines()[-lines:]) for f in files if f.exists())
 
     def close(self) -> None:
-        """Nothing of it is left."""
+        """Leave nothing of it."""
         self.power_off()
         for hierarchy in CGROUPS.iterdir():
             groups = hierarchy / self._group

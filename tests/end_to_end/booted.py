@@ -98,7 +98,7 @@ class BootedWorld:
 async def booted_world(
     directory: Path, firmware: str = BIOS, image: BootedImage | None = None, agent: BootedAgent | None = None
 ) -> AsyncIterator[BootedWorld]:
-    """Everything up, no node registered yet. With an agent the API speaks TLS, by a certificate of its own."""
+    """World with everything up, no node registered yet. With an agent the API speaks TLS, by a certificate of its own."""
     data, images = directory / "data", directory / "images"
     data.mkdir(mode=0o700)
     images.mkdir()

@@ -75,7 +75,7 @@ class Clustered:
             await end(self._serving)
 
     async def leave(self) -> None:
-        """Nothing of it is left running."""
+        """Leave nothing of it running."""
         for kubelet in self._kubelets.values():
             kubelet.cancel()
         await asyncio.gather(*self._kubelets.values(), return_exceptions=True)
@@ -202,7 +202,7 @@ class Clustered:
             return " ".join(bytes(body).decode() for (body,) in db.execute("SELECT body FROM rows"))
 
     def enter(self, kubelet: Kubelet, kubeconfig: str) -> None:
-        """Its kubelet is let into the cluster, or has to go."""
+        """Wait until its kubelet is let into the cluster, or has to go."""
         if (before := self._kubelets.pop(kubelet.name, None)) is not None:
             before.cancel()
         if kubeconfig:

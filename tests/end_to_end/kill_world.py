@@ -347,7 +347,7 @@ class World:
 
 @asynccontextmanager
 async def world(directory: Path, machines: int = 1, time_scale: float = 1) -> AsyncIterator[World]:
-    """Everything up, every machine adopted, heard and in production."""
+    """World with everything up, every machine adopted, heard and in production."""
     policy = re.sub(r"(?m)^  time_scale: .*$", f"  time_scale: {time_scale:g}", POLICY.read_text())
     (directory / "policy.yaml").write_text(policy)
     (directory / "pools.yaml").write_text(POOLS)
@@ -506,7 +506,7 @@ def check_operations(world: World, box: Box) -> None:
 
 
 def check_spool(world: World, box: Box) -> None:
-    """Everything the agent was told has arrived stands in the journal, each number once, as it was seen."""
+    """Check that all the agent was told has arrived stands in the journal, each number once, as it was seen."""
     spool, acknowledged, held = box.spooled()
     stored = [(sequence, body) for name, sequence, body in world.journal.observed(box.name) if name == spool]
     assert [sequence for sequence, _ in stored] == list(range(1, len(stored) + 1))

@@ -81,7 +81,7 @@ class RealWorld:
 
 @asynccontextmanager
 async def real_world(directory: Path, *, test_mode: bool) -> AsyncIterator[RealWorld]:
-    """Everything up, this machine adopted and in production."""
+    """World with everything up, this machine adopted and in production."""
     uuid = "6a1f3f0e-33d3-4d0c-9f2e-2f6f1d9c7a11"
     data = directory / "data"
     data.mkdir(mode=0o700)

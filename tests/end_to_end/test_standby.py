@@ -30,7 +30,7 @@ HOLD = {"verb": "hold", "target": "rack:far", "reason": "nobody is there"}
 async def test_a_controller_stopped_between_its_commit_and_its_send_acts_no_more(
     tmp_path: Path, postgres_url: str
 ) -> None:
-    """Its lease runs out, another takes over, it wakes with the BMC's answer in hand: the BMC counts zero actions.
+    """The lease runs out, another takes over, it wakes with the BMC's answer in hand: the BMC counts zero actions.
 
     Mutant: a driver that does not ask the fence just before it sends.
     """

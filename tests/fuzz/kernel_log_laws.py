@@ -21,7 +21,7 @@ ESCAPED = 8
 
 
 def hold_for_text(text: str) -> None:
-    """Nothing raises, nothing claims health, and what comes out is bounded, printable and in the tables."""
+    """Check that nothing raises, nothing claims health, and what comes out is bounded, printable and in the tables."""
     found = decode(text)
     assert len(found) <= min(len(text), TEXT_LIMIT_CHARS)
     for one in found:

@@ -222,7 +222,7 @@ def sweep(drive: Drive) -> None:
 
 
 def settle(drive: Drive) -> None:
-    """Nothing that the world sends is missing any more: hands do as asked, and a minute passes."""
+    """Settle: nothing that the world sends is missing any more: hands do as asked, and a minute passes."""
     drive.scripts.clear()
     drive.land()
     for name, up in drive.power.items():

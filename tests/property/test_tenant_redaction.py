@@ -48,7 +48,7 @@ VERBS = (
 
 
 def parts(node: str) -> dict[str, Any]:
-    """Its GPUs; a serial is nobody's name."""
+    """Parts: GPUs; a serial is nobody's name."""
     serials = [f"{node}-G{gpu}" for gpu in range(GPUS)]
     slots = tuple((f"gpu{gpu}", serial) for gpu, serial in enumerate(serials))
     return {"slots": slots, "addresses": tuple((f"pci:0000:{n:02x}:00", serial) for n, serial in enumerate(serials))}

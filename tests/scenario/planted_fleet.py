@@ -106,7 +106,7 @@ class PlantedFleet(Drive):
         self.run()
 
     def look(self, name: str) -> None:
-        """Its BMC's sensors are read."""
+        """Read its BMC's sensors."""
         _, seen = self.twin.look(self.node(name), self.now)
         self.observe(name, "sensors", source="bmc", facts=seen.facts)
 

@@ -30,7 +30,7 @@ def bringing_up(seed: int = 0, node_id: str = HOST, **fields: object) -> FabricC
 
 
 def up(cell: FabricCell, node_id: str = HOST) -> FabricCell:
-    """Its agent is heard, and it comes to its cabling step."""
+    """Have its agent heard, and it comes to its cabling step."""
     cell.drive.step(inputs.NodeSeen(node_id, "on"), inputs.AgentHeard(node_id, f"{node_id}-b1"))
     cell.drive.run()
     plan = cell.drive.node(node_id).plan

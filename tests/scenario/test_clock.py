@@ -145,7 +145,7 @@ def test_an_answer_about_an_earlier_attempt_does_not_say_what_came_of_this_one()
 
 
 def test_what_cannot_be_observed_expires_all_the_same() -> None:
-    """Everything ends. Mutant: an unobserved operation waits for ever."""
+    """Operations of all kinds end. Mutant: an unobserved operation waits for ever."""
     drive = Drive(FLASHES, [zapping()])
     drive.script("update_firmware", "mute")
     drive.run()

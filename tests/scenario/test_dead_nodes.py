@@ -15,7 +15,7 @@ KEPT = "PodDisruptionBudget acme/keep allows no disruption"
 
 
 def lost(drive: Drive) -> None:
-    """Its agent is silent, and its scheduler does not hear it either."""
+    """Lose the node: its agent is silent, and its scheduler does not hear it either."""
     drive.silence("a")
     drive.step(NodeSeen("a", ready=False))
 
@@ -179,7 +179,7 @@ def at_an_unanswered_gate(*, ready: bool | None) -> Drive:
 
 
 def test_who_goes_down_before_its_gate_is_answered_has_not_been_repaired() -> None:
-    """Its next rung comes, in time. Mutants: the gate is waited for, for ever; nobody says that the node is lost."""
+    """The next rung comes, in time. Mutants: the gate is waited for, for ever; nobody says that the node is lost."""
     drive = at_an_unanswered_gate(ready=False)
     drive.wait(minutes=20)
     ended = [event for event in drive.events(e.PlanEnded, "a") if event.result == "failed"]

@@ -91,7 +91,7 @@ def test_work_that_comes_after_the_drain_is_not_ended_by_the_act(verb: str, kind
 
 
 def late(drive: Drive, *work: Workload) -> None:
-    """Its scheduler shows the work, and what was under way then ends."""
+    """Show the work late: its scheduler shows the work, and what was under way then ends."""
     drive.work["a"] = work
     drive.step(drive.view())
     drive.run()

@@ -60,7 +60,7 @@ class Cell:
         return {e.name_of(record.event) for record in self.drive.journal}
 
     def readable(self) -> None:
-        """Everything in the journal is read by the older of the two that are there now."""
+        """Check that all of the journal is read by the older of the two that are there now."""
         reads = min(release.reads for release in self.releases.values())
         assert self.drive.fleet.cell.format <= reads
         if reads < NEW.reads:

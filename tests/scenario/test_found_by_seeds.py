@@ -37,7 +37,7 @@ def test_a_remedy_that_only_ended_work_leaves_nothing_to_prove() -> None:
 
 
 def test_a_node_that_has_left_though_nobody_heard_of_it_is_led_out_all_the_same() -> None:
-    """Its cluster lists it no more, and refuses to cordon it. Mutant: it is tried in vain for ever."""
+    """The cluster lists the node no more, and refuses to cordon it. Mutant: it is tried in vain for ever."""
     drive = Drive(configuration({"train": pool_document(target=1)}), [a_node("a")])
     drive.see_work("a")
     drive.script("leave_cluster", "mute")

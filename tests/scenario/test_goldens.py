@@ -180,7 +180,7 @@ def test_an_idle_peer_is_asked_before_its_slot() -> None:
 
 
 def test_a_convicted_node_is_not_well_by_a_check_that_tells_no_bits() -> None:
-    """Its suite has lost PyTorch, say. Mutant: what was not compared differs from nothing."""
+    """The suite has lost PyTorch, say. Mutant: what was not compared differs from nothing."""
     drive = learned("n")
     drive.bits["n"] = OWN
     drive.idle("n")

@@ -1,4 +1,4 @@
-"""Everything in memory has a named limit: what is over leaves it, and years of life make it no larger."""
+"""Memory: all that is kept there has a named limit: what is over leaves it, and years of life make it no larger."""
 
 from collections.abc import Iterator
 from datetime import timedelta

@@ -87,7 +87,7 @@ class RealNode(Drive):
         return self._parts_of("a")
 
     def words(self) -> str:
-        """All that a person is told of the node: what it waits for, and its tickets."""
+        """Words that a person is told of the node: what it waits for, and its tickets."""
         waiting = self.node("a").waiting
         blockers = [b.text for b in waiting.blockers] if waiting is not None else []
         return "; ".join([*blockers, *(f"{t.summary} {t.action}" for t in self.fleet.tickets.values())])

@@ -208,7 +208,7 @@ def test_a_job_beside_it_on_other_gpus_leaves_the_blame_where_it_is() -> None:
 
 
 def test_a_bmc_that_goes_on_calling_a_part_unwell_has_not_seen_it_fail_again() -> None:
-    """Its word is a state. Mutant: each look at the BMC counts as one more fault."""
+    """The BMC's word is a state. Mutant: each look at the BMC counts as one more fault."""
     drive = watched()
     xid(drive, XIDS["gpu.ecc_uncontained"])
     for _ in range(6):

@@ -27,7 +27,7 @@ def has_left(phase: Phase = Phase.debug, **pool: Any) -> Drive:
 
 
 def lists(drive: Drive, *works: Workload, **shown: Any) -> None:
-    """Its kubelet lists it again, open to work."""
+    """List it: its kubelet shows it again, open to work."""
     view = WorkloadView("a", works, **{"cordoned": False, **shown})
     drive.step(WorkSeen((view,), whole=True, cluster=CLUSTER))
 

@@ -50,7 +50,7 @@ def test_a_node_that_restarts_by_itself_during_the_drain_is_waited_for_after_its
 
 
 def test_a_node_whose_boot_becomes_known_only_during_the_plan_is_waited_for_too() -> None:
-    """Its agent was slow, and is first heard while evidence is collected.
+    """The agent was slow, and is first heard while evidence is collected.
 
     Mutant: who was not heard before the plan is taken for restarted, and a sound node is condemned by a check that was
     meant for the boot before.

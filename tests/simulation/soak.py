@@ -40,7 +40,7 @@ class Fresh(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """Everything that the long run found. `kept`: the worlds that failed in an earlier run."""
+    """Report of what the long run found. `kept`: the worlds that failed in an earlier run."""
 
     soak: Soak
     fresh: Fresh

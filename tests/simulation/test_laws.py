@@ -97,7 +97,7 @@ def test_dropping_one_item_changes_no_other() -> None:
 
 
 def test_one_seed_gives_one_journal_under_any_hash_seed() -> None:
-    """Nothing iterates over a set: strings that hash differently change nothing."""
+    """No rule iterates over a set: strings that hash differently change nothing."""
     digests = [_digest(hash_seed) for hash_seed in ("1", "4711")]
     assert digests[0] == digests[1]
 

@@ -19,9 +19,24 @@ def test_two_classes_of_one_name_are_found(tmp_path: Path) -> None:
     assert found["duplicate classes"] == ["Row: one.py:1, two.py:1"]
 
 
-@pytest.mark.parametrize("text", ["Who is there.", "What it is.", "Whose turn it is.", "Nobody knows."])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Who is there.",
+        "What it is.",
+        "Whose turn it is.",
+        "Nobody knows.",
+        "Its agent is lost.",
+        "Our Jobs.",
+        "Everything up.",
+        "(what, its line): of each node.",
+        "One of them.",
+        "All that was read.",
+        "Each is told.",
+    ],
+)
 def test_a_docstring_that_opens_with_a_pronoun_is_found(tmp_path: Path, text: str) -> None:
-    """Mutants: of functions alone; those under an assignment are passed over."""
+    """Mutants: of functions alone; those under an assignment are passed over; "Its" and "Our" are none."""
     source = f'def f():\n    """{text}"""\n\nLIMIT = 3\n"""{text}"""\n'
     assert len(places(measured(tmp_path, one=source)["pronoun docstrings"])) == 2
 
@@ -37,8 +52,11 @@ def test_docstrings_of_the_other_folders_are_read_and_nothing_else_of_them(tmp_p
     assert found["duplicate classes"] == []
 
 
-def test_whether_and_verbs_open_docstrings_well(tmp_path: Path) -> None:
-    source = '"""Runs the agent."""\n\ndef f():\n    """Whether it runs."""\n\nTEXT = f("Who")\n'
+@pytest.mark.parametrize(
+    "text", ["Whether it runs.", "One node.", "All nodes of it.", "Each line once.", "One-way links."]
+)
+def test_verbs_nouns_and_words_before_a_noun_open_docstrings_well(tmp_path: Path, text: str) -> None:
+    source = f'"""Runs the agent."""\n\ndef f():\n    """{text}"""\n\nTEXT = f("Who")\n'
     assert measured(tmp_path, one=source)["pronoun docstrings"] == []
 
 

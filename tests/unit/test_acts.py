@@ -1,4 +1,4 @@
-"""Nothing acts on the outside beside a recorded operation: read from the source, for every module of the house."""
+"""No module acts on the outside beside a recorded operation: read from the source, for every module of the house."""
 
 import ast
 from collections.abc import Iterator

@@ -274,7 +274,7 @@ class Exporting(EmulatedHostMachine):
 async def test_an_exporter_that_was_there_and_is_gone_is_a_reader_that_died(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that never was there is no fault. Mutants: `answered` is not asked; it is told at each look."""
+    """An exporter that never was there is no fault. Mutants: `answered` is not asked; it is told at each look."""
     monkeypatch.setattr(collector_loops, "DCGM_EVERY_S", 0.0)
     monkeypatch.setattr(collector_loops, "DCGM_LOOK_FOR_S", 0.0)
     spool = Spool(tmp_path, "n1-boot-1", time.monotonic, lambda: "s")

@@ -12,7 +12,7 @@ from hostler.cli.exit_codes import ExitCode
 from tests.cli_api import page, serving
 
 HEAVY = ("aiohttp", "litestar", "sqlalchemy", "uvicorn", "asyncio", "yaml", "numpy", "cryptography")
-"""Each costs more than a tenth of what `hostler --help` may take, or is a server's."""
+"""Modules of which each costs more than a tenth of what `hostler --help` may take, or is a server's."""
 
 PROBE = """
 import json, sys

@@ -173,7 +173,7 @@ def test_it_has_a_rule_for_being_raised_and_one_for_being_over(kind: ConditionKi
 
 @pytest.mark.parametrize("kind", CONDITIONS.values(), ids=lambda kind: kind.type)
 def test_its_row_is_complete(kind: ConditionKind) -> None:
-    """All that is known of it stands in its row, or in the table of whoever reads it; the row contradicts nothing."""
+    """Knowledge of a condition stands in its row, or in the table of whoever reads it; the row contradicts nothing."""
     assert kind.seen or kind.type in RULES, "somebody sees it"
     assert (kind.expires_s is not None) == (kind.clears == "age")
     assert not kind.margin or kind.clears == "observation", "what no reading ends has no hysteresis"

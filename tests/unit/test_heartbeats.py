@@ -10,7 +10,7 @@ FLEET = [f"n{number:06d}" for number in range(100_000)]
 
 
 def told(table: HeartbeatTable, now: datetime) -> list[tuple[str, datetime]]:
-    """Everything that is overdue at that moment, piece by piece."""
+    """Work that is overdue at that moment, piece by piece."""
     found: list[tuple[str, datetime]] = []
     while some := table.overdue(now, LIMIT_S):
         found += some

@@ -154,7 +154,7 @@ def test_people_are_refused_rather_than_queued_without_end(verb: str) -> None:
 
 
 def test_a_node_that_sends_a_hundred_times_as_much_waits_for_the_others() -> None:
-    """Its second post stands behind what a hundred others send meanwhile, in their order; its own stay in theirs.
+    """The second post stands behind what a hundred others send meanwhile, in their order; its own stay in theirs.
 
     Mutant: first come, first served; a thousand of its own then fill the batch.
     """

@@ -158,7 +158,7 @@ class Step(NamedTuple):
 
 
 def a_step(draw: random.Random) -> Step:
-    """Most is quick; now and then a controller is stopped for a while, or a message takes as long as a lease."""
+    """Draw a step, mostly a quick one; now and then a controller is stopped, or a message takes as long as a lease."""
     wait_s = draw.uniform(0.1, 2.0) if draw.random() < 0.9 else draw.uniform(0.0, 20.0)
     return Step(wait_s, *(draw.uniform(0.0, 0.3 if draw.random() < 0.8 else 6.0) for _ in "ab"))
 
@@ -175,7 +175,7 @@ class Play:
             self._begin(actor, plan, 0.0)
 
     def moments(self) -> Iterator[float]:
-        """Everything in its order; gives the moment after each thing that happens."""
+        """Run the moments in their order; gives the moment after each thing that happens."""
         while self._events:
             at, _, call = heapq.heappop(self._events)
             call()

@@ -47,7 +47,7 @@ class Written:
         return self.shown
 
     async def watch(self) -> None:
-        """Nothing to keep in touch with."""
+        """Do nothing, with nothing to keep in touch with."""
 
 
 class Two:

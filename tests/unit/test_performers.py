@@ -23,7 +23,7 @@ class Driver:
         return await self.perform(operation, node)
 
     async def revoke(self, operation: Operation, node: Node) -> None:
-        """Nothing to call off."""
+        """Do nothing, with nothing to call off."""
 
 
 def test_each_kind_has_its_driver_whatever_their_order() -> None:

@@ -74,7 +74,7 @@ async def test_gpus_without_numbers_of_their_own_are_counted_and_known_by_slot(v
 
 
 async def test_a_root_of_trust_is_not_asked_by_itself() -> None:
-    """One that never answers costs the look. Mutant: every chassis is asked."""
+    """A resource that never answers costs the look. Mutant: every chassis is asked."""
     bmc = Bmc("nvswitch")
     bmc.service.faults.add(RequestFaultRule("*ERoT*", drop="before", times=0))
     assert (await (await bmc.reader.look(bmc.node)).sensors()).facts
@@ -253,7 +253,7 @@ async def test_a_bmc_that_takes_no_etag_is_not_asked_for_ever() -> None:
 
 
 async def test_a_supermicro_bios_is_verified_and_updated() -> None:
-    """Its firmware is related to Systems/1/Bios. Mutant: what lies under a system is another's."""
+    """The BIOS's firmware is related to Systems/1/Bios. Mutant: what lies under a system is another's."""
     bmc = Bmc("supermicro")
     verified = await bmc.driver.perform(operation("verify_firmware", bmc.node, wanted={"BIOS": ("1.0.0",)}), bmc.node)
     assert (verified.result, verified.facts) == ("unknown", {"BIOS": "1.0.0"}), "a reading has to repeat itself"

@@ -33,7 +33,7 @@ class Golden:
 
 @dataclass(frozen=True)
 class Reference:
-    """All that was learned from peers: goldens by stack key, readings by cohort key."""
+    """Knowledge that was learned from peers: goldens by stack key, readings by cohort key."""
 
     goldens: Mapping[str, Golden] = field(default_factory=dict)
     cohorts: Mapping[str, Mapping[str, PeerReading]] = field(default_factory=dict)

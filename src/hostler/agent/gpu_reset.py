@@ -17,7 +17,7 @@ from hostler.agent.host_commands import ActFailedError, FateUnknownError, NotPos
 from hostler.core.state.model import RESET_CLIENTS
 
 TOTAL_S = 270.0
-"""All of it together; of the operation's 420 s its cluster may take 90 to clear the way."""
+"""Limit of all parts together; of the operation's 420 s its cluster may take 90 to clear the way."""
 RESET_S, SERVICE_S, QUERY_S, LINKS_S = 120.0, 30.0, 15.0, 60.0
 POLL_S = 1.0
 _LINK_UP = re.compile(r"^\s*Link \d+: [\d.]+ GB/s", re.MULTILINE)

@@ -30,7 +30,7 @@ class LocalObservation(Struct, frozen=True):
 
 
 def agent_event(event: str, seen_s: float, text: str = "", facts: Facts | None = None) -> LocalObservation:
-    """Something about the agent itself; `facts["event"]` names it in the words that diagnosis knows.
+    """Observation about the agent itself; `facts["event"]` names it in the words that diagnosis knows.
 
     "kernel_log.overrun", "spool_overflow", "collector_failed" and "collector_started" become or end conditions,
     "started" and "stopped" do not, and any other word becomes a visible "could not be understood".

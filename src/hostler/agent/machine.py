@@ -435,11 +435,11 @@ class NoSensors:
         raise NotPossibleError(f"{wanted.a}: an emulated machine is in no network")
 
     def progress(self) -> str:
-        """Nothing: an emulated check tells no progress."""
+        """Tell nothing: an emulated check tells no progress."""
         return ""
 
     def profiles(self) -> tuple[str, ...]:
-        """All of them: what an emulated machine answers says of itself that it is emulated."""
+        """Name all profiles: what an emulated machine answers says of itself that it is emulated."""
         return ("burn_in", "gate", "idle", "seatrial", "suspect")
 
     def invite_kubelet(self, offer: KubeletJoinOffer) -> None:  # noqa: ARG002 - the port's name

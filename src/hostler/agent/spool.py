@@ -1,4 +1,4 @@
-"""Nothing observed is lost while the controller is away: numbered sightings on disk until well after they arrived.
+"""Spool of observations: numbered, on disk until well after they arrived, so that a controller may be away.
 
 Numbers are contiguous per spool id. Acknowledged sightings stay for a day, because a controller restored from a
 backup asks for them again. While the disk refuses, sightings stay in memory (bounded), numbered on, and are written

@@ -36,7 +36,7 @@ Look = Callable[[], Awaitable[tuple[str, ...]]]
 
 
 async def examine(clusters: Sequence[str], slurms: Sequence[str], names: Names) -> list[ClusterFinding]:
-    """Everything that can be told of these clusters, given as to `serve`. Raises InvalidInputError."""
+    """Tell what can be told of these clusters, given as to `serve`. Raises InvalidInputError."""
     found: list[ClusterFinding] = []
     settings = kubernetes_settings(clusters)
     async with AsyncExitStack() as stack:
@@ -49,7 +49,7 @@ async def examine(clusters: Sequence[str], slurms: Sequence[str], names: Names) 
 
 
 def examiners(schedulers: Sequence[KubernetesScheduler | SlurmScheduler], cell: Cell) -> list["Examiner"]:
-    """One for each cluster."""
+    """Examiners, one for each cluster."""
     looks: dict[str, list[Look]] = {}
     for one in schedulers:
         looks.setdefault(one.cluster, []).append(one.remediators)

@@ -29,7 +29,7 @@ def follow(client: "Client", intent: str) -> ExitCode:
 
 
 def lines(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """(what, its line): the intent's own state, then each node's."""
+    """Pairs (what, its line): the intent's own state, then each node's."""
     about = f"approval {found['approval']}" if found["state"] == "waiting_for_approval" else found["target"]
     own = (found["id"], f"{found['verb']} {found['target']}: {found['state'].replace('_', ' ')} ({about})")
     return [own, *((row["node"], _of_node(row)) for row in found["nodes"])]

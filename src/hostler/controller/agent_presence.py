@@ -59,7 +59,7 @@ def of_return(node: Node, now: datetime) -> e.Event | None:
 
 
 def of_refusal(node: Node, one: AgentRefused, now: datetime) -> tuple[e.Event, ...]:
-    """Its condition comes with what is refused and goes with the first that is taken."""
+    """The node's condition comes with what is refused and goes with the first that is taken."""
     said = one.text or "what the agent says is taken again"
     finding = Finding(one.condition, CONDITIONS[one.condition].severity, said, standing=bool(one.text))
     event = stand(node, finding, Evidence(now, "hostler", said), "")

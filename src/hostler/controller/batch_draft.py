@@ -22,7 +22,7 @@ class BatchDraft:
         self.observations.append(observation)
 
     def ready(self, cell_format: int) -> StepOutput:
-        """All of it, to be appended under the cell's format."""
+        """The whole batch, to be appended under the cell's format."""
         batch = Batch(tuple(self.records), tuple(self.observations), self.read, cell_format)
         return StepOutput(batch, tuple(self.sends), tuple(self.replies))
 

@@ -58,7 +58,7 @@ def received_at(observation: Observation, now: datetime) -> Observation:
 
 
 def caused_by(context: DecisionContext, node_id: str, seen: Observation) -> Iterator[Caused]:
-    """Everything recorded because of one observation of the cell; each must be folded before the next is asked for."""
+    """Events recorded because of one observation of the cell; each must be folded before the next is asked for."""
     fleet, live = context.fleet, context.live
     node = fleet.nodes[node_id]
     yield from of_observation(fleet, node, seen, live.workloads(node))

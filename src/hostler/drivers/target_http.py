@@ -159,7 +159,7 @@ class CheckedResolver(AbstractResolver):
         return [_resolved(host, port, one) for one in allowed]
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing, as no connection is held."""
 
 
 def _resolved(host: str, port: int, found: tuple[Any, ...]) -> ResolveResult:

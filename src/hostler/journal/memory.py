@@ -86,11 +86,11 @@ class MemoryJournal:
             self._changed.wait_for(lambda: len(self._rows) > after or changed_hands(seen, self._lease), timeout_s)
 
     def archived(self) -> Archived | None:
-        """Nothing is ever archived here."""
+        """Return no file, as nothing is ever archived here."""
         return None
 
     def restored(self) -> Restored | None:
-        """None: it is never filled from a copy."""
+        """Return None: this journal is never filled from a copy."""
         return None
 
     def append(self, batch: Batch, epoch: int) -> None:
@@ -191,7 +191,7 @@ class MemoryJournal:
         return len(self._rows)
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing, as there is nothing to give back."""
 
     def _digest_at(self, seq: int) -> bytes:
         return self._rows[seq - 1].digest if seq else GENESIS

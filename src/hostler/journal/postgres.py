@@ -148,7 +148,7 @@ class PostgresDatabase:
         return isinstance(error.orig, (psycopg.DataError, psycopg.InternalError))
 
     def damage(self, connection: Connection) -> tuple[str, ...]:  # noqa: ARG002 - the port's
-        """Nothing: PostgreSQL says so where a page is read."""
+        """Return nothing: PostgreSQL says so where a page is read."""
         return ()
 
     def foreign(self, db: Connection) -> str:
@@ -168,7 +168,7 @@ class PostgresDatabase:
         return ""
 
     def mark(self, db: Connection, layout: int) -> None:
-        """Nothing: no older program speaks PostgreSQL."""
+        """Do nothing: no older program speaks PostgreSQL."""
 
     def close(self) -> None:
         """Close all connections and end every wait."""

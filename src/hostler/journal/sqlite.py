@@ -96,7 +96,7 @@ class SqliteDatabase:
             db.exec_driver_sql(_INSERT[table.name], rows)
 
     def wake(self, db: Connection) -> None:
-        """Nothing: another process cannot be told, it looks every POLL_S."""
+        """Do nothing: another process cannot be told, it looks every POLL_S."""
 
     def wait(self, moved: Callable[[], bool], timeout_s: float) -> None:
         """Return when `moved` says so, asked in turns, or when the time is over."""

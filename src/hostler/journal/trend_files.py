@@ -30,7 +30,7 @@ def keep(folder: Path, report: TrendReport) -> None:
 
 
 def findings(folder: Path) -> list[DriftFinding]:
-    """All that was ever found; nothing where the file is not there or cannot be read."""
+    """Findings of all judgements; none where the file is not there or cannot be read."""
     try:
         return msgspec.json.decode((folder / FINDINGS).read_bytes(), type=list[DriftFinding])
     except (OSError, msgspec.MsgspecError):

@@ -193,7 +193,7 @@ class Looks:
             self._cell.tell(NodeSeen(node.id, bmc_exceeds=(what, "")))
 
     def _failed(self, node: Node, memory: Memory, what: str, error: PortError) -> None:
-        """Nothing came of it; what was too large is told, and asked for seldom. A look that is spent reads no more."""
+        """End what came to nothing; what was too large is told, and asked for seldom. A spent look reads no more."""
         if not isinstance(error, ExcessError):
             return
         times = memory.exceeded[what] = memory.exceeded.get(what, 0) + 1
@@ -219,7 +219,7 @@ class Looks:
         return node.phase in _STOCKED and is_unseen(self._cell.view, node)
 
     async def _run(self, node: Node, errand: ReadingTask, reader: BmcSession, memory: Memory) -> bool:
-        """One of the rarer errands; whether what it has brought waits to repeat itself."""
+        """Run a rarer errands; whether what it has brought waits to repeat itself."""
         try:
             seen = await errand.read(reader)
         except PortError as error:

@@ -59,7 +59,7 @@ class Checkpoints:
         return f"no snapshot for {age} records ({since}): {why}"
 
     def begun(self, seq: int) -> None:
-        """One is being taken at this record; no other is until as many records later."""
+        """Note that a snapshot is being taken at this record; no other is until as many records later."""
         self._tried = seq
 
     async def take(self, state: State, digest: str) -> None:

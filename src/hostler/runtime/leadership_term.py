@@ -165,7 +165,7 @@ class LeadershipTerm:
                 self._queues.put(AgentSilent(node_id, since))
 
     def _sweep(self, now: datetime) -> bool:
-        """Everything is looked at once in a while, share by share; it must find nothing to do."""
+        """Look at every node once in a while, share by share; it must find nothing to do."""
         if self._swept_at is None:
             self._swept_at = now
         since_s = (now - self._swept_at).total_seconds()

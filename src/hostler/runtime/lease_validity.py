@@ -53,7 +53,7 @@ class LeaseWatch:
         self.renewed(began)
 
     def renewed(self, began: float) -> None:
-        """We renewed it, with a request that began then."""
+        """Note that we renewed it, with a request that began then."""
         self._renewed = began
 
     def lost(self) -> None:

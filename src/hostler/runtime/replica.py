@@ -103,7 +103,7 @@ class Follower:
         return tuple(islice(self._journal.records(after), PAGE))
 
     def _fold(self, page: tuple[Record, ...]) -> None:
-        """All of the page, or what comes before the record that does not fit."""
+        """Fold the page, or what comes before the record that does not fit."""
         for record in page:
             try:
                 evolve(self.fleet, record)

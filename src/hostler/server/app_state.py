@@ -83,7 +83,7 @@ class AppState:
         return self.settings.clock()
 
     def context(self) -> DecisionContext:
-        """Everything that a decision would read now."""
+        """The context that a decision would read now."""
         return DecisionContext(self.cell.view, self.cell.live, self.now())
 
     def node(self, who: Identity, name: str) -> Node:

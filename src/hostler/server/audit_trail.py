@@ -127,6 +127,6 @@ def _alike(entry: AuditEntry) -> AuditEntry:
 
 
 def _crowd(entry: AuditEntry) -> AuditEntry:
-    """Many that differ, as one."""
+    """Requests that differ, as one."""
     return replace(entry, person=entry.person and "several", role="", token="", address="several", method="", route="",
                    verb="", target="", status=0, outcome="refused")  # fmt: skip

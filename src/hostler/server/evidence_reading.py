@@ -9,7 +9,7 @@ from hostler.server.cell_view import JournalView, ObservationLog
 
 
 def known(fleet: Fleet, node: Node, journal: JournalView, made: datetime) -> Known:
-    """All that is known of the node at this moment. Blocking; raises JournalError."""
+    """Records and observations of the node at this moment. Blocking; raises JournalError."""
     records = journal.history(node.id, None, MAX_RECORDS)
     seen: list[Observation] = []
     if isinstance(journal, ObservationLog):

@@ -54,7 +54,7 @@ class NoticeRow(Struct, frozen=True):
 
 
 class DeedRow(Struct, frozen=True):
-    """Something that was done to a node: a power cycle, a reset, a reboot, firmware, a part that was put in or out.
+    """Deed that was done to a node: a power cycle, a reset, a reboot, firmware, a part that was put in or out.
 
     `result` is the operation's, "done" for a part. `part` is the serial that moved, "" for the whole node.
     """
@@ -151,7 +151,7 @@ def notices_of(node: Node) -> list[NoticeRow]:
 
 
 def deeds_of(node: str, records: Iterable[e.Record]) -> list[DeedRow]:
-    """Everything that was done to the node's hardware, newest first."""
+    """Deeds that were done to the node's hardware, newest first."""
     found: list[DeedRow] = []
     for record in sorted(records, key=lambda r: r.seq, reverse=True):
         match record.event:

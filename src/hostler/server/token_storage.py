@@ -106,7 +106,7 @@ class SharedTokenDatabase:
         return self._database.reading()
 
     def unchanged(self) -> bool:
-        """Others may have changed anything at any time."""
+        """Return False: others may have changed anything at any time."""
         return False
 
     def close(self) -> None:

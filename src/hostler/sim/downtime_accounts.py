@@ -98,7 +98,7 @@ class Accounts:
 
 
 def _ended(outage: Outage, now: datetime) -> Outage:
-    """One that still goes on is counted up to now, by how far it has come."""
+    """End an outage: one that still goes on is counted up to now, by how far it has come."""
     if outage.ended is not None:
         return outage
     return replace(outage, chosen=outage.chosen or now, ended=now)

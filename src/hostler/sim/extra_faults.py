@@ -56,7 +56,7 @@ class RackPowerLoss(Struct, frozen=True):
 
 
 class DrawnFaults(Struct, frozen=True):
-    """All of it, drawn before the world begins. `fault_schedule` fall on places of the job, as in plain worlds.
+    """Faults of a run, drawn before the world begins. `fault_schedule` fall on places of the job, as in plain worlds.
 
     `hidden` are (node, kind) that are broken from the start; a blow or a burst falls on whom it names.
     """

@@ -124,7 +124,7 @@ def _settle(drive: Drive) -> None:
 
 
 def _is_mended(drive: Drive) -> bool:
-    """Nothing that anybody repairs stands open at the compute network, or the world has none."""
+    """Whether nothing that anybody repairs stands open at the compute network, or the world has none."""
     network, controller = drive.world.network, drive.controller
     if network is None:
         return True
@@ -237,7 +237,7 @@ def _specs(world: World, shape: cell_shapes.Shape) -> list[dict[str, object]]:
 
 
 def heal(injection: InjectionContext) -> None:
-    """Nothing goes wrong any more, and people take back what they asked for; broken parts stay broken."""
+    """Heal the world: no fault comes any more, people take back what they asked for, broken parts stay broken."""
     injection.troubles.healed = True
     injection.heal()
     drive = injection.drive

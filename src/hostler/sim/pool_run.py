@@ -79,7 +79,7 @@ def run(settings: SimSettings, progress: Progress | None = None, peer: Peer = OU
 
 @contextmanager
 def _few_collections() -> Iterator[None]:
-    """Most of what is built stays, and little of what goes is a circle: look for circles seldom, and afterwards."""
+    """Look for circles seldom, and afterwards: most of what is built stays, and little of what goes is a circle."""
     before = gc.get_threshold()
     gc.set_threshold(*COLLECTIONS)
     try:

@@ -55,7 +55,7 @@ def pages_of(design: Design) -> dict[str, list[dict[str, Any]]]:
 
 @contextmanager
 def netbox(pages: dict[str, list[dict[str, Any]]], status: int = 200) -> Iterator[str]:
-    """Its address; it answers in pages of 50, and the token's bearer only."""
+    """Server's address; it answers in pages of 50, and the token's bearer only."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

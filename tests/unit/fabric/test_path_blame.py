@@ -206,7 +206,7 @@ def test_whatever_is_slow_nobody_innocent_is_blamed(seed: int, ports: set[str]) 
 
 @given(st.integers(0, 2**32))
 def test_results_that_are_wrong_now_and_then_blame_no_switch_and_no_rail(seed: int) -> None:
-    """One in a hundred is slow by chance, one in ten of a slow link's is fast."""
+    """By chance one in a hundred is slow, one in ten of a slow link's is fast."""
     network = Network(seed, "gpu-0001:mlx5_0", rounds=8)
     chance = Random(seed)
     network.results = [r if chance.random() > 0.01 else PairResult(r.a, r.z, HALF, NOW) for r in network.results]
@@ -241,6 +241,6 @@ def test_the_order_of_results_and_of_ends_changes_nothing() -> None:
 
 
 def test_a_network_that_is_slow_as_a_whole_is_its_rails_and_not_each_link() -> None:
-    """Everything is below its rate. Mutants: nothing is slow where the median is; each link is tried against each."""
+    """All pairs are below their rate. Mutants: nothing is slow where the median is; each link is tried against each."""
     network = Network(1, *(f"rail-{adapter}" for adapter in ADAPTERS))
     assert network.blamed() == {f"rail-{adapter}" for adapter in ADAPTERS}

@@ -227,7 +227,7 @@ LOST: Facts = {"nvlinks_active": 17}
     ],
 )
 def test_an_emulated_machine_is_no_kinder(otherwise: dict[str, Any], verdict: str) -> None:
-    """Its own parts and troubles are read by the rules for real ones. Mutant: it answers what it was told to expect."""
+    """Parts and troubles of it are read by the rules for real ones. Mutant: it answers what it was told to expect."""
     assert seen_by_an_emulated_machine(**otherwise).facts["verdict"] == verdict
 
 

@@ -404,7 +404,7 @@ def test_a_restart_observes_a_check_under_way_and_begins_no_second() -> None:
 
 
 def test_a_check_that_is_not_to_be_found_is_not_begun_again() -> None:
-    """Its Job may have run and been tidied away. Mutant: it is sent once more, as what is repeatable is."""
+    """The Job may have run and been tidied away. Mutant: it is sent once more, as what is repeatable is."""
     drive = a_drive(idle_check="vanished")
     drive.wait(seconds=HOUR_S + 120)
     assert verdicts(drive) == [Verdict.inconclusive]

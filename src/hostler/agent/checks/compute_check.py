@@ -42,7 +42,7 @@ class Runtime(Protocol):
 
 
 def check(runtime: Runtime | None, side: int = SIDE, rounds: int = ROUNDS) -> GateLook:
-    """All GPUs in turn. A sum that differs is failed; a library that does not work is inconclusive."""
+    """Multiply on all GPUs in turn. A sum that differs is failed; a library that does not work is inconclusive."""
     if runtime is None:
         return GateLook("compute", Verdict.never_verified, "the agent's Python has neither torch nor cupy")
     rng = random.Random(SEED)  # noqa: S311 - the same operands everywhere

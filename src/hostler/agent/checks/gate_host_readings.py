@@ -51,7 +51,7 @@ class HostSide(Struct, frozen=True):
 
 
 def read(root: Path, kernel_log: str, since: int, node: str) -> HostSide:
-    """All of it, below `root`."""
+    """Read all of these readings, below `root`."""
     devices = sorted(path.name for path in (root / "sys/bus/pci/devices").glob("*"))
     seen = inventory.read(root, node, nvml_inventory.NvmlInventory())
     gpus = tuple(name.removeprefix("pci:") for name in seen.facts if name.startswith("pci:"))

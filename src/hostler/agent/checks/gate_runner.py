@@ -169,7 +169,7 @@ class GateRunner:
 
 
 def readings_of(report: gpu_state.GpuPoll, host: HostSide | str, noted: Since) -> GateReadings:
-    """Everything that was read, as it is judged."""
+    """Make the readings of a gate of what was read, as it is judged."""
     gpus = tuple(SeenGpu(gpu.facts, gpu.absent, gpu.lost) for gpu in report.gpus)
     reason = " ".join(filter(None, (report.reason, f"while at {report.doing}" if report.doing else "")))
     seen = GateReadings(nvml=report.state, reason=reason, hung_at=report.doing.partition(" ")[0], gpus=gpus)

@@ -35,7 +35,7 @@ class StressResult(Struct, frozen=True):
 
 
 def tests(directory: Path) -> list[GateLook]:
-    """All of them, each with what it said."""
+    """Run all tests, each with what it said."""
     said = {
         "memory": memory(MEMORY_BYTES),
         "disk": disk(directory, DISK_BYTES),

@@ -33,7 +33,7 @@ class Slot(Struct, frozen=True):
 
 
 def read(root: Path, slots: Iterable[Slot]) -> Facts:
-    """Everything that the file system at `root` and lldpd show. Never raises for a missing or odd file."""
+    """Read what the file system at `root` and lldpd show. Never raises for a missing or odd file."""
     return {**_links(slots), **_dimms(root), **_serials(root), **_neighbours(root)}
 
 

@@ -27,7 +27,7 @@ class NvmlGpu(Struct, frozen=True):
 
 
 class NvmlInventory(Struct, frozen=True):
-    """All GPUs and the driver; `unavailable` says why there is nothing, "" where NVML answered."""
+    """Inventory of all GPUs and the driver; `unavailable` says why there is nothing, "" where NVML answered."""
 
     gpus: tuple[NvmlGpu, ...] = ()
     driver: str = ""

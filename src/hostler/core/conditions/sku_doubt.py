@@ -40,7 +40,7 @@ def _what(gap: Gap) -> tuple[str, str, str]:
 
 
 def _peers(fleet: Fleet, node: Node) -> Iterator[Node]:
-    """Others of the SKU that are held against it now."""
+    """Peers of the SKU that are held against it now."""
     for phase in (Phase.seatrial, Phase.triage):
         for peer in islice(fleet.index.members(f"phase:{phase.value}"), LOOKED_AT):
             other = fleet.nodes[peer]

@@ -44,7 +44,7 @@ class Gap(Struct, frozen=True):
 
 
 def gaps(fleet: Fleet, node: Node) -> tuple[Gap, ...]:
-    """Everything in which the node is not what its SKU says, in this boot; none means that somebody saw it complete."""
+    """Gaps in which the node is not what its SKU says, in this boot; none means that somebody saw it complete."""
     sku = fleet.configuration_of(node).skus.get(node.sku)
     if sku is None:
         return (Gap(_SKU, "", "a configured SKU", f"{node.sku!r}, which is not in the configuration", seen=False),)

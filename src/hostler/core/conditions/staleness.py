@@ -96,7 +96,7 @@ def _now(context: DecisionContext, node: Node, unheard_agents: Iterable[str]) ->
 
 
 def _is_silent(context: DecisionContext, node: Node, source: str, unheard_agents: Iterable[str]) -> bool | None:
-    """None: not known yet, as for a while after a start."""
+    """The answer, None where it is not known yet, as for a while after a start."""
     if source == AGENT:
         if node.id in unheard_agents or _stands(node, "agent.outdated") or _stands(node, "agent.refused"):
             return True

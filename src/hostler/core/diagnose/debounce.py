@@ -59,7 +59,7 @@ def told(heard: dict[str, RepeatedReading]) -> None:
 
 
 def forget(heard: dict[str, RepeatedReading]) -> None:
-    """All is told once more when it next repeats: who reads it may have lost it."""
+    """Readings are told once more when it next repeats: who reads it may have lost it."""
     for known in heard.values():
         known.told = None
 

@@ -117,7 +117,7 @@ def _machine(facts: Facts, node: Node, parts: dict[str, Subject]) -> dict[str, S
 
 
 def _judge(kind: str, part: str, facts: Facts, place: str) -> list[Finding] | None:
-    """None for a word that nobody knows: it neither convicts nor clears."""
+    """Judge the word, None for a word that nobody knows: it neither convicts nor clears."""
     told, says = facts[_WORD + place], facts.get(_SAYS + place)
     word = told.strip().lower() if isinstance(told, str) else ""
     if word == "ok":

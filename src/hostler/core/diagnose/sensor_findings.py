@@ -44,7 +44,7 @@ _OF_SUPPLIES = ("power.supply", "power.redundancy")
 
 
 class Subject(Struct):
-    """All that a look says of one part: names of its facts, findings, and the facts that could not be believed."""
+    """Part as a look shows it: names of its facts, findings, and the facts that could not be believed."""
 
     names: list[str] = []
     findings: list[Finding] = []
@@ -137,7 +137,7 @@ def _kind_of(name: str) -> tuple[str, str]:
 
 
 def _temperature(name: str, part: str, observation: Observation, sku: Sku | None) -> list[Finding] | None:
-    """None where the reading cannot be believed, or where nobody has said what the limit is.
+    """Finding, None where the reading cannot be believed, or where nobody has said what the limit is.
 
     Between a threshold and its hysteresis nothing is said: what stands goes on standing, what does not is not raised.
     """

@@ -43,7 +43,7 @@ class Component(Struct, frozen=True):
 
 
 def components(designed: Matching, found: Matching) -> Iterator[Component]:
-    """All in which the two differ, by their smallest port."""
+    """Components in which the two differ, by their smallest port."""
     off = sorted(
         {port for port, at in designed.items() if found.get(port) != at}
         | {port for port, at in found.items() if designed.get(port) != at}

@@ -53,7 +53,7 @@ class Cable(Struct, frozen=True):
 
 
 class Design(Struct, frozen=True):
-    """All of a fabric. Each port is in one cable at most, and each cable's devices are there."""
+    """A whole fabric. Each port is in one cable at most, and each cable's devices are there."""
 
     devices: dict[str, Device]
     cables: tuple[Cable, ...]

@@ -40,7 +40,7 @@ class Move(Struct, frozen=True, order=True):
 
 
 class Repair(Struct, frozen=True):
-    """All that a technician does: plugs to move, cables to lay, cables to take away."""
+    """Acts of a technician: plugs to move, cables to lay, cables to take away."""
 
     moves: tuple[Move, ...] = ()
     lay: tuple[tuple[Port, Port], ...] = ()

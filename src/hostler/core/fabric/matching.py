@@ -60,7 +60,7 @@ def _designed(design: Design) -> dict[Port, Port]:
 
 
 def _in_wrong_places(design: Design, places: Mapping[str, str], bound: Bound) -> Iterator[FabricFinding]:
-    """One for each ring of devices that have changed places, one for each stranger in a place that is free."""
+    """Repairs, one for each ring of devices that have changed places, one for each stranger in a place that is free."""
     left = dict(places)
     while left:
         ring = _ring(min(left), left)
@@ -78,7 +78,7 @@ def _in_wrong_places(design: Design, places: Mapping[str, str], bound: Bound) ->
 
 
 def _ring(start: str, places: Mapping[str, str]) -> set[str]:
-    """All that are moved because one is: along the places both ways."""
+    """Devices that are moved because one is: along the places both ways."""
     back = {place: device for device, place in places.items()}
     ring, todo = {start}, [start]
     while todo:

@@ -76,7 +76,7 @@ def _closed(named: Mapping[str, str], absent: frozenset[str]) -> dict[str, str]:
 
 
 def _after(whole: Mapping[str, str], swaps: Mapping[str, str]) -> dict[str, str]:
-    """Both one after the other: `swaps` speaks of devices by the names that `whole` gave them."""
+    """Apply both one after the other: `swaps` speaks of devices by the names that `whole` gave them."""
     backwards = {place: device for device, place in whole.items()}
     joined = dict(whole)
     for device, place in swaps.items():

@@ -65,7 +65,7 @@ def release_hold(ask: Ask[ReleaseHold]) -> Granted:
 
 
 def set_pause(paused: bool) -> Callable[[AnyAsk], Granted]:
-    """Nothing new is disturbed within the scope, or it goes on."""
+    """Pause or resume new disruptions within the scope."""
 
     def grant(ask: AnyAsk) -> Granted:
         scope = scope_of(ask)

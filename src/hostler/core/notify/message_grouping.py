@@ -64,7 +64,7 @@ class RouteState(Struct):
 
 
 class OpenEpisodes(Struct):
-    """Everything that is open, by route."""
+    """Episodes that are open, by route."""
 
     routes: dict[str, RouteState] = field(default_factory=dict)
 
@@ -241,7 +241,7 @@ def _join(episode: Episode, notice: Notice, now: datetime) -> None:
 
 
 def _forget_notes(state: RouteState, before: datetime) -> None:
-    """Nothing ends a note: it is forgotten when no more can join it."""
+    """Forget notes, which have no end: each is forgotten when no more can join it."""
     for key, episode in list(state.episodes.items()):
         if not episode.members and episode.due is None and episode.joined_at <= before:
             del state.episodes[key]

@@ -157,7 +157,7 @@ def _nobody_ends_it_after(context: DecisionContext, node: Node, plan: Plan) -> d
 
 
 def _ending_check(context: DecisionContext, node: Node, plan: Plan) -> Wait | None:
-    """Our own idle check was called off when the plan came: its end is waited for, though not for ever."""
+    """Hostler's own idle check was called off when the plan came: its end is waited for, though not for ever."""
     left = next((w for w in context.live.workloads(node) or () if w.check), None)
     until = plan.recorded_at + timedelta(seconds=CHECK_ENDS_S)
     if left is None or until <= context.now:

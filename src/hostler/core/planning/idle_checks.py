@@ -255,7 +255,7 @@ def allowance(limits: IdleCheckPolicy, target: int) -> int:
 
 
 def _operation(context: DecisionContext, node: Node) -> Operation:
-    """Its id names node and slot, so that whoever is asked twice does it once."""
+    """The operation, whose id names node and slot, so that whoever is asked twice does it once."""
     policy = context.fleet.policy_of(node)
     begins = slot_begins(context, node)
     return Operation(

@@ -213,7 +213,7 @@ def _came_back(context: DecisionContext, rollout: Rollout, node: Node, condition
 
 
 def _worsened(context: DecisionContext, rollout: Rollout, node: Node, condition: Condition) -> SliceError | None:
-    """Something grave comes, or grows grave, where the two configurations have treated the node differently."""
+    """Error where a condition comes or grows grave, and the two configurations have treated the node differently."""
     standing = next((c for c in node.conditions if c.id == condition.id), None)
     grown = standing is None or standing.severity < condition.severity
     if condition.severity < Severity.critical or not grown or not node.conditions:

@@ -55,7 +55,7 @@ ACTIONS = (
     *(*REMEDIES, "bmc_reset", "renew_bmc_login", "port_reset"),
     *("firmware_update", "protective_power_off", "power_off", "release"),
 )
-"""Everything a rule's `remedy` may name; "" watches only."""
+"""Remedies that a rule's `remedy` may name; "" watches only."""
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 
 def firmware_problems(sku: Sku) -> Iterator[Found]:
-    """Everything that is wrong with the SKU's baseline."""
+    """Problems of the SKU's baseline."""
     for name, version in sku.firmware.items():
         if OR in version or "," in name or "=" in name or not version:
             told = f"SKU {sku.name}, firmware: {name} {version!r} cannot be asked for"

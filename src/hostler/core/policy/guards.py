@@ -43,7 +43,7 @@ have limits and a mode of their own (`planning.idle_checks`)."""
 
 
 def blockers(context: DecisionContext, request: DisruptionRequest) -> tuple[Blocker, ...]:
-    """Everything that makes the request wait, in the table's order; empty means that it may go on."""
+    """Blockers that make the request wait, in the table's order; empty means that it may go on."""
     found: list[Blocker] = []
     harmless = is_harmless(request.remedy)
     for guard, asked in GUARDS.items():

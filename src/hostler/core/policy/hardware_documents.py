@@ -13,7 +13,7 @@ SENSORS_MOST_S = 4 * 3600.0
 
 
 def hardware_problems(sku: Sku) -> Iterator[Found]:
-    """Everything that is wrong with the SKU's hardware manifest."""
+    """Problems of the SKU's hardware manifest."""
     manifest = sku.hardware
     if manifest is None:
         return

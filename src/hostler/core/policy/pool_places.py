@@ -76,7 +76,7 @@ def _silent(fleet: Fleet) -> list[Incident]:
 
 
 def _runs_nothing(context: DecisionContext, node: Node) -> bool:
-    """Its agent is lost, and its BMC says that it is off, or its scheduler has not seen it ready either for a while."""
+    """Whether its agent is lost, and its BMC says that it is off, or its scheduler has long not seen it ready."""
     lost = _lost(node)
     if lost is None:
         return False
@@ -93,6 +93,6 @@ def _filled_from(fleet: Fleet, lost: Condition) -> datetime:
 
 
 def _is_off(node: Node) -> bool:
-    """Its protective power-off is done; one that is seen on again is tried anew, by a plan."""
+    """Whether the node's protective power-off is done; one that is seen on again is tried anew, by a plan."""
     tried = next((a for a in reversed(node.attempts) if is_protective(a.remedy)), None)
     return node.plan is None and tried is not None and not tried.failed

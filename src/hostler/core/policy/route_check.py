@@ -22,11 +22,11 @@ NAME_MAX = 63
 TIMEOUT_MOST_S = 60.0
 
 Told = Iterator[tuple[str, str]]
-"""(what is wrong, what to write instead)."""
+"""A pair (what is wrong, what to write instead)."""
 
 
 def route_problems(route: Route) -> Told:
-    """Everything wrong with the route."""
+    """Problems of the route."""
     if route.kind not in ROUTE_KINDS:
         yield f"no kind '{route.kind[:40]}'", f"write one of {', '.join(ROUTE_KINDS)}"
         return

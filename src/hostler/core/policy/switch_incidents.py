@@ -111,7 +111,7 @@ def _by_switch(cases: list[FabricCase]) -> dict[str, list[FabricCase]]:
 
 
 def _incident(context: DecisionContext, fabric: Fabric, switch: str, members: Members) -> Incident:
-    """Its tickets are those of its findings; it keeps no remedy of a node waiting."""
+    """The incident, whose tickets are those of its findings; it keeps no remedy of a node waiting."""
     limits = context.fleet.policy.incidents
     return Incident(
         id=f"{fabric.name}-i{context.fleet.cell.seq}",

@@ -87,7 +87,7 @@ class CausalChain(Struct, frozen=True):
 
 
 class Note(Struct, frozen=True):
-    """Something that happened beside the chains (a boot, a hold, an assignment, a person's request)."""
+    """Event that happened beside the chains (a boot, a hold, an assignment, a person's request)."""
 
     at: datetime
     seq: int

@@ -48,7 +48,7 @@ class Stranger(Struct, frozen=True):
 
 
 class BootImage(Struct, frozen=True, forbid_unknown_fields=True):
-    """Something to boot: paths in the image folder, the sha256 of each, and the kernel's arguments."""
+    """Image to boot: paths in the image folder, the sha256 of each, and the kernel's arguments."""
 
     kernel: str
     initrd: tuple[str, ...] = ()

@@ -46,7 +46,7 @@ class Slice(Struct, frozen=True):
 
 
 class SliceError(Struct, frozen=True):
-    """Something that a new configuration did to a node and the one before would not have done.
+    """Harm that a new configuration did to a node and the one before would not have done.
 
     `kind`: failed (its remedy failed), worsened (a graver condition came, or the same came back), unexpected (it was
     disturbed and nobody had foreseen that), customer (running work was ended), wrong_removal (found healthy); ahead:

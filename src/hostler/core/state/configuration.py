@@ -335,7 +335,7 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Configuration(Struct, frozen=True):
-    """Everything that is active, with the digest every decision cites. `routes`: by which people are told.
+    """Documents that are active, with the digest every decision cites. `routes`: by which people are told.
 
     `admission`: who decides which field of a registered node when an inventory says otherwise.
     """

@@ -16,7 +16,7 @@ class Act(Struct, frozen=True):
 
 
 class Wait(Struct, frozen=True):
-    """Nothing can be done now, because of these; at `until` the clock alone may change that.
+    """Wait: no step can be taken now, because of these; at `until` the clock alone may change that.
 
     `until` is None where the clock changes nothing: what ends the wait is recorded, observed or told.
     """
@@ -27,7 +27,7 @@ class Wait(Struct, frozen=True):
 
 
 class Rest(Struct, frozen=True):
-    """Nothing is to be done; at `until` the clock alone may change that."""
+    """Rest: no step is to be taken; at `until` the clock alone may change that."""
 
     until: datetime | None = None
 

@@ -281,7 +281,7 @@ class FabricLinks(Struct, frozen=True):
 
 
 class FabricReport(Struct, frozen=True):
-    """Everything that one validation tells: its result, the findings, the condition of each designed cable."""
+    """Report of one validation: its result, the findings, the condition of each designed cable."""
 
     fabric: str
     look: FabricLook

@@ -339,7 +339,7 @@ class Step(Struct, frozen=True):
 
 
 class Radius(Struct, frozen=True):
-    """Most that an act disturbs."""
+    """Largest part that an act disturbs."""
 
     nodes: tuple[str, ...]
     gpus: int = 0
@@ -490,7 +490,7 @@ class Assignment(Struct, frozen=True):
 
 
 class Asset(Struct, frozen=True):
-    """Anything with a position that is not a node: rack, NVLink domain, switch tray, power shelf, switch.
+    """A thing with a position that is not a node: rack, NVLink domain, switch tray, power shelf, switch.
 
     `power` is on, off or "" (has none); its own lifecycle is `phases.ASSET_TRANSITIONS`.
     """

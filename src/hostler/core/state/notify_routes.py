@@ -23,7 +23,7 @@ TOPICS = (
     "rollout",
     "manual_test",
 )
-"""Everything that is told of; a route that names none is told of all."""
+"""Kinds of news that are told of; a route that names none is told of all."""
 
 TENANT_TOPICS = ("node_failed", "node_out", "node_in", "maintenance")
 """Topics that a tenant's route may be told of: what happens to its own nodes."""

@@ -32,7 +32,7 @@ class Fitted(Struct, frozen=True):
     since: tuple[datetime | None, ...]
 
     def parts(self, node: str) -> list[Part]:
-        """All of them, unpacked."""
+        """The table's parts, unpacked."""
         at = self.layout
         since = self.since if len(self.since) == len(at.slots) else self.since * len(at.slots)
         columns = zip(self.serials.split(SEPARATOR), at.kinds, at.models, at.slots, at.firmware, since, strict=True)

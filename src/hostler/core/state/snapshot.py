@@ -38,7 +38,7 @@ PIECE = 200
 
 
 class State(Struct, frozen=True):
-    """Everything that is committed, as one value."""
+    """The committed state, as one value."""
 
     cell: CellRecord
     configuration: Configuration

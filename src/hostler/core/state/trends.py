@@ -92,7 +92,7 @@ class RuleScore(Struct, frozen=True):
 
 
 class TrendReport(Struct, frozen=True):
-    """All that the last judgement of all readings found. `days`: how many days of readings it looked at."""
+    """Findings that the last judgement of all readings found. `days`: how many days of readings it looked at."""
 
     at: datetime
     days: int

@@ -39,7 +39,7 @@ class Drift:
 
 @dataclass(frozen=True)
 class MetricJudgement:
-    """All that was found of one metric: `verdicts` (n,), `chances` (n,), and the sum from which a series is flagged."""
+    """Judgement of one metric: `verdicts` (n,), `chances` (n,), and the sum from which a series is flagged."""
 
     drifts: tuple[Drift, ...]
     shifts: tuple[CohortShift, ...]

@@ -13,7 +13,7 @@ CONFIDENCE = 0.9
 SIGNIFICANT = 0.05
 MIN_DAYS = 5
 HORIZON_DAYS = 365.0
-"""Nothing is forecast beyond: a slope of a month says nothing of the year after next."""
+"""No value is forecast beyond: a slope of a month says nothing of the year after next."""
 
 
 @dataclass(frozen=True)

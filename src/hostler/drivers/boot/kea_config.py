@@ -31,7 +31,7 @@ class KeaAnswer(Struct, frozen=True):
 
 
 def client_classes(boots: BootConfiguration) -> list[Document]:
-    """Our classes, in the order in which Kea evaluates them: iPXE first, as the others are for whoever is none."""
+    """Hostler's classes, in the order in which Kea evaluates them: iPXE first, the others are for whoever is none."""
     loaders = [_class(f"http-{arch}", _other(_BY_HTTP[arch]), _loader(boots, arch)) for arch in boots.loaders]
     return [
         {"name": _IPXE, "test": "option[77].hex == 'iPXE'", "boot-file-name": f"{boots.url}/ipxe"},

@@ -39,7 +39,7 @@ SECRETS = f"/api/v1/namespaces/{SPACE}/secrets"
 
 
 class Token(Struct):
-    """One that was issued: for whom, what is offered, and the requests for certificates that were signed for it."""
+    """Token that was issued: for whom, what is offered, and the requests for certificates that were signed for it."""
 
     meant: Meant
     identity: str

@@ -26,7 +26,7 @@ Patch = list[dict[str, Any]]
 
 
 def is_cordoned(node: KubeNode, owner: str, *, claimed: bool = False) -> bool:
-    """Our taint stands. A tool that clears `unschedulable` takes nothing from that: the taint keeps new work away."""
+    """Whether Hostler's taint stands: it keeps new work away, also where a tool has cleared `unschedulable`."""
     return any(_is_ours(taint, owner) for taint in node.taints) and not overridden_by(node, owner, claimed=claimed)
 
 

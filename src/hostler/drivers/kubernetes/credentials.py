@@ -70,7 +70,7 @@ class TokenFile:
 
 
 class Variable(Struct, frozen=True):
-    """One of a plug-in's environment."""
+    """Variable of a plug-in's environment."""
 
     name: str
     value: str = ""

@@ -60,7 +60,7 @@ class _Groups(Struct, frozen=True):
 async def examine(
     api: Api, cluster: str, names: Mapping[str, str], actors: tuple[Actor, ...] = ACTORS
 ) -> list[ClusterFinding]:
-    """Everything that can be told of the cluster; `names` are our nodes by the names they should have there.
+    """Tell what can be told of the cluster; `names` are our nodes by the names they should have there.
 
     A cluster that does not answer is a finding, not an error.
     """

@@ -103,7 +103,7 @@ class Checks:
         await self.end(job_name(operation, self._owner))
 
     def orphans(self, fleet: Fleet) -> list[str]:
-        """Our Jobs that go on though no operation of theirs is under way: cut off, called off, or of a lost journal."""
+        """Hostler's Jobs that go on though their operation does not: cut off, called off, or of a lost journal."""
         return [
             job.name
             for job in self._cache.jobs.items.values()

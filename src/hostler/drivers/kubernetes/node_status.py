@@ -30,7 +30,7 @@ DUTIES = {
 """Writer of each condition."""
 
 NAMING = ("MaintenancePlanned", "DrainInProgress")
-"""Their messages name who is waited for, and are written again when those are others."""
+"""Reasons whose messages name who is waited for, and are written again when those are others."""
 
 MAX_MESSAGE = 500
 MAX_LABEL = 63

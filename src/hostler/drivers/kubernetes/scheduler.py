@@ -52,7 +52,7 @@ CONFIRM_JOIN = "confirm_join"
 
 
 class KubernetesScheduler:
-    """Many of these may serve one cell, one for each cluster. Raises only PortError.
+    """Driver of one cluster; many may serve one cell, one for each cluster. Raises only PortError.
 
     Cordons are our own taint; what others did to a node stays theirs. A write tests UID and version of what it was
     decided on.

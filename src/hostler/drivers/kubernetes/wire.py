@@ -222,7 +222,7 @@ class ApiStatus(Struct, frozen=True):
 
 
 class Owner(Struct, frozen=True):
-    """One of an object's `ownerReferences`."""
+    """Entry of an object's `ownerReferences`."""
 
     kind: str = ""
     name: str = ""

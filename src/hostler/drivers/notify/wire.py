@@ -145,7 +145,7 @@ def pagerduty(message: Message, cell: str, url: str, fields: Mapping[str, str]) 
 
 
 def demand_pagerduty(reply: HttpAnswer) -> None:
-    """Its body says "success", or what it did not like."""
+    """Demand that its body says "success", or what it did not like."""
     if _status(reply) != "success":
         raise RefusedError(f"PagerDuty has not taken it{said(reply)}; check the integration key in the route's secret")
 

@@ -105,7 +105,7 @@ class RedfishClient:
         return await self._system_at(self._only_system)
 
     async def systems(self) -> tuple[wire.System, ...]:
-        """All that are listed; of one that cannot be read, of a single one and of too many no more than where it is.
+        """Systems, as listed; of one that cannot be read, of a single one and of too many no more than where it is.
 
         What was read to find the only machine is not read again.
         """

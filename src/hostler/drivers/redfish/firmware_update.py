@@ -168,7 +168,7 @@ async def _writing(ask: OperationRequest, components: Components) -> str:
 
 
 async def _verify(ask: OperationRequest) -> Outcome:
-    """Its facts are component → running version and nothing else, in the spelling that was asked for.
+    """Verify what runs: facts are component → running version and nothing else, in the spelling that was asked for.
 
     Right counts once it has repeated itself, wrong once it has had PATIENCE_S to become right.
     """

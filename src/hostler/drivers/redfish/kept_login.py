@@ -20,7 +20,7 @@ class Draw(Protocol):
     """A source of chance that nobody can foresee."""
 
     def choice(self, among: Sequence[str], /) -> str:
-        """One of these."""
+        """A name among these."""
         ...
 
 

@@ -70,7 +70,7 @@ class RedfishDriver:
             raise
 
     async def revoke(self, operation: Operation, node: Node) -> None:
-        """Nothing that a BMC was asked for can be called off; its settle time covers it."""
+        """Do nothing, as a BMC's act cannot be called off; its settle time covers it."""
 
     def _reach(self, node: Node) -> tuple[RedfishClient, str]:
         binding = node.binding("bmc")

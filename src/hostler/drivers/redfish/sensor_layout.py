@@ -40,7 +40,7 @@ class ChassisLinks(Struct, frozen=True):
 
     @property
     def places(self) -> tuple[str, ...]:
-        """All that is read at each look; none of them, and the chassis is passed over."""
+        """Places that are read at each look; none of them, and the chassis is passed over."""
         older = (self.thermal, self.power_older)
         told = (self.power if self.power_told else "", self.cooling if self.cooling_told else "")
         return (self.sensors, *older, *told, self.supplies, self.fans, self.detectors)

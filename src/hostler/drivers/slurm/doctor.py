@@ -36,7 +36,7 @@ PROGRAMS = (
 
 
 async def examine(transport: Transport, cluster: str, names: Mapping[str, str]) -> list[ClusterFinding]:
-    """Everything that can be told; `names` are our nodes by the names they should have there.
+    """Tell what can be told; `names` are our nodes by the names they should have there.
 
     A cluster that does not answer is a finding, not an error.
     """

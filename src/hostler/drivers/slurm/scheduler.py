@@ -213,7 +213,7 @@ class SlurmScheduler:
         return Outcome(operation.id, operation.node, result, detail, attempt=operation.attempt)
 
     def _of_stranger(self, operation: Operation, name: str) -> tuple[str, str]:
-        """Nothing of ours is on a node that Slurm does not list, and nothing can be put there. Raises RefusedError."""
+        """Outcome on a node that Slurm does not list: nothing of ours is or can be there. Raises RefusedError."""
         if operation.kind in ("uncordon", "leave_cluster"):
             return "done", f"Slurm cluster {self.cluster} lists no node {name}"
         raise RefusedError(

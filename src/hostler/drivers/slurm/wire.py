@@ -259,7 +259,7 @@ def _node_of(
 
 
 def _job(job: _SlurmJob) -> SlurmJob | None:
-    """None for a job that holds no node; the same object as before where nothing has changed."""
+    """The job, None for one that holds no node; the same object as before where nothing has changed."""
     words = _words(job.job_state if isinstance(job.job_state, str) else tuple(job.job_state or ()))
     ending = "COMPLETING" in words
     if not ending and words and all(word in ENDED for word in words):

@@ -119,7 +119,7 @@ class BootRequests:
         return ipxe.image_script(node, image, ipxe.ImageUrls(f"{boots.url}/images", seed, again))
 
     async def document(self, asked: BootRequest, secret: str, name: str) -> Said:
-        """One of cloud-init's documents. user-data, which carry the join token, are given once."""
+        """A document of cloud-init's documents. user-data, which carry the join token, are given once."""
         asked = self._known(asked, secret, SEED)
         node = self._cell.view.nodes.get(asked.node)
         if name not in DOCUMENTS:

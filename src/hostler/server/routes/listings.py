@@ -177,7 +177,7 @@ async def list_tickets(app_state: TheAppState, who: Who, wanted: Wanted, node: N
 
 
 async def _outside(app_state: AppState) -> dict[str, tuple[OutsideRow, ...]]:
-    """Our tickets in ticket systems; none where the outbox does not answer just now."""
+    """Hostler's tickets in ticket systems; none where the outbox does not answer just now."""
     log, found = app_state.outside.notifications, dict[str, tuple[OutsideRow, ...]]()
     routes = app_state.fleet.configuration.routes
     if log is None or not any(route.kind in TICKET_KINDS for route in routes.values()):

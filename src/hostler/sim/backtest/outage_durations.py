@@ -76,7 +76,7 @@ class Stays:
             self._arriving[node_id] = after
 
     def _serves(self, node: Node, at: datetime) -> None:
-        """One that was delivered serves now: the place that has been vacant longest is filled."""
+        """Count a delivered node as serving: the place that has been vacant longest is filled."""
         if node.id in self._arriving and is_serving(node):
             vacant = self._vacant[self._arriving.pop(node.id)]
             if vacant:

@@ -300,7 +300,7 @@ def kind_of(recorded: Decision, trial: Decision) -> str:
 
 
 def _conditions(fleet: Fleet, node: Node, seen: Observation) -> dict[tuple[str, str], None]:
-    """(what, condition) of the findings of an observation, as events name them."""
+    """Pairs (what, condition) of the findings of an observation, as events name them."""
     found = (caused.event for caused in of_observation(fleet, node, seen))
     return dict.fromkeys(_key(event) for event in found if isinstance(event, SEEN))
 

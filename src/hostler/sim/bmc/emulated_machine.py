@@ -170,7 +170,7 @@ class PartFault(Struct, frozen=True):
 
 
 class Actuation(Struct, frozen=True):
-    """Something the BMC was asked to do, whether or not it did it."""
+    """Act that the BMC was asked to do, whether or not it did it."""
 
     at: datetime
     kind: str

@@ -140,7 +140,7 @@ def _speed(machine: Machine, name: str, now: datetime) -> float | None:
 
 
 def redundancy(words: Iterable[str], needed: int) -> Document:
-    """One may fail: OK. None may: Warning. Fewer are well than are needed: Critical."""
+    """Redundancy: one may fail: OK. None may: Warning. Fewer are well than are needed: Critical."""
     spare = sum(word == "OK" for word in words) - needed
     return {"State": "Enabled", "Health": "OK" if spare > 0 else "Warning" if spare == 0 else "Critical"}
 

@@ -152,7 +152,7 @@ SHOWN = timedelta(minutes=2)
 
 
 def acts_in_the_open(reading: JournalReading, page: NodeHistory, operation: Operation) -> Iterator[str]:
-    """Nothing is acted upon behind a cordon that was lifted, once whoever lifted it has let Hostler go on."""
+    """Tell of acts behind a cordon that was lifted, once whoever lifted it has let Hostler go on."""
     plan = page.plan
     acts = operation.kind in ACTING and operation.attempt == 1 and page.state == "running"
     if not acts or plan is None or plan.act_class is ActClass.protective or not page.lifted:

@@ -22,7 +22,7 @@ DAY = timedelta(days=1)
 
 
 class PolicyLimits:
-    """Nothing begins beyond the limits of pool, domain and cell; each is counted here anew, from the records alone."""
+    """Limits of pool, domain and cell, beyond which nothing begins; each is counted anew, from the records alone."""
 
     def __init__(self) -> None:
         self._together: dict[str, list[str]] = {}

@@ -44,7 +44,7 @@ def _value(constant: Constant, high: bool) -> float:
 
 
 def runs(settings: SimSettings, seeds: int, peers: Sequence[str]) -> list[Run]:
-    """Everything that the table needs."""
+    """Runs that the table needs."""
     names = (OURS.name, *peers)
     return [(world, name) for drawn in worlds(settings, seeds).values() for world in drawn for name in names]
 
@@ -76,5 +76,5 @@ def spread(ends: Sequence[RangeEnd], peer: str) -> tuple[float, float]:
 
 
 def usual(ends: Sequence[RangeEnd]) -> float:
-    """Our goodput in the mean over all ends."""
+    """Hostler's goodput in the mean over all ends."""
     return fmean(end.goodput.mean for end in ends)

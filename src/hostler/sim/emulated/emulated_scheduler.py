@@ -147,7 +147,7 @@ class EmulatedScheduler:
         member.cordoned_by, member.overridden = "", person if member.cordoned else ""
 
     def views(self) -> ClusterView:
-        """Its members and what runs on them now."""
+        """Views of its members and what runs on them now."""
         nodes = {
             name: WorkloadView(
                 name, self._work_on(name), m.cordoned_by, m.cordoned and not m.overridden, overridden=m.overridden

@@ -73,7 +73,7 @@ class EmulatedHost:
         self._written = 0
 
     def suffer(self, trouble: Trouble) -> None:
-        """Something breaks, and the kernel says so (unless the machine is gone with it)."""
+        """Break a part, and the kernel says so (unless the machine is gone with it)."""
         self.trouble.append(trouble)
         if trouble.crashes:
             self._crash()
@@ -102,7 +102,7 @@ class EmulatedHost:
         self._on_boot(self.node, "Hdd", self._clock())
 
     def go_silent(self) -> None:
-        """Its agent is gone without a word; the machine goes on."""
+        """End its agent, which is gone without a word; the machine goes on."""
         if self._agent is not None:
             self._agent.cancel()
 

@@ -87,7 +87,7 @@ class Customers:
             await self._finish(job)
 
     async def _finish(self, job: "_Repeated") -> None:
-        """Its pods have done their work."""
+        """Mark that its pods have done their work."""
         asked = {"labelSelector": f"job-name={job.name}", "fieldSelector": "status.phase=Running"}
         body = checked(await self._api.get(f"/api/v1/namespaces/{job.spec.tenant}/pods", **asked), "pods")
         for pod in msgspec.json.decode(body)["items"]:

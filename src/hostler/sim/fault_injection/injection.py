@@ -54,7 +54,7 @@ class InjectionContext:
         self.later(seconds, lambda: _nothing(self.world.strike(kind, component, node)))
 
     def lasts(self, seconds: float, end: Callable[[], None]) -> None:
-        """Something is wrong from now on, until `end` is called: after so long, or when the world is healed."""
+        """A fault lasts from now on, until `end` is called: after so long, or when the world is healed."""
         self._lasting.append(end)
 
         def over() -> None:

@@ -20,7 +20,7 @@ WRONG_CLOCK_S = 56 * 365 * 86_400.0
 
 
 def part_breaks(injection: InjectionContext, node: str, chance: Random) -> None:
-    """Something of any component."""
+    """A part breaks of any component."""
     if injection.shape.kind == "rack" and chance.random() < 0.4:
         injection.world.strike(chance.choice(NVLINK5), "nvlink", node)
     else:
@@ -102,7 +102,7 @@ def _sensor(injection: InjectionContext, node: str, value: float, lasts_s: float
 
 
 def supply_fails(injection: InjectionContext, node: str, chance: Random) -> None:
-    """One of several supplies has no input: the node goes on."""
+    """A supply of several supplies has no input: the node goes on."""
     supply_of(injection, node, chance.uniform(600, 4 * HOUR_S))
 
 
@@ -135,7 +135,7 @@ def bmc_unavailable(injection: InjectionContext, node: str, chance: Random) -> N
 
 
 def bmc_locks_out(injection: InjectionContext, node: str, chance: Random) -> None:
-    """Its password is not what it was."""
+    """The BMC's password is not what it was."""
     _spoil(injection, node, chance, RequestFaultRule(status=401, times=0))
 
 
@@ -162,7 +162,7 @@ def _spoil(injection: InjectionContext, node: str, chance: Random, rule: Request
 
 
 def bad_flash(injection: InjectionContext, node: str, chance: Random) -> None:
-    """Its firmware cannot be written, or says that it was and was not."""
+    """The node's firmware cannot be written, or says that it was and was not."""
     machine = injection.host(node).machine
     sound = machine.quirks
     spoiled = {"fails_on": frozenset({"BIOS"})} if chance.random() < 0.5 else {"lies_about": frozenset({"BIOS"})}
@@ -182,7 +182,7 @@ def agent_restarts(injection: InjectionContext, node: str, _chance: Random) -> N
 
 
 def node_restarts(injection: InjectionContext, node: str, chance: Random) -> None:
-    """Its operating system restarts by itself, and what ran there is gone."""
+    """The node's operating system restarts by itself, and what ran there is gone."""
     host = injection.host(node)
     if host.up:
         host.late_s = chance.choice((0.0, chance.uniform(*LATE_S)))
@@ -200,7 +200,7 @@ def late_heartbeat(injection: InjectionContext, _node: str, chance: Random) -> N
 
 
 def kubelet_dies(injection: InjectionContext, node: str, chance: Random) -> None:
-    """Its operating system stops, and its scheduler goes on listing what ran there, whoever tells that to go."""
+    """The node's operating system stops, and its scheduler goes on listing what ran there, whoever tells that to go."""
     assert injection.world.tenants is not None, "small worlds have customers"
     injection.world.tenants.forsake(node)
     if chance.random() < 0.5:
@@ -208,7 +208,7 @@ def kubelet_dies(injection: InjectionContext, node: str, chance: Random) -> None
 
 
 def agent_clock_wrong(injection: InjectionContext, node: str, chance: Random) -> None:
-    """Its clock begins at 1970, or leaps while something waits in the spool: ages make no sense."""
+    """The agent's clock begins at 1970, or leaps while something waits in the spool: ages make no sense."""
     spool = injection.host(node).spool
     spool.wrong_s = chance.choice((WRONG_CLOCK_S, -WRONG_CLOCK_S, 7200.0, -7200.0))
 

@@ -14,7 +14,7 @@ SPREAD_S = 60.0
 
 
 def agent_cut_off(injection: InjectionContext, node: str, chance: Random) -> None:
-    """Its management port: neither agent nor BMC is reached, and its work runs on."""
+    """The node's management port: neither agent nor BMC is reached, and its work runs on."""
     _sever(injection, [node], chance)
 
 
@@ -74,7 +74,7 @@ def rack_dark(injection: InjectionContext, node: str, chance: Random) -> None:
 
 
 def feed_lost(injection: InjectionContext, node: str, chance: Random) -> None:
-    """One of two feeds: every node on it shows a supply without input and runs on."""
+    """A feed of two feeds: every node on it shows a supply without input and runs on."""
     lasts_s = chance.uniform(600, 4 * HOUR_S)
     for name in injection.neighbours(node, "power"):
         supply_of(injection, name, lasts_s)

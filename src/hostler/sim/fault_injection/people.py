@@ -101,7 +101,7 @@ def ask_remedy_of_many(injection: InjectionContext, _node: str, chance: Random) 
 
 
 def domain_act(injection: InjectionContext, _node: str, chance: Random) -> None:
-    """All of an NVLink domain or rack is to be drained or treated as one, and hours later no longer is."""
+    """A whole NVLink domain or rack is to be drained or treated as one, and hours later no longer is."""
     people, domain = injection.world.people, chance.choice(("nvlink:d0", "rack:r0"))
     injection.says(chance.choice(("drain", "reboot", "power-cycle")), domain, now=chance.choice(("true", "false")))
     over = [Errand(verb, domain, "hal", "no longer needed") for verb in ("call-off", "uncordon")]

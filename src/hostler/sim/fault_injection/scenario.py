@@ -59,7 +59,7 @@ class InjectionKind(Struct, frozen=True):
 
 
 def draw(seed: int) -> Scenario:
-    """Everything that this seed brings."""
+    """Draw what this seed brings."""
     shape = shape_of(seed)
     chance = Random(f"{seed}/mischief")
     found: list[InjectedFault] = []
@@ -89,7 +89,7 @@ def draw_either(seed: int) -> Scenario:
 
 
 def again(scenario: Scenario) -> Scenario:
-    """Everything that the scenario's seed brings, whatever was taken out of it."""
+    """Draw what the scenario's seed brings, whatever was taken out of it."""
     return draw_wired(scenario.seed) if scenario.shape.wired else draw(scenario.seed)
 
 
@@ -176,7 +176,7 @@ INJECTION_KINDS: dict[str, InjectionKind] = {
     "bad_lot": InjectionKind(machines.bad_lot, per_world=0.4),
     "window": InjectionKind(people.window, per_world=1.2),
 }
-"""Everything that may go wrong, and how often. New kinds are added at the end: what is drawn before them stays so."""
+"""Kinds of faults, and how often they come. New kinds are added at the end: what is drawn before them stays so."""
 
 NETWORK_KINDS: dict[str, InjectionKind] = {
     "cables_swapped": InjectionKind(cabling.cables_swapped, per_world=1.5),

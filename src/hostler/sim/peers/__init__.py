@@ -1,1 +1,1 @@
-"""Others' ways of looking after a cluster, run in the same worlds as Hostler's own."""
+"""Peers: others' ways of looking after a cluster, run in the same worlds as Hostler's own."""

@@ -34,7 +34,7 @@ class Peer(Struct, frozen=True):
     lacks: str = ""
 
     def document(self) -> str:
-        """Its policy's text."""
+        """Text of its policy."""
         return (
             files("hostler.sim.peers").joinpath(self.policy).read_text(encoding="utf-8") if self.policy else shipped()
         )

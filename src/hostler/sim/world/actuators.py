@@ -85,7 +85,7 @@ class Actuators:
         self.ports: PortHand | None = None
 
     def take(self, send: Send, epoch: int) -> None:
-        """Something the controller sends; what it does takes place after the way there.
+        """Take what the controller sends; what it does takes place after the way there.
 
         Nothing is under way for longer than what asked waits for an answer: the connection is closed then, and what
         had arrived takes its settle time at most. An agent looks at the deadline itself.

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class Effect(Struct, frozen=True):
-    """Something an operation did to the world. `operation` is its id, `attempt` which send did it."""
+    """Change that an operation did to the world. `operation` is its id, `attempt` which send did it."""
 
     at: datetime
     node: str
@@ -46,7 +46,7 @@ class MisdirectedAct(Struct, frozen=True):
 
 
 class Ledger:
-    """Everything that happened to the world, in order.
+    """Ledger of what happened to the world, in order.
 
     `untrusted` are ids of observations that user space made up, `forged` of those that a tenant with root put into the
     kernel's own log, `fences` what became of a deposed controller's

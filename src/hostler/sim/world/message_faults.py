@@ -61,7 +61,7 @@ class Troubles(Protocol):
 
 
 class Calm:
-    """Nothing goes wrong."""
+    """World in which nothing goes wrong."""
 
     def replies(self, outcome: Outcome, after_s: float, due_s: float) -> Iterable[tuple[float, Outcome]]:  # noqa: ARG002
         """The reply, once and in time."""

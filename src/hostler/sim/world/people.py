@@ -49,7 +49,7 @@ class Paces(Struct, frozen=True):
 
 
 class Errand(Struct, frozen=True):
-    """Something a person will ask of Hostler."""
+    """Request that a person will ask of Hostler."""
 
     verb: str
     target: str
@@ -88,7 +88,7 @@ class People:
         self._dark: dict[str, None] = {}
 
     def see(self, event: e.Event) -> None:
-        """Something was recorded; whoever it concerns sets out."""
+        """See what was recorded; whoever it concerns sets out."""
         match event:
             case e.PhaseChanged(node=node, after=after):
                 self._phase(node, after)

@@ -83,7 +83,7 @@ class SimulatedHost:
 
     @property
     def heard(self) -> bool:
-        """Its agent runs and its words arrive."""
+        """Whether its agent runs and its words arrive."""
         return self.running and not self.severed
 
     @property

@@ -119,7 +119,7 @@ class SimulatedNetwork:
         return next((port for port in free if port not in self.designed and port not in self.links), None)
 
     def restore(self, port: Port) -> None:
-        """Everything at this port as designed: its cable, its rate, its optics, its switch's power."""
+        """Restore all at this port as designed: its cable, its rate, its optics, its switch's power."""
         far = self.designed.get(port)
         if far is None:
             self.pull(port)

@@ -91,7 +91,7 @@ class SimulatedScheduler:
         return known
 
     def views(self) -> ClusterView:
-        """Its members and what runs there."""
+        """Views of its members and what runs there."""
         here = [name for name, seat in self.seats.items() if seat.joined]
         ready = {name: self._ready[name] for name in here if name in self._ready}
         boots = {name: self._hosts[name].boot_id for name in here if ready.get(name)}
@@ -150,7 +150,7 @@ class SimulatedScheduler:
             self._tell_ready(node)
 
     def judge(self, node: str, *, ready: bool) -> None:
-        """Its own opinion of a node, which it tells of its members."""
+        """Opinion of its own of a node, which it tells of its members."""
         self._ready[node] = ready
         if not self.away and node in self._listed:
             self._tell_ready(node)

@@ -243,7 +243,7 @@ class Training:
         return seat is not None and seat.joined and not seat.cordons and self._hosts[node].heard
 
     def look(self, node: str) -> bool:
-        """Something changed on the node; whether it is usable now. Choosing nodes trusts that all changes are told."""
+        """Look at the changed node; whether it is usable now. Choosing nodes trusts that all changes are told."""
         usable = self.usable(node)
         if usable is (node in self._out):
             self._count()

@@ -41,7 +41,7 @@ class WorldSetup(Struct, frozen=True):
 
 
 class World:
-    """Everything that exists outside the controller."""
+    """World: what exists outside the controller."""
 
     def __init__(self, setup: WorldSetup, troubles: Troubles | None = None) -> None:
         self.clock = VirtualClock(setup.start)
@@ -69,7 +69,7 @@ class World:
     # what breaks
 
     def breaks(self, component: str, node: str) -> Fault:
-        """Something of this component breaks on this node, in one of its ways."""
+        """Part of this component breaks on this node, in one of its ways."""
         return self.strike(
             KINDS[self._pick(COMPONENTS.get(component, OTHER), self.hosts[node].chance)], component, node
         )
@@ -218,7 +218,7 @@ class World:
             self.training.retry()
 
     def greet(self) -> None:
-        """Everything volatile that a fresh controller is told: work, power, who is heard."""
+        """Tell a fresh controller what is volatile: work, power, who is heard."""
         self.scheduler.tell_all()
         for host in self.hosts.values():
             host.show_present()

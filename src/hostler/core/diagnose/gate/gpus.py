@@ -184,7 +184,7 @@ _PLACES = ("ecc_uncorrectable", "ecc_dram_uncorrectable", "ecc_sram_uncorrectabl
 
 
 def _meant(aspect: str, said: AspectReading, facts: Facts) -> bool:
-    """Neither good nor bad on purpose: links have nothing to say in MIG mode, an idle PCIe link trains down."""
+    """Whether a state is meant: links have nothing to say in MIG mode, an idle PCIe link trains down."""
     if said.mark != BETWEEN:
         return False
     if aspect == "nvlinks":

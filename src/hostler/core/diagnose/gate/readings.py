@@ -39,7 +39,7 @@ class KernelLine(Struct, frozen=True):
 
 
 class GateReadings(Struct, frozen=True):
-    """All that was read for one gate. None, or a reason, where something could not be.
+    """Readings that were read for one gate. None, or a reason, where something could not be.
 
     `nvml` is answers, absent, hung, crashed or busy, with its `reason`; `hung_at` the PCI address of the GPU that a
     hung call was about. `ecc_before`: UUID → uncorrectable errors right after the remedy, of the same driver start;

@@ -52,7 +52,7 @@ class KnowledgeChanged(Struct, frozen=True, tag="knowledge_changed"):
 
 
 class RecurrenceCounted(Struct, frozen=True, tag="recurrence_counted"):
-    """Something came back on the node ("" part) or one of its parts: the whole tally of its row as it now stands."""
+    """A fault came back on the node ("" part) or one of its parts: the whole tally of its row as it now stands."""
 
     node: str
     part: str

@@ -34,7 +34,7 @@ class AnswerMaintenance(Verb, frozen=True):
 
 
 class StartWork(Verb, frozen=True):
-    """Your hands are in the machine: it stays dark until end-work."""
+    """A technician's hands are in the machine: it stays dark until end-work."""
 
     facts: ClassVar = VerbFacts(Permission.work, Target.node, Heading.repair)
     serial: Annotated[Name, Meta(description="The serial number scanned at the machine.")]
@@ -42,7 +42,7 @@ class StartWork(Verb, frozen=True):
 
 
 class EndWork(Verb, frozen=True):
-    """Your hands are out of the machine."""
+    """A technician's hands are out of the machine."""
 
     facts: ClassVar = VerbFacts(Permission.work, Target.node, Heading.repair, easing=True)
     shift_lead: Annotated[bool, Meta(description="End work that somebody else began.")] = False
