@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from hostler.core.state.events import BootObserved, Event, OperationStarted, Record
 from hostler.core.state.model import Observation
 from hostler.core.state.operations import ACTS
-from hostler.core.state.scopes import Scope
+from hostler.core.state.scopes import TEXTS
 from hostler.ports import Batch
 
 START = datetime(2025, 3, 1, 12, tzinfo=UTC)
@@ -88,4 +88,5 @@ def sample(kind: Any, name: str = "x") -> Any:
         return tuple(sample(arg, name) for arg in args if arg is not Ellipsis)
     if origin is dict:
         return {sample(args[0], name): sample(args[1], name)}
-    return {str: name, int: 7, float: 1.5, bool: True, datetime: START, Any: name, Scope: Scope.of(name)}[kind]
+    plain = {str: name, int: 7, float: 1.5, bool: True, datetime: START, Any: name}
+    return TEXTS[kind](name) if kind in TEXTS else plain[kind]

@@ -20,7 +20,7 @@ from hostler.core.state.events import VERSION, BootObserved, Event, PlanEnded, R
 from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.live_state import Release
 from hostler.core.state.model import Observation
-from hostler.core.state.scopes import Scope, text_hook
+from hostler.core.state.scopes import ActGroup, Scope, text_hook
 from hostler.core.state.upcast import DOWNCASTERS, UPCASTERS, Body, upcast
 from hostler.core.state.verbs.facts import Verb
 from hostler.journal import codec
@@ -55,6 +55,7 @@ ATOMS: dict[Any, st.SearchStrategy[Any]] = {
     float: NUMBERS,
     bool: st.booleans(),
     Scope: TEXT.map(Scope.of),
+    ActGroup: TEXT.map(ActGroup.of),
     datetime: MOMENTS,
     types.NoneType: st.none(),
     Any: st.recursive(

@@ -23,6 +23,7 @@ from hostler.core.state.change_control import Rollout, Slice
 from hostler.core.state.configuration import Policy, Rule, Rung, Sku
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import ActClass, Attempt, Condition, Node, Phase, Profile, Severity
+from hostler.core.state.scopes import ActGroup
 from tests.kit import NOW, Drive, a_node, after, configuration, fold, pool_document
 
 RULES = (
@@ -96,10 +97,10 @@ def test_the_sure_is_done_at_once_where_the_unsure_of_the_same_remedy_hurries() 
         },
         rungs={},
     )
-    both = (seen("now", id="1", group="g1"), seen("group", id="2", severity=Severity.critical))
+    both = (seen("now", id="1", group=ActGroup.of("g1")), seen("group", id="2", severity=Severity.critical))
     needed = need_of(policy, a_node("a", conditions=both), NOW)
     assert needed is not None
-    assert (needed.rule, needed.act_class, needed.group) == ("now", ActClass.immediate, "g1")
+    assert (needed.rule, needed.act_class, needed.group) == ("now", ActClass.immediate, ActGroup.of("g1"))
     protected = need_of(policy, a_node("a", conditions=(*both, seen("leak"))), NOW)
     assert protected is not None
     assert protected.act_class is ActClass.protective
@@ -115,14 +116,14 @@ def test_severity_then_the_name_break_a_tie() -> None:
 
 def test_an_act_on_many_nodes_is_answered_by_itself_only() -> None:
     """Mutants: the groups are not compared; conditions of no group are left out."""
-    own, other, none = seen("triage", group="g"), seen("boot", group="h"), seen("reset")
-    same = seen("bmc", group="g")
+    own, other, none = seen("triage", group=ActGroup.of("g")), seen("boot", group=ActGroup.of("h")), seen("reset")
+    same = seen("bmc", group=ActGroup.of("g"))
     assert found(own, other, none, same).causes == ("triage", "bmc", "reset")
 
 
 def test_a_need_tells_all_that_its_rule_and_condition_say() -> None:
     """Mutants: a field of the gravest is dropped or changed on its way."""
-    condition = seen("boot", part="G1", severity=Severity.critical, since=after(hours=-1), group="g")
+    condition = seen("boot", part="G1", severity=Severity.critical, since=after(hours=-1), group=ActGroup.of("g"))
     assert found(condition) == Need(
         remedy="reboot",
         act_class=ActClass.pending,
@@ -131,7 +132,7 @@ def test_a_need_tells_all_that_its_rule_and_condition_say() -> None:
         part="G1",
         dooms="node",
         severity=3,
-        group="g",
+        group=ActGroup.of("g"),
         since=after(hours=-1),
     )
     assert found(seen("boot-unsure")).confirm
@@ -187,7 +188,7 @@ def test_a_row_in_shadow_tells_what_it_would_do() -> None:
 )
 def test_a_domain_at_fault_as_a_whole_is_one_act(kind: str, domains: tuple[str, ...], group: str) -> None:
     """Mutants: protection waits for the domain; a domain of another kind is taken."""
-    assert found(seen(kind), domains=domains).group == group
+    assert found(seen(kind), domains=domains).group.text == group
 
 
 @pytest.mark.parametrize(

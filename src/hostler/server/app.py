@@ -14,7 +14,7 @@ from litestar.middleware import DefineMiddleware
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.spec import Components, SecurityScheme
 
-from hostler.core.state.scopes import Scope
+from hostler.core.state.scopes import TEXTS
 from hostler.server import problems
 from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.app_state import AppState, Outside
@@ -127,7 +127,7 @@ def create_app(
         state=State({"app_state": app_state, "tokens": tokens}),
         request_class=StrictRequest,
         response_class=RedactedResponse,
-        type_encoders={Scope: str},
+        type_encoders=dict.fromkeys(TEXTS, str),
         plugins=[ScopeDescription()],
         request_max_body_size=BODY_MAX,
         middleware=[

@@ -6,7 +6,7 @@ import msgspec
 
 from hostler.core.notify.cloud_events import CloudEvent
 from hostler.core.state.packed_strings import Pairs
-from hostler.core.state.scopes import Scope
+from hostler.core.state.scopes import TEXTS
 from hostler.server.event_stream import StreamedRecord
 
 PATH = "/schema/asyncapi.json"
@@ -41,8 +41,8 @@ def document(version: str) -> dict[str, Any]:
 
 
 def _text(kind: type) -> dict[str, Any]:
-    """The schema of a scope: what is sent of it is its text."""
-    if kind is not Scope:
+    """The schema of a scope or group: what is sent of it is its text."""
+    if kind not in TEXTS:
         raise NotImplementedError
     return {"type": "string"}
 

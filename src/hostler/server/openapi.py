@@ -10,7 +10,7 @@ from litestar.openapi.spec import OpenAPIType, Schema
 from litestar.plugins import OpenAPISchemaPlugin
 
 from hostler.core.state.packed_strings import Pairs
-from hostler.core.state.scopes import Scope
+from hostler.core.state.scopes import TEXTS
 from hostler.server.problems import MEDIA_TYPE, ProblemDetails
 
 ANYWHERE = {
@@ -52,12 +52,12 @@ class DescriptionPlugin(JsonRenderPlugin):
 
 
 class ScopeDescription(OpenAPISchemaPlugin):
-    """Describes a scope as what is sent of it: its text."""
+    """Describes a scope or group as what is sent of it: its text."""
 
     @staticmethod
     def is_plugin_supported_type(value: Any) -> bool:
         """Whether this is the plugin for the type."""
-        return value is Scope
+        return value in TEXTS
 
     def to_openapi_schema(self, field_definition: Any, schema_creator: Any) -> Schema:  # noqa: ARG002 - as the framework calls it
         """The schema of a text."""

@@ -77,7 +77,7 @@ from hostler.core.state.packed_strings import Pairs
 from hostler.core.state.plan_rules import PlanRules
 from hostler.core.state.repairs import RepairDone
 from hostler.core.state.rma_cases import RmaCase, StockLine, TakenStep
-from hostler.core.state.scopes import FLEET, NODES, Scope
+from hostler.core.state.scopes import FLEET, NODES, TEXTS, Scope
 from hostler.core.state.subnets import ManagerDesign, SubnetDesign, SubnetFacts, SubnetManager
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import Verb
@@ -161,8 +161,8 @@ def unnamed(_own: Own, _noun: Any, value: Any) -> Any:
         return ""
     if isinstance(value, dict):
         return {}
-    if isinstance(value, Scope):
-        return Scope("")
+    if type(value) in TEXTS:
+        return TEXTS[type(value)]("")
     return tuple(one for one in value if isinstance(one, Struct)) if isinstance(value, tuple | list) else value
 
 

@@ -9,16 +9,16 @@ from hostler.core.planning.domain_plans import (
     behind,
     going_on,
     has_disturbed,
-    scope_of,
     stage_of,
     stands,
     turned_back,
 )
 from hostler.core.state.model import Node
+from hostler.core.state.scopes import ALONE, ActGroup
 from tests.kit import a_node
 from tests.unit.planning.values import a_condition, a_fleet, a_plan, with_plan
 
-GROUP = "rack:r1/i1"
+GROUP = ActGroup.of("rack:r1/i1")
 
 
 def a_member(name: str, at: str, **fields: object) -> Node:
@@ -26,9 +26,10 @@ def a_member(name: str, at: str, **fields: object) -> Node:
     return node
 
 
-@pytest.mark.parametrize(("group", "scope"), [(GROUP, "rack:r1"), ("i1", ""), ("nodes/i1", ""), ("", "")])
+@pytest.mark.parametrize(("group", "scope"), [("rack:r1/i1", "rack:r1"), ("i1", ""), ("nodes/i1", ""), ("", "")])
 def test_only_a_domains_group_has_a_scope(group: str, scope: str) -> None:
-    assert str(scope_of(group) or "") == scope
+    assert str(ActGroup.of(group).scope or "") == scope
+    assert ActGroup.of(group).text == group
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ def test_the_plan_stands_with_a_cause_on_any_member_and_falls_with_the_last() ->
     ill = replace(a_member("b", "drain"), conditions=(cause,))
     assert stands(a_fleet(here, ill), here, here.plan)
     assert not stands(a_fleet(here, a_node("b")), here, here.plan)
-    alone = replace(here.plan, group="")
+    alone = replace(here.plan, group=ALONE)
     assert not stands(a_fleet(here, ill), here, alone), "without a group only its own conditions count"
 
 

@@ -12,6 +12,7 @@ from hostler.core.state import events as e
 from hostler.core.state.cell_record import Removal
 from hostler.core.state.decisions import Act
 from hostler.core.state.model import ActClass, Attempt, Condition, HoldKind, Node, Phase, Plan, Severity
+from hostler.core.state.scopes import ActGroup
 from tests.kit import NOW, a_node, after, configuration, pool_document
 from tests.unit.planning.values import a_condition, a_scene, held, idle, with_plan
 
@@ -121,7 +122,7 @@ def test_a_graver_need_that_would_wait_ends_nothing() -> None:
     graver = replace(FAULT, remedy="power_cycle")
     assert ended(node, plan, graver, HoldKind.operator) is None
     assert ended(node, plan, replace(graver, act_class=ActClass.protective)) is None
-    whole = replace(plan, group="rack:r1/i-1")
+    whole = replace(plan, group=ActGroup.of("rack:r1/i-1"))
     assert ended(replace(node, plan=whole), whole, graver) is None
 
 
@@ -173,8 +174,8 @@ def test_a_gate_that_nobody_answers_keeps_a_node_from_no_release() -> None:
     [
         ((UNANSWERED,), {}, ()),  # nobody asks for a release
         ((ASKED,), {}, ()),  # the gate may still answer
-        ((UNANSWERED, replace(ASKED, group="rack:r1/i-1")), {}, ()),  # a whole rack was asked for
-        ((UNANSWERED, ASKED), {"group": "rack:r1/i-1"}, ()),  # or a whole rack is being treated
+        ((UNANSWERED, replace(ASKED, group=ActGroup.of("rack:r1/i-1"))), {}, ()),  # a whole rack was asked for
+        ((UNANSWERED, ASKED), {"group": ActGroup.of("rack:r1/i-1")}, ()),  # or a whole rack is being treated
         ((UNANSWERED, ASKED), {}, (HoldKind.operator,)),  # the release would wait
     ],
 )
@@ -207,7 +208,7 @@ def test_an_open_gate_is_asked_about_again_when_the_release_or_a_graver_remedy_m
 
 def test_a_release_that_was_asked_for_a_group_ends_no_plan_of_one_node() -> None:
     """Mutant: a grouped request counts; the plan ends, and the release begins on another node of the group alone."""
-    asked = replace(ASKED, group="i-1")
+    asked = replace(ASKED, group=ActGroup.of("i-1"))
     other = replace(a_node("b"), conditions=(replace(asked, id="b/operator.release/", node="b"),))
     node, plan = waiting(UNANSWERED, asked)
     assert abort_at_boundary(idle(a_scene(node, other, config=ROOMY), "a", "b"), node, plan, None) is None

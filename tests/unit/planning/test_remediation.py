@@ -26,7 +26,7 @@ from hostler.core.state.cell_record import Removal
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Wait
 from hostler.core.state.model import ActClass, Attempt, Condition, Hold, HoldKind, Node, Profile
-from hostler.core.state.scopes import Scope
+from hostler.core.state.scopes import ActGroup, Scope
 from hostler.core.tables.conditions import CONDITIONS
 from tests.kit import NOW, Drive, a_node, a_workload, configuration, pool_document
 
@@ -300,10 +300,10 @@ def test_a_domains_fault_that_takes_more_than_one_word_may_disturb_is_proposed()
     world = World()
     reach = world.drive.fleet.policy.reach.nodes
     proposed, node = remedies._is_proposed, world.node  # noqa: SLF001
-    far = a_need(group="nvlink:d1/fault")
+    far = a_need(group=ActGroup.of("nvlink:d1/fault"))
     assert not proposed(world.context, (node,) * reach, far)
     assert proposed(world.context, (node,) * (reach + 1), far)
-    assert not proposed(world.context, (node,) * (reach + 1), a_need(group="request"))
+    assert not proposed(world.context, (node,) * (reach + 1), a_need(group=ActGroup.of("request")))
 
 
 @pytest.mark.parametrize(
@@ -331,7 +331,7 @@ def test_the_brake_latches_for_what_disturbs_and_nobody_asked_for(name: str, req
 
 def test_a_domains_act_takes_who_was_asked_for_and_a_fault_of_it_all_that_we_manage() -> None:
     """Mutants: who was not asked for is taken too; a fault takes nodes that are somebody else's to remedy."""
-    domain, group = ("nvlink:d1",), "nvlink:d1/x"
+    domain, group = ("nvlink:d1",), ActGroup.of("nvlink:d1/x")
     nodes = [a_node(name, domains=domain) for name in "abcd"]
     drive = Drive(configuration({"train": pool_document(target=4)}), nodes)
     for name in "ac":

@@ -15,7 +15,7 @@ from hostler.core.state.events import Event
 from hostler.core.state.fabrics import FabricVerdict
 from hostler.core.state.model import Verdict
 from hostler.core.state.operations import SwitchOff
-from hostler.core.state.scopes import Scope
+from hostler.core.state.scopes import TEXTS, Scope
 from hostler.core.state.verbs.every import VERBS
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -217,8 +217,8 @@ def _of_type(hint: Any, *, full: bool, name: str = "") -> Any:
     if origin is dict:
         return {_of_type(args[0], full=True, name="node"): _of_type(args[1], full=True, name=name)}
     plain = {str: WORDS.get(name) or name, int: 2, float: 2.0, bool: True, datetime: START + timedelta(hours=1)}
-    if hint is Scope:
-        return Scope.of(str(WORDS.get(name) or name))
+    if hint in TEXTS:
+        return TEXTS[hint](str(WORDS.get(name) or name))
     return plain.get(hint, WORDS.get(name) or name)
 
 

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, get_args, get_origin
 
 from hostler.core.state.operations import AnyAct
-from hostler.core.state.scopes import Scope
+from hostler.core.state.scopes import ActGroup, Scope
 
 NAMES = {
     datetime: "moment",
@@ -18,6 +18,7 @@ NAMES = {
     bool: "yes/no",
     types.NoneType: "none",
     Scope: "scope",
+    ActGroup: "group of an act",
 }
 UNION_MAX = 6
 """Unions of more are named "event": only the events' union is that long."""

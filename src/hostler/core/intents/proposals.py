@@ -1,7 +1,7 @@
 """Answers to proposed plans."""
 
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, Nodes, RefusalError, hold_of, node_of
-from hostler.core.planning.domain_plans import mates, scope_of
+from hostler.core.planning.domain_plans import mates
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.state import events as e
@@ -16,7 +16,7 @@ def approve(ask: Ask[Approve]) -> Granted:
     if plan is None or plan.state != "proposed":
         raise RefusalError(f"{node.id} has no proposed plan; see `hostler node get {node.id}`")
     nodes = together(ask, node)
-    scope = scope_of(plan.group)
+    scope = plan.group.scope
     request = DisruptionRequest(
         plan.remedy or plan.name, plan.act_class, nodes, plan.causes, approved=True, scope=scope
     )
@@ -48,7 +48,7 @@ def _approved(ask: Ask[Approve]) -> Nodes:
     """Saying yes to a domain act is saying so for all of it."""
     node = ask.context.fleet.resolve(ask.intent.target)
     plan = node.plan if node is not None else None
-    if node is None or plan is None or plan.state != "proposed" or not scope_of(plan.group):
+    if node is None or plan is None or plan.state != "proposed" or plan.group.scope is None:
         return ()
     return tuple(n.id for n in together(ask, node))
 

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from hostler.core.intents.affected_nodes import named
 from hostler.core.intents.ask import Answered, Ask, Granted, Handler, Handlers, RefusalError, hold_of, nodes_of
 from hostler.core.intents.bounds import is_theirs
-from hostler.core.planning.domain_plans import DomainAct, acts, request_of, scope_of
+from hostler.core.planning.domain_plans import DomainAct, acts, request_of
 from hostler.core.planning.outcomes import HOURS, TENANT
 from hostler.core.planning.plan_builder import Frame, freeze
 from hostler.core.policy.blast_radius import blast_radius, group_of, resolve
@@ -16,6 +16,7 @@ from hostler.core.policy.response import need_of
 from hostler.core.policy.workload_consent import Disturbance, may_disturb
 from hostler.core.state import events as e
 from hostler.core.state.model import ActClass, Condition, Evidence, Facts, HoldKind, Node, Phase, Severity
+from hostler.core.state.scopes import ALONE, ActGroup
 from hostler.core.state.verbs.remedies import (
     CallOff,
     Drain,
@@ -44,32 +45,32 @@ def grant_remedy(ask: Ask[RemedyVerb]) -> Granted:
             raise RefusalError(f"{node.id} is in production: return it for maintenance first")
         if not isinstance(ask.act, PowerOff) and node.phase is not Phase.production:
             raise RefusalError(f"{node.id} is in phase {node.phase}; {ask.intent.verb} is for nodes in production")
-        if isinstance(ask.act, Drain) and not scope_of(group):  # of a domain, once all of it is drained
+        if isinstance(ask.act, Drain) and group.scope is None:  # of a domain, once all of it is drained
             events.append(e.HoldPlaced(hold_of(ask, node.scope, HoldKind.cordon, ask.act.hours)))
         events.append(e.ConditionRaised(_condition_of(ask, node, request, group)))
-    if found := [n.id for n in nodes if any(c.type == request.condition and scope_of(c.group) for c in n.conditions)]:
+    if found := [n.id for n in nodes if any(c.type == request.condition and c.group.scope for c in n.conditions)]:
         raise RefusalError(f"{found[0]} is part of another act already; see `hostler domain list`")
-    if scope_of(group) and (why := never_fits(ask.context, _asked_for(ask, nodes, group))):
+    if group.scope is not None and (why := never_fits(ask.context, _asked_for(ask, nodes, group))):
         raise RefusalError(
             f"it can never begin: {why}; name so many of its nodes at a time, or raise the pool's budget"
         )
     return f"{ask.intent.verb} is asked for on {len(nodes)} node{'s' if len(nodes) > 1 else ''}", tuple(events)
 
 
-def _asked_for(ask: Ask[RemedyVerb], nodes: tuple[Node, ...], group: str) -> DisruptionRequest:
+def _asked_for(ask: Ask[RemedyVerb], nodes: tuple[Node, ...], group: ActGroup) -> DisruptionRequest:
     """The request as the guards would be asked for it."""
     act_class = ActClass.immediate if ask.act.now else ActClass.pending
-    return DisruptionRequest(ask.act.remedy.remedy, act_class, nodes, approved=True, scope=scope_of(group))
+    return DisruptionRequest(ask.act.remedy.remedy, act_class, nodes, approved=True, scope=group.scope)
 
 
-def _group(ask: Ask[RemedyVerb], nodes: tuple[Node, ...]) -> str:
-    """Name that ties the requests of one act together; a domain's members go together all the way (`core.domains`)."""
+def _group(ask: Ask[RemedyVerb], nodes: tuple[Node, ...]) -> ActGroup:
+    """The group that ties the requests of one act together; members of a domain go together all the way."""
     if len(nodes) == 1:
-        return ""
-    return group_of(ask.context.fleet, ask.intent.target, ask.intent.id) or ask.intent.id
+        return ALONE
+    return group_of(ask.context.fleet, ask.intent.target, ask.intent.id)
 
 
-def _condition_of(ask: Ask[RemedyVerb], node: Node, request: RemedyRequest, group: str) -> Condition:
+def _condition_of(ask: Ask[RemedyVerb], node: Node, request: RemedyRequest, group: ActGroup) -> Condition:
     intent = ask.intent
     hours: Facts = {HOURS: ask.act.hours} if isinstance(ask.act, Drain) and ask.act.hours else {}
     asker: Facts = {TENANT: intent.bounds.tenant} if intent.bounds.tenant else {}
@@ -102,7 +103,7 @@ def preview(ask: Ask[RemedyVerb]) -> Answered:
         raise RefusalError(f"{nodes[0].id} would not be touched: its phase or profile does not allow it")
     frame = Frame(need.act_class, need.causes, need.rule, need.part, need.remedy)
     plan = freeze(ask.context, asked[0], RECIPES[need.remedy], frame)
-    disruption = DisruptionRequest(need.remedy, need.act_class, asked, approved=True, scope=scope_of(group))
+    disruption = DisruptionRequest(need.remedy, need.act_class, asked, approved=True, scope=group.scope)
     waits = [b.text for b in blockers(ask.context, disruption)]
     for node in asked:
         consents = may_disturb(node, ask.context.live, Disturbance(need.act_class, parts=plan.parts), None)

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Blocker, Condition, Node, Phase, Plan
-from hostler.core.state.scopes import Scope
+from hostler.core.state.scopes import ALONE, ActGroup, Scope
 
 
 class DomainStage(IntEnum):
@@ -28,19 +28,12 @@ class DomainStage(IntEnum):
 _STAGES = {"cordon": DomainStage.cordon, "drain": DomainStage.drain, "uncordon": DomainStage.open}
 
 
-def scope_of(group: str) -> Scope | None:
-    """The domain of a domain act's group, None of any other group."""
-    domain, slash, _ = group.partition("/")
-    scope = Scope.of(domain) if slash else None
-    return scope if scope is not None and scope.is_domain else None
-
-
-def request_of(node: Node, group: str) -> Condition | None:
+def request_of(node: Node, group: ActGroup) -> Condition | None:
     """The condition by which somebody asked for this act on the node."""
     return next((c for c in node.conditions if c.group == group), None)
 
 
-def members(fleet: Fleet, group: str) -> list[Node]:
+def members(fleet: Fleet, group: ActGroup) -> list[Node]:
     """The nodes that are to be taken or have been: on them the request stands, or the act's plan. By id."""
     return [fleet.nodes[i] for i in fleet.index.members(f"group:{group}")]
 
@@ -48,7 +41,7 @@ def members(fleet: Fleet, group: str) -> list[Node]:
 def mates(fleet: Fleet, node: Node) -> Iterator[tuple[Node, Plan]]:
     """The other members on which the act of the node's plan has begun, with their plans."""
     plan = node.plan
-    if plan is None or not scope_of(plan.group):
+    if plan is None or plan.group.scope is None:
         return
     for mate in members(fleet, plan.group):
         if mate.id != node.id and mate.plan is not None and mate.plan.group == plan.group:
@@ -72,7 +65,7 @@ def behind(fleet: Fleet, node: Node, plan: Plan) -> tuple[Blocker, ...]:
 def _late(plan: Plan, mate: Node, theirs: Plan) -> Blocker:
     doing = theirs.steps[theirs.index].operation
     why = f": {mate.waiting.blockers[0].text}" if mate.waiting and mate.waiting.blockers[0].kind != "domain" else ""
-    text = f"{scope_of(plan.group)} is treated as a whole, and {mate.id} is still at {doing}{why}"
+    text = f"{plan.group.scope} is treated as a whole, and {mate.id} is still at {doing}{why}"
     return Blocker("domain", mate.id, text[:500], f"{mate.id} has caught up or left the act")
 
 
@@ -105,7 +98,7 @@ def stands(fleet: Fleet, node: Node, plan: Plan) -> bool:
     causes = frozenset(plan.causes)
     if any(c.id in causes for c in node.conditions):
         return True
-    if not scope_of(plan.group) or request_of(node, plan.group) is not None:
+    if plan.group.scope is None or request_of(node, plan.group) is not None:
         return False
     names = {cause.partition("/")[0] for cause in plan.causes} - {node.id}
     found = (fleet.nodes.get(name) for name in sorted(names))
@@ -124,7 +117,7 @@ class DomainMember(Struct, frozen=True):
 class DomainAct(Struct, frozen=True):
     """A domain act as it stands. `state`: waiting, proposed, running or undoing, for all of it."""
 
-    group: str
+    group: ActGroup
     scope: Scope
     remedy: str
     state: str
@@ -134,15 +127,15 @@ class DomainAct(Struct, frozen=True):
 
 def acts(fleet: Fleet) -> list[DomainAct]:
     """Every domain act that waits or is under way, by scope."""
-    groups: dict[str, Scope] = {}
+    groups: dict[ActGroup, Scope] = {}
     for node_id in (*fleet.index.members("grouped"), *fleet.index.members("together")):
         node = fleet.nodes[node_id]
-        found = (*(c.group for c in node.conditions), node.plan.group if node.plan else "")
-        groups.update((group, scope) for group in found if (scope := scope_of(group)) is not None)
+        found = (*(c.group for c in node.conditions), node.plan.group if node.plan else ALONE)
+        groups.update((group, group.scope) for group in found if group.scope is not None)
     return [_act(fleet, group, groups[group]) for group in sorted(groups)]
 
 
-def _act(fleet: Fleet, group: str, scope: Scope) -> DomainAct:
+def _act(fleet: Fleet, group: ActGroup, scope: Scope) -> DomainAct:
     """The act of this group, with all its members."""
     nodes = [node for node in members(fleet, group) if node.phase is Phase.production or _plan(node, group)]
     plans = [plan for node in nodes if (plan := _plan(node, group)) is not None]
@@ -153,11 +146,11 @@ def _act(fleet: Fleet, group: str, scope: Scope) -> DomainAct:
     return DomainAct(group, scope, remedy, state, request, tuple(_member(node, group) for node in nodes))
 
 
-def _plan(node: Node, group: str) -> Plan | None:
+def _plan(node: Node, group: ActGroup) -> Plan | None:
     return node.plan if node.plan is not None and node.plan.group == group else None
 
 
-def _member(node: Node, group: str) -> DomainMember:
+def _member(node: Node, group: ActGroup) -> DomainMember:
     plan = _plan(node, group)
     waits = node.waiting.blockers if node.waiting else ()
     return DomainMember(node, stage_of(plan) if plan else None, plan.state if plan else "waiting", waits)

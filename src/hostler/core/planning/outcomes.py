@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from hostler.core.conditions import unanswered_checks
 from hostler.core.conditions.recurrence import count_act
 from hostler.core.conditions.site_checks import asked_by, name_of
-from hostler.core.planning.domain_plans import request_of, scope_of
+from hostler.core.planning.domain_plans import request_of
 from hostler.core.policy import rma_cases
 from hostler.core.policy.response import is_on_probation
 from hostler.core.state import events as e
@@ -222,7 +222,7 @@ HOURS = "hours"
 
 def _kept_away(context: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...]:
     """A domain that a person had drained stays cordoned from the moment that all of it is drained."""
-    keeps = plan.rules.keeps == HoldKind.cordon and scope_of(plan.group)
+    keeps = plan.rules.keeps == HoldKind.cordon and plan.group.scope is not None
     request = request_of(node, plan.group) if keeps else None
     if request is None:
         return ()

@@ -121,7 +121,7 @@ def _to_a_graver(context: DecisionContext, node: Node, plan: Plan, need: Need | 
     """
     if need is None or need.act_class is ActClass.protective or not _is_graver(need, plan):
         return None
-    if domain_plans.scope_of(plan.group):
+    if plan.group.scope is not None:
         return None
     if plan.rules.releases is Releases.done and not need.requested and not has_proven_itself(node):
         return None

@@ -15,6 +15,7 @@ from hostler.core.state import operations as op
 from hostler.core.state.configuration import Reset, scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import ActClass, Node, Plan, Step
+from hostler.core.state.scopes import ALONE, ActGroup
 from hostler.core.tables.operations import OPERATIONS
 from hostler.core.tables.recipes import Recipe, StepRow
 
@@ -27,7 +28,7 @@ class Frame(Struct, frozen=True):
     rule: str = ""
     part: str = ""
     remedy: str = ""
-    group: str = ""
+    group: ActGroup = ALONE
     proposed: bool = False
 
 

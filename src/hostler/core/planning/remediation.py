@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from hostler.core.conditions import unanswered_checks
 from hostler.core.conditions.staleness import doubts
-from hostler.core.planning.domain_plans import members, request_of, scope_of
+from hostler.core.planning.domain_plans import members, request_of
 from hostler.core.planning.plan_builder import Frame, record
 from hostler.core.policy.budgets import reopens
 from hostler.core.policy.corroboration import uncorroborated_conditions
@@ -132,7 +132,7 @@ def _ends_with_plan(ticket: Ticket) -> bool:
 
 
 def _request(need: Need, nodes: tuple[Node, ...]) -> DisruptionRequest:
-    scope = scope_of(need.group)
+    scope = need.group.scope
     return DisruptionRequest(
         need.remedy, need.act_class, nodes, need.causes, need.confirm, approved=need.requested, scope=scope
     )
@@ -189,7 +189,7 @@ def _group(context: DecisionContext, node: Node, need: Need) -> tuple[Node, ...]
     """The nodes of one act: a domain whole, others of a group as far as they have nothing else under way."""
     if not need.group:
         return (node,)
-    if (scope := scope_of(need.group)) is not None:
+    if (scope := need.group.scope) is not None:
         return _domain(context, need, scope)
     found: list[Node] = []
     for member in members(context.fleet, need.group):
@@ -214,11 +214,11 @@ def _domain(context: DecisionContext, need: Need, scope: Scope) -> tuple[Node, .
 
 def _busy(context: DecisionContext, nodes: tuple[Node, ...], need: Need) -> tuple[Blocker, ...]:
     """A domain is taken whole: what is under way on a member, or graver for it, comes first."""
-    return tuple(b for n in nodes for b in _first(context, n, need)) if scope_of(need.group) else ()
+    return tuple(b for n in nodes for b in _first(context, n, need)) if need.group.scope is not None else ()
 
 
 def _first(context: DecisionContext, node: Node, need: Need) -> Iterator[Blocker]:
-    scope = scope_of(need.group)
+    scope = need.group.scope
     if node.plan is not None or node.settling:
         doing = node.plan.name if node.plan is not None else node.settling[0].kind
         yield Blocker(
@@ -235,7 +235,7 @@ def _is_proposed(context: DecisionContext, nodes: tuple[Node, ...], need: Need) 
     """Whether a person says yes first: a pool wants it so, or a fault takes more nodes than one word may disturb."""
     if need.requested:
         return False
-    far = bool(scope_of(need.group)) and len(nodes) > context.fleet.policy.reach.nodes
+    far = need.group.scope is not None and len(nodes) > context.fleet.policy.reach.nodes
     return far or any(mode_of(context, node, need.remedy) is Mode.propose for node in nodes)
 
 

@@ -2,7 +2,7 @@
 
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Asset, AssetKind, Node, Radius
-from hostler.core.state.scopes import DOMAINS, Scope
+from hostler.core.state.scopes import DOMAINS, ActGroup, Scope
 
 _DOMAIN_OF = {
     AssetKind.rack: "rack",
@@ -40,10 +40,9 @@ def domains_of(fleet: Fleet, target: str) -> tuple[Scope, ...]:
     return (scope,) if scope.is_domain else ()
 
 
-def group_of(fleet: Fleet, target: str, what: str) -> str:
-    """The group of an act on this rack, domain or asset, told apart by `what`; "" where the target is no domain."""
-    domains = domains_of(fleet, target)
-    return f"{domains[0]}/{what}" if domains else ""
+def group_of(fleet: Fleet, target: str, what: str) -> ActGroup:
+    """The group of an act on this target, told apart by `what`: of a rack, domain or asset with its scope."""
+    return ActGroup(next(iter(domains_of(fleet, target)), None), what)
 
 
 def resolve(fleet: Fleet, name: str) -> tuple[Scope, ...]:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from hostler.core.conditions.site_checks import beyond_vain
 from hostler.core.state.configuration import REMEDIES, Policy, Rule, Rung
 from hostler.core.state.model import ActClass, Attempt, Condition, Node, Phase, Profile
+from hostler.core.state.scopes import ALONE, ActGroup
 from hostler.core.tables.recipe_facts import act_class_of, is_protective
 
 UNRULED = Rule(condition="", remedy="", note="no rule names this condition: it is shown and asks for a person")
@@ -28,7 +29,7 @@ class Need(Struct, frozen=True):
     dooms: str = "part"
     confirm: bool = False
     severity: int = 0
-    group: str = ""
+    group: ActGroup = ALONE
     since: datetime | None = None
     requested: bool = False
 
@@ -66,7 +67,7 @@ def need_of(policy: Policy, node: Node, now: datetime, without: tuple[str, ...] 
         n
         for n in needs
         if n.causes != gravest.causes
-        and n.group in ("", gravest.group)  # an act on many nodes is answered by itself only
+        and n.group in (ALONE, gravest.group)  # an act on many nodes is answered by itself only
     ]
     causes = (*gravest.causes, *sorted(cause for need in lesser for cause in need.causes))
     return replace(gravest, causes=causes)
@@ -111,12 +112,12 @@ def _asked(policy: Policy, node: Node, condition: Condition, rule: Rule, now: da
     )
 
 
-def _domain(node: Node, rule: Rule, remedy: str) -> str:
+def _domain(node: Node, rule: Rule, remedy: str) -> ActGroup:
     """The group of the node's domain that is at fault with it; its members with the same need are one act."""
     if not rule.domain or is_protective(remedy):
-        return ""
+        return ALONE
     domain = next((d for d in node.domains if d.kind == rule.domain), None)
-    return f"{domain}/{remedy}" if domain else ""
+    return ActGroup(domain, remedy) if domain is not None else ALONE
 
 
 def _concerns(node: Node, condition: Condition, rule: Rule) -> bool:

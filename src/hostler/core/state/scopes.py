@@ -4,8 +4,9 @@ People write and records hold "rack:r1", "pool:train", "fleet" or an id. Text is
 (`Scope.of`, and `scope_hook` for stored events and the API); state and decisions hold the Scope.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 FLEET = "fleet"
 """The scope that holds and pauses of the whole cell are placed on."""
@@ -25,6 +26,7 @@ class Scope:
     FLEET and NODES are kinds without a name. Any other kind is one of the site's failure domains. `text` is the scope
     as people write it, `shared` the index entry of the nodes that share it (`index_keys`). It is no text and no struct,
     so that nothing takes it apart and msgspec asks `text_hook` and `scope_hook`. Scopes are ordered by their text.
+    A comparison with a text is false, and mypy refuses it.
     """
 
     __slots__ = ("kind", "name", "shared", "text")
@@ -50,9 +52,10 @@ class Scope:
     def __hash__(self) -> int:
         return hash(self.text)
 
-    def __eq__(self, other: object) -> bool:
-        assert not isinstance(other, str), f"scope {self} is compared with the text {other!r}; read it by Scope.of"
-        return isinstance(other, Scope) and self.text == other.text
+    if not TYPE_CHECKING:  # where a class declares it, mypy lets it be compared with anything
+
+        def __eq__(self, other: object) -> bool:
+            return self.text == other.text if isinstance(other, Scope) else NotImplemented
 
     def __lt__(self, other: "Scope") -> bool:
         return self.text < other.text
@@ -83,17 +86,74 @@ def _read(text: str) -> Scope:
     return Scope(kind, name) if colon and kind not in ("", FLEET, NODES) else Scope("", text)
 
 
-def scope_hook(wanted: type, value: Any) -> Scope:
-    """Hook for msgspec's `dec_hook`: the scope in a stored or sent text. Raises TypeError for what is none."""
-    if wanted is not Scope:
+class ActGroup:
+    """An act on many nodes, to which their conditions and plans belong; false where a node is acted on alone.
+
+    `scope` is the failure domain that the act takes whole, None of nodes that each go their own way. `name` tells acts
+    on one scope apart. It is written "rack:r1/i-12", or the name alone. Groups are ordered by their text.
+    """
+
+    __slots__ = ("scope", "text")
+
+    def __init__(self, scope: Scope | None, name: str) -> None:
+        self.scope: Final = scope
+        self.text: Final = f"{scope}/{name}" if scope is not None else name
+
+    @staticmethod
+    def of(text: str) -> "ActGroup":
+        """The group that a stored text means."""
+        return _read_group(text)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"ActGroup.of({self.text!r})"
+
+    def __bool__(self) -> bool:
+        return bool(self.text)
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    if not TYPE_CHECKING:  # as of a scope
+
+        def __eq__(self, other: object) -> bool:
+            return self.text == other.text if isinstance(other, ActGroup) else NotImplemented
+
+    def __lt__(self, other: "ActGroup") -> bool:
+        return self.text < other.text
+
+
+ALONE = ActGroup(None, "")
+
+
+@lru_cache(maxsize=READ_MOST)
+def _read_group(text: str) -> ActGroup:
+    domain, slash, name = text.partition("/")
+    scope = Scope.of(domain)
+    return ActGroup(scope, name) if slash and scope.is_domain else ActGroup(None, text)
+
+
+TEXTS: dict[type, Callable[[str], Any]] = {Scope: Scope.of, ActGroup: ActGroup.of}
+"""Types that are sent and stored as their text, with their readers."""
+_WRITE = {
+    Scope: "is no scope; write fleet, KIND:NAME (rack:r1, pool:train) or an id",
+    ActGroup: "is no group of an act; write KIND:NAME/ACT (rack:r1/i-12), or an id",
+}
+
+
+def scope_hook(wanted: type, value: Any) -> Any:
+    """Hook for msgspec's `dec_hook`: the scope or group in a stored or sent text. Raises TypeError for what is none."""
+    if wanted not in TEXTS:
         raise NotImplementedError(f"no reader for {wanted}")
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no scope; write fleet, KIND:NAME (rack:r1, pool:train) or an id")
-    return _read(value)
+        raise TypeError(f"{value!r} {_WRITE[wanted]}")
+    return TEXTS[wanted](value)
 
 
 def text_hook(value: Any) -> str:
-    """Hook for msgspec's `enc_hook`: the text of a scope. Raises NotImplementedError for every other type."""
-    if isinstance(value, Scope):
-        return value.text
+    """Hook for msgspec's `enc_hook`: the text of a scope or group. Raises NotImplementedError for every other type."""
+    if type(value) in TEXTS:
+        return str(value)
     raise NotImplementedError(f"no text for {type(value)}")

@@ -58,7 +58,7 @@ class DomainView(Struct, frozen=True):
 @get("/domains", guards=SEE)
 async def list_domain_acts(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[DomainActRow]:
     """Acts that wait or are under way, of which the caller sees every member."""
-    return listed(((act.group, _row(act)) for act in _seen(app_state, who)), wanted)
+    return listed(((act.group.text, _row(act)) for act in _seen(app_state, who)), wanted)
 
 
 @get("/domains/{name:str}", guards=SEE)
@@ -71,7 +71,7 @@ async def get_domain(app_state: TheAppState, who: Who, name: FromPath[str]) -> D
     if scope is None or not any(sees(who, node) for node in nodes):
         raise unknown("domain", name)
     found = [act for act in _seen(app_state, who) if act.scope == scope]
-    rows = {act.group: tuple(_member(member) for member in act.members) for act in found}
+    rows = {act.group.text: tuple(_member(member) for member in act.members) for act in found}
     return DomainView(scope.text, serving, tuple(_row(act) for act in found), rows)
 
 
@@ -84,7 +84,7 @@ def _row(act: DomainAct) -> DomainActRow:
     staged = [member.stage for member in act.members if member.stage is not None]
     waits = (b.text for m in act.members for b in m.blockers if act.state == "waiting" or b.kind != "domain")
     return DomainActRow(
-        id=act.group,
+        id=act.group.text,
         scope=act.scope.text,
         remedy=act.remedy,
         state=act.state,

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from hostler.core.state import events as e
 from hostler.core.state.model import Phase
+from hostler.core.state.scopes import ActGroup
 from hostler.sim.checkers.journal_reading import JournalReading, NodeHistory
 from hostler.sim.checkers.law import LawCase
 
@@ -15,7 +16,7 @@ class Wholeness:
     """Admitted whole; nobody disturbed while a member is open; undone whole; nobody opened before the others may be."""
 
     def __init__(self) -> None:
-        self._begun: dict[str, None] = {}
+        self._begun: dict[ActGroup, None] = {}
 
     def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
         """Judge operations of a domain's members against what the others have reached."""
@@ -39,15 +40,15 @@ class Wholeness:
             yield from _at_odds(case.reading, group)
 
 
-def _is_domain(group: str) -> bool:
-    return ":" in group.partition("/")[0]
+def _is_domain(group: ActGroup) -> bool:
+    return ":" in group.text.partition("/")[0]
 
 
-def _taken(reading: JournalReading, group: str) -> list[NodeHistory]:
+def _taken(reading: JournalReading, group: ActGroup) -> list[NodeHistory]:
     return [page for page in reading.pages.values() if page.plan is not None and page.plan.group == group]
 
 
-def _halved(reading: JournalReading, group: str) -> Iterator[str]:
+def _halved(reading: JournalReading, group: ActGroup) -> Iterator[str]:
     """In the batch in which an act begins it begins on every node of which it is asked."""
     for page in reading.pages.values():
         asked = page.phase is Phase.production and any(c.group == group for c in page.conditions.values())
@@ -74,7 +75,7 @@ def _may_open(page: NodeHistory) -> bool:
     return all(step.operation == "uncordon" for step in page.plan.steps[page.index :])
 
 
-def _at_odds(reading: JournalReading, group: str) -> Iterator[str]:
+def _at_odds(reading: JournalReading, group: ActGroup) -> Iterator[str]:
     """Where one has turned back, all have, as soon as what each has under way is over."""
     taken = _taken(reading, group)
     if any(page.state == "undoing" for page in taken):

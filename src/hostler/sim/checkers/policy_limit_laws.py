@@ -6,6 +6,7 @@ from datetime import timedelta
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Pool
 from hostler.core.state.model import ActClass, Phase, Plan, Waiting
+from hostler.core.state.scopes import ActGroup
 from hostler.sim.checkers.journal_reading import OURS, JournalReading, NodeHistory
 from hostler.sim.checkers.law import LawCase
 
@@ -25,7 +26,7 @@ class PolicyLimits:
     """Limits of pool, domain and cell, beyond which nothing begins; each is counted anew, from the records alone."""
 
     def __init__(self) -> None:
-        self._together: dict[str, list[str]] = {}
+        self._together: dict[ActGroup, list[str]] = {}
 
     def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
         """Judge what begins against the limits."""
@@ -150,10 +151,10 @@ def _suspected(reading: JournalReading, page: NodeHistory) -> Iterator[str]:
             yield f"{page.id} is delivered, and incident {incident.id} suspects its {incident.scope}"
 
 
-def _over_domains(reading: JournalReading, group: str, begun: list[str]) -> Iterator[str]:
+def _over_domains(reading: JournalReading, group: ActGroup, begun: list[str]) -> Iterator[str]:
     """The budgets of all domains but the one that is taken whole, by name or because nobody of it is left over."""
     assert reading.configuration is not None, "nothing is planned without a configuration"
-    scope, _, _ = group.partition("/")
+    scope, _, _ = group.text.partition("/")
     for domain in dict.fromkeys(domain for node in begun for domain in reading.pages[node].domains):
         budget = reading.configuration.policy.domains.get(domain.partition(":")[0])
         if budget is None or domain == scope:
