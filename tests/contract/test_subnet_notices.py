@@ -66,7 +66,7 @@ async def real(folder: Path) -> AsyncIterator[Log]:
 
 @asynccontextmanager
 async def twin(folder: Path) -> AsyncIterator[Log]:
-    """One that writes as opensm does: the trap at once, what it did about it later."""
+    """A log that is written as opensm does: the trap at once, what it did about it later."""
     path = folder / "log"
     path.write_text("Nov 23 18:13:35 139605 [7A3C76C0] 0x02 -> SUBNET UP\n")
 

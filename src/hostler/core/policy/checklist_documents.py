@@ -10,7 +10,7 @@ Found = tuple[tuple[str, ...], str, str]
 
 
 def checklist_problems(configuration: Configuration) -> Iterator[Found]:
-    """Everything that is wrong with the items of the site and of each SKU."""
+    """Problems of the items of the site and of each SKU."""
     site = configuration.policy.checklist
     yield from _problems(("policy", "checklist"), site, site)
     for sku in configuration.skus.values():

@@ -71,7 +71,7 @@ class NoticeOrigin(StrEnum):
 
 
 class SubnetNotice(Struct, frozen=True):
-    """Something that a subnet's devices told its manager, or UFM noted: a hint where to look, and no finding.
+    """Notice that a subnet's devices told its manager, or UFM noted: a hint where to look, and no finding.
 
     `number`: the trap's (InfiniBand specification, 14.2.5.1), or UFM's event type; `said`: its name there; `about`: the
     sender or object; `at`: the time as it is written there, by that host's clock.
