@@ -244,7 +244,7 @@ async def test_an_answer_that_was_never_sent_is_observed_by_the_next_controller(
 
 
 async def test_a_busy_agent_is_asked_again_until_it_answers(world: World) -> None:
-    """Something else runs on it: its busy is no verdict."""
+    """Another program runs on it: its busy is no verdict."""
     now = datetime.now(UTC)
     other = Operation("other", RunChecks("gate"), "n1", "p1", 0, now, now)
     running_on = asyncio.create_task(asyncio.to_thread(world.agent.operations.perform, other, 1))

@@ -34,7 +34,7 @@ POLICY = Path(__file__).parents[2] / "src/hostler/core/policy/default_policy.yam
 
 @dataclass(frozen=True)
 class BootedImage:
-    """Something to boot: what makes its kernel and its initial file system in a folder, and what it needs."""
+    """Image to boot: what makes its kernel and its initial file system in a folder, and what it needs."""
 
     build: Callable[[Path], tuple[Path, Path]]
     args: str
@@ -98,7 +98,7 @@ class BootedWorld:
 async def booted_world(
     directory: Path, firmware: str = BIOS, image: BootedImage | None = None, agent: BootedAgent | None = None
 ) -> AsyncIterator[BootedWorld]:
-    """World with everything up, no node registered yet. With an agent the API speaks TLS, by a certificate of its own."""
+    """World that is up, no node registered yet. With an agent the API speaks TLS, by a certificate of its own."""
     data, images = directory / "data", directory / "images"
     data.mkdir(mode=0o700)
     images.mkdir()

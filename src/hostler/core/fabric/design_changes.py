@@ -47,7 +47,7 @@ class DesignChanges(Struct, frozen=True):
 
     @property
     def summary(self) -> str:
-        """All of it in one line."""
+        """The whole change in one line."""
         if not self.counts:
             return "both designs are the same"
         told = ", ".join(f"{kind}: {number:,}" for kind, number in self.counts.items())

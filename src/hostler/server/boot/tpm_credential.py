@@ -27,7 +27,7 @@ _EK_BITS = 2048
 
 
 class TpmError(ValueError):
-    """Something shown is no TPM's; the text says which part of it."""
+    """Evidence that is no TPM's; the text says which part of it."""
 
 
 class Endorsement(Struct, frozen=True):
