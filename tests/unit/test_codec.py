@@ -46,7 +46,10 @@ from tests.contract.journal_samples import EVENTS, boot, every_event, of_events,
 from tests.contract.test_journal_golden import GOLDEN, rows_of
 
 TEXT = st.text(max_size=20)
-MOMENTS = st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=30))]))
+MOMENTS = st.datetimes(
+    datetime(1, 1, 2),  # noqa: DTZ001 - the zone is drawn; the first day of all begins before UTC's
+    timezones=st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=30))]),
+)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 BIG = st.integers(min_value=-(2**80), max_value=2**80)
 ATOMS: dict[Any, st.SearchStrategy[Any]] = {
