@@ -5,6 +5,7 @@ import contextlib
 import io
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -46,25 +47,34 @@ async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     """A cell with two nodes in a network of twelve hosts that was found as designed, and rounds that go on."""
     monkeypatch.setattr(link_rounds, "PAIRS_S", 0.05)
     async with house(tmp_path) as inside:
-        inside.cell.tell(FellowsSeen((Fellow("this", Release().reads),)))
-        await inside.until(lambda: inside.cell.view.cell.format == Release().reads)
         await inside.adopt(2)
-        body = {"fabric": {"name": "ib0", "design": DESIGN}, "reason": "the training network"}
-        assert (await inside.operator.post("/v1/fabrics", body))[0] == 200
-        cables = a_fabric()
-        for port in cables.guids:
-            if port.device in NAMES:
-                cables.descriptions[port] = f"{NAMES[port.device]} {port.port}"
-        fabric = inside.cell.view.fabrics["ib0"]
-        design = link_design(fabric.design)
-        seen = cables.discovery()
-        inside.cell.tell(FabricSeen(report(fabric, design, seen, datetime.now(UTC))))
-        await inside.until(lambda: inside.cell.view.fabrics["ib0"].look is not None)
-        kept = pairs(inside)
-        wirings = {"ib0": wiring_of(design, names_of(design, seen), seen)}
-        rounds = asyncio.create_task(LinkRounds(inside.cell, SilentPorts(), wirings, kept).run())
-        await inside.until(lambda: "ib0" in inside.cell.live.links)
-        yield inside
+        async with in_rounds(inside):
+            yield inside
+
+
+@asynccontextmanager
+async def in_rounds(inside: House) -> AsyncIterator[None]:
+    """The nodes n0 and n1 in a network of twelve hosts that was found as designed, and rounds of readings that go on."""
+    inside.cell.tell(FellowsSeen((Fellow("this", Release().reads),)))
+    await inside.until(lambda: inside.cell.view.cell.format == Release().reads)
+    body = {"fabric": {"name": "ib0", "design": DESIGN}, "reason": "the training network"}
+    assert (await inside.operator.post("/v1/fabrics", body))[0] == 200
+    cables = a_fabric()
+    for port in cables.guids:
+        if port.device in NAMES:
+            cables.descriptions[port] = f"{NAMES[port.device]} {port.port}"
+    fabric = inside.cell.view.fabrics["ib0"]
+    design = link_design(fabric.design)
+    seen = cables.discovery()
+    inside.cell.tell(FabricSeen(report(fabric, design, seen, datetime.now(UTC))))
+    await inside.until(lambda: inside.cell.view.fabrics["ib0"].look is not None)
+    kept = pairs(inside)
+    wirings = {"ib0": wiring_of(design, names_of(design, seen), seen)}
+    rounds = asyncio.create_task(LinkRounds(inside.cell, SilentPorts(), wirings, kept).run())
+    await inside.until(lambda: "ib0" in inside.cell.live.links)
+    try:
+        yield
+    finally:
         rounds.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await rounds

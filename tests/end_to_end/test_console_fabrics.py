@@ -22,8 +22,10 @@ from hostler.core.intents import fabrics
 from hostler.core.state.fabrics import FabricReport
 from hostler.core.state.links import LinkCheck, LinkFault, LinkGrade, LinkRound, PortReading
 from hostler.core.state.live_state import Fellow, Release
+from hostler.polling import link_rounds
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import House
+from tests.contract.test_pair_posts import SLOW_LEAF, in_rounds, screened
 from tests.end_to_end.test_console import CONSOLE_MARKS, Tab, browser, tab, world  # noqa: F401 - fixtures
 from tests.fabrics import Fabric, a_fabric, exchange_hosts, miss, swap_at_host
 
@@ -165,6 +167,38 @@ async def test_links_faults_and_counters_lead_to_the_page_of_a_link(network: Hou
     await tab.page.goto(f"{network.url}/fabrics/ib9")
     await expect(tab.page.get_by_role("alert")).to_contain_text("ib9")
     tab.complaints[:] = [one for one in tab.complaints if "404" not in one]
+
+
+async def test_slow_pairs_are_one_finding_of_their_switch_on_the_page(
+    world: House,  # noqa: F811
+    tab: Tab,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Mutants: each slow link is a row; the page waits for a reload; the drawing is of another switch."""
+    monkeypatch.setattr(link_rounds, "PAIRS_S", 0.05)
+    async with in_rounds(world):
+        await tab.open(world.operator.token, "/fabrics/ib0?view=findings")
+        rows = tab.page.locator("tbody tr")
+        await expect(tab.page.get_by_role("button", name="findings 0")).to_have_count(1)
+        status, answer = await world.operator.post("/v1/fabrics/ib0/pairs", {"results": screened()})
+        assert (status, answer["taken"]) == (200, 144)
+        await expect(rows).to_have_count(1, timeout=20_000)
+        await expect(rows).to_contain_text(f"switch {SLOW_LEAF}: 28 pairs through it reach 90 Gbit/s")
+        await expect(tab.page.get_by_role("button", name="findings 1")).to_have_count(1)
+        (row,) = (await world.operator.get("/v1/fabrics/ib0/findings"))["items"]
+        assert row["ticket"]
+        assert row["incident"]
+        await expect(rows).to_contain_text(row["ticket"])
+        await expect(rows).to_contain_text(row["incident"])
+        await rows.get_by_role("link").first.click()
+        await expect(tab.page.locator("h1")).to_contain_text(f"switch {SLOW_LEAF}: 28 pairs")
+        drawn = tab.page.get_by_role("img", name="As designed: ")
+        told = (await drawn.get_attribute("aria-label") or "").partition(": ")[2]
+        ends = [pair.split(" to ") for pair in told.split("; ")]
+        assert len(ends) == 6
+        assert all(any(end.startswith(f"{SLOW_LEAF}:") for end in pair) for pair in ends)
+        await tab.page.go_back()
+        await expect(rows).to_have_count(1)
 
 
 async def test_a_tenant_sees_the_links_of_its_own_nodes_only(world: House, tab: Tab) -> None:  # noqa: F811
