@@ -54,7 +54,7 @@ async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 
 @asynccontextmanager
 async def in_rounds(inside: House) -> AsyncIterator[None]:
-    """The nodes n0 and n1 in a network of twelve hosts that was found as designed, and rounds of readings that go on."""
+    """Rounds of readings of a network of twelve hosts, n0 and n1 among them, that was found as designed."""
     inside.cell.tell(FellowsSeen((Fellow("this", Release().reads),)))
     await inside.until(lambda: inside.cell.view.cell.format == Release().reads)
     body = {"fabric": {"name": "ib0", "design": DESIGN}, "reason": "the training network"}
