@@ -538,6 +538,22 @@ class TicketLinks(Protocol):
         ...
 
 
+class TicketFile(Struct, frozen=True):
+    """A file for a ticket: its name, which no other bytes have, and its bytes."""
+
+    name: str
+    data: bytes
+    media_type: str = "application/zip"
+
+
+class KeptFiles(Protocol):
+    """Files that are kept under the SHA-256 of their bytes. It blocks, and raises JournalError where one is damaged."""
+
+    def get(self, digest: str) -> bytes | None:
+        """The bytes, None where they are not here, or not any more."""
+        ...
+
+
 class TicketSystem(Protocol):
     """Driver of one kind of ticket system. Each call is one act there; `find` changes nothing.
 
@@ -555,6 +571,10 @@ class TicketSystem(Protocol):
 
     async def comment(self, ticket: OutsideTicket, text: str, route: Route) -> None:
         """Say something in the ticket."""
+        ...
+
+    async def attach(self, ticket: OutsideTicket, file: TicketFile, route: Route) -> None:
+        """Attach a file, once: a file of this name that is there already is left. Raises RefusedError with why not."""
         ...
 
     async def close(self, ticket: OutsideTicket, why: str, route: Route) -> None:

@@ -15,12 +15,14 @@ from hostler.core.notify.messages import Message
 from hostler.core.policy import documents
 from hostler.core.state import events as e
 from hostler.core.state.cases import Ticket
+from hostler.core.state.evidence import KeptBundle
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
 from hostler.core.state.model import Assignment, Condition, Node, Phase, Position, Severity
 from hostler.core.state.notify_routes import Route
 from hostler.drivers.notify.http_targets import http_targets
 from hostler.drivers.tickets.ticket_target import TicketTarget, ticket_systems
+from hostler.journal.bundle_files import BundleFiles
 from hostler.journal.memory import MemoryJournal
 from hostler.journal.outbox import open_outbox
 from hostler.ports import Batch, Journal, NotificationDriver, Outbox, RefusedError, UnreachableError
@@ -31,7 +33,7 @@ from tests.contract.notify_twin import FIELDS, NotifyTwin, notify_twin
 from tests.contract.test_notify_targets import LOOPBACK, Kept
 from tests.contract.ticket_twins import FIELDS as JIRA
 from tests.contract.ticket_twins import JiraTwin, serving
-from tests.kit import POLICY
+from tests.kit import POLICY, a_node
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 CONFIGURATION = documents.parse(
@@ -310,15 +312,23 @@ def _ticket(node: str) -> Ticket:
     return Ticket(f"t-{node}", node, "stuck", "see to it", BEGAN, due="now")
 
 
-async def test_a_ticket_system_has_each_ticket_by_itself_at_once_and_in_order(outbox: Any) -> None:
-    """Tickets of one cause are one page and as many tickets. Mutant: they are collected as pages are."""
+async def test_a_ticket_system_has_each_ticket_by_itself_at_once_and_in_order(outbox: Any, tmp_path: Path) -> None:
+    """Tickets of one cause are one page and as many tickets; a bundle of evidence comes after its ticket.
+
+    Mutants: they are collected as pages are; evidence is told to nobody.
+    """
     async with serving(JiraTwin()) as jira:
         given = {"url": jira.url, "secret": "folder:x", "networks": LOOPBACK, "project": "OPS"}
         cell = Recorded(MemoryJournal(), Route("desk", "jira", **given))
         system = ticket_systems("c1", Kept(JIRA["jira"]))["jira"]
-        async with telling(cell, outbox, {"jira": TicketTarget("c1", system, outbox.links)}):
+        bundles = BundleFiles(tmp_path / "bundles")
+        digest = bundles.put(b"PK evidence", BEGAN.timestamp())
+        async with telling(cell, outbox, {"jira": TicketTarget("c1", system, outbox.links, bundles)}):
             cell.record(*(e.TicketOpened(_ticket(f"n{number}")) for number in range(3)))
             cell.record(e.TicketClosed("t-n1", "mended", "pat"))
-            await until(lambda: states(outbox) == ["delivered"] * 4)
+            cell.record(e.NodeRegistered(a_node("n2")))
+            cell.record(e.EvidenceKept("n2", KeptBundle(BEGAN, digest, 11, 1, tickets=("t-n2",))))
+            await until(lambda: states(outbox) == ["delivered"] * 5)
+        assert [data for key in jira.names() for _, data in jira.files(key)] == [b"PK evidence"]
         assert [jira.state(key) for key in jira.names()].count("done") == 1
         assert len(jira.names()) == 3

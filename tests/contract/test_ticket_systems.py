@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from hostler.core.notify.outside_tickets import label_of, told_outside
 from hostler.core.policy.route_check import route_problems
 from hostler.core.state import events as e
 from hostler.core.state.cases import DUE_DAY, Ticket
+from hostler.core.state.evidence import KeptBundle
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Intent
 from hostler.core.state.notify_routes import Route
-from hostler.drivers.tickets import ticket_target
+from hostler.drivers.tickets import json_api, ticket_target
 from hostler.drivers.tickets.ticket_target import TicketTarget, ticket_systems
 from hostler.journal.outbox import SqlOutbox, open_outbox
 from hostler.ports import BusyTargetError, RefusedError, Secret, UnreachableError
@@ -59,6 +61,16 @@ class Kept:
         return Secret(self.fields)
 
 
+class Shelf:
+    """The bundles that this controller keeps."""
+
+    def __init__(self, *bundles: bytes) -> None:
+        self.kept = {sha256(data).hexdigest(): data for data in bundles}
+
+    def get(self, digest: str) -> bytes | None:
+        return self.kept.get(digest)
+
+
 @pytest.fixture(params=TWINS)
 async def twin(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
     async with serving(TWINS[request.param]()) as running:
@@ -78,7 +90,7 @@ def route_to(twin: Twin, **more: Any) -> Route:
 
 
 def target(twin: Twin, outbox: SqlOutbox) -> TicketTarget:
-    return TicketTarget("c1", ticket_systems("c1", Kept(FIELDS[twin.kind]))[twin.kind], outbox.links)
+    return TicketTarget("c1", ticket_systems("c1", Kept(FIELDS[twin.kind]))[twin.kind], outbox.links, Shelf())
 
 
 def message(event: e.Event, twin: Twin, seq: int = 7) -> Message:
@@ -174,7 +186,7 @@ async def test_what_will_never_be_taken_is_refused_and_its_reason_told(twin: Any
 async def test_a_wrong_password_is_a_persons_to_mend_and_is_told_to_nobody(twin: Any, outbox: SqlOutbox) -> None:
     wrong = ticket_systems("c1", Kept({"token": "very-secret"}))[twin.kind]
     with pytest.raises(UnreachableError) as denied:
-        await TicketTarget("c1", wrong, outbox.links).deliver(message(OPENED, twin), route_to(twin))
+        await TicketTarget("c1", wrong, outbox.links, Shelf()).deliver(message(OPENED, twin), route_to(twin))
     assert "denies it (401)" in str(denied.value)
     assert "very-secret" not in str(denied.value)
 
@@ -250,11 +262,129 @@ def test_labels_are_words_and_never_shared() -> None:
         ({"topics": ("incident",)}, "topics"),
         ({"table": "incident?x"}, "no table"),
         ({"secret": ""}, "no secret"),
+        ({"attach_mib": 41}, "attach_mib"),
     ],
 )
 def test_a_route_that_cannot_work_is_refused_with_what_to_write(fields: dict[str, Any], said: str) -> None:
     route = Route("desk", "jira", **{"url": "https://j.example", "secret": "folder:x", "project": "OPS", **fields})
     assert any(said in what for what, _ in route_problems(route))
+
+
+# --- bundles of evidence
+
+BUNDLE = b"PK\x03\x04" + bytes(range(256)) * 40
+DIGEST = sha256(BUNDLE).hexdigest()
+NAME = f"evidence-n1-{DIGEST[:12]}.zip"
+KEPT = e.EvidenceKept("n1", KeptBundle(NOW, DIGEST, len(BUNDLE), 9, tickets=(TICKET.id,)))
+
+
+async def filed(twin: Twin, outbox: SqlOutbox, shelf: Shelf | None = None, **route: Any) -> None:
+    system = ticket_systems("c1", Kept(FIELDS[twin.kind]))[twin.kind]
+    found = TicketTarget("c1", system, outbox.links, Shelf(BUNDLE) if shelf is None else shelf)
+    await found.deliver(message(KEPT, twin), route_to(twin, **route))
+
+
+async def test_a_bundle_is_attached_to_its_ticket_once_byte_by_byte(twin: Any, outbox: SqlOutbox) -> None:
+    """Mutants: it is attached with each try; its name has no digest; a ticket is made for it."""
+    await filed(twin, outbox)
+    assert not twin.names(), "who was told of no ticket is given nothing"
+    await told(twin, outbox, OPENED)
+    (key,) = twin.names()
+    before = twin.comments(key)
+    for _ in range(3):
+        await filed(twin, outbox)
+    assert twin.files(key) == [(NAME, BUNDLE)]
+    assert twin.comments(key) == before
+    assert len(twin.names()) == 1
+
+
+@pytest.mark.parametrize("fault", ["500 after", "hang after", "html after"])
+async def test_an_upload_without_a_good_answer_is_looked_for_before_it_is_sent_again(
+    twin: Any, outbox: SqlOutbox, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer came late, never, or as a page with 200. Mutant: 200 is believed, or the file is there twice."""
+    monkeypatch.setattr(json_api, "UPLOAD_S", 0.5)
+    await told(twin, outbox, OPENED)
+    twin.faults.append(fault)
+    with pytest.raises(UnreachableError):
+        await filed(twin, outbox)
+    await filed(twin, outbox)
+    assert twin.files(twin.names()[0]) == [(NAME, BUNDLE)]
+
+
+@pytest.mark.parametrize("fault", ["500", "html"])
+async def test_an_upload_that_did_nothing_is_sent_again(twin: Any, outbox: SqlOutbox, fault: str) -> None:
+    """Mutant: a sign-in page with 200 counts as taken."""
+    await told(twin, outbox, OPENED)
+    twin.faults.append(fault)
+    with pytest.raises(UnreachableError):
+        await filed(twin, outbox)
+    assert not twin.files(twin.names()[0])
+    await filed(twin, outbox)
+    assert twin.files(twin.names()[0]) == [(NAME, BUNDLE)]
+
+
+async def test_a_busy_system_is_given_the_bundle_later(twin: Any, outbox: SqlOutbox) -> None:
+    await told(twin, outbox, OPENED)
+    twin.faults.append("429")
+    with pytest.raises(BusyTargetError) as busy:
+        await filed(twin, outbox)
+    assert busy.value.again_s == 7
+
+
+@pytest.mark.parametrize("fault", ["413", "403"])
+async def test_a_bundle_that_is_refused_leaves_the_reason_and_how_it_is_fetched(
+    twin: Any, outbox: SqlOutbox, fault: str
+) -> None:
+    """Mutants: it is tried for a day; the ticket does not say that there is evidence."""
+    await told(twin, outbox, OPENED)
+    twin.faults.append(fault)
+    await filed(twin, outbox)
+    (key,) = twin.names()
+    assert not twin.files(key)
+    assert f"({fault})" in twin.comments(key)[-1]
+    assert f"`hostler node evidence n1 --bundle {DIGEST[:12]}`" in twin.comments(key)[-1]
+
+
+async def test_a_bundle_larger_than_the_route_lets_is_not_sent(twin: Any, outbox: SqlOutbox) -> None:
+    """Mutant: the bound of the route is in bytes, or none."""
+    await told(twin, outbox, OPENED)
+    big = bytes((1 << 20) + 1)
+    system = ticket_systems("c1", Kept(FIELDS[twin.kind]))[twin.kind]
+    about = replace(KEPT, bundle=replace(KEPT.bundle, digest=sha256(big).hexdigest()))
+    shown = TicketTarget("c1", system, outbox.links, Shelf(big))
+    await shown.deliver(message(about, twin), route_to(twin, attach_mib=1))
+    (key,) = twin.names()
+    assert "the route lets 1 MiB at most" in twin.comments(key)[-1]
+    said = len(twin.comments(key))
+    await shown.deliver(message(about, twin), route_to(twin, attach_mib=0))
+    assert (len(twin.comments(key)), twin.files(key)) == (said, [])
+
+
+async def test_jira_says_beforehand_what_it_takes(outbox: SqlOutbox) -> None:
+    """Mutant: megabytes are sent to be refused."""
+    async with serving(JiraTwin()) as twin:
+        await told(twin, outbox, OPENED)
+        twin.upload_limit = 1_000
+        await filed(twin, outbox)
+        twin.uploads_enabled = False
+        await filed(twin, outbox)
+        (key,) = twin.names()
+        assert "this Jira takes 1,000 at most" in twin.comments(key)[-2]
+        assert "attachments switched off" in twin.comments(key)[-1]
+        assert not any(path.endswith("/attachments") for _, path, _ in twin.requests)
+
+
+async def test_a_bundle_that_lies_elsewhere_is_told_of(twin: Any, outbox: SqlOutbox) -> None:
+    await told(twin, outbox, OPENED)
+    await filed(twin, outbox, Shelf())
+    assert "it lies with the controller that kept it" in twin.comments(twin.names()[0])[-1]
+
+
+def test_nothing_that_was_kept_is_no_file() -> None:
+    """Mutant: a bundle that could not be made is attached as nothing."""
+    none = e.EvidenceKept("n1", KeptBundle(NOW, missing=("all of it",), tickets=(TICKET.id,)))
+    assert not list(told_outside(none, Place(), [Route("desk", "jira")], "c1", Moment(7, NOW)))
 
 
 # --- closed there

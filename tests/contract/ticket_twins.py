@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from aiohttp import web
+from aiohttp import BodyPartReader, web
 
 AUTH = {"jira": "Basic b3BzQGV4YW1wbGUub3JnOmppcmEtdG9rZW4=", "servicenow": "Basic aG9zdGxlcjpzbi1wYXNzd29yZA=="}
 FIELDS = {
@@ -44,7 +44,8 @@ class Twin:
 
     @web.middleware
     async def guard(self, request: web.Request, handler: Any) -> web.StreamResponse:
-        body = await request.json() if request.can_read_body else None
+        bare = "attachment" in request.path and request.method == "POST"
+        body = await request.json() if request.can_read_body and not bare else None
         self.requests.append((request.method, request.path, body))
         if request.headers.get("Authorization") != AUTH[self.kind]:
             return web.json_response({"errorMessages": ["who are you?"]}, status=401)
@@ -66,6 +67,12 @@ def bad(fault: str) -> web.StreamResponse | None:
             return web.Response(status=500, text="oops")
         case "html":
             return web.Response(text=PAGE, content_type="text/html")
+        case "403":
+            return web.json_response(
+                {"errorMessages": ["You do not have permission to create attachments"]}, status=403
+            )
+        case "413":
+            return web.Response(status=413, text="<html>Request Entity Too Large</html>", content_type="text/html")
         case "400":
             return web.json_response({"errorMessages": [], "errors": {"issuetype": "no such type"}}, status=400)
         case other:
@@ -80,17 +87,48 @@ class JiraTwin(Twin):
     def __init__(self, *, cloud: bool = True) -> None:
         super().__init__()
         self.cloud = cloud
+        self.upload_limit = 10 << 20
+        self.uploads_enabled = True
         self.issues: dict[str, dict[str, Any]] = {}
         self.dead_end = False
 
     def app(self) -> web.Application:
-        app = web.Application(middlewares=[self.guard])
+        app = web.Application(middlewares=[self.guard], client_max_size=64 << 20)
         app.router.add_post("/rest/api/2/search/jql" if self.cloud else "/rest/api/2/search", self._search)
         app.router.add_post("/rest/api/2/issue", self._create)
         app.router.add_post("/rest/api/2/issue/{id}/comment", self._comment)
         app.router.add_get("/rest/api/2/issue/{id}/transitions", self._transitions)
         app.router.add_post("/rest/api/2/issue/{id}/transitions", self._move)
+        app.router.add_get("/rest/api/2/issue/{id}", self._get)
+        app.router.add_get("/rest/api/2/attachment/meta", self._meta)
+        app.router.add_post("/rest/api/2/issue/{id}/attachments", self._attach)
         return app
+
+    def files(self, key: str) -> list[tuple[str, bytes]]:
+        return list(self._by_key(key)["files"])
+
+    async def _get(self, request: web.Request) -> web.Response:
+        assert request.query["fields"] == "attachment"
+        shown = [self._file(*one) for one in self._of(request)["files"]]
+        return web.json_response({"id": request.match_info["id"], "fields": {"attachment": shown}})
+
+    def _file(self, name: str, data: bytes) -> dict[str, Any]:
+        return {"id": "1", "filename": name, "size": len(data), "mimeType": "application/zip"}
+
+    async def _meta(self, _request: web.Request) -> web.Response:
+        return web.json_response({"enabled": self.uploads_enabled, "uploadLimit": self.upload_limit})
+
+    async def _attach(self, request: web.Request) -> web.Response:
+        if request.headers.get("X-Atlassian-Token") != "no-check":
+            return web.Response(status=403, text="XSRF check failed")
+        part = await (await request.multipart()).next()
+        if not isinstance(part, BodyPartReader) or part.name != "file" or not part.filename:
+            return web.json_response({"errorMessages": ["no file"]}, status=400)
+        data = bytes(await part.read())
+        if len(data) > self.upload_limit:
+            return web.Response(status=413)
+        self._of(request)["files"].append((part.filename, data))
+        return web.json_response([self._file(part.filename, data)])
 
     def state(self, key: str) -> str:
         return str(self._by_key(key)["state"])
@@ -140,7 +178,14 @@ class JiraTwin(Twin):
         if problems:
             return web.json_response({"errorMessages": [], "errors": problems}, status=400)
         number = str(10_000 + len(self.issues))
-        issue = {"id": number, "key": f"OPS-{len(self.issues) + 1}", "state": "new", "resolution": "", "comments": []}
+        issue = {
+            "id": number,
+            "key": f"OPS-{len(self.issues) + 1}",
+            "state": "new",
+            "resolution": "",
+            "comments": [],
+            "files": [],
+        }
         self.issues[number] = {**issue, **fields}
         if not self.indexed:
             self._hidden.add(number)
@@ -181,14 +226,39 @@ class ServiceNowTwin(Twin):
     def __init__(self, *, archives: bool = False) -> None:
         super().__init__()
         self.archives = archives
+        self.upload_limit = 10 << 20
         self.records: dict[str, dict[str, Any]] = {}
 
     def app(self) -> web.Application:
-        app = web.Application(middlewares=[self.guard])
+        app = web.Application(middlewares=[self.guard], client_max_size=64 << 20)
         app.router.add_get("/api/now/table/incident", self._query)
         app.router.add_post("/api/now/table/incident", self._create)
         app.router.add_patch("/api/now/table/incident/{id}", self._patch)
+        app.router.add_get("/api/now/attachment", self._attached)
+        app.router.add_post("/api/now/attachment/file", self._attach)
         return app
+
+    def files(self, key: str) -> list[tuple[str, bytes]]:
+        return list(self._by_key(key)["files"])
+
+    def _file(self, name: str, data: bytes) -> dict[str, str]:
+        return {"file_name": name, "size_bytes": str(len(data)), "sys_id": "f" * 32}
+
+    async def _attached(self, request: web.Request) -> web.Response:
+        asked = re.fullmatch(r"table_sys_id=([0-9a-f]{32})\^file_name=([\w.-]+)", request.query["sysparm_query"])
+        assert asked is not None, request.query["sysparm_query"]
+        shown = [self._file(*one) for one in self.records[asked[1]]["files"] if one[0] == asked[2]]
+        return web.json_response({"result": shown})
+
+    async def _attach(self, request: web.Request) -> web.Response:
+        record = self.records.get(request.query["table_sys_id"])
+        if record is None or request.query["table_name"] != "incident":
+            return web.json_response({"error": {"message": "Invalid sys_id"}, "status": "failure"}, status=400)
+        data = await request.read()
+        if len(data) > self.upload_limit:
+            return web.Response(status=413)
+        record["files"].append((request.query["file_name"], data))
+        return web.json_response({"result": self._file(request.query["file_name"], data)}, status=201)
 
     def state(self, key: str) -> str:
         return {"1": "new", "2": "indeterminate", "6": "done", "7": "done"}[self._by_key(key)["state"]]
@@ -224,7 +294,7 @@ class ServiceNowTwin(Twin):
             return web.json_response({"error": {"message": "invalid"}, "status": "failure"}, status=400)
         ident = f"{len(self.records):032x}"
         record = {"sys_id": ident, "number": f"INC{len(self.records) + 1:07d}", "state": "1", "close_notes": ""}
-        self.records[ident] = {**record, "notes": [], **body}
+        self.records[ident] = {**record, "notes": [], "files": [], **body}
         if not self.indexed:
             self._hidden.add(ident)
         return web.json_response({"result": record}, status=201)

@@ -197,7 +197,8 @@ async def running(
         drivers = complete(performers(Wiring((*wiring.drivers, mailboxes), wiring.around)))
         cell = gate.cell = Cell(journal, drivers, seat=seat)
         systems = gate.systems(seat.cell)
-        mirrors = {kind: TicketTarget(seat.cell, system, outbox.links) for kind, system in systems.items()}
+        bundles = gate.bundles = BundleFiles(Path(standing.archive or standing.data) / BUNDLES)
+        mirrors = {kind: TicketTarget(seat.cell, system, outbox.links, bundles) for kind, system in systems.items()}
         notifier = Notifier(cell, outbox, {**gate.targets(seat.cell), **mirrors})
         returns = TicketReturns(cell, outbox.links, systems)
         trends = TrendArchive(Path(standing.archive or standing.data) / READINGS)
@@ -205,7 +206,6 @@ async def running(
         log = NotificationLog(outbox, notifier.sent, notifier.failed)
         trail = AuditTrail(audit, seat.controller, settings.clock)
         evidence = EvidenceFiles(Path(standing.archive or standing.data) / EVIDENCE)
-        bundles = gate.bundles = BundleFiles(Path(standing.archive or standing.data) / BUNDLES)
         outside = Outside(gate.machines, log, trends, gate.sign_in, trail, gate.pairs, evidence, bundles)
         try:
             await cell.start()

@@ -48,6 +48,8 @@ BACK_OFF_S = (5.0, 15.0, 60.0, 300.0)
 """Wait after each failure of a message; the last one for good."""
 AGAIN_MOST_S = 3_600.0
 """Longest wait that a target may ask for."""
+FILE_S = 180.0
+"""Longest time for a message that brings a file along."""
 AT_ONCE = 50
 """Messages that are looked up together."""
 ROUTES_AT_ONCE = 16
@@ -248,13 +250,14 @@ class Notifier:
         driver = self._drivers.get(route.kind)
         if driver is None:
             return RefusedError(f"no driver for {route.kind}; run the same version of Hostler everywhere")
+        limit_s = FILE_S if message.action == "file" else route.timeout_s
         try:
-            async with asyncio.timeout(route.timeout_s):
+            async with asyncio.timeout(limit_s):
                 await driver.deliver(message, route)
         except (RefusedError, UnreachableError) as failure:
             return failure
         except TimeoutError:
-            return UnreachableError(f"no answer within {duration(route.timeout_s)}; it is tried again")
+            return UnreachableError(f"no answer within {duration(limit_s)}; it is tried again")
         except Exception as bug:  # a message that cannot be written must not stop what keeps the fleet
             log.exception("notification_driver_failed", route=route.name, kind=route.kind)
             return UnreachableError(f"a bug in Hostler: {type(bug).__name__}; look at the server's log")

@@ -16,8 +16,9 @@ class Message(Struct, frozen=True):
     """One thing that one route is told.
 
     `id` is the same however often it is sent, `key` in all that is told of a cause.
-    `action`: open, more, over, note, digest or test. `seq` is the record that began it, `since` when that was. `count`
-    is how many there are of it, `nodes` the first of them. `lines` are a digest's.
+    `action`: open, more, over, note, digest, test, or file: a bundle of evidence belongs to a ticket. `seq` is the
+    record that began it, `since` when that was. `count` is how many there are of it, `nodes` the first of them. `lines`
+    are a digest's.
     """
 
     id: str

@@ -56,6 +56,7 @@ TOLD_OF = (
     e.TicketOpened,
     e.TicketUpdated,
     e.TicketClosed,
+    e.EvidenceKept,
     e.IncidentOpened,
     e.IncidentUpdated,
     e.IncidentClosed,

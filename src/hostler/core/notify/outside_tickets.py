@@ -37,6 +37,10 @@ def told_outside(event: e.Event, place: Place, routes: Iterable[Route], cell: st
         case e.TicketClosed(ticket=name):
             ticket = Ticket(name, "", "", "", moment.at)
             action, summary, details = "over", event.resolution, {"ticket": name, "person": event.person}
+        case e.EvidenceKept(node=node, bundle=bundle) if bundle.digest:
+            for name in bundle.tickets:
+                yield from _files(Ticket(name, node, "", "", bundle.at), event, routes, cell, moment)
+            return
         case _:
             return
     severity = Severity.critical if ticket.due == DUE_NOW else Severity.warning
@@ -61,6 +65,30 @@ def told_outside(event: e.Event, place: Place, routes: Iterable[Route], cell: st
                 site=place.site,
                 rack=place.rack,
                 details=details,
+            )
+
+
+def _files(
+    ticket: Ticket, event: e.EvidenceKept, routes: Iterable[Route], cell: str, moment: Moment
+) -> Iterator[Message]:
+    """A message about a bundle for each ticket system; one that has no such ticket has nothing to attach it to."""
+    bundle = event.bundle
+    for route in routes:
+        if route.kind in TICKET_KINDS:
+            yield Message(
+                id=f"{cell}/ticket/{ticket.id}/{moment.seq}",
+                route=route.name,
+                key=f"{cell}/ticket/{ticket.id}",
+                action="file",
+                topic="ticket",
+                severity=Severity.info,
+                page=False,
+                summary=f"evidence of {ticket.node}, kept {bundle.at:%Y-%m-%d %H:%M} UTC",
+                seq=moment.seq,
+                since=bundle.at,
+                at=moment.at,
+                nodes=(ticket.node,),
+                details={"ticket": ticket.id, "node": ticket.node, "bundle": bundle.digest, "bytes": str(bundle.size)},
             )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from ipaddress import ip_network
 
 from hostler.core.state.notify_routes import (
+    ATTACH_MIB_MOST,
     ROUTE_KINDS,
     SEVERITIES,
     TENANT_TOPICS,
@@ -101,6 +102,8 @@ def _ticket_problems(route: Route) -> Told:
             "tenant, digest_s, quiet or pages",
             "leave them out: it has every ticket that the filters let in",
         )
+    if not 0 <= route.attach_mib <= ATTACH_MIB_MOST:
+        yield f"attach_mib {route.attach_mib}", f"write 0 (no evidence is attached) to {ATTACH_MIB_MOST}"
     if any(topic != "ticket" for topic in route.topics):
         yield "topics beside ticket", "leave topics out"
 

@@ -28,6 +28,9 @@ TOPICS = (
 TENANT_TOPICS = ("node_failed", "node_out", "node_in", "maintenance")
 """Topics that a tenant's route may be told of: what happens to its own nodes."""
 
+ATTACH_MIB_MOST = 40
+"""MiB of the largest bundle that is kept, and so of the largest that a ticket is given."""
+
 SEVERITIES = ("info", "warning", "degraded", "critical", "catastrophic")
 """Names of `model.Severity`, gentlest first."""
 
@@ -46,7 +49,8 @@ class Route(Struct, frozen=True, forbid_unknown_fields=True):
     and held back within `quiet` hours ("22:00-07:00", at `utc_offset`). A message is tried for `give_up_s`.
 
     Of ticket systems: `project` is Jira's project key or ServiceNow's assignment group, `issue_type` Jira's, `table`
-    and `close_code` ServiceNow's. They are told of tickets, each by itself and at once.
+    and `close_code` ServiceNow's. They are told of tickets, each by itself and at once, and given bundles of evidence
+    of up to `attach_mib` MiB (0: none).
     """
 
     name: str
@@ -76,6 +80,7 @@ class Route(Struct, frozen=True, forbid_unknown_fields=True):
     issue_type: str = "Task"
     table: str = "incident"
     close_code: str = "Solution provided"
+    attach_mib: int = ATTACH_MIB_MOST
 
 
 class PageRules(Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,7 +1,8 @@
 """Jira, Cloud and Data Center, through REST API 2, whose texts are plain.
 
 Sources: "The Jira Cloud platform REST API" v2 (issues, comments, transitions, search/jql) and "Jira Data Center REST
-API" (search). A label finds an issue again. States are told by their category, as their names are each site's own.
+API" (search), "Add attachment" (multipart/form-data, part `file`, X-Atlassian-Token) and "Get Jira attachment
+settings". A label finds an issue again. States are told by their category, as their names are each site's own.
 """
 
 from collections.abc import Sequence
@@ -9,10 +10,11 @@ from typing import Any
 
 from hostler.core.notify.messages import Message
 from hostler.core.state.notify_routes import Route
-from hostler.drivers.tickets.json_api import LOGIN_PAGE, JsonApi, list_of, refused, text_of
+from hostler.drivers.tickets.json_api import LOGIN_PAGE, JsonApi, UploadBody, list_of, refused, text_of
+from hostler.drivers.tickets.upload_body import file_body
 from hostler.drivers.tickets.wording import description, headline, printable
 from hostler.drivers.unreadable_answers import unreadable
-from hostler.ports import OutsideTicket, RefusedError, Secrets
+from hostler.ports import OutsideTicket, RefusedError, Secrets, TicketFile
 
 API = "/rest/api/2"
 DONE = "done"
@@ -75,6 +77,27 @@ class JiraSystem:
         """Add a comment."""
         await self._api.call(route, "POST", f"{API}/issue/{ticket.ident}/comment", {"body": _plain(text)})
 
+    async def attach(self, ticket: OutsideTicket, file: TicketFile, route: Route) -> None:
+        """UploadBody the file, unless the issue has it; one that is too large for this Jira is not sent."""
+        issue = f"{API}/issue/{ticket.ident}"
+        shown = (await self._api.call(route, "GET", f"{issue}?fields=attachment")).get("fields")
+        if any(_is_file(one, file) for one in list_of(shown, "attachment")):
+            return
+        meta = await self._api.call(route, "GET", f"{API}/attachment/meta")
+        limit = meta.get("uploadLimit") if isinstance(meta, dict) else None
+        if isinstance(meta, dict) and meta.get("enabled") is False:
+            raise RefusedError("this Jira has attachments switched off; switch them on in its settings")
+        if isinstance(limit, int) and len(file.data) > limit:
+            told = f"it has {len(file.data):,} bytes, and this Jira takes {limit:,} at most"
+            raise RefusedError(f"{told}; raise the limit in its settings")
+        body, boundary = file_body(file.name, file.media_type, file.data)
+        kind = f"multipart/form-data; boundary={boundary}"
+        answer = await self._api.upload(
+            route, f"{issue}/attachments", UploadBody(body, kind, {"X-Atlassian-Token": "no-check"})
+        )
+        if not isinstance(answer, list) or not any(_is_file(one, file) for one in answer):
+            raise unreadable("Jira's answer", "it does not show the file with its size", LOGIN_PAGE)
+
     async def close(self, ticket: OutsideTicket, why: str, route: Route) -> None:
         """Say why, and take a transition to a state of the category done."""
         await self.comment(ticket, why, route)
@@ -112,6 +135,10 @@ def _outside(issue: Any, labels: Sequence[str], route: Route) -> OutsideTicket |
     done = _category(fields.get("status")) == DONE
     url = f"{route.url.rstrip('/')}/browse/{key}"
     return OutsideTicket(label, key, url, text_of(issue, "id"), done, why=printable(str(why or ""))[:100])
+
+
+def _is_file(shown: Any, file: TicketFile) -> bool:
+    return isinstance(shown, dict) and (shown.get("filename"), shown.get("size")) == (file.name, len(file.data))
 
 
 def _category(status: Any) -> str:

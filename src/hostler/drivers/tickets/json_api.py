@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from hostler.core.state.notify_routes import Route
 from hostler.drivers.target_http import HttpAnswer, Letter, NetworkLimits, demand_taken, host_of, post, said
@@ -14,6 +15,18 @@ from hostler.ports import PortError, RefusedError, Secrets, UnreachableError
 MOST_BYTES = 1 << 20
 LOGIN_PAGE = "check that the route's address leads to the ticket system's API, and not to a proxy or a login page"
 """Advice where an answer is none of the ticket system's."""
+
+
+UPLOAD_S = 120.0
+"""Longest time for one upload: 40 MiB at 3 Mbit/s."""
+
+
+class UploadBody(Struct, frozen=True):
+    """The body of a request that brings a file, its content type, and headers that the target asks for besides."""
+
+    body: bytes
+    content_type: str
+    headers: dict[str, str] = {}
 
 
 class JsonApi:
@@ -28,16 +41,30 @@ class JsonApi:
         Raises RefusedError (400, 404 and the like), BusyTargetError (429, 503) and UnreachableError: no answer, a
         status of the server's own, or a page where JSON is promised, as a proxy or a sign-in gives.
         """
-        headers = {"Accept": "application/json", "User-Agent": "Hostler", "Authorization": await self._signature(route)}
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        url = f"{route.url.rstrip('/')}{path}"
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        data = msgspec.json.encode(body) if body is not None else b""
+        reply, host = await self._sent(route, Letter(path, data, headers, method), route.timeout_s)
+        demand_taken(reply, host)
+        return _decoded(reply, host)
+
+    async def upload(self, route: Route, path: str, upload: UploadBody) -> Any:
+        """The decoded answer to a file. Raises as `call`, and RefusedError where files are denied (403)."""
+        headers = {"Content-Type": upload.content_type, **upload.headers}
+        reply, host = await self._sent(route, Letter(path, upload.body, headers), UPLOAD_S)
+        if reply.status == 403:
+            right = "give the route's user the right to attach files"
+            raise RefusedError(f"{host} denies files (403){said(reply)}; {right}")
+        demand_taken(reply, host)
+        return _decoded(reply, host)
+
+    async def _sent(self, route: Route, ask: Letter, limit_s: float) -> tuple[HttpAnswer, str]:
+        """The answer to a request whose address is a path under the route's, and the host that gave it."""
+        url = f"{route.url.rstrip('/')}{ask.url}"
         if not url.startswith("https://") and not route.networks:
             raise UnreachableError(f"{host_of(url)}: the address is not https://; write https:// in the route")
-        letter = Letter(url, msgspec.json.encode(body) if body is not None else b"", headers, method)
-        reply = await post(letter, NetworkLimits(route.networks, route.ca, route.timeout_s, MOST_BYTES))
-        demand_taken(reply, host_of(url))
-        return _decoded(reply, host_of(url))
+        signed = {"Accept": "application/json", "User-Agent": "Hostler", "Authorization": await self._signature(route)}
+        letter = Letter(url, ask.body, signed | ask.headers, ask.method)
+        return await post(letter, NetworkLimits(route.networks, route.ca, limit_s, MOST_BYTES)), host_of(url)
 
     async def _signature(self, route: Route) -> str:
         try:

@@ -1,7 +1,8 @@
 """ServiceNow through its Table API: records of a table (incident) with our label as correlation_id.
 
-Sources: "Table API" (GET, POST and PATCH of /api/now/table/TABLE), "Encoded query strings" (IN, ORDERBY), and the
-states of incidents: 2 in progress, 6 resolved, 7 closed, 8 canceled.
+Sources: "Table API" (GET, POST and PATCH of /api/now/table/TABLE), "Attachment API" (GET of /api/now/attachment, POST
+of /api/now/attachment/file), "Encoded query strings" (IN, ORDERBY), and the states of incidents: 2 in progress, 6
+resolved, 7 closed, 8 canceled.
 """
 
 from collections.abc import Sequence
@@ -11,13 +12,15 @@ from urllib.parse import quote, urlencode
 from hostler.core.notify.messages import Message
 from hostler.core.state.model import Severity
 from hostler.core.state.notify_routes import Route
-from hostler.drivers.tickets.json_api import JsonApi, list_of, refused, text_of
+from hostler.drivers.tickets.json_api import LOGIN_PAGE, JsonApi, UploadBody, list_of, refused, text_of
 from hostler.drivers.tickets.wording import description, headline, printable
-from hostler.ports import OutsideTicket, RefusedError, Secrets
+from hostler.drivers.unreadable_answers import unreadable
+from hostler.ports import OutsideTicket, RefusedError, Secrets, TicketFile
 
 WORK, RESOLVED = "2", "6"
 _FINAL = ("7", "8")
 _FOUND_MOST = 200
+_ATTACHMENT = "/api/now/attachment"
 _FIELDS = "sys_id,number,state,correlation_id,close_notes"
 
 
@@ -66,6 +69,25 @@ class ServiceNowSystem:
         """Add a work note."""
         await self._patch(ticket, route, work_notes=printable(text))
 
+    async def attach(self, ticket: OutsideTicket, file: TicketFile, route: Route) -> None:
+        """UploadBody the file, unless the record has it."""
+        known = urlencode(
+            {
+                "sysparm_query": f"table_sys_id={ticket.ident}^file_name={file.name}",
+                "sysparm_fields": "file_name,size_bytes",
+                "sysparm_limit": "10",
+            },
+            quote_via=quote,
+        )
+        answer = await self._api.call(route, "GET", f"{_ATTACHMENT}?{known}")
+        if any(_is_file(one, file) for one in list_of(answer, "result")):
+            return
+        place = {"table_name": route.table, "table_sys_id": ticket.ident, "file_name": file.name}
+        path = f"{_ATTACHMENT}/file?{urlencode(place, quote_via=quote)}"
+        taken = await self._api.upload(route, path, UploadBody(file.data, file.media_type))
+        if not _is_file(_result(taken), file):
+            raise unreadable("ServiceNow's answer", "it does not show the file with its size", LOGIN_PAGE)
+
     async def close(self, ticket: OutsideTicket, why: str, route: Route) -> None:
         """Resolve the record."""
         words = printable(why) or "done"
@@ -78,6 +100,12 @@ class ServiceNowSystem:
     async def _patch(self, ticket: OutsideTicket, route: Route, **fields: str) -> None:
         answer = await self._api.call(route, "PATCH", f"{_table(route)}/{quote(ticket.ident, safe='')}", fields)
         text_of(_result(answer), "sys_id")
+
+
+def _is_file(shown: Any, file: TicketFile) -> bool:
+    """Whether this is the file; sizes come as text."""
+    found = (shown.get("file_name"), str(shown.get("size_bytes"))) if isinstance(shown, dict) else None
+    return found == (file.name, str(len(file.data)))
 
 
 def _table(route: Route) -> str:

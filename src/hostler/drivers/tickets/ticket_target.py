@@ -5,6 +5,7 @@ not show at once what was just made: after a creation without an answer nothing 
 """
 
 import asyncio
+import re
 from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace
@@ -16,9 +17,12 @@ from hostler.drivers.tickets.jira import JiraSystem
 from hostler.drivers.tickets.servicenow import ServiceNowSystem
 from hostler.ports import (
     BusyTargetError,
+    JournalError,
+    KeptFiles,
     OutsideTicket,
     RefusedError,
     Secrets,
+    TicketFile,
     TicketLink,
     TicketLinks,
     TicketSystem,
@@ -27,14 +31,17 @@ from hostler.ports import (
 SHOWN_AFTER = timedelta(seconds=60)
 """A search shows by then what was made: Jira's and ServiceNow's indexes lag by seconds."""
 
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
 
 class TicketTarget:
     """A `ports.NotificationDriver` over a ticket system."""
 
-    def __init__(self, cell: str, system: TicketSystem, links: TicketLinks) -> None:
+    def __init__(self, cell: str, system: TicketSystem, links: TicketLinks, bundles: KeptFiles) -> None:
         self._cell = cell
         self._system = system
         self._links = links
+        self._bundles = bundles
 
     async def deliver(self, message: Message, route: Route) -> None:
         """Bring the outside ticket to what the message says. A test only asks for a ticket that is not there."""
@@ -45,6 +52,9 @@ class TicketTarget:
         label = label_of(self._cell, ticket)
         link = await asyncio.to_thread(self._links.link, route.name, ticket) or TicketLink(route.name, ticket)
         found = [one for one in await self._system.find([label], route) if not one.final]
+        if message.action == "file":
+            await self._filed(link, found, message, route)
+            return
         for twice in found[1:]:
             if not twice.done:
                 await self._system.close(twice, f"the same as {found[0].key}", route)
@@ -55,6 +65,34 @@ class TicketTarget:
         else:
             shown = await self._made(link, label, message, route)
         await self._keep(TicketLink(route.name, ticket, shown.key, shown.url, shown.done))
+
+    async def _filed(self, link: TicketLink, found: list[OutsideTicket], message: Message, route: Route) -> None:
+        """Attach the bundle, or say in the ticket why it is not there and how it is fetched."""
+        if not found:
+            if link.key and not link.done:
+                raise BusyTargetError(f"{link.key} is not shown by a search yet", SHOWN_AFTER.total_seconds())
+            return
+        digest, node = message.details.get("bundle", "")[:64], message.details.get("node", "")
+        if not route.attach_mib:
+            return
+        try:
+            await self._system.attach(found[0], await self._file(digest, node, route), route)
+        except RefusedError as error:
+            how = f"`hostler node evidence {node} --bundle {digest[:12]}` fetches it"
+            text = f"{message.summary}, {message.details.get('bytes', '?')} bytes, is not attached: {error}. {how}."
+            await self._system.comment(found[0], text, route)
+
+    async def _file(self, digest: str, node: str, route: Route) -> TicketFile:
+        """The bundle. Raises RefusedError where it is not here, or larger than the route lets."""
+        try:
+            data = await asyncio.to_thread(self._bundles.get, digest)
+        except JournalError as error:
+            raise RefusedError(str(error)) from error
+        if data is None:
+            raise RefusedError("it lies with the controller that kept it, or is there no more")
+        if len(data) > route.attach_mib << 20:
+            raise RefusedError(f"the route lets {route.attach_mib} MiB at most (attach_mib)")
+        return TicketFile(f"evidence-{_UNSAFE.sub('-', node)[:60]}-{digest[:12]}.zip", data)
 
     async def _made(self, link: TicketLink, label: str, message: Message, route: Route) -> OutsideTicket:
         now = datetime.now(UTC)
