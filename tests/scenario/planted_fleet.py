@@ -86,6 +86,7 @@ class PlantedFleet(Drive):
         """Machines that begin as registered are off."""
         self.machines = {name: machine for name, (_, machine) in machines.items()}
         self.played = played
+        self.begins = begins
         self.watched: dict[str, datetime] = {}
         services = {f"https://{name}": Service([machine]) for name, machine in self.machines.items()}
         self.twin = RedfishTwin(services, images_by_name)
@@ -94,9 +95,8 @@ class PlantedFleet(Drive):
             if begins is not Phase.registered:
                 machine.start_powered()
             machine.on_power, machine.on_boot = partial(self._powered, name), partial(self._booted, name)
-        super().__init__(
-            config, [node_of(name, sku, machine, begins) for name, (sku, machine) in machines.items()], quiet=True
-        )
+        nodes = [self.node_at_first(name, sku, machine) for name, (sku, machine) in machines.items()]
+        super().__init__(config, nodes, quiet=True)
         self.step(inputs.FellowsSeen((Fellow("this", Release().reads),)))
         for name in self.machines:
             self.step(*self._news(name))
@@ -104,6 +104,10 @@ class PlantedFleet(Drive):
             if hot := self.played.get(name, Played()).hot:
                 self.machines[name].sensors[hot] = 97.0
         self.run()
+
+    def node_at_first(self, name: str, sku: str, machine: Machine) -> Node:
+        """The node of a machine as the fleet begins."""
+        return node_of(name, sku, machine, self.begins)
 
     def look(self, name: str) -> None:
         """Read its BMC's sensors."""

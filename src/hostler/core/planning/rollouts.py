@@ -9,6 +9,7 @@ from datetime import timedelta
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hostler.core.planning.baseline_waves import DRIFT, behind, brings
 from hostler.core.planning.what_if import acts_in, ailing, begins, changed, disturbed, supposing
 from hostler.core.policy.response import rank, rule_for
 from hostler.core.policy.workload_consent import Disturbance, is_doomed, lost_to
@@ -178,6 +179,8 @@ def _unexpected(context: DecisionContext, rollout: Rollout, plan: Plan) -> Slice
     node = context.fleet.nodes[plan.node]
     if not plan.disruptive or node.id in rollout.expected or not _is_new(context, rollout, node, plan):
         return None
+    if plan.rule == DRIFT and brings(context.fleet.configuration, _fresh(rollout), node.sku):
+        return None  # what a new baseline is for
     text = f"{plan.name} for {plan.rule or 'a request'} was not foreseen when the slice began"
     return SliceError(node.id, "unexpected", text, context.now)
 
@@ -287,11 +290,20 @@ def unsettled(context: DecisionContext, rollout: Rollout) -> list[str]:
         plan = fleet.nodes[node_id].plan
         if plan is not None and plan.config == rollout.sha256 and plan.disruptive and plan.state != "proposed":
             found.append(f"{plan.name} of {node_id} is under way")
+    found.extend(f"{name} does not run its new firmware baseline yet" for name in _lagging(context, rollout))
     for node_id in rollout.removed:
         node = fleet.nodes.get(node_id)
         if node is not None and node.phase is Phase.triage:
             found.append(f"{node_id} is being examined")
     return found
+
+
+def _lagging(context: DecisionContext, rollout: Rollout) -> list[str]:
+    """Nodes of the slice that a new baseline has not reached; one that has failed is counted as an error already."""
+    fleet, slice_, failed = context.fleet, rollout.current, {error.node for error in rollout.errors}
+    names = slice_.nodes or (fleet.index.members(f"pool:{slice_.pool}") if slice_.pool else ())
+    nodes = (fleet.nodes[name] for name in names if name in fleet.nodes and name not in failed)
+    return list(behind(supposing(context, _fresh(rollout)), fleet.configuration, nodes))
 
 
 def waits_for(context: DecisionContext, rollout: Rollout) -> str:

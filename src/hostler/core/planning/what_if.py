@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from hostler.core.planning.baseline_waves import behind
 from hostler.core.planning.remediation import needed
 from hostler.core.policy.blast_radius import blast_radius
 from hostler.core.policy.budgets import allowance
@@ -54,6 +55,7 @@ def disturbed(context: DecisionContext, fresh: Configuration) -> tuple[str, ...]
     """The nodes that the configuration would disturb now and the active one does not."""
     before, after = supposing(context, context.fleet.configuration), supposing(context, fresh)
     found = dict.fromkeys(changed(before, after, ailing(context.fleet)))
+    found.update(dict.fromkeys(behind(after, context.fleet.configuration, context.fleet.nodes.values())))
     for name in sorted(fresh.pools):
         found.update(dict.fromkeys(_unblocked(before, after, name)))
     return tuple(sorted(found))
