@@ -240,6 +240,12 @@ ROUTES: dict[str, Route] = {
     # agents: each for its own node
     "GET /v1/agent/operations": Route("report", of="node", beyond=NOT_YOURS, query="?node={node}"),
     "GET /v1/agent/joining": Route("report", of="node", beyond=NOT_YOURS, query="?node={node}"),
+    "POST /v1/agent/meetings": Route(
+        "report",
+        of="node",
+        beyond=NOT_YOURS,
+        body={"node": "{node}", "operation": "o1", "via": "mlx5_0", "address": "10.0.0.1", "port": 4242},
+    ),
     "POST /v1/agent/heartbeat": Route("report", of="node", beyond=NOT_YOURS, body={"node": "{node}", "boot_id": "b"}),
     "POST /v1/agent/readings": Route(
         "report",

@@ -113,6 +113,46 @@ class UnreadableOrder(Struct, frozen=True):
     why: str = ""
 
 
+class MeetingAsk(Struct, frozen=True):
+    """How this node is reached by one port, and what its last meeting came to. `gbps` None: nothing was measured."""
+
+    operation: str
+    via: str
+    address: str
+    port: int
+    interface: str = ""
+    meeting: str = ""
+    gbps: float | None = None
+
+
+class MeetingOrder(Struct, frozen=True):
+    """Order of a meeting: what `hostler-check meet` takes, and the meeting's id."""
+
+    meeting: str
+    address: str
+    port: int
+    rank: int
+    names: tuple[str, ...]
+    secret: str
+    via: str
+    interface: str = ""
+    deadline_s: float = 30.0
+    seconds: float = 5.0
+    mib: int = 64
+
+    def for_suite(self) -> dict[str, Any]:
+        """The order in the suite's words."""
+        return {name: value for name, value in msgspec.structs.asdict(self).items() if name != "meeting"}
+
+
+class MeetingReply(Struct, frozen=True):
+    """An order, or to ask again; `is_done`: nobody is left to meet. `standing` is sound, blamed, acquitted or open."""
+
+    order: MeetingOrder | None = None
+    is_done: bool = False
+    standing: str = "open"
+
+
 class _Call(Struct, frozen=True):
     """One question: its body or parameters, how long its answer may take, and how urgent it is."""
 
@@ -201,6 +241,11 @@ class ControllerClient:
     async def joining(self) -> KubeletJoinOffer:
         """Fetch the join offer for this node's kubelet. Raises RejectedError (404) where nothing does."""
         return _decode(await self._ask(_Call("GET", "joining", params={"node": self._node})), KubeletJoinOffer)
+
+    async def meeting(self, asked: MeetingAsk) -> MeetingReply:
+        """Ask whom this node is to meet, and tell what the last meeting came to."""
+        body = {"node": self._node, **msgspec.structs.asdict(asked)}
+        return _decode(await self._ask(_Call("POST", "meetings", body)), MeetingReply)
 
     async def outcomes(self, outcomes: list[Outcome]) -> None:
         """Report the outcomes of operations. Raises PortError where they were not taken."""

@@ -12,7 +12,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -33,6 +33,8 @@ from hostler.agent.collectors.systemd_journal import SystemdJournal
 from hostler.agent.controller_client import (
     About,
     ControllerClient,
+    MeetingAsk,
+    MeetingReply,
     RejectedError,
     SpoolReceipt,
     UnavailableError,
@@ -42,6 +44,7 @@ from hostler.agent.host_commands import ActFailedError
 from hostler.agent.inventory_news import InventoryNews
 from hostler.agent.local_observation import LocalObservation, agent_event, collector_failed, collector_started
 from hostler.agent.machine import HostMachine, Powers, RealHostMachine, SensorSources
+from hostler.agent.meetings import Meetings, MeetingSettings, WaysError, ways_of
 from hostler.agent.node_operations import NodeOperations
 from hostler.agent.node_use import UseLimits
 from hostler.agent.operation_log import OperationLog
@@ -56,6 +59,8 @@ from hostler.logs.clean import FORMS, Form
 from hostler.logs.plain import facts
 
 VERSION = "0.1.0"
+MEETING_ASK_S = 60.0
+"""Time for the answer to a question for somebody to meet, retries at other controllers included."""
 HEARTBEAT_S = 5.0
 INVENTORY_S = 3600.0
 TIDY_S = 30.0
@@ -84,6 +89,7 @@ class AgentSettings(Struct, frozen=True):
     this node may join: API servers with commas between, and a PEM file; without them it joins none. `check_program` is
     the suite of active checks, `check_device` what it looks at (auto, gpu, cpu), `check_for` its time under load.
     `idle_beside` and `idle_cores` are what an idle check bears beside it (`node_use.UseLimits`).
+    `meet`: "PORT=INTERFACE" by which other nodes are met after a check; without any nobody is.
     """
 
     node: str
@@ -106,16 +112,19 @@ class AgentSettings(Struct, frozen=True):
     check_for: str = ""
     idle_beside: tuple[str, ...] = ()
     idle_cores: float = 0.0
+    meet: tuple[str, ...] = ()
 
 
 async def run_agent(settings: AgentSettings) -> None:
     """Run the node agent until SIGTERM or SIGINT.
 
-    Raises PermissionError for a token that others can read, PinsError for clusters that cannot be told.
+    Raises PermissionError for a token that others can read, PinsError and WaysError for clusters and ports that cannot
+    be told.
     """
     if settings.token_file.exists():
         require_private(settings.token_file)
     clusters = read_pins(settings.cluster_server, settings.cluster_ca)
+    ways_of(settings.meet)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(THREADS, "agent"))
@@ -204,8 +213,23 @@ class Agent:
         self._inventory = InventoryNews()
         self._samples = PassiveSamples(settings.node)
         self._watch = CollectorLoops(body, spool, self._uploader.wake, self._samples)
-        operations = NodeOperations(settings.node, body, log_of_operations)
+        self._meetings = self._meetings_of(settings)
+        operations = NodeOperations(settings.node, body, log_of_operations, self._meetings)
         self._operator = Operator(operations, log_of_operations, spool, self._uploader, controller)
+
+    def _meetings_of(self, given: AgentSettings) -> Meetings:
+        """Meetings with other nodes; asked for by the thread of an operation."""
+        loop = asyncio.get_running_loop()
+        use = UseLimits(given.idle_beside, given.idle_cores)
+
+        def ask(asked: MeetingAsk) -> MeetingReply:
+            try:
+                return asyncio.run_coroutine_threadsafe(self._controller.meeting(asked), loop).result(MEETING_ASK_S)
+            except (TimeoutError, CancelledError, RuntimeError) as error:
+                raise UnavailableError(f"the question for somebody to meet was not answered: {error}") from error
+
+        folder = given.state_dir / "checks"
+        return Meetings(MeetingSettings(ways_of(given.meet), given.check_program, use), folder, ask)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run all tasks until `stop` is set. Raises an ExceptionGroup where one of them fails: then all end."""
@@ -219,6 +243,7 @@ class Agent:
                 for task in running:
                     task.cancel()
         finally:
+            self._meetings.close()
             await self._post_last()
 
     def _work(self) -> list[Coroutine[None, None, None]]:
@@ -405,6 +430,9 @@ def settings_from(arguments: Sequence[str] | None) -> AgentSettings | None:
     parser.add_argument("--check-for", default="", help="their time under load, as 24h, instead of the profile's")
     parser.add_argument("--idle-beside", nargs="*", default=(), help="programs and units that idle checks run beside")
     parser.add_argument("--idle-cores", type=float, default=0.0, help="cores that others may use meanwhile; 0: 1 in 8")
+    parser.add_argument(
+        "--meet", nargs="*", default=(), help="PORT=INTERFACE by which other nodes are met after checks"
+    )
     parser.add_argument("--checks-dir", default=str(CHECKS), help="the site's own checks, owned by root")
     log_format = os.environ.get("HOSTLER_LOG_FORMAT", "auto")
     parser.add_argument(
@@ -417,7 +445,9 @@ def settings_from(arguments: Sequence[str] | None) -> AgentSettings | None:
     given = vars(parser.parse_args(arguments))
     if given.pop("rss"):
         return None
-    return AgentSettings(**{**given, **{name: tuple(given[name]) for name in ("scratch", "units", "idle_beside")}})
+    return AgentSettings(
+        **{**given, **{name: tuple(given[name]) for name in ("scratch", "units", "idle_beside", "meet")}}
+    )
 
 
 def command() -> None:
@@ -442,7 +472,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     log_lines.begin(settings.log_format)
     try:
         asyncio.run(run_agent(settings))
-    except (PermissionError, PinsError) as error:
+    except (PermissionError, PinsError, WaysError) as error:
         sys.exit(f"hostler-agent: {error}")
 
 

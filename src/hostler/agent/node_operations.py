@@ -21,6 +21,7 @@ from hostler.agent.gpu_reset import ResetRequest
 from hostler.agent.host_commands import ActFailedError, FateUnknownError, NotPossibleError, ResourceHeldError
 from hostler.agent.kubelet import KubeletJoinOffer
 from hostler.agent.machine import HostMachine
+from hostler.agent.meetings import Meetings, verdict_of
 from hostler.agent.operation_log import LoggedOperation, OperationLog
 from hostler.core.state import operations as op
 from hostler.core.state.erasure import REPORT, ErasureReport, worst
@@ -151,8 +152,11 @@ LOST: dict[str, Callable[[LoggedOperation, str], OperationResult]] = {
 class NodeOperations:
     """Performs and observes operations of one node. Calls block; at most one act runs at a time."""
 
-    def __init__(self, node: str, body: HostMachine, log_of_operations: OperationLog) -> None:
+    def __init__(
+        self, node: str, body: HostMachine, log_of_operations: OperationLog, meetings: Meetings | None = None
+    ) -> None:
         self._node = node
+        self._meetings = meetings
         self._body = body
         self._operation_log = log_of_operations
         self._acting = threading.Lock()
@@ -218,6 +222,8 @@ class NodeOperations:
         if operation.kind != "run_checks":
             return _outcome(operation, OperationResult("revoked", "it goes on: only checks can be ended early"))
         self._body.call_off()
+        if self._meetings is not None:
+            self._meetings.call_off()
         return _outcome(operation, OperationResult("revoked", "called off"))
 
     def settle(self) -> list[Outcome]:
@@ -262,7 +268,7 @@ class NodeOperations:
 
     def _act(self, operation: Operation, offer: KubeletJoinOffer | None) -> OperationResult:
         try:
-            return performed(self._body, operation, offer)
+            return self._met(operation, performed(self._body, operation, offer))
         except NotPossibleError as error:
             return OperationResult("refused", str(error))
         except ResourceHeldError as error:
@@ -271,6 +277,19 @@ class NodeOperations:
             return OperationResult("failed", str(error))
         except FateUnknownError as error:
             return OperationResult("unknown", str(error))
+
+    def _met(self, operation: Operation, done: OperationResult) -> OperationResult:
+        """The result with what meetings after it came to; a check that has not passed has none."""
+        profile = operation.act.profile if isinstance(operation.act, op.RunChecks) else ""
+        if self._meetings is None or not profile or done.facts.get("verdict") != Verdict.passed.value:
+            return done
+        found = self._meetings.hold(operation.id, profile)
+        if not found.facts:
+            return done
+        verdict, detail = verdict_of(profile, found), f"{done.detail}; {found.detail}"[:500]
+        return replace(
+            done, detail=detail, facts={**done.facts, **found.facts, "verdict": verdict.value, "detail": detail}
+        )
 
     def _of(self, mark: LoggedOperation, answer: OperationResult) -> Outcome:
         outcome = Outcome(mark.operation, self._node, answer.result, attempt=mark.attempt)

@@ -30,6 +30,7 @@ from hostler.server.paging import selection
 from hostler.server.query_keys import KnownKeys, QueryFence
 from hostler.server.request_counters import CountRequests
 from hostler.server.routes import (
+    agent_meetings,
     agent_reports,
     approvals,
     audit,
@@ -94,6 +95,7 @@ ROUTERS = (
     bring_up.router,
     audit.router,
     verbs.router,
+    agent_meetings.router,
     agent_reports.router,
 )
 """Routers of everything under /v1."""

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from hostler.core.fabric.path_blame import PairResult
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
@@ -22,6 +23,7 @@ from hostler.server.cell_view import CellView
 from hostler.server.connection_limits import ConnectionTable
 from hostler.server.document_parser import DocumentParser
 from hostler.server.event_stream import Streams
+from hostler.server.meeting_hall import MeetingHall
 from hostler.server.notification_log import NotificationLog
 from hostler.server.oidc_provider import SignIn
 from hostler.server.paging import Nodes, Roster
@@ -69,6 +71,7 @@ class AppState:
         self.refusals = Refusals()
         self.documents = DocumentParser()
         self.outside = Outside()
+        self.meetings = MeetingHall(self._take_pairs, self.now)
         self.counted = RecordCounters(cell)
         self.requests = RequestCounters()
         self.forwarder = Forwarder(settings, cell.health().controller)
@@ -81,6 +84,10 @@ class AppState:
     def now(self) -> datetime:
         """Controller time."""
         return self.settings.clock()
+
+    def _take_pairs(self, results: Sequence[PairResult]) -> None:
+        if self.outside.pairs is not None:
+            self.outside.pairs.add(results)
 
     def context(self) -> DecisionContext:
         """The context that a decision would read now."""

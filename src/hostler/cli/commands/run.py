@@ -139,6 +139,10 @@ class AgentOptions:
     idle_cores: Annotated[
         float, Parameter(show_default=False, help="Cores that others may use meanwhile; 0: one in eight.")
     ] = 0.0
+    meet: Annotated[
+        tuple[str, ...],
+        Parameter(negative=(), show_default=False, help="PORT=INTERFACE by which other nodes are met after checks."),
+    ] = ()
     log_format: LogFormat = "auto"
 
 
@@ -287,6 +291,7 @@ def agent(
     """Run the node agent, until SIGTERM or Ctrl-C."""
     from hostler.agent.cluster_pins import PinsError
     from hostler.agent.main import AgentSettings, rss_kib, run_agent
+    from hostler.agent.meetings import WaysError
     from hostler.logs.plain import begin
 
     if rss:
@@ -313,6 +318,7 @@ def agent(
         check_for=options.check_for,
         idle_beside=options.idle_beside,
         idle_cores=options.idle_cores,
+        meet=options.meet,
         dcgm=options.dcgm,
         units=options.units,
         nvml_twin=options.nvml_twin,
@@ -321,7 +327,7 @@ def agent(
         asyncio.run(run_agent(settings))
     except PermissionError as error:
         raise unusable(str(error), "make it readable by its owner alone (chmod 600), then start the agent") from error
-    except PinsError as error:
+    except (PinsError, WaysError) as error:
         raise unusable(str(error)) from error
     return 0
 

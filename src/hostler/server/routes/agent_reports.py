@@ -121,7 +121,7 @@ async def observations(
 
     With `Priority: u=0` (RFC 9218) they are decided before what other agents have sent without it.
     """
-    app_state, node = agent.app_state, _own(agent, data.node)
+    app_state, node = agent.app_state, own_node(agent, data.node)
     app_state.cell.heartbeat(node.id, data.boot_id)
     received = app_state.now()
     for place, observation in enumerate(data.observations):
@@ -141,7 +141,7 @@ async def heartbeat(agent: Reports, data: JSONBody[HeartbeatBody]) -> Response[H
 
     It is told, too, which inventory is held and still says all that telling it again would say.
     """
-    app_state, node = agent.app_state, _own(agent, data.node)
+    app_state, node = agent.app_state, own_node(agent, data.node)
     app_state.agents[node.id] = AgentSeen(data.version, data.rss_kib, data.profiles, escaped(data.doing))
     if any(c.type == "agent.outdated" for c in node.conditions):
         app_state.cell.tell(AgentRefused(node.id, ""))
@@ -167,7 +167,7 @@ async def operations(
     """Fetch the agent's orders; waits up to `wait_s` for one. An older agent gets them in its words."""
     loop = asyncio.get_running_loop()
     asked = loop.time()
-    found = await agent.app_state.mailboxes.collect(_own(agent, node).id, wait_s)
+    found = await agent.app_state.mailboxes.collect(own_node(agent, node).id, wait_s)
     orders = Orders(found, round(loop.time() - asked, 3))
     return Response(orders) if spoken(protocol) >= SPEAKS else _in_words(orders)
 
@@ -182,7 +182,7 @@ def _in_words(orders: Orders) -> Response[Any]:
 @get("/joining", guards=REPORT)
 async def joining(agent: Reports, node: Annotated[str, QueryParameter(max_length=128)]) -> Response[JoinOffer]:
     """Fetch the offer with which the node's kubelet joins its cluster. Nobody but its own agent is told."""
-    offer = agent.app_state.mailboxes.joining(_own(agent, node).id)
+    offer = agent.app_state.mailboxes.joining(own_node(agent, node).id)
     if offer is None:
         instead = "ask again once its delivery has begun (hostler node explain)"
         raise refuse(404, "nothing_offered", f"no cluster expects '{node}' now", instead)
@@ -192,7 +192,7 @@ async def joining(agent: Reports, node: Annotated[str, QueryParameter(max_length
 @post("/outcomes", guards=REPORT, request_max_body_size=BODY_MAX, status_code=204)
 async def outcomes(agent: Reports, data: JSONBody[OutcomesBody]) -> None:
     """Take outcomes; one that nobody waits for any more still reaches the controller."""
-    app_state, node = agent.app_state, _own(agent, data.node)
+    app_state, node = agent.app_state, own_node(agent, data.node)
     for place, outcome in enumerate(data.outcomes):
         if outcome.node != node.id:
             raise _not_yours(f"outcomes[{place}]", outcome.node)
@@ -208,7 +208,7 @@ async def outcomes(agent: Reports, data: JSONBody[OutcomesBody]) -> None:
 @post("/readings", guards=REPORT, request_max_body_size=BODY_MAX, status_code=204)
 async def readings(agent: Reports, data: JSONBody[ReadingsBody]) -> None:
     """Take a window of passive series into the archive of readings; the journal has no use for it."""
-    app_state, node = agent.app_state, _own(agent, data.node)
+    app_state, node = agent.app_state, own_node(agent, data.node)
     for place, one in enumerate(data.readings):
         if not is_possible(one) or not all(
             len(text) <= TEXT_SHORT and text.isprintable() for text in (one.part, one.stack)
@@ -245,7 +245,7 @@ def _known_node(app_state: AppState, name: str) -> str:
     return name if any(name in fabric.hosts for fabric in app_state.fleet.fabrics.values()) else ""
 
 
-def _own(agent: Reporter, name: str) -> Node:
+def own_node(agent: Reporter, name: str) -> Node:
     """The caller's own node. Raises ProblemError: 403 for another's, 409 for one that is not registered (any more)."""
     if name != agent.who.grant.node:
         raise _not_yours("node", name)

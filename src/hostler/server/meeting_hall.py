@@ -1,0 +1,209 @@
+"""Meetings between nodes under check: who measures the way to whom, what both say of it, and whom that blames.
+
+Agents are never called: each asks, while its check is under way, for somebody to meet. All of it is in the memory of
+the controller that decides: after a takeover nodes meet anew, and who holds an order of before waits in vain.
+"""
+
+import secrets
+from collections import deque
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from statistics import median
+
+from msgspec import Struct
+
+from hostler.core.fabric.path_blame import PEERS, SLOW, PairResult
+from hostler.core.statistics.pair_screen import PairScreen
+
+DEADLINE_S, SECONDS_S, SIZE_MIB = 30.0, 5.0, 64
+"""Time for the other to come, time of summing up, and what is summed up."""
+SLACK_S = 45.0
+"""Time beside these until both have told: PyTorch's start, and the way there and back."""
+PATIENCE_S = 60.0
+"""So long a node waits for somebody to meet, since it came or told last."""
+GONE_S = 15.0
+"""A node that has not asked for so long has gone: agents ask every second."""
+AT_ONCE = 8
+"""Meetings at once in a cell: they load links that others' work uses too. Our judgement."""
+AGREE = 1.5
+"""Two that met measured the same sums: rates that differ by more than this are of a broken test."""
+RATES = 512
+"""Rates of a way's latest meetings, whose median says what is slow."""
+
+
+class Way(Struct, frozen=True):
+    """How a node is reached: its port's name in the network's design, an address on it, and a free TCP port there."""
+
+    via: str
+    address: str
+    port: int
+    interface: str = ""
+
+
+class MeetingOrder(Struct, frozen=True):
+    """One rank's order, in the words of `hostler-check meet`; `meeting` is its id."""
+
+    meeting: str
+    address: str
+    port: int
+    rank: int
+    names: tuple[str, ...]
+    secret: str
+    via: str
+    interface: str
+    deadline_s: float
+    seconds: float
+    mib: int
+
+
+class MeetingTold(Struct, frozen=True):
+    """One node's word of a meeting. `gbps` None: nothing was measured; 0: sums were wrong."""
+
+    meeting: str
+    gbps: float | None = None
+
+
+class MeetingAnswer(Struct, frozen=True):
+    """An order, or to ask again. `is_done`: nobody is left to meet; `standing` is sound, blamed, acquitted or open."""
+
+    order: MeetingOrder | None = None
+    is_done: bool = False
+    standing: str = "open"
+
+
+class _Guest:
+    """A node that asks, by one way, during one operation."""
+
+    def __init__(self, node: str, operation: str, way: Way, now: datetime) -> None:
+        self.node, self.operation, self.way = node, operation, way
+        self.moved = self.seen = now
+        self.order: MeetingOrder | None = None
+
+
+class _Meeting(Struct):
+    """Two that were told to meet, by operation, what each said, and when nobody waits any more."""
+
+    guests: tuple[_Guest, _Guest]
+    until: datetime
+    told: dict[str, float | None] = {}
+
+
+class MeetingHall:
+    """Brings nodes together. `add` takes what ports reached; `now` is the controller's time. Called by one thread."""
+
+    def __init__(self, add: Callable[[Sequence[PairResult]], None], now: Callable[[], datetime]) -> None:
+        self._add = add
+        self._now = now
+        self._guests: dict[tuple[str, str], _Guest] = {}
+        self._meetings: dict[str, _Meeting] = {}
+        self._screens: dict[str, PairScreen] = {}
+        self._rates: dict[str, deque[float]] = {}
+
+    def ask(self, node: str, operation: str, way: Way) -> MeetingAnswer:
+        """Whom the node is to meet now. Asked twice, it is the same order until its end is told."""
+        self._tidy()
+        now, screen = self._now(), self._screens.setdefault(way.via, PairScreen())
+        guest = self._guests.get((way.via, operation))
+        if guest is None:
+            guest = self._guests[way.via, operation] = _Guest(node, operation, way, now)
+        guest.seen, guest.way = now, way
+        if guest.order is None:
+            self._match(guest, screen)
+        own = screen.standing(operation)
+        standing = "blamed" if own.is_blamed else "sound" if own.sound else "acquitted" if own.is_acquitted else "open"
+        is_done = guest.order is None and self._is_done(guest, screen)
+        if is_done:
+            del self._guests[way.via, operation]
+        return MeetingAnswer(guest.order, is_done, standing)
+
+    def tell(self, operation: str, told: MeetingTold) -> None:
+        """One's word of its meeting; of one that is not known, or told twice, nothing is taken."""
+        meeting = self._meetings.get(told.meeting)
+        if meeting is None or operation not in {one.operation for one in meeting.guests} or operation in meeting.told:
+            return
+        meeting.told[operation] = told.gbps
+        for guest in meeting.guests:
+            if guest.operation == operation:
+                guest.order, guest.moved = None, self._now()
+        if len(meeting.told) == len(meeting.guests):
+            self._end(told.meeting)
+
+    def _match(self, guest: _Guest, screen: PairScreen) -> None:
+        via, now = guest.way.via, self._now()
+        if len(self._meetings) >= AT_ONCE:
+            return
+        free = {
+            one.operation: one
+            for (at, _), one in self._guests.items()
+            if at == via and one.order is None and one.node != guest.node and not self._is_out(one)
+        }
+        if not (other := free.get(screen.partner(guest.operation, free))) or self._is_out(guest):
+            return
+        until = now + timedelta(seconds=DEADLINE_S + SECONDS_S + SLACK_S)
+        meeting, secret, first = secrets.token_hex(8), secrets.token_hex(16), other.way
+        names = (other.node, guest.node)
+        for rank, one in enumerate((other, guest)):
+            where = one.way.interface
+            place = (meeting, first.address, first.port, rank, names, secret, via, where)
+            one.order = MeetingOrder(*place, DEADLINE_S, SECONDS_S, SIZE_MIB)
+        self._meetings[meeting] = _Meeting((other, guest), until)
+
+    def _is_out(self, guest: _Guest) -> bool:
+        """Whether its last meeting goes on, for the other at least."""
+        return any(guest in one.guests for one in self._meetings.values())
+
+    def _is_done(self, guest: _Guest, screen: PairScreen) -> bool:
+        if self._is_out(guest):
+            return False
+        if self._now() - guest.moved >= timedelta(seconds=PATIENCE_S):
+            return True
+        own = screen.standing(guest.operation)
+        if own.is_open:
+            return False
+        others = [one for (via, _), one in self._guests.items() if via == guest.way.via and one is not guest]
+        return not own.sound or not any(screen.standing(one.operation).is_open for one in others)
+
+    def _end(self, name: str) -> None:
+        """The meeting is over: what both say counts, and what only one says, or each otherwise, counts for nothing."""
+        meeting = self._meetings.pop(name)
+        one, other = meeting.guests
+        via, rates = one.way.via, self._rates.setdefault(one.way.via, deque(maxlen=RATES))
+        for guest in meeting.guests:
+            if guest.order is not None and guest.order.meeting == name:
+                guest.order = None
+        gbps = agreed(meeting.told.get(one.operation), meeting.told.get(other.operation))
+        passed = None if gbps is None else passes(gbps, rates)
+        self._screens[via].told(one.operation, other.operation, passed=passed)
+        if gbps is None:
+            return
+        if gbps > 0:
+            rates.append(gbps)
+        ports, at = (f"{one.node}:{via}", f"{other.node}:{via}"), self._now()
+        self._add([PairResult(ports[0], ports[1], gbps, at), PairResult(ports[1], ports[0], gbps, at)])
+
+    def _tidy(self) -> None:
+        """End meetings whose time is over, forget nodes that have gone, and screens in which nobody is."""
+        now = self._now()
+        for name in [name for name, one in self._meetings.items() if one.until <= now]:
+            self._end(name)
+        gone = timedelta(seconds=GONE_S)
+        for key, guest in list(self._guests.items()):
+            if now - guest.seen > gone and not self._is_out(guest):
+                del self._guests[key]
+        used = {via for via, _ in self._guests} | {one.guests[0].way.via for one in self._meetings.values()}
+        self._screens = {via: screen for via, screen in self._screens.items() if via in used}
+
+
+def agreed(one: float | None, other: float | None) -> float | None:
+    """The rate that both tell, None where one tells none, or another."""
+    if one is None or other is None:
+        return None
+    low, high = min(one, other), max(one, other)
+    return low if high <= low * AGREE else None
+
+
+def passes(gbps: float, rates: Sequence[float]) -> bool:
+    """Whether a way is as fast as those of others, and its sums were right."""
+    if gbps <= 0:
+        return False
+    return len(rates) < PEERS or gbps >= SLOW * median(rates)

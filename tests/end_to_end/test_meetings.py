@@ -1,0 +1,149 @@
+"""Nodes in burn-in meet: real agents as processes, a real server, and `hostler-check meet` with PyTorch and gloo."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from hostler.agent.machine import this_boot
+from hostler.core.state import events as e
+from hostler.core.state.model import CheckResult, Phase, Verdict
+from hostler.core.tables.operations import OPERATIONS
+from hostler.journal.memory import MemoryJournal
+from hostler.polling.pair_results import PairResults
+from hostler.ports import Batch
+from hostler.runtime.performers import Wiring, performers
+from hostler.runtime.runner import Cell
+from hostler.server import meeting_hall
+from hostler.server.agent_mailbox import KINDS, AgentMailboxes
+from hostler.server.app import create_app
+from hostler.server.app_state import Outside
+from hostler.server.server_settings import Settings
+from hostler.server.tokens import Grant, Role, TokenStore
+from hostler.server.uvicorn_server import serving
+from tests.checks.test_with_torch import PYTHON, site
+from tests.contract.api_world import ObligingHand
+from tests.contract.kubernetes_world import until
+from tests.kit import a_node, configuration, pool_document, seen
+
+__all__ = ["site"]
+PROFILE = """profile: burn_in
+for: 1s
+resume: true
+stages:
+  - {name: bits, share: 0.5, checks: [{check: gemm_abft, seconds: 0.2s, with: {n: 64}}]}
+"""
+ALONE = configuration({"train": pool_document(target=1)}, gpus=0)
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short meetings, with time to start PyTorch on a machine that does much else."""
+    for name, value in (("SECONDS_S", 0.5), ("SIZE_MIB", 1), ("DEADLINE_S", 90.0), ("SLACK_S", 90.0)):
+        monkeypatch.setattr(meeting_hall, name, value)
+
+
+class House:
+    """A cell with nodes in their burn-in, its server, and an agent of each as a process."""
+
+    def __init__(self, folder: Path, suite: Path, cell: Cell, tokens: TokenStore, url: str) -> None:
+        self.folder, self.cell, self.tokens, self.url = folder, cell, tokens, url
+        self.pairs = PairResults()
+        self.agents: dict[str, subprocess.Popen[bytes]] = {}
+        profile, self.program = folder / "burn_in.yaml", folder / "hostler-check"
+        profile.write_text(PROFILE)
+        run = f"{PYTHON} -m hostler_checks.main"
+        small = f'if [ "$1" = run ]; then exec {run} "$@" --profile {profile} --device cpu; fi'
+        self.program.write_text(f'#!/bin/sh\nexport PYTHONPATH={suite} OMP_NUM_THREADS=1\n{small}\nexec {run} "$@"\n')
+        self.program.chmod(0o755)
+
+    def begin(self, node: str) -> None:
+        own = self.folder / node
+        own.mkdir()
+        (own / "token").touch(mode=0o600)
+        (own / "token").write_text(self.tokens.create(Grant(f"agent-{node}", Role.agent, node=node)))
+        words = ("--node", node, "--server", self.url, "--token-file", str(own / "token"), "--state-dir", str(own))
+        more = ("--kernel-log", "", "--dcgm", "", "--check-program", str(self.program), "--meet", "lo0=lo")
+        self.agents[node] = subprocess.Popen(
+            (sys.executable, "-m", "hostler.agent.main", *words, *more), env=os.environ, stderr=subprocess.DEVNULL
+        )
+
+    def burn_in(self, node: str) -> CheckResult | None:
+        return next((one for one in self.cell.view.nodes[node].checks if one.profile == "burn_in"), None)
+
+
+@asynccontextmanager
+async def a_house(folder: Path, suite: Path, names: Sequence[str]) -> AsyncIterator[House]:
+    journal, now = MemoryJournal(), datetime.now(UTC)
+    here = {"boot_id": this_boot(), "boots": (this_boot(),), "slots": (), "addresses": ()}
+    nodes = [a_node(name, pool="", phase=Phase.test, phase_since=now, **here) for name in names]
+    events = [e.ConfigActivated(ALONE, {}, "ann"), *(event for node in nodes for event in seen(node))]
+    records = tuple(e.Record(i + 1, now, 1, "seed", event) for i, event in enumerate(events))
+    journal.append(Batch(records), journal.acquire("seed"))
+    kinds = frozenset(kind for kind, row in OPERATIONS.items() if row.port != "present")
+    driver, tokens = ObligingHand(kinds - KINDS), TokenStore(folder / "tokens.sqlite")
+    mailboxes = AgentMailboxes(lambda: cell.epoch)
+    cell = driver.cell = Cell(journal, performers(Wiring((driver, mailboxes))))
+    await cell.start()
+    async with AsyncExitStack() as stack:
+        stack.callback(tokens.close)
+        stack.push_async_callback(cell.stop)
+        settings, pairs = Settings(port=0, stop_s=1.0), PairResults()
+        app = create_app(cell, tokens, mailboxes, settings, Outside(pairs=pairs))
+        house = House(folder, suite, cell, tokens, await stack.enter_async_context(serving(app, settings)))
+        house.pairs = pairs
+        try:
+            yield house
+        finally:
+            for agent in house.agents.values():
+                agent.send_signal(signal.SIGTERM)
+            for agent in house.agents.values():
+                await asyncio.to_thread(agent.wait, 60)
+
+
+async def comes(house: House, name: str) -> None:
+    """Wait for the verdict of the node's burn-in."""
+    async with asyncio.timeout(180.0):
+        while house.burn_in(name) is None:  # noqa: ASYNC110 - the view has no event to wait for
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("count", [2, 4])
+async def test_nodes_in_burn_in_measure_the_ways_between_them(tmp_path: Path, site: Path, count: int) -> None:
+    """The judge of ways takes the results, and the verdict tells how each stands. Mutants: two ranks 0; never done."""
+    names = [f"n{number}" for number in range(count)]
+    async with a_house(tmp_path, site, names) as house:
+        for name in names:
+            house.begin(name)
+        for name in names:
+            await comes(house, name)
+        found = [house.burn_in(name) for name in names]
+        assert [one and one.verdict for one in found] == [Verdict.passed] * count, found
+        assert all(one and "lo0: sound" in one.detail for one in found), found
+        assert house.pairs.added >= count
+        assert not any(list((tmp_path / name).glob("checks/meeting.json")) for name in names)
+
+
+async def test_a_node_whose_partner_dies_in_the_meeting_passes(
+    tmp_path: Path, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """n1's agent is killed as it holds its order. Mutants: who waits in vain has failed, or waits for ever."""
+    monkeypatch.setattr(meeting_hall, "DEADLINE_S", 15.0)
+    monkeypatch.setattr(meeting_hall, "SLACK_S", 5.0)
+    monkeypatch.setattr(meeting_hall, "PATIENCE_S", 3.0)
+    async with a_house(tmp_path, site, ["n0", "n1"]) as house:
+        for name in ("n0", "n1"):
+            house.begin(name)
+        await until((tmp_path / "n1/checks/meeting.json").exists, "n1 to have its order")
+        house.agents["n1"].kill()
+        await comes(house, "n0")
+        found = house.burn_in("n0")
+        assert found is not None
+        assert (found.verdict, "blamed" in found.detail) == (Verdict.passed, False), found

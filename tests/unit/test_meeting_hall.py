@@ -1,0 +1,191 @@
+"""Meetings: who is told what, and that nobody is blamed by a partner that is late, silent, gone or of another mind."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from hostler.core.fabric.path_blame import PairResult
+from hostler.server.meeting_hall import (
+    AT_ONCE,
+    DEADLINE_S,
+    GONE_S,
+    PATIENCE_S,
+    SECONDS_S,
+    SLACK_S,
+    MeetingAnswer,
+    MeetingHall,
+    MeetingOrder,
+    MeetingTold,
+    Way,
+    agreed,
+    passes,
+)
+
+VIA = "mlx5_0"
+
+
+class Hall:
+    """A hall whose time is the test's, and agents that ask as often as they do."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
+        self.results: list[PairResult] = []
+        self.hall = MeetingHall(self.results.extend, lambda: self.now)
+
+    def ask(self, node: str, via: str = VIA, operation: str = "") -> MeetingAnswer:
+        return self.hall.ask(node, operation or f"{node}-o1", Way(via, f"10.0.0.{len(node)}", 4000, "ib0"))
+
+    def order(self, node: str) -> MeetingOrder:
+        found = self.ask(node).order
+        assert found is not None
+        return found
+
+    def tell(self, node: str, meeting: str, gbps: float | None) -> None:
+        self.hall.tell(f"{node}-o1", MeetingTold(meeting, gbps))
+
+    def wait(self, seconds: float, *waiting: str) -> None:
+        """Time passes, and those that wait ask every second."""
+        for _ in range(int(seconds)):
+            self.now += timedelta(seconds=1)
+            for node in waiting:
+                self.ask(node)
+
+    def meet(self, one: str, other: str, gbps: float) -> None:
+        """The two that wait are brought together, and say the same."""
+        self.ask(one)
+        meeting = self.order(other).meeting
+        for node in (one, other):
+            assert self.order(node).meeting == meeting
+            self.tell(node, meeting, gbps)
+
+
+@pytest.fixture
+def hall() -> Hall:
+    return Hall()
+
+
+def test_two_that_ask_are_told_the_same_place_port_and_secret_and_a_rank_each(hall: Hall) -> None:
+    """Mutants: both are rank 0; each is told its own address; a secret of before."""
+    assert hall.ask("a").order is None
+    second, first = hall.order("bb"), hall.order("a")
+    assert (first.rank, second.rank, first.names) == (0, 1, ("a", "bb"))
+    assert (second.address, second.port) == (first.address, first.port) == ("10.0.0.1", 4000)
+    assert first.secret == second.secret
+    assert len(first.secret) >= 16
+    hall.tell("a", first.meeting, 300.0)
+    hall.tell("bb", first.meeting, 310.0)
+    assert {(one.a, one.z, one.gbps) for one in hall.results} == {
+        (f"a:{VIA}", f"bb:{VIA}", 300.0), (f"bb:{VIA}", f"a:{VIA}", 300.0),
+    }  # fmt: skip
+    assert [hall.ask(node).is_done for node in ("a", "bb")] == [True, True]
+    assert [hall.ask(node).standing for node in ("c", "d")] == ["open", "open"]
+
+
+def test_the_same_order_is_told_until_its_end_is(hall: Hall) -> None:
+    """A lost reply. Mutant: whoever asks twice is told to meet twice."""
+    hall.ask("a")
+    assert hall.order("b") == hall.order("b")
+    assert hall.order("a").meeting == hall.order("b").meeting
+
+
+def test_ports_of_different_names_do_not_meet_and_no_node_meets_itself(hall: Hall) -> None:
+    hall.ask("a", "mlx5_0")
+    assert hall.ask("b", "mlx5_1").order is None
+    assert hall.ask("a", "mlx5_0", "a-o2").order is None
+
+
+def test_who_never_comes_convicts_nobody_and_the_other_meets_somebody_else(hall: Hall) -> None:
+    """Mutants: silence is a failed test; who waited is a suspect; the silent one is waited for for ever."""
+    hall.ask("a")
+    meeting = hall.order("b").meeting
+    hall.order("a")
+    hall.tell("a", meeting, None)
+    assert hall.ask("a").order is None
+    hall.wait(DEADLINE_S + SECONDS_S + SLACK_S + 1, "a")
+    assert hall.results == []
+    hall.meet("a", "c", 300.0)
+    assert (hall.ask("a").standing, hall.ask("c").standing) == ("sound", "sound")
+
+
+def test_two_that_say_different_things_tell_nothing(hall: Hall) -> None:
+    """Mutants: the faster, or the slower, is believed."""
+    for told in ((300.0, 3.0), (0.0, 300.0), (300.0, None)):
+        hall.ask("a")
+        meeting = hall.order("b").meeting
+        hall.order("a")
+        hall.tell("a", meeting, told[0])
+        hall.tell("b", meeting, told[1])
+        hall = Hall()
+    assert hall.results == []
+    assert agreed(0.0, 0.0) == 0.0
+    assert agreed(310.0, 300.0) == 300.0
+    assert [agreed(0.0, 300.0), agreed(None, 1.0), agreed(300.0, 3.0)] == [None] * 3
+
+
+def test_what_is_told_twice_or_of_another_meeting_counts_once_or_never(hall: Hall) -> None:
+    """Mutants: a stranger ends a meeting; the second word replaces the first."""
+    hall.ask("a")
+    meeting = hall.order("b").meeting
+    hall.tell("c", meeting, 0.0)
+    hall.tell("a", "of another controller", 0.0)
+    hall.tell("a", meeting, 300.0)
+    hall.tell("a", meeting, 0.0)
+    hall.tell("b", meeting, 300.0)
+    hall.tell("b", meeting, 0.0)
+    assert {one.gbps for one in hall.results} == {300.0}
+
+
+def test_a_controller_that_takes_over_between_two_tellings_brings_them_together_anew(hall: Hall) -> None:
+    """The first has an order of before; its word is not known, and its secret is nobody's."""
+    hall.ask("a")
+    old = hall.order("b")
+    after = Hall()
+    after.ask("a")
+    new = after.order("b")
+    assert (old.meeting == new.meeting, old.secret == new.secret) == (False, False)
+    after.tell("b", old.meeting, 0.0)
+    for node in ("a", "b"):
+        after.tell(node, new.meeting, 300.0)
+    assert {one.gbps for one in after.results} == {300.0}
+
+
+def test_a_bad_node_is_blamed_beside_three_sound_ones_and_none_of_them_is(hall: Hall) -> None:
+    """Wrong sums. Mutants: its first partner is blamed; two failures are enough; a failure at another's side counts."""
+    present, last = list("xabcde"), dict[str, str]()
+    for _ in range(30):
+        hall.wait(1)
+        answers = {node: hall.ask(node) for node in present}
+        last |= {node: answer.standing for node, answer in answers.items()}
+        present = [node for node in present if not answers[node].is_done]
+        for order in {one.order.meeting: one.order for one in answers.values() if one.order}.values():
+            for node in order.names:
+                hall.tell(node, order.meeting, 0.0 if "x" in order.names else 300.0)
+    assert present == []
+    assert last.pop("x") == "blamed"
+    assert last.pop("a") in ("open", "acquitted", "sound")
+    assert set(last.values()) == {"sound"}
+
+
+def test_a_slow_way_is_slow_beside_others_once_there_are_some() -> None:
+    """Mutants: one slow test of two is a failure; a median of what is slow."""
+    assert passes(30.0, [300.0] * 5)
+    assert not passes(30.0, [300.0] * 6)
+    assert passes(300.0, [300.0] * 6)
+    assert not passes(0.0, [])
+
+
+def test_no_more_meet_at_once_than_may(hall: Hall) -> None:
+    names = [f"n{number}" for number in range(2 * AT_ONCE + 2)]
+    orders = [hall.ask(name).order for name in names for _ in range(2)]
+    assert len({one.meeting for one in orders if one}) == AT_ONCE
+
+
+def test_nobody_waits_for_ever_and_who_has_gone_is_met_by_nobody(hall: Hall) -> None:
+    """Mutants: a node that is alone never ends its check; a dead agent is handed out as a partner."""
+    hall.ask("a")
+    hall.wait(GONE_S + 2)
+    assert hall.ask("b").order is None
+    hall.wait(PATIENCE_S - 2, "b")
+    assert not hall.ask("b").is_done
+    hall.wait(2)
+    assert hall.ask("b").is_done
