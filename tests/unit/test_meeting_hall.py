@@ -14,8 +14,8 @@ from hostler.server.meeting_hall import (
     SLACK_S,
     MeetingAnswer,
     MeetingHall,
-    MeetingOrder,
     MeetingTold,
+    RankOrder,
     Way,
     agreed,
     passes,
@@ -35,7 +35,7 @@ class Hall:
     def ask(self, node: str, via: str = VIA, operation: str = "") -> MeetingAnswer:
         return self.hall.ask(node, operation or f"{node}-o1", Way(via, f"10.0.0.{len(node)}", 4000, "ib0"))
 
-    def order(self, node: str) -> MeetingOrder:
+    def order(self, node: str) -> RankOrder:
         found = self.ask(node).order
         assert found is not None
         return found

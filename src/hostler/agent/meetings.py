@@ -54,7 +54,7 @@ class MeetingSettings(Struct, frozen=True):
 
 
 class MeetingResult(Struct, frozen=True):
-    """What meetings came to: a fact and a word for each way, and whether the node is blamed."""
+    """Result of meetings: a fact and a word for each way, and whether the node is blamed."""
 
     facts: Facts = {}
     detail: str = ""
@@ -197,7 +197,7 @@ class _ByWay:
         return rates[0] if found.measured and len(rates) == 1 and 0 <= rates[0] < float("inf") else None
 
     def _ended(self, argv: tuple[str, ...], limit_s: float) -> bytes:
-        """What the program printed by its end; nothing where it was ended. Raises OSError."""
+        """Read what the program printed by its end; nothing where it was ended. Raises OSError."""
         environment = {k: v for k, v in os.environ.items() if k in _PASSED_ON or k.startswith(("CUDA_", "NCCL_"))}
         child = subprocess.Popen(  # noqa: S603 - no shell: the operator named the program, every word is ours
             argv,

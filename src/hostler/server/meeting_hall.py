@@ -40,7 +40,7 @@ class Way(Struct, frozen=True):
     interface: str = ""
 
 
-class MeetingOrder(Struct, frozen=True):
+class RankOrder(Struct, frozen=True):
     """One rank's order, in the words of `hostler-check meet`; `meeting` is its id."""
 
     meeting: str
@@ -66,7 +66,7 @@ class MeetingTold(Struct, frozen=True):
 class MeetingAnswer(Struct, frozen=True):
     """An order, or to ask again. `is_done`: nobody is left to meet; `standing` is sound, blamed, acquitted or open."""
 
-    order: MeetingOrder | None = None
+    order: RankOrder | None = None
     is_done: bool = False
     standing: str = "open"
 
@@ -77,7 +77,7 @@ class _Guest:
     def __init__(self, node: str, operation: str, way: Way, now: datetime) -> None:
         self.node, self.operation, self.way = node, operation, way
         self.moved = self.seen = now
-        self.order: MeetingOrder | None = None
+        self.order: RankOrder | None = None
 
 
 class _Meeting(Struct):
@@ -100,7 +100,7 @@ class MeetingHall:
         self._rates: dict[str, deque[float]] = {}
 
     def ask(self, node: str, operation: str, way: Way) -> MeetingAnswer:
-        """Whom the node is to meet now. Asked twice, it is the same order until its end is told."""
+        """Say whom the node is to meet now. Asked twice, it is the same order until its end is told."""
         self._tidy()
         now, screen = self._now(), self._screens.setdefault(way.via, PairScreen())
         guest = self._guests.get((way.via, operation))
@@ -145,7 +145,7 @@ class MeetingHall:
         for rank, one in enumerate((other, guest)):
             where = one.way.interface
             place = (meeting, first.address, first.port, rank, names, secret, via, where)
-            one.order = MeetingOrder(*place, DEADLINE_S, SECONDS_S, SIZE_MIB)
+            one.order = RankOrder(*place, DEADLINE_S, SECONDS_S, SIZE_MIB)
         self._meetings[meeting] = _Meeting((other, guest), until)
 
     def _is_out(self, guest: _Guest) -> bool:

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from hostler.core.statistics.pair_screen import UNKNOWN, PairScreen, Standing
+from hostler.core.statistics.pair_screen import UNKNOWN, PairScreen, PairStanding
 
 
-def screen(nodes: list[str], test: Callable[[str, str], bool | None]) -> tuple[dict[str, Standing], int, int]:
+def screen(nodes: list[str], test: Callable[[str, str], bool | None]) -> tuple[dict[str, PairStanding], int, int]:
     """Rounds of disjoint pairs among nodes that all wait, until nobody is to meet anybody: standings, tests, rounds."""
     found, tests, rounds = PairScreen(), 0, 0
     while True:
@@ -69,7 +69,7 @@ def test_a_sound_node_stays_sound_whatever_is_told_beside_it(told: bool | None) 
     found.told("a", "b", passed=True)
     for number in range(5):
         found.told("a", f"s{number}", passed=told)
-    assert found.standing("a") == Standing(sound=True)
+    assert found.standing("a") == PairStanding(sound=True)
 
 
 def test_the_same_two_do_not_meet_again_once_they_have_told() -> None:

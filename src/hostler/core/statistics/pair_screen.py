@@ -15,8 +15,8 @@ TRIES_MOST = 2
 _MOST = 2
 
 
-class Standing(Struct, frozen=True):
-    """What tests say of a node. `failed` and `passed`: the sound nodes beside which a suspect has.
+class PairStanding(Struct, frozen=True):
+    """Standing of a node by tests. `failed` and `passed`: the sound nodes beside which a suspect has.
 
     `sound`: it has passed and was never a suspect.
     """
@@ -42,18 +42,18 @@ class Standing(Struct, frozen=True):
         return not (self.sound or self.is_blamed or self.is_acquitted)
 
 
-UNKNOWN = Standing()
+UNKNOWN = PairStanding()
 
 
 class PairScreen:
     """Tests of one way of many nodes, and what they come to."""
 
     def __init__(self) -> None:
-        self._standings: dict[str, Standing] = {}
+        self._standings: dict[str, PairStanding] = {}
         self._met: dict[frozenset[str], int] = {}
 
-    def standing(self, node: str) -> Standing:
-        """What the tests say of a node."""
+    def standing(self, node: str) -> PairStanding:
+        """Standing of a node by the tests so far."""
         return self._standings.get(node, UNKNOWN)
 
     def told(self, a: str, b: str, *, passed: bool | None) -> None:
@@ -69,7 +69,7 @@ class PairScreen:
         )
 
     def partner(self, node: str, waiting: Iterable[str]) -> str:
-        """Whom of those that wait, the longest first, the node is to meet; "" for nobody.
+        """Choose among those that wait, the longest first, whom the node is to meet; "" for nobody.
 
         A suspect goes before an unknown node; two sound nodes, and two suspects, have nothing to tell each other.
         """
@@ -84,7 +84,7 @@ class PairScreen:
         return found
 
     @staticmethod
-    def _worth(own: Standing, other: Standing) -> int:
+    def _worth(own: PairStanding, other: PairStanding) -> int:
         """How much a test of these two would tell: 0 nothing."""
         if own.sound or other.sound:
             third = other if own.sound else own
@@ -92,18 +92,18 @@ class PairScreen:
         return _MOST if own == other == UNKNOWN else 0
 
 
-def _after(own: Standing, other: str, beside: Standing, *, passed: bool) -> Standing:
+def _after(own: PairStanding, other: str, beside: PairStanding, *, passed: bool) -> PairStanding:
     if own.sound:
         return own
     if not own.suspect:
-        return Standing(sound=True) if passed else Standing(suspect=True, failed=_told(beside, other))
+        return PairStanding(sound=True) if passed else PairStanding(suspect=True, failed=_told(beside, other))
     if not beside.sound:
         return own
     if passed:
-        return Standing(suspect=True, failed=own.failed, passed=own.passed | {other})
-    return Standing(suspect=True, failed=own.failed | {other}, passed=own.passed)
+        return PairStanding(suspect=True, failed=own.failed, passed=own.passed | {other})
+    return PairStanding(suspect=True, failed=own.failed | {other}, passed=own.passed)
 
 
-def _told(beside: Standing, other: str) -> frozenset[str]:
+def _told(beside: PairStanding, other: str) -> frozenset[str]:
     """The first failure counts where the other was known to be sound."""
     return frozenset({other}) if beside.sound else frozenset()

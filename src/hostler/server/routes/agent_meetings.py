@@ -43,7 +43,7 @@ class MeetingBody(Struct, frozen=True):
 
 @post("/meetings", guards=[needs(Permission.report), understood], request_max_body_size=4096, status_code=200)
 async def meetings(agent: Reports, data: JSONBody[MeetingBody]) -> MeetingAnswer:
-    """Whom the node is to meet now. Only a node whose check is under way meets anybody."""
+    """Say whom the node is to meet now. Only a node whose check is under way meets anybody."""
     app_state, node = agent.app_state, own_node(agent, data.node)
     if not is_under_check(node, data.operation):
         raise refuse(409, "refused", f"no check of '{node.id}' is under way by that name", "meet nobody")
