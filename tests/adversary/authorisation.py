@@ -305,6 +305,7 @@ VERBS: dict[str, str] = {
     **dict.fromkeys(("open-rma", "close-rma", "retire-golden"), "operate"),
     "schedule-manual-test": "configure",
     "move-recabling": "configure",
+    "walk-findings": "work",
     "cancel-recabling": "configure",
     "remove-fabric": "configure",
     **dict.fromkeys(

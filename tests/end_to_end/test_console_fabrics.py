@@ -222,6 +222,21 @@ async def test_a_tenant_sees_the_links_of_its_own_nodes_only(world: House, tab: 
         assert "n8" not in await tab.page.locator("main").inner_text()
 
 
+async def test_a_walk_of_a_rack_stands_on_the_board_stop_by_stop(network: House, tab: Tab) -> None:  # noqa: F811
+    """Mutants: the card shows no stop; a rack's filter hides the walk."""
+    rack = next(case for case in network.cell.view.cases_of("ib0") if case.finding.kind == "missing").finding.places[0]
+    body = {"verb": "walk-findings", "target": "ib0", "reason": "tonight", "args": {"rack": rack[0]}}
+    status, answer = await network.operator.post("/v1/intents", body)
+    assert status == 200, answer
+    await tab.open(network.client(Grant("tess", Role.technician)).token, f"/board?rack={rack[0]}")
+    card = tab.page.get_by_role("article").filter(has_text="on one walk")
+    await expect(card).to_have_count(1)
+    await expect(card.locator("ol.todo > li").first).to_contain_text(f"{rack[0]} U")
+    walk = next(one for one in network.cell.view.tickets.values() if one.kind == "cabling_walk")
+    await expect(card.locator("ol.todo > li")).to_have_count(len(walk.walk))
+    await expect(card).to_contain_text(walk.walk[0].steps[0])
+
+
 async def test_versions_of_a_design_are_compared_planned_and_gone_back_to(
     network: House,
     tab: Tab,  # noqa: F811

@@ -170,6 +170,9 @@ async def listed(say: Tried) -> None:
     await say("fabric", "link", "show", "leaf-001-1", "--fabric", "ib0", code=2)
     await say("fabric", "link", "show", "n1")
     await say("fabric", "validate", "ib0", "--reason", "a leaf was replaced")
+    await say("fabric", "walk", "ib0", "--row", "a", "--reason", "one way", code=3)
+    told = await say("fabric", "walk", "ib0", "--rack", "net", "--reason", "one way")
+    assert "rack net of network ib0: 1 findings on one walk; 1 of them have tickets of their own" in told
 
 
 async def versions(say: Tried, folder: Path) -> None:

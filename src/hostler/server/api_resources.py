@@ -9,7 +9,7 @@ from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.policy.incident_tickets import part_name
 from hostler.core.report.sentences import sentence
 from hostler.core.state.attached_files import AttachedFile
-from hostler.core.state.cases import Incident, Ticket
+from hostler.core.state.cases import Incident, Ticket, WalkStop
 from hostler.core.state.configuration import Pool
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.events import Event, Record, name_of
@@ -320,6 +320,7 @@ class TicketRow(Struct, frozen=True):
     done_at: datetime | None
     reopened: datetime | None
     files: tuple[AttachedFile, ...]
+    walk: tuple[WalkStop, ...]
     outside: tuple[OutsideRow, ...]
 
 

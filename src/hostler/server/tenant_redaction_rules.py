@@ -13,7 +13,7 @@ from hostler.core.state import events as e
 from hostler.core.state.attached_files import AttachedFile
 from hostler.core.state.bmc_login import BmcLogin
 from hostler.core.state.boot import BootRecord, Stranger
-from hostler.core.state.cases import Incident, Ticket
+from hostler.core.state.cases import Incident, Ticket, WalkStop
 from hostler.core.state.change_control import Approval, SliceError
 from hostler.core.state.configuration import Budget, Pool
 from hostler.core.state.evidence import KeptBundle
@@ -427,7 +427,9 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
         account=_tenant,
         resolution=_untold,
         files=_none,
+        walk=_none,
     ),
+    WalkStop: _rows(),
     Incident: _rows("id syndrome conditions owner ticket state", scope=_scope, also=_scopes, members=_nodes),
     Difference: _rows("what"),
     Asset: _rows("id domains state"),

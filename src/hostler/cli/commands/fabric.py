@@ -31,6 +31,7 @@ from hostler.core.state.verbs.fabrics import (
     SignManualTest,
     TickManualTest,
     ValidateFabric,
+    WalkFindings,
 )
 
 app = App(name="fabric", help="Networks, their designs, and how they lie against them.")
@@ -189,6 +190,7 @@ offer(
     ScheduleManualTest,
     TickManualTest,
     SignManualTest,
+    WalkFindings,
 )
 
 app.command(fabric_versions.versions)

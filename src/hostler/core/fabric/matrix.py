@@ -1,11 +1,11 @@
 """Links between hosts and their leaves as a matrix: leaves by hosts, in blocks of leaves with the same hosts."""
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 
 from msgspec import Struct
 
+from hostler.core.fabric.natural_order import natural
 from hostler.core.state.fabrics import FabricLinks, LinkCondition
 from hostler.core.state.links import LinkGrade
 
@@ -23,7 +23,6 @@ GRADES = ("", LinkGrade.record, LinkGrade.warning, LinkGrade.act)
 
 _CODE = {condition: code for code, condition in enumerate(CONDITIONS)}
 _GRADE = {grade: code for code, grade in enumerate(GRADES)}
-_DIGITS = re.compile(r"(\d+)")
 
 
 class MatrixLeaf(Struct, frozen=True):
@@ -69,11 +68,6 @@ def blocks(
         for served, names in together.items()
     ]
     return tuple(sorted(found, key=lambda block: natural(block.leaves[0].leaf)))
-
-
-def natural(name: str) -> tuple[tuple[int, str], ...]:
-    """A key that puts leaf-2 before leaf-10."""
-    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in _DIGITS.split(name))
 
 
 def _leaves(links: FabricLinks, hosts: Collection[str], grades: Mapping[frozenset[str], LinkGrade]) -> dict[str, _Leaf]:

@@ -14,7 +14,7 @@ from hostler.core.fabric.design import Design, DeviceKind
 from hostler.core.fabric.design_csv import parse_csv, render_csv
 from hostler.core.fabric.rail_rule import RailRule, generate
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, RefusalError
-from hostler.core.policy import link_cases
+from hostler.core.policy import finding_walks, link_cases
 from hostler.core.policy.fabric_cases import ended
 from hostler.core.policy.switch_incidents import HOSTLER, incidents_of
 from hostler.core.state import events as e
@@ -23,7 +23,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.scopes import FABRIC, Scope
 from hostler.core.state.subnets import ManagerDesign, SubnetDesign
-from hostler.core.state.verbs.fabrics import RegisterFabric, RemoveFabric, ValidateFabric
+from hostler.core.state.verbs.fabrics import RegisterFabric, RemoveFabric, ValidateFabric, WalkFindings
 
 FABRICS_MAX = 32
 PERIOD_S = 4 * 3600.0
@@ -311,6 +311,7 @@ def remove(ask: Ask[RemoveFabric]) -> Granted:
     fabric, intent, fleet = fabric_of(ask), ask.intent, ask.context.fleet
     why = f"network {fabric.name} is removed: {intent.reason}"
     over = [event for case in fleet.cases_of(fabric.name) for event in ended(case, why, intent.person)]
+    over += finding_walks.removed(fleet, fabric.name, why, intent.person)
     incidents = [
         e.IncidentClosed(i.id, i.scope, CABLING, tuple(i.members), HOSTLER, why)
         for i in incidents_of(fleet, fabric.name)
@@ -318,6 +319,26 @@ def remove(ask: Ask[RemoveFabric]) -> Granted:
     gone = e.FabricRemoved(fabric.name, intent.person, intent.reason)
     links = link_cases.ended(ask.context, fabric.name, why, intent.person)
     return f"network {fabric.name} is validated no more", (*over, *links, *incidents, gone)
+
+
+def walk(ask: Ask[WalkFindings]) -> Granted:
+    """All open findings of a rack or row are one ticket; what has a ticket keeps it."""
+    fabric, act, fleet = fabric_of(ask), ask.act, ask.context.fleet
+    if bool(act.rack) == bool(act.row):
+        raise RefusalError("name a rack or a row: --rack r07, or --row a")
+    where = f"rack {act.rack}" if act.rack else f"row {act.row}"
+    racks = {n.position.rack for n in fleet.nodes.values() if n.position.row == act.row} if act.row else {act.rack}
+    if (standing := finding_walks.walk_at(fleet, fabric.name, where)) is not None:
+        raise RefusalError(f"ticket {standing.id} is a walk of {where} already: close it first")
+    found = finding_walks.stops(fleet, fabric.name, racks.__contains__)
+    if not found:
+        raise RefusalError(f"no open finding of network {fabric.name} is at {where}; see `hostler fabric findings`")
+    if len(found) > finding_walks.STOPS_MOST:
+        raise RefusalError(f"{len(found)} findings are at {where}, {finding_walks.STOPS_MOST} at most are one walk")
+    events = tuple(finding_walks.opened(ask.context, fabric, where, found))
+    ticket = events[0]
+    assert isinstance(ticket, e.TicketOpened), "a walk begins with its ticket"
+    return f"ticket {ticket.ticket.id}: {ticket.ticket.summary}", events
 
 
 def validate(ask: Ask[ValidateFabric]) -> Granted:
@@ -331,4 +352,5 @@ HANDLERS: Handlers = {
     RegisterFabric: Handler(register),
     RemoveFabric: Handler(remove),
     ValidateFabric: Handler(validate),
+    WalkFindings: Handler(walk),
 }

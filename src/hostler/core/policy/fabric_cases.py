@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from hostler.core.fabric.subnet import KINDS
-from hostler.core.policy import switch_incidents
+from hostler.core.policy import finding_walks, switch_incidents
 from hostler.core.policy.switch_incidents import DARK, HOSTLER, nodes_of
 from hostler.core.state import events as e
 from hostler.core.state.cases import DUE_DAY, Ticket
@@ -64,6 +64,7 @@ def of_report(context: DecisionContext, seen: FabricReport) -> Iterator[e.Event]
     for key in sorted(left):
         yield from opened(context, fabric, left[key])
     yield from switch_incidents.of_network(context, fabric)
+    yield from finding_walks.ended(context.fleet, fabric.name)
     if fabric.recabling is not None and fabric.recabling.before:
         yield from _work_ended(context, fabric.recabling, seen)
 
@@ -121,9 +122,9 @@ def _asked_for(context: DecisionContext, before: FabricCase | None, case: Fabric
         if known is not None and (known.summary, known.action) != (fresh.summary, fresh.action):
             yield e.TicketUpdated(replace(fresh, opened=known.opened, updated=context.now))
         return
-    waits = (
-        expected(context, case.finding) or _asked_by_links(context.fleet, case) or _too_many(context.fleet, case.fabric)
-    )
+    fleet = context.fleet
+    waits = expected(context, case.finding) or _asked_by_links(fleet, case) or finding_walks.asked_by_walk(fleet, case)
+    waits = waits or _too_many(fleet, case.fabric)
     ticket = "" if waits else f"{case.fabric}-t{context.fleet.cell.seq}"
     told = replace(case, ticket=ticket, waits=waits)
     if told != before:

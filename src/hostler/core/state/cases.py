@@ -17,12 +17,26 @@ _WITHIN = {DUE_NOW: timedelta(hours=4), DUE_DAY: timedelta(days=1), DUE_OCCASION
 _SATURDAY = 5
 
 
+class WalkStop(Struct, frozen=True):
+    """A stop of a walk: a network's finding by its case, where it is, and what is done there.
+
+    `ticket`: the finding's own, where it had one when the walk was opened.
+    """
+
+    finding: str
+    rack: str
+    unit: str
+    what: str
+    steps: tuple[str, ...]
+    ticket: str = ""
+
+
 class Ticket(Struct, frozen=True):
     """Work for a person. Ids are stable, `hardware` is the serial that the person is to find at the rack.
 
     `due`: now (somebody is called for it), day (the next working day), occasion (when somebody is there anyway), ""
     for what nobody has judged. `done_by`: who said, at `done_at`, that a condition's work is done, which is not proven
-    yet; after `reopened` it stood on all the same.
+    yet; after `reopened` it stood on all the same. `walk`: of a rack's or row's findings, stop by stop.
     """
 
     id: str
@@ -45,6 +59,7 @@ class Ticket(Struct, frozen=True):
     done_at: datetime | None = None
     reopened: datetime | None = None
     files: tuple[AttachedFile, ...] = ()
+    walk: tuple[WalkStop, ...] = ()
 
     @property
     def due_by(self) -> datetime | None:

@@ -165,7 +165,7 @@ class FabricFindingSeen(Struct, frozen=True):
 
     `ports` and `devices` take part, `switches` are those of the devices that are switches.
     `headline` names the place and what is wrong, `steps` are what a technician does there.
-    `planned`: the re-cabling that it belongs to.
+    `planned`: the re-cabling that it belongs to. `places`: rack, unit and name of its devices, those with work first.
     """
 
     key: str
@@ -177,6 +177,7 @@ class FabricFindingSeen(Struct, frozen=True):
     headline: str
     steps: tuple[str, ...]
     planned: PlannedWork = PlannedWork.none
+    places: tuple[tuple[str, str, str], ...] = ()
 
 
 class FabricCase(Struct, frozen=True):

@@ -16,9 +16,9 @@ export function Board() {
   const nodes = useList("/nodes", { rack }, (record) => record.name === "node_registered" || record.name === "phase_changed");
   const where = new Map((nodes.items ?? []).map((row) => [row.id, row]));
   const cards = (tickets.items ?? []).map((ticket) => ({ ticket, node: where.get(ticket.node) }))
-    .filter((card) => (!rack || card.node) && (!chosen || card.ticket.id === chosen))
+    .filter((card) => (!rack || card.node || card.ticket.walk.some((stop) => stop.rack === rack)) && (!chosen || card.ticket.id === chosen))
     .sort((a, b) => natural.compare(place(a), place(b)) || (a.ticket.due_by ?? "~").localeCompare(b.ticket.due_by ?? "~"));
-  const racks = [...new Set(cards.map((card) => card.node?.position.rack ?? ""))];
+  const racks = [...new Set(cards.map(rackOf))];
   const problem = tickets.problem || nodes.problem;
   return html`<${Page} title="Board" about="Work at the racks. Scan the serial at the machine: work begins there and nowhere else.">
     <${Filters} names=${["rack"]} />
@@ -30,10 +30,11 @@ export function Board() {
     ${tickets.items && cards.length === 0 && html`<p class="quiet">No ticket asks for work here.</p>`}
     <div class="board">${racks.map((one) => html`<section key=${one} aria-label=${one ? `Rack ${one}` : "Elsewhere"}>
       <h2>${one ? `Rack ${one}` : "Elsewhere"}</h2>
-      ${cards.filter((card) => (card.node?.position.rack ?? "") === one).map((card) => html`<${Card} key=${card.ticket.id} card=${card} />`)}</section>`)}</div><//>`;
+      ${cards.filter((card) => rackOf(card) === one).map((card) => html`<${Card} key=${card.ticket.id} card=${card} />`)}</section>`)}</div><//>`;
 }
 
-const place = ({ node }) => `${node?.position.rack ?? "~"} ${String(node?.position.u ?? 0).padStart(3, "0")}`;
+const rackOf = ({ ticket, node }) => node?.position.rack ?? ticket.walk[0]?.rack ?? "";
+const place = (card) => `${rackOf(card) || "~"} ${String(card.node?.position.u ?? 0).padStart(3, "0")}`;
 const serials = ({ ticket, node }) => [...new Set([ticket.hardware, node?.serial ?? ""])].filter(Boolean);
 
 // A scanner types the serial and Enter. What is not the serial of a ticket's machine begins nothing, and it is said why.
@@ -63,6 +64,11 @@ function refusal(serial, cards, nodes) {
   return `${serial} is ${other.id}, rack ${other.position.rack || "unknown"} U${other.position.u || "?"}: no ticket asks for work there. Nothing was begun.`;
 }
 
+function Stop({ stop }) {
+  return html`<li><b>☐ ${stop.rack}${stop.unit && ` U${stop.unit}`}</b> ${stop.what}${stop.ticket && html` <small>(ticket ${stop.ticket})</small>`}
+    <ol>${stop.steps.map((step) => html`<li>${step}</li>`)}</ol></li>`;
+}
+
 function Card({ card: { ticket, node } }) {
   const path = `/tickets/${encodeURIComponent(ticket.id)}/files`;
   const facts = [
@@ -80,6 +86,7 @@ function Card({ card: { ticket, node } }) {
     <h3 id=${`t-${ticket.id}`}>${node?.position.u ? `U${node.position.u} · ` : ""}<${NodeLink} id=${ticket.node} /> <small><a href=${`/board?ticket=${encodeURIComponent(ticket.id)}`}>${ticket.id}</a></small></h3>
     <p><b>${ticket.summary}</b></p>
     ${ticket.action && html`<p>${ticket.action}</p>`}
+    ${ticket.walk.length > 0 && html`<ol class="todo">${ticket.walk.map((stop) => html`<${Stop} stop=${stop} />`)}</ol>`}
     <dl>${facts.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
     <${Files} path=${path} files=${ticket.files} />
     ${may("start-work") && html`<${AddFile} path=${path} reason="photo at the rack" />`}

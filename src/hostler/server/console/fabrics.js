@@ -135,7 +135,8 @@ function Findings({ name, path }) {
     { key: "incident", title: "incident", of: (row) => row.incident },
     { key: "clean", title: "clean runs", of: (row) => row.clean, number: true },
   ];
-  return html`<${Table} name="findings" columns=${columns} found=${useList(`${path}/findings`, {}, heard)} id=${(row) => row.key} cli=${`hostler fabric findings ${quoted(name)}`} />`;
+  return html`<div class="buttons"><${ActButton} verb="walk-findings" target=${name} named=${name} label="One ticket for a rack or row" /></div>
+    <${Table} name="findings" columns=${columns} found=${useList(`${path}/findings`, {}, heard)} id=${(row) => row.key} cli=${`hostler fabric findings ${quoted(name)}`} />`;
 }
 
 function linkColumns(to) {

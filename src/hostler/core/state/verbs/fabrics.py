@@ -55,6 +55,14 @@ class ValidateFabric(Verb, frozen=True):
     facts: ClassVar = VerbFacts(Permission.work, Target.fabric, command="fabric validate")
 
 
+class WalkFindings(Verb, frozen=True):
+    """Have all open findings of a rack or row as one ticket, in the order of the way; what has a ticket is linked."""
+
+    facts: ClassVar = VerbFacts(Permission.work, Target.fabric, command="fabric walk")
+    rack: Annotated[str, Meta(max_length=64, description="Of this rack, by its name in the design.")] = ""
+    row: Annotated[str, Meta(max_length=64, description="Of the racks of this row, by the places of the nodes.")] = ""
+
+
 class ScheduleManualTest(Verb, frozen=True):
     """Have a network tested by hand: an owner, every how many days, and a checklist with `;` between its steps."""
 
