@@ -12,6 +12,7 @@ from hostler.server.meeting_hall import (
     PATIENCE_S,
     SECONDS_S,
     SLACK_S,
+    WAYS_MOST,
     MeetingAnswer,
     MeetingHall,
     MeetingTold,
@@ -178,6 +179,20 @@ def test_no_more_meet_at_once_than_may(hall: Hall) -> None:
     names = [f"n{number}" for number in range(2 * AT_ONCE + 2)]
     orders = [hall.ask(name).order for name in names for _ in range(2)]
     assert len({one.meeting for one in orders if one}) == AT_ONCE
+
+
+def test_who_waits_for_a_place_does_not_give_up(hall: Hall) -> None:
+    """Mutant: of many nodes that end together most meet nobody."""
+    for number in range(2 * AT_ONCE):
+        hall.ask(f"n{number}")
+    hall.ask("last")
+    hall.wait(PATIENCE_S + 5, "last")
+    assert not hall.ask("last").is_done
+
+
+def test_one_agent_cannot_fill_the_hall(hall: Hall) -> None:
+    answers = [hall.ask("a", f"port{number}") for number in range(WAYS_MOST + 1)]
+    assert [one.is_done for one in answers] == [*[False] * WAYS_MOST, True]
 
 
 def test_nobody_waits_for_ever_and_who_has_gone_is_met_by_nobody(hall: Hall) -> None:

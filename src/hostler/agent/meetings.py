@@ -27,9 +27,9 @@ from hostler.agent.private_files import make_private
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Facts, Verdict
 
-MET_S = {"burn_in": 600.0, "suspect": 600.0, "idle": 180.0}
+MET_S = {"burn_in": 600.0, "suspect": 600.0, "idle": 90.0}
 """Profiles after which a node meets others, and for how long at most: what is left of a step's or slot's time."""
-ASK_S, LOOK_S = 1.0, 0.2
+ASK_S, LOOK_S = 1.0, 0.5
 """Intervals between questions for somebody to meet, and between looks at a meeting."""
 SLACK_S = 45.0
 """Time that `hostler-check meet` may take beside its own."""

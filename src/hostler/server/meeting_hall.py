@@ -27,8 +27,12 @@ AT_ONCE = 8
 """Meetings at once in a cell: they load links that others' work uses too. Our judgement."""
 AGREE = 1.5
 """Two that met measured the same sums: rates that differ by more than this are of a broken test."""
-RATES = 512
-"""Rates of a way's latest meetings, whose median says what is slow."""
+RATES, RATED_WAYS = 512, 64
+"""Rates of a way's latest meetings, whose median says what is slow; and ways of which they are kept."""
+WAYS_MOST, GUESTS_MOST = 16, 20_000
+"""Ways by which one node may wait, and those that wait at once; beyond, the answer is that nobody is left."""
+TIDY_S = 1.0
+"""Interval between looks for meetings whose time is over and nodes that have gone."""
 
 
 class Way(Struct, frozen=True):
@@ -98,12 +102,15 @@ class MeetingHall:
         self._meetings: dict[str, _Meeting] = {}
         self._screens: dict[str, PairScreen] = {}
         self._rates: dict[str, deque[float]] = {}
+        self._tidied = now() - timedelta(seconds=TIDY_S)
 
     def ask(self, node: str, operation: str, way: Way) -> MeetingAnswer:
         """Say whom the node is to meet now. Asked twice, it is the same order until its end is told."""
         self._tidy()
         now, screen = self._now(), self._screens.setdefault(way.via, PairScreen())
         guest = self._guests.get((way.via, operation))
+        if guest is None and self._is_full(node):
+            return MeetingAnswer(is_done=True)
         if guest is None:
             guest = self._guests[way.via, operation] = _Guest(node, operation, way, now)
         guest.seen, guest.way = now, way
@@ -131,6 +138,7 @@ class MeetingHall:
     def _match(self, guest: _Guest, screen: PairScreen) -> None:
         via, now = guest.way.via, self._now()
         if len(self._meetings) >= AT_ONCE:
+            guest.moved = now  # the wait for a place is not for a partner
             return
         free = {
             one.operation: one
@@ -147,6 +155,12 @@ class MeetingHall:
             place = (meeting, first.address, first.port, rank, names, secret, via, where)
             one.order = RankOrder(*place, DEADLINE_S, SECONDS_S, SIZE_MIB)
         self._meetings[meeting] = _Meeting((other, guest), until)
+
+    def _is_full(self, node: str) -> bool:
+        """Whether nobody more may wait, or not this node by another way."""
+        if len(self._guests) >= GUESTS_MOST:
+            return True
+        return sum(one.node == node for one in self._guests.values()) >= WAYS_MOST
 
     def _is_out(self, guest: _Guest) -> bool:
         """Whether its last meeting goes on, for the other at least."""
@@ -167,7 +181,10 @@ class MeetingHall:
         """The meeting is over: what both say counts, and what only one says, or each otherwise, counts for nothing."""
         meeting = self._meetings.pop(name)
         one, other = meeting.guests
-        via, rates = one.way.via, self._rates.setdefault(one.way.via, deque(maxlen=RATES))
+        via = one.way.via
+        if via not in self._rates and len(self._rates) >= RATED_WAYS:
+            del self._rates[next(iter(self._rates))]
+        rates = self._rates.setdefault(via, deque(maxlen=RATES))
         for guest in meeting.guests:
             if guest.order is not None and guest.order.meeting == name:
                 guest.order = None
@@ -184,6 +201,9 @@ class MeetingHall:
     def _tidy(self) -> None:
         """End meetings whose time is over, forget nodes that have gone, and screens in which nobody is."""
         now = self._now()
+        if now - self._tidied < timedelta(seconds=TIDY_S):
+            return
+        self._tidied = now
         for name in [name for name, one in self._meetings.items() if one.until <= now]:
             self._end(name)
         gone = timedelta(seconds=GONE_S)
