@@ -7,7 +7,7 @@ never talks; what may happen to it is said in `phases`, `recipes` and `operation
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from hostler.core.state.bmc_login import BmcLogin
 from hostler.core.state.boot import BootRecord
@@ -17,7 +17,7 @@ from hostler.core.state.operations import AnyAct
 from hostler.core.state.packed_strings import NO_PAIRS, Pairs
 from hostler.core.state.plan_rules import PlanRules
 from hostler.core.state.repairs import RepairDone
-from hostler.core.state.scopes import ALONE, FIRMWARE, POOL, ActGroup, Scope
+from hostler.core.state.scopes import FIRMWARE, POOL, ActGroup, Scope, alone
 
 Scalar = str | int | float | bool | None
 
@@ -236,7 +236,7 @@ class Condition(Struct, frozen=True):
     expires_at: datetime | None = None
     remedy: str = ""
     timing: str = ""
-    group: ActGroup = ALONE
+    group: ActGroup = field(default_factory=alone)
     boot_id: str = ""
     paths: tuple[str, ...] = ()
     unknown_since: datetime | None = None
@@ -376,7 +376,7 @@ class Plan(Struct, frozen=True):
     part: str = ""
     pool: str = ""
     boot_id: str = ""
-    group: ActGroup = ALONE
+    group: ActGroup = field(default_factory=alone)
     disruptive: bool = False
     state: str = "running"
     index: int = 0

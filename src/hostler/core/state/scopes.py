@@ -128,6 +128,11 @@ class ActGroup:
 ALONE = ActGroup(None, "")
 
 
+def alone() -> ActGroup:
+    """The default of a field: msgspec writes a default itself into a schema, and has no words for this one."""
+    return ALONE
+
+
 @lru_cache(maxsize=READ_MOST)
 def _read_group(text: str) -> ActGroup:
     domain, slash, name = text.partition("/")
