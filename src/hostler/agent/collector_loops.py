@@ -14,6 +14,7 @@ from hostler.agent.collectors.passive_samples import PassiveSamples
 from hostler.agent.local_observation import LocalObservation, collector_failed, collector_started
 from hostler.agent.machine import HostMachine
 from hostler.agent.spool import Spool
+from hostler.core.state.growing_pause import growing_s
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Facts
 from hostler.logs.plain import facts
@@ -111,4 +112,4 @@ class CollectorLoops:
 
 def pause_s(every_s: float, failures: int) -> float:
     """Seconds until the next look: twice as long after each further failure in a row."""
-    return min(MAX_BACKOFF_S, every_s * (1 << min(max(0, failures - 1), 16)))
+    return growing_s(every_s, failures - 1, MAX_BACKOFF_S)

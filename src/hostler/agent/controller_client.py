@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from hostler.agent.kubelet import KubeletJoinOffer
 from hostler.agent.private_files import require_private
 from hostler.core.state import version_2
+from hostler.core.state.growing_pause import growing_s
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Observation, Operation, Outcome
 from hostler.core.state.passive_series import PassiveReading
@@ -315,7 +316,7 @@ def backoff_s(attempt: int, retry_after_s: float | None, draw: float) -> float:
     """Seconds to wait before try number `attempt` + 1. `draw` is uniform in [0, 1): a fleet must not march in step."""
     if retry_after_s is not None:
         return min(retry_after_s, MAX_RETRY_AFTER_S) * (1 + draw / 2)
-    return min(MAX_BACKOFF_S, 2.0 ** min(attempt, 10)) * (0.5 + draw / 2)
+    return growing_s(1.0, attempt, MAX_BACKOFF_S) * (0.5 + draw / 2)
 
 
 def _check(status: int, headers: Mapping[str, str], raw: bytes) -> None:

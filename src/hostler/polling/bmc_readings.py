@@ -18,6 +18,7 @@ from hostler.core.diagnose.part_health import part_subjects
 from hostler.core.diagnose.sensor_findings import Subject, sensor_look, subjects
 from hostler.core.planning.hardware_step import stands_at
 from hostler.core.state.configuration import Sku
+from hostler.core.state.growing_pause import growing_s
 from hostler.core.state.model import Node, Observation, Phase
 from hostler.polling.bmc_schedule import share
 from hostler.ports import ExcessError, PortError
@@ -197,7 +198,7 @@ class Looks:
         if not isinstance(error, ExcessError):
             return
         times = memory.exceeded[what] = memory.exceeded.get(what, 0) + 1
-        wait_s = min(RAREST_S, LOG_S * 2.0 ** min(times, 16)) * (0.75 + share(f"{node.id}/{what}/{times}") / 2)
+        wait_s = growing_s(LOG_S, times, RAREST_S) * (0.75 + share(f"{node.id}/{what}/{times}") / 2)
         memory.kept_off[what] = asyncio.get_running_loop().time() + wait_s
         memory.spent = True
         self.exceeded(node, what, str(error))

@@ -6,6 +6,8 @@ from hashlib import blake2s
 
 from msgspec import Struct
 
+from hostler.core.state.growing_pause import growing_s
+
 MISSED = 3
 """Looks in a row that a BMC must miss before it counts as unreachable."""
 
@@ -112,7 +114,7 @@ class BmcSchedule:
 
     def _rarer_s(self, node: str, times: int) -> float:
         """Twice the time for each time, spread so that those who began together are not asked together."""
-        wait_s = min(self._pace.rarest_s, self.period_s * 2.0 ** min(times, 16))
+        wait_s = growing_s(self.period_s, times, self._pace.rarest_s)
         return wait_s * (0.75 + share(f"{node}/{times}") / 2)
 
     def later(self, node: str, now: float) -> None:

@@ -20,6 +20,7 @@ from hostler.core.fabric.validation_report import report
 from hostler.core.planning.cabling import wanted_since
 from hostler.core.state.fabrics import Fabric, FabricLook, FabricReport, FabricVerdict
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.growing_pause import growing_s
 from hostler.logs.structured import logger
 from hostler.polling.link_rounds import BoundCables, wiring_of
 from hostler.ports import FabricSource
@@ -82,7 +83,7 @@ def _planned_s(fleet: Fleet, fabric: Fabric, turn: FabricTurn | None, pace: Fabr
     began = turn.look.began
     at_once = turn.look.design != fabric.digest or _is_before(began, fabric.asked, wanted_since(fleet, fabric.name))
     if turn.failed:
-        return min(fabric.period_s, pace.retry_s * 2.0 ** min(turn.failed - 1, 16))
+        return growing_s(pace.retry_s, turn.failed - 1, fabric.period_s)
     if at_once:
         return pace.gap_s
     if any(case.clean for case in fleet.cases_of(fabric.name)):

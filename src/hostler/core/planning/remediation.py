@@ -23,6 +23,7 @@ from hostler.core.state.cases import CONDITION, DUE_DAY, DUE_NOW, Ticket
 from hostler.core.state.configuration import REMEDIES, scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
+from hostler.core.state.growing_pause import growing_s
 from hostler.core.state.live_state import ON
 from hostler.core.state.model import OWNER, ActClass, Blocker, Hold, HoldKind, Mode, Node, Phase, Profile
 from hostler.core.state.scopes import Scope
@@ -267,7 +268,7 @@ def protect(context: DecisionContext, node: Node, need: Need) -> Answer | None:
     lately = [a for a in tried if context.sure - a.at < timedelta(days=1)]
     if len(lately) >= LAST_TRIES and not any(t.action == need.remedy for t in context.fleet.tickets_about(node.id)):
         return Act((e.TicketOpened(_stuck(context, node, need.remedy, len(lately), need.rule)),))
-    pause_s = min(PROTECT_AGAIN_S * 2.0 ** len(lately), PROTECT_AT_LEAST_S)
+    pause_s = growing_s(PROTECT_AGAIN_S, len(lately), PROTECT_AT_LEAST_S)
     rested = lately[-1].at + timedelta(seconds=pause_s) if lately else context.now
     if rested > context.now:
         blocker = Blocker(

@@ -13,6 +13,7 @@ from typing import Generic
 import msgspec
 from msgspec import Struct
 
+from hostler.core.state.growing_pause import growing_s
 from hostler.drivers.kubernetes.kube_api import GONE, OK, Api, SilenceError, StatusError
 from hostler.drivers.kubernetes.wire import Event, K, ListPage, Malformed, read_event, read_page
 from hostler.logs.structured import logger
@@ -118,7 +119,7 @@ class Reflector(Generic[K]):
         self._failures += 1
         if self._failures % ANEW_AFTER == 0:
             self._version = ""
-        most = min(self._patience.again_s * 2 ** min(self._failures, 10), self._patience.again_most_s)
+        most = growing_s(self._patience.again_s, self._failures, self._patience.again_most_s)
         await asyncio.sleep(max(least_s, most * self._draw()))
 
     async def _list(self) -> None:
