@@ -256,18 +256,18 @@ def test_labels_are_words_and_never_shared() -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"project": ""}, "no project"),
-        ({"project": 'X" OR project = Y'}, "no project"),
+        ({"project": ""}, "project is no key"),
+        ({"project": 'X" OR project = Y'}, "project is no key"),
         ({"digest_s": 60.0}, "digest_s"),
         ({"topics": ("incident",)}, "topics"),
         ({"table": "incident?x"}, "no table"),
-        ({"secret": ""}, "no secret"),
+        ({"secret": ""}, "secret is missing"),
         ({"attach_mib": 41}, "attach_mib"),
     ],
 )
 def test_a_route_that_cannot_work_is_refused_with_what_to_write(fields: dict[str, Any], said: str) -> None:
     route = Route("desk", "jira", **{"url": "https://j.example", "secret": "folder:x", "project": "OPS", **fields})
-    assert any(said in what for what, _ in route_problems(route))
+    assert any(said in wrong.what for wrong in route_problems(route))
 
 
 # --- bundles of evidence

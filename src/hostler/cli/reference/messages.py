@@ -54,6 +54,7 @@ INPUTS = (
     Texts(
         "_unusable", ((0, "where"), (1, "what"), (2, "instead")), ("where", "what", "what to do"), ("app", "drivers")
     ),
+    Texts("WrongEntry", ((0, "what"), (1, "instead")), ("what", "what to do")),
     Texts("InvalidGrantError", ((0, ""),), ("text",)),
 )
 AGENTS = (

@@ -13,10 +13,8 @@ from hostler.core.state.boot import (
     CloudInitLayer,
 )
 from hostler.core.state.configuration import Configuration
+from hostler.core.state.input_problems import WrongEntry
 from hostler.core.state.model import Phase
-
-Found = tuple[tuple[str, ...], str, str]
-"""Path below the section, what is wrong there, and what to write instead."""
 
 ARCHES = ("x86_64", "arm64")
 NAMED = ("production", "burn_in", "firmware", "inspection")
@@ -50,21 +48,19 @@ NETPLAN = frozenset(_NETPLAN.split())
 """Keys of netplan's `network` mapping, version 2."""
 
 
-def boot_problems(configuration: Configuration) -> Iterator[Found]:
+def boot_problems(configuration: Configuration) -> Iterator[WrongEntry]:
     """Every problem of the section; none where there is none."""
     boots = configuration.boot
     if boots is None:
         return
     if not _URL.fullmatch(boots.url):
-        yield ("url",), f"url '{boots.url[:100]}' is no address", "write http://HOST:PORT as nodes reach it"
+        yield WrongEntry(f"url '{boots.url[:100]}' is no address", "write http://HOST:PORT as nodes reach it", ("url",))
     for name, image in boots.images.items():
-        for what, instead in _image_problems(image):
-            yield ("images", name), f"image {name}: {what}", instead
+        yield from (wrong.below(("images", name), f"image {name}") for wrong in _image_problems(image))
     for arch, loader in boots.loaders.items():
-        for what, instead in _loader_problems(arch, loader):
-            yield ("loaders", arch), f"loader {arch[:40]}: {what}", instead
+        yield from (wrong.below(("loaders", arch), f"loader {arch[:40]}") for wrong in _loader_problems(arch, loader))
     if boots.agent is not None:
-        yield from ((("agent", key), f"agent: {what}", instead) for key, what, instead in _agent_problems(boots.agent))
+        yield from (wrong.below(("agent",), "agent") for wrong in _agent_problems(boots.agent))
     yield from _unknown_images(boots, configuration)
     for path, layer in layers_of(boots):
         yield from _layer_problems(path, layer)
@@ -78,65 +74,78 @@ def layers_of(boots: BootConfiguration) -> Iterator[tuple[tuple[str, ...], Cloud
         yield from ((("cloud_init", kind, name), layer) for name, layer in named.items())
 
 
-def _image_problems(image: BootImage) -> Iterator[tuple[str, str]]:
+def _image_problems(image: BootImage) -> Iterator[WrongEntry]:
     if image.arch not in ARCHES:
-        yield f"no architecture '{image.arch[:40]}'", f"write one of {', '.join(ARCHES)}"
+        yield WrongEntry(f"no architecture '{image.arch[:40]}'", f"write one of {', '.join(ARCHES)}")
     if not _ARGS.fullmatch(image.args):
-        yield "its kernel arguments are too long or not printable ASCII on one line", "shorten them"
+        yield WrongEntry("its kernel arguments are too long or not printable ASCII on one line", "shorten them")
     for path in image.files:
         if not _FILE.fullmatch(path) or len(path) > 200:
-            yield f"'{path[:100]}' is no path below the image folder", "write letters, digits, '._+-' and '/'"
+            yield WrongEntry(
+                f"'{path[:100]}' is no path below the image folder", "write letters, digits, '._+-' and '/'"
+            )
         if not _SHA256.fullmatch(image.sha256.get(path, "")):
-            yield f"{path[:100]} has no sha256", "write what sha256sum prints for it under sha256"
+            yield WrongEntry(f"{path[:100]} has no sha256", "write what sha256sum prints for it under sha256")
     if spare := image.sha256.keys() - set(image.files):
-        yield f"sha256 of {min(spare)[:100]}, which it does not have", "remove that"
+        yield WrongEntry(f"sha256 names {min(spare)[:100]}, which is none of its files", "remove that sum")
 
 
-def _loader_problems(arch: str, loader: BootLoader) -> Iterator[tuple[str, str]]:
+def _loader_problems(arch: str, loader: BootLoader) -> Iterator[WrongEntry]:
     if arch not in ARCHES:
-        yield "no such architecture", f"write one of {', '.join(ARCHES)}"
+        yield WrongEntry("its architecture is not known", f"write one of {', '.join(ARCHES)}")
     if not _FILE.fullmatch(loader.file) or len(loader.file) > 200 or not loader.file.endswith(".efi"):
-        yield f"'{loader.file[:100]}' is no EFI binary below the image folder", "write a path that ends with .efi"
+        yield WrongEntry(
+            f"'{loader.file[:100]}' is no EFI binary below the image folder", "write a path that ends with .efi"
+        )
     if not _SHA256.fullmatch(loader.sha256):
-        yield "no sha256", "write what sha256sum prints for it"
+        yield WrongEntry("sha256 is missing", "write what sha256sum prints for it")
 
 
-def _agent_problems(agent: BootAgent) -> Iterator[tuple[str, str, str]]:
-    """Key, problem and what to write instead."""
+def _agent_problems(agent: BootAgent) -> Iterator[WrongEntry]:
     if not _FILE.fullmatch(agent.package) or len(agent.package) > 200 or not agent.package.endswith(".deb"):
-        yield "package", f"'{agent.package[:100]}' is no Debian package below the image folder", "see make deb"
+        yield WrongEntry(
+            f"'{agent.package[:100]}' is no Debian package below the image folder", "see make deb", ("package",)
+        )
     if not _SHA256.fullmatch(agent.sha256):
-        yield "sha256", "no sha256", "write what sha256sum prints for the package"
+        yield WrongEntry("sha256 is missing", "write what sha256sum prints for the package", ("sha256",))
     if not all(_HTTPS.fullmatch(one) for one in agent.server.split(",")):
         what = f"server '{agent.server[:100]}' is no list of https addresses"
-        yield "server", what, "write https://HOST:PORT of each controller, with commas between"
+        yield WrongEntry(what, "write https://HOST:PORT of each controller, with commas between", ("server",))
     if "-----BEGIN CERTIFICATE-----" not in agent.ca:
-        yield "ca", "no certificate", "write the PEM of the controllers' authority"
+        yield WrongEntry("no certificate", "write the PEM of the controllers' authority", ("ca",))
     if agent.tpm_authorities and "-----BEGIN CERTIFICATE-----" not in agent.tpm_authorities:
-        yield "tpm_authorities", "no certificate", "write the PEM of the TPM makers' authorities"
+        yield WrongEntry("no certificate", "write the PEM of the TPM makers' authorities", ("tpm_authorities",))
     if not _OPTIONS.fullmatch(agent.options):
-        yield "options", "its options are not words of an environment file", "leave out quotes, $ and backslashes"
+        yield WrongEntry(
+            "its options are not words of an environment file", "leave out quotes, $ and backslashes", ("options",)
+        )
 
 
-def _unknown_images(boots: BootConfiguration, configuration: Configuration) -> Iterator[Found]:
+def _unknown_images(boots: BootConfiguration, configuration: Configuration) -> Iterator[WrongEntry]:
     known = {*boots.images, HOLD, LOCAL_DISK}
     for phase, name in boots.phases.items():
         if phase not in Phase.__members__:
-            yield ("phases", phase), f"no phase '{phase[:40]}'", f"write one of {', '.join(Phase.__members__)}"
+            yield WrongEntry(
+                f"no phase '{phase[:40]}'", f"write one of {', '.join(Phase.__members__)}", ("phases", phase)
+            )
         if name not in known | set(NAMED):
-            yield ("phases", phase), f"no image '{name[:80]}'", "add it under images"
+            yield WrongEntry(f"no image '{name[:80]}'", "add it under images", ("phases", phase))
     for pool, name in boots.pools.items():
         if pool not in configuration.pools:
-            yield ("pools", pool), f"no pool '{pool[:80]}'", "add it under pools"
+            yield WrongEntry(f"no pool '{pool[:80]}'", "add it under pools", ("pools", pool))
         if name not in known:
-            yield ("pools", pool), f"no image '{name[:80]}'", "add it under images"
+            yield WrongEntry(f"no image '{name[:80]}'", "add it under images", ("pools", pool))
 
 
-def _layer_problems(path: tuple[str, ...], layer: CloudInitLayer) -> Iterator[Found]:
+def _layer_problems(path: tuple[str, ...], layer: CloudInitLayer) -> Iterator[WrongEntry]:
     for part, data in (("user_data", layer.user_data), ("vendor_data", layer.vendor_data)):
         for key in sorted(set(data) - CLOUD_CONFIG):
-            yield (*path, part, key), f"cloud-init knows no key '{key[:80]}'", "see cloud-init's module reference"
+            yield WrongEntry(
+                f"cloud-init knows no key '{key[:80]}'", "see cloud-init's module reference", (*path, part, key)
+            )
     for key in sorted(set(layer.network) - NETPLAN):
-        yield (*path, "network", key), f"netplan knows no key '{key[:80]}'", "write what stands below `network:`"
+        yield WrongEntry(
+            f"netplan knows no key '{key[:80]}'", "write what stands below `network:`", (*path, "network", key)
+        )
     if layer.network.get("version", 2) != 2:
-        yield (*path, "network", "version"), "netplan's version is 2", "write version: 2"
+        yield WrongEntry("netplan's version is 2", "write version: 2", (*path, "network", "version"))

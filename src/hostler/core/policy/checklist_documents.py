@@ -3,13 +3,11 @@
 from collections.abc import Iterator
 
 from hostler.core.state.configuration import Configuration
+from hostler.core.state.input_problems import WrongEntry
 from hostler.core.state.onboarding import ITEM_CHARS, ITEMS_MOST
 
-Found = tuple[tuple[str, ...], str, str]
-"""Path in the document, what is wrong there, and what to write instead."""
 
-
-def checklist_problems(configuration: Configuration) -> Iterator[Found]:
+def checklist_problems(configuration: Configuration) -> Iterator[WrongEntry]:
     """Problems of the items of the site and of each SKU."""
     site = configuration.policy.checklist
     yield from _problems(("policy", "checklist"), site, site)
@@ -17,12 +15,18 @@ def checklist_problems(configuration: Configuration) -> Iterator[Found]:
         yield from _problems(("skus", sku.name, "checklist"), sku.checklist, (*site, *sku.checklist))
 
 
-def _problems(place: tuple[str, ...], own: tuple[str, ...], whole: tuple[str, ...]) -> Iterator[Found]:
+def _problems(place: tuple[str, ...], own: tuple[str, ...], whole: tuple[str, ...]) -> Iterator[WrongEntry]:
     for item in own:
         if not 0 < len(item) <= ITEM_CHARS or not item.isprintable() or item != item.strip():
             told = f"{'.'.join(place)}: {item[:40]!r} is no item"
-            yield place, told, f"write 1 to {ITEM_CHARS} characters of one line"
+            yield WrongEntry(told, f"write 1 to {ITEM_CHARS} characters of one line", place)
     if twice := sorted({item for item in own if whole.count(item) > 1}):
-        yield place, f"{'.'.join(place)}: {twice[0][:40]!r} is there twice", "name each item once, at the site or here"
+        yield WrongEntry(
+            f"{'.'.join(place)}: {twice[0][:40]!r} is there twice", "name each item once, at the site or here", place
+        )
     if own and len(whole) > ITEMS_MOST:
-        yield place, f"{'.'.join(place)}: {len(whole)} items with those of the site", f"write {ITEMS_MOST} at most"
+        yield WrongEntry(
+            f"{'.'.join(place)}: {len(whole)} items, with those of the site, are too many",
+            f"write {ITEMS_MOST} at most",
+            place,
+        )

@@ -5,7 +5,7 @@ given must hold a policy.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 import msgspec
@@ -37,7 +37,7 @@ from hostler.core.state.configuration import (
 )
 from hostler.core.state.durations import duration
 from hostler.core.state.expected import COMPARED, AdmissionRules
-from hostler.core.state.input_problems import InvalidInputError, Problem
+from hostler.core.state.input_problems import InvalidInputError, Problem, WrongEntry
 from hostler.core.state.model import RESET_CLIENTS, Mode
 from hostler.core.state.notify_routes import SEVERITIES, Route
 from hostler.core.state.syndromes import CAUSES
@@ -221,28 +221,27 @@ def _contradictions(configuration: Configuration, loaded: list[_Loaded]) -> Iter
         yield from _reading_problems(sku, _find(loaded, ("skus", sku.name, "without")))
         yield from _kind_problems(sku, loaded)
         yield from _count_problems(sku, loaded)
-        yield from (Problem(*_find(loaded, path), told, instead) for path, told, instead in firmware_problems(sku))
-        yield from (Problem(*_find(loaded, path), told, instead) for path, told, instead in hardware_problems(sku))
-    yield from (Problem(*_find(loaded, path), told, fix) for path, told, fix in checklist_problems(configuration))
+        yield from _found((*firmware_problems(sku), *hardware_problems(sku)), loaded)
+    yield from _found(checklist_problems(configuration), loaded)
     for pool in configuration.pools.values():
         yield from _pool_problems(pool, configuration, loaded)
     yield from _notify_problems(configuration, loaded)
-    yield from _boot_problems(configuration, loaded)
+    yield from _found((wrong.below(("boot",)) for wrong in boot_problems(configuration)), loaded)
     yield from _owner_problems(configuration, loaded)
 
 
 def _notify_problems(configuration: Configuration, loaded: list[_Loaded]) -> Iterator[Problem]:
     for route in configuration.routes.values():
-        line = _find(loaded, ("routes", route.name))
-        yield from (Problem(*line, f"route '{route.name}': {what}", fix) for what, fix in route_problems(route))
+        place = ("routes", route.name)
+        yield from _found((wrong.below(place, f"route '{route.name}'") for wrong in route_problems(route)), loaded)
     if (named := configuration.policy.pages.severity) not in ("", *SEVERITIES):
         line = _find(loaded, ("policy", "pages"))
         yield Problem(*line, f"pages: no severity '{named}'", f"write one of {', '.join(SEVERITIES)}, or ''")
 
 
-def _boot_problems(configuration: Configuration, loaded: list[_Loaded]) -> Iterator[Problem]:
-    for path, what, instead in boot_problems(configuration):
-        yield Problem(*_find(loaded, ("boot", *path)), what, instead)
+def _found(wrong: Iterable[WrongEntry], loaded: list[_Loaded]) -> Iterator[Problem]:
+    """The entries with the documents and lines in which they stand."""
+    yield from (Problem(*_find(loaded, one.path), one.what, one.instead) for one in wrong)
 
 
 def _owner_problems(configuration: Configuration, loaded: list[_Loaded]) -> Iterator[Problem]:

@@ -6,38 +6,41 @@ from itertools import pairwise
 
 from hostler.core.state.configuration import ACTIVATIONS, FirmwareUpdate, Sku
 from hostler.core.state.firmware_versions import OR, is_older
+from hostler.core.state.input_problems import WrongEntry
 
-Found = tuple[tuple[str, ...], str, str]
-"""Path in the document, what is wrong there, and what to write instead."""
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 
-def firmware_problems(sku: Sku) -> Iterator[Found]:
+def firmware_problems(sku: Sku) -> Iterator[WrongEntry]:
     """Problems of the SKU's baseline."""
     for name, version in sku.firmware.items():
         if OR in version or "," in name or "=" in name or not version:
             told = f"SKU {sku.name}, firmware: {name} {version!r} cannot be asked for"
-            yield ("skus", sku.name, "firmware", name), told, "write one version; others are listed under `allowed`"
+            place = ("skus", sku.name, "firmware", name)
+            yield WrongEntry(told, "write one version; others are listed under `allowed`", place)
     for name, how in sku.updates.items():
         place = ("skus", sku.name, "updates", name)
-        for told, instead in _of_update(sku, name, how):
-            yield place, f"SKU {sku.name}, updates: {name}: {told}", instead
+        yield from (wrong.below(place, f"SKU {sku.name}, updates: {name}") for wrong in _of_update(sku, name, how))
 
 
-def _of_update(sku: Sku, name: str, how: FirmwareUpdate) -> Iterator[tuple[str, str]]:
+def _of_update(sku: Sku, name: str, how: FirmwareUpdate) -> Iterator[WrongEntry]:
     if name not in sku.firmware:
-        yield "the baseline has no version for it", "add it to `firmware`"
+        yield WrongEntry("the baseline has no version for it", "add it to `firmware`")
     if name in sku.images:
-        yield "its image is said twice", "keep the one in `updates`"
+        yield WrongEntry("its image is given twice", "keep the one in `updates`")
     if how.activate not in ACTIVATIONS:
-        yield f"no activation '{how.activate}'", f"write one of {', '.join(ACTIVATIONS)}"
+        yield WrongEntry(f"no activation '{how.activate}'", f"write one of {', '.join(ACTIVATIONS)}")
     if how.power not in ("", "on", "off"):
-        yield f"no power state '{how.power}'", "write on, off, or leave it out"
+        yield WrongEntry(f"no power state '{how.power}'", "write on, off, or leave it out")
     for version, image, sha256 in ((sku.firmware.get(name, ""), how.image, how.sha256), *_stages(how)):
         if image and not _SHA256.fullmatch(sha256):
-            yield f"the image of {version} has no sha256", "write its SHA-256 in 64 hex digits (sha256sum FILE)"
+            yield WrongEntry(
+                f"the image of {version} has no sha256", "write its SHA-256 in 64 hex digits (sha256sum FILE)"
+            )
         if image and not image.startswith(("http://", "https://")):
-            yield f"the image of {version} is behind no http or https URL", "write a URL that is verified before use"
+            yield WrongEntry(
+                f"the image of {version} is behind no http or https URL", "write a URL that is verified before use"
+            )
     yield from _order(sku, name, how)
     yield from _needs(sku, how)
 
@@ -47,17 +50,20 @@ def _stages(how: FirmwareUpdate) -> Iterator[tuple[str, str, str]]:
         yield stage.version, stage.image, stage.sha256
 
 
-def _order(sku: Sku, name: str, how: FirmwareUpdate) -> Iterator[tuple[str, str]]:
+def _order(sku: Sku, name: str, how: FirmwareUpdate) -> Iterator[WrongEntry]:
     way = [*(stage.version for stage in how.through), sku.firmware.get(name, "")]
     for before, after in pairwise(way):
         if not is_older(before, after):
-            yield f"`through` leads from {before} to {after}, which is not newer", "list them oldest first"
+            yield WrongEntry(f"`through` leads from {before} to {after}, which is not newer", "list them oldest first")
 
 
-def _needs(sku: Sku, how: FirmwareUpdate) -> Iterator[tuple[str, str]]:
+def _needs(sku: Sku, how: FirmwareUpdate) -> Iterator[WrongEntry]:
     for other, least in how.needs.items():
         target, before = sku.firmware.get(other, ""), sku.updates.get(other, FirmwareUpdate())
         if not target or is_older(target, least) is not False:
-            yield f"it needs {other} {least}, and the baseline of {other} is {target or 'not said'}", "raise that one"
+            yield WrongEntry(
+                f"it needs {other} {least}, and its baseline is {target or 'missing'}",
+                f"raise the baseline of {other}",
+            )
         elif before.order >= how.order:
-            yield f"it needs {other}, which is not written before it", f"give {other} a lower order"
+            yield WrongEntry(f"it needs {other}, which is not written before it", f"give {other} a lower order")

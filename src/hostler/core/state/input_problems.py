@@ -19,6 +19,18 @@ class Problem(Struct, frozen=True):
         return f"{place}: {self.what}; {self.instead}"
 
 
+class WrongEntry(Struct, frozen=True):
+    """One entry of a configuration that is wrong, by its path below the place that is looked through."""
+
+    what: str
+    instead: str
+    path: tuple[str, ...] = ()
+
+    def below(self, path: tuple[str, ...], named: str = "") -> "WrongEntry":
+        """The entry by its path from further up; `named` says whose it is."""
+        return WrongEntry(f"{named}: {self.what}" if named else self.what, self.instead, (*path, *self.path))
+
+
 class InvalidInputError(ValueError):
     """The input is refused whole; nothing of it was used."""
 
