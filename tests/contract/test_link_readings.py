@@ -10,12 +10,14 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from hostler.agent.collectors import port_counters
 from hostler.controller.inputs import LinksSeen
 from hostler.core.fabric.binding import names_of
 from hostler.core.fabric.design import Port
-from hostler.core.fabric.discovery import Discovery, FoundPort
+from hostler.core.fabric.discovery import Discovery, Forwarding, FoundPort
+from hostler.core.state.fabrics import RouteSource
 from hostler.core.state.links import LinkCheck, LinkFault, PortReading
 from hostler.drivers.bounded_process import run
 from hostler.drivers.infiniband import error_counters, port_pages
@@ -242,3 +244,30 @@ async def test_a_hint_has_the_ports_read_after_half_a_round_and_only_once(monkey
     await asyncio.gather(running, return_exceptions=True)
     assert 0.5 <= times[1] - times[0] < times[2] - times[1]
     assert times[2] - times[1] >= 1.0
+
+
+async def test_ways_that_are_not_known_are_said_where_operators_see_it() -> None:
+    """Mutant: that tables were too large stands in the log alone."""
+    cables, heard, enough = a_fabric(), list[LinksSeen](), asyncio.Event()
+    cell, seen = FabricCell(Drive(), cables), cables.discovery()
+    routed = replace(cell.fabric, source=replace(cell.fabric.source, routes=RouteSource.tables))
+
+    class Source:
+        async def read(self, fabric: object) -> LinkReadings:
+            return LinkReadings(whole=True)
+
+    def tell(one: LinksSeen) -> None:
+        heard.append(one)
+        enough.set()
+
+    fleet = cell.drive.fleet
+    view = SimpleNamespace(fabrics={NAME: routed}, link_cases=fleet.link_cases, resolve=fleet.resolve)
+    fake = SimpleNamespace(view=view, now=lambda: NOW, tell=tell)
+    unread = replace(seen, forwarding=Forwarding(partial="`dump_fts` wrote more than 2048 MiB"))
+    looks = {NAME: wiring_of(cables.design, names_of(cables.design, unread), unread, RouteSource.tables)}
+    rounds = asyncio.create_task(LinkRounds(cast("Any", fake), Source(), looks).run())
+    async with asyncio.timeout(60):
+        await enough.wait()
+    rounds.cancel()
+    await asyncio.gather(rounds, return_exceptions=True)
+    assert heard[0].round.undecided == ("ways between nodes are not known: `dump_fts` wrote more than 2048 MiB",)

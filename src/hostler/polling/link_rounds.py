@@ -188,6 +188,9 @@ class LinkRounds:
         """The verdict of the results between nodes on this network."""
         wiring, called = self._looks[fabric.name], self._called(fabric)
         paths = await asyncio.to_thread(self._pairs.judged, wiring.cables, called, now, wiring.routes)
+        if wiring.routes.why and fabric.source.routes:
+            unknown = f"ways between nodes are not known: {wiring.routes.why}"
+            paths = replace(paths, undecided=(*paths.undecided, unknown))
         if paths.undecided:
             log.info("pairs_undecided", fabric=fabric.name, reason="; ".join(paths.undecided))
         return paths

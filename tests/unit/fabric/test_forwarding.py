@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from hostler.core.fabric.binding import names_of
-from hostler.core.fabric.discovery import NO_PORT, Forwarding
+from hostler.core.fabric.discovery import LID_MOST, NO_PORT, Forwarding
 from hostler.core.fabric.routes import NOT_ASKED, Routes
 from hostler.core.state.fabrics import RouteSource
-from hostler.drivers.infiniband.forwarding import MOST_SWITCHES, parse
+from hostler.drivers.infiniband.forwarding import MOST_SWITCHES, TableReader, parse
 from hostler.polling.link_rounds import wiring_of
 from tests.fabrics import a_fabric
 
@@ -42,6 +42,38 @@ Unicast lids [0-3] of switch Lid 2 guid 0x{LEAF} ('MF0;leaf-001-1:MQM9700/U1'):
 def test_tables_of_both_tools_are_read() -> None:
     assert parse(DUMPED) == Forwarding({LEAF: bytes([NO_PORT, 1, NO_PORT, 13]), SPINE: bytes([NO_PORT, 2])})
     assert parse(OPENSM) == Forwarding({LEAF: bytes([NO_PORT, 1, 0])}, {PORT: 1})
+
+
+@pytest.mark.parametrize("size", [1, 7, 12, 13, 100, 4096])
+@pytest.mark.parametrize("page", [DUMPED, OPENSM, DUMPED + OPENSM.replace(LEAF, PORT), DUMPED[:-40]])
+def test_a_page_that_comes_in_pieces_is_the_same_page(page: str, size: int) -> None:
+    """Mutants: a row across two pieces is lost, or read twice."""
+    reader, data = TableReader(), page.encode()
+    for at in range(0, len(data), size):
+        reader.feed(data[at : at + size])
+    assert reader.read() == parse(page)
+
+
+def test_plain_rows_are_read_by_columns_as_by_lines() -> None:
+    """Each port and many LIDs. Mutants: a carry between two ports; hexadecimal digits in the wrong order."""
+    rows = {lid: (lid * 7) % 256 for lid in range(1, LID_MOST + 1, 3)}
+    head, foot = DUMPED.splitlines(keepends=True)[0], f"{len(rows)} valid lids dumped \n"
+    plain = "".join(f"0x{lid:04x} {port:03d} \n" for lid, port in rows.items())
+    by_lines = plain.replace(" \n", "  \n")
+    seen = parse(head + plain + foot)
+    assert seen == parse(head + by_lines + foot)
+    assert {lid: seen.tables[LEAF][lid] for lid in rows if rows[lid] != NO_PORT} == {
+        lid: port for lid, port in rows.items() if port != NO_PORT
+    }
+    assert "is no row of this table" in parse(head + plain + plain + foot).partial
+    assert "line 2: '0xffff 001 ' is no row" in parse(head + "0xffff 001 \n" + plain + foot).partial
+
+
+def test_a_line_without_an_end_is_not_kept() -> None:
+    reader = TableReader()
+    for _ in range(64):
+        reader.feed(b"0" * 2**20)
+    assert reader.read().partial == "forwarding tables, line 1: a line without an end is nothing that dump_fts prints"
 
 
 def test_a_page_that_was_cut_off_lacks_the_switch_at_its_end() -> None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from hostler.core.fabric.discovery import Discovery, Forwarding, FoundPort
 from hostler.core.state.durations import duration
-from hostler.drivers.bounded_process import Ended, run
+from hostler.drivers.bounded_process import Ended, run, run_into
 from hostler.drivers.infiniband import diagnet_csv, error_counters, forwarding, linkinfo, netdiscover
 from hostler.drivers.infiniband.error_counters import CounterPage
 from hostler.drivers.infiniband.page_text import MOST_BYTES
@@ -79,15 +79,27 @@ async def error_counters_here(tools: Diagnostics, environment: dict[str, str] | 
     return await asyncio.to_thread(lambda: error_counters.parse(page.output.decode(errors="replace")))
 
 
+MOST_TABLES = 2**31
+"""Bytes that `dump_fts` may print: 4,096 hosts of eight adapters in three tiers are 90 million rows of 12 bytes."""
 FORWARDING = Tool(("dump_fts", "--no_dests"), "-C", "-P", lambda _text: nothing(""))
 
 
 async def forwarding_tables(tools: Diagnostics, environment: dict[str, str] | None = None) -> Forwarding:
-    """Forwarding tables of the fabric's switches. Never raises."""
-    page = await _page(replace(tools, tool=FORWARDING.words[0]), FORWARDING, (), environment)
-    if isinstance(page, str):
-        return Forwarding(partial=page)
-    return await asyncio.to_thread(lambda: forwarding.parse(page.output.decode(errors="replace")))
+    """Forwarding tables of the fabric's switches, read as they are printed. Never raises."""
+    reader, named = forwarding.TableReader(), replace(tools, tool=FORWARDING.words[0])
+    words = _words(named, FORWARDING)
+    if isinstance(words, str):
+        return Forwarding(partial=words)
+
+    async def take(piece: bytes) -> None:
+        await asyncio.to_thread(reader.feed, piece)
+
+    try:
+        ended = await run_into(words, _whole(environment), tools.timeout_s, MOST_TABLES, take)
+    except (OSError, ValueError) as error:
+        return Forwarding(partial=f"`{words[0]}` cannot be run: {error}; make it executable for Hostler's user")
+    why = _failure(ended, named, (0,), MOST_TABLES)
+    return Forwarding(partial=why) if why else await asyncio.to_thread(reader.read)
 
 
 def _unread(_text: str) -> Discovery:
@@ -137,18 +149,28 @@ async def _page(
     good: tuple[int, ...] = (0,),
 ) -> Ended | str:
     """Output of the tool, or why there is nothing to read."""
+    words = _words(tools, tool)
+    if isinstance(words, str):
+        return words
+    try:
+        ended = await run((*words, *more), _whole(environment), tools.timeout_s, MOST_BYTES)
+    except (OSError, ValueError) as error:
+        return f"`{words[0]}` cannot be run: {error}; make it executable for Hostler's user"
+    return _failure(ended, tools, good, MOST_BYTES) or ended
+
+
+def _words(tools: Diagnostics, tool: Tool) -> tuple[str, ...] | str:
+    """The tool's command with its adapter and port, or why there is none."""
     path = _path(tools, tool.words[0])
     if path is None:
         return f"there is no `{tool.words[0]}` on the PATH: install infiniband-diags"
-    words = [path, *tool.words[1:]]
-    words += [tool.adapter, tools.adapter] if tools.adapter else []
-    words += [tool.port, str(tools.port)] if tools.port else []
-    whole = {"LC_ALL": "C", "PATH": os.defpath, **(environment or {})}
-    try:
-        ended = await run((*words, *more), whole, tools.timeout_s, MOST_BYTES)
-    except (OSError, ValueError) as error:
-        return f"`{path}` cannot be run: {error}; make it executable for Hostler's user"
-    return _failure(ended, tools, good) or ended
+    adapter = (tool.adapter, tools.adapter) if tools.adapter else ()
+    port = (tool.port, str(tools.port)) if tools.port else ()
+    return (path, *tool.words[1:], *adapter, *port)
+
+
+def _whole(environment: Mapping[str, str] | None) -> dict[str, str]:
+    return {"LC_ALL": "C", "PATH": os.defpath, **(environment or {})}
 
 
 def _database(folder: str) -> Discovery:
@@ -160,11 +182,11 @@ def _database(folder: str) -> Discovery:
     return diagnet_csv.parse(data.decode(errors="replace"))
 
 
-def _failure(ended: Ended, tools: Diagnostics, good: tuple[int, ...]) -> str:
+def _failure(ended: Ended, tools: Diagnostics, good: tuple[int, ...], most: int) -> str:
     if ended.code is None:
         return f"`{tools.tool}` did not end within {duration(tools.timeout_s)}; raise the source's timeout_s"
     if ended.cut:
-        return f"`{tools.tool}` wrote more than {MOST_BYTES >> 20} MiB; none of it is read; look from a smaller subnet"
+        return f"`{tools.tool}` wrote more than {most >> 20} MiB; none of it is read; look from a smaller subnet"
     if ended.code not in good:
         said = ended.errors[:300] or "it says nothing"
         return f"`{tools.tool}` ended with {ended.code}: {said}; run it by hand as Hostler's user"
