@@ -31,7 +31,7 @@ from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import Observation
 from hostler.core.state.number_limits import outside
 from hostler.drivers.check_message import read_verdict
-from hostler.drivers.infiniband import telemetry_csv
+from hostler.drivers.infiniband import forwarding, notice_pages, telemetry_csv
 from hostler.drivers.kubernetes import bootstrap_token_secret
 from hostler.drivers.kubernetes import wire as kubernetes
 from hostler.drivers.kubernetes.api_endpoint import read_cluster_info
@@ -173,6 +173,31 @@ def telemetry_document(raw: bytes) -> None:
         keepable(list(readings.values()))
         assert all(0 < port.number < 255 and len(port.guid) == 16 for port in readings)
         assert all((reading.link_downed or 0) >= 0 for reading in readings.values())
+
+
+def manager_log(raw: bytes) -> None:
+    """The end of a subnet manager's log: its traps are notices that can be kept and shown, all else is passed over."""
+    told = notice_pages.of_log(raw.decode(errors="replace").split("\n"))
+    keepable(list(told.values()))
+    assert all(one.said.isprintable() and one.about.isprintable() and one.number < 100_000 for one in told.values())
+
+
+def ufm_events(raw: bytes) -> None:
+    """UFM's events: notices that can be kept and shown, or refused whole."""
+    with suppress(ValueError):
+        told = notice_pages.of_ufm(raw)
+        keepable(list(told.values()))
+        assert all(0 <= one.number < 1_000_000 for one in told.values())
+
+
+def forwarding_tables(raw: bytes) -> None:
+    """A page of forwarding tables: the same however it is cut into pieces."""
+    whole, pieces = forwarding.TableReader(), forwarding.TableReader()
+    whole.feed(raw)
+    for at in range(0, len(raw), 97):
+        pieces.feed(raw[at : at + 97])
+    assert (told := whole.read()) == pieces.read()
+    assert all(len(table) <= 0xC000 for table in told.tables.values())
 
 
 class _Spool:
@@ -330,6 +355,9 @@ TARGETS = {
         Target("documents", _of_files("documents"), yaml_documents),
         Target("bodies", _of_files("bodies"), http_bodies),
         Target("telemetry", _of_files("telemetry"), telemetry_document),
+        Target("manager_log", _of_files("manager_log"), manager_log),
+        Target("ufm_events", _of_files("ufm_events"), ufm_events),
+        Target("forwarding", _of_files("forwarding"), forwarding_tables),
         Target("plugins", _of_files("plugins"), plugin_answers),
         Target("tool_outputs", _of_files("tool_outputs"), tool_reports),
         Target("check_messages", _of_files("check_messages"), check_messages),

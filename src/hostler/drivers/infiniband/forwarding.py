@@ -23,6 +23,7 @@ _RUN = re.compile(rb"(?m)^(?:0x[0-9a-f]{4} (?:[01]\d\d|2[0-4]\d|25[0-5]) \n)+")
 """Rows as `dump_fts --no_dests` prints them, nine in ten of all that is read: 12 bytes each, read by columns."""
 _ROW_BYTES = 12
 MOST_LINE = 4096
+TOO_LONG = f"a line of more than {MOST_LINE:,} characters is nothing that dump_fts prints"
 _TITLES = frozenset({"", "Lid  Out   Destination", "Port     Info"})
 
 
@@ -69,8 +70,7 @@ class TableReader:
         except _ContradictionError as error:
             self._wrong, self._rest = f"forwarding tables, line {self._page.line:,}: {error}", b""
         if len(self._rest) > MOST_LINE:
-            why = "a line without an end is nothing that dump_fts prints"
-            self._wrong, self._rest = f"forwarding tables, line {self._page.line + 1:,}: {why}", b""
+            self._wrong, self._rest = f"forwarding tables, line {self._page.line + 1:,}: {TOO_LONG}", b""
 
     def read(self) -> Forwarding:
         """The tables of all pieces."""
@@ -99,8 +99,10 @@ def _lines(page: _Page, text: bytes) -> None:
 
 
 def _one_by_one(page: _Page, text: bytes) -> None:
-    for line in text.decode(errors="replace").split("\n")[:-1]:
+    for line in text.decode("latin-1").split("\n")[:-1]:
         page.line += 1
+        if len(line) > MOST_LINE:
+            raise _ContradictionError(TOO_LONG)
         _read(page, line)
 
 
