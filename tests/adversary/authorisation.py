@@ -154,6 +154,8 @@ ROUTES: dict[str, Route] = {
     "GET /v1/nodes/{node_id}/checklist/files/{digest}": Route("work", of="node"),
     "GET /v1/nodes/{node_id}/bundles": Route("see cell", of="node"),
     "GET /v1/nodes/{node_id}/bundles/{digest}": Route("see cell", of="node"),
+    "GET /v1/nodes/{node_id}/certificates": Route("see cell", of="node"),
+    "GET /v1/nodes/{node_id}/certificates/{digest}": Route("see cell", of="node"),
     "GET /v1/nodes/{node_id}/sku-draft": Route("see cell", of="node"),
     "GET /v1/nodes/{node_id}/sku-differences": Route("see cell", of="node"),
     "GET /v1/goldens": Route("see cell"),

@@ -33,6 +33,7 @@ from hostler.app.daily_compaction import Compacting
 from hostler.app.emulated_lab import EmulatedLab, in_kubernetes, in_memory
 from hostler.app.evidence_keeper import EvidenceKeeper
 from hostler.app.first_start import TOKEN
+from hostler.app.node_sanitiser import NodeSanitiser
 from hostler.app.secret_backends import secrets_of
 from hostler.app.start_settings import ServeSettings, UpSettings
 from hostler.app.trend_schedule import TrendSchedule
@@ -64,7 +65,7 @@ from hostler.polling.bmc_series import SeriesReader
 from hostler.polling.fabric_schedule import FabricSchedule
 from hostler.polling.link_rounds import LinkRounds
 from hostler.polling.subnet_rounds import Hints, SubnetRounds
-from hostler.ports import Scheduler, Secrets
+from hostler.ports import OperationDriver, Scheduler, Secrets
 from hostler.runtime.garbage_collection import COLLECTIONS
 from hostler.runtime.merged_schedulers import SchedulerDriver, SchedulerReader, by_cluster
 from hostler.runtime.performers import Wiring
@@ -125,7 +126,13 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
         redfish, logins, ports = _own_drivers(clients, secrets, gate)
         booting = await boot_service(settings, data, secrets, gate)
         booted = booting.around(redfish, rebooter) if booting else (rebooter,)
-        around = (EvidenceKeeper(gate, clients), kubelets, resetter(kubernetes, gate), *booted)
+        around = (
+            EvidenceKeeper(gate, clients),
+            NodeSanitiser(gate, clients, redfish),
+            kubelets,
+            resetter(kubernetes, gate),
+            *booted,
+        )
         wiring = Wiring((redfish, logins, ports, scheduling), around)
         async with running(_listening(settings), standing, wiring, gate, documents) as inside:
             cell = inside.cell
@@ -231,8 +238,8 @@ async def _up(
     clients = Clients(connections, lambda _origin: access.get("all", Access()), gate)
     gate.machines = Introduction(clients)
     own = _own_drivers(clients, KeptSecrets({}, time.monotonic), gate)
-    around = (EvidenceKeeper(gate, clients), *lab.wiring.around)
-    wiring = Wiring((*own, *lab.wiring.drivers), around)
+    before: tuple[OperationDriver, ...] = (EvidenceKeeper(gate, clients), NodeSanitiser(gate, clients, own[0]))
+    wiring = Wiring((*own, *lab.wiring.drivers), (*before, *lab.wiring.around))
     async with running(Settings(port=settings.port, clock=now), Standing(data), wiring, gate) as inside:
         fleet = EmulatedFleet(
             FleetSettings(

@@ -30,6 +30,7 @@ from hostler.drivers.tickets.ticket_target import TicketTarget
 from hostler.journal.audit_log import FILE as AUDIT
 from hostler.journal.audit_log import open_audit_log
 from hostler.journal.bundle_files import BundleFiles
+from hostler.journal.certificate_files import CertificateFiles
 from hostler.journal.evidence_files import EvidenceFiles
 from hostler.journal.opening import on_server, open_journal
 from hostler.journal.outbox import open_outbox
@@ -68,8 +69,8 @@ def now() -> datetime:
 
 
 READINGS = "readings"
-EVIDENCE, BUNDLES = "evidence", "bundles"
-"""Folders in that of the archive: of readings, of people's photos and files, of bundles of evidence."""
+EVIDENCE, BUNDLES, CERTIFICATES = "evidence", "bundles", "certificates"
+"""Folders in that of the archive: of readings, of people's photos and files, of evidence, of certificates."""
 
 
 class Standing(Struct, frozen=True):
@@ -105,8 +106,8 @@ class Gate:
 
     `offered` gives what lets a node's kubelet in now, `read_node` what the schedulers show of one node, `machines`
     what is behind a BMC, `targets` the drivers of notifications for the cell of that name, `systems` those of ticket
-    systems, `trends` where readings go, `bundles` where evidence is kept, `wirings` how the last look at each network
-    bound its ports.
+    systems, `trends` where readings go, `bundles` where evidence is kept, `certificates` those of sanitising,
+    `wirings` how the last look at each network bound its ports.
     """
 
     def __init__(self) -> None:
@@ -121,6 +122,7 @@ class Gate:
         self.pairs = PairResults()
         self.wirings: Mapping[str, BoundCables] = {}
         self.bundles: BundleFiles | None = None
+        self.certificates: CertificateFiles | None = None
         self.read_schedulers: Callable[[], Iterable[Input]] = tuple
         self.read_node: Callable[[Node, str], Iterable[Input]] = lambda _node, _cluster: ()
 
@@ -206,7 +208,10 @@ async def running(
         log = NotificationLog(outbox, notifier.sent, notifier.failed)
         trail = AuditTrail(audit, seat.controller, settings.clock)
         evidence = EvidenceFiles(Path(standing.archive or standing.data) / EVIDENCE)
-        outside = Outside(gate.machines, log, trends, gate.sign_in, trail, gate.pairs, evidence, bundles)
+        gate.certificates = CertificateFiles(Path(standing.archive or standing.data) / CERTIFICATES)
+        outside = Outside(
+            gate.machines, log, trends, gate.sign_in, trail, gate.pairs, evidence, bundles, gate.certificates
+        )
         try:
             await cell.start()
             attending = asyncio.create_task(cell.while_active(lambda: _attended(mailboxes)))

@@ -1,4 +1,4 @@
-"""Columns of bundles of evidence."""
+"""Columns of bundles of evidence, and of certificates of sanitising."""
 
 from hostler.cli.list_view import Column, View, clock
 
@@ -15,4 +15,16 @@ BUNDLES = View(
         Column("SHA-256", "digest", wide=True),
     ),
     empty="no evidence was kept",
+)
+
+CERTIFICATES = View(
+    "",
+    (
+        Column("CERTIFICATE", "id"),
+        Column("AT", "at", clock),
+        Column("DRIVES", "drives"),
+        Column("TENANT", "tenant"),
+        Column("SHA-256", "digest", wide=True),
+    ),
+    empty="the node was not sanitised yet",
 )

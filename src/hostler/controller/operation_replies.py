@@ -10,6 +10,7 @@ from hostler.core.conditions.hardware_changes import of_hardware
 from hostler.core.conditions.inventory_changes import of_inventory
 from hostler.core.planning import evidence_keeping, gate_requirements
 from hostler.core.planning.outcomes import conclude
+from hostler.core.planning.sanitise_order import certified
 from hostler.core.state import events as e
 from hostler.core.state.bmc_login import RENEW
 from hostler.core.state.decision_context import DecisionContext
@@ -103,6 +104,7 @@ def _without(works: tuple[Workload, ...], operation: Operation, outcome: Outcome
 
 def _done(context: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> ReplyEffect:
     extra: list[e.Event] = [*evidence_keeping.kept(context, node, operation, outcome)]
+    extra.extend(certified(context, node, operation, outcome))
     if operation.kind == unanswered_checks.SANITISE:
         extra.extend(unanswered_checks.answered(context.fleet, node, operation.kind, "observation", "it was erased"))
     certificate = str(outcome.facts.get("certificate", "")) if operation.kind == RENEW else ""

@@ -13,6 +13,7 @@ from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Asset, Node
 from hostler.journal.bundle_files import BundleFiles
+from hostler.journal.certificate_files import CertificateFiles
 from hostler.journal.evidence_files import EvidenceFiles
 from hostler.polling.pair_results import PairResults
 from hostler.server.agent_mailbox import AgentMailboxes
@@ -52,6 +53,7 @@ class Outside(Struct, frozen=True):
     pairs: PairResults | None = None
     evidence: EvidenceFiles | None = None
     bundles: BundleFiles | None = None
+    certificates: CertificateFiles | None = None
 
 
 class AppState:

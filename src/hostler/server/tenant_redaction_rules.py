@@ -14,6 +14,7 @@ from hostler.core.state.attached_files import AttachedFile
 from hostler.core.state.bmc_login import BmcLogin
 from hostler.core.state.boot import BootRecord, Stranger
 from hostler.core.state.cases import Incident, Ticket, WalkStop
+from hostler.core.state.certificates import KeptCertificate
 from hostler.core.state.change_control import Approval, SliceError
 from hostler.core.state.configuration import Budget, Pool
 from hostler.core.state.evidence import KeptBundle
@@ -70,6 +71,7 @@ from hostler.core.state.operations import (
     IdleCheck,
     IssueJoinToken,
     RetiredOperation,
+    Sanitise,
     SetBootNetwork,
     WriteFirmware,
 )
@@ -407,6 +409,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     **{kind: _rows(" ".join(kind.__struct_fields__)) for kind in ACTS.values()},
     WriteFirmware: _rows("component version good at_least activates needs"),  # not where images are
     SetBootNetwork: _rows("target"),
+    Sanitise: _rows("drives keep tpm"),  # not names of the BMC's accounts
     IdleCheck: _rows("profile"),
     **dict.fromkeys((CordonUninvited, DeleteUninvited, IssueJoinToken), _rows(cluster=_cluster)),
     RetiredOperation: _rows("said"),
@@ -453,6 +456,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     Stranger: _rows(),
     BmcLogin: _rows(),
     KeptBundle: _rows(),
+    KeptCertificate: _rows(),
     Inspection: _rows(),
     OnboardTick: _rows(),
     OnboardFile: _rows(),
@@ -495,6 +499,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.BootPhonedHome: _rows("plan", node=_node),
     e.StrangerSeen: _rows(),
     e.EvidenceKept: _rows(node=_node),
+    e.NodeSanitised: _rows(node=_node),
     e.OnboardTicked: _rows(node=_node),
     e.OnboardFileAdded: _rows(node=_node),
     e.NodeRejected: _rows(node=_node, person=_untold, reason=_untold),

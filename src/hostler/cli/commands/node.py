@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from hostler.cli.bundle_columns import BUNDLES
+from hostler.cli.bundle_columns import BUNDLES, CERTIFICATES
 from hostler.cli.command_errors import CommandError, unusable
 from hostler.cli.commands import checklist
 from hostler.cli.exit_codes import ExitCode
@@ -242,6 +242,31 @@ def bundles(node: NodeName, *, show: ShowList = SHOW_LIST, connect: Connect = CO
 app.command(checklist.checklist, group="Look")
 app.command(checklist.attach, group=Heading.life.value)
 app.command(checklist.attached, group="Look")
+
+
+@app.command(group="Look")
+def certificates(node: NodeName, *, show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
+    """List the certificates that a node was sanitised, the newest first."""
+    return show_unpaged(connect, CERTIFICATES, show, NODES.one(node, "/certificates"))
+
+
+@app.command(group="Look")
+def certificate(
+    node: NodeName,
+    digest: Annotated[str, Parameter(help="As `hostler node certificates` lists it, or its whole SHA-256.")],
+    *,
+    to: Annotated[str, Parameter(show_default=False, help="The file to write; NODE-DIGEST.json if not given.")] = "",
+    connect: Connect = CONNECT,
+) -> int:
+    """Write a certificate that a node was sanitised, byte for byte as it was kept; its SHA-256 is its name."""
+    from base64 import b64decode
+
+    from hostler.cli.evidence_file import write_certificate
+
+    kept = connect.client().get(NODES.one(node, f"/certificates/{digest}"))
+    data = b64decode(kept["content"])
+    say(f"{write_certificate(data, kept['node'], kept['digest'], to)}: sha256 {kept['digest']}")
+    return 0
 
 
 def _explained(found: dict[str, Any]) -> str:

@@ -32,6 +32,7 @@ def explain(records: Sequence[e.Record], node: Node | None) -> Explanation:
         notes=tuple(reversed(story.notes[-NOTES_MAX:])),
         partial=story.partial,
         checks=node.checks if node else (),
+        certificates=node.certificates if node else (),
     )
 
 
@@ -56,6 +57,9 @@ def text(explanation: Explanation) -> str:
     for check in explanation.checks:
         detail = f": {check.detail}" if check.detail else ""
         lines.append(f"  checked    {check.profile} {check.verdict.value} at {_moment(check.at)}{detail}")
+    for one in explanation.certificates[-1:]:
+        whose = f", of {one.tenant}" if one.tenant else ""
+        lines.append(f"  sanitised  {one.drives} drives at {_moment(one.at)}{whose}: certificate {one.digest[:12]}")
     for chain in explanation.chains:
         lines.extend(("", *_told(chain)))
     if explanation.partial:

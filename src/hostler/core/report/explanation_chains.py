@@ -4,6 +4,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from hostler.core.state.certificates import KeptCertificate
 from hostler.core.state.model import CheckResult, Evidence, Phase, Waiting
 
 
@@ -113,3 +114,4 @@ class Explanation(Struct, frozen=True):
     progress: str = ""
     probation: str = ""
     checks: tuple[CheckResult, ...] = ()
+    certificates: tuple[KeptCertificate, ...] = ()

@@ -285,6 +285,12 @@ def _onboard_ticked(event: e.OnboardTicked) -> str:
     return f"'{tick.item}' is ticked by {tick.person}{': ' + tick.note if tick.note else ''}"
 
 
+def _node_sanitised(event: e.NodeSanitised) -> str:
+    one = event.certificate
+    whose = f" of {one.tenant}" if one.tenant else ""
+    return f"erased{whose}, {one.drives} drives read back: certificate {one.digest[:12]}"
+
+
 def _evidence_kept(event: e.EvidenceKept) -> str:
     bundle = event.bundle
     missing = f"; not in it: {'; '.join(bundle.missing)}" if bundle.missing else ""
@@ -482,6 +488,7 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.OnboardFileAdded, lambda event: f"{event.added.file.name} shows '{event.added.item}'"),
     EventTelling(e.NodeRejected, lambda event: f"rejected at its inspection by {event.person}: {event.reason}"),
     EventTelling(e.EvidenceKept, _evidence_kept),
+    EventTelling(e.NodeSanitised, _node_sanitised),
     EventTelling(e.BmcLoginDue, lambda event: f"the BMC's password is to be renewed ({event.by}): {event.why}"),
 )
 ROWS: dict[type, EventTelling[Any]] = {row.kind: row for row in _TABLE}

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from hostler.core.state.bmc_login import BmcLogin
 from hostler.core.state.boot import BootRecord
+from hostler.core.state.certificates import KeptCertificate
 from hostler.core.state.evidence import KeptBundle
 from hostler.core.state.onboarding import Inspection
 from hostler.core.state.operations import AnyAct
@@ -544,6 +545,7 @@ class Node(Struct, frozen=True):
     differ from machine to machine, `hardware_boots` the boot in which each source read them. `repairs` is what hands
     did since it left production, or, in a spare, since its last return. `bmc_login`: what is known of its BMC's own
     password, None where it was never to have one. `bundles` are the last of its evidence, kept or not to be had.
+    `certificates` are the last proofs that it was sanitised.
     `inspection` is what hands have looked at so far, None where that is over or not begun.
     """
 
@@ -606,6 +608,7 @@ class Node(Struct, frozen=True):
     repairs: tuple[RepairDone, ...] = ()
     bmc_login: BmcLogin | None = None
     bundles: tuple[KeptBundle, ...] = ()
+    certificates: tuple[KeptCertificate, ...] = ()
     inspection: Inspection | None = None
 
     def binding(self, kind: str) -> str:

@@ -14,6 +14,7 @@ from hostler.controller.inputs import AgentAhead, AgentRefused
 from hostler.core.state import version_2
 from hostler.core.state.model import Node, Observation, Outcome
 from hostler.core.state.number_limits import outside
+from hostler.core.state.operations import Sanitise
 from hostler.core.state.passive_series import SERIES_MOST, PassiveReading, is_possible
 from hostler.core.state.verbs.facts import Permission
 from hostler.core.tables.operations import IDLE_CHECK
@@ -202,7 +203,7 @@ async def outcomes(agent: Reports, data: JSONBody[OutcomesBody]) -> None:
             raise refuse(400, "out_of_bounds", f"outcomes[{place}].{wrong}", "send what was measured, or leave it out")
     for outcome in (_without_readings(app_state, node, one) for one in data.outcomes):
         if not app_state.mailboxes.answer(outcome) and _is_agents(node, outcome):
-            app_state.cell.replied(outcome)
+            app_state.cell.replied(_to_be_finished(node, outcome))
 
 
 @post("/readings", guards=REPORT, request_max_body_size=BODY_MAX, status_code=204)
@@ -218,6 +219,12 @@ async def readings(agent: Reports, data: JSONBody[ReadingsBody]) -> None:
     if app_state.outside.trends is not None:
         received = app_state.now() - timedelta(seconds=data.age_s)
         app_state.outside.trends.take(node, f"passive/{data.boot_id}/{data.window}", data.readings, received)
+
+
+def _to_be_finished(node: Node, outcome: Outcome) -> Outcome:
+    """Have an erasure observed that nobody waited for: its driver has more to do than its agent says is done."""
+    asked = any(one.id == outcome.operation and isinstance(one.act, Sanitise) for one in node.under_way)
+    return replace(outcome, result="unknown") if asked and outcome.result == "done" else outcome
 
 
 def _without_readings(app_state: AppState, node: Node, outcome: Outcome) -> Outcome:

@@ -83,4 +83,59 @@ async def node_bundle(app_state: TheAppState, who: Who, node_id: FromPath[str], 
     return BundleContent(node.id, named.digest, data)
 
 
-router = Router(path="/", route_handlers=[node_evidence, node_bundles, node_bundle], tags=["nodes"])
+class CertificateView(Struct, frozen=True):
+    """A certificate of sanitising: whose data was erased ("" for nobody's), of how many drives."""
+
+    id: str
+    at: datetime
+    digest: str
+    tenant: str
+    drives: int
+
+
+class CertificateList(Struct, frozen=True):
+    """The last certificates of one node, the newest first; its history names all."""
+
+    items: list[CertificateView]
+
+
+class CertificateContent(Struct, frozen=True):
+    """A certificate's JSON, its bytes as base64."""
+
+    node: str
+    digest: str
+    content: bytes
+
+
+@get("/nodes/{node_id:str}/certificates", guards=SEE_CELL)
+async def node_certificates(app_state: TheAppState, who: Who, node_id: FromPath[str]) -> CertificateList:
+    """Certificates that the node was sanitised, the newest first."""
+    found = app_state.node(who, node_id).certificates
+    return CertificateList(
+        [CertificateView(one.digest[:12], one.at, one.digest, one.tenant, one.drives) for one in reversed(found)]
+    )
+
+
+@get("/nodes/{node_id:str}/certificates/{digest:str}", guards=SEE_CELL)
+async def node_certificate(
+    app_state: TheAppState, who: Who, node_id: FromPath[str], digest: FromPath[str]
+) -> CertificateContent:
+    """A certificate as it was written, by its SHA-256 (any of the node's) or the first 12 digits of a listed one."""
+    node, kept = app_state.node(who, node_id), app_state.outside.certificates
+    if kept is None:
+        raise refuse(501, "unsupported", "this server keeps no certificates", "run it with --data")
+    whole = next((one.digest for one in node.certificates if one.digest[:12] == digest), digest)
+    try:
+        data = await asyncio.to_thread(kept.get, node.id, whole)
+    except JournalError as error:
+        raise refuse(500, "damaged", str(error), "take the certificate from a copy of that folder") from error
+    if data is None:
+        raise unknown("certificate", digest)
+    return CertificateContent(node.id, whole, data)
+
+
+router = Router(
+    path="/",
+    route_handlers=[node_evidence, node_bundles, node_bundle, node_certificates, node_certificate],
+    tags=["nodes"],
+)

@@ -44,7 +44,10 @@ class AccountRules(Struct, frozen=True):
 
 
 class BmcAccounts(Struct):
-    """The slots, and how many wrong logins there were in all."""
+    """The slots, and how many wrong logins there were in all.
+
+    `fixed`: slots are never deleted, only disabled. `keeps`: names that it says yes to removing, and keeps.
+    """
 
     slots: list[Account] = field(default_factory=lambda: [Account("1", "root", "factory")])
     rules: AccountRules = AccountRules()
@@ -54,6 +57,8 @@ class BmcAccounts(Struct):
     changes: int = 0
     lockouts: int = 0
     restart: Callable[[], None] = lambda: None
+    fixed: bool = False
+    keeps: frozenset[str] = frozenset()
 
     def admit(self, username: str, password: str, path: str) -> int:
         """Status with which a login is turned away, 0 where it is let in. Wrong ones count towards a lock-out."""
@@ -100,10 +105,21 @@ class BmcAccounts(Struct):
             "Password": None,
         }
 
+    def remove(self, inside: str) -> None:
+        """Delete an account, as far as this BMC does. Raises BmcRefusalError."""
+        slot = next((one for one in self.slots if inside == f"{SERVICE}/Accounts/{one.id}"), None)
+        if slot is None or self.fixed:
+            raise BmcRefusalError(404 if slot is None else 405, "This account cannot be deleted.")
+        if slot.username not in self.keeps:
+            self.slots.remove(slot)
+
     def change(self, inside: str, body: Document, headers: Mapping[str, str]) -> Document | None:
         """Take a new password, as far as this BMC does. A document: 200 with an error in it. Raises BmcRefusalError."""
         slot = next((one for one in self.slots if inside == f"{SERVICE}/Accounts/{one.id}"), None)
         password = body.get("Password")
+        if slot is not None and body == {"Enabled": False}:
+            slot.enabled = slot.username in self.keeps
+            return None
         if slot is None or not isinstance(password, str):
             raise BmcRefusalError(404 if slot is None else 400, "Only the Password of an account can be changed.")
         if self.rules.demands and not any(name.lower() == "if-match" for name in headers):

@@ -104,6 +104,9 @@ class Service:
                     return self._get(path, request.query, machine, now)
                 case "POST" | "PATCH":
                     return self._change(request, path, machine, now)
+                case "DELETE" if self.accounts is not None and path.startswith(f"{ROOT}{ACCOUNTS}/Accounts/"):
+                    self.accounts.remove(path.removeprefix(ROOT))
+                    return ServiceResponse(204)
                 case _:
                     return _error(405, f"The method {request.method} is not allowed here.")
         except BmcRefusalError as refusal:

@@ -13,6 +13,7 @@ from hostler.core.state.events import (
     bmc_logins,
     boot,
     cell,
+    certificates,
     conditions,
     evidence,
     fabrics,
@@ -53,6 +54,7 @@ from hostler.core.state.events.cell import (
     RemediatorAccepted,
     RemediatorsFound,
 )
+from hostler.core.state.events.certificates import NodeSanitised
 from hostler.core.state.events.conditions import (
     ConditionCleared,
     ConditionRaised,
@@ -222,6 +224,7 @@ __all__ = [
     "NodeRegistered",
     "NodeRejected",
     "NodeReleased",
+    "NodeSanitised",
     "OnboardEvent",
     "OnboardFileAdded",
     "OnboardTicked",
@@ -376,6 +379,7 @@ Event = (
     | BmcLoginDue
     | GoldenEvent
     | EvidenceKept
+    | NodeSanitised
     | OnboardTicked
     | OnboardFileAdded
     | NodeRejected
@@ -436,6 +440,7 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("ticket_file_added", 1): 6,
     ("bmc_login_due", 1): 6,
     ("evidence_kept", 1): 6,
+    ("node_sanitised", 1): 6,
     ("subnet_changed", 1): 6,
     ("recabling_planned", 1): 6,
     ("recabling_moved", 1): 6,
@@ -476,6 +481,7 @@ ROWS: dict[type, EventRow[Any]] = {
         boot,
         cell,
         conditions,
+        certificates,
         evidence,
         fabrics,
         goldens,

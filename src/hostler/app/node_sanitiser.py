@@ -1,0 +1,198 @@
+"""Sanitises a node: its agent erases, its BMC loses tenants' accounts, firmware and UEFI are compared; it certifies.
+
+It takes the agents' operation and hands it on. What the agent says is done counts once everything besides is as the SKU
+says and the certificate is on the disk: whatever is not leaves the step open, and says what to do next.
+"""
+
+import asyncio
+from datetime import datetime
+
+import msgspec
+from msgspec.structs import replace
+
+from hostler.app.controller_process import Gate
+from hostler.core.planning.firmware_plan import to_verify
+from hostler.core.planning.sanitise_order import CERTIFICATE, DRIVES_ERASED, TENANT_BEFORE
+from hostler.core.state.certificate_document import SCHEMA, BmcCompared, SanitiseCertificate
+from hostler.core.state.erasure import REPORT, ErasureReport, worst
+from hostler.core.state.hardware import BIOS
+from hostler.core.state.input_problems import UNREADABLE
+from hostler.core.state.model import BMC_CERTIFICATE, Facts, Node, Operation, Outcome, Verdict
+from hostler.core.state.operations import AnyAct, CollectInventory, Sanitise, VerifyFirmware
+from hostler.drivers.redfish.account_removal import AccountsLeft, remove_accounts
+from hostler.drivers.redfish.client import Clients
+from hostler.drivers.redfish.http_exchange import parse_address
+from hostler.drivers.redfish.operation_driver import check_identity
+from hostler.drivers.redfish.tolerant_json import WireError
+from hostler.ports import JournalError, OperationDriver, PortError, RefusedError, UnreachableError
+
+BMC_S = 240.0
+"""Longest time for each question to the BMC."""
+_NOT_ASKED = Verdict.never_verified
+
+
+class NodeSanitiser:
+    """The Hand for sanitising, before the agents'. `redfish` reads versions and settings."""
+
+    kinds = frozenset({"sanitise"})
+
+    def __init__(self, gate: Gate, clients: Clients, redfish: OperationDriver) -> None:
+        self._gate = gate
+        self._clients = clients
+        self._redfish = redfish
+
+    async def perform(self, operation: Operation, node: Node) -> Outcome:
+        """Have the agent erase, then do the rest. Raises PortError."""
+        return await self._finished(operation, node, await self._agents().perform(operation, node))
+
+    async def observe(self, operation: Operation, node: Node) -> Outcome:
+        """Ask the agent what came of it. One that has erased is asked again: looking removes no account."""
+        said = await self._agents().observe(operation, node)
+        return replace(said, result="not_done", detail="erased, not certified") if said.result == "done" else said
+
+    async def revoke(self, operation: Operation, node: Node) -> None:
+        """Hand it on to the agent."""
+        await self._agents().revoke(operation, node)
+
+    def _agents(self) -> OperationDriver:
+        if self._gate.agents is None:
+            raise UnreachableError("the controller has not started; nothing was sent; it is asked again")
+        return self._gate.agents
+
+    async def _finished(self, operation: Operation, node: Node, said: Outcome) -> Outcome:
+        """The agent's outcome where it has not erased; else that of accounts, versions, settings and certificate."""
+        act = operation.act
+        if said.result != "done" or not isinstance(act, Sanitise):
+            return said
+        try:
+            report = msgspec.json.decode(str(said.facts.get(REPORT, "")), type=ErasureReport)
+        except UNREADABLE as error:
+            raise RefusedError(f"the agent of {node.id} sent no report of what it erased; update that agent") from error
+        if missing := {one.serial for one in act.drives} - {one.serial for one in report.drives}:
+            raise RefusedError(f"the agent's report leaves out {', '.join(sorted(missing))}; update that agent")
+        compared = (
+            await self._accounts(act, node),
+            await self._firmware(operation, node),
+            await self._settings(operation, node),
+        )
+        asked = tuple(one.verdict for one in compared if one.verdict is not _NOT_ASKED)
+        if worst(asked) is not Verdict.passed:
+            wrong = [one.detail for one in compared if one.verdict not in (_NOT_ASKED, Verdict.passed)]
+            return replace(said, result="refused", detail=f"its drives are erased; {'; '.join(wrong)}"[:900])
+        return await self._certified(operation, node, said, report, compared)
+
+    # its BMC
+
+    async def _accounts(self, act: Sanitise, node: Node) -> BmcCompared:
+        if act.accounts is None:
+            return BmcCompared("accounts", _NOT_ASKED, "the SKU's sanitise names no accounts, so none was looked at")
+        try:
+            async with asyncio.timeout(BMC_S):
+                found = await self._removed(act.accounts, node)
+        except TimeoutError:
+            return BmcCompared("accounts", Verdict.inconclusive, f"BMC accounts: no answer in {BMC_S:.0f} s")
+        except (PortError, WireError) as error:
+            return BmcCompared("accounts", Verdict.inconclusive, f"BMC accounts: {error}"[:300])
+        if found.left:
+            left = ", ".join(found.left)
+            told = f"its BMC keeps the account {left}: delete it there, or name it in sanitise.accounts"
+            return BmcCompared("accounts", Verdict.failed, told[:300])
+        gone = f"removed {', '.join(found.removed)}" if found.removed else "none but those that stay"
+        return BmcCompared("accounts", Verdict.passed, gone[:300])
+
+    async def _removed(self, stay: tuple[str, ...], node: Node) -> AccountsLeft:
+        if not node.binding("bmc"):
+            raise RefusedError(f"node {node.id} has no bmc binding; record its BMC's address first")
+        address = parse_address(node.binding("bmc"))
+        client = self._clients(address.origin, node.binding(BMC_CERTIFICATE))
+        client.begin()
+        check_identity(client.origin, await client.system(address.system), node)
+        own = self._clients.access(address.origin).username
+        return await remove_accounts(client, frozenset({*stay, own}))
+
+    async def _firmware(self, operation: Operation, node: Node) -> BmcCompared:
+        sku = self._gate.fleet().configuration_of(node).skus.get(node.sku)
+        wanted = to_verify(node, sku) if sku is not None else {}
+        if not wanted:
+            return BmcCompared("firmware", _NOT_ASKED, "the SKU names no firmware baseline")
+        said = await self._asked(operation, node, VerifyFirmware(wanted), "firmware")
+        if isinstance(said, str):
+            return BmcCompared("firmware", Verdict.inconclusive, said)
+        runs = {name: str(said.facts.get(name) or "") for name in wanted}
+        if unread := sorted(name for name, version in runs.items() if not version):
+            return BmcCompared("firmware", Verdict.inconclusive, f"its BMC lists no {', '.join(unread)}"[:300])
+        wrong = [f"{name} runs {runs[name]}" for name, good in sorted(wanted.items()) if runs[name] not in good]
+        if wrong:
+            return BmcCompared("firmware", Verdict.failed, f"firmware is not the baseline: {'; '.join(wrong)}"[:300])
+        return BmcCompared("firmware", Verdict.passed, f"{len(wanted)} components as the SKU says")
+
+    async def _settings(self, operation: Operation, node: Node) -> BmcCompared:
+        sku = self._gate.fleet().configuration_of(node).skus.get(node.sku)
+        wanted = sku.hardware.bios if sku is not None and sku.hardware is not None else {}
+        if not wanted:
+            return BmcCompared("uefi", _NOT_ASKED, "the SKU's manifest names no BIOS attributes")
+        said = await self._asked(operation, node, CollectInventory(), "uefi")
+        if isinstance(said, str) or said.result != "done":
+            why = said if isinstance(said, str) else said.detail
+            return BmcCompared("uefi", Verdict.inconclusive, f"BIOS attributes were not read: {why}"[:300])
+        found = {name: said.facts.get(f"{BIOS}{name}") for name in wanted}
+        if unread := sorted(name for name, value in found.items() if value is None):
+            return BmcCompared("uefi", Verdict.inconclusive, f"its BMC shows no {', '.join(unread)}"[:300])
+        wrong = [f"{name} is {found[name]}, not {value}" for name, value in wanted.items() if str(found[name]) != value]
+        if wrong:
+            return BmcCompared("uefi", Verdict.failed, f"BIOS: {'; '.join(wrong)}; set it, and restart the node"[:300])
+        return BmcCompared("uefi", Verdict.passed, f"{len(wanted)} attributes as the SKU says")
+
+    async def _asked(self, operation: Operation, node: Node, act: AnyAct, name: str) -> Outcome | str:
+        """The BMC's answer to a question that changes nothing, or why there is none."""
+        question = replace(operation, id=f"{operation.id}-{name}", act=act, plan="")
+        try:
+            async with asyncio.timeout(BMC_S):
+                return await self._redfish.perform(question, node)
+        except TimeoutError:
+            return f"{name}: its BMC did not answer in {BMC_S:.0f} s"
+        except PortError as error:
+            return f"{name}: {error}"[:300]
+
+    # the certificate
+
+    async def _certified(
+        self,
+        operation: Operation,
+        node: Node,
+        said: Outcome,
+        report: ErasureReport,
+        compared: tuple[BmcCompared, ...],
+    ) -> Outcome:
+        """Write the certificate down before anybody hears that the node is free. Raises RefusedError."""
+        tenant = node.assignment.tenant if node.assignment is not None else ""
+        made = certificate(operation, node, report, compared, self._gate.now())
+        if self._gate.certificates is None:
+            raise RefusedError("this controller keeps no certificates; start it with --data")
+        try:
+            data = msgspec.json.format(msgspec.json.encode(made))
+            digest = await asyncio.to_thread(self._gate.certificates.put, node.id, data)
+        except JournalError as error:
+            raise RefusedError(f"the certificate was not kept: {error}; make room there") from error
+        facts: Facts = {CERTIFICATE: digest, DRIVES_ERASED: len(report.drives), TENANT_BEFORE: tenant}
+        return replace(said, detail=f"erased {len(report.drives)} drives, certificate {digest[:12]}", facts=facts)
+
+
+def certificate(
+    operation: Operation, node: Node, report: ErasureReport, compared: tuple[BmcCompared, ...], now: datetime
+) -> SanitiseCertificate:
+    """The document itself."""
+    return SanitiseCertificate(
+        schema=SCHEMA,
+        node=node.id,
+        serial=node.binding("serial"),
+        sku=node.sku,
+        tenant=node.assignment.tenant if node.assignment is not None else "",
+        operation=operation.id,
+        began=operation.started,
+        ended=now,
+        boot_id=node.boot_id,
+        drives=report.drives,
+        tpm=report.tpm,
+        compared=compared,
+    )

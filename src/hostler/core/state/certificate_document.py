@@ -1,0 +1,36 @@
+"""Certificate of a node's sanitising as it is written to the disk: whose it was, what was erased, what was compared."""
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from hostler.core.state.erasure import DriveErased, TpmCleared
+from hostler.core.state.model import Verdict
+
+SCHEMA = 1
+"""Version of `SanitiseCertificate` that is written."""
+
+
+class BmcCompared(Struct, frozen=True):
+    """One aspect that was compared over the BMC: accounts, firmware or uefi. `never_verified`: it was not asked for."""
+
+    aspect: str
+    verdict: Verdict
+    detail: str
+
+
+class SanitiseCertificate(Struct, frozen=True):
+    """Proof that a node was sanitised. `tenant` is whose it was, "" where it came from a burn-in."""
+
+    schema: int
+    node: str
+    serial: str
+    sku: str
+    tenant: str
+    operation: str
+    began: datetime
+    ended: datetime
+    boot_id: str
+    drives: tuple[DriveErased, ...]
+    tpm: TpmCleared | None
+    compared: tuple[BmcCompared, ...]
