@@ -68,6 +68,7 @@ from hostler.core.state.operations import (
     ACTS,
     CordonUninvited,
     DeleteUninvited,
+    DriveToErase,
     IdleCheck,
     IssueJoinToken,
     RetiredOperation,
@@ -383,6 +384,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     Binding: _rows("kind", value=_address),
     Assignment: _rows(pool=_pool, tenant=_tenant, cluster=_cluster),
     Part: _rows("serial kind model slot firmware", node=_node),
+    DriveToErase: _rows("serial model slot"),
     Evidence: _rows("source text observation facts path"),  # as its condition or plan has shown it
     Condition: _rows(
         "id type clears owner part remedy timing group boot_id", node=_node, evidence=_of_condition, paths=_paths

@@ -2,12 +2,14 @@
 
 from msgspec.structs import replace
 
+from hostler.controller.inputs import FellowsSeen
 from hostler.core.planning.sanitise_order import certified, sanitise_order
 from hostler.core.report.explain import explain, text
 from hostler.core.state import events as e
 from hostler.core.state.certificates import KeptCertificate
 from hostler.core.state.configuration import Sanitising
 from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.live_state import Fellow, Release
 from hostler.core.state.model import Facts, Operation, Outcome, Part
 from hostler.core.state.operations import DriveToErase, Sanitise
 from tests.kit import NOW, Drive, a_node, configuration, fold, pool_document
@@ -19,9 +21,10 @@ DRIVES = (Part("S1", "drive", "M", "nvme1n1"), Part("S0", "drive", "M", "nvme0n1
 def drive(rules: Sanitising) -> Drive:
     skus = {name: replace(sku, sanitise=rules) for name, sku in PLAIN.skus.items()}
     made = Drive(replace(PLAIN, skus=skus), [a_node("a", slots=(), addresses=())])
-    made.observe(
-        "a", "inventory", parts=tuple(replace(part, node="a") for part in DRIVES), facts={"covers": "drive,gpu"}
-    )
+    made.step(FellowsSeen((Fellow("this", Release().reads),)))
+    made.run()
+    parts = tuple(replace(part, node="a") for part in DRIVES)
+    made.observe("a", "inventory", parts=parts, facts={"covers": "drive,gpu"})
     return made
 
 
