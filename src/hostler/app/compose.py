@@ -126,13 +126,7 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
         redfish, logins, ports = _own_drivers(clients, secrets, gate)
         booting = await boot_service(settings, data, secrets, gate)
         booted = booting.around(redfish, rebooter) if booting else (rebooter,)
-        around = (
-            EvidenceKeeper(gate, clients),
-            NodeSanitiser(gate, clients, redfish),
-            kubelets,
-            resetter(kubernetes, gate),
-            *booted,
-        )
+        around = (*_before_agents(gate, clients, redfish), kubelets, resetter(kubernetes, gate), *booted)
         wiring = Wiring((redfish, logins, ports, scheduling), around)
         async with running(_listening(settings), standing, wiring, gate, documents) as inside:
             cell = inside.cell
@@ -167,6 +161,11 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
             )
             marking = [cell.while_active(run) for run in turns]
             await _until_told(stop, [watching, telling, notifying, *marking, *(one.watch() for one in schedulers)])
+
+
+def _before_agents(gate: Gate, clients: Clients, redfish: RedfishDriver) -> tuple[OperationDriver, ...]:
+    """Drivers that take agents' operations, hand them on, and have more to do."""
+    return EvidenceKeeper(gate, clients), NodeSanitiser(gate, clients, redfish)
 
 
 def _own_drivers(clients: Clients, secrets: KeptSecrets, gate: Gate) -> tuple[RedfishDriver, LoginDriver, PortResetter]:
@@ -238,8 +237,7 @@ async def _up(
     clients = Clients(connections, lambda _origin: access.get("all", Access()), gate)
     gate.machines = Introduction(clients)
     own = _own_drivers(clients, KeptSecrets({}, time.monotonic), gate)
-    before: tuple[OperationDriver, ...] = (EvidenceKeeper(gate, clients), NodeSanitiser(gate, clients, own[0]))
-    wiring = Wiring((*own, *lab.wiring.drivers), (*before, *lab.wiring.around))
+    wiring = Wiring((*own, *lab.wiring.drivers), (*_before_agents(gate, clients, own[0]), *lab.wiring.around))
     async with running(Settings(port=settings.port, clock=now), Standing(data), wiring, gate) as inside:
         fleet = EmulatedFleet(
             FleetSettings(

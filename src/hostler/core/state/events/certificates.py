@@ -11,7 +11,7 @@ from hostler.core.state.fleet import Fleet
 
 
 class NodeSanitised(Struct, frozen=True, tag="node_sanitised"):
-    """What a tenant may have left on the node was erased and read back, and the certificate is kept."""
+    """The node was erased and read back, and the certificate of it is kept."""
 
     node: str
     certificate: KeptCertificate
