@@ -3,12 +3,15 @@
 import json
 import threading
 import time
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hostler.agent.controller_client import MeetingAsk, MeetingOrder, MeetingReply, RejectedError, UnavailableError
+from hostler.agent.machine import EmulatedHostMachine
 from hostler.agent.meetings import (
     Meetings,
     MeetingSettings,
@@ -19,7 +22,12 @@ from hostler.agent.meetings import (
     verdict_of,
     ways_of,
 )
-from hostler.core.state.model import Verdict
+from hostler.agent.node_operations import NodeOperations
+from hostler.agent.operation_log import OperationLog
+from hostler.core.state.model import Operation, Verdict
+from hostler.core.state.operations import RunChecks
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 ORDER = MeetingOrder("m1", "127.0.0.1", 4000, 0, ("n0", "n1"), "s" * 32, "mlx5_0", "lo", 5.0, 0.5, 1)
 
@@ -157,3 +165,26 @@ def test_a_node_is_blamed_by_all_of_two_ports_or_more(told: dict[str, str], blam
 def test_what_names_no_port_and_interface_is_refused(given: str) -> None:
     with pytest.raises(WaysError, match=r"^--meet .*: write PORT=INTERFACE, each port once$"):
         ways_of(given.split(","))
+
+
+@pytest.mark.parametrize(
+    ("profile", "verdict"), [("burn_in", "failed"), ("suspect", "inconclusive"), ("gate", "passed")]
+)
+def test_what_meetings_come_to_is_part_of_the_check_s_outcome(profile: str, verdict: str, tmp_path: Path) -> None:
+    """Mutant: a blamed node's burn-in has passed."""
+    blamed = Controller(MeetingReply(is_done=True, standing="blamed"))
+    found = meetings(tmp_path, blamed, "exit 3", ("mlx5_0=lo", "mlx5_1=lo"))
+    operation = Operation("o1", RunChecks(profile), "n1", "p1", 0, NOW, NOW)
+    with closing(OperationLog(tmp_path / "marks.sqlite")) as log:
+        outcome = NodeOperations("n1", EmulatedHostMachine("n1"), log, found).perform(operation, 1)
+    assert (outcome.result, outcome.facts["verdict"]) == ("done", verdict), outcome
+    assert ("sound nodes fail beside it by each of its ways" in outcome.detail) is (profile != "gate")
+
+
+def test_a_check_that_has_not_passed_is_followed_by_no_meeting(tmp_path: Path) -> None:
+    controller, machine = Controller(MeetingReply(ORDER)), EmulatedHostMachine("n1")
+    machine.verdict = Verdict.inconclusive
+    operation = Operation("o1", RunChecks("burn_in"), "n1", "p1", 0, NOW, NOW)
+    with closing(OperationLog(tmp_path / "marks.sqlite")) as log:
+        outcome = NodeOperations("n1", machine, log, meetings(tmp_path, controller, "exit 3")).perform(operation, 1)
+    assert (outcome.facts["verdict"], controller.asked) == ("inconclusive", [])
