@@ -122,7 +122,7 @@ class Guest:
     """One machine: `power_on` starts it from this address, as its firmware would; its console is in `log`."""
 
     def __init__(self, mac: str, serial: str, log: Path, firmware: str = BIOS, memory_mb: int = 256) -> None:
-        """`tpm` is the control socket of a TPM that swtpm plays, None for a machine without one."""
+        """`tpm` is the control socket of a TPM that swtpm plays, `drive` the file of an NVMe drive; None for none."""
         self.mac = mac
         self.serial = serial
         self.log = log
@@ -130,6 +130,7 @@ class Guest:
         self.memory_mb = memory_mb
         self.starts = 0
         self.tpm: Path | None = None
+        self.drive: Path | None = None
         self._process: Process | None = None
 
     async def power_on(self, address: str, dhcp: str = "") -> None:
@@ -157,6 +158,7 @@ class Guest:
             *("-smbios", f"type=1,serial={self.serial}"),
             *self._firmware(address),
             *self._tpm(),
+            *self._nvme(),
             stdout=DEVNULL,
             stderr=DEVNULL,
         )
@@ -180,6 +182,12 @@ class Guest:
             return ()
         socket = ("-chardev", f"socket,id=tpm,path={self.tpm}")
         return (*socket, "-tpmdev", "emulator,id=tpm0,chardev=tpm", "-device", "tpm-tis,tpmdev=tpm0")
+
+    def _nvme(self) -> tuple[str, ...]:
+        if self.drive is None:
+            return ()
+        disk = ("-drive", f"file={self.drive},if=none,id=d0,format=raw")
+        return (*disk, "-device", f"nvme,drive=d0,serial=NV-{self.serial}")
 
     async def power_off(self) -> None:
         """End the machine."""

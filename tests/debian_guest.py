@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.boot_guest import kernel_folder
 
-PACKAGES = "systemd-sysv,udev,kmod,cloud-init,iproute2,dbus,ca-certificates,openssl,tpm2-tools,python3-numpy"
+PACKAGES = "systemd-sysv,udev,kmod,cloud-init,iproute2,dbus,ca-certificates,openssl,tpm2-tools,python3-numpy,nvme-cli"
 UNPACKED = ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale")
 """Left out of the image: it lies in the memory of the machine."""
 SUITE = "bookworm"

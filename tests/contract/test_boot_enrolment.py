@@ -11,6 +11,7 @@ import pytest
 
 from hostler.agent.enrolment import Enrolment, EnrolmentRefusedError
 from hostler.core.state.model import Phase
+from hostler.core.state.verbs.nodes import Rebind
 from hostler.server.boot.tpm_credential import TpmError, attestation_name
 from hostler.server.tokens import Role
 from tests.contract.boot_world import BootWorld, boot_world
@@ -174,6 +175,24 @@ async def test_a_tpm_proves_itself_and_is_expected_from_then_on(tmp_path: Path, 
         (event,) = world.told("agent_enrolled")
         assert len(event.tpm) == 64
         assert world.cell.view.nodes["n1"].binding("tpm") == event.tpm == world.booted.tpm
+
+
+@with_a_tpm
+async def test_another_tpm_than_the_known_one_is_refused_until_a_person_rebinds_the_node(
+    tmp_path: Path, tpm: SoftwareTpm
+) -> None:
+    """Mutants: a swapped board enrols; nobody can ever let one in; a TPM is that of two nodes."""
+    async with enrolling(tmp_path) as (world, own):
+        await world.ask(Rebind("tpm", "0" * 64), "n1")
+        await seeded(world, own)
+        with pytest.raises(EnrolmentRefusedError, match="no TPM, the TPM 0000"):
+            await enrolment(tmp_path / "bare", own).run()
+        with pytest.raises(
+            EnrolmentRefusedError, match=r"its agent proves the TPM [0-9a-f]{64}, the TPM 0{64}"
+        ) as said:
+            await enrolment(tmp_path / "node", own, tpm.folder).run()
+        await world.ask(Rebind("tpm", str(said.value).split("the TPM ")[1][:64]), "n1")
+        assert await enrolment(tmp_path / "node", own, tpm.folder).run()
 
 
 @with_a_tpm

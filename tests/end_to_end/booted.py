@@ -16,6 +16,7 @@ from typing import Any
 
 import aiohttp
 import yaml
+from msgspec.structs import replace
 
 from hostler.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
@@ -25,18 +26,19 @@ from hostler.sim.bmc.redfish_service import Service
 from tests.boot_guest import BIOS, IPXE_EFI, UEFI_HTTP, Guest, build_image
 from tests.debian_guest import ARGS, MEMORY_MB, build_debian
 from tests.end_to_end.processes import HOSTLER, answers, free_port, process
+from tests.suite_layer import build_suite_layer
 
 DEADLINE_S = 150.0
 SERIAL, MAC = "SN-BOOT-0001", "52:54:00:12:34:01"
-AT_ONCE = Delays(on=(0.0, 0.0), off=(0.0, 0.0), boot=(0.0, 0.0))
+AT_ONCE = Delays(on=(0.0, 0.0), off=(0.0, 0.0), boot=(0.0, 0.0), write=(5.0, 5.0))
 POLICY = Path(__file__).parents[2] / "src/hostler/core/policy/default_policy.yaml"
 
 
 @dataclass(frozen=True)
 class BootedImage:
-    """Image to boot: what makes its kernel and its initial file system in a folder, and what it needs."""
+    """Image to boot: what makes its kernel and its initial file systems in a folder, and what it needs."""
 
-    build: Callable[[Path], tuple[Path, Path]]
+    build: Callable[[Path], tuple[Path, ...]]
     args: str
     memory_mb: int
 
@@ -53,6 +55,7 @@ class BootedAgent:
 
 BUSYBOX = BootedImage(build_image, "console=ttyS0 quiet no_timer_check", 256)
 DEBIAN = BootedImage(build_debian, ARGS, MEMORY_MB)
+DEBIAN_WITH_SUITE = BootedImage(lambda to: (*build_debian(to), build_suite_layer(to / "suite")), ARGS, MEMORY_MB)
 
 
 @dataclass
@@ -113,7 +116,10 @@ async def booted_world(
     token = store.create(Grant("operator-in-test", Role.operator))
     store.close()
     guest = Guest(MAC, SERIAL, directory / "console", firmware, booted.memory_mb)
-    machine = Machine("1", gpu_server(SERIAL, 0), AT_ONCE)
+    hardware = gpu_server(SERIAL, 0)
+    if agent is not None:  # parts are the agent's to tell: this BMC is of another machine's kind
+        hardware = replace(hardware, parts=())
+    machine = Machine("1", hardware, AT_ONCE)
     # Nodes call it by another name than loopback's: what listens there answers to no other.
     host = "0.0.0.0" if agent is not None else "127.0.0.1"
     serve = ("serve", "--data", str(data), "--listen", f"{host}:{port}", *tls)
@@ -161,10 +167,11 @@ def _agent_document(directory: Path, agent: BootedAgent, server: str) -> None:
 
 def _documents(directory: Path, image: BootedImage, boot_port: int) -> tuple[str, ...]:
     images = directory / "images"
-    kernel, initrd = image.build(images)
+    files = image.build(images)
+    layers = ", ".join(file.name for file in files[1:])
     shutil.copyfile(IPXE_EFI, images / "ipxe.efi")
     loader = hashlib.sha256((images / "ipxe.efi").read_bytes()).hexdigest()
-    sums = "\n".join(f"        {f.name}: {hashlib.sha256(f.read_bytes()).hexdigest()}" for f in (kernel, initrd))
+    sums = "\n".join(f"        {f.name}: {hashlib.sha256(f.read_bytes()).hexdigest()}" for f in files)
     (directory / "boot.yaml").write_text(f"""
 skus:
   this: {{gpus: 0}}
@@ -175,7 +182,7 @@ boot:
   images:
     production:
       kernel: vmlinuz
-      initrd: [initrd]
+      initrd: [{layers}]
       args: {image.args}
       sha256:
 {sums}

@@ -56,3 +56,28 @@ async def test_another_machine_behind_the_bmc_is_loaded_and_then_refused(tmp_pat
         assert shown["node"]["phase"] == "initializing"
         told = [row["text"] for row in world.command("node", "history", "n1")["items"]]
         assert any(f"serial number 'SN-SWAPPED' is shown, '{SERIAL}' is expected" in text for text in told), told
+
+
+async def test_a_stranger_is_recorded_shown_and_booted_into_nothing(tmp_path: Path) -> None:
+    """Mutant: whoever asks from the boot network gets the image of somebody."""
+    async with booted_world(tmp_path) as world:
+        world.guest.mac, world.guest.serial = "52:54:00:99:99:99", "SN-STRANGER"
+        await world.guest.power_on(world.boot.replace("127.0.0.1", "10.0.2.2") + "/ipxe")
+        shown = await world.until(lambda seen: bool(seen["strangers"]), "/v1/status")
+        assert [(one["mac"], one["serial"]) for one in shown["strangers"]] == [("52:54:00:99:99:99", "SN-STRANGER")]
+        assert "SN-STRANGER" in str(world.command("boot", "strangers"))
+        assert "guest: seed" not in world.guest.console()
+
+
+async def test_a_machine_that_is_switched_on_by_hand_after_its_boot_is_given_nothing_more(tmp_path: Path) -> None:
+    """The address that its BMC has is of a boot that is over. Mutant: a secret opens until the next is made."""
+    async with booted_world(tmp_path) as world:
+        await register(world)
+        await world.until(lambda seen: seen["node"]["phase"] == "onboard", "/v1/nodes/n1")
+        await world.guest.ended()
+        await world.guest.power_on(world.machine.booted_uri)
+        shown = await world.until(lambda seen: seen["node"]["boot"]["refused"] >= 2, "/v1/nodes/n1")
+        assert shown["node"]["phase"] == "onboard"
+        told = [row["text"] for row in world.command("node", "history", "n1")["items"]]
+        assert any("the secret is not that of this boot" in text for text in told), told
+        assert "guest: seed" not in world.guest.console()

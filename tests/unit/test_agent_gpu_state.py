@@ -53,6 +53,15 @@ def conditions(seen: list[LocalObservation]) -> set[tuple[str, str]]:
     return {key for key, stands in standing.items() if stands}
 
 
+def test_a_child_that_is_slow_to_start_says_nothing_of_the_driver() -> None:
+    """A starved machine needs half a minute for the child's imports. Mutant: its first start convicts the driver."""
+    slow, stuck = GpuPoll("hung", reason="no answer within 20 s"), GpuPoll("hung", doing="nvmlInit")
+    follower = GpuState("b2", None)
+    assert polls(follower, slow, 2) == []
+    assert polls(follower, slow, 1) != [], "but not for ever"
+    assert conditions(polls(GpuState("b2", None), stuck, 1)) == {("gpu.driver_unresponsive", "")}
+
+
 def test_a_healthy_node_is_read_in_full_and_told_once() -> None:
     """Mutant: every poll is told. A day of polls is nine records, and nine more at its end."""
     report = read("healthy_h100x8")

@@ -24,6 +24,8 @@ COUNTERS = {
 ABSENT_CHARS = 1_000
 DRIVER_POLLS = {"hung": 1, "answers": 2, "absent": 3, "crashed": 3}
 """Equal reports in a row before the driver's state is reported. A hang has lasted a deadline already."""
+START_POLLS = 3
+"""The same for a hang before the first call: the child may be slow to start, and the driver was not asked anything."""
 
 
 class GpuReadings(Struct, frozen=True):
@@ -92,7 +94,8 @@ class GpuState:
             return []
         polls = self._pending[1] + 1 if self._pending[0] == story else 1
         self._pending = (story, polls)
-        if polls < DRIVER_POLLS.get(report.state, 3):
+        unasked = report.state == "hung" and not report.doing
+        if polls < (START_POLLS if unasked else DRIVER_POLLS.get(report.state, 3)):
             return []
         self._memory.driver, self._memory.full_s, self._pending = story, now_s, ("", 0)
         facts: Facts = {"nvml": report.state, "gpus_on_pci": self._on_pci, "was_there": self._memory.answered}

@@ -37,8 +37,6 @@ PROVEN = timedelta(minutes=15)
 """So long a machine whose UEFI showed the secret of this boot is known by its address: its boot loader comes next."""
 
 MINT_S = 60.0
-SHORT = 16
-"""Characters of a digest that tell people which key is meant."""
 
 
 class BootRequest(Struct, frozen=True):
@@ -247,8 +245,11 @@ def _enrol(context: DecisionContext, node: Node, asked: BootRequest) -> BootDeci
     if given.agent and (given.agent, given.tpm) != (asked.key, asked.tpm):
         return _refused(context, node, asked, "an agent with another key has enrolled in this boot already")
     if (known := node.binding("tpm")) and known != asked.tpm:
-        shown = f"the TPM {asked.tpm[:SHORT]}" if asked.tpm else "no TPM"
-        return _refused(context, node, asked, f"its agent proves {shown}, the TPM {known[:SHORT]} is expected")
+        shown = f"the TPM {asked.tpm}" if asked.tpm else "no TPM"
+        return _refused(context, node, asked, f"its agent proves {shown}, the TPM {known} is expected")
+    others = [name for name in context.fleet.index.members(f"tpm:{asked.tpm}") if name != node.id] if asked.tpm else []
+    if others:
+        return _refused(context, node, asked, f"its agent proves the TPM {asked.tpm}, which is that of {others[0]}")
     if given.agent:
         return BootDecision(200, node=node.id, plan=asked.plan)
     events: tuple[e.Event, ...] = (e.AgentEnrolled(node.id, asked.plan, asked.key, asked.address, asked.tpm),)

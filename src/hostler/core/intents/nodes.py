@@ -104,7 +104,7 @@ def _received(ask: Ask[RmaReturn], node: Node) -> tuple[e.Event, ...]:
 
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_REBINDABLE = ("hostname", "serial", "bmc", BMC_CERTIFICATE, "mac", "kubernetes", "slurm")
+_REBINDABLE = ("hostname", "serial", "bmc", BMC_CERTIFICATE, "tpm", "mac", "kubernetes", "slurm")
 
 
 def rebind(ask: Ask[Rebind]) -> Granted:
@@ -117,6 +117,8 @@ def rebind(ask: Ask[Rebind]) -> Granted:
         value = value.replace(":", "").lower()
         if not _SHA256.fullmatch(value):
             raise RefusalError("give the certificate's SHA-256, as `openssl x509 -fingerprint -sha256` prints it")
+    if kind == "tpm" and not _SHA256.fullmatch(value):
+        raise RefusalError("give the SHA-256 of the TPM's endorsement key; the history names it where it was refused")
     if kind in ("bmc", BMC_CERTIFICATE) and ask.intent.bounds != Bounds():
         raise RefusalError(
             "only an operator of the whole cell may say where a BMC is and who it is: its password is sent there"

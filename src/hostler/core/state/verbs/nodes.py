@@ -99,7 +99,8 @@ class Rebind(Verb, frozen=True):
 
     facts: ClassVar = VerbFacts(Permission.operate, Target.node, Heading.life)
     kind: Annotated[
-        Name, Meta(description="Which kind of name: hostname, serial, bmc, bmc_certificate, mac, kubernetes or slurm.")
+        Name,
+        Meta(description="Kind of name: hostname, serial, bmc, bmc_certificate, tpm, mac, kubernetes or slurm."),
     ]
     value: Annotated[Name, Meta(description="The new name; for bmc the Redfish address.")]
 
