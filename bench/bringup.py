@@ -105,7 +105,7 @@ class People:
             await self._ask("POST", "/v1/nodes", {"nodes": specs[first : first + at_once], "reason": "delivered"})
 
     async def certify(self) -> None:
-        """Every machine that stands at Onboard, until cancelled."""
+        """Each machine that is in Onboard, until cancelled."""
         while True:
             found = await self._ask("GET", "/v1/nodes?phase=onboard&limit=500")
             for node in found["items"]:

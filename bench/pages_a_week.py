@@ -52,7 +52,7 @@ def told(records: Iterable[e.Record], first: int) -> list[Message]:
     """Messages of all records after `first`; places are read along the way."""
     places: dict[str, Place] = {}
     found: list[Message] = []
-    teller = EpisodeMessages("c1", OpenEpisodes())
+    messages = EpisodeMessages("c1", OpenEpisodes())
     routes, rules = (PAGER, EVERYTHING), PageRules()
     last = None
     for record in records:
@@ -64,14 +64,14 @@ def told(records: Iterable[e.Record], first: int) -> list[Message]:
         if record.seq <= first:
             continue
         last = record.at
-        found += teller.due(record.at, routes)
+        found += messages.due(record.at, routes)
         if isinstance(event, TOLD_OF):
             where = {name: (places.get(name, Place()),) for name in concerned(event)}
             for notice in notices(event, where, rules):
-                found += teller.take(notice, record.seq, record.at, routes)
+                found += messages.take(notice, record.seq, record.at, routes)
         if isinstance(event, e.NodeReleased):
             places.pop(event.node, None)
-    return [*found, *(teller.due(last + timedelta(hours=1), routes) if last is not None else ())]
+    return [*found, *(messages.due(last + timedelta(hours=1), routes) if last is not None else ())]
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ HARD = Plan(
     tuple(name for name in PEERS if name != "oracle"),
     20,
 )
-SWAY = Plan(SimSettings(nodes=128, days=30.0, rates="rsc1"), ("reset-or-reboot",), 2)
+SENSITIVITY = Plan(SimSettings(nodes=128, days=30.0, rates="rsc1"), ("reset-or-reboot",), 2)
 
 
 def main() -> int:
@@ -56,7 +56,7 @@ def main() -> int:
     plain, hard = (_whole(plan, store) for plan in (PLAIN, HARD))
     if min(plain, hard) > 1:
         held = [_held(plan, seeds, asked.keep) for plan, seeds in ((PLAIN, plain), (HARD, hard))]
-        asked.out.write_text(page.document(held[0], held[1], _sway(store)), encoding="utf-8")
+        asked.out.write_text(page.document(held[0], held[1], _sensitivity(store)), encoding="utf-8")
     if left:
         print(f"{left} runs are left: run it again", file=sys.stderr)
     return UNFINISHED if left else 0
@@ -76,8 +76,8 @@ def _wanted() -> list[Run]:
     """Seed by seed, so that what is done when the time is over are whole seeds; more plain ones come last."""
     few, many = range(1, FEW + 1), range(FEW + 1, max(PLAIN.seeds, HARD.seeds) + 1)
     first = [(plan, seed) for seed in few for plan in (HARD, PLAIN)] + [(HARD, seed) for seed in many]
-    sway = sensitivity.runs(SWAY.settings, SWAY.seeds, SWAY.peers)
-    return [*_compared(first), *sway, *_compared([(PLAIN, seed) for seed in many])]
+    more = sensitivity.runs(SENSITIVITY.settings, SENSITIVITY.seeds, SENSITIVITY.peers)
+    return [*_compared(first), *more, *_compared([(PLAIN, seed) for seed in many])]
 
 
 def _compared(order: list[tuple[Plan, int]]) -> list[Run]:
@@ -98,12 +98,14 @@ def _held(plan: Plan, seeds: int, keep: Path) -> Trial:
     return hold(ComparisonRequest(plan.settings, (plan.settings.rates,), plan.peers, seeds, 1, str(keep)))
 
 
-def _sway(store: ReportStore) -> ConstantSensitivity:
+def _sensitivity(store: ReportStore) -> ConstantSensitivity:
     """The rows whose runs are all there."""
-    kept = {one: store.get(*one) for one in sensitivity.runs(SWAY.settings, SWAY.seeds, SWAY.peers)}
+    kept = {
+        one: store.get(*one) for one in sensitivity.runs(SENSITIVITY.settings, SENSITIVITY.seeds, SENSITIVITY.peers)
+    }
     reports: Reports = {one: report for one, report in kept.items() if report is not None}
-    ends = sensitivity.table(SWAY.settings, SWAY.seeds, SWAY.peers, reports)
-    return ConstantSensitivity(SWAY.settings.nodes, SWAY.settings.days, SWAY.seeds, ends)
+    ends = sensitivity.table(SENSITIVITY.settings, SENSITIVITY.seeds, SENSITIVITY.peers, reports)
+    return ConstantSensitivity(SENSITIVITY.settings.nodes, SENSITIVITY.settings.days, SENSITIVITY.seeds, ends)
 
 
 if __name__ == "__main__":

@@ -225,11 +225,11 @@ async def measure(directory: Path, figures: Figures) -> None:
     (directory / "tokens").write_text("\n".join(made))
     operator = tokens.create(Grant("olga", Role.operator))
     driver = NotingHand()
-    desk = AgentMailboxes(lambda: cell.epoch)
-    cell = Cell(journal, performers(Wiring((desk, driver))))
+    mailboxes = AgentMailboxes(lambda: cell.epoch)
+    cell = Cell(journal, performers(Wiring((mailboxes, driver))))
     await cell.start()
     async with (
-        serving(create_app(cell, tokens, desk, Settings(port=0)), Settings(port=0)) as url,
+        serving(create_app(cell, tokens, mailboxes, Settings(port=0)), Settings(port=0)) as url,
         aiohttp.ClientSession() as session,
     ):
         stage = Stage(url, made[int(VICTIM[4:])], operator, driver, figures)

@@ -75,14 +75,14 @@ class _Counted:
     """The driver's eyes, and whose readings are complete."""
 
     def __init__(self, reader: RedfishReader, wanted: int) -> None:
-        self._eyes = reader
+        self._reader = reader
         self._wanted = wanted
         self.read: set[str] = set()
         self.looks = 0
         self.swept = asyncio.Event()
 
     async def look(self, node: Node) -> "_CountedSight":
-        return _CountedSight(self, await self._eyes.look(node), node.id)
+        return _CountedSight(self, await self._reader.look(node), node.id)
 
     def done(self, node: str) -> None:
         self.looks += 1

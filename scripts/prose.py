@@ -2,7 +2,8 @@
 
 The glossary's table of words not used has a row for each: where it is looked for (prose: docstrings; names: words of
 classes, functions, arguments, variables and attributes), and what to say instead.
-`python scripts/prose.py` prints each of them and fails where there is one.
+`python scripts/prose.py` prints each of them and fails where there is one. Names are read in `src`, `bench` and
+`packages`, docstrings in `tests` too.
 """
 
 import ast
@@ -13,7 +14,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCE = ROOT / "src" / "hostler"
+FOLDERS = {
+    "src/hostler": ("prose", "names"),
+    "bench": ("prose", "names"),
+    "packages": ("prose", "names"),
+    "tests": ("prose",),
+}
+"""Folder → where words are looked for in it."""
 GLOSSARY = ROOT / "docs" / "glossary.md"
 _ROW = re.compile(r"^\| (prose|names) \| (.+?) \| (.+?) \|$", re.MULTILINE)
 
@@ -22,7 +29,11 @@ def main() -> int:
     """Print what is to be mended; 1 where anything is."""
     gc.disable()  # trees of syntax hold no circles, and to walk them again and again takes longer than the rest
     unused = words(GLOSSARY.read_text("utf-8"))
-    found = [f"src/hostler/{path}:{line}: {what}" for path, line, what in findings(SOURCE, unused)]
+    found = [
+        f"{folder}/{path}:{line}: {what}"
+        for folder, kinds in FOLDERS.items()
+        for path, line, what in findings(ROOT / folder, [row for row in unused if row[0] in kinds])
+    ]
     print(*found, sep="\n", end="\n" if found else "")
     return 1 if found else 0
 
@@ -37,8 +48,10 @@ def findings(source: Path, unused: list[tuple[str, str, str]]) -> Iterator[tuple
     prose = [(re.compile(rf"\b{re.escape(word)}\b"), say) for where, word, say in unused if where == "prose"]
     names = {word: say for where, word, say in unused if where == "names"}
     for path in sorted(source.rglob("*.py")):
-        name = path.relative_to(source).as_posix()
-        nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+        name, whole = path.relative_to(source).as_posix(), path.read_text("utf-8")
+        if not names and not any(pattern.search(" ".join(whole.split())) for pattern, _ in prose):
+            continue  # parsing takes most of the time, and this file has none of the words
+        nodes = list(ast.walk(ast.parse(whole)))
         for node in nodes:
             for line, text in _docstrings(node):
                 hits = ((pattern.search(" ".join(text.split())), say) for pattern, say in prose)

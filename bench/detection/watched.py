@@ -299,7 +299,7 @@ def _of_bmc(shows: states.ByBmc, node: Node) -> tuple[float, Poll]:
 def _looked_at(node: Node, errand: ReadingTask, befall: Callable[[Machine], None]) -> Poll:
     """Run an errand of the watch's errands, again and again, as far as it has repeated itself."""
     machine = machine_of(1)
-    reader, heard = _eyes(machine), dict[str, RepeatedReading]()
+    reader, heard = _reader_of(machine), dict[str, RepeatedReading]()
     sku = configuration().skus[node.sku]
 
     def poll(_now_s: float, bad: bool) -> list[Told]:
@@ -319,7 +319,7 @@ async def _read(reader: RedfishReader, node: Node, errand: ReadingTask) -> Obser
 
 def _entries(entry: states.Entry, node: Node) -> Poll:
     machine = machine_of(1)
-    reader, cursor, written = _eyes(machine), "", False
+    reader, cursor, written = _reader_of(machine), "", False
     machine.write_log("OK", "The server was powered on.", NOW)
 
     def poll(_now_s: float, bad: bool) -> list[Told]:
@@ -339,7 +339,7 @@ async def _log(reader: RedfishReader, node: Node, cursor: str) -> tuple[tuple[Ob
     return await (await reader.look(node)).entries(cursor)
 
 
-def _eyes(machine: Machine) -> RedfishReader:
+def _reader_of(machine: Machine) -> RedfishReader:
     """The Redfish driver over the emulated service, with no socket between."""
     service = Service([machine])
 

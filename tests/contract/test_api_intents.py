@@ -194,7 +194,7 @@ TENANT_PATHS = (
 
 
 async def test_a_tenant_reads_no_other_customers_name_anywhere(world: House) -> None:
-    """Mutant: leave `sees` out of any list, or the veil out of the response."""
+    """Mutant: leave `sees` out of any list, or the redaction out of the response."""
     await tenants(world)
     alice = world.client(Grant("alice", Role.tenant, tenant="acme"))
     for path in TENANT_PATHS:

@@ -427,7 +427,7 @@ async def test_every_list_says_which_record_it_stands_at(world: House) -> None:
 
 
 async def test_what_changes_after_a_list_is_in_the_stream_from_its_record(world: House) -> None:
-    """Mutant: the record that the fleet stands at when the answer is sent, or the one after it."""
+    """Mutant: the record that the fleet has come to when the answer is sent, or the one after it."""
     await world.adopt(2)
     page = await world.operator.get("/v1/holds")
     assert page["items"] == []

@@ -304,7 +304,7 @@ async def told(drive: Told, tokens: TokenStore, token: str) -> dict[str, bytes]:
 @example(script=FULL[:9])
 @given(script=st.lists(actions, max_size=10))
 def test_a_customer_reads_nothing_of_another_and_not_how_they_are_called(tokens: TokenStore, script: list[Any]) -> None:
-    """Mutants: a row of the veil's table shows what its field holds; a route makes its text of nouns as they are; a
+    """Mutants: a row of the redaction's table shows its field; a route makes its text of nouns as they are; a
     search looks at what is not shown; a page's cursor names a node of others."""
     token = tokens.create(Grant("alice", Role.tenant, tenant="acme"))
     one, other = (asyncio.run(told(play(word, script), tokens, token)) for word in WORDS)

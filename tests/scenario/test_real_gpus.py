@@ -151,7 +151,7 @@ STOPS = {
     "hang_in_one_call": (Phase.seatrial, "NVML is hung"),
     "no_driver": (Phase.seatrial, "gpu7: expected H100, found 10de:2330"),
 }
-"""Recorded state → where the node stands at last, and what a person is told."""
+"""Recorded state → the phase that the node comes to, and what a person is told."""
 
 
 @pytest.mark.parametrize("state", STOPS)

@@ -101,7 +101,7 @@ def test_the_serial_at_the_rack_is_the_nodes_or_the_tickets() -> None:
 
 
 def at_its_seatrial() -> Drive:
-    """A node that stands at a check of its Seatrial that nobody answers."""
+    """A node that waits in a check of its Seatrial that nobody answers."""
     drive = Drive(ONE, [a_node("a", pool="", phase=Phase.seatrial, deadline=after(hours=6))])
     drive.script("run_checks", *["inconclusive"] * 40)
     drive.step()

@@ -33,7 +33,7 @@ from hostler.sim.simulation_loop import Drive
 RSC = load("rsc1")
 HARD = Hardship()
 QUIET = msgspec.convert(dict.fromkeys(CONSTANTS, 0.0), Hardship)
-"""World in which nothing befalls anybody; each test switches on what it is about."""
+"""World in which nothing happens to anybody; each test switches on what it is about."""
 SEEDS = 40
 NODES, SPARES, DAYS = 2000, 64, 30.0
 

@@ -25,7 +25,7 @@ def test_no_law_is_broken_in_a_fresh_world(fresh_seed: int) -> None:
 
 
 def test_a_world_that_fails_is_kept_once_and_whole(tmp_path: Path) -> None:
-    """Mutants: only its seed is kept, so that the next kind of mischief redraws it; it is kept with each run."""
+    """Mutants: only its seed is kept, so that the next kind of fault redraws it; it is kept with each run."""
     file = tmp_path / "kept_seeds.jsonl"
     scenario = draw(17).without((1, 2)).smaller(4)
     verdict = WorldVerdict(scenario, (Violation(4, 9, "too many are out"),), "", 0, 0, 0, 0, 0.0, {})

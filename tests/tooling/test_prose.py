@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import pytest
+
 from scripts import prose
 
 UNUSED = prose.words("| prose | stands at | is in |\n| names | eye | reader |\n| word | not a row of it |\n")
@@ -26,3 +28,20 @@ def test_docstrings_and_names_are_found_and_nothing_else(tmp_path: Path) -> None
         ("room/nodes.py", 17, 'the_eye: say "reader"'),
         ("room/nodes.py", 18, 'eye_s: say "reader"'),
     ]
+
+
+def test_tests_benches_and_packages_are_read_and_names_of_tests_alone_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Mutants: `src` alone is read; a file whose words stand on two lines is passed over."""
+    for folder in prose.FOLDERS:
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "one.py").write_text('"""It stands\nat boot."""\n\nthe_eye = 1\n', "utf-8")
+    glossary = tmp_path / "glossary.md"
+    glossary.write_text("| prose | stands at | is in |\n| names | eye | reader |\n", "utf-8")
+    monkeypatch.setattr(prose, "ROOT", tmp_path)
+    monkeypatch.setattr(prose, "GLOSSARY", glossary)
+    assert prose.main() == 1
+    found = capsys.readouterr().out.splitlines()
+    assert sum('"stands at"' in line for line in found) == len(prose.FOLDERS) == 4
+    assert {line.partition("/")[0] for line in found if "the_eye" in line} == {"src", "bench", "packages"}

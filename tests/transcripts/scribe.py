@@ -1,7 +1,7 @@
 """Writes down what goes into the controller loop and what comes out of it, as an operator would read it.
 
 A line begins with `>` for an input, `=` for a record, `->` for what is sent to a driver, and `<` for an answer. Moments
-are those of the hand clock: day of the month and time. Readings and heartbeats that say nothing new are left out, and
+are of the story's clock: day of the month and time. Readings and heartbeats that say nothing new are left out, and
 so are checksums of configurations, which change with every row of the default policy.
 """
 

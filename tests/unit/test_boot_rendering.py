@@ -41,7 +41,7 @@ def test_a_later_layer_wins_and_each_value_names_its_layer() -> None:
 
 
 def test_a_preview_shows_no_password_and_no_file() -> None:
-    """Mutants: passwords of users are shown; the data that are given have the veil too."""
+    """Mutants: passwords of users are shown; the data that are given are redacted too."""
     users = {"users": [{"name": "ops", "passwd": "$6$hash"}], "chpasswd": {"users": [{"password": "pw"}]}}
     files = {"write_files": [{"path": "/etc/key", "content": "s3cret"}], "ssh_keys": {"rsa_private": "KEY"}}
     seed = compose(fleet_with(CloudInitLayers(site=CloudInitLayer({**users, **files}))), a_node("n1"))

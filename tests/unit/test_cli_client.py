@@ -268,7 +268,7 @@ def test_who_never_comes_as_far_as_it_streams_is_said_to_be_behind(
 def test_a_history_goes_on_where_it_ends_and_shows_nothing_twice(
     api: FakeApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The journal may be ahead of the fleet that the answer stands at. Mutant: print every event of the stream."""
+    """The journal may be ahead of the fleet that is answered. Mutant: print every event of the stream."""
     one = {"at": "2026-03-01T00:00:00Z", "name": "hold_placed", "text": "held", "subjects": ["n1"], "cause": ""}
     api.says("GET /v1/nodes/n1/history", page({**one, "seq": 5}, seq=4))
     _journal(api, {**one, "seq": 5}, {**one, "seq": 6})

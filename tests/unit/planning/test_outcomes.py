@@ -48,7 +48,7 @@ class World:
         return self.drive.node("a")
 
     def at(self, operation: str, **fields: Any) -> Plan:
-        """The plan as it stands at the step of this operation."""
+        """The plan as it is in the step of this operation."""
         index = [step.operation for step in self.plan.steps].index(operation)
         return replace(self.plan, index=index, **fields)
 

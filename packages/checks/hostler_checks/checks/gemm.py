@@ -89,8 +89,8 @@ def _wrong(work: Work, n: int, seed: int) -> tuple[list[int], list[int]]:
     return _indices(device, row), _indices(device, column)
 
 
-def _indices(device: Any, marks: Any) -> list[int]:
-    return [int(one) for one in np.nonzero(device.host(marks))[0]]
+def _indices(device: Any, wrong: Any) -> list[int]:
+    return [int(one) for one in np.nonzero(device.host(wrong))[0]]
 
 
 def _named(what: str, found: list[int]) -> str:
