@@ -66,7 +66,7 @@ class Drawing:
         things = guarded.things
         self.names = {
             "node_id": [*things["node"], "lynx-6"], "serial": [*things["part"]],
-            "name": [*things["pool"], *things["rack"]], "incident_id": [*things["incident"]],
+            "name": [*things["pool"], *things["rack"], *things["fabric"]], "incident_id": [*things["incident"]],
             "approval": [*things["approval"]], "rack": [*things["rack"]],
             "verb": [*VERBS], "answer": ["approve", "deny", "withdraw"], "node": ["lynx-0"],
             "target": [*things["node"], *things["approval"], "pool:lynx-pool", "fleet"],
