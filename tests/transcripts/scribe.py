@@ -25,6 +25,7 @@ from hostler.controller.inputs import (
     LinksSeen,
     NodeSeen,
     Observed,
+    RackSeen,
     Replied,
     SubnetSeen,
     Tick,
@@ -129,6 +130,8 @@ def _told(one: Input) -> str:  # noqa: C901, PLR0911 - one flat table of cases
             return f"{seen.ports} ports of network {seen.fabric} were read, {len(seen.faults)} links with a fault"
         case SubnetSeen(reading=reading):
             return f"the managers of network {reading.fabric} were looked at"
+        case RackSeen(asset=asset):
+            return f"{asset} was looked at"
         case (
             AuditSeen()
             | TrendsSeen()

@@ -37,7 +37,8 @@ from tests.kit import a_node, intent_of
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 UNREACHED = frozenset(
     {
-        e.AssetRegistered, e.AssetChanged, e.ModeSet, e.RemediatorsFound, e.RemediatorAccepted, e.ConfigActivated,
+        e.AssetRegistered, e.AssetChanged, e.AssetSeen, e.ModeSet, e.RemediatorsFound, e.RemediatorAccepted,
+        e.ConfigActivated,
         e.RolloutStarted, e.SliceStarted, e.RolloutStopped, e.RolloutCompleted, e.ControllerStarted, e.ClockGap,
         e.ClockConfirmed, e.FormatRaised, e.JournalRestored, e.RestoreReleased, e.FabricRegistered, e.FabricRemoved,
         e.FabricValidationAsked, e.FabricValidated, e.FabricFindingOpened, e.FabricFindingChanged,

@@ -56,6 +56,7 @@ from hostler.drivers.redfish.connection_pool import Connections
 from hostler.drivers.redfish.http_exchange import Access
 from hostler.drivers.redfish.login_driver import LoginDriver
 from hostler.drivers.redfish.operation_driver import RedfishDriver
+from hostler.drivers.redfish.rack_reader import RackReader
 from hostler.drivers.redfish.system_discovery import Introduction
 from hostler.drivers.secrets.secret_cache import KeptSecrets
 from hostler.drivers.standalone.scheduler import StandaloneScheduler, work_of
@@ -64,6 +65,7 @@ from hostler.polling.bmc_poller import BmcPoller
 from hostler.polling.bmc_series import SeriesReader
 from hostler.polling.fabric_schedule import FabricSchedule
 from hostler.polling.link_rounds import LinkRounds
+from hostler.polling.rack_rounds import RackRounds
 from hostler.polling.subnet_rounds import Hints, SubnetRounds
 from hostler.ports import OperationDriver, Scheduler, Secrets
 from hostler.runtime.garbage_collection import COLLECTIONS
@@ -149,7 +151,7 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
             compacting = [Compacting(str(journal_of(standing)), Path(settings.archive)).run] if settings.archive else []
             trending = TrendSchedule(inside.trends, cell, str(journal_of(standing))).run
             turns = (
-                *_networks(gate, cell, secrets, data),
+                *_rounds(gate, clients, secrets, data),
                 inside.returns.run,
                 trending,
                 *status_writers,
@@ -173,14 +175,17 @@ def _own_drivers(clients: Clients, secrets: KeptSecrets, gate: Gate) -> tuple[Re
     return RedfishDriver(clients, gate.now), LoginDriver(clients, secrets, gate.now), port_resetter(gate)
 
 
-def _networks(gate: Gate, cell: Cell, secrets: Secrets, data: Path) -> tuple[Turn, Turn, Turn]:
-    """Looks at the networks that are registered, rounds of readings of their ports, and of their managers."""
+def _rounds(gate: Gate, clients: Clients, secrets: Secrets, data: Path) -> tuple[Turn, ...]:
+    """Looks at networks, at readings of their ports, at their managers, and at what stands in racks beside nodes."""
+    cell = gate.cell
+    assert cell is not None, "the cell has started"
     reach = LookPlaces(AgentPages(lambda: gate.agents, gate.now), gate.fleet, secrets, data / "lldp")
     networks = RegisteredSource(InfinibandSource(), reach)
     looks = FabricSchedule(cell, networks)
     gate.wirings = looks.wirings
     links = LinkRounds(cell, networks, looks.wirings, gate.pairs)
-    return looks.run, links.run, SubnetRounds(cell, networks, Hints(looks.hint, links.hint)).run
+    racks = RackRounds(cell, RackReader(clients))
+    return looks.run, links.run, SubnetRounds(cell, networks, Hints(looks.hint, links.hint)).run, racks.run
 
 
 def port_resetter(gate: Gate) -> PortResetter:

@@ -128,6 +128,11 @@ AGENTS = View(
 )
 
 
+def worded(value: Any, _now: datetime) -> str:
+    """Names with their words or versions."""
+    return ", ".join(f"{name} {word or 'silent'}" for name, word in value or ())
+
+
 def few(value: Any, _now: datetime) -> str:
     """The first names of a list, and how many more there are."""
     return first_names([text_of(item) for item in value], FEW)
@@ -619,6 +624,13 @@ ASSETS = View(
         Column("RACK", "position.rack"),
         Column("U", "position.u"),
         Column("DOMAINS", "domains"),
+        Column("SERIAL", "look.serial"),
+        Column("HEALTH", "look.health"),
+        Column("LOOKED AT", "look.at", clock),
+        Column("NOT READ", "look.why"),
+        Column("SUPPLIES", "look.supplies", worded, wide=True),
+        Column("LEAKS", "look.leaks", worded, wide=True),
+        Column("FIRMWARE", "look.firmware", worded, wide=True),
     ),
     empty="no asset is known",
     events=("asset_",),

@@ -12,6 +12,7 @@ from hostler.core.state.intent import Intent
 from hostler.core.state.links import LinkRound
 from hostler.core.state.live_state import Fellow
 from hostler.core.state.model import Observation, Outcome
+from hostler.core.state.racks import AssetLook
 from hostler.core.state.sensor_watch import SensorLook
 from hostler.core.state.subnets import SubnetReading
 from hostler.core.state.trends import TrendReport
@@ -169,6 +170,13 @@ class SubnetSeen(Struct, frozen=True):
     reading: SubnetReading
 
 
+class RackSeen(Struct, frozen=True):
+    """One look at an asset of a rack through its own BMC."""
+
+    asset: str
+    look: AssetLook
+
+
 class TrendsSeen(Struct, frozen=True):
     """All readings were judged."""
 
@@ -198,6 +206,7 @@ Input = (
     | LinksSeen
     | SubnetSeen
     | TrendsSeen
+    | RackSeen
     | BootAsked
     | AuditSeen
 )

@@ -196,11 +196,12 @@ class Controller:
                     self._uneven = self._uneven or bool(self.fleet.incidents_of(one.node))
                     self._record_all(told.events, told.cause)
                     self._touch(one.node, told.cause)
-            case inputs.FabricSeen() | inputs.LinksSeen() | inputs.SubnetSeen() | inputs.TrendsSeen():
+            case (
+                inputs.FabricSeen() | inputs.LinksSeen() | inputs.SubnetSeen() | inputs.RackSeen() | inputs.TrendsSeen()
+                | inputs.AuditSeen()
+            ):  # fmt: skip
                 self._record_all(of_report(self._context, one), cause_of(one))
                 self._touch_all(waiting_for(self.fleet, one), "fabric")
-            case inputs.AuditSeen(seals=seals):
-                self._record_all((e.AuditSealed(seals),), "audit")
             case inputs.BootAsked():
                 events, reply = answered(self._context, one)
                 self._record_all(events, "boot")

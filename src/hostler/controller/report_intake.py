@@ -1,15 +1,19 @@
 """Reports of what was read, compared or judged beside the loop: what is recorded of them, and who waits for them."""
 
 from collections.abc import Iterable
+from datetime import timedelta
 
 from hostler.controller import fabric_reports, trend_reports
-from hostler.controller.inputs import FabricSeen, LinksSeen, SubnetSeen, TrendsSeen
+from hostler.controller.inputs import AuditSeen, FabricSeen, LinksSeen, RackSeen, SubnetSeen, TrendsSeen
 from hostler.core.planning import cabling
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 
-Reported = FabricSeen | LinksSeen | SubnetSeen | TrendsSeen
+REFRESH = timedelta(minutes=30)
+"""A look that shows nothing new is recorded again after so long: it is looked at still."""
+
+Reported = FabricSeen | LinksSeen | SubnetSeen | TrendsSeen | RackSeen | AuditSeen
 
 
 def of_report(context: DecisionContext, seen: Reported) -> Iterable[e.Event]:
@@ -23,6 +27,21 @@ def of_report(context: DecisionContext, seen: Reported) -> Iterable[e.Event]:
             return fabric_reports.of_subnet(context, reading)
         case TrendsSeen(report=trends):
             return tuple(trend_reports.of_trends(context.fleet, trends))
+        case RackSeen():
+            return _of_asset(context, seen)
+        case AuditSeen(seals=seals):
+            return (e.AuditSealed(seals),)
+
+
+def _of_asset(context: DecisionContext, seen: RackSeen) -> tuple[e.Event, ...]:
+    """The look, where it shows anything new or the last one has grown old; of an asset that is gone nothing."""
+    asset = context.fleet.assets.get(seen.asset)
+    if asset is None or not context.may_write("asset_seen"):
+        return ()
+    known = asset.look
+    if known is not None and known.said == seen.look.said and seen.look.at - known.at < REFRESH:
+        return ()
+    return (e.AssetSeen(seen.asset, seen.look),)
 
 
 def cause_of(seen: Reported) -> str:
@@ -32,6 +51,10 @@ def cause_of(seen: Reported) -> str:
             return f"fabric:{about.fabric}"
         case TrendsSeen():
             return "trends"
+        case RackSeen(asset=name):
+            return f"asset:{name}"
+        case AuditSeen():
+            return "audit"
 
 
 def waiting_for(fleet: Fleet, seen: Reported) -> Iterable[str]:

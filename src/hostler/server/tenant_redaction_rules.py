@@ -78,6 +78,7 @@ from hostler.core.state.operations import (
 )
 from hostler.core.state.packed_strings import Pairs
 from hostler.core.state.plan_rules import PlanRules
+from hostler.core.state.racks import AssetLook
 from hostler.core.state.repairs import RepairDone
 from hostler.core.state.rma_cases import RmaCase, StockLine, TakenStep
 from hostler.core.state.scopes import FLEET, NODES, TEXTS, Scope
@@ -438,6 +439,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     Incident: _rows("id syndrome conditions owner ticket state", scope=_scope, also=_scopes, members=_nodes),
     Difference: _rows("what"),
     Asset: _rows("id domains state"),
+    AssetLook: _rows(),
     Shadow: _rows("rule remedy", waits=_untold),
     Node: _rows(
         "id sku domains provisioner given_up cordons boot_id boots slots addresses inventory_boot inventory_covers"
@@ -502,6 +504,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.StrangerSeen: _rows(),
     e.EvidenceKept: _rows(node=_node),
     e.NodeSanitised: _rows(node=_node),
+    e.AssetSeen: _rows(),
     e.OnboardTicked: _rows(node=_node),
     e.OnboardFileAdded: _rows(node=_node),
     e.NodeRejected: _rows(node=_node, person=_untold, reason=_untold),

@@ -49,7 +49,7 @@ def register(adopt: bool) -> Callable[[AnyAsk], Granted]:
 def register_assets(ask: Ask[RegisterAssets]) -> Granted:
     """Assets that are not nodes become known."""
     specs = registration.read_assets(ask.act.assets)
-    events = registration.register_assets(ask.context.fleet, specs)
+    events = registration.register_assets(ask.context.fleet, specs, ask.context.now)
     return f"{len(events)} asset(s) registered", events
 
 

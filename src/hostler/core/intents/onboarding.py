@@ -1,5 +1,6 @@
 """A node's inspection by hands: items ticked with notes and photos; certified when all are, or rejected."""
 
+from hostler.core.conditions import rack_match
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, RefusalError, node_of
 from hostler.core.intents.attached_files import attach
 from hostler.core.intents.nodes import move
@@ -42,7 +43,7 @@ def add_file(ask: Ask[AddItemFile]) -> Granted:
 
 
 def certify(ask: Ask[Certify]) -> Granted:
-    """A technician has inspected and cabled it. Raises RefusalError, with the items that nobody has ticked."""
+    """A technician has inspected and cabled it. Raises RefusalError: items that nobody has ticked, a rack not ready."""
     node = node_of(ask)
     _at_onboard(node)
     if left := _unticked(ask.context.fleet, node):
@@ -53,6 +54,10 @@ def certify(ask: Ask[Certify]) -> Granted:
         how = f"`hostler node tick-item {node.id} --item {numbered[left[0]]}`"
         count = f"{len(left)} of {len(items)} items of {node.id}"
         raise RefusalError(f"{count} are not ticked: {named}{more}. Look at each, then {how}")
+    if (open_stage := rack_match.first_open(ask.context.fleet, node, ask.context.now)) is not None:
+        rack = node.position.rack or "(none is recorded)"
+        look = f"put that right, look with `hostler asset list --rack {rack}`, then certify {node.id}"
+        raise RefusalError(f"rack {rack} is not ready, {open_stage}; {look}")
     person = ask.intent.person
     closed = tuple(
         e.TicketClosed(ticket.id, f"certified: {ask.intent.reason}"[:500], person)

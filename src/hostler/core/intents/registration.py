@@ -57,7 +57,7 @@ class AssetSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """An asset that is not a node.
 
     A rack's, NVLink domain's, power shelf's or switch's id is the name that its nodes give as failure domain ("nvl1"
-    for "nvlink:nvl1"); a switch tray names the domains it serves.
+    for "nvlink:nvl1"); a switch tray names the domains it serves. `bmc` is the Redfish URL of its own BMC.
     """
 
     id: str
@@ -67,6 +67,8 @@ class AssetSpec(Struct, frozen=True, forbid_unknown_fields=True):
     rack: str = ""
     u: int = 0
     domains: tuple[str, ...] = ()
+    serial: str = ""
+    bmc: str = ""
 
 
 def read_assets(document: str) -> tuple[AssetSpec, ...]:
@@ -74,7 +76,7 @@ def read_assets(document: str) -> tuple[AssetSpec, ...]:
     return _decode(document, tuple[AssetSpec, ...], "assets")
 
 
-def register_assets(fleet: Fleet, specs: tuple[AssetSpec, ...]) -> tuple[e.Event, ...]:
+def register_assets(fleet: Fleet, specs: tuple[AssetSpec, ...], now: datetime) -> tuple[e.Event, ...]:
     """The events that make these assets known. Raises InvalidInputError; then none of them is."""
     problems = [Problem("assets", 0, f"{len(specs)} assets", f"give 1 to {MAX_NODES}")] if not specs else []
     problems.extend(
@@ -85,16 +87,20 @@ def register_assets(fleet: Fleet, specs: tuple[AssetSpec, ...]) -> tuple[e.Event
     problems.extend(
         Problem(f"assets[{number}]", 0, problem, "write it so")
         for number, spec in enumerate(specs)
-        for kind, name in (("site", spec.site), ("rack", spec.rack))
+        for kind, name in (("site", spec.site), ("rack", spec.rack), ("serial", spec.serial))
         if (problem := outside_problem(kind, name))
     )
     problems.extend(p for number, spec in enumerate(specs) for p in _domain_problems(spec.domains, f"assets[{number}]"))
     if problems:
         raise InvalidInputError(tuple(problems[:50]))
-    return tuple(
-        e.AssetRegistered(Asset(s.id, s.kind, Position(s.cell, s.site, "", s.rack, s.u), domains=_domains(s.domains)))
-        for s in specs
-    )
+    return tuple(e.AssetRegistered(_asset(spec, now)) for spec in specs)
+
+
+def _asset(spec: AssetSpec, now: datetime) -> Asset:
+    place = Position(spec.cell, spec.site, "", spec.rack, spec.u)
+    named = (("serial", spec.serial), ("bmc", spec.bmc))
+    bindings = tuple(Binding(kind, value, now) for kind, value in named if value)
+    return Asset(spec.id, spec.kind, place, bindings, _domains(spec.domains))
 
 
 def read(document: str) -> tuple[NodeSpec, ...]:

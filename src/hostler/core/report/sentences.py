@@ -291,6 +291,15 @@ def _node_sanitised(event: e.NodeSanitised) -> str:
     return f"erased{whose}, {one.drives} drives read back: certificate {one.digest[:12]}"
 
 
+def _asset_seen(event: e.AssetSeen) -> str:
+    look = event.look
+    if look.why:
+        return f"{event.asset} could not be read: {look.why}"
+    ill = [f"{name} {word or 'says nothing'}" for name, word in (*look.supplies, *look.leaks) if word != "ok"]
+    told = f": {', '.join(ill[:4])}" if ill else ""
+    return f"{event.asset} shows serial {look.serial or 'none'}, health {look.health or 'none'}{told}"
+
+
 def _evidence_kept(event: e.EvidenceKept) -> str:
     bundle = event.bundle
     missing = f"; not in it: {'; '.join(bundle.missing)}" if bundle.missing else ""
@@ -318,6 +327,7 @@ def _not_told(_story: NodeStory, _record: e.Record, _event: e.WaitingChanged) ->
 _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.NodeRegistered, _node_registered, NodeStory.registered),
     EventTelling(e.AssetRegistered, lambda event: f"{event.asset.kind} {event.asset.id} registered"),
+    EventTelling(e.AssetSeen, _asset_seen),
     EventTelling(e.AssetChanged, lambda event: f"{event.asset} is {event.state.replace('_', ' ')}: {event.reason}"),
     EventTelling(e.BindingChanged, lambda event: f"{event.binding.kind} binding is now {event.binding.value}"),
     EventTelling(e.NodeFieldChanged, _field_changed),

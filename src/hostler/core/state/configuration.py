@@ -13,6 +13,7 @@ from hostler.core.state.expected import AdmissionRules
 from hostler.core.state.hardware import HardwareManifest
 from hostler.core.state.model import Mode, Profile
 from hostler.core.state.notify_routes import PageRules, Route
+from hostler.core.state.racks import RackManifest
 
 REMEDIES = ("gpu_reset", "reboot", "power_cycle", "triage")
 """The escalation ladder, gentlest first. Above `triage` stands RMA, which only triage itself decides (`is_lemon`)."""
@@ -97,7 +98,8 @@ class Sku(Struct, frozen=True, forbid_unknown_fields=True):
     this model do not give, so that a gate does not wait for them. `bmc_system`: the name of the system that is the
     machine, where a BMC of this model shows several. `hardware`: links, settings and places that Seatrial compares as
     well, None for none. `checklist`: items that a technician looks at before a node of it is certified, behind those of
-    the site. `sanitise`: what of it is erased between tenants.
+    the site. `sanitise`: what of it is erased between tenants. `rack`: what the rack of its nodes has to
+    be before they are certified, None for nothing.
     """
 
     name: str
@@ -119,6 +121,7 @@ class Sku(Struct, frozen=True, forbid_unknown_fields=True):
     hardware: HardwareManifest | None = None
     checklist: tuple[str, ...] = ()
     sanitise: Sanitising = Sanitising()
+    rack: RackManifest | None = None
 
     @property
     def counts(self) -> dict[str, int]:

@@ -17,6 +17,7 @@ from hostler.core.state.onboarding import Inspection
 from hostler.core.state.operations import AnyAct
 from hostler.core.state.packed_strings import NO_PAIRS, Pairs
 from hostler.core.state.plan_rules import PlanRules
+from hostler.core.state.racks import AssetLook
 from hostler.core.state.repairs import RepairDone
 from hostler.core.state.scopes import FIRMWARE, POOL, ActGroup, Scope, alone
 
@@ -493,7 +494,7 @@ class Assignment(Struct, frozen=True):
 class Asset(Struct, frozen=True):
     """A thing with a position that is not a node: rack, NVLink domain, switch tray, power shelf, switch.
 
-    `power` is on, off or "" (has none); its own lifecycle is `phases.ASSET_TRANSITIONS`.
+    Its own lifecycle is `phases.ASSET_TRANSITIONS`. `look`: what its own BMC showed last, None before the first look.
     """
 
     id: str
@@ -502,6 +503,11 @@ class Asset(Struct, frozen=True):
     bindings: tuple[Binding, ...] = ()
     domains: tuple[Scope, ...] = ()
     state: str = "in_service"
+    look: AssetLook | None = None
+
+    def binding(self, kind: str) -> str:
+        """The current value of the binding of this kind, "" where there is none."""
+        return next((b.value for b in self.bindings if b.kind == kind and b.until is None), "")
 
 
 class Shadow(Struct, frozen=True):

@@ -5,7 +5,6 @@
 """
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from hostler.core.state import operations as op
 from hostler.core.state.model import ActClass, Phase
@@ -164,7 +163,7 @@ RECIPES: dict[str, Recipe] = {
         Recipe("unlocate", (StepRow(op.LocateOff(), 60, optional=True),), ActClass.easing),
         Recipe(
             "return_to_service",
-            (*_POWERED_ON, replace(_COMPLETE, each="hands"), *_BACK),
+            (*_POWERED_ON, StepRow(op.VerifyInventory(), 900, each="hands"), *_BACK),
             ActClass.easing,
             rules=PlanRules(on_failure=OnFailure.raises, answers=Answers.earlier_boots, hands=True),
         ),

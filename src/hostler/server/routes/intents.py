@@ -263,7 +263,7 @@ async def post_assets(app_state: TheAppState, caller: TheCaller, data: JSONBody[
         return await submit(app_state, caller, asked)
     except ProblemError as refused:
         try:
-            registration.register_assets(app_state.fleet, data.assets)
+            registration.register_assets(app_state.fleet, data.assets, app_state.now())
         except InvalidInputError as error:
             raise invalid(error) from refused
         raise

@@ -108,6 +108,7 @@ from hostler.core.state.events.manual_tests import (
 from hostler.core.state.events.nodes import (
     AssetChanged,
     AssetRegistered,
+    AssetSeen,
     BindingChanged,
     BootObserved,
     CheckRecorded,
@@ -159,6 +160,7 @@ __all__ = [
     "ApprovalRequested",
     "AssetChanged",
     "AssetRegistered",
+    "AssetSeen",
     "AuditSealed",
     "BindingChanged",
     "BitsDisputed",
@@ -285,6 +287,7 @@ Event = (
     NodeRegistered
     | AssetRegistered
     | AssetChanged
+    | AssetSeen
     | BindingChanged
     | PhaseChanged
     | ConditionRaised
@@ -455,6 +458,7 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("onboard_ticked", 1): 6,
     ("onboard_file_added", 1): 6,
     ("node_rejected", 1): 6,
+    ("asset_seen", 1): 6,
     ("agent_enrolled", 1): 6,
     ("window_answered", 1): 6,
 }

@@ -12,6 +12,7 @@ from hostler.core.state.events.row import EventRow, EventRows, FoldError, node_o
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.hardware import without_bios
 from hostler.core.state.model import Asset, Assignment, Attempt, Binding, CheckResult, Node, Phase, Verdict, Waiting
+from hostler.core.state.racks import AssetLook
 from hostler.core.state.repairs import REPAIRS_KEPT, RepairDone
 from hostler.core.state.scopes import RACK, Scope
 
@@ -248,6 +249,17 @@ def _wait(fleet: Fleet, event: WaitingChanged, _at: datetime) -> None:
     fleet.put_node(event.node, replace(node_of(fleet, event.node), waiting=event.waiting))
 
 
+class AssetSeen(Struct, frozen=True, tag="asset_seen"):
+    """One look at an asset through its own BMC, where it shows something else, or the last one has grown old."""
+
+    asset: str
+    look: AssetLook
+
+
+def _see_asset(fleet: Fleet, event: AssetSeen, _at: datetime) -> None:
+    fleet.assets.put(event.asset, replace(fleet.assets[event.asset], look=event.look))
+
+
 def _change_asset(fleet: Fleet, event: AssetChanged, _at: datetime) -> None:
     fleet.assets.put(event.asset, replace(fleet.assets[event.asset], state=event.state))
 
@@ -255,6 +267,7 @@ def _change_asset(fleet: Fleet, event: AssetChanged, _at: datetime) -> None:
 ROWS: EventRows = (
     EventRow(NodeRegistered, lambda e: (e.node.id,), lambda fleet, e, _at: fleet.put_node(e.node.id, e.node)),
     EventRow(AssetRegistered, lambda e: (e.asset.id,), lambda fleet, e, _at: fleet.assets.put(e.asset.id, e.asset)),
+    EventRow(AssetSeen, lambda e: (e.asset,), _see_asset),
     EventRow(AssetChanged, lambda e: (e.asset,), _change_asset),
     EventRow(BindingChanged, of_node, _bind),
     EventRow(NodeFieldChanged, of_node, _change_field),

@@ -1,0 +1,78 @@
+"""Looks at what stands in racks beside nodes: power shelves, switch trays, coolant units, each in its turn.
+
+Often where nodes of the rack are being brought up and wait for it, else once an hour. Volatile: after a start all are
+looked at anew.
+"""
+
+import asyncio
+from datetime import datetime
+from typing import Protocol
+
+from hostler.controller.inputs import RackSeen
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Asset, Phase
+from hostler.core.state.racks import AssetLook
+from hostler.runtime.runner import Cell
+
+AWAITED_S, SELDOM_S = 120.0, 3600.0
+"""How often an asset is looked at while nodes of its rack wait for it, and at any other time."""
+TICK_S = 1.0
+DEADLINE_S = 60.0
+AT_ONCE = 16
+"""Assets that are looked at together."""
+AWAITING = (Phase.registered, Phase.initializing, Phase.onboard)
+
+
+class AssetReader(Protocol):
+    """Looks at one asset."""
+
+    async def look(self, asset: Asset, now: datetime) -> AssetLook:
+        """Read its BMC, or say why it cannot be read."""
+        ...
+
+
+class RackRounds:
+    """One look at a time of each asset; one that hangs holds up no other."""
+
+    def __init__(self, cell: Cell, reader: AssetReader, tick_s: float = TICK_S) -> None:
+        self._cell = cell
+        self._reader = reader
+        self._tick_s = tick_s
+        self._next: dict[str, float] = {}
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        self._next.clear()
+        while True:
+            await self._round()
+            await asyncio.sleep(self._tick_s)
+
+    async def _round(self) -> None:
+        """Look at those that are due, AT_ONCE at most."""
+        fleet, now = self._cell.view, asyncio.get_running_loop().time()
+        for name in self._next.keys() - set(fleet.assets):
+            del self._next[name]
+        awaited = awaited_racks(fleet)
+        due: list[Asset] = []
+        for asset in list(fleet.assets.values()):
+            period_s = AWAITED_S if asset.position.rack in awaited else SELDOM_S
+            began = self._next.get(asset.id)
+            if asset.binding("bmc") and (began is None or now - began >= period_s):
+                due.append(asset)
+        for asset in due[:AT_ONCE]:
+            self._next[asset.id] = now
+        await asyncio.gather(*(self._look(asset) for asset in due[:AT_ONCE]))
+
+    async def _look(self, asset: Asset) -> None:
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                look = await self._reader.look(asset, self._cell.now())
+        except TimeoutError:
+            look = AssetLook(self._cell.now(), why=f"its BMC gave no whole answer within {DEADLINE_S:g} s")
+        self._cell.tell(RackSeen(asset.id, look))
+
+
+def awaited_racks(fleet: Fleet) -> set[str]:
+    """Racks in which nodes are on their way to their first test."""
+    names = (name for phase in AWAITING for name in fleet.index.members(f"phase:{phase.value}"))
+    return {fleet.nodes[name].position.rack for name in names} - {""}
