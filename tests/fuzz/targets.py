@@ -269,7 +269,7 @@ def _take(found: Any) -> None:
         case intents.RegisterBody(nodes=nodes):
             keepable(_refusing(InvalidInputError, registration.register, Fleet(), nodes, False, now))
         case intents.AssetsBody(assets=assets):
-            keepable(_refusing(InvalidInputError, registration.register_assets, Fleet(), assets))
+            keepable(_refusing(InvalidInputError, registration.register_assets, Fleet(), assets, now))
         case _:
             keepable(found)
 
