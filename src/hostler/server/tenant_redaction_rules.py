@@ -440,7 +440,6 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     Difference: _rows("what"),
     Asset: _rows("id domains state"),
     AssetLook: _rows(),
-    DriveToErase: _rows(),
     Shadow: _rows("rule remedy", waits=_untold),
     Node: _rows(
         "id sku domains provisioner given_up cordons boot_id boots slots addresses inventory_boot inventory_covers"
