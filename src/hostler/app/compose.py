@@ -33,6 +33,7 @@ from hostler.app.daily_compaction import Compacting
 from hostler.app.emulated_lab import EmulatedLab, in_kubernetes, in_memory
 from hostler.app.evidence_keeper import EvidenceKeeper
 from hostler.app.first_start import TOKEN
+from hostler.app.ironic_access import with_ironic
 from hostler.app.node_sanitiser import NodeSanitiser
 from hostler.app.secret_backends import secrets_of
 from hostler.app.start_settings import ServeSettings, UpSettings
@@ -122,14 +123,15 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
         clusters = by_cluster(schedulers)
         rebooter = Rebooter(slurm, lambda: gate.agents)
         gate.machines, gate.offered = Introduction(clients), offered_by(kubernetes)
-        placing = SchedulerDriver(clusters, StandaloneScheduler(lambda: gate.agents), gate.show_node)
-        scheduling = ReadingsKeeper(placing, gate)
+        alone = StandaloneScheduler(lambda: gate.agents)
+        scheduling = ReadingsKeeper(SchedulerDriver(clusters, alone, gate.show_node), gate)
         kubelets = Kubelets([one.scheduler.cluster for one in kubernetes], lambda: gate.agents)
         redfish, logins, ports = _own_drivers(clients, secrets, gate)
+        machines = with_ironic(redfish, data, outside, secrets)
         booting = await boot_service(settings, data, secrets, gate)
-        booted = booting.around(redfish, rebooter) if booting else (rebooter,)
+        booted = booting.around(machines, rebooter) if booting else (rebooter,)
         around = (*_before_agents(gate, clients, redfish), kubelets, resetter(kubernetes, gate), *booted)
-        wiring = Wiring((redfish, logins, ports, scheduling), around)
+        wiring = Wiring((machines, logins, ports, scheduling), around)
         async with running(_listening(settings), standing, wiring, gate, documents) as inside:
             cell = inside.cell
             if booting is not None and settings.boot is not None:
@@ -146,7 +148,6 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
             tidying = [one.tidier(lambda: cell.view).run for one in kubernetes]
             tidying += [one.restorer(lambda: cell.view).run for one in kubernetes]
             tidying += [one.presence(standing.name or socket.gethostname()).run for one in kubernetes]
-            admitting = [one.admitter.run for one in kubernetes]
             examining = [one.run for one in examiners([*slurm, *(k.scheduler for k in kubernetes)], cell)]
             compacting = [Compacting(str(journal_of(standing)), Path(settings.archive)).run] if settings.archive else []
             trending = TrendSchedule(inside.trends, cell, str(journal_of(standing))).run
@@ -157,7 +158,7 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
                 *status_writers,
                 *requests,
                 *tidying,
-                *admitting,
+                *(one.admitter.run for one in kubernetes),
                 *examining,
                 *compacting,
             )

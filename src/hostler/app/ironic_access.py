@@ -1,0 +1,29 @@
+"""Which Ironic has machines of this cell: `ironic.json` in the data directory, checked whole; without it, none."""
+
+from pathlib import Path
+
+import aiohttp
+import msgspec
+
+from hostler.core.state.input_problems import UNREADABLE, InvalidInputError, Problem
+from hostler.drivers.ironic.client import IronicAccess, IronicClient
+from hostler.drivers.ironic.ironic_nodes import IronicNodes
+from hostler.ports import OperationDriver, Secrets
+
+FILE = "ironic.json"
+EXAMPLE = '{"url": "https://ironic.example.org:6385", "secret": "file:ironic"}'
+
+
+def with_ironic(bmc: OperationDriver, data: Path, session: aiohttp.ClientSession, secrets: Secrets) -> OperationDriver:
+    """The BMC driver, before it an Ironic where the file names one. Raises InvalidInputError for a wrong file."""
+    path = data / FILE
+    if not path.exists():
+        return bmc
+    try:
+        access = msgspec.json.decode(path.read_bytes(), type=IronicAccess)
+    except (*UNREADABLE, OSError) as error:
+        raise InvalidInputError((Problem(str(path), 0, str(error), f"write {EXAMPLE}"),)) from error
+    if not access.url.startswith(("https://", "http://")) or access.timeout_s <= 0:
+        what = "url is no http address" if access.timeout_s > 0 else "timeout_s is not above 0"
+        raise InvalidInputError((Problem(str(path), 0, what, f"write {EXAMPLE}"),))
+    return IronicNodes(bmc, IronicClient(session, access, secrets))

@@ -1,0 +1,180 @@
+"""A real Ironic with sushy-tools as its BMCs, each a process of its own on loopback, from a venv that is made once.
+
+Nothing of it is a dependency of the project: `pip install ironic sushy-tools` into a folder of the user's cache.
+"""
+
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("ironic==39.0.0", "sushy-tools==2.2.0")
+"""Releases that were tried; Ironic 39 is of 2026."""
+INSTALL_S, START_S = 600.0, 60.0
+VERSION = {"X-OpenStack-Ironic-API-Version": "1.80"}
+CONFIG = """[DEFAULT]
+auth_strategy=noauth
+rpc_transport=none
+host=localhost
+log_file={run}/ironic.log
+state_path={run}
+enabled_hardware_types=redfish
+enabled_bios_interfaces=no-bios
+enabled_boot_interfaces=ipxe
+enabled_console_interfaces=no-console
+enabled_deploy_interfaces=ramdisk
+enabled_firmware_interfaces=no-firmware
+enabled_inspect_interfaces=redfish
+enabled_management_interfaces=redfish
+enabled_network_interfaces=noop
+enabled_power_interfaces=redfish
+enabled_raid_interfaces=no-raid
+enabled_rescue_interfaces=no-rescue
+enabled_storage_interfaces=noop
+enabled_vendor_interfaces=no-vendor
+[api]
+host_ip=127.0.0.1
+port={api}
+api_workers=1
+[database]
+connection=sqlite:///{run}/ironic.sqlite
+[conductor]
+automated_clean=false
+[pxe]
+tftp_root={run}/tftp
+[deploy]
+http_root={run}/http
+[oslo_concurrency]
+lock_path={run}/lock
+[service_catalog]
+auth_type=none
+[glance]
+auth_type=none
+"""
+
+
+class MissingError(Exception):
+    """Ironic cannot be installed here; the text says why."""
+
+
+def programs() -> Path:
+    """The folder of its programs, installed where they are not yet. Raises MissingError."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "hostler-tests" / "ironic-39"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "whole").exists():
+            made = (sys.executable, "-m", "venv", str(folder))
+            for argv in (made, (f"{folder}/bin/pip", "install", "-q", *PACKAGES)):
+                done = subprocess.run(argv, capture_output=True, text=True, timeout=INSTALL_S, check=False)
+                if done.returncode:
+                    raise MissingError(f"{' '.join(PACKAGES)} from PyPI: {done.stderr.strip()[-300:]}")
+            (folder / "whole").touch()
+    return folder / "bin"
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+class RealIronic:
+    """An Ironic and its BMC. `systems` are the machines behind that BMC, by name."""
+
+    def __init__(self, api: int, bmc: int, systems: dict[str, str]) -> None:
+        self.url, self.bmc = f"http://127.0.0.1:{api}", f"http://127.0.0.1:{bmc}"
+        self.systems = systems
+
+    def call(self, method: str, path: str, body: Any = None, at: str = "") -> Any:
+        data = json.dumps(body).encode() if body is not None else None
+        headers = VERSION | {"Content-Type": "application/json"}
+        asked = urllib.request.Request(f"{at or self.url}{path}", data, headers, method=method)  # noqa: S310 - loopback
+        with urllib.request.urlopen(asked, timeout=30) as answer:  # noqa: S310 - loopback
+            raw = answer.read()
+        return json.loads(raw) if raw else None
+
+    def enrol(self, name: str, bmc: str = "", system: str = "") -> None:
+        """Make a node known to Ironic, as its operators do."""
+        place = f"/redfish/v1/Systems/{self.systems[system or name]}"
+        info = {"redfish_address": bmc or self.bmc, "redfish_system_id": place}
+        info |= {"redfish_username": "admin", "redfish_password": "password"}
+        self.call("POST", "/v1/nodes", {"name": name, "driver": "redfish", "driver_info": info})
+
+    def address(self, name: str) -> str:
+        """The address of the machine's BMC as Hostler's binding has it."""
+        return f"{self.bmc}/redfish/v1/Systems/{self.systems[name]}"
+
+    def shown(self, name: str) -> Any:
+        """What the machine's BMC itself shows."""
+        return self.call("GET", f"/redfish/v1/Systems/{self.systems[name]}", at=self.bmc)
+
+    def state(self, name: str) -> Any:
+        return self.call("GET", f"/v1/nodes/{name}")
+
+    def until(self, name: str, **wanted: Any) -> Any:
+        """Wait until the node's record has these."""
+        end = time.monotonic() + START_S
+        while any((found := self.state(name))[key] != value for key, value in wanted.items()):
+            assert time.monotonic() < end, found
+            time.sleep(0.1)
+        return found
+
+
+@contextmanager
+def real_ironic(folder: Path, names: tuple[str, ...]) -> Iterator[RealIronic]:
+    """Both processes while the block runs. Raises MissingError."""
+    place, run = programs(), folder / "run"
+    for part in ("tftp", "http", "lock"):
+        (run / part).mkdir(parents=True)
+    systems = {name: f"27946b59-9e44-4fa7-8e91-{number:012d}" for number, name in enumerate(names, 1)}
+    there = RealIronic(free_port(), free_port(), systems)
+    nics = [{"mac": "52:54:00:12:34:01", "ip": "127.0.0.1"}]
+    fakes = [
+        {"uuid": uuid, "name": name, "power_state": "Off", "external_notifier": False, "nics": nics}
+        for name, uuid in systems.items()
+    ]
+    (folder / "bmc.conf").write_text(
+        f"SUSHY_EMULATOR_FAKE_DRIVER=True\nSUSHY_EMULATOR_STATE_DIR={str(run)!r}\nSUSHY_EMULATOR_FAKE_SYSTEMS={fakes!r}\n"
+    )
+    (folder / "ironic.conf").write_text(CONFIG.format(run=run, api=there.url.rpartition(":")[2]))
+    subprocess.run(
+        (f"{place}/ironic-dbsync", "--config-file", f"{folder}/ironic.conf", "create_schema"),
+        check=True,
+        capture_output=True,
+        timeout=START_S,
+    )
+    port = there.bmc.rpartition(":")[2]
+    bmc = (f"{place}/sushy-emulator", "--config", f"{folder}/bmc.conf", "-i", "127.0.0.1", "-p", port)
+    ironic = (f"{place}/ironic", "--config-file", f"{folder}/ironic.conf")
+    with (folder / "out").open("wb") as out:
+        children = [subprocess.Popen(argv, stdout=out, stderr=out, start_new_session=True) for argv in (bmc, ironic)]
+        try:
+            _wait(there, folder)
+            yield there
+        finally:
+            for child in children:
+                os.killpg(child.pid, signal.SIGKILL)  # its graceful end takes 15 s and more
+                child.wait(15)
+
+
+def _wait(there: RealIronic, folder: Path) -> None:
+    end = time.monotonic() + START_S
+    while True:
+        try:
+            if there.call("GET", "/v1/drivers")["drivers"] and there.call("GET", "/redfish/v1/Systems", at=there.bmc):
+                return
+        except (urllib.error.URLError, OSError):
+            pass
+        assert time.monotonic() < end, (folder / "out").read_text()[-2000:]
+        time.sleep(0.2)
