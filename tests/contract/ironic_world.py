@@ -116,7 +116,7 @@ class RealIronic:
         return f"{self.bmc}/redfish/v1/Systems/{self.systems[name]}"
 
     def shown(self, name: str) -> Any:
-        """What the machine's BMC itself shows."""
+        """Read the machine's BMC itself."""
         return self.call("GET", f"/redfish/v1/Systems/{self.systems[name]}", at=self.bmc)
 
     def state(self, name: str) -> Any:

@@ -97,7 +97,7 @@ async def world(ironic: RealIronic) -> AsyncIterator[World]:
 
 
 async def test_a_machine_that_is_enrolled_is_managed_set_to_boot_and_switched_by_ironic(world: World) -> None:
-    """Its BMC is asked by the test. Mutants: what Ironic accepted is done; an enrolled node is not managed first."""
+    """The BMC is asked by the test. Mutants: what Ironic accepted is done; an enrolled node is not managed first."""
     world.there.enrol("n1")
     first = await world.ask("n1", SetBootNetwork())
     assert (first.result, "verifies that it reaches" in first.detail) == ("unknown", True)

@@ -1,4 +1,4 @@
-"""Which Ironic has machines of this cell: `ironic.json` in the data directory, checked whole; without it, none."""
+"""Reads which Ironic has machines of this cell: `ironic.json` in the data directory, checked whole."""
 
 from pathlib import Path
 
