@@ -123,7 +123,7 @@ async def test_what_is_not_ironics_goes_to_the_bmc(world: World) -> None:
 
 async def test_a_node_that_is_not_there_or_is_another_machine_is_refused(world: World) -> None:
     """Mutants: the name is enough; two machines behind one BMC are one."""
-    with pytest.raises(RefusedError, match=r"knows no such node: .*enrol it there"):
+    with pytest.raises(RefusedError, match=r"knows no such node: .*register it there"):
         await world.ask("n6", PowerOn())
     world.there.enrol("n2", system="n3")
     with pytest.raises(RefusedError, match="binding mismatch"):
@@ -144,7 +144,7 @@ async def test_maintenance_that_somebody_set_is_told_with_its_reason_and_the_way
     world.there.call("PUT", "/v1/nodes/n4/states/provision", {"target": "manage"})
     world.there.until("n4", provision_state="manageable", reservation=None, power_state="power off")
     world.there.call("PUT", "/v1/nodes/n4/maintenance", {"reason": "disk swap, ann"})
-    with pytest.raises(RefusedError, match=r"in maintenance in Ironic: disk swap, ann; .*maintenance unset n4"):
+    with pytest.raises(RefusedError, match=r"in maintenance in Ironic: disk swap, ann; run .*maintenance unset n4"):
         await world.ask("n4", PowerOn())
     assert world.there.state("n4")["maintenance"] is True
     world.there.call("DELETE", "/v1/nodes/n4/maintenance")

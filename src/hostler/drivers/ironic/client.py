@@ -89,7 +89,7 @@ def _error(status: int, raw: bytes) -> Exception:
         case HTTPStatus.NOT_ACCEPTABLE:
             return RefusedError(f"Ironic does not speak API version {MICROVERSION}: {said}; upgrade Ironic")
         case HTTPStatus.NOT_FOUND:
-            return RefusedError(f"Ironic knows no such node: {said}; enrol it there under the node's id")
+            return RefusedError(f"Ironic knows no such node: {said}; register it there under the node's id")
         case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
             return RefusedError(f"Ironic lets us not in ({status}): correct the secret that ironic.json names")
         case _ if status >= HTTPStatus.INTERNAL_SERVER_ERROR:

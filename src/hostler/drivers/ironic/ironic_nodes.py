@@ -101,11 +101,11 @@ def refuse_unless_free(there: IronicNode) -> None:
     """Raises RefusedError where a person has to act first, BusyTargetError while Ironic itself is at work."""
     if there.provision in wire.FAILED:
         way = f"openstack baremetal node {wire.FAILED[there.provision]} {there.name or there.uuid}"
-        raise RefusedError(f"{_state_told(there)}; find out why, then `{way}`")
+        raise RefusedError(f"{_state_told(there)}; look into it, then run `{way}`")
     if there.maintenance:
         way = f"openstack baremetal node maintenance unset {there.name or there.uuid}"
         fault = f" (fault {there.fault})" if there.fault else ""
-        raise RefusedError(f"it is in maintenance in Ironic{fault}: {there.maintenance}; then `{way}`")
+        raise RefusedError(f"it is in maintenance in Ironic{fault}: {there.maintenance}; run `{way}` once that is over")
     if there.reservation:
         raise BusyTargetError(f"Ironic's conductor {there.reservation} has it locked; it is asked again")
     if there.provision not in wire.FREE:
