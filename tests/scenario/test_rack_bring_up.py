@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from hostler.controller.inputs import FellowsSeen, RackSeen
 from hostler.core.conditions import rack_match
 from hostler.core.state import events as e
+from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.live_state import Fellow, Release
 from hostler.core.state.model import Phase, Position, Verdict
 from hostler.core.state.racks import AssetLook
@@ -147,3 +148,10 @@ def test_racks_are_looked_at_often_where_nodes_wait_for_them() -> None:
 def test_a_sku_without_a_rack_manifest_asks_for_nothing() -> None:
     drive = Drive(configuration({}), [a_node("a", pool="", phase=Phase.onboard)])
     assert refusal(drive) == ""
+
+
+@pytest.mark.parametrize(("field", "count"), [("power_shelves", -1), ("supplies_needed", 257), ("switch_trays", 9999)])
+def test_counts_that_no_rack_has_are_refused_with_their_place(field: str, count: int) -> None:
+    """Mutant: a count below 0 is one that is not judged."""
+    with pytest.raises(InvalidInputError, match=field.replace("_", " ")):
+        configuration({}, rack={field: count})

@@ -1,18 +1,14 @@
 """Nouns of a rack beside its nodes: a look at an asset through its own BMC, and the manifest that a SKU has of it."""
 
 from datetime import datetime
-from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 Words = tuple[tuple[str, str], ...]
 """Name → word or version, as the BMC writes it, words in lower case."""
 
 LISTED_MOST = 256
 """Supplies, detectors or components of one asset that are kept."""
-
-
-Count = Annotated[int, Meta(ge=0, le=LISTED_MOST)]
 
 
 class RackManifest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -23,10 +19,10 @@ class RackManifest(Struct, frozen=True, forbid_unknown_fields=True):
     switch tray → version, as its BMC reports it; the rack's one bundle.
     """
 
-    power_shelves: Count = 0
-    supplies_needed: Count = 0
-    leak_detectors: Count = 0
-    switch_trays: Count = 0
+    power_shelves: int = 0
+    supplies_needed: int = 0
+    leak_detectors: int = 0
+    switch_trays: int = 0
     switch_firmware: dict[str, str] = {}
 
 
