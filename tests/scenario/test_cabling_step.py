@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from datetime import timedelta
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from hostler.controller import inputs
 from hostler.controller.inputs import FabricSeen
+from hostler.core.fabric.design import Design
+from hostler.core.fabric.design_csv import render_csv
 from hostler.core.fabric.discovery import Discovery
 from hostler.core.state import events as e
 from hostler.core.state.model import Phase
@@ -187,3 +190,19 @@ def test_a_network_that_is_removed_holds_nobody_up_and_proves_nothing() -> None:
     cell.drive.wait(minutes=1)
     assert has_gone_on(cell)
     assert verdicts(cell) == []
+
+
+def test_a_design_that_takes_over_without_the_node_lets_it_go_on_by_itself() -> None:
+    """Mutant: the new design is taken over and its hosts are those of the old one."""
+    cell = up(bringing_up())
+    design = cell.cables.design
+    rest = {name: device for name, device in design.devices.items() if name != HOST}
+    cables = tuple(cable for cable in design.cables if HOST not in (cable.a.device, cable.z.device))
+    spec = {"name": NAME, "design": render_csv(Design(rest, cables))}
+    starts, ends = (cell.drive.now + timedelta(minutes=minutes) for minutes in (5, 15))
+    window = {"starts": starts.isoformat(), "ends": ends.isoformat()}
+    planned = cell.drive.ask("plan-recabling", NAME, fabric=msgspec.json.encode(spec).decode(), **window)
+    assert planned.granted
+    cell.drive.wait(minutes=16)
+    assert cell.drive.events(e.DesignTakenOver)
+    assert has_gone_on(cell)

@@ -22,6 +22,8 @@ PERFORMING = {
     "drivers/standalone/scheduler.py": "its own: observing is performing, where there is nothing to do",
     "app/evidence_keeper.py": "hands the dispatcher's collection to the agent, in the parts that a bundle has",
     "app/check_readings_keeper.py": "hands the dispatcher's operation to the schedulers, keeps what checks measured",
+    "app/node_sanitiser.py": "hands the dispatcher's sanitising to the agent, and asks the BMC what it runs",
+    "drivers/ironic/ironic_nodes.py": "hands the dispatcher's operation to the BMC of a node that no Ironic has",
     "app/cluster_connections.py": "hands the dispatcher's operation to the agent or to Slurm",
 }
 """Callers of a driver's `perform` or `revoke`."""
