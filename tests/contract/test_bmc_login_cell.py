@@ -18,7 +18,7 @@ from hostler.core.state import events as e
 from hostler.core.state.intent import Intent
 from hostler.core.state.live_state import Release
 from hostler.core.state.model import BMC_CERTIFICATE, Node
-from hostler.core.state.scopes import FLEET
+from hostler.core.state.scopes import FLEET, text_hook
 from hostler.core.state.verbs.activation import Activate
 from hostler.core.state.verbs.bmc_logins import RenewLogin
 from hostler.core.state.verbs.facts import Verb
@@ -74,7 +74,7 @@ class Running:
         """Text of what the cell has told or could tell: its journal, and the bundle for a vendor."""
         records = list(self.cell.journal.records())
         bundle = evidence_bundle(Known(self.cell.view, self.node, records[::-1], (), now()))
-        shown = (msgspec.json.encode(one).decode() for one in (records, bundle, self.node))
+        shown = (msgspec.json.encode(one, enc_hook=text_hook).decode() for one in (records, bundle, self.node))
         return "".join(shown) + repr(records)
 
 

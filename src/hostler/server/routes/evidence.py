@@ -122,9 +122,12 @@ async def node_certificate(
 ) -> CertificateContent:
     """A certificate as it was written, by its SHA-256 (any of the node's) or the first 12 digits of a listed one."""
     node, kept = app_state.node(who, node_id), app_state.outside.certificates
+    listed = next((one.digest for one in node.certificates if digest in (one.digest, one.digest[:12])), "")
+    whole = listed or digest
+    if kept is None and not listed:
+        raise unknown("certificate", digest)
     if kept is None:
         raise refuse(501, "unsupported", "this server keeps no certificates", "run it with --data")
-    whole = next((one.digest for one in node.certificates if one.digest[:12] == digest), digest)
     try:
         data = await asyncio.to_thread(kept.get, node.id, whole)
     except JournalError as error:
