@@ -15,6 +15,7 @@ ON_NODES = [verb for verb, kind in VERBS.items() if kind.facts.heading]
 
 MUST = {
     "start-work": ("--serial", "S1"),
+    "tick-item": ("--item", "1"),
     "clear-condition": ("--condition", "gpu.thermal"),
     "vouch": ("--profile", "suspect"),
     "rebind": ("--kind", "bmc", "--value", "b"),

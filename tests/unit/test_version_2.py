@@ -10,6 +10,7 @@ from hostler.core.state.events import OperationStarted, PlanRecorded
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.model import Node, Operation, Step
+from hostler.core.state.scopes import scope_hook, text_hook
 from hostler.core.state.upcast import downcast, upcast
 from tests.acts import an_act
 from tests.contract.journal_samples import sample
@@ -72,6 +73,18 @@ RECORDED: list[tuple[str, dict[str, str], op.AnyAct]] = [
     ("verify_inventory", {"missing": "convicts"}, op.VerifyInventory(convicts=True)),
     ("verify_inventory", {"missing": "waits"}, op.VerifyInventory()),
     ("verify_cabling", {"fabric": "ib", "device": "n1"}, op.VerifyCabling("ib", "n1")),
+    ("sanitise", {}, op.Sanitise()),
+    (
+        "sanitise",
+        {
+            "drives": '[{"slot":"drive0","serial":"S,1","model":"M"}]',
+            "keep": '["drive1"]',
+            "tpm": "yes",
+            "accounts": "[]",
+        },
+        op.Sanitise((op.DriveToErase("drive0", "S,1", "M"),), ("drive1",), tpm=True, accounts=()),
+    ),
+    ("sanitise", {"drives": "{"}, op.RetiredOperation("sanitise", {"drives": "{"})),
     ("cordon", {}, op.CordonNode()),
     ("set_boot_network", {}, op.SetBootNetwork()),
     ("power_off_graceful", {"x": "y"}, op.RetiredOperation("power_off_graceful", {"x": "y"})),
@@ -123,9 +136,9 @@ def test_a_plans_steps_are_read_with_it() -> None:
     recorded: PlanRecorded = sample(PlanRecorded)
     steps = (Step(op.CordonNode(), 60.0), Step(op.RunChecks("gate", Expected(8)), 300.0, optional=True))
     event = replace(recorded, plan=replace(recorded.plan, steps=steps))
-    old = downcast(msgspec.json.decode(msgspec.json.encode(event)), 3, 2)
+    old = downcast(msgspec.json.decode(msgspec.json.encode(event, enc_hook=text_hook)), 3, 2)
     assert [step["operation"] for step in old["plan"]["steps"]] == ["cordon", "run_checks"]
-    assert msgspec.convert(upcast(old, 2), PlanRecorded) == event
+    assert msgspec.convert(upcast(old, 2), PlanRecorded, dec_hook=scope_hook) == event
 
 
 def test_what_is_under_way_in_an_older_snapshot_goes_on() -> None:

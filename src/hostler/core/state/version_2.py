@@ -38,6 +38,12 @@ _READ: dict[str, Callable[[Arguments], op.AnyAct]] = {
     "evict": lambda a: op.Evict(_split(a.get("workloads", ""))),
     "join_cluster": lambda a: op.JoinCluster(float(a.get("token_ttl_s", "0"))),
     "issue_join_token": lambda a: op.IssueJoinToken(a.get("cluster", ""), float(a.get("token_ttl_s", "0"))),
+    "sanitise": lambda a: op.Sanitise(
+        msgspec.json.decode(a.get("drives", "[]"), type=tuple[op.DriveToErase, ...]),
+        msgspec.json.decode(a.get("keep", "[]"), type=tuple[str, ...]),
+        a.get("tpm") == "yes",
+        msgspec.json.decode(a.get("accounts", "null"), type=tuple[str, ...] | None),
+    ),
     "verify_inventory": lambda a: op.VerifyInventory(a.get("missing") == "convicts"),
 }
 """Kind → its arguments read; those of other kinds were the fields' own names."""
@@ -58,7 +64,7 @@ def act_up(kind: str, args: Arguments) -> op.AnyAct:
     """The operation as a struct; what this version does not know is kept as it was recorded."""
     try:
         return _READ[kind](args) if kind in _READ else msgspec.convert({**args, "kind": kind}, op.AnyAct, strict=False)
-    except (KeyError, ValueError, msgspec.ValidationError):
+    except (KeyError, ValueError, msgspec.MsgspecError):
         return op.RetiredOperation(kind, args)
 
 
@@ -91,6 +97,12 @@ _WRITTEN: dict[type, Callable[[Any], Arguments]] = {
     op.Evict: lambda act: {"workloads": ",".join(act.workloads)},
     op.JoinCluster: lambda act: _stated(token_ttl_s=f"{act.token_ttl_s:g}" if act.token_ttl_s else ""),
     op.IssueJoinToken: lambda act: {"cluster": act.cluster, "token_ttl_s": f"{act.token_ttl_s:g}"},
+    op.Sanitise: lambda act: _stated(
+        drives=_json(act.drives) if act.drives else "",
+        keep=_json(act.keep) if act.keep else "",
+        tpm="yes" if act.tpm else "",
+        accounts=_json(act.accounts) if act.accounts is not None else "",
+    ),
     op.VerifyInventory: lambda act: {"missing": "convicts" if act.convicts else "waits"},
     op.RetiredOperation: lambda act: act.args,
 }
@@ -102,6 +114,10 @@ def act_down(act: op.AnyAct) -> Arguments:
     if (written := _WRITTEN.get(type(act))) is not None:
         return written(act)
     return {name: str(getattr(act, name)) for name in act.__struct_fields__}
+
+
+def _json(value: tuple[Any, ...]) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _expects(act: op.RunChecks) -> str:
