@@ -24,6 +24,7 @@ from hostler.core.state.number_limits import (
     outside,
     within,
 )
+from hostler.core.state.scopes import text_hook
 from tests.kit import NOW, a_node, configuration
 
 SOUND = Observation("n0", "kernel_log", "agent", "s1", 1)
@@ -110,4 +111,4 @@ def test_a_line_full_of_digits_leaves_nothing_that_cannot_be_kept(line: str, dig
     text = line.replace("{{", "{").replace("}}", "}").replace("{n}", "9" * digits)[:4096]
     seen = replace(SOUND, text=text, facility=0, received=NOW)
     for caused in of_observation(Fleet(configuration()), a_node("n0"), seen):
-        msgspec.msgpack.encode(caused.event)
+        msgspec.msgpack.encode(caused.event, enc_hook=text_hook)

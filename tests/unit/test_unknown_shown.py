@@ -7,6 +7,7 @@ from hostler.cli.node_page import node_page
 from hostler.cli.status_screen import screen
 from hostler.cli.table_columns import CONDITIONS, NODE_CONDITIONS
 from hostler.core.report.sentences import sentence
+from hostler.core.state.scopes import text_hook
 from hostler.server.api_resources import node_row
 from tests.kit import NOW, Drive, after
 from tests.scenario.test_silence import HOT, changes, watched
@@ -34,7 +35,7 @@ def test_a_list_of_nodes_names_what_is_unknown(doubted: Drive) -> None:
 @pytest.mark.parametrize("view", [NODE_CONDITIONS, CONDITIONS])
 def test_a_list_of_conditions_says_since_when(doubted: Drive, view: object) -> None:
     found = next(c for c in doubted.node("a").conditions if c.type == "gpu.thermal")
-    item = msgspec.to_builtins(found)
+    item = msgspec.to_builtins(found, enc_hook=text_hook)
     item = item if view is NODE_CONDITIONS else {"condition": item}
     columns = (NODE_CONDITIONS if view is NODE_CONDITIONS else CONDITIONS).columns
     (column,) = [one for one in columns if one.title == "UNKNOWN FOR"]
@@ -47,7 +48,7 @@ def test_the_screen_counts_what_is_unknown() -> None:
 
 
 def test_the_page_of_a_node_says_it(doubted: Drive) -> None:
-    page = {"node": msgspec.to_builtins(doubted.node("a")), "now": after(hours=1).isoformat()}
+    page = {"node": msgspec.to_builtins(doubted.node("a"), enc_hook=text_hook), "now": after(hours=1).isoformat()}
     told = "\n".join(node_page(page, wide=False))
     (line,) = [one for one in told.splitlines() if "gpu.thermal on a-G0" in one]
     assert "unknown for" in line

@@ -18,7 +18,7 @@ from hostler.core.state.intent import Intent, Unreadable
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Mode
 from hostler.core.state.plan_rules import PlanRules
-from hostler.core.state.scopes import NODES
+from hostler.core.state.scopes import NODES, scope_hook, text_hook
 from hostler.core.state.upcast import downcast, upcast
 from hostler.core.state.verbs.facts import Verb
 from hostler.core.state.verbs.holds import PlaceHold
@@ -37,10 +37,10 @@ def test_a_plan_that_was_recorded_without_rules_ends_by_those_of_its_day(recipe:
     """
     recorded: PlanRecorded = sample(PlanRecorded)
     plan = replace(recorded.plan, name=recipe, rules=RECIPES[recipe].rules)
-    new = msgspec.json.decode(msgspec.json.encode(replace(recorded, plan=plan)))
+    new = msgspec.json.decode(msgspec.json.encode(replace(recorded, plan=plan), enc_hook=text_hook))
     old = downcast(new, 3, 1)
     assert "rules" not in old["plan"]
-    assert msgspec.convert(upcast(old, 1), PlanRecorded).plan == plan
+    assert msgspec.convert(upcast(old, 1), PlanRecorded, dec_hook=scope_hook).plan == plan
 
 
 def test_a_plan_in_an_older_snapshot_ends_by_the_rules_of_its_day() -> None:
