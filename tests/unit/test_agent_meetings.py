@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hostler.agent.controller_client import MeetingAsk, MeetingOrder, MeetingReply, RejectedError, UnavailableError
+from hostler.agent.controller_client import MeetingAsk, RejectedError, UnavailableError
 from hostler.agent.machine import EmulatedHostMachine
 from hostler.agent.meetings import (
     Meetings,
@@ -24,6 +24,7 @@ from hostler.agent.meetings import (
 )
 from hostler.agent.node_operations import NodeOperations
 from hostler.agent.operation_log import OperationLog
+from hostler.core.state.meetings import MeetingOrder, MeetingReply
 from hostler.core.state.model import Operation, Verdict
 from hostler.core.state.operations import RunChecks
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hostler.core.fabric.path_blame import PairResult
+from hostler.core.state.meetings import MeetingOrder, MeetingReply
 from hostler.server.meeting_hall import (
     AT_ONCE,
     DEADLINE_S,
@@ -13,10 +14,8 @@ from hostler.server.meeting_hall import (
     SECONDS_S,
     SLACK_S,
     WAYS_MOST,
-    MeetingAnswer,
     MeetingHall,
     MeetingTold,
-    RankOrder,
     Way,
     agreed,
     passes,
@@ -33,10 +32,10 @@ class Hall:
         self.results: list[PairResult] = []
         self.hall = MeetingHall(self.results.extend, lambda: self.now)
 
-    def ask(self, node: str, via: str = VIA, operation: str = "") -> MeetingAnswer:
+    def ask(self, node: str, via: str = VIA, operation: str = "") -> MeetingReply:
         return self.hall.ask(node, operation or f"{node}-o1", Way(via, f"10.0.0.{len(node)}", 4000, "ib0"))
 
-    def order(self, node: str) -> RankOrder:
+    def order(self, node: str) -> MeetingOrder:
         found = self.ask(node).order
         assert found is not None
         return found

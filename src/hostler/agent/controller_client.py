@@ -16,6 +16,7 @@ from hostler.agent.private_files import require_private
 from hostler.core.state import version_2
 from hostler.core.state.growing_pause import growing_s
 from hostler.core.state.input_problems import UNREADABLE
+from hostler.core.state.meetings import MeetingReply
 from hostler.core.state.model import Observation, Operation, Outcome
 from hostler.core.state.passive_series import PassiveReading
 
@@ -124,34 +125,6 @@ class MeetingAsk(Struct, frozen=True):
     interface: str = ""
     meeting: str = ""
     gbps: float | None = None
-
-
-class MeetingOrder(Struct, frozen=True):
-    """Order of a meeting: what `hostler-check meet` takes, and the meeting's id."""
-
-    meeting: str
-    address: str
-    port: int
-    rank: int
-    names: tuple[str, ...]
-    secret: str
-    via: str
-    interface: str = ""
-    deadline_s: float = 30.0
-    seconds: float = 5.0
-    mib: int = 64
-
-    def for_suite(self) -> dict[str, Any]:
-        """The order in the suite's words."""
-        return {name: value for name, value in msgspec.structs.asdict(self).items() if name != "meeting"}
-
-
-class MeetingReply(Struct, frozen=True):
-    """An order, or to ask again; `is_done`: nobody is left to meet. `standing` is sound, blamed, acquitted or open."""
-
-    order: MeetingOrder | None = None
-    is_done: bool = False
-    standing: str = "open"
 
 
 class _Call(Struct, frozen=True):

@@ -34,7 +34,6 @@ from hostler.agent.controller_client import (
     About,
     ControllerClient,
     MeetingAsk,
-    MeetingReply,
     RejectedError,
     SpoolReceipt,
     UnavailableError,
@@ -53,6 +52,7 @@ from hostler.agent.private_files import require_private
 from hostler.agent.spool import Spool
 from hostler.agent.spool_file import put_aside
 from hostler.agent.spool_upload import Uploader
+from hostler.core.state.meetings import MeetingReply
 from hostler.core.state.model import Facts
 from hostler.logs import plain as log_lines
 from hostler.logs.clean import FORMS, Form

@@ -21,10 +21,11 @@ import msgspec
 from msgspec import Struct
 
 from hostler.agent import child_process
-from hostler.agent.controller_client import MeetingAsk, MeetingOrder, MeetingReply, RejectedError, UnavailableError
+from hostler.agent.controller_client import MeetingAsk, RejectedError, UnavailableError
 from hostler.agent.node_use import NodeUse, UseLimits
 from hostler.agent.private_files import make_private
 from hostler.core.state.input_problems import UNREADABLE
+from hostler.core.state.meetings import MeetingOrder, MeetingReply
 from hostler.core.state.model import Facts, Verdict
 
 MET_S = {"burn_in": 600.0, "suspect": 600.0, "idle": 90.0}

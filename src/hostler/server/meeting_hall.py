@@ -13,6 +13,7 @@ from statistics import median
 from msgspec import Struct
 
 from hostler.core.fabric.path_blame import PEERS, SLOW, PairResult
+from hostler.core.state.meetings import MeetingOrder, MeetingReply
 from hostler.core.statistics.pair_screen import PairScreen
 
 DEADLINE_S, SECONDS_S, SIZE_MIB = 30.0, 5.0, 64
@@ -44,35 +45,11 @@ class Way(Struct, frozen=True):
     interface: str = ""
 
 
-class RankOrder(Struct, frozen=True):
-    """One rank's order, in the words of `hostler-check meet`; `meeting` is its id."""
-
-    meeting: str
-    address: str
-    port: int
-    rank: int
-    names: tuple[str, ...]
-    secret: str
-    via: str
-    interface: str
-    deadline_s: float
-    seconds: float
-    mib: int
-
-
 class MeetingTold(Struct, frozen=True):
     """One node's word of a meeting. `gbps` None: nothing was measured; 0: sums were wrong."""
 
     meeting: str
     gbps: float | None = None
-
-
-class MeetingAnswer(Struct, frozen=True):
-    """An order, or to ask again. `is_done`: nobody is left to meet; `standing` is sound, blamed, acquitted or open."""
-
-    order: RankOrder | None = None
-    is_done: bool = False
-    standing: str = "open"
 
 
 class _Guest:
@@ -81,7 +58,7 @@ class _Guest:
     def __init__(self, node: str, operation: str, way: Way, now: datetime) -> None:
         self.node, self.operation, self.way = node, operation, way
         self.moved = self.seen = now
-        self.order: RankOrder | None = None
+        self.order: MeetingOrder | None = None
 
 
 class _Meeting(Struct):
@@ -104,13 +81,13 @@ class MeetingHall:
         self._rates: dict[str, deque[float]] = {}
         self._tidied = now() - timedelta(seconds=TIDY_S)
 
-    def ask(self, node: str, operation: str, way: Way) -> MeetingAnswer:
+    def ask(self, node: str, operation: str, way: Way) -> MeetingReply:
         """Say whom the node is to meet now. Asked twice, it is the same order until its end is told."""
         self._tidy()
         now, screen = self._now(), self._screens.setdefault(way.via, PairScreen())
         guest = self._guests.get((way.via, operation))
         if guest is None and self._is_full(node):
-            return MeetingAnswer(is_done=True)
+            return MeetingReply(is_done=True)
         if guest is None:
             guest = self._guests[way.via, operation] = _Guest(node, operation, way, now)
         guest.seen, guest.way = now, way
@@ -121,7 +98,7 @@ class MeetingHall:
         is_done = guest.order is None and self._is_done(guest, screen)
         if is_done:
             del self._guests[way.via, operation]
-        return MeetingAnswer(guest.order, is_done, standing)
+        return MeetingReply(guest.order, is_done, standing)
 
     def tell(self, operation: str, told: MeetingTold) -> None:
         """One's word of its meeting; of one that is not known, or told twice, nothing is taken."""
@@ -153,7 +130,7 @@ class MeetingHall:
         for rank, one in enumerate((other, guest)):
             where = one.way.interface
             place = (meeting, first.address, first.port, rank, names, secret, via, where)
-            one.order = RankOrder(*place, DEADLINE_S, SECONDS_S, SIZE_MIB)
+            one.order = MeetingOrder(*place, DEADLINE_S, SECONDS_S, SIZE_MIB)
         self._meetings[meeting] = _Meeting((other, guest), until)
 
     def _is_full(self, node: str) -> bool:

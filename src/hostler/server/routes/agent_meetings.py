@@ -9,13 +9,14 @@ from msgspec import Meta, Struct
 
 from hostler.core.fabric.pair_rows import GBPS_MOST
 from hostler.core.planning import idle_checks
+from hostler.core.state.meetings import MeetingReply
 from hostler.core.state.model import Node
 from hostler.core.state.operations import RunChecks
 from hostler.core.state.verbs.facts import Permission
 from hostler.server.agent_protocol import understood
 from hostler.server.auth import needs
 from hostler.server.dependencies import Reports
-from hostler.server.meeting_hall import MeetingAnswer, MeetingTold, Way
+from hostler.server.meeting_hall import MeetingTold, Way
 from hostler.server.problems import refuse
 from hostler.server.routes.agent_reports import own_node
 
@@ -42,7 +43,7 @@ class MeetingBody(Struct, frozen=True):
 
 
 @post("/meetings", guards=[needs(Permission.report), understood], request_max_body_size=4096, status_code=200)
-async def meetings(agent: Reports, data: JSONBody[MeetingBody]) -> MeetingAnswer:
+async def meetings(agent: Reports, data: JSONBody[MeetingBody]) -> MeetingReply:
     """Say whom the node is to meet now. Only a node whose check is under way meets anybody."""
     app_state, node = agent.app_state, own_node(agent, data.node)
     if not is_under_check(node, data.operation):

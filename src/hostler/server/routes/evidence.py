@@ -1,6 +1,7 @@
 """The evidence of a node for its vendor: bounded, without secrets and without names of customers."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import datetime
 
 from litestar import Router, get
@@ -34,8 +35,8 @@ class BundleList(Struct, frozen=True):
     items: list[BundleView]
 
 
-class BundleContent(Struct, frozen=True):
-    """A bundle's zip, its bytes as base64."""
+class KeptContent(Struct, frozen=True):
+    """Bytes that are kept of a node, as base64: a bundle's zip or a certificate's JSON."""
 
     node: str
     digest: str
@@ -65,7 +66,7 @@ async def node_bundles(app_state: TheAppState, who: Who, node_id: FromPath[str])
 
 
 @get("/nodes/{node_id:str}/bundles/{digest:str}", guards=SEE_CELL)
-async def node_bundle(app_state: TheAppState, who: Who, node_id: FromPath[str], digest: FromPath[str]) -> BundleContent:
+async def node_bundle(app_state: TheAppState, who: Who, node_id: FromPath[str], digest: FromPath[str]) -> KeptContent:
     """The zip of a bundle, by its SHA-256 or the first 12 digits of it, as base64."""
     node, bundles = app_state.node(who, node_id), app_state.outside.bundles
     named = next((one for one in node.bundles if one.digest and digest in (one.digest, one.digest[:12])), None)
@@ -73,14 +74,19 @@ async def node_bundle(app_state: TheAppState, who: Who, node_id: FromPath[str], 
         raise unknown("bundle", digest)
     if bundles is None:
         raise refuse(501, "unsupported", "this server keeps no bundles", "run it with --data")
-    try:
-        data = await asyncio.to_thread(bundles.get, named.digest)
-    except JournalError as error:
-        raise refuse(500, "damaged", str(error), "take the bundle from a copy of that folder") from error
+    data = await _read("bundle", bundles.get, named.digest)
     if data is None:
         what = f"bundle {named.digest[:12]} of {node.id} is not here: its time was over, or another controller keeps it"
         raise refuse(410, "gone", what, "ask the other controllers, or put the evidence together anew")
-    return BundleContent(node.id, named.digest, data)
+    return KeptContent(node.id, named.digest, data)
+
+
+async def _read(what: str, get_bytes: Callable[..., bytes | None], *names: str) -> bytes | None:
+    """The bytes that a folder keeps, off the loop; None where it has none. Raises ProblemError where they changed."""
+    try:
+        return await asyncio.to_thread(get_bytes, *names)
+    except JournalError as error:
+        raise refuse(500, "damaged", str(error), f"take the {what} from a copy of that folder") from error
 
 
 class CertificateView(Struct, frozen=True):
@@ -99,14 +105,6 @@ class CertificateList(Struct, frozen=True):
     items: list[CertificateView]
 
 
-class CertificateContent(Struct, frozen=True):
-    """A certificate's JSON, its bytes as base64."""
-
-    node: str
-    digest: str
-    content: bytes
-
-
 @get("/nodes/{node_id:str}/certificates", guards=SEE_CELL)
 async def node_certificates(app_state: TheAppState, who: Who, node_id: FromPath[str]) -> CertificateList:
     """Certificates that the node was sanitised, the newest first."""
@@ -119,7 +117,7 @@ async def node_certificates(app_state: TheAppState, who: Who, node_id: FromPath[
 @get("/nodes/{node_id:str}/certificates/{digest:str}", guards=SEE_CELL)
 async def node_certificate(
     app_state: TheAppState, who: Who, node_id: FromPath[str], digest: FromPath[str]
-) -> CertificateContent:
+) -> KeptContent:
     """A certificate as it was written, by its SHA-256 (any of the node's) or the first 12 digits of a listed one."""
     node, kept = app_state.node(who, node_id), app_state.outside.certificates
     listed = next((one.digest for one in node.certificates if digest in (one.digest, one.digest[:12])), "")
@@ -128,13 +126,10 @@ async def node_certificate(
         raise unknown("certificate", digest)
     if kept is None:
         raise refuse(501, "unsupported", "this server keeps no certificates", "run it with --data")
-    try:
-        data = await asyncio.to_thread(kept.get, node.id, whole)
-    except JournalError as error:
-        raise refuse(500, "damaged", str(error), "take the certificate from a copy of that folder") from error
+    data = await _read("certificate", kept.get, node.id, whole)
     if data is None:
         raise unknown("certificate", digest)
-    return CertificateContent(node.id, whole, data)
+    return KeptContent(node.id, whole, data)
 
 
 router = Router(
