@@ -50,7 +50,7 @@ check: environment-test ## the fast part: lint, types, imports beside unit and p
 quick-tests: environment-test
 	$(BIN)/pytest tests/unit tests/property tests/transcripts --seeds 4 $(QUICK) -n $(CHECK_JOBS) --dist loadgroup
 
-lint: environment-test ## lint, format check, types, import contracts, declared dependencies and the shape of the code
+lint: environment-test ## lint, format check, types (the console's too), import contracts, declared dependencies, the shape of the code
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(CODE)
@@ -58,6 +58,7 @@ lint: environment-test ## lint, format check, types, import contracts, declared 
 	$(BIN)/deptry src
 	$(BIN)/python scripts/house_rules.py
 	$(BIN)/python scripts/prose.py
+	$(BIN)/python scripts/console_types.py
 
 test-boot: system-packages environment-test ## boot Debian with its own cloud-init in QEMU without KVM; bootstraps it once (needs root)
 	$(BIN)/pytest tests/end_to_end/debian_boot.py -n 0

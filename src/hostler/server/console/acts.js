@@ -3,24 +3,32 @@ import { Problem, ask, send } from "./api.js";
 import { html, signal, useEffect, useRef, useState } from "./ui.js";
 import { plain } from "./words.js";
 
-export const verbs = signal([]);
-const asked = signal(null);
+/** @typedef {import("./types.js").Row} Row */
+/** @typedef {import("./types.js").AskedAct} AskedAct */
+/** @typedef {import("./types.js").ActAnswer} ActAnswer */
+
+export const verbs = signal(/** @type {import("./types.js").VerbView[]} */ ([]));
+const asked = signal(/** @type {AskedAct | null} */ (null));
 
 export async function readVerbs() {
   verbs.value = await ask("/verbs");
 }
 
+/** @param {string} verb */
 export function may(verb) {
   return verbs.value.some((one) => one.verb === verb);
 }
 
 // Opens the dialog. `target` as the API has it, `nodes` where it is several; `named` is how people call it; `args` and
 // `reason` are filled in already.
+/** @param {{ verb: string, target: string, nodes?: string[], named: string, args?: Record<string, string>, reason?: string }} props */
 export function act({ verb, target, nodes = [], named, args = {}, reason = "" }) {
-  asked.value = { verb: verbs.value.find((one) => one.verb === verb), target, nodes, named, given: args, reason };
+  const offered = verbs.value.find((one) => one.verb === verb);
+  if (offered) asked.value = { verb: offered, target, nodes, named, given: args, reason };
 }
 
 // A button for each verb that may be asked for, under the headings of the command line.
+/** @param {{ id: string }} props */
 export function NodeActs({ id }) {
   const offered = verbs.value.filter((one) => one.on_node && one.heading && !one.route);
   if (!offered.length) return null;
@@ -37,6 +45,7 @@ export function NodeActs({ id }) {
   `;
 }
 
+/** @param {{ verb: string, target: string, named: string, nodes?: string[], args?: Record<string, string>, label: string }} props */
 export function ActButton({ verb, target, named, nodes, args, label }) {
   if (!may(verb)) return null;
   return html`<button onClick=${() => act({ verb, target, named, nodes, args })}>${label}</button>`;
@@ -48,10 +57,11 @@ export function ActDialog() {
   return html`<${Asking} key=${`${now.verb.verb} ${now.target}`} now=${now} />`;
 }
 
+/** @param {{ now: AskedAct }} props */
 function Asking({ now }) {
-  const box = useRef(null);
+  const box = useRef(/** @type {Row} */ (null));
   const [form, fill] = useState({ reason: now.reason, args: now.given });
-  const [plan, show] = useState(null);
+  const [plan, show] = useState(/** @type {ActAnswer | null} */ (null));
   const [state, say] = useState({ busy: false, text: "", bad: false, done: false });
   const [typed, type] = useState("");
   useEffect(() => {
@@ -61,11 +71,11 @@ function Asking({ now }) {
   const close = () => {
     asked.value = null;
   };
-  const change = (next) => {
+  const change = (/** @type {Row} */ next) => {
     fill({ ...form, ...next });
     show(null);
   };
-  const put = async (dryRun) => {
+  const put = async (/** @type {boolean} */ dryRun) => {
     say({ busy: true, text: "", bad: false, done: false });
     try {
       const answer = await send("/intents", body(now, form, dryRun));
@@ -80,13 +90,13 @@ function Asking({ now }) {
   const ready = plan && (!grave || typed.trim() === now.named);
   return html`
     <dialog ref=${box} onClose=${close} aria-labelledby="act-title">
-      <form onSubmit=${(event) => { event.preventDefault(); put(!ready); }}>
+      <form onSubmit=${(/** @type {Row} */ event) => { event.preventDefault(); put(!ready); }}>
         <h2 id="act-title">${now.verb.verb.replaceAll("-", " ")} ${now.named}</h2>
         <p class="quiet">${now.verb.help}</p>
-        <label>Reason<input required maxlength="500" value=${form.reason} onInput=${(event) => change({ reason: event.target.value })} disabled=${state.done} /></label>
-        ${now.verb.args.map((arg) => html`<${Argument} arg=${arg} value=${form.args[arg.name]} set=${(value) => change({ args: { ...form.args, [arg.name]: value } })} />`)}
+        <label>Reason<input required maxlength="500" value=${form.reason} onInput=${(/** @type {Row} */ event) => change({ reason: event.target.value })} disabled=${state.done} /></label>
+        ${now.verb.args.map((/** @type {Row} */ arg) => html`<${Argument} arg=${arg} value=${form.args[arg.name]} set=${(/** @type {Row} */ value) => change({ args: { ...form.args, [arg.name]: value } })} />`)}
         ${plan && html`<dl class="plan">${Object.entries(plan.detail).filter(([, value]) => value).map(([name, value]) => html`<dt>${plain(name)}</dt><dd>${value}</dd>`)}</dl>`}
-        ${grave && !state.done && html`<label>It disturbs ${touched(plan)} node(s). Type <b>${now.named}</b> to go on<input value=${typed} onInput=${(event) => type(event.target.value)} autocomplete="off" /></label>`}
+        ${grave && !state.done && html`<label>It disturbs ${touched(plan)} node(s). Type <b>${now.named}</b> to go on<input value=${typed} onInput=${(/** @type {Row} */ event) => type(event.target.value)} autocomplete="off" /></label>`}
         <p role="status" class=${state.bad ? "bad" : ""}>${state.text}</p>
         <p class="quiet"><code class="cli">${command(now, form)}</code></p>
         <div class="buttons">
@@ -98,28 +108,32 @@ function Asking({ now }) {
   `;
 }
 
+/** @param {{ arg: Row, value: Row, set: Row }} props */
 function Argument({ arg, value, set }) {
   const title = plain(arg.name);
   if (arg.kind === "boolean") {
-    return html`<label class="check"><input type="checkbox" checked=${value === "true"} onChange=${(event) => set(event.target.checked ? "true" : "")} />${title}<small>${arg.help}</small></label>`;
+    return html`<label class="check"><input type="checkbox" checked=${value === "true"} onChange=${(/** @type {Row} */ event) => set(event.target.checked ? "true" : "")} />${title}<small>${arg.help}</small></label>`;
   }
   if (arg.kind === "choice") {
-    return html`<label>${title}<small>${arg.help}</small><select required=${arg.required} value=${value ?? ""} onChange=${(event) => set(event.target.value)}>
-      <option value=""></option>${arg.choices.map((one) => html`<option>${one}</option>`)}</select></label>`;
+    return html`<label>${title}<small>${arg.help}</small><select required=${arg.required} value=${value ?? ""} onChange=${(/** @type {Row} */ event) => set(event.target.value)}>
+      <option value=""></option>${arg.choices.map((/** @type {Row} */ one) => html`<option>${one}</option>`)}</select></label>`;
   }
-  return html`<label>${title}<small>${arg.help}</small><input type=${arg.kind === "number" ? "number" : "text"} step="any" required=${arg.required} value=${value ?? ""} onInput=${(event) => set(event.target.value)} /></label>`;
+  return html`<label>${title}<small>${arg.help}</small><input type=${arg.kind === "number" ? "number" : "text"} step="any" required=${arg.required} value=${value ?? ""} onInput=${(/** @type {Row} */ event) => set(event.target.value)} /></label>`;
 }
 
+/** @param {Row} now @param {Row} form @param {boolean} dryRun */
 function body(now, form, dryRun) {
   const args = Object.fromEntries(Object.entries(form.args).filter(([, value]) => value));
   const more = now.nodes.length ? { nodes: now.nodes } : {};
   return { verb: now.verb.verb, target: now.nodes.length ? "nodes" : now.target, reason: form.reason, args, dry_run: dryRun, ...more };
 }
 
+/** @param {Row} plan */
 function touched(plan) {
   return Number(plan.detail.disturbs) || (plan.detail.plan ? plan.detail.nodes.split(",").length : 0);
 }
 
+/** @param {Row} now @param {Row} form */
 function command(now, form) {
   if (!now.verb.command) return "";
   const targets = (now.nodes.length ? now.nodes : [now.target]).map(quoted).join(" ");
@@ -128,6 +142,7 @@ function command(now, form) {
   return `hostler ${now.verb.command} ${targets} --reason ${quoted(form.reason || "…")}${args.join("")}`;
 }
 
+/** @param {string} text */
 function quoted(text) {
   return /^[\w.:/@=+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -1,6 +1,8 @@
 // Talking to this server, and to nobody else: the token, questions, and the stream of events.
 import { signal } from "./ui.js";
 
+/** @typedef {import("./types.js").Row} Row */
+
 const KEPT = "hostler.token";
 const SESSION = "session";
 
@@ -39,6 +41,7 @@ export async function leave() {
   setToken("");
 }
 
+/** @param {string} value */
 export function setToken(value) {
   if (value) sessionStorage.setItem(KEPT, value);
   else sessionStorage.removeItem(KEPT);
@@ -46,6 +49,7 @@ export function setToken(value) {
 }
 
 export class Problem extends Error {
+  /** @param {number} status @param {Row} body */
   constructor(status, body) {
     super(body.detail || `the server answered ${status}`);
     this.status = status;
@@ -55,11 +59,18 @@ export class Problem extends Error {
 
   // What is wrong, and what to do instead, as it is shown; of a document the first lines that are wrong.
   get text() {
-    if (this.problems.length) return this.problems.slice(0, 3).map((one) => `${one.line ? `line ${one.line}: ` : ""}${one.what}: ${one.instead}`).join("; ");
+    if (this.problems.length) return this.problems.slice(0, 3).map((/** @type {{ line: number, what: string, instead: string }} */ one) => `${one.line ? `line ${one.line}: ` : ""}${one.what}: ${one.instead}`).join("; ");
     return this.instead ? `${this.message}: ${this.instead}` : this.message;
   }
 }
 
+// What is wrong, as it is shown to people.
+/** @param {unknown} error */
+export function said(error) {
+  return error instanceof Problem ? error.text : error instanceof Error ? error.message : String(error);
+}
+
+/** @param {string} path @returns {Promise<Row>} */
 export async function ask(path) {
   const answer = await fetch(`/v1${path}`, { headers: headers() });
   if (!answer.ok) throw await problem(answer);
@@ -67,12 +78,14 @@ export async function ask(path) {
 }
 
 // The bytes of a file, as a Blob.
+/** @param {string} path */
 export async function take(path) {
   const answer = await fetch(`/v1${path}`, { headers: headers() });
   if (!answer.ok) throw await problem(answer);
   return answer.blob();
 }
 
+/** @param {string} path @param {Row} body @returns {Promise<Row>} */
 export async function send(path, body) {
   const answer = await fetch(`/v1${path}`, {
     method: "POST",
@@ -83,10 +96,12 @@ export async function send(path, body) {
   return answer.json();
 }
 
+/** @param {Record<string, string>} [more] @returns {Record<string, string>} */
 function headers(more) {
   return token.value === SESSION ? { ...more } : { Authorization: `Bearer ${token.value}`, ...more };
 }
 
+/** @param {Response} answer */
 async function problem(answer) {
   let body = {};
   try {
@@ -100,12 +115,19 @@ async function problem(answer) {
 
 // Calls `take` with every record after `seq`, resuming after the last one seen whenever the connection breaks. When too
 // much was missed to resume, `lost` reads all anew and says which record that stands at. Returns a way to stop it.
+/**
+ * @param {number} seq @param {(record: import("./types.js").JournalRecord) => void} take @param {() => Promise<number>} lost
+ */
 export function follow(seq, take, lost) {
   const stop = new AbortController();
   run(seq, take, lost, stop.signal);
   return () => stop.abort();
 }
 
+/**
+ * @param {number} seq @param {(record: import("./types.js").JournalRecord) => void} take @param {() => Promise<number>} lost
+ * @param {AbortSignal} stopped
+ */
 async function run(seq, take, lost, stopped) {
   let last = String(seq);
   let started = false;
@@ -122,13 +144,13 @@ async function run(seq, take, lost, stopped) {
       live.value = "live";
       started = true;
       pause = 500;
-      for await (const [id, data] of messages(answer.body)) {
+      for await (const [id, data] of messages(/** @type {ReadableStream<Uint8Array<ArrayBuffer>>} */ (answer.body))) {
         last = id;
         take(JSON.parse(data));
       }
     } catch (error) {
       if (stopped.aborted) return;
-      console.debug("stream", error.message);
+      console.debug("stream", said(error));
     }
     live.value = "reconnecting";
     await new Promise((done) => setTimeout(done, pause));
@@ -136,6 +158,7 @@ async function run(seq, take, lost, stopped) {
   }
 }
 
+/** @param {ReadableStream<Uint8Array<ArrayBuffer>>} body @returns {AsyncGenerator<[string, string]>} */
 async function* messages(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -153,7 +176,9 @@ async function* messages(body) {
   }
 }
 
+/** @param {string} block */
 function fields(block) {
+  /** @type {Record<string, string>} */
   const found = {};
   for (const line of block.split("\n")) {
     const at = line.indexOf(":");

@@ -2,13 +2,17 @@
 import { html } from "./ui.js";
 import { count, moment } from "./words.js";
 
+/** @typedef {import("./types.js").Row} Row */
+
 const BANNERS = 3;
 
+/** @param {Row} one */
 function blamed(one) {
   const held = one.state === "individual" ? "treated each by itself" : one.state === "overdue" ? `waits for ${one.owner}` : "held";
   return `Incident ${one.id}: ${one.blames} is suspected, ${count(one.nodes)} of ${count(one.size)} nodes ${held} since ${moment(one.opened)} (ticket ${one.ticket})`;
 }
 
+/** @param {{ now: Row }} props */
 export function Banners({ now }) {
   if (!now) return null;
   const told = [];
@@ -24,7 +28,7 @@ export function Banners({ now }) {
   for (const text of now.approvals.slice(0, BANNERS)) told.push(["warning", `Waits for ${text}`]);
   const others = now.approvals.length - BANNERS;
   if (others > 0) told.push(["warning", `${count(others)} more wait for a second person`]);
-  for (const one of now.remediators.filter((other) => !other.accepted_by).slice(0, BANNERS))
+  for (const one of now.remediators.filter((/** @type {Row} */ other) => !other.accepted_by).slice(0, BANNERS))
     told.push(["critical", `${one.name} remediates nodes of cluster ${one.cluster} too: no disruption there until it is removed or accepted (hostler doctor)`]);
   if (now.paused.length) told.push(["warning", `Disruption is paused for ${now.paused.join(", ")}`]);
   return html`<div class="banners">${told.map(([kind, text]) => html`<p class="banner ${kind}" role="alert">${text}</p>`)}</div>`;

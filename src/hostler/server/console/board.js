@@ -7,16 +7,18 @@ import { route, setQuery } from "./router.js";
 import { html, useEffect, useRef, useState } from "./ui.js";
 import { plain, since } from "./words.js";
 
+/** @typedef {import("./types.js").Row} Row */
+
 const natural = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
 export function Board() {
   const { rack } = selected(["rack"]);
   const chosen = route.value.query.ticket ?? "";
-  const tickets = useList("/tickets", {}, (record) => /^(ticket_|hold_|phase_)/.test(record.name));
-  const nodes = useList("/nodes", { rack }, (record) => record.name === "node_registered" || record.name === "phase_changed");
+  const tickets = useList("/tickets", {}, (record) => /^(ticket_|hold_|phase_)/.test(record?.name ?? ""));
+  const nodes = useList("/nodes", { rack }, (record) => record?.name === "node_registered" || record?.name === "phase_changed");
   const where = new Map((nodes.items ?? []).map((row) => [row.id, row]));
   const cards = (tickets.items ?? []).map((ticket) => ({ ticket, node: where.get(ticket.node) }))
-    .filter((card) => (!rack || card.node || card.ticket.walk.some((stop) => stop.rack === rack)) && (!chosen || card.ticket.id === chosen))
+    .filter((card) => (!rack || card.node || card.ticket.walk.some((/** @type {Row} */ stop) => stop.rack === rack)) && (!chosen || card.ticket.id === chosen))
     .sort((a, b) => natural.compare(place(a), place(b)) || (a.ticket.due_by ?? "~").localeCompare(b.ticket.due_by ?? "~"));
   const racks = [...new Set(cards.map(rackOf))];
   const problem = tickets.problem || nodes.problem;
@@ -33,15 +35,22 @@ export function Board() {
       ${cards.filter((card) => rackOf(card) === one).map((card) => html`<${Card} key=${card.ticket.id} card=${card} />`)}</section>`)}</div><//>`;
 }
 
+/** @typedef {{ ticket: Row, node: Row | undefined }} TicketCard */
+
+/** @param {TicketCard} card @returns {string} */
 const rackOf = ({ ticket, node }) => node?.position.rack ?? ticket.walk[0]?.rack ?? "";
+/** @param {TicketCard} card */
 const place = (card) => `${rackOf(card) || "~"} ${String(card.node?.position.u ?? 0).padStart(3, "0")}`;
+/** @param {TicketCard} card @returns {string[]} */
 const serials = ({ ticket, node }) => [...new Set([ticket.hardware, node?.serial ?? ""])].filter(Boolean);
 
 // A scanner types the serial and Enter. What is not the serial of a ticket's machine begins nothing, and it is said why.
+/** @param {{ cards: TicketCard[], nodes: Row[] }} props */
 function Scan({ cards, nodes }) {
-  const field = useRef(null);
+  const field = useRef(/** @type {Row} */ (null));
   const [said, say] = useState("");
   useEffect(() => field.current.focus({ preventScroll: true }), []);
+  /** @param {Row} event */
   const scanned = (event) => {
     event.preventDefault();
     const serial = field.current.value.trim();
@@ -57,6 +66,7 @@ function Scan({ cards, nodes }) {
     <p role="alert" class="bad">${said}</p></form>`;
 }
 
+/** @param {string} serial @param {TicketCard[]} cards @param {Row[]} nodes */
 function refusal(serial, cards, nodes) {
   if (route.value.query.ticket && cards.length === 1) return `${serial} is not ${serials(cards[0]).join(" or ")}: this is another machine. Nothing was begun.`;
   const other = nodes.find((row) => row.serial === serial);
@@ -64,11 +74,13 @@ function refusal(serial, cards, nodes) {
   return `${serial} is ${other.id}, rack ${other.position.rack || "unknown"} U${other.position.u || "?"}: no ticket asks for work there. Nothing was begun.`;
 }
 
+/** @param {{ stop: Row }} props */
 function Stop({ stop }) {
   return html`<li><b>☐ ${stop.rack}${stop.unit && ` U${stop.unit}`}</b> ${stop.what}${stop.ticket && html` <small>(ticket ${stop.ticket})</small>`}
-    <ol>${stop.steps.map((step) => html`<li>${step}</li>`)}</ol></li>`;
+    <ol>${stop.steps.map((/** @type {string} */ step) => html`<li>${step}</li>`)}</ol></li>`;
 }
 
+/** @param {{ card: TicketCard }} props */
 function Card({ card: { ticket, node } }) {
   const path = `/tickets/${encodeURIComponent(ticket.id)}/files`;
   const facts = [
@@ -86,7 +98,7 @@ function Card({ card: { ticket, node } }) {
     <h3 id=${`t-${ticket.id}`}>${node?.position.u ? `U${node.position.u} · ` : ""}<${NodeLink} id=${ticket.node} /> <small><a href=${`/board?ticket=${encodeURIComponent(ticket.id)}`}>${ticket.id}</a></small></h3>
     <p><b>${ticket.summary}</b></p>
     ${ticket.action && html`<p>${ticket.action}</p>`}
-    ${ticket.walk.length > 0 && html`<ol class="todo">${ticket.walk.map((stop) => html`<${Stop} stop=${stop} />`)}</ol>`}
+    ${ticket.walk.length > 0 && html`<ol class="todo">${ticket.walk.map((/** @type {Row} */ stop) => html`<${Stop} stop=${stop} />`)}</ol>`}
     <dl>${facts.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
     <${Files} path=${path} files=${ticket.files} />
     ${may("start-work") && html`<${AddFile} path=${path} reason="photo at the rack" />`}

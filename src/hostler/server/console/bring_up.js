@@ -7,24 +7,27 @@ import { Table } from "./table.js";
 import { html } from "./ui.js";
 import { moment, plain, since, span } from "./words.js";
 
+/** @typedef {import("./types.js").Row} Row */
+
 const NAMES = ["phase", "rack", "sku"];
-const moved = (record) => /^(phase_|plan_|operation_|waiting_|hold_|node_|pause_|brake_)/.test(record.name);
+/** @param {import("./types.js").JournalRecord | undefined} record */
+const moved = (record) => /^(phase_|plan_|operation_|waiting_|hold_|node_|pause_|brake_)/.test(record?.name ?? "");
 
 export function BringUp() {
   const query = selected(NAMES);
   const found = useList("/bring-up", query, moved);
   const stages = useList("/bring-up/stages", query, moved);
-  const rollouts = useList("/rollouts", {}, (record) => record.name.startsWith("rollout_"));
+  const rollouts = useList("/rollouts", {}, (record) => record?.name.startsWith("rollout_") ?? true);
   const running = (rollouts.items ?? []).filter((row) => row.state === "running");
   return html`<${Page} title="Bring-up" about="Nodes on their way to production. A cohort is nodes of one SKU, on their first way or back from repair, by their moves of 30 days.">
     <${Filters} names=${NAMES} />
     <h2>Stages</h2>
-    <${Table} name="stages" columns=${STAGES} found=${stages} id=${(row) => `${row.phase} ${row.sku} ${row.returns}`} cli=${listed("bring-up stages", NAMES)} sorting=${false} />
+    <${Table} name="stages" columns=${STAGES} found=${stages} id=${(/** @type {Row} */ row) => `${row.phase} ${row.sku} ${row.returns}`} cli=${listed("bring-up stages", NAMES)} sorting=${false} />
     <h2>Nodes</h2>
-    <${Table} name="bring-up" columns=${NODES} found=${found} id=${(row) => row.node} cli=${listed("bring-up list", NAMES)} />
+    <${Table} name="bring-up" columns=${NODES} found=${found} id=${(/** @type {Row} */ row) => row.node} cli=${listed("bring-up list", NAMES)} />
     <${Strangers} />
     ${running.length > 0 && html`<h2>What comes into force slice by slice</h2>
-      <${Table} name="rollouts" columns=${ROLLOUTS} found=${{ items: running, problem: "" }} id=${(row) => row.id} cli="hostler rollout list" sorting=${false} />`}<//>`;
+      <${Table} name="rollouts" columns=${ROLLOUTS} found=${{ items: running, problem: "" }} id=${(/** @type {Row} */ row) => row.id} cli="hostler rollout list" sorting=${false} />`}<//>`;
 }
 
 // Machines that asked for a boot and are expected nowhere. None of them was booted into anything.
@@ -32,9 +35,10 @@ function Strangers() {
   const found = status.value?.strangers ?? [];
   if (!found.length) return null;
   return html`<h2>Strangers</h2><p class="quiet">They asked for a boot and are not expected. Admit them by an inventory that names serial and MAC addresses, or find out who cabled them.</p>
-    <${Table} name="strangers" columns=${STRANGERS} found=${{ items: found, problem: "" }} id=${(row) => `${row.mac} ${row.serial}`} cli="hostler boot strangers" />`;
+    <${Table} name="strangers" columns=${STRANGERS} found=${{ items: found, problem: "" }} id=${(/** @type {Row} */ row) => `${row.mac} ${row.serial}`} cli="hostler boot strangers" />`;
 }
 
+/** @type {import("./types.js").Column[]} */
 const STRANGERS = [
   { key: "mac", title: "MAC address", of: (row) => row.mac },
   { key: "serial", title: "serial", of: (row) => row.serial || "not shown" },
@@ -42,10 +46,14 @@ const STRANGERS = [
   { key: "at", title: "asked last", of: (row) => row.at, show: (row) => moment(row.at) },
 ];
 
+/** @param {Row} row */
 const way = (row) => (row.returns ? "back from repair" : "first");
+/** @param {Row} one */
 const went = (one) => (one.stays ? `${one.went_on} of ${one.stays} went on` : "nobody was there in 30 days");
+/** @param {Row} one */
 const took = (one) => (one.median_s === null ? "" : `${span(one.median_s)}, P90 ${span(one.p90_s)}`);
 
+/** @type {import("./types.js").Column[]} */
 const STAGES = [
   { key: "phase", title: "stage", of: (row) => row.phase, show: (row) => html`<i class="swatch p-${row.phase.replace("_", "-")}"></i> <a href=${`/bring-up?phase=${row.phase}`} title=${row.title}>${plain(row.phase)}</a>` },
   { key: "sku", title: "SKU", of: (row) => row.sku },
@@ -56,6 +64,7 @@ const STAGES = [
   { key: "took", title: "median stay", of: (row) => row.cohort.median_s ?? "", show: (row) => took(row.cohort) },
 ];
 
+/** @type {import("./types.js").Column[]} */
 const NODES = [
   { key: "node", title: "node", of: (row) => row.node, show: (row) => html`<${NodeLink} id=${row.node} />` },
   { key: "phase", title: "stage", of: (row) => row.phase, show: (row) => html`<i class="swatch p-${row.phase.replace("_", "-")}"></i> ${plain(row.phase)}` },
@@ -73,6 +82,7 @@ const NODES = [
   { key: "serial", title: "serial", of: (row) => row.serial },
 ];
 
+/** @param {Row} row */
 function beside(row) {
   const one = row.cohort;
   if (one.passed_by === null) return "no cohort yet";
@@ -80,16 +90,19 @@ function beside(row) {
 }
 
 // The time that it has been here on a line up to the cohort's P90 or its own age; a mark where half of them were through.
+/** @param {{ row: Row }} props */
 function Beside({ row }) {
   const { median_s: median, p90_s: p90 } = row.cohort;
   const age = now() ? Math.max(0, (Date.parse(now()) - Date.parse(row.phase_since)) / 1000) : 0;
   if (median === null) return beside(row);
+  /** @param {number} seconds */
   const x = (seconds) => (100 * seconds) / Math.max(p90, age, 1);
   return html`<svg class=${`cohort ${age > p90 ? "late" : ""}`} viewBox="0 0 100 8" role="img" aria-label=${`${span(age)} here; half were through after ${span(median)}, nine of ten after ${span(p90)}`}>
       <rect class="all" x="0" y="2" width=${x(p90)} height="4" /><rect class="age" x="0" y="2" width=${x(age)} height="4" /><line x1=${x(median)} x2=${x(median)} y1="0" y2="8" /></svg>
     <small>${beside(row)}</small>`;
 }
 
+/** @param {Row} row */
 function arrives(row) {
   if (!row.arrives) return html`<small>nobody tells: none of its cohort stayed as long here and arrived</small>`;
   const { median, p90, of } = row.arrives;

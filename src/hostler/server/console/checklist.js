@@ -5,9 +5,12 @@ import { AddFile, Files } from "./files.js";
 import { html, useEffect, useState } from "./ui.js";
 import { moment } from "./words.js";
 
+/** @typedef {import("./types.js").Row} Row */
+
+/** @param {{ seen: Row }} props */
 export function Checklist({ seen }) {
   const one = seen.node;
-  const [items, show] = useState([]);
+  const [items, show] = useState(/** @type {Row[]} */ ([]));
   const inspected = JSON.stringify(one.inspection ?? {});
   const shown = may("tick-item") && one.phase === "onboard";
   useEffect(() => {
@@ -24,6 +27,7 @@ export function Checklist({ seen }) {
   </section>`;
 }
 
+/** @param {{ id: string, item: Row }} props */
 function Item({ id, item }) {
   const path = `/nodes/${encodeURIComponent(id)}/checklist/files`;
   return html`<li>${item.item} ${item.ticked ? html`<b>ticked</b> by ${item.person} ${moment(item.at)}${item.note && `: ${item.note}`}`

@@ -8,10 +8,15 @@ import { Table } from "./table.js";
 import { html, useState } from "./ui.js";
 import { moment, plain, since, span } from "./words.js";
 
+/** @typedef {import("./types.js").Row} Row */
+
+/** @param {string} iso */
 const day = (iso) => (iso ?? "").slice(0, 10);
+/** @param {Row} share */
 const percent = (share) => (share === null || share === undefined ? "" : `${(100 * share).toFixed(1)} %`);
 
 export function Trends() {
+  /** @type {import("./types.js").Column[]} */
   const columns = [
     { key: "node", title: "node", of: (row) => row.node, show: (row) => html`<${NodeLink} id=${row.node} />` },
     { key: "metric", title: "reading", of: (row) => row.metric },
@@ -23,11 +28,12 @@ export function Trends() {
     { key: "acted", title: "acts", of: (row) => (row.acted ? "condition stands" : "in shadow") },
   ];
   return html`<${Page} title="Trends" about="Readings that drift beside their peers, before a limit is reached.">
-    <${Table} name="trends" columns=${columns} found=${useList("/trends")} id=${(row) => `${row.node} ${row.metric} ${row.part}`} cli="hostler trend list" />
+    <${Table} name="trends" columns=${columns} found=${useList("/trends")} id=${(/** @type {Row} */ row) => `${row.node} ${row.metric} ${row.part}`} cli="hostler trend list" />
     ${whole.value && html`<${Shifts} /><${Scorecard} />`}<//>`;
 }
 
 function Shifts() {
+  /** @type {import("./types.js").Column[]} */
   const columns = [
     { key: "metric", title: "reading", of: (row) => row.metric },
     { key: "stack", title: "cohort", of: (row) => row.stack },
@@ -36,11 +42,12 @@ function Shifts() {
     { key: "nodes", title: "nodes", of: (row) => row.nodes, number: true },
   ];
   return html`<h2>Cohorts that have moved together</h2>
-    <${Table} name="shifts" columns=${columns} found=${useList("/trends/shifts")} id=${(row) => `${row.metric} ${row.stack}`} cli="hostler trend shifts" />`;
+    <${Table} name="shifts" columns=${columns} found=${useList("/trends/shifts")} id=${(/** @type {Row} */ row) => `${row.metric} ${row.stack}`} cli="hostler trend shifts" />`;
 }
 
 function Scorecard() {
-  const number = (key, title) => ({ key, title, of: (row) => row[key] ?? "", number: true });
+  const number = (/** @type {string} */ key, /** @type {string} */ title) => ({ key, title, of: (/** @type {Row} */ row) => row[key] ?? "", number: true });
+  /** @type {import("./types.js").Column[]} */
   const columns = [
     { key: "metric", title: "reading", of: (row) => row.metric },
     number("judged", "series judged"), number("unjudged", "not judged"), number("came_true", "came true"),
@@ -50,29 +57,31 @@ function Scorecard() {
     { key: "lead", title: "lead, days", of: (row) => row.lead_days ?? "", show: (row) => row.lead_days?.toFixed(1) ?? "", number: true },
   ];
   return html`<h2>What became of earlier findings</h2>
-    <${Table} name="scorecard" columns=${columns} found=${useList("/trends/scorecard")} id=${(row) => row.metric} cli="hostler trend scorecard" />`;
+    <${Table} name="scorecard" columns=${columns} found=${useList("/trends/scorecard")} id=${(/** @type {Row} */ row) => row.metric} cli="hostler trend scorecard" />`;
 }
 
 export function Maintenance() {
   const { pool, rack } = selected(["pool", "rack"]);
   const wanted = new URLSearchParams(Object.entries({ limit: "1000", pool, rack }).filter(([, value]) => value));
   const { found, problem } = useDocument(`/maintenance?${wanted}`);
-  const rows = (name) => ({ items: found?.[name] ?? null, problem, cut: Boolean(found?.cursor) });
+  const rows = (/** @type {string} */ name) => ({ items: found?.[name] ?? null, problem, cut: Boolean(found?.cursor) });
   const cli = `hostler maintenance list${rack ? ` --rack ${quoted(rack)}` : ""}`;
   return html`<${Page} title="Maintenance" about="Windows and whose they are, present and coming work with its account, and nodes that leave.">
     <div class="buttons noprint"><${ActButton} verb="schedule-maintenance" target="fleet" named="fleet" label="Set a window for the fleet" />
       ${rack && html`<${ActButton} verb="schedule-maintenance" target=${`rack:${rack}`} named=${rack} label=${`Set a window for rack ${rack}`} />`}
       ${pool && html`<${ActButton} verb="schedule-maintenance" target=${`pool:${pool}`} named=${pool} label=${`Set a window for pool ${pool}`} />`}</div>
     <${Filters} names=${["pool", "rack"]} />
-    <h2>Windows</h2><${Table} name="windows" columns=${WINDOWS} found=${rows("windows")} id=${(row) => row.id} cli=${cli} />
-    <h2>Work</h2><${Table} name="work" columns=${WORK} found=${rows("work")} id=${(row) => `${row.node} ${row.ticket} ${row.state} ${row.action}`} cli=${cli} />
-    <h2>Nodes that leave</h2><${Table} name="notices" columns=${NOTICES} found=${rows("notices")} id=${(row) => `${row.node} ${row.at}`} cli=${cli} /><//>`;
+    <h2>Windows</h2><${Table} name="windows" columns=${WINDOWS} found=${rows("windows")} id=${(/** @type {Row} */ row) => row.id} cli=${cli} />
+    <h2>Work</h2><${Table} name="work" columns=${WORK} found=${rows("work")} id=${(/** @type {Row} */ row) => `${row.node} ${row.ticket} ${row.state} ${row.action}`} cli=${cli} />
+    <h2>Nodes that leave</h2><${Table} name="notices" columns=${NOTICES} found=${rows("notices")} id=${(/** @type {Row} */ row) => `${row.node} ${row.at}`} cli=${cli} /><//>`;
 }
 
+/** @param {Row} row */
 function answered(row) {
-  return row.answers.map((one) => `${one.tenant} ${one.rather ? `asks for ${moment(one.rather)} instead` : "acknowledged"}: ${one.reason}`).join("; ");
+  return row.answers.map((/** @type {Row} */ one) => `${one.tenant} ${one.rather ? `asks for ${moment(one.rather)} instead` : "acknowledged"}: ${one.reason}`).join("; ");
 }
 
+/** @type {import("./types.js").Column[]} */
 const WINDOWS = [
   { key: "scope", title: "of", of: (row) => row.scope },
   { key: "starts", title: "from", of: (row) => row.starts, show: (row) => moment(row.starts) },
@@ -85,6 +94,7 @@ const WINDOWS = [
   { key: "acts", title: "acts", acts: true, of: () => "", show: (row) => html`<${ActButton} verb="cancel-maintenance" target=${row.id} named=${row.id} label="Call off" />
     <${ActButton} verb="answer-maintenance" target=${row.id} named=${row.id} label="Acknowledge, or ask for another time" />` },
 ];
+/** @type {import("./types.js").Column[]} */
 const WORK = [
   { key: "node", title: "node", of: (row) => row.node, show: (row) => html`<${NodeLink} id=${row.node} />` },
   { key: "rack", title: "rack", of: (row) => row.rack },
@@ -98,6 +108,7 @@ const WORK = [
   { key: "ticket", title: "ticket", of: (row) => row.ticket },
   { key: "waits", title: "waits for", of: (row) => row.waits_for },
 ];
+/** @type {import("./types.js").Column[]} */
 const NOTICES = [
   { key: "node", title: "node", of: (row) => row.node, show: (row) => html`<${NodeLink} id=${row.node} />` },
   { key: "rack", title: "rack", of: (row) => row.rack },
@@ -111,13 +122,14 @@ export function Policy() {
     ${problem && html`<p class="banner critical" role="alert">${problem}</p>`}
     ${found && html`<p>In force since ${moment(found.activated)}: <code class="cli">${found.sha256.slice(0, 12)}</code></p>`}
     <h2>Rollouts</h2>
-    <${Table} name="rollouts" columns=${ROLLOUTS} found=${useList("/rollouts")} id=${(row) => row.id} cli="hostler rollout list" />
+    <${Table} name="rollouts" columns=${ROLLOUTS} found=${useList("/rollouts")} id=${(/** @type {Row} */ row) => row.id} cli="hostler rollout list" />
     ${configures.value && html`<${Another} />`}
     ${found && html`<h2>Rules</h2>
-      <${Table} name="rules" columns=${RULES} found=${{ items: Object.entries(found.policy.rules).map(([condition, rule]) => ({ condition, ...rule })), problem: "" }} id=${(row) => row.condition} cli="hostler policy show" />
+      <${Table} name="rules" columns=${RULES} found=${{ items: Object.entries(found.policy.rules).map(([condition, rule]) => ({ condition, ...rule })), problem: "" }} id=${(/** @type {Row} */ row) => row.condition} cli="hostler policy show" />
       <details><summary>Everything that is in force</summary><div class="scroll" tabindex="0" role="region" aria-label="configuration"><pre>${JSON.stringify(found, null, 2)}</pre></div></details>`}<//>`;
 }
 
+/** @type {import("./types.js").Column[]} */
 export const ROLLOUTS = [
   { key: "id", title: "rollout", of: (row) => row.id },
   { key: "state", title: "state", of: (row) => row.state },
@@ -132,7 +144,9 @@ export const ROLLOUTS = [
   { key: "waits", title: "waits for", of: (row) => row.waits_for || row.why },
   { key: "acts", title: "acts", acts: true, of: () => "", show: (row) => row.state === "running" && html`<${ActButton} verb="stop-rollout" target=${row.id} named=${row.id} label="Stop" />` },
 ];
+/** @param {Row} value */
 const words = (value) => (value && typeof value === "object" ? JSON.stringify(value) : `${value ?? ""}`);
+/** @type {import("./types.js").Column[]} */
 const RULES = [
   { key: "condition", title: "condition", of: (row) => row.condition },
   { key: "remedy", title: "remedy", of: (row) => plain(words(row.remedy)) },
@@ -141,17 +155,17 @@ const RULES = [
 
 // Another configuration: what it would change and disturb, and only then a button that puts it in force.
 function Another() {
-  const [documents, choose] = useState(null);
+  const [documents, choose] = useState(/** @type {Record<string, string> | null} */ (null));
   const [reason, because] = useState("");
-  const [plan, show] = useState(null);
-  const [said, say] = useState({ text: "", bad: false, problems: [], busy: false });
-  const read = async (event) => {
+  const [plan, show] = useState(/** @type {import("./types.js").ActAnswer | null} */ (null));
+  const [said, say] = useState({ text: "", bad: false, problems: /** @type {import("./types.js").DocumentProblem[]} */ ([]), busy: false });
+  const read = async (/** @type {Row} */ event) => {
     const files = [...event.target.files];
     const texts = await Promise.all(files.map((file) => file.text()));
     choose(Object.fromEntries(files.map((file, at) => [file.name, texts[at]])));
     show(null);
   };
-  const put = async (dryRun) => {
+  const put = async (/** @type {boolean} */ dryRun) => {
     say({ text: "", bad: false, problems: [], busy: true });
     try {
       const answer = await send("/config", { documents, reason, dry_run: dryRun });
@@ -165,9 +179,9 @@ function Another() {
   };
   const ready = documents && Object.keys(documents).length > 0 && reason.trim();
   return html`<details class="another"><summary>Try another configuration</summary>
-    <form onSubmit=${(event) => { event.preventDefault(); put(!plan); }}>
+    <form onSubmit=${(/** @type {Row} */ event) => { event.preventDefault(); put(!plan); }}>
       <label>Documents (all of them: together they are the whole configuration)<input type="file" multiple accept=".yaml,.yml" onChange=${read} /></label>
-      <label>Reason<input required maxlength="500" value=${reason} onInput=${(event) => { because(event.target.value); show(null); }} /></label>
+      <label>Reason<input required maxlength="500" value=${reason} onInput=${(/** @type {Row} */ event) => { because(event.target.value); show(null); }} /></label>
       <p role="status" class=${said.bad ? "bad" : ""}>${said.text}</p>
       ${said.problems.length > 0 && html`<ol>${said.problems.map((one) => html`<li>${one.file}${one.line ? `:${one.line}` : ""}: ${one.what}; ${one.instead}</li>`)}</ol>`}
       ${plan && html`<dl class="plan">${Object.entries(plan.detail).filter(([, value]) => value).map(([name, value]) => html`<dt>${plain(name)}</dt><dd>${value}</dd>`)}</dl>`}
@@ -177,6 +191,7 @@ function Another() {
 }
 
 const AUDITED = ["chain", "person", "verb", "target", "address", "result", "since", "until"];
+/** @type {import("./types.js").Column[]} */
 const AUDIT = [
   { key: "at", title: "when", of: (row) => row.at, show: (row) => moment(row.at) },
   { key: "person", title: "who", of: (row) => row.person || "a stranger" },
@@ -198,5 +213,5 @@ export function Audit() {
   const given = Object.entries(query).filter(([, value]) => value).map(([name, value]) => ` --${name === "result" ? "outcome" : name} ${quoted(value)}`);
   return html`<${Page} title="Audit" about="Requests that changed something, and those that were refused. Alike refusals are one line a minute.">
     <${Filters} names=${AUDITED} />
-    <${Table} name="audit" columns=${AUDIT} found=${useList("/audit", query)} id=${(row) => `${row.chain} ${row.number}`} cli=${`hostler audit list${given.join("")}`} /><//>`;
+    <${Table} name="audit" columns=${AUDIT} found=${useList("/audit", query)} id=${(/** @type {Row} */ row) => `${row.chain} ${row.number}`} cli=${`hostler audit list${given.join("")}`} /><//>`;
 }

@@ -1,6 +1,6 @@
 // Versions of a network's design: who brought each and why, what it changed, what another would change, the way back.
 import { may } from "./acts.js";
-import { send } from "./api.js";
+import { said, send } from "./api.js";
 import { useAnswer, useList } from "./lists.js";
 import { now, quoted } from "./pages.js";
 import { route, setQuery } from "./router.js";
@@ -8,13 +8,18 @@ import { Table } from "./table.js";
 import { html, useState } from "./ui.js";
 import { count, moment, since } from "./words.js";
 
+/** @typedef {import("./types.js").Row} Row */
+
+/** @param {string} digest */
 const short = (digest) => digest.slice(0, 12);
 
+/** @param {{ name: string, path: string, heard: Row }} props */
 export function Designs({ name, path, heard }) {
   const { old = "" } = route.value.query;
   const found = useList(`${path}/versions`, {}, heard);
   const newest = found.items?.at(-1);
   const before = found.items?.at(-2);
+  /** @type {import("./types.js").Column[]} */
   const columns = [
     { key: "digest", title: "design", of: (row) => short(row.digest) },
     { key: "at", title: "came", of: (row) => row.at, show: (row) => html`${moment(row.at)} (${since(row.at, now())} ago)` },
@@ -25,11 +30,12 @@ export function Designs({ name, path, heard }) {
   ];
   const from = old || (before?.text ? short(before.digest) : "");
   return html`
-    <${Table} name="versions" columns=${columns} found=${found} id=${(row) => row.at} cli=${`hostler fabric versions ${quoted(name)}`} sorting=${false} />
+    <${Table} name="versions" columns=${columns} found=${found} id=${(/** @type {Row} */ row) => row.at} cli=${`hostler fabric versions ${quoted(name)}`} sorting=${false} />
     ${newest && from && html`<${Changes} name=${name} path=${path} from=${from} heard=${heard} />`}
     ${may("register-fabric") && newest && html`<${Plan} name=${name} path=${path} />`}`;
 }
 
+/** @param {{ name: string, path: string, from: string, heard: Row }} props */
 function Changes({ name, path, from, heard }) {
   const { answer, problem } = useAnswer(`${path}/diff?old=${encodeURIComponent(from)}`, heard);
   if (problem) return html`<p class="banner warning" role="alert">${problem}</p>`;
@@ -39,7 +45,9 @@ function Changes({ name, path, from, heard }) {
     ${may("register-fabric") && answer.old !== answer.new && html`<${Back} path=${path} version=${answer.old} />`}`;
 }
 
+/** @param {{ plan: Row, cli: string }} props */
 function Listed({ plan, cli }) {
+  /** @type {import("./types.js").Column[]} */
   const columns = [
     { key: "change", title: "change", of: (row) => row.change },
     { key: "a", title: "port that stays, or end", of: (row) => row.a },
@@ -48,12 +56,13 @@ function Listed({ plan, cli }) {
     { key: "rate", title: "rate", of: (row) => row.rate },
   ];
   return html`<p>${plan.summary}${plan.more > 0 ? `; ${count(plan.more)} more are not listed` : ""}</p>
-    <${Table} name="changes" columns=${columns} found=${{ items: plan.changes }} id=${(row) => `${row.change} ${row.a} ${row.z} ${row.before}`} cli=${cli} sorting=${false} />`;
+    <${Table} name="changes" columns=${columns} found=${{ items: plan.changes }} id=${(/** @type {Row} */ row) => `${row.change} ${row.a} ${row.z} ${row.before}`} cli=${cli} sorting=${false} />`;
 }
 
+/** @param {{ path: string, version: Row }} props */
 function Back({ path, version }) {
   const [state, say] = useState({ text: "", bad: false });
-  const back = async (event) => {
+  const back = async (/** @type {Row} */ event) => {
     event.preventDefault();
     const { reason } = Object.fromEntries(new FormData(event.target));
     say(await told(() => send(`${path}/rollback`, { version, reason })));
@@ -65,9 +74,10 @@ function Back({ path, version }) {
     <p role="status" class=${state.bad ? "bad" : "quiet"}>${state.text}</p></form></details>`;
 }
 
+/** @param {{ name: string, path: string }} props */
 function Plan({ name, path }) {
   const [state, say] = useState({ text: "", bad: false, plan: null });
-  const read = async (event) => {
+  const read = async (/** @type {Row} */ event) => {
     const [file] = event.target.files;
     if (!file) return;
     const design = await file.text();
@@ -75,17 +85,18 @@ function Plan({ name, path }) {
     say(await told(async () => ({ text: "Nothing is registered by this.", plan: await send(`${path}/plan`, { name, design }) })));
   };
   return html`<details><summary>What would another design change?</summary>
-    <form class="entry" onSubmit=${(event) => event.preventDefault()}>
+    <form class="entry" onSubmit=${(/** @type {Row} */ event) => event.preventDefault()}>
       <label>design as CSV<input type="file" accept="text/csv,text/plain" onChange=${read} /></label>
       <p role="status" class=${state.bad ? "bad" : "quiet"}>${state.text}</p></form>
     ${state.plan && html`<${Listed} plan=${state.plan} cli=${`hostler fabric plan ${quoted(name)} design.csv`} />`}</details>`;
 }
 
+/** @param {Row} ask */
 async function told(ask) {
   try {
     const answer = await ask();
     return { text: answer.text, bad: false, plan: answer.plan };
   } catch (error) {
-    return { text: error.text ?? error.message, bad: true, plan: null };
+    return { text: said(error), bad: true, plan: null };
   }
 }

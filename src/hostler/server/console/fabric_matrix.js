@@ -7,6 +7,9 @@ import { Table } from "./table.js";
 import { html, useEffect, useRef, useState } from "./ui.js";
 import { count, moment, plain } from "./words.js";
 
+/** @typedef {import("./types.js").Row} Row */
+
+/** @type {Record<string, string>} */
 const COLOURS = { as_designed: "--p-production", unrated: "--p-spare", degraded: "--s-warning", elsewhere: "--s-degraded", missing: "--s-critical" };
 const TITLE = 15;
 const GAP = 12;
@@ -14,6 +17,7 @@ const LARGEST = 14;
 const LEAST = 4;
 const HEIGHT = 820;
 
+/** @param {{ name: string, heard: Row }} props */
 export function FabricMatrix({ name, heard }) {
   const { answer, problem } = useAnswer(`/fabrics/${encodeURIComponent(name)}/matrix`, heard);
   const wanted = (route.value.query.q ?? "").toLowerCase();
@@ -22,9 +26,9 @@ export function FabricMatrix({ name, heard }) {
   if (!answer.seen) return html`<p class="quiet">How the cables lie is known after the next whole validation.</p>`;
   const designed = Object.values(answer.counts).reduce((sum, one) => sum + one, 0);
   return html`
-    <p>Design against found, ${moment(answer.seen)}: <b>${count(designed)}</b> cables designed, ${answer.conditions.filter((one) => answer.counts[one]).map((one) => html`<span class="key"><i class="swatch" style=${`background: var(${COLOURS[one]})`}></i> <b>${count(answer.counts[one])}</b> ${plain(one)} </span>`)}</p>
-    <form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>
-      <label>leaf or host<input value=${route.value.query.q ?? ""} onChange=${(event) => setQuery({ q: event.target.value.trim() })} /></label>
+    <p>Design against found, ${moment(answer.seen)}: <b>${count(designed)}</b> cables designed, ${answer.conditions.filter((/** @type {Row} */ one) => answer.counts[one]).map((/** @type {Row} */ one) => html`<span class="key"><i class="swatch" style=${`background: var(${COLOURS[one]})`}></i> <b>${count(answer.counts[one])}</b> ${plain(one)} </span>`)}</p>
+    <form class="filters" role="search" onSubmit=${(/** @type {Row} */ event) => event.preventDefault()}>
+      <label>leaf or host<input value=${route.value.query.q ?? ""} onChange=${(/** @type {Row} */ event) => setQuery({ q: event.target.value.trim() })} /></label>
     </form>
     <${Cells} name=${name} found=${answer} wanted=${wanted} />
     <p class="quiet">A cell is a host's port at its leaf. A frame: no link. A dark mark: a fault in service. The last cell of a row: the leaf's cables to other switches.</p>
@@ -33,11 +37,13 @@ export function FabricMatrix({ name, heard }) {
 }
 
 // The same for who reads or listens: a row for a leaf.
+/** @param {{ name: string, found: Row, wanted: Row }} props */
 function Leaves({ name, found, wanted }) {
-  const of = (leaf, condition) => leaf.found.filter((code) => found.conditions[code] === condition).length;
-  const rows = found.blocks.flatMap((block) => block.leaves.map((leaf) => ({ ...leaf, hosts: block.hosts })))
-    .filter((leaf) => !wanted || leaf.leaf.toLowerCase().includes(wanted) || leaf.hosts.some((host) => host.toLowerCase().includes(wanted)));
-  const number = (condition) => ({ key: condition, title: plain(condition), of: (leaf) => of(leaf, condition), number: true });
+  const of = (/** @type {Row} */ leaf, /** @type {Row} */ condition) => leaf.found.filter((/** @type {Row} */ code) => found.conditions[code] === condition).length;
+  const rows = found.blocks.flatMap((/** @type {Row} */ block) => block.leaves.map((/** @type {Row} */ leaf) => ({ ...leaf, hosts: block.hosts })))
+    .filter((/** @type {Row} */ leaf) => !wanted || leaf.leaf.toLowerCase().includes(wanted) || leaf.hosts.some((/** @type {Row} */ host) => host.toLowerCase().includes(wanted)));
+  const number = (/** @type {Row} */ condition) => ({ key: condition, title: plain(condition), of: (/** @type {Row} */ leaf) => of(leaf, condition), number: true });
+  /** @type {import("./types.js").Column[]} */
   const columns = [
     { key: "leaf", title: "leaf", of: (leaf) => leaf.leaf, show: (leaf) => html`<a href=${`/fabrics/${encodeURIComponent(name)}?${new URLSearchParams({ view: "links", device: leaf.leaf })}`}>${leaf.leaf}</a>` },
     { key: "hosts", title: "hosts", of: (leaf) => (leaf.hosts.length > 1 ? `${leaf.hosts[0]} to ${leaf.hosts.at(-1)}` : leaf.hosts[0]) },
@@ -47,13 +53,14 @@ function Leaves({ name, found, wanted }) {
     { key: "uplinks", title: "cables to switches", of: (leaf) => leaf.uplinks, number: true },
     { key: "wrong", title: "of them not as designed", of: (leaf) => leaf.uplinks_wrong, number: true },
   ];
-  return html`<h2>By leaf</h2><${Table} name="leaves" columns=${columns} found=${{ items: rows }} id=${(leaf) => leaf.leaf} cli=${`hostler fabric links ${quoted(name)}`} />`;
+  return html`<h2>By leaf</h2><${Table} name="leaves" columns=${columns} found=${{ items: rows }} id=${(/** @type {Row} */ leaf) => leaf.leaf} cli=${`hostler fabric links ${quoted(name)}`} />`;
 }
 
+/** @param {{ name: string, found: Row, wanted: Row }} props */
 function Cells({ name, found, wanted }) {
-  const canvas = useRef(null);
-  const frame = useRef(null);
-  const shape = useRef({ cells: [], rows: new Map() });
+  const canvas = useRef(/** @type {Row} */ (null));
+  const frame = useRef(/** @type {Row} */ (null));
+  const shape = useRef(/** @type {Row} */ ({ cells: [], rows: new Map() }));
   const [place, pick] = useState(-1);
   useEffect(() => {
     const paint = () => {
@@ -66,8 +73,8 @@ function Cells({ name, found, wanted }) {
     return repaint(canvas.current, paint);
   }, [found, wanted]);
   useEffect(() => mark(frame.current, shape.current, place), [place]);
-  const open = (cell) => cell && go(`/fabrics/${encodeURIComponent(name)}?${new URLSearchParams(cell.port ? { link: cell.port } : { view: "links", device: cell.leaf })}`);
-  const keys = (event) => {
+  const open = (/** @type {Row} */ cell) => cell && go(`/fabrics/${encodeURIComponent(name)}?${new URLSearchParams(cell.port ? { link: cell.port } : { view: "links", device: cell.leaf })}`);
+  const keys = (/** @type {Row} */ event) => {
     if (event.key === "Enter") return open(shape.current.cells[place]);
     const next = step(shape.current, place, event.key);
     if (next === null) return undefined;
@@ -75,14 +82,14 @@ function Cells({ name, found, wanted }) {
     pick(next);
     return undefined;
   };
-  const at = (event) => hit(shape.current, event.offsetX, event.offsetY);
-  const ports = found.blocks.reduce((sum, block) => sum + block.leaves.reduce((all, leaf) => all + leaf.port.length, 0), 0);
+  const at = (/** @type {Row} */ event) => hit(shape.current, event.offsetX, event.offsetY);
+  const ports = found.blocks.reduce((/** @type {number} */ sum, /** @type {Row} */ block) => sum + block.leaves.reduce((/** @type {Row} */ all, /** @type {Row} */ leaf) => all + leaf.port.length, 0), 0);
   return html`
     <div class="cells">
       <canvas ref=${canvas} tabindex="0" role="application"
         aria-label=${`${name}: ${ports} host ports by leaf. Arrow keys choose a port, Enter opens its link. The table below says the same by leaf.`}
-        onMouseMove=${(event) => pick(at(event))}
-        onClick=${(event) => open(shape.current.cells[at(event)])}
+        onMouseMove=${(/** @type {Row} */ event) => pick(at(event))}
+        onClick=${(/** @type {Row} */ event) => open(shape.current.cells[at(event)])}
         onFocus=${() => { if (place < 0) pick(0); }}
         onKeyDown=${keys}></canvas>
       <i class="pick" ref=${frame}></i>
@@ -91,6 +98,7 @@ function Cells({ name, found, wanted }) {
   `;
 }
 
+/** @param {Row} cell @param {Row} found */
 function said(cell, found) {
   if (!cell) return "Point at a port, or use the arrow keys; Enter opens its link.";
   if (!cell.port) return `${cell.leaf} · ${cell.uplinks} cables to other switches · ${cell.wrong ? `${cell.wrong} not as designed` : "all as designed"}`;
@@ -99,6 +107,7 @@ function said(cell, found) {
 }
 
 // Blocks side by side with their names above them, cells as large as the whole stays readable at.
+/** @param {Row} found @param {Row} width */
 function layout(found, width) {
   for (let size = LARGEST; size > LEAST; size -= 1) {
     const tried = shelves(found, width, size);
@@ -107,13 +116,14 @@ function layout(found, width) {
   return shelves(found, width, LEAST);
 }
 
+/** @param {Row} found @param {Row} width @param {Row} pitch */
 function shelves(found, width, pitch) {
   const cells = [];
   const rows = [];
   const labels = [];
   let [left, top, tallest] = [0, 0, 0];
   for (const block of found.blocks) {
-    const longest = Math.max(...block.leaves.map((leaf) => leaf.port.length));
+    const longest = Math.max(...block.leaves.map((/** @type {Row} */ leaf) => leaf.port.length));
     const across = Math.max(1, Math.min(longest, Math.floor(width / pitch) - 2));
     const wide = Math.max((across + 2) * pitch, 64) + GAP;
     if (left && left + wide > width + GAP) [left, top, tallest] = [0, top + tallest, 0];
@@ -140,21 +150,24 @@ function shelves(found, width, pitch) {
 }
 
 // The cell in whose square the point lies, -1 for none.
+/** @param {Row} shape @param {Row} x @param {Row} y */
 function hit(shape, x, y) {
-  return shape.cells.findIndex((cell) => x >= cell.x && x < cell.x + shape.pitch && y >= cell.y && y < cell.y + shape.pitch);
+  return shape.cells.findIndex((/** @type {Row} */ cell) => x >= cell.x && x < cell.x + shape.pitch && y >= cell.y && y < cell.y + shape.pitch);
 }
 
+/** @param {Row} shape @param {Row} place @param {string} key */
 function step(shape, place, key) {
   if (!["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"].includes(key)) return null;
   if (place < 0) return 0;
   if (key === "ArrowLeft") return Math.max(place - 1, 0);
   if (key === "ArrowRight") return Math.min(place + 1, shape.cells.length - 1);
-  const row = shape.rows.findIndex((one) => one.includes(place));
+  const row = shape.rows.findIndex((/** @type {Row} */ one) => one.includes(place));
   const next = shape.rows[row + (key === "ArrowDown" ? 1 : -1)];
   return next ? next[Math.min(shape.rows[row].indexOf(place), next.length - 1)] : place;
 }
 
 // The chosen cell's frame lies over the canvas, so that choosing one repaints none.
+/** @param {Row} frame @param {Row} shape @param {Row} place */
 function mark(frame, shape, place) {
   const cell = shape.cells[place];
   frame.style.display = cell ? "block" : "none";
@@ -162,12 +175,13 @@ function mark(frame, shape, place) {
   Object.assign(frame.style, { left: `${cell.x - 2}px`, top: `${cell.y - 2}px`, width: `${shape.pitch + 3}px`, height: `${shape.pitch + 3}px` });
 }
 
+/** @param {Row} canvas @param {Row} shape @param {Row} found @param {Row} wanted */
 function draw(canvas, shape, found, wanted) {
   const width = Math.floor(canvas.parentElement.clientWidth);
   const ratio = devicePixelRatio || 1;
   const style = getComputedStyle(document.documentElement);
-  const colour = (name) => style.getPropertyValue(name).trim();
-  const of = found.conditions.map((one) => colour(COLOURS[one]));
+  const colour = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
+  const of = found.conditions.map((/** @type {Row} */ one) => colour(COLOURS[one]));
   const [text, muted, back] = [colour("--text"), colour("--muted"), colour("--panel")];
   canvas.width = Math.floor(width * ratio);
   canvas.height = Math.floor(shape.height * ratio);

@@ -13,13 +13,17 @@ import { Table } from "./table.js";
 import { html } from "./ui.js";
 import { count, moment, plain, since } from "./words.js";
 
+/** @typedef {import("./types.js").Row} Row */
+
 const VIEWS = ["matrix", "findings", "links", "faults", "counters", "designs", "test"];
 
 // What is recorded about networks; nothing else changes what these pages show.
+/** @param {Row} record */
 function heard(record) {
   return /^(fabric|link|manual_test|recabling|design)_/.test(record.name);
 }
 
+/** @param {string} name */
 export function fabricPath(name, query = {}) {
   const kept = new URLSearchParams(Object.entries(query).filter(([, value]) => value));
   return `/fabrics/${encodeURIComponent(name)}${kept.size ? `?${kept}` : ""}`;
@@ -33,6 +37,7 @@ export function Fabrics() {
 }
 
 function AllFabrics() {
+  /** @type {import("./types.js").Column[]} */
   const columns = [
     { key: "name", title: "network", of: (row) => row.name, show: (row) => html`<a href=${fabricPath(row.name)}>${row.name}</a>` },
     { key: "verdict", title: "last validation", of: (row) => plain(row.verdict) || "none" },
@@ -48,9 +53,10 @@ function AllFabrics() {
     { key: "test", title: "test by hand due", of: (row) => row.manual_test_due ?? "", show: (row) => (row.manual_test_due ? html`<${Due} row=${row} />` : "not scheduled") },
   ];
   return html`<${Page} title="Fabrics" about="Networks that are validated against their designs.">
-    <${Table} name="fabrics" columns=${columns} found=${useList("/fabrics", {}, heard)} id=${(row) => row.name} cli="hostler fabric list" /><//>`;
+    <${Table} name="fabrics" columns=${columns} found=${useList("/fabrics", {}, heard)} id=${(/** @type {Row} */ row) => row.name} cli="hostler fabric list" /><//>`;
 }
 
+/** @param {{ row: Row }} props */
 export function Due({ row }) {
   return row.manual_test_overdue ? html`<b class="bad">overdue since ${moment(row.manual_test_due)}</b>` : moment(row.manual_test_due);
 }
@@ -60,15 +66,17 @@ function OwnLinks() {
   const { node, port } = route.value.query;
   const found = useList("/links", {}, heard);
   if (node && port) return html`<${OneLink} path=${`/nodes/${encodeURIComponent(node)}/link?port=${encodeURIComponent(port)}`} title=${`${node} ${port}`} cli=${`hostler fabric link show ${quoted(node)} --port ${quoted(port)}`} />`;
+  /** @type {import("./types.js").Column[]} */
   const columns = [
     { key: "node", title: "node", of: (row) => row.node, show: (row) => html`<${NodeLink} id=${row.node} />` },
     { key: "fabric", title: "network", of: (row) => row.fabric },
-    ...linkColumns((row) => `/fabrics?${new URLSearchParams({ node: row.node, port: row.a.slice(row.a.lastIndexOf(":") + 1) })}`),
+    ...linkColumns((/** @type {Row} */ row) => `/fabrics?${new URLSearchParams({ node: row.node, port: row.a.slice(row.a.lastIndexOf(":") + 1) })}`),
   ];
   return html`<${Page} title="Fabrics" about="Links of your nodes as the last whole validation of their network found them.">
-    <${Table} name="links" columns=${columns} found=${found} id=${(row) => `${row.fabric} ${row.a}`} cli="hostler fabric link show NODE" /><//>`;
+    <${Table} name="links" columns=${columns} found=${found} id=${(/** @type {Row} */ row) => `${row.fabric} ${row.a}`} cli="hostler fabric link show NODE" /><//>`;
 }
 
+/** @param {{ name: string }} props */
 function Fabric({ name }) {
   const path = `/fabrics/${encodeURIComponent(name)}`;
   const { answer, problem } = useAnswer(path, heard);
@@ -78,7 +86,7 @@ function Fabric({ name }) {
   if (problem) return html`<${Page} title=${name}><p class="banner warning" role="alert">${problem}</p><p><a href="/fabrics">All networks</a></p><//>`;
   if (!answer) return html`<p class="loading">Reading ${name} …</p>`;
   const view = VIEWS.includes(query.view) ? query.view : "matrix";
-  const turn = (next) => setQuery({ view: next === "matrix" ? "" : next, sort: "", order: "", q: "", device: "", found: "", old: "" });
+  const turn = (/** @type {string} */ next) => setQuery({ view: next === "matrix" ? "" : next, sort: "", order: "", q: "", device: "", found: "", old: "" });
   return html`<${Page} title=${name} about=${answer.says}>
     <${Standing} seen=${answer} />
     <div class="buttons" role="group" aria-label="What is shown of the network">
@@ -94,12 +102,14 @@ function Fabric({ name }) {
   <//>`;
 }
 
+/** @param {Row} view @param {Row} seen */
 function title(view, seen) {
   if (view === "findings") return `findings ${count(seen.findings)}`;
   if (view === "test") return seen.manual_test_overdue ? "test by hand: overdue" : "test by hand";
   return view;
 }
 
+/** @param {{ seen: Row }} props */
 function Standing({ seen }) {
   const version = seen.versions.at(-1);
   const rows = [
@@ -119,11 +129,14 @@ function Standing({ seen }) {
 }
 
 // The latest traps or events first, as their source tells them; its clock may not be ours.
+/** @param {Row[]} heard */
 function notices(heard) {
   return heard.slice(0, 3).map((one) => `${one.number} ${one.said}: ${one.about} (${one.at})`).join("; ");
 }
 
+/** @param {{ name: string, path: string }} props */
 function Findings({ name, path }) {
+  /** @type {import("./types.js").Column[]} */
   const columns = [
     { key: "what", title: "what", of: (row) => row.what, show: (row) => html`<a href=${fabricPath(name, { finding: row.key })}>${row.what}</a>` },
     { key: "kind", title: "kind", of: (row) => plain(row.kind) },
@@ -136,36 +149,40 @@ function Findings({ name, path }) {
     { key: "clean", title: "clean runs", of: (row) => row.clean, number: true },
   ];
   return html`<div class="buttons"><${ActButton} verb="walk-findings" target=${name} named=${name} label="One ticket for a rack or row" /></div>
-    <${Table} name="findings" columns=${columns} found=${useList(`${path}/findings`, {}, heard)} id=${(row) => row.key} cli=${`hostler fabric findings ${quoted(name)}`} />`;
+    <${Table} name="findings" columns=${columns} found=${useList(`${path}/findings`, {}, heard)} id=${(/** @type {Row} */ row) => row.key} cli=${`hostler fabric findings ${quoted(name)}`} />`;
 }
 
+/** @param {Row} to */
 function linkColumns(to) {
   return [
-    { key: "a", title: "port", of: (row) => row.a, show: (row) => html`<a href=${to(row)}>${row.a}</a>` },
-    { key: "z", title: "designed far end", of: (row) => row.z },
-    { key: "found", title: "found far end", of: (row) => row.a_found || "no link" },
-    { key: "condition", title: "found", of: (row) => plain(row.condition) },
-    { key: "rate", title: "designed rate", of: (row) => row.rate },
-    { key: "found_rate", title: "found rate", of: (row) => row.found_rate },
-    { key: "fault", title: "fault in service", of: (row) => row.fault },
-    { key: "seen", title: "seen", of: (row) => row.seen, show: (row) => since(row.seen, now()) },
+    { key: "a", title: "port", of: (/** @type {Row} */ row) => row.a, show: (/** @type {Row} */ row) => html`<a href=${to(row)}>${row.a}</a>` },
+    { key: "z", title: "designed far end", of: (/** @type {Row} */ row) => row.z },
+    { key: "found", title: "found far end", of: (/** @type {Row} */ row) => row.a_found || "no link" },
+    { key: "condition", title: "found", of: (/** @type {Row} */ row) => plain(row.condition) },
+    { key: "rate", title: "designed rate", of: (/** @type {Row} */ row) => row.rate },
+    { key: "found_rate", title: "found rate", of: (/** @type {Row} */ row) => row.found_rate },
+    { key: "fault", title: "fault in service", of: (/** @type {Row} */ row) => row.fault },
+    { key: "seen", title: "seen", of: (/** @type {Row} */ row) => row.seen, show: (/** @type {Row} */ row) => since(row.seen, now()) },
   ];
 }
 
+/** @param {{ name: string, path: string }} props */
 function Links({ name, path }) {
   const { device = "", found = "" } = route.value.query;
   const asked = { device, found };
   const cli = `hostler fabric links ${quoted(name)}${device ? ` --device ${quoted(device)}` : ""}${found ? ` --found ${found}` : ""}`;
   return html`
-    <form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>
-      <label>host or switch<input value=${device} onChange=${(event) => setQuery({ device: event.target.value.trim() })} /></label>
-      <label>found<select value=${found} onChange=${(event) => setQuery({ found: event.target.value })}>
+    <form class="filters" role="search" onSubmit=${(/** @type {Row} */ event) => event.preventDefault()}>
+      <label>host or switch<input value=${device} onChange=${(/** @type {Row} */ event) => setQuery({ device: event.target.value.trim() })} /></label>
+      <label>found<select value=${found} onChange=${(/** @type {Row} */ event) => setQuery({ found: event.target.value })}>
         <option value="">any</option>${["as_designed", "degraded", "unrated", "missing", "elsewhere"].map((one) => html`<option value=${one}>${plain(one)}</option>`)}</select></label>
     </form>
-    <${Table} name="links" columns=${linkColumns((row) => fabricPath(name, { link: row.a }))} found=${useList(`${path}/links`, asked, heard)} id=${(row) => row.a} cli=${cli} />`;
+    <${Table} name="links" columns=${linkColumns((/** @type {Row} */ row) => fabricPath(name, { link: row.a }))} found=${useList(`${path}/links`, asked, heard)} id=${(/** @type {Row} */ row) => row.a} cli=${cli} />`;
 }
 
+/** @param {{ name: string, path: string }} props */
 function Faults({ name, path }) {
+  /** @type {import("./types.js").Column[]} */
   const columns = [
     { key: "a", title: "port", of: (row) => row.a, show: (row) => html`<a href=${fabricPath(name, { link: row.a })}>${row.a}</a>` },
     { key: "z", title: "far end", of: (row) => row.z },
@@ -177,12 +194,14 @@ function Faults({ name, path }) {
     { key: "ticket", title: "ticket", of: (row) => row.ticket },
     { key: "waits", title: "waits", of: (row) => row.waits },
   ];
-  return html`<${Table} name="faults" columns=${columns} found=${useList(`${path}/faults`, {}, heard)} id=${(row) => row.a} cli=${`hostler fabric faults ${quoted(name)}`} />`;
+  return html`<${Table} name="faults" columns=${columns} found=${useList(`${path}/faults`, {}, heard)} id=${(/** @type {Row} */ row) => row.a} cli=${`hostler fabric faults ${quoted(name)}`} />`;
 }
 
+/** @param {{ name: string, path: string }} props */
 function Counters({ name, path }) {
   const { device = "" } = route.value.query;
-  const told = (value) => value ?? "";
+  const told = (/** @type {Row} */ value) => value ?? "";
+  /** @type {import("./types.js").Column[]} */
   const columns = [
     { key: "port", title: "port", of: (row) => row.port, show: (row) => html`<a href=${fabricPath(name, { link: row.port })}>${row.port}</a>` },
     { key: "state", title: "state", of: (row) => row.state },
@@ -194,11 +213,12 @@ function Counters({ name, path }) {
     { key: "read", title: "read", of: (row) => row.read, show: (row) => since(row.read, now()) },
   ];
   return html`
-    <form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>
-      <label>host or switch<input value=${device} onChange=${(event) => setQuery({ device: event.target.value.trim() })} /></label></form>
-    <${Table} name="counters" columns=${columns} found=${useList(`${path}/counters`, { device }, heard)} id=${(row) => row.port} cli=${`hostler fabric counters ${quoted(name)}${device ? ` --device ${quoted(device)}` : ""}`} />`;
+    <form class="filters" role="search" onSubmit=${(/** @type {Row} */ event) => event.preventDefault()}>
+      <label>host or switch<input value=${device} onChange=${(/** @type {Row} */ event) => setQuery({ device: event.target.value.trim() })} /></label></form>
+    <${Table} name="counters" columns=${columns} found=${useList(`${path}/counters`, { device }, heard)} id=${(/** @type {Row} */ row) => row.port} cli=${`hostler fabric counters ${quoted(name)}${device ? ` --device ${quoted(device)}` : ""}`} />`;
 }
 
+/** @param {{ path: string, name: string, wanted: Row }} props */
 function OneFinding({ path, name, wanted }) {
   const { answer, problem } = useAnswer(`${path}/finding?key=${encodeURIComponent(wanted)}`, heard);
   const back = html`<p><a href=${fabricPath(name, { view: "findings" })}>All findings of ${name}</a></p>`;
@@ -207,7 +227,7 @@ function OneFinding({ path, name, wanted }) {
   const one = answer.finding;
   return html`<${Page} title=${one.what} about=${`${plain(one.kind)}, grade ${one.grade}, open since ${moment(one.since)}`}>
     ${back}
-    <ol class="todo">${one.steps.map((step) => html`<li>${step}</li>`)}</ol>
+    <ol class="todo">${one.steps.map((/** @type {Row} */ step) => html`<li>${step}</li>`)}</ol>
     <p>${one.ticket ? html`Ticket <b>${one.ticket}</b>` : one.waits || "No ticket"}${one.incident && html`, incident <b>${one.incident}</b>`}</p>
     <div class="buttons">
       ${one.ticket && html`<${ActButton} verb="close-ticket" target=${one.ticket} named=${one.ticket} label="It is repaired: close the ticket" />`}
@@ -217,6 +237,7 @@ function OneFinding({ path, name, wanted }) {
   <//>`;
 }
 
+/** @param {{ path: string, title: string, back: Row, cli: Row }} props */
 function OneLink({ path, title: named, back, cli }) {
   const { answer, problem } = useAnswer(path, heard);
   if (problem) return html`<${Page} title=${named}><p class="banner warning" role="alert">${problem}</p><p><a href=${back || "/fabrics"}>Back</a></p><//>`;

@@ -1,25 +1,30 @@
 // Photos and files that are attached to something: shown, saved, and added from a phone's camera or a folder.
-import { send, take } from "./api.js";
+import { said, send, take } from "./api.js";
 import { save } from "./table.js";
 import { html, useEffect, useState } from "./ui.js";
 import { count, moment } from "./words.js";
+
+/** @typedef {import("./types.js").Row} Row */
 
 const FILE_MOST = 8 * 1024 * 1024;
 const TAKEN = "image/jpeg,image/png,image/webp,application/pdf,text/plain,text/csv";
 
 // `path`: where each lies, followed by its digest.
+/** @param {{ path: string, files: import("./types.js").AttachedFile[] }} props */
 export function Files({ path, files }) {
   const [problem, say] = useState("");
   const [shown, show] = useState({ digest: "", url: "" });
   useEffect(() => () => URL.revokeObjectURL(shown.url), [shown.url]);
+  /** @param {import("./types.js").AttachedFile} file @param {(blob: Blob) => void} then */
   const fetched = async (file, then) => {
     try {
       then(await take(`${path}/${file.digest}`));
       say("");
     } catch (error) {
-      say(error.text ?? error.message);
+      say(said(error));
     }
   };
+  /** @param {import("./types.js").AttachedFile} file */
   const turn = (file) => (shown.digest === file.digest ? show({ digest: "", url: "" }) : fetched(file, (blob) => show({ digest: file.digest, url: URL.createObjectURL(blob) })));
   if (!files.length) return null;
   return html`<ul class="files">${files.map((file) => html`<li>
@@ -31,8 +36,10 @@ export function Files({ path, files }) {
 }
 
 // `done` is told when a file has been added; `more` is what the request says besides the file.
+/** @param {{ path: string, reason: string, done?: () => void, more?: Record<string, string>, label?: string }} props */
 export function AddFile({ path, reason, done = () => {}, more = {}, label = "photo, PDF or text" }) {
   const [state, say] = useState({ text: "", bad: false });
+  /** @param {Row} event */
   const add = async (event) => {
     event.preventDefault();
     const form = event.target;
@@ -44,7 +51,7 @@ export function AddFile({ path, reason, done = () => {}, more = {}, label = "pho
       done();
       return say({ text: answer.text, bad: false });
     } catch (error) {
-      return say({ text: error.text ?? error.message, bad: true });
+      return say({ text: said(error), bad: true });
     }
   };
   return html`<form class="filters noprint" onSubmit=${add}>
@@ -52,6 +59,7 @@ export function AddFile({ path, reason, done = () => {}, more = {}, label = "pho
     <button>Add</button><span role="status" class=${state.bad ? "bad" : "quiet"}>${state.text}</span></form>`;
 }
 
+/** @param {Uint8Array} bytes */
 function base64(bytes) {
   let text = "";
   for (let at = 0; at < bytes.length; at += 32768) text += String.fromCharCode(...bytes.subarray(at, at + 32768));

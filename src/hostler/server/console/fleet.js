@@ -6,6 +6,8 @@ import { NodeLink } from "./pages.js";
 import { filter, fleet, status } from "./state.js";
 import { PHASES, count, plain, since } from "./words.js";
 
+/** @typedef {import("./types.js").Row} Row */
+
 export function Fleet() {
   const now = status.value;
   if (!now) return html`<p class="loading">Reading the fleet …</p>`;
@@ -29,6 +31,7 @@ export function Fleet() {
   `;
 }
 
+/** @param {{ phases: Row }} props */
 function Phases({ phases }) {
   return html`
     <div class="phases" role="group" aria-label="Nodes by phase; choose one to see only it">
@@ -62,22 +65,24 @@ function Legend() {
   `;
 }
 
+/** @param {{ now: Row }} props */
 function Waits({ now }) {
   return html`
     <section>
       <h2><a href="/waiting">Waiting</a> <small>${count(now.waiting)}</small></h2>
       ${now.waits.length === 0 && html`<p class="quiet">Nobody waits.</p>`}
-      <ol class="waits">${now.waits.map((wait) => html`<${Wait} wait=${wait} now=${now.now} />`)}</ol>
+      <ol class="waits">${now.waits.map((/** @type {Row} */ wait) => html`<${Wait} wait=${wait} now=${now.now} />`)}</ol>
     </section>
   `;
 }
 
+/** @param {{ wait: Row, now: Row }} props */
 function Wait({ wait, now }) {
   const more = wait.nodes - wait.first.length;
   return html`
     <li>
       <div>
-        <span>${wait.first.map((id, n) => html`${n > 0 && ", "}<${NodeLink} id=${id} />`)}${more > 0 && ` and ${count(more)} more`}</span>
+        <span>${wait.first.map((/** @type {string} */ id, /** @type {Row} */ n) => html`${n > 0 && ", "}<${NodeLink} id=${id} />`)}${more > 0 && ` and ${count(more)} more`}</span>
         <time>${since(wait.since, now)}</time>
       </div>
       <p><span class="tag">${plain(wait.what)}</span> ${wait.text}</p>
@@ -86,29 +91,32 @@ function Wait({ wait, now }) {
   `;
 }
 
+/** @param {{ now: Row }} props */
 function Incidents({ now }) {
   if (!now.incidents.length) return null;
   return html`
     <section>
       <h2><a href="/incidents">Incidents</a> <small>${count(now.incidents.length)}</small></h2>
       <ul class="waits incidents">
-        ${now.incidents.slice(0, 8).map((one) => html`<${Incident} one=${one} now=${now.now} />`)}
+        ${now.incidents.slice(0, 8).map((/** @type {Row} */ one) => html`<${Incident} one=${one} now=${now.now} />`)}
       </ul>
     </section>
   `;
 }
 
+/** @param {{ one: Row, now: Row }} props */
 function Incident({ one, now }) {
   const more = one.nodes - one.first.length;
   return html`
     <li>
       <div><b>${one.blames}</b><span class="tag">${one.state}</span><time>${since(one.opened, now)}</time></div>
       <p>${one.conditions.join(", ")} on ${count(one.nodes)} of ${count(one.size)} nodes</p>
-      <p><small>${one.first.map((id, n) => html`${n > 0 && ", "}<${NodeLink} id=${id} />`)}${more > 0 && ` and ${count(more)} more`} · ticket ${one.ticket}</small></p>
+      <p><small>${one.first.map((/** @type {string} */ id, /** @type {Row} */ n) => html`${n > 0 && ", "}<${NodeLink} id=${id} />`)}${more > 0 && ` and ${count(more)} more`} · ticket ${one.ticket}</small></p>
     </li>
   `;
 }
 
+/** @param {{ now: Row }} props */
 function Conditions({ now }) {
   const found = Object.entries(now.conditions);
   return html`
@@ -122,6 +130,7 @@ function Conditions({ now }) {
   `;
 }
 
+/** @param {{ now: Row }} props */
 function Pools({ now }) {
   if (!now.pools.length) return null;
   return html`
@@ -131,7 +140,7 @@ function Pools({ now }) {
         <thead><tr><th>pool</th><th class="number">healthy</th><th class="number">unknown</th><th class="number">delivered</th><th class="number">reserved</th><th class="number">spares</th></tr></thead>
         <tbody>
           ${now.pools.map(
-            (row) => html`
+            (/** @type {Row} */ row) => html`
               <tr class=${row.healthy < row.reserved ? "short" : ""}>
                 <td>${row.pool.name}${row.healthy < row.reserved && html` <span class="tag">short</span>`}</td>
                 <td class="number">${count(row.healthy)}</td>
@@ -148,6 +157,7 @@ function Pools({ now }) {
   `;
 }
 
+/** @param {{ now: Row }} props */
 function Changes({ now }) {
   const asked = folded(now.changes.latest);
   const moves = now.changes.moves;
@@ -156,18 +166,20 @@ function Changes({ now }) {
     <section>
       <h2>Changes in 24 h</h2>
       <ol class="changes">
-        ${moves.slice(0, 8).map((row) => html`<li><time>${row.at.slice(11, 16)}</time><${NodeLink} id=${subject(row)} /><span title=${row.text}>${row.text}</span></li>`)}
+        ${moves.slice(0, 8).map((/** @type {Row} */ row) => html`<li><time>${row.at.slice(11, 16)}</time><${NodeLink} id=${subject(row)} /><span title=${row.text}>${row.text}</span></li>`)}
         ${asked.slice(0, 6).map(({ row, times }) => html`<li><time>${row.at.slice(11, 16)}</time><span title=${row.text}>${row.text}</span>${times > 1 && html`<small>${count(times)} times</small>`}</li>`)}
       </ol>
     </section>
   `;
 }
 
+/** @param {Row} row */
 function subject(row) {
   return row.event.node ?? row.event.condition.node;
 }
 
 // What one person asked for again and again is one line, with the latest of it.
+/** @param {Row[]} rows */
 function folded(rows) {
   const kinds = new Map();
   for (const row of rows) {

@@ -6,6 +6,8 @@ import { Table } from "./table.js";
 import { html } from "./ui.js";
 import { PHASES, count, moment, plain, span } from "./words.js";
 
+/** @typedef {import("./types.js").Row} Row */
+
 const SPANS = ["1h", "24h", "7d", "30d"];
 const WIDTH = 1000;
 const LEFT = 60;
@@ -26,18 +28,22 @@ export function Flow() {
       ${found.partial && html`<p class="quiet">Moves of before ${moment(found.since)} may be missing.</p>`}
       <h2>Nodes by phase</h2><${Counts} points=${found.points} />
       <h2>Moves</h2><${Moves} edges=${found.edges} />
-      <${Table} name="moves" columns=${EDGES} found=${{ items: found.edges, problem: "" }} id=${(row) => `${row.before} ${row.after}`} cli=${`${cli} -o json`} />
+      <${Table} name="moves" columns=${EDGES} found=${{ items: found.edges, problem: "" }} id=${(/** @type {Row} */ row) => `${row.before} ${row.after}`} cli=${`${cli} -o json`} />
       <h2>Time in phase</h2>
-      <${Table} name="times" columns=${TIMES} found=${{ items: found.times, problem: "" }} id=${(row) => row.phase} cli=${cli} />`}<//>`;
+      <${Table} name="times" columns=${TIMES} found=${{ items: found.times, problem: "" }} id=${(/** @type {Row} */ row) => row.phase} cli=${cli} />`}<//>`;
 }
 
-const lasted = (key, title) => ({ key, title, of: (row) => row[key] ?? "", show: (row) => span(row[key]), number: true });
-const number = (key, title) => ({ key, title, of: (row) => row[key], number: true });
+/** @param {string} key @param {string} title */
+const lasted = (key, title) => ({ key, title, of: (/** @type {Row} */ row) => row[key] ?? "", show: (/** @type {Row} */ row) => span(row[key]), number: true });
+/** @param {string} key @param {string} title */
+const number = (key, title) => ({ key, title, of: (/** @type {Row} */ row) => row[key], number: true });
+/** @type {import("./types.js").Column[]} */
 const EDGES = [
   { key: "before", title: "from", of: (row) => plain(row.before) || "new" },
   { key: "after", title: "to", of: (row) => plain(row.after) },
   number("moves", "moves"),
 ];
+/** @type {import("./types.js").Column[]} */
 const TIMES = [
   { key: "phase", title: "phase", of: (row) => row.phase, show: (row) => html`<i class="swatch p-${row.phase.replace("_", "-")}"></i> <a href=${`/nodes?phase=${row.phase}`}>${plain(row.phase)}</a>` },
   number("nodes", "nodes now"), number("entered", "came"), number("left", "left"),
@@ -47,16 +53,17 @@ const TIMES = [
 ];
 
 // Counts stacked, phase upon phase, in the order of the lifecycle.
+/** @param {{ points: Row[] }} props */
 function Counts({ points }) {
-  const most = Math.max(1, ...points.map((point) => Object.values(point.counts).reduce((sum, one) => sum + one, 0)));
-  const x = (at) => LEFT + (at / Math.max(1, points.length - 1)) * (WIDTH - LEFT - 4);
-  const y = (nodes) => HEIGHT - (nodes / most) * (HEIGHT - 10);
+  const most = Math.max(1, ...points.map((/** @type {Row} */ point) => Object.values(point.counts).reduce((sum, one) => sum + one, 0)));
+  const x = (/** @type {number} */ at) => LEFT + (at / Math.max(1, points.length - 1)) * (WIDTH - LEFT - 4);
+  const y = (/** @type {number} */ nodes) => HEIGHT - (nodes / most) * (HEIGHT - 10);
   const floor = points.map(() => 0);
-  const present = PHASES.filter((phase) => points.some((point) => point.counts[phase]));
+  const present = PHASES.filter((phase) => points.some((/** @type {Row} */ point) => point.counts[phase]));
   const areas = present.map((phase) => {
     const lower = [...floor];
-    points.forEach((point, at) => { floor[at] += point.counts[phase] ?? 0; });
-    const over = floor.map((nodes, at) => `${x(at).toFixed(1)},${y(nodes).toFixed(1)}`);
+    points.forEach((/** @type {Row} */ point, /** @type {number} */ at) => { floor[at] += point.counts[phase] ?? 0; });
+    const over = floor.map((/** @type {number} */ nodes, /** @type {number} */ at) => `${x(at).toFixed(1)},${y(nodes).toFixed(1)}`);
     const under = lower.map((nodes, at) => `${x(at).toFixed(1)},${y(nodes).toFixed(1)}`).reverse();
     return { phase, path: `M${over.join("L")}L${under.join("L")}Z` };
   });
@@ -71,19 +78,21 @@ function Counts({ points }) {
 }
 
 // A Sankey of one storey: phases left as they were, right where nodes came, a band for each kind of move.
+/** @param {{ edges: Row[] }} props */
 function Moves({ edges }) {
   if (!edges.length) return html`<p class="quiet">No node has moved.</p>`;
   const order = ["", ...PHASES];
-  const sides = { before: order.filter((one) => edges.some((edge) => edge.before === one)), after: order.filter((one) => edges.some((edge) => edge.after === one)) };
-  const all = edges.reduce((sum, edge) => sum + edge.moves, 0);
+  /** @type {Record<string, string[]>} */
+  const sides = { before: order.filter((one) => edges.some((/** @type {Row} */ edge) => edge.before === one)), after: order.filter((one) => edges.some((/** @type {Row} */ edge) => edge.after === one)) };
+  const all = edges.reduce((/** @type {number} */ sum, /** @type {Row} */ edge) => sum + edge.moves, 0);
   const rows = Math.max(sides.before.length, sides.after.length);
   const gap = 22;
   const unit = Math.max(160, rows * 8) / all;
   const height = rows * gap + unit * all + 10;
   const tops = Object.fromEntries(["before", "after"].map((side) => {
     let at = 4;
-    return [side, new Map(sides[side].map((phase) => {
-      const size = unit * edges.filter((edge) => edge[side] === phase).reduce((sum, edge) => sum + edge.moves, 0);
+    return [side, new Map(sides[side].map((/** @type {string} */ phase) => {
+      const size = unit * edges.filter((/** @type {Row} */ edge) => edge[side] === phase).reduce((/** @type {number} */ sum, /** @type {Row} */ edge) => sum + edge.moves, 0);
       const place = { top: at, size, used: 0 };
       at += size + gap;
       return [phase, place];
@@ -91,17 +100,17 @@ function Moves({ edges }) {
   }));
   const ordered = [...edges].sort((a, b) => order.indexOf(a.before) - order.indexOf(b.before) || order.indexOf(a.after) - order.indexOf(b.after));
   const bands = ordered.map((edge) => {
-    const [from, to] = [tops.before.get(edge.before), tops.after.get(edge.after)];
+    const [from, to] = /** @type {Row[]} */ ([tops.before.get(edge.before), tops.after.get(edge.after)]);
     const [y0, y1, size] = [from.top + from.used, to.top + to.used, unit * edge.moves];
     from.used += size;
     to.used += size;
     return { edge, d: `M170 ${y0}C500 ${y0} 500 ${y1} 830 ${y1}V${y1 + size}C500 ${y1 + size} 500 ${y0 + size} 170 ${y0 + size}Z` };
   });
-  const name = (phase) => (phase || "new").replace("_", "-");
+  const name = (/** @type {string} */ phase) => (phase || "new").replace("_", "-");
   return html`<svg class="chart" viewBox=${`0 0 ${WIDTH} ${Math.ceil(height)}`} role="img" aria-label=${`${count(all)} moves; the table below lists them`}>
     ${bands.map(({ edge, d }) => html`<path class=${`move ${name(edge.before)}`} d=${d}><title>${plain(edge.before) || "new"} → ${plain(edge.after)}: ${count(edge.moves)}</title></path>`)}
     ${["before", "after"].map((side) => [...tops[side]].map(([phase, place]) => html`
       <rect class=${name(phase)} x=${side === "before" ? 162 : 830} y=${place.top} width="8" height=${Math.max(1, place.size)} />
-      <text x=${side === "before" ? 156 : 844} y=${place.top + place.size / 2 + 4} text-anchor=${side === "before" ? "end" : "start"}>${plain(phase) || "new"} ${count(edges.filter((edge) => edge[side] === phase).reduce((sum, edge) => sum + edge.moves, 0))}</text>`))}
+      <text x=${side === "before" ? 156 : 844} y=${place.top + place.size / 2 + 4} text-anchor=${side === "before" ? "end" : "start"}>${plain(phase) || "new"} ${count(edges.filter((/** @type {Row} */ edge) => edge[side] === phase).reduce((/** @type {number} */ sum, /** @type {Row} */ edge) => sum + edge.moves, 0))}</text>`))}
   </svg>`;
 }

@@ -5,6 +5,10 @@ import { go, nodePath } from "./router.js";
 import { filter, fleet } from "./state.js";
 import { SEVERITIES, plain } from "./words.js";
 
+/** @typedef {import("./types.js").Row} Row */
+/** @typedef {import("./types.js").FleetMap} FleetMap */
+/** @typedef {import("./types.js").Cell} Cell */
+
 export const picked = signal(-1);
 
 const WAITING = 1;
@@ -15,11 +19,12 @@ const SILENT = 16;
 
 const natural = new Intl.Collator("en", { numeric: true });
 
-let shape = { cells: [], size: 12, order: [] };
+/** @type {import("./types.js").GridShape} */
+let shape = { cells: [], labels: [], size: 12, pitch: 14, rows: new Map(), order: [], height: 0, columns: 1 };
 
 export function Grid() {
-  const canvas = useRef(null);
-  const frame = useRef(null);
+  const canvas = useRef(/** @type {Row} */ (null));
+  const frame = useRef(/** @type {Row} */ (null));
   const shown = fleet.value;
   const only = filter.value;
   const place = picked.value;
@@ -39,10 +44,10 @@ export function Grid() {
       <canvas
         ref=${canvas} tabindex="0" role="application"
         aria-label="Fleet: ${shown.ids.length} nodes by rack. Arrow keys choose a node, Enter opens it."
-        onMouseMove=${(event) => (picked.value = at(event))}
-        onClick=${(event) => { picked.value = at(event); open(); }}
+        onMouseMove=${(/** @type {Row} */ event) => (picked.value = at(event))}
+        onClick=${(/** @type {Row} */ event) => { picked.value = at(event); open(); }}
         onFocus=${() => { if (picked.value < 0) picked.value = shape.order[0] ?? -1; }}
-        onKeyDown=${(event) => (event.key === "Enter" ? open() : step(event))}
+        onKeyDown=${(/** @type {Row} */ event) => (event.key === "Enter" ? open() : step(event))}
       ></canvas>
       <i class="pick" ref=${frame}></i>
     </div>
@@ -50,6 +55,7 @@ export function Grid() {
   `;
 }
 
+/** @param {FleetMap} shown @param {number} place */
 function said(shown, place) {
   if (place < 0 || place >= shown.ids.length) return "Point at a node, or use the arrow keys; Enter opens it.";
   const flags = shown.flags[place];
@@ -66,9 +72,10 @@ function said(shown, place) {
   return `${shown.ids[place]} · ${notes.filter(Boolean).join(" · ")}`;
 }
 
+/** @param {KeyboardEvent} event */
 function step(event) {
   const rows = shape.columns;
-  const by = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: rows, ArrowUp: -rows }[event.key];
+  const by = /** @type {Record<string, number>} */ ({ ArrowRight: 1, ArrowLeft: -1, ArrowDown: rows, ArrowUp: -rows })[event.key];
   if (!by) return;
   event.preventDefault();
   const now = shape.order.indexOf(picked.value);
@@ -76,14 +83,16 @@ function step(event) {
   picked.value = shape.order[next] ?? -1;
 }
 
+/** @param {MouseEvent} event */
 function at(event) {
   const { offsetX: x, offsetY: y } = event;
-  const row = shape.rows?.get(Math.floor(y / shape.pitch));
+  const row = shape.rows.get(Math.floor(y / shape.pitch));
   const hit = row?.find((cell) => x >= cell.x && x < cell.x + shape.pitch);
   return hit ? hit.place : -1;
 }
 
 // The chosen cell's frame lies over the canvas, so that choosing one of 100,000 cells repaints none.
+/** @param {HTMLElement} frame @param {number} place */
 function mark(frame, place) {
   const cell = shape.cells.find((one) => one.place === place);
   frame.style.display = cell ? "block" : "none";
@@ -93,6 +102,7 @@ function mark(frame, place) {
   });
 }
 
+/** @param {Row} canvas @param {FleetMap} shown @param {string} only */
 function draw(canvas, shown, only) {
   const box = canvas.parentElement.getBoundingClientRect();
   const ratio = devicePixelRatio || 1;
@@ -113,6 +123,7 @@ function draw(canvas, shown, only) {
   for (const cell of shape.cells) paint(pen, cell, shown, only, colours);
 }
 
+/** @param {CanvasRenderingContext2D} pen @param {Cell} cell @param {FleetMap} shown @param {string} only @param {ReturnType<typeof palette>} colours */
 function paint(pen, { x, y, place }, shown, only, colours) {
   const size = shape.size;
   const phase = shown.phases[shown.phase[place]];
@@ -139,10 +150,13 @@ function paint(pen, { x, y, place }, shown, only, colours) {
 }
 
 // Racks side by side with their names where there is room; one dense field where there is not.
+/** @param {FleetMap} shown @param {number} width @param {number} height */
 function layout(shown, width, height) {
   const order = shown.ids.map((_, place) => place);
-  const rank = new Map([...new Set(shown.rack)].sort(natural.compare).map((rack, number) => [rack, number]));
-  order.sort((a, b) => rank.get(shown.rack[a]) - rank.get(shown.rack[b]) || a - b);
+  const rank = new Map([...new Set(shown.rack)].sort(natural.compare).map((rack, number) => /** @type {[string, number]} */ ([rack, number])));
+  const rankOf = (/** @type {number} */ place) => rank.get(shown.rack[place]) ?? 0;
+  order.sort((a, b) => rankOf(a) - rankOf(b) || a - b);
+  /** @type {Map<string, number[]>} */
   const racks = new Map();
   for (const place of order) listed(racks, shown.rack[place]).push(place);
   const dense = order.length > 3000;
@@ -153,13 +167,23 @@ function layout(shown, width, height) {
   return field(order, width, 2);
 }
 
+/** @template K, V @param {Map<K, V[]>} map @param {K} key @returns {V[]} */
 function listed(map, key) {
-  if (!map.has(key)) map.set(key, []);
-  return map.get(key);
+  const known = map.get(key);
+  if (known) return known;
+  /** @type {V[]} */
+  const fresh = [];
+  map.set(key, fresh);
+  return fresh;
 }
 
+/**
+ * @param {Cell[]} cells @param {import("./types.js").Label[]} labels @param {number} size @param {number} gap
+ * @param {number[]} order @param {number} height @param {number} columns
+ */
 function finish(cells, labels, size, gap, order, height, columns) {
   const pitch = size + gap;
+  /** @type {Map<number, Cell[]>} */
   const rows = new Map();
   for (const cell of cells) {
     listed(rows, Math.floor(cell.y / pitch)).push(cell);
@@ -167,6 +191,7 @@ function finish(cells, labels, size, gap, order, height, columns) {
   return { cells, labels, size, pitch, rows, order, height, columns };
 }
 
+/** @param {number[]} order @param {number} width @param {number} size */
 function field(order, width, size) {
   const gap = size > 6 ? 2 : 1;
   const columns = Math.max(1, Math.floor(width / (size + gap)));
@@ -176,6 +201,7 @@ function field(order, width, size) {
   return finish(cells, [], size, gap, order, Math.ceil(order.length / columns) * (size + gap), columns);
 }
 
+/** @param {Map<string, number[]>} racks @param {number[]} order @param {number} width @param {number} size */
 function shelves(racks, order, width, size) {
   const gap = 3;
   const pitch = size + gap;
@@ -184,7 +210,9 @@ function shelves(racks, order, width, size) {
   const least = across * pitch + 10;
   const perShelf = Math.max(1, Math.floor((width + 10) / least));
   const wide = Math.floor((width + 10) / perShelf);
+  /** @type {Cell[]} */
   const cells = [];
+  /** @type {import("./types.js").Label[]} */
   const labels = [];
   let number = 0;
   let top = 0;
@@ -207,9 +235,9 @@ function shelves(racks, order, width, size) {
 
 function palette() {
   const style = getComputedStyle(document.documentElement);
-  const get = (name) => style.getPropertyValue(name).trim();
+  const get = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
   const known = new Map();
-  const colour = (name) => {
+  const colour = (/** @type {string} */ name) => {
     if (!known.has(name)) known.set(name, get(name));
     return known.get(name);
   };
@@ -218,8 +246,8 @@ function palette() {
     muted: get("--muted"),
     wait: get("--wait"),
     font: getComputedStyle(document.body).fontFamily,
-    phase: (phase, delivered) =>
+    phase: (/** @type {string} */ phase, /** @type {number} */ delivered) =>
       colour(phase === "production" && !delivered ? "--p-spare" : `--p-${phase.replace("_", "-")}`),
-    severity: (severity) => colour(`--s-${SEVERITIES[severity]}`),
+    severity: (/** @type {Row} */ severity) => colour(`--s-${SEVERITIES[severity]}`),
   };
 }

@@ -7,13 +7,17 @@ import { LEFT, RIGHT, WIDTH, iso, label, ticks } from "./time_axis.js";
 import { html, useEffect, useMemo, useState } from "./ui.js";
 import { SEVERITIES, moment, plain, span } from "./words.js";
 
+/** @typedef {import("./types.js").Row} Row */
+
 const LANES = ["phase", "pool", "condition", "plan", "operation", "check", "ticket", "hold", "part", "person"];
+/** @type {Record<string, number>} */
 const SPANS = { "1h": 3600, "24h": 86400, "7d": 604800, "30d": 2592000, all: Infinity };
 const ROW = 15;
 const DRAWN_MAX = 1500;
 
+/** @param {{ id: string, now: Row }} props */
 export function Lanes({ id, now }) {
-  const [found, show] = useState(null);
+  const [found, show] = useState(/** @type {Row} */ (null));
   useEffect(() => {
     let left = false;
     const read = async () => {
@@ -32,14 +36,15 @@ export function Lanes({ id, now }) {
   return html`<${Drawing} found=${found} now=${Date.parse(now)} />`;
 }
 
+/** @param {{ found: Row, now: Row }} props */
 function Drawing({ found, now }) {
   const wanted = route.value.query.span in SPANS ? route.value.query.span : "all";
   const end = route.value.query.at && !Number.isNaN(Date.parse(route.value.query.at)) ? Date.parse(route.value.query.at) : now;
   const first = Math.max(Date.parse(found.since), end - SPANS[wanted] * 1000);
-  const shown = found.intervals.filter((one) => to(one, now) >= first && Date.parse(one.since) <= end).slice(-DRAWN_MAX);
-  const acts = useMemo(() => found.intervals.filter((one) => one.lane === "operation"), [found]);
+  const shown = found.intervals.filter((/** @type {Row} */ one) => to(one, now) >= first && Date.parse(one.since) <= end).slice(-DRAWN_MAX);
+  const acts = useMemo(() => found.intervals.filter((/** @type {Row} */ one) => one.lane === "operation"), [found]);
   const rows = stacked(shown, now);
-  const x = (time) => LEFT + ((Math.min(Math.max(time, first), end) - first) / Math.max(end - first, 1)) * (WIDTH - LEFT - RIGHT);
+  const x = (/** @type {Row} */ time) => LEFT + ((Math.min(Math.max(time, first), end) - first) / Math.max(end - first, 1)) * (WIDTH - LEFT - RIGHT);
   const height = rows.length * ROW + 22;
   return html`
     <section class="lanes" aria-label="Timeline">
@@ -63,6 +68,7 @@ function Drawing({ found, now }) {
   `;
 }
 
+/** @param {{ one: Row, x: Row, y: Row, now: Row }} props */
 function Span({ one, x, y, now }) {
   const left = x(Date.parse(one.since));
   const width = Math.max(x(to(one, now)) - left, 3);
@@ -72,10 +78,12 @@ function Span({ one, x, y, now }) {
 }
 
 // Each lane in as many rows as spans of it lie side by side.
+/** @param {Row} shown @param {Row} now */
 function stacked(shown, now) {
   return LANES.flatMap((lane) => {
+    /** @type {{ title: string, spans: Row[], until: number }[]} */
     const rows = [];
-    for (const one of shown.filter((span) => span.lane === lane)) {
+    for (const one of shown.filter((/** @type {Row} */ span) => span.lane === lane)) {
       const free = rows.find((row) => row.until <= Date.parse(one.since)) ?? (rows.length < 8 ? rows[rows.push({ title: rows.length ? "" : lane, spans: [], until: 0 }) - 1] : rows[7]);
       free.spans.push(one);
       free.until = Math.max(free.until, to(one, now));
@@ -84,16 +92,19 @@ function stacked(shown, now) {
   });
 }
 
+/** @param {Row} one */
 function tone(one) {
   if (one.lane === "phase") return `l-phase p-${one.what.replace("_", "-")}`;
   if (one.lane === "condition") return `l-bad s-${SEVERITIES.includes(one.state) ? one.state : "info"}`;
   return `l-${one.lane}${["failed", "refused", "unknown", "inconclusive"].includes(one.state) ? " l-failed" : ""}`;
 }
 
+/** @param {Row} one @param {Row} now */
 function to(one, now) {
   return one.until ? Date.parse(one.until) : now;
 }
 
+/** @param {Row} one @param {Row} now */
 function lasted(one, now) {
   return one.until === one.since ? "" : span((to(one, now) - Date.parse(one.since)) / 1000);
 }

@@ -1,15 +1,18 @@
 // Lists from the API, read page by page and again when something has been recorded.
-import { ask } from "./api.js";
+import { ask, said } from "./api.js";
 import { onRecord, pace, throttled } from "./state.js";
 import { useEffect, useState } from "./ui.js";
+
+/** @typedef {import("./types.js").Row} Row */
 
 const ROWS_MAX = 20000;
 
 // { items, problem, cut }: `items` null while nothing has been read, `cut` where there are more than are shown. It is
 // read again when a record comes that `heard` takes.
+/** @param {string} path @param {Record<string, string | undefined>} [query] @param {(record: import("./types.js").JournalRecord | undefined) => boolean} [heard] */
 export function useList(path, query = {}, heard = () => true) {
-  const wanted = new URLSearchParams(Object.entries(query).filter(([, value]) => value)).toString();
-  const [found, show] = useState({ items: null, problem: "", cut: false, of: "" });
+  const wanted = new URLSearchParams(Object.entries(query).flatMap(([name, value]) => (value ? [[name, value]] : []))).toString();
+  const [found, show] = useState(/** @type {import("./types.js").Found & { of: string }} */ ({ items: null, problem: "", cut: false, of: "" }));
   useEffect(() => {
     let left = false;
     const read = async () => {
@@ -29,12 +32,13 @@ export function useList(path, query = {}, heard = () => true) {
 }
 
 // One document instead of a list: { found, problem }, read again when something has been recorded. "" asks for nothing.
+/** @param {string} path @returns {{ found: Row, problem: string }} */
 export function useDocument(path) {
   const [seen, show] = useState({ found: null, problem: "", of: "" });
   useEffect(() => {
     let left = !path;
     const read = async () => {
-      const answer = await ask(path).then((found) => ({ found, problem: "" }), (error) => ({ found: null, problem: error.text ?? error.message }));
+      const answer = await ask(path).then((found) => ({ found, problem: "" }), (error) => ({ found: null, problem: said(error) }));
       if (!left) show({ ...answer, of: path });
     };
     if (path) read();
@@ -48,6 +52,7 @@ export function useDocument(path) {
   return seen.of === path ? seen : { found: null, problem: "" };
 }
 
+/** @param {string} path @param {string} wanted */
 async function whole(path, wanted) {
   const items = [];
   let cursor = "";
@@ -58,12 +63,13 @@ async function whole(path, wanted) {
       cursor = page.cursor;
     } while (cursor && items.length < ROWS_MAX);
   } catch (error) {
-    return { items: null, problem: error.text ?? error.message };
+    return { items: null, problem: said(error) };
   }
   return { items, problem: "", cut: Boolean(cursor) };
 }
 
 // { answer, problem } of one question, asked again when a record comes that `heard` takes; `path` "" asks nothing.
+/** @param {string} path @param {(record: import("./types.js").JournalRecord | undefined) => boolean} heard @returns {{ answer: Row, problem: string }} */
 export function useAnswer(path, heard) {
   const [found, show] = useState({ answer: null, problem: "", of: "" });
   useEffect(() => {
@@ -74,7 +80,7 @@ export function useAnswer(path, heard) {
         const answer = await ask(path);
         if (!left) show({ answer, problem: "", of: path });
       } catch (error) {
-        if (!left) show({ answer: null, problem: error.text ?? error.message, of: path });
+        if (!left) show({ answer: null, problem: said(error), of: path });
       }
     };
     read();

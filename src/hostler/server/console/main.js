@@ -16,6 +16,8 @@ import { begin, configures, end, failure, me, openNode, opened, status, whole } 
 import { effect, html, render, signal } from "./ui.js";
 import { count } from "./words.js";
 
+/** @typedef {import("./types.js").Row} Row */
+
 const theme = signal(localStorage.getItem("hostler.theme") || "");
 
 function App() {
@@ -29,7 +31,9 @@ function App() {
   `;
 }
 
+/** @type {Record<string, () => Row>} */
 const PAGES = { "": Fleet, nodes: Nodes, waiting: Waiting, tickets: Tickets, board: Board, approvals: Approvals, incidents: Incidents, parts: Parts, pools: Pools, fabrics: Fabrics, "bring-up": BringUp, returns: Returns, flow: Flow, trends: Trends, maintenance: Maintenance, policy: Policy, audit: Audit };
+/** @type {[string, string[]][]} */
 const GROUPS = [
   ["Fleet", ["", "nodes", "pools", "parts", "fabrics"]],
   ["Work", ["waiting", "bring-up", "tickets", "board", "returns", "incidents", "approvals", "maintenance"]],
@@ -37,6 +41,7 @@ const GROUPS = [
   ["Admin", ["policy", "audit"]],
 ];
 // Pages that only some may read.
+/** @type {Record<string, { readonly value: boolean }>} */
 const ONLY = { "bring-up": whole, returns: whole, flow: whole, policy: whole, audit: configures };
 
 function Shown() {
@@ -53,6 +58,7 @@ function NotYours() {
 }
 
 function Pages() {
+  /** @param {string[]} pages @returns {[string, string][]} */
   const mine = (pages) => pages.filter((page) => ONLY[page]?.value ?? true).map((page) => [page, page || "fleet"]);
   return html`<${Menu} groups=${GROUPS.map(([title, pages]) => [title, mine(pages)]).filter(([, pages]) => pages.length)} />`;
 }
@@ -76,22 +82,24 @@ function Bar() {
   `;
 }
 
+/** @param {Row} event */
 function find(event) {
   event.preventDefault();
-  const wanted = new FormData(event.target).get("q").trim();
+  const wanted = String(new FormData(event.target).get("q") ?? "").trim();
   if (wanted) go(nodePath(wanted));
   event.target.reset();
 }
 
 function turn() {
-  theme.value = { "": "light", light: "dark", dark: "" }[theme.value];
+  theme.value = { "": "light", light: "dark", dark: "" }[theme.value] ?? "";
   localStorage.setItem("hostler.theme", theme.value);
 }
 
 function Login() {
+  /** @param {Row} event */
   const enter = (event) => {
     event.preventDefault();
-    setToken(new FormData(event.target).get("token").trim());
+    setToken(String(new FormData(event.target).get("token") ?? "").trim());
   };
   return html`
     <main class="login">
@@ -124,4 +132,4 @@ effect(() => {
 });
 
 greet();
-render(html`<${App} />`, document.getElementById("app"));
+render(html`<${App} />`, /** @type {HTMLElement} */ (document.getElementById("app")));

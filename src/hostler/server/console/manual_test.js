@@ -1,12 +1,16 @@
 // A network's test by hand: its checklist with ticks, photos and files, its results, and its runs with what is irregular.
 import { ActButton, may } from "./acts.js";
-import { send } from "./api.js";
+import { said, send } from "./api.js";
 import { AddFile, Files } from "./files.js";
 import { html, useState } from "./ui.js";
 import { moment } from "./words.js";
 
+/** @typedef {import("./types.js").Row} Row */
+
+/** @param {Row} network */
 const filesOf = (network) => `/fabrics/${encodeURIComponent(network)}/manual-test/files`;
 
+/** @param {{ seen: Row }} props */
 export function ManualTest({ seen }) {
   const test = seen.manual_test;
   const schedule = html`<${ActButton} verb="schedule-manual-test" target=${seen.name} named=${seen.name} label=${test ? "Schedule otherwise" : "Schedule a test by hand"} />`;
@@ -15,7 +19,7 @@ export function ManualTest({ seen }) {
   return html`
     <p>${test.owner} sees to it every ${test.every_days} days. ${seen.manual_test_overdue ? html`<b class="bad">Overdue since ${moment(seen.manual_test_due)}.</b>` : `Due by ${moment(seen.manual_test_due)}.`}</p>
     <h2>Checklist</h2>
-    <ol class="todo">${test.checklist.map((step, place) => html`<${Step} network=${seen.name} step=${step} number=${place + 1} tick=${test.ticks.find((one) => one.step === place + 1)} />`)}</ol>
+    <ol class="todo">${test.checklist.map((/** @type {Row} */ step, /** @type {Row} */ place) => html`<${Step} network=${seen.name} step=${step} number=${place + 1} tick=${test.ticks.find((/** @type {Row} */ one) => one.step === place + 1)} />`)}</ol>
     <h2>Photos and files of this run</h2>
     <${Files} path=${filesOf(seen.name)} files=${test.files} />
     ${may("tick-manual-test") && html`<${AddFile} path=${filesOf(seen.name)} reason="test by hand" /><${Enter} network=${seen.name} />`}
@@ -29,31 +33,34 @@ export function ManualTest({ seen }) {
   `;
 }
 
+/** @param {{ network: Row, step: Row, number: Row, tick: Row }} props */
 function Step({ network, step, number, tick }) {
   return html`<li>${step} ${tick ? html`<b>ticked</b> by ${tick.person} ${moment(tick.at)}${tick.note && `: ${tick.note}`}`
     : html`<${ActButton} verb="tick-manual-test" target=${network} named=${network} args=${{ step: String(number) }} label=${`Tick step ${number}`} />`}</li>`;
 }
 
+/** @param {{ network: Row, run: Row, checklist: Row }} props */
 function Run({ network, run, checklist }) {
   return html`<article class="chain">
     <h3><time>${moment(run.entered)}</time>entered by ${run.person}, ${run.signed ? `signed off by ${run.signed_by} ${moment(run.signed)}` : html`<b class="bad">not signed off</b>`}</h3>
-    ${run.irregular.map((one) => html`<p class="bad">${one}</p>`)}
+    ${run.irregular.map((/** @type {Row} */ one) => html`<p class="bad">${one}</p>`)}
     ${run.notes && html`<p>${run.notes}</p>`}
-    ${run.ticks.length > 0 && html`<ul>${run.ticks.map((one) => html`<li>${one.step}. ${checklist[one.step - 1] ?? ""} <span class="quiet">${one.person} ${moment(one.at)} ${one.note}</span></li>`)}</ul>`}
+    ${run.ticks.length > 0 && html`<ul>${run.ticks.map((/** @type {Row} */ one) => html`<li>${one.step}. ${checklist[one.step - 1] ?? ""} <span class="quiet">${one.person} ${moment(one.at)} ${one.note}</span></li>`)}</ul>`}
     <${Files} path=${filesOf(network)} files=${run.files} />
     <details><summary>${run.results.length} metrics</summary>
       <table><thead><tr><th>metric</th><th class="number">value</th></tr></thead>
-        <tbody>${run.results.map(([name, value]) => html`<tr><td>${name}</td><td class="number">${value}</td></tr>`)}</tbody></table></details>
+        <tbody>${run.results.map((/** @type {[string, number]} */ [name, value]) => html`<tr><td>${name}</td><td class="number">${value}</td></tr>`)}</tbody></table></details>
   </article>`;
 }
 
+/** @param {{ network: Row }} props */
 function Enter({ network }) {
   const [state, say] = useState({ text: "", bad: false });
-  const read = async (event) => {
+  const read = async (/** @type {Row} */ event) => {
     const [file] = event.target.files;
     if (file) event.target.form.elements.results.value = await file.text();
   };
-  const enter = async (event) => {
+  const enter = async (/** @type {Row} */ event) => {
     event.preventDefault();
     const form = event.target;
     const { results, notes, reason } = Object.fromEntries(new FormData(form));
@@ -62,7 +69,7 @@ function Enter({ network }) {
       form.reset();
       say({ text: answer.text, bad: false });
     } catch (error) {
-      say({ text: error.text ?? error.message, bad: true });
+      say({ text: said(error), bad: true });
     }
   };
   return html`<details><summary>Enter results</summary><form class="entry" onSubmit=${enter}>

@@ -7,6 +7,8 @@ import { Lanes } from "./lanes.js";
 import { lifecycle, missing, node, opened, status, story, timeline } from "./state.js";
 import { SEVERITIES, clock, moment, plain, since, span } from "./words.js";
 
+/** @typedef {import("./types.js").Row} Row */
+
 const MAIN = ["registered", "initializing", "onboard", "seatrial", "zap", "test", "production"];
 const ASIDE = ["zap_fail", "triage", "debug", "rma"];
 
@@ -25,7 +27,7 @@ export function Node() {
         <${Checklist} seen=${seen} />
         <h2>Why</h2>
         ${story.value.chains.length === 0 && html`<p class="quiet">Nothing has ailed it.</p>`}
-        ${story.value.chains.map((chain) => html`<${Chain} key=${chain.seq} chain=${chain} />`)}
+        ${story.value.chains.map((/** @type {Row} */ chain) => html`<${Chain} key=${chain.seq} chain=${chain} />`)}
       </section>
       <section class="history" aria-label="History">
         <h2>History <small>newest first</small></h2>
@@ -46,10 +48,12 @@ export function Node() {
   `;
 }
 
+/** @param {Row} row */
 function day(row) {
   return row ? row.at.slice(0, 10) : "";
 }
 
+/** @param {string} name */
 function kind(name) {
   if (name === "plan_advanced" || name === "waiting_changed") return "k-small";
   if (name === "phase_changed") return "k-phase";
@@ -59,6 +63,7 @@ function kind(name) {
   return "k-other";
 }
 
+/** @param {{ seen: Row, now: Row }} props */
 function Head({ seen, now }) {
   const one = seen.node;
   return html`
@@ -74,13 +79,15 @@ function Head({ seen, now }) {
   `;
 }
 
+/** @param {Row} position */
 function place(position) {
   return position.rack ? `rack ${position.rack}${position.u ? ` U${position.u}` : ""}` : "";
 }
 
+/** @param {{ phase: string }} props */
 function Track({ phase }) {
-  const titles = Object.fromEntries((lifecycle.value?.phases ?? []).map((row) => [row.phase, row.title]));
-  const step = (name) => html`
+  const titles = Object.fromEntries((lifecycle.value?.phases ?? []).map((/** @type {Row} */ row) => [row.phase, row.title]));
+  const step = (/** @type {string} */ name) => html`
     <li class=${name === phase ? "now" : ""} aria-current=${name === phase ? "step" : undefined} title=${titles[name] ?? ""}>
       <i class="swatch p-${name.replace("_", "-")}"></i>${plain(name)}
     </li>
@@ -88,30 +95,33 @@ function Track({ phase }) {
   return html`<ol class="track">${MAIN.map(step)}<li class="gap"></li>${ASIDE.map(step)}</ol>`;
 }
 
+/** @param {{ now: Row }} props */
 function Waiting({ now }) {
   const waiting = story.value.waiting;
   if (!waiting) return null;
   return html`
     <div class="waiting" role="status">
       <h2>${plain(waiting.what)} waits for ${since(waiting.since, now)}</h2>
-      ${waiting.blockers.map((b) => html`<p>${b.text}<small>ends when ${b.ends_when}</small></p>`)}
+      ${waiting.blockers.map((/** @type {Row} */ b) => html`<p>${b.text}<small>ends when ${b.ends_when}</small></p>`)}
     </div>
   `;
 }
 
+/** @param {{ chain: Row }} props */
 function Chain({ chain }) {
   return html`
     <article class="chain ${chain.open ? "open" : ""}">
       <h3><time>${moment(chain.at)}</time>${chain.outcome}</h3>
-      ${chain.conditions.map((link) => html`<${Link} link=${link} />`)}
+      ${chain.conditions.map((/** @type {Row} */ link) => html`<${Link} link=${link} />`)}
       ${chain.remedy && html`<${Remedy} remedy=${chain.remedy} />`}
       ${chain.operations.length > 0 && html`
-        <table class="acts"><tbody>${chain.operations.map((act) => html`<${Act} act=${act} />`)}</tbody></table>
+        <table class="acts"><tbody>${chain.operations.map((/** @type {Row} */ act) => html`<${Act} act=${act} />`)}</tbody></table>
       `}
     </article>
   `;
 }
 
+/** @param {{ link: Row }} props */
 function Link({ link }) {
   return html`
     <div class="link">
@@ -119,12 +129,13 @@ function Link({ link }) {
         ${link.count > 1 && html`<small> ${link.count} times</small>`}
         ${link.unknown && html`<small> unknown since ${clock(link.unknown)}: who saw it is silent</small>`}
         ${link.cleared && html`<small> cleared ${clock(link.cleared)} by ${link.cleared_by}</small>`}</p>
-      ${link.evidence.map((e) => html`<code>${clock(e.at)} ${e.source}: ${e.text}</code>`)}
-      ${link.shadows.map((told) => html`<p class="quiet">${told}</p>`)}
+      ${link.evidence.map((/** @type {Row} */ e) => html`<code>${clock(e.at)} ${e.source}: ${e.text}</code>`)}
+      ${link.shadows.map((/** @type {Row} */ told) => html`<p class="quiet">${told}</p>`)}
     </div>
   `;
 }
 
+/** @param {{ remedy: Row }} props */
 function Remedy({ remedy }) {
   const running = remedy.state === "running";
   return html`
@@ -134,13 +145,14 @@ function Remedy({ remedy }) {
         ${remedy.approved_by && html`<small> approved by ${remedy.approved_by}</small>`}</p>
       <ol class="steps">
         ${remedy.steps.map(
-          (step, n) => html`<li class=${n < remedy.index || remedy.result === "done" ? "done" : n === remedy.index && running ? "now" : ""}>${plain(step)}</li>`,
+          (/** @type {Row} */ step, /** @type {Row} */ n) => html`<li class=${n < remedy.index || remedy.result === "done" ? "done" : n === remedy.index && running ? "now" : ""}>${plain(step)}</li>`,
         )}
       </ol>
     </div>
   `;
 }
 
+/** @param {{ act: Row }} props */
 function Act({ act }) {
   const result = act.result || "under way";
   return html`
@@ -148,11 +160,12 @@ function Act({ act }) {
       <td><time>${clock(act.started)}</time></td><td>${plain(act.kind)}</td><td>${plain(result)}</td>
       <td class="number">${span(act.seconds)}</td><td>${act.detail}
         ${act.looked.length > 0 && html`<details><summary>${act.looked.length} looks</summary>
-          ${act.looked.map((look) => html`<p class="quiet">${look}</p>`)}</details>`}</td>
+          ${act.looked.map((/** @type {Row} */ look) => html`<p class="quiet">${look}</p>`)}</details>`}</td>
     </tr>
   `;
 }
 
+/** @param {{ seen: Row, now: Row }} props */
 function Facts({ seen, now }) {
   const one = seen.node;
   const rows = [
@@ -163,28 +176,29 @@ function Facts({ seen, now }) {
     ["tenant", one.assignment?.tenant],
     ["in production since", moment(one.handover)],
     ["boot", one.boot_id],
-    ["workloads", seen.workloads === null ? "unknown" : seen.workloads.map((w) => w.id).join(", ") || "none"],
+    ["workloads", seen.workloads === null ? "unknown" : seen.workloads.map((/** @type {Row} */ w) => w.id).join(", ") || "none"],
     ["cordoned by", one.cordons.join(", ")],
   ].filter(([, value]) => value);
   return html`
     <aside>
       <section><h2>Node</h2><dl>${rows.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl></section>
       ${seen.holds.length > 0 && html`
-        <section><h2>Holds</h2><ul class="waits">${seen.holds.map((h) => html`<li><div><b>${h.owner}</b> <span class="tag">${plain(h.kind)}</span></div><p>${h.reason}</p></li>`)}</ul></section>
+        <section><h2>Holds</h2><ul class="waits">${seen.holds.map((/** @type {Row} */ h) => html`<li><div><b>${h.owner}</b> <span class="tag">${plain(h.kind)}</span></div><p>${h.reason}</p></li>`)}</ul></section>
       `}
       ${seen.tickets.length > 0 && html`
-        <section><h2>Tickets</h2><ul class="waits">${seen.tickets.map((t) => html`<li><div><b>${t.id}</b></div><p>${t.summary}</p></li>`)}</ul></section>
+        <section><h2>Tickets</h2><ul class="waits">${seen.tickets.map((/** @type {Row} */ t) => html`<li><div><b>${t.id}</b></div><p>${t.summary}</p></li>`)}</ul></section>
       `}
       ${one.checks.length > 0 && html`
-        <section><h2>Checks</h2><table><tbody>${one.checks.map((c) => html`<tr><td>${plain(c.profile)}</td><td class="v-${c.verdict}">${plain(c.verdict)}</td><td class="number">${clock(c.at)}</td></tr>`)}</tbody></table></section>
+        <section><h2>Checks</h2><table><tbody>${one.checks.map((/** @type {Row} */ c) => html`<tr><td>${plain(c.profile)}</td><td class="v-${c.verdict}">${plain(c.verdict)}</td><td class="number">${clock(c.at)}</td></tr>`)}</tbody></table></section>
       `}
       ${seen.parts.length > 0 && html`
-        <section><h2>Parts <small>${seen.parts.length}</small></h2><table><tbody>${seen.parts.map((p) => html`<tr><td>${p.slot || p.kind}</td><td>${p.model}</td><td class="number">${p.serial}</td></tr>`)}</tbody></table></section>
+        <section><h2>Parts <small>${seen.parts.length}</small></h2><table><tbody>${seen.parts.map((/** @type {Row} */ p) => html`<tr><td>${p.slot || p.kind}</td><td>${p.model}</td><td class="number">${p.serial}</td></tr>`)}</tbody></table></section>
       `}
     </aside>
   `;
 }
 
+/** @param {Row} one @param {string} kind */
 function binding(one, kind) {
-  return one.bindings.find((b) => b.kind === kind && !b.until)?.value;
+  return one.bindings.find((/** @type {Row} */ b) => b.kind === kind && !b.until)?.value;
 }

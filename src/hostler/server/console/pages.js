@@ -7,6 +7,9 @@ import { Table } from "./table.js";
 import { html, useState } from "./ui.js";
 import { PHASES, SEVERITIES, moment, plain, since } from "./words.js";
 
+/** @typedef {import("./types.js").Row} Row */
+
+/** @param {{ id: string }} props */
 export function NodeLink({ id }) {
   return html`<a href=${nodePath(id)}>${id}</a>`;
 }
@@ -15,42 +18,50 @@ export function now() {
   return status.value?.now;
 }
 
+/** @param {{ title: string, about: string, children: unknown }} props */
 export function Page({ title, about, children }) {
   return html`<main class="page"><h1>${title}</h1>${about && html`<p class="quiet">${about}</p>`}${children}</main>`;
 }
 
 const SELECTORS = ["phase", "pool", "rack", "sku", "condition", "tag", "q"];
 
+/** @type {Record<string, string[]>} */
 const CHOICES = {
   phase: PHASES,
   chain: ["acts", "refusals"],
   result: ["done", "waits", "dry_run", "refused", "failed"],
 };
+/** @type {Record<string, string>} */
 const TITLES = { q: "id, name or serial", result: "outcome", since: "since (2026-01-31T08:00:00Z)", until: "until" };
 
+/** @param {{ names: string[] }} props */
 export function Filters({ names }) {
   const query = route.value.query;
-  const field = (name) => CHOICES[name]
-    ? html`<label>${TITLES[name] ?? name}<select value=${query[name] ?? ""} onChange=${(event) => setQuery({ [name]: event.target.value })}>
-        <option value="">any</option>${CHOICES[name].map((one) => html`<option value=${one}>${plain(one)}</option>`)}</select></label>`
-    : html`<label>${TITLES[name] ?? name}<input value=${query[name] ?? ""} onChange=${(event) => setQuery({ [name]: event.target.value.trim() })} /></label>`;
-  return html`<form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>${names.map(field)}</form>`;
+  const field = (/** @type {string} */ name) => CHOICES[name]
+    ? html`<label>${TITLES[name] ?? name}<select value=${query[name] ?? ""} onChange=${(/** @type {Row} */ event) => setQuery({ [name]: event.target.value })}>
+        <option value="">any</option>${CHOICES[name].map((/** @type {Row} */ one) => html`<option value=${one}>${plain(one)}</option>`)}</select></label>`
+    : html`<label>${TITLES[name] ?? name}<input value=${query[name] ?? ""} onChange=${(/** @type {Row} */ event) => setQuery({ [name]: event.target.value.trim() })} /></label>`;
+  return html`<form class="filters" role="search" onSubmit=${(/** @type {Row} */ event) => event.preventDefault()}>${names.map(field)}</form>`;
 }
 
+/** @param {string[]} names */
 export function selected(names) {
-  return Object.fromEntries(names.map((name) => [name, route.value.query[name] ?? ""]));
+  return Object.fromEntries(names.map((/** @type {string} */ name) => [name, route.value.query[name] ?? ""]));
 }
 
+/** @param {string} command @param {string[]} names */
 export function listed(command, names) {
   const { q: text, ...query } = selected(names);
   const given = Object.entries(query).filter(([, value]) => value).map((one) => one.join("="));
   return `hostler ${command}${given.length ? ` -l ${quoted(given.join(","))}` : ""}${text ? ` --search ${quoted(text)}` : ""}`;
 }
 
+/** @param {string} word */
 export function quoted(word) {
   return /[^\w.:=,-]/.test(word) ? `'${word.replaceAll("'", "'\\''")}'` : word;
 }
 
+/** @type {import("./types.js").Column[]} */
 const NODE_COLUMNS = [
   { key: "id", title: "node", of: (row) => row.id, show: (row) => html`<${NodeLink} id=${row.id} />` },
   { key: "phase", title: "phase", of: (row) => row.phase, show: (row) => html`<i class="swatch p-${row.phase.replace("_", "-")}"></i> ${plain(row.phase)}` },
@@ -81,16 +92,17 @@ export function Nodes() {
         ${SEVERAL.filter(may).map((verb) => html`<button onClick=${() => act({ verb, ...target })}>${verb.replaceAll("-", " ")}</button>`)}
         <${Common} rows=${found.items?.filter((row) => chosen.has(row.id)) ?? []} />
       </div>`}
-      <${Table} name="nodes" columns=${NODE_COLUMNS} found=${found} id=${(row) => row.id} cli=${listed("node list", SELECTORS)}
+      <${Table} name="nodes" columns=${NODE_COLUMNS} found=${found} id=${(/** @type {Row} */ row) => row.id} cli=${listed("node list", SELECTORS)}
         chosen=${chosen} choose=${verbs.value.length ? choose : undefined} />
     <//>
   `;
 }
 
 // What chosen nodes have in common: each value that at least two of them share, with its count.
+/** @param {{ rows: Row[] }} props */
 function Common({ rows }) {
   if (rows.length < 2) return null;
-  const ways = { phase: (r) => [r.phase], pool: (r) => [r.pool], sku: (r) => [r.sku], rack: (r) => [r.position.rack], tenant: (r) => [r.tenant], condition: (r) => r.conditions };
+  const ways = { phase: (/** @type {Row} */ r) => [r.phase], pool: (/** @type {Row} */ r) => [r.pool], sku: (/** @type {Row} */ r) => [r.sku], rack: (/** @type {Row} */ r) => [r.position.rack], tenant: (/** @type {Row} */ r) => [r.tenant], condition: (/** @type {Row} */ r) => r.conditions };
   const shared = Object.entries(ways).flatMap(([name, of]) => {
     const counts = new Map();
     for (const value of rows.flatMap(of).filter(Boolean)) counts.set(value, (counts.get(value) ?? 0) + 1);
@@ -101,6 +113,7 @@ function Common({ rows }) {
 
 export function Waiting() {
   const names = ["pool", "rack", "q"];
+  /** @type {import("./types.js").Column[]} */
   const columns = [
     { key: "node", title: "node", of: (row) => row.node, show: (row) => html`<${NodeLink} id=${row.node} />` },
     { key: "what", title: "what waits", of: (row) => plain(row.what) },
@@ -110,14 +123,15 @@ export function Waiting() {
   ];
   return html`<${Page} title="Waiting" about="Who waits, since when, for whom, and what ends it.">
     <${Filters} names=${names} />
-    <${Table} name="waiting" columns=${columns} found=${useList("/waiting", selected(names))} id=${(row) => row.node} cli=${listed("node waiting", names)} /><//>`;
+    <${Table} name="waiting" columns=${columns} found=${useList("/waiting", selected(names))} id=${(/** @type {Row} */ row) => row.node} cli=${listed("node waiting", names)} /><//>`;
 }
 
 export function Tickets() {
   const found = useList("/tickets", selected(["node", "rack", "pool"]));
   const places = useList("/nodes", { rack: route.value.query.rack });
   const where = new Map((places.items ?? []).map((row) => [row.id, row]));
-  const rack = (row) => where.get(row.node)?.position.rack ?? "";
+  const rack = (/** @type {Row} */ row) => where.get(row.node)?.position.rack ?? "";
+  /** @type {import("./types.js").Column[]} */
   const columns = [
     { key: "rack", title: "rack", of: rack },
     { key: "u", title: "U", of: (row) => where.get(row.node)?.position.u || "", number: true },
@@ -128,7 +142,7 @@ export function Tickets() {
     { key: "owner", title: "for", of: (row) => row.owner },
     { key: "opened", title: "open for", of: (row) => row.opened, show: (row) => since(row.opened, now()) },
     { key: "due", title: "due by", of: (row) => row.due_by ?? "", show: (row) => (row.due_by ?? "").slice(0, 16).replace("T", " ") },
-    { key: "outside", title: "outside", of: (row) => row.outside.map((one) => one.key).join(" "), show: (row) => row.outside.map((one) => html`<a href=${one.url} rel="noreferrer">${one.key}</a> `) },
+    { key: "outside", title: "outside", of: (row) => row.outside.map((/** @type {Row} */ one) => one.key).join(" "), show: (row) => row.outside.map((/** @type {Row} */ one) => html`<a href=${one.url} rel="noreferrer">${one.key}</a> `) },
     { key: "done", title: "said done by", of: (row) => row.done_by },
     { key: "action", title: "how", of: (row) => row.action },
     { key: "id", title: "ticket", of: (row) => row.id },
@@ -136,9 +150,10 @@ export function Tickets() {
   ];
   return html`<${Page} title="Tickets" about="Work for people. Begin with the serial number that stands at the machine: it stays dark until the work has ended.">
     <${Filters} names=${["rack", "pool"]} />
-    <${Table} name="tickets" columns=${columns} found=${found} id=${(row) => row.id} cli="hostler ticket list" /><//>`;
+    <${Table} name="tickets" columns=${columns} found=${found} id=${(/** @type {Row} */ row) => row.id} cli="hostler ticket list" /><//>`;
 }
 
+/** @param {{ row: Row }} props */
 function TicketActs({ row }) {
   return html`<span class="buttons noprint">
     <${ActButton} verb="start-work" target=${row.node} named=${row.node} args=${{ ticket: row.id }} label="Start work" />
@@ -149,6 +164,7 @@ function TicketActs({ row }) {
 }
 
 export function Approvals() {
+  /** @type {import("./types.js").Column[]} */
   const columns = [
     { key: "text", title: "what is asked for", of: (row) => row.text },
     { key: "person", title: "by", of: (row) => row.person },
@@ -163,10 +179,11 @@ export function Approvals() {
       <${ActButton} verb="withdraw-request" target=${row.id} named=${row.id} label="Withdraw" /></span>` },
   ];
   return html`<${Page} title="Approvals" about="What waits for a second person.">
-    <${Table} name="approvals" columns=${columns} found=${useList("/approvals")} id=${(row) => row.id} cli="hostler approval list" /><//>`;
+    <${Table} name="approvals" columns=${columns} found=${useList("/approvals")} id=${(/** @type {Row} */ row) => row.id} cli="hostler approval list" /><//>`;
 }
 
 export function Incidents() {
+  /** @type {import("./types.js").Column[]} */
   const columns = [
     { key: "blames", title: "suspected", of: (row) => row.blames },
     { key: "state", title: "state", of: (row) => plain(row.state) },
@@ -180,11 +197,12 @@ export function Incidents() {
       <${ActButton} verb="close-incident" target=${row.id} named=${row.id} label="Close" /></span>` },
   ];
   return html`<${Page} title="Incidents" about="One cause, many nodes: their remedies wait until it is clear.">
-    <${Table} name="incidents" columns=${columns} found=${useList("/incidents")} id=${(row) => row.id} cli="hostler incident list" /><//>`;
+    <${Table} name="incidents" columns=${columns} found=${useList("/incidents")} id=${(/** @type {Row} */ row) => row.id} cli="hostler incident list" /><//>`;
 }
 
 export function Parts() {
   const names = ["kind", "q", "rack"];
+  /** @type {import("./types.js").Column[]} */
   const columns = [
     { key: "serial", title: "serial", of: (row) => row.serial },
     { key: "kind", title: "kind", of: (row) => row.kind },
@@ -194,11 +212,12 @@ export function Parts() {
     { key: "firmware", title: "firmware", of: (row) => row.firmware ?? "" },
   ];
   return html`<${Page} title="Parts"><${Filters} names=${names} />
-    <${Table} name="parts" columns=${columns} found=${useList("/parts", selected(names))} id=${(row) => row.serial} cli="hostler part list" /><//>`;
+    <${Table} name="parts" columns=${columns} found=${useList("/parts", selected(names))} id=${(/** @type {Row} */ row) => row.serial} cli="hostler part list" /><//>`;
 }
 
 export function Pools() {
-  const number = (key, title) => ({ key, title, of: (row) => row[key] ?? "", number: true });
+  const number = (/** @type {string} */ key, /** @type {string} */ title) => ({ key, title, of: (/** @type {Row} */ row) => row[key] ?? "", number: true });
+  /** @type {import("./types.js").Column[]} */
   const columns = [
     { key: "name", title: "pool", of: (row) => row.pool.name, show: (row) => html`<a href=${`/nodes?pool=${encodeURIComponent(row.pool.name)}`}>${row.pool.name}</a>` },
     { key: "tenant", title: "tenant", of: (row) => row.pool.tenant },
@@ -206,5 +225,5 @@ export function Pools() {
     ...[["reserved", "reserved"], ["delivered", "delivered"], ["healthy", "healthy"], ["unknown", "unknown"], ["dark", "dark"], ["in_use", "in use"], ["spares", "spares"]].map(([key, title]) => number(key, title)),
     { key: "acts", title: "acts", acts: true, of: () => "", show: (row) => html`<${ActButton} verb="mode" target=${`pool:${row.pool.name}`} named=${row.pool.name} label="Change mode" />` },
   ];
-  return html`<${Page} title="Pools"><${Table} name="pools" columns=${columns} found=${useList("/pools")} id=${(row) => row.pool.name} cli="hostler pool list" /><//>`;
+  return html`<${Page} title="Pools"><${Table} name="pools" columns=${columns} found=${useList("/pools")} id=${(/** @type {Row} */ row) => row.pool.name} cli="hostler pool list" /><//>`;
 }

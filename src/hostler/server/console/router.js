@@ -5,9 +5,12 @@ export const route = signal(read());
 
 function read() {
   const [, page = "", name = ""] = location.pathname.split("/");
-  return { page, name: decoded(name), query: Object.fromEntries(new URLSearchParams(location.search)) };
+  /** @type {Record<string, string>} */
+  const query = Object.fromEntries(new URLSearchParams(location.search));
+  return { page, name: decoded(name), query };
 }
 
+/** @param {string} name */
 function decoded(name) {
   try {
     return decodeURIComponent(name);
@@ -16,10 +19,12 @@ function decoded(name) {
   }
 }
 
+/** @param {string} id */
 export function nodePath(id) {
   return `/nodes/${encodeURIComponent(id)}`;
 }
 
+/** @param {string} path */
 export function go(path) {
   history.pushState(null, "", path);
   route.value = read();
@@ -27,6 +32,7 @@ export function go(path) {
 }
 
 // Changes filters of the page in place; "" takes one out. Going back leads to the page before, not to each keystroke.
+/** @param {Record<string, string>} changes */
 export function setQuery(changes) {
   const query = { ...route.value.query, ...changes };
   const kept = new URLSearchParams(Object.entries(query).filter(([, value]) => value));
@@ -40,9 +46,9 @@ addEventListener("popstate", () => {
 
 // Links within the console turn pages without loading anew; with a key held they open a tab as links do.
 addEventListener("click", (event) => {
-  const link = event.target.closest?.("a[href^='/']");
+  const link = event.target instanceof Element ? /** @type {HTMLAnchorElement | null} */ (event.target.closest("a[href^='/']")) : null;
   if (!link || link.download || event.defaultPrevented || event.button) return;
   if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
   event.preventDefault();
-  go(link.getAttribute("href"));
+  go(link.getAttribute("href") ?? "/");
 });

@@ -7,6 +7,9 @@ import { html, useEffect, useMemo, useRef, useState } from "./ui.js";
 import uPlot from "./vendor/uplot.js";
 import { count, moment, plain } from "./words.js";
 
+/** @typedef {import("./types.js").Row} Row */
+
+/** @type {Record<string, string>} */
 const PANELS = { heat: "Heat", errors: "Corrected errors and link errors", fans: "Fans", checks: "Check scores" };
 const HEIGHT = 130;
 const MARKS_MAX = 200;
@@ -14,9 +17,15 @@ const COLOURS = 8;
 const QUANTUM = 300000;
 
 // `marks`: the operations that are drawn in the timeline; `live`: it ends now.
+/** @typedef {{ name: string, part: string, metric: string, after: number[], value: number[] }} Line */
+/** @typedef {{ panel: string, title: string, unit: string, lines: Line[] }} PanelShown */
+/** @typedef {{ first: number, end: number }} Axis */
+
+/** @param {{ id: string, first: number, end: number, live: boolean, marks: import("./types.js").LaneSpan[] }} props */
 export function Series({ id, first, end, live, marks }) {
   const since = Math.floor(first / QUANTUM) * QUANTUM;
   const asked = new URLSearchParams({ since: iso(since), ...(live ? {} : { until: iso(end) }) });
+  /** @param {import("./types.js").JournalRecord | undefined} record */
   const heard = (record) => record?.name === "check_recorded" && record.subjects.includes(id);
   const { answer, problem } = useAnswer(`/nodes/${encodeURIComponent(id)}/series?${asked}`, heard);
   const shown = useMemo(() => panels(answer?.series ?? []), [answer]);
@@ -38,8 +47,11 @@ export function Series({ id, first, end, live, marks }) {
   `;
 }
 
+/** @param {Row} one */
 const named = (one) => [one.metric, one.part].filter(Boolean).join(" ");
+/** @param {string} key @param {string} title @param {import("./types.js").Column["of"]} of */
 const number = (key, title, of) => ({ key, title, number: true, of });
+/** @type {import("./types.js").Column[]} */
 const COLUMNS = [
   { key: "metric", title: "metric", of: (row) => row.metric },
   { key: "part", title: "part", of: (row) => row.part },
@@ -52,29 +64,35 @@ const COLUMNS = [
 ];
 
 // One drawing for each unit of a panel. Checks have units of their own: each is drawn against its own median.
+/** @param {Row[]} series */
 function panels(series) {
+  /** @type {Map<string, PanelShown>} */
   const found = new Map();
   for (const one of series) {
     const relative = one.panel === "checks";
     const unit = relative ? "% of own median" : one.unit;
     const key = `${one.panel} ${unit}`;
     const title = `${PANELS[one.panel]}, ${unit}`;
-    if (!found.has(key)) found.set(key, { panel: one.panel, title, unit, lines: [] });
+    const shown = found.get(key) ?? { panel: String(one.panel), title, unit, lines: /** @type {Line[]} */ ([]) };
+    found.set(key, shown);
     const scale = relative ? 100 / (median(one.value) || 1) : 1;
-    found.get(key).lines.push({ name: named(one), part: one.part, metric: one.metric, after: one.after_s, value: one.value.map((each) => each * scale) });
+    shown.lines.push({ name: named(one), part: one.part, metric: one.metric, after: one.after_s, value: one.value.map((/** @type {number} */ each) => each * scale) });
   }
   return [...found.values()];
 }
 
+/** @param {number[]} values */
 function median(values) {
   const ordered = [...values].sort((a, b) => a - b);
   return ordered[Math.floor((ordered.length - 1) / 2)];
 }
 
+/** @param {{ panel: PanelShown, since: number, step: number, first: number, end: number, marks: import("./types.js").LaneSpan[] }} props */
 function Panel({ panel, since, step, first, end, marks }) {
-  const room = useRef(null);
+  const room = useRef(/** @type {Row} */ (null));
   const [read, tell] = useState("");
   useEffect(() => {
+    /** @type {uPlot | null} */
     let plot = null;
     const paint = () => {
       plot?.destroy();
@@ -97,10 +115,12 @@ function Panel({ panel, since, step, first, end, marks }) {
 }
 
 // Columns for uPlot: a null where a line is broken because nobody looked for much longer than usual.
+/** @param {Line[]} lines @param {number} since @param {number} step @returns {uPlot.AlignedData} */
 function table(lines, since, step) {
   return uPlot.join(lines.map(({ after, value }) => {
     const gaps = after.slice(1).map((at, place) => at - after[place]);
     const longest = Math.max(2.5 * (median(gaps) ?? 0), 1.5 * step);
+    /** @type {[number[], (number | null)[]]} */
     const [xs, ys] = [[], []];
     after.forEach((at, place) => {
       if (place > 0 && gaps[place - 1] > longest) {
@@ -114,8 +134,10 @@ function table(lines, since, step) {
   }));
 }
 
+/** @param {PanelShown} panel @param {number} width @param {Axis} axis @param {import("./types.js").LaneSpan[]} marks @param {(said: string) => void} tell @returns {uPlot.Options} */
 function options(panel, width, { first, end }, marks, tell) {
   const style = getComputedStyle(document.documentElement);
+  /** @param {string} name */
   const colour = (name) => style.getPropertyValue(`--${name}`).trim();
   const [line, muted] = [colour("line"), colour("muted")];
   const parts = [...new Set(panel.lines.map((one) => one.part))];
@@ -147,6 +169,7 @@ function options(panel, width, { first, end }, marks, tell) {
 }
 
 // A stroke where an operation began, as in the timeline above.
+/** @param {uPlot} plot @param {import("./types.js").LaneSpan[]} marks @param {{ acted: string, failed: string }} colours */
 function marked(plot, marks, colours) {
   const { ctx, bbox } = plot;
   ctx.save();
@@ -161,14 +184,19 @@ function marked(plot, marks, colours) {
 }
 
 // What is read under the pointer, the highest first.
+/** @param {uPlot} plot */
 function readout(plot) {
   const at = plot.cursor.idx;
   if (at === null || at === undefined) return "";
-  const here = plot.series.slice(1).map((one, place) => [one.label, plot.data[place + 1][at]]).filter(([, value]) => typeof value === "number");
-  const said = here.sort((a, b) => b[1] - a[1]).slice(0, 6).map(([name, value]) => `${plain(name)} ${short(value)}`);
+  const here = plot.series.slice(1).flatMap((one, place) => {
+    const value = plot.data[place + 1]?.[at];
+    return typeof value === "number" ? [{ name: String(one.label), value }] : [];
+  });
+  const said = here.sort((a, b) => b.value - a.value).slice(0, 6).map(({ name, value }) => `${plain(name)} ${short(value)}`);
   return said.length ? `${moment(iso(plot.data[0][at] * 1000))}: ${said.join(", ")}` : "";
 }
 
+/** @param {number | null | undefined} value */
 function short(value) {
   if (value === null || value === undefined) return "";
   return Math.abs(value) >= 1000 ? count(Math.round(value)) : String(Number(value.toPrecision(3)));

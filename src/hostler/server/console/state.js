@@ -1,30 +1,43 @@
 // What the pages show, kept true by the stream: the fleet's map, its status, and the node that is open.
 import { readVerbs } from "./acts.js";
-import { ask, follow, token } from "./api.js";
+import { ask, follow, said, token } from "./api.js";
 import { route } from "./router.js";
 import { batch, computed, signal } from "./ui.js";
 
+/** @typedef {import("./types.js").Row} Row */
+
+/** @type {import("./vendor/signals.js").Signal<Row>} */
 export const me = signal(null);
+/** @type {import("./vendor/signals.js").Signal<Row>} */
 export const status = signal(null);
 // Whether the caller's token reaches the whole cell, and whether it may configure it.
 export const whole = computed(() => Boolean(me.value) && !me.value.tenant && !me.value.site && !me.value.pool);
 export const configures = computed(() => whole.value && me.value.role === "operator");
-export const fleet = signal({ ids: [], phase: [], severity: [], flags: [], rack: [] });
+/** @type {import("./vendor/signals.js").Signal<import("./types.js").FleetMap>} */
+export const fleet = signal({ phases: [], ids: [], phase: [], severity: [], flags: [], rack: [] });
+/** @type {import("./vendor/signals.js").Signal<Row>} */
 export const lifecycle = signal(null);
 export const failure = signal("");
+/** @type {import("./vendor/signals.js").Signal<Row>} */
 export const node = signal(null);
+/** @type {import("./vendor/signals.js").Signal<Row>} */
 export const story = signal(null);
+/** @type {import("./vendor/signals.js").Signal<import("./types.js").JournalRecord[]>} */
 export const timeline = signal([]);
 export const missing = signal("");
 export const filter = signal("");
 
 const TIMELINE_MAX = 500;
+/** @type {Map<string, number>} */
 let places = new Map();
+/** @type {(() => void) | null} */
 let stop = null;
 
+/** @type {Set<(record: import("./types.js").JournalRecord) => void>} */
 const listeners = new Set();
 
 // Calls `take` with each record that comes. Returns a way to stop it.
+/** @param {(record: import("./types.js").JournalRecord) => void} take */
 export function onRecord(take) {
   listeners.add(take);
   return () => listeners.delete(take);
@@ -58,23 +71,27 @@ async function readAll() {
   return Math.min(...(await Promise.all([readFleet(), readStatus(), readOpen()])));
 }
 
+/** @param {() => unknown} act */
 async function attempt(act) {
   try {
     await act();
     failure.value = "";
   } catch (error) {
-    if (token.value) failure.value = error.text ?? error.message;
+    if (token.value) failure.value = said(error);
   }
 }
 
 async function readFleet() {
-  const whole = { ids: [], phase: [], severity: [], flags: [], rack: [] };
+  /** @type {import("./types.js").FleetMap} */
+  const whole = { phases: [], ids: [], phase: [], severity: [], flags: [], rack: [] };
   let cursor = "";
   let seq = Infinity;
   do {
     const page = await ask(`/map?cursor=${encodeURIComponent(cursor)}`);
     seq = Math.min(seq, page.seq);
-    for (const column of Object.keys(whole)) whole[column] = whole[column].concat(page[column]);
+    whole.ids = whole.ids.concat(page.ids);
+    whole.rack = whole.rack.concat(page.rack);
+    for (const column of /** @type {("phase" | "severity" | "flags")[]} */ (["phase", "severity", "flags"])) whole[column] = whole[column].concat(page[column]);
     cursor = page.cursor;
     whole.phases = page.phases;
   } while (cursor);
@@ -93,6 +110,7 @@ async function readOpen() {
   return (opened() && (await readNode(opened()).catch(() => Infinity))) || Infinity;
 }
 
+/** @param {string} name */
 export async function openNode(name) {
   batch(() => {
     node.value = story.value = null;
@@ -103,10 +121,11 @@ export async function openNode(name) {
   try {
     await readNode(name);
   } catch (error) {
-    if (opened() === name) missing.value = error.text ?? error.message;
+    if (opened() === name) missing.value = said(error);
   }
 }
 
+/** @param {string} name */
 async function readNode(name) {
   const path = `/nodes/${encodeURIComponent(name)}`;
   const [seen, why, past] = await Promise.all([
@@ -121,12 +140,14 @@ async function readNode(name) {
   return past.seq;
 }
 
+/** @param {import("./types.js").JournalRecord[][]} lists */
 function merged(...lists) {
   const bySeq = new Map(lists.flat().map((row) => [row.seq, row]));
   return [...bySeq.values()].sort((a, b) => b.seq - a.seq).slice(0, TIMELINE_MAX);
 }
 
 // A record arrived. What it says of phases and conditions is drawn at once; the rest is read again, not too often.
+/** @param {import("./types.js").JournalRecord} record */
 function take(record) {
   draw(record);
   for (const tell of listeners) tell(record);
@@ -138,6 +159,7 @@ function take(record) {
   }
 }
 
+/** @param {import("./types.js").JournalRecord} record */
 function draw(record) {
   const place = places.get(record.subjects[0]);
   const shown = fleet.value;
@@ -150,6 +172,7 @@ function draw(record) {
 }
 
 // One timer per thing: the first call starts it, those that follow change nothing, so reading is never put off forever.
+/** @param {() => void} act @returns {(wait?: number) => void} */
 export function throttled(act) {
   let timer = null;
   return (wait) => {

@@ -3,13 +3,16 @@ import { route, setQuery } from "./router.js";
 import { html, useState } from "./ui.js";
 import { count } from "./words.js";
 
+/** @typedef {import("./types.js").Row} Row */
+
 const SHOWN = 500;
 const natural = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
 // columns: { key, title, of: row → text or number, show?: row → what stands in the cell, number?: true, acts?: buttons }.
 // chosen, choose: the ids of chosen rows, and what to do with another set of them; without `choose` none can be chosen.
 // sorting: false where the rows have an order of their own, and the address' one is another table's.
-export function Table({ name, columns, found, id, cli, chosen, choose, sorting = true }) {
+/** @param {{ name: string, columns: import("./types.js").Column[], found: import("./types.js").Found, id: (row: Row) => string, cli?: string, chosen?: Set<string>, choose?: (chosen: Set<string>) => void, sorting?: boolean }} props */
+export function Table({ name, columns, found, id, cli, chosen = new Set(), choose, sorting = true }) {
   const [all, showAll] = useState(false);
   if (found.problem) return html`<p class="banner critical" role="alert">${found.problem}</p>`;
   if (!found.items) return html`<p class="loading">Reading …</p>`;
@@ -27,7 +30,7 @@ export function Table({ name, columns, found, id, cli, chosen, choose, sorting =
       <table class="list">
         <thead><tr>
           ${choose && html`<th><input type="checkbox" aria-label="Choose all that are shown" checked=${shown.length > 0 && shown.every((row) => chosen.has(id(row)))}
-            onChange=${(event) => choose(new Set(event.target.checked ? shown.map(id) : []))} /></th>`}
+            onChange=${(/** @type {Row} */ event) => choose(new Set(event.target.checked ? shown.map(id) : []))} /></th>`}
           ${columns.map((one) => html`<${Heading} one=${one} sort=${sort} order=${order} sorting=${sorting} />`)}
         </tr></thead>
         <tbody>
@@ -43,6 +46,7 @@ export function Table({ name, columns, found, id, cli, chosen, choose, sorting =
   `;
 }
 
+/** @param {{ one: import("./types.js").Column, sort: string, order: string, sorting: boolean }} props */
 function Heading({ one, sort, order, sorting }) {
   if (one.acts) return html`<th class="noprint">${one.title}</th>`;
   if (!sorting) return html`<th class=${one.number ? "number" : ""}>${one.title}</th>`;
@@ -53,6 +57,7 @@ function Heading({ one, sort, order, sorting }) {
 }
 
 // The command that lists the same, ready to be pasted.
+/** @param {{ text: string }} props */
 function Copied({ text }) {
   const [done, say] = useState("");
   const copy = async () => {
@@ -66,24 +71,29 @@ function Copied({ text }) {
   return html`<code class="cli">${text}</code><button onClick=${copy}>Copy</button><span role="status" class="quiet">${done}</span>`;
 }
 
+/** @param {Set<string>} chosen @param {string} one */
 function turned(chosen, one) {
   const next = new Set(chosen);
   if (!next.delete(one)) next.add(one);
   return next;
 }
 
+/** @param {Row[]} rows @param {import("./types.js").Column | undefined} column @param {boolean} down */
 function sorted(rows, column, down) {
   if (!column) return rows;
+  /** @param {Row} a @param {Row} b */
   const by = (a, b) => {
     const [left, right] = [column.of(a), column.of(b)];
-    const way = typeof left === "number" && typeof right === "number" ? left - right : natural.compare(left, right);
+    const way = typeof left === "number" && typeof right === "number" ? left - right : natural.compare(String(left), String(right));
     return down ? -way : way;
   };
   return [...rows].sort(by);
 }
 
 // What begins like a formula is text: a spreadsheet would run it.
+/** @param {import("./types.js").Column[]} columns @param {Row[]} rows */
 function csv(columns, rows) {
+  /** @param {unknown} value */
   const cell = (value) => {
     const text = String(value ?? "");
     const safe = /^[=+\-@\t\r]/.test(text) && typeof value !== "number" ? `'${text}` : text;
@@ -95,6 +105,7 @@ function csv(columns, rows) {
 }
 
 // Has the browser keep a file of these letters or bytes.
+/** @param {string} name @param {string} type @param {BlobPart} text */
 export function save(name, type, text) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([text], { type }));

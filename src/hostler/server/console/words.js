@@ -7,14 +7,17 @@ export const PHASES = [
   "test", "production", "triage", "debug", "rma", "retired",
 ];
 
+/** @param {string | null | undefined} iso */
 export function clock(iso) {
   return iso ? iso.slice(11, 19) : "";
 }
 
+/** @param {string | null | undefined} iso */
 export function moment(iso) {
   return iso ? `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC` : "";
 }
 
+/** @param {number | null | undefined} seconds */
 export function span(seconds) {
   if (seconds === null || seconds === undefined || Number.isNaN(seconds)) return "";
   if (seconds < 10) return `${Math.max(0, seconds).toFixed(1)} s`;
@@ -25,14 +28,17 @@ export function span(seconds) {
 }
 
 // Measured against the server's clock: the browser's may be wrong.
+/** @param {string | null | undefined} iso @param {string | null | undefined} now */
 export function since(iso, now) {
   return iso && now ? span((Date.parse(now) - Date.parse(iso)) / 1000) : "";
 }
 
+/** @param {string | null | undefined} name */
 export function plain(name) {
   return (name || "").replaceAll("_", " ");
 }
 
+/** @param {number | null | undefined} number */
 export function count(number) {
   return Number(number || 0).toLocaleString("en");
 }

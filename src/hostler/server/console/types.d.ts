@@ -1,0 +1,123 @@
+// Shapes that the console's modules have in common. What the API answers is checked by the server: here it is a Row.
+
+export type Row = any;
+
+export interface JournalRecord {
+  seq: number;
+  at: string;
+  name: string;
+  text: string;
+  cause: string;
+  subjects: string[];
+  event: Row;
+}
+
+export interface Found {
+  items: Row[] | null;
+  problem: string;
+  cut?: boolean;
+}
+
+export interface Column {
+  key: string;
+  title: string;
+  of(row: Row): string | number;
+  show?(row: Row): unknown;
+  number?: boolean;
+  acts?: boolean;
+}
+
+export interface FleetMap {
+  phases: string[];
+  ids: string[];
+  phase: number[];
+  severity: number[];
+  flags: number[];
+  rack: string[];
+}
+
+export interface LaneSpan {
+  lane: string;
+  what: string;
+  on: string;
+  state: string;
+  text: string;
+  since: string;
+  until: string | null;
+}
+
+export interface AttachedFile {
+  digest: string;
+  name: string;
+  media_type: string;
+  size: number;
+  at: string;
+  person: string;
+}
+
+export interface VerbArgument {
+  name: string;
+  kind: "text" | "number" | "boolean" | "choice";
+  help: string;
+  required: boolean;
+  choices: string[];
+}
+
+// A verb that the caller may ask for, as GET /v1/verbs has it.
+export interface VerbView {
+  verb: string;
+  help: string;
+  on_node: boolean;
+  on_rack: boolean;
+  heading: string;
+  command: string;
+  route: string;
+  args: VerbArgument[];
+}
+
+// An act that the dialog is open for.
+export interface AskedAct {
+  verb: VerbView;
+  target: string;
+  nodes: string[];
+  named: string;
+  given: Record<string, string>;
+  reason: string;
+}
+
+export interface ActAnswer {
+  granted: boolean;
+  text: string;
+  detail: Record<string, string>;
+}
+
+export interface DocumentProblem {
+  file: string;
+  line: number;
+  what: string;
+  instead: string;
+}
+
+export interface Cell {
+  place: number;
+  x: number;
+  y: number;
+}
+
+export interface Label {
+  text: string;
+  x: number;
+  y: number;
+}
+
+// Where the cells of the fleet's grid lie, in CSS pixels.
+export interface GridShape {
+  cells: Cell[];
+  labels: Label[];
+  size: number;
+  pitch: number;
+  rows: Map<number, Cell[]>;
+  order: number[];
+  height: number;
+  columns: number;
+}

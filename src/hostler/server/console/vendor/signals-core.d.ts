@@ -1,0 +1,1 @@
+export type { ReadonlySignal, Signal } from "./signals.js";
