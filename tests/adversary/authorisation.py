@@ -288,8 +288,10 @@ VERBS: dict[str, str] = {
         (
             "add-item-file",
             "certify",
+            "claim-ticket",
             "close-ticket",
             "end-work",
+            "hand-over-ticket",
             "power-off",
             "fail-inspection",
             "rma-return",

@@ -92,6 +92,10 @@ def test_every_act_on_a_node_sends_its_verb_target_and_reason(api: FakeApi, verb
         ("restore release --unheard 3", "release-restore", "fleet", {"unheard": "3"}),
         ("clock confirm", "confirm-clock", "fleet", {}),
         ("ticket close t1", "close-ticket", "t1", {}),
+        ("ticket claim t1", "claim-ticket", "t1", {}),
+        ("ticket claim t1 --hours 8", "claim-ticket", "t1", {"hours": "8"}),
+        ("ticket hand-over t1 --to tom", "hand-over-ticket", "t1", {"to": "tom"}),
+        ("ticket hand-over t1 --shift-lead", "hand-over-ticket", "t1", {"shift_lead": "true"}),
         (
             "maintenance schedule rack:r1 --starts 2026-01-31T22:00:00+00:00 --ends 2026-02-01T02:00:00+00:00",
             "schedule-maintenance",

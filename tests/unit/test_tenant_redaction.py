@@ -33,6 +33,8 @@ from hostler.core.state.scopes import Scope, text_hook
 from hostler.server.tenant_redaction import TenantRedaction
 from hostler.server.tenant_redaction_rules import BLOCKED, FIELDS, OTHERS, UNTOLD
 from tests.kit import a_node, intent_of
+from tests.scenario.test_condition_tickets import bmc
+from tests.scenario.test_ticket_claims import with_ticket
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 UNREACHED = frozenset(
@@ -176,3 +178,20 @@ def test_to_show_what_was_shown_changes_nothing() -> None:
     for node in fleet().nodes.values():
         once = VEIL.over(node)
         assert VEIL.over(once) == once
+
+
+def test_who_works_at_the_racks_is_not_for_customers_to_read() -> None:
+    """Mutants: a claim's person is shown; who closed the ticket; who asked for a technician's act."""
+    drive = with_ticket()[0]
+    (ticket,) = drive.fleet.tickets.values()
+    for verb, args in (("claim-ticket", {}), ("hand-over-ticket", {"to": "tobias"}), ("close-ticket", {})):
+        assert drive.ask(verb, ticket.id, "tinka", **args).granted
+    bmc(drive, psu1="OK")
+    assert not drive.fleet.tickets
+    shown = TenantRedaction(drive.fleet, "acme")
+    told = [shown.over(record) for record in drive.journal]
+    assert any(isinstance(one.event, e.TicketHandedOver) for one in told)
+    assert any(isinstance(one.event, e.TicketClosed) and one.event.person == "a technician" for one in told)
+    text = msgspec.json.encode(told, enc_hook=text_hook).decode()
+    assert "tinka" not in text
+    assert "tobias" not in text

@@ -321,6 +321,9 @@ class TicketRow(Struct, frozen=True):
     reopened: datetime | None
     files: tuple[AttachedFile, ...]
     walk: tuple[WalkStop, ...]
+    claimed_by: str
+    claimed_at: datetime | None
+    claimed_until: datetime | None
     outside: tuple[OutsideRow, ...]
 
 

@@ -84,7 +84,7 @@ from hostler.core.state.rma_cases import RmaCase, StockLine, TakenStep
 from hostler.core.state.scopes import FLEET, NODES, TEXTS, Scope
 from hostler.core.state.subnets import ManagerDesign, SubnetDesign, SubnetFacts, SubnetManager
 from hostler.core.state.verbs.every import VERBS
-from hostler.core.state.verbs.facts import Verb
+from hostler.core.state.verbs.facts import Permission, Verb
 from hostler.core.state.windows import Window, WindowAnswer
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.operations import OPERATIONS
@@ -310,7 +310,14 @@ def _hold_reason(own: Own, hold: Hold, value: str) -> str:
     return value if hold.tenant == own.tenant else UNTOLD
 
 
+def _of_hands(_own: Own, _noun: Any, value: str) -> str:
+    """The name of a person who works at the racks, which customers are not to read."""
+    return value if value in ("", "hostler") else "a technician"
+
+
 def _of_intent(own: Own, intent: Intent, value: str) -> str:
+    if not isinstance(intent.act, Unreadable) and intent.act.facts.asks is Permission.work:
+        return _of_hands(own, intent, value)
     return value if intent.bounds.tenant in ("", own.tenant) else OTHERS
 
 
@@ -424,7 +431,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     ConsentedWork: _rows("workload remedy ticket person"),
     CheckResult: _rows("profile person", detail=_checked),
     Ticket: _rows(
-        "id kind hardware owner done_by",
+        "id kind hardware owner",
         component=_ticket_component,
         action=_ticket_action,
         node=_target,
@@ -536,7 +543,9 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.TicketOpened: _rows(),
     e.TicketUpdated: _rows(),
     e.TicketFileAdded: _rows("ticket", node=_node),
-    e.TicketClosed: _rows("ticket person", resolution=_untold),
+    e.TicketClaimed: _rows("ticket", before=_untold, person=_untold, **_PERSON),
+    e.TicketHandedOver: _rows("ticket", before=_untold, to=_untold, person=_untold, **_PERSON),
+    e.TicketClosed: _rows("ticket", person=_of_hands, resolution=_untold),
     e.IncidentOpened: _rows(),
     e.IncidentUpdated: _rows("incident state conditions by", scope=_scope, joined=_nodes, left=_nodes, reason=_untold),
     e.IncidentClosed: _rows("incident syndrome by merged_into", scope=_scope, nodes=_nodes, reason=_untold),

@@ -1,17 +1,17 @@
 """`hostler ticket`: work for people."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
 from hostler.cli.attached_files import Attachment, NewFile, attach_file, fetch_file
-from hostler.cli.command_errors import CommandError
+from hostler.cli.command_errors import CommandError, unusable
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.list_commands import describe, every, show_list
 from hostler.cli.node_verbs import offer
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
 from hostler.cli.table_columns import TICKETS
-from hostler.core.state.verbs.tickets import CloseTicket, ConsentToEviction
+from hostler.core.state.verbs.tickets import ClaimTicket, CloseTicket, ConsentToEviction, HandOverTicket
 
 CLOSED = "closed tickets are in `hostler maintenance list --node NODE`"
 
@@ -21,9 +21,21 @@ app = App(name="ticket", help="Tickets: work for people.")
 
 
 @app.command(name="list")
-def list_(*, show: Show = SHOW, connect: Connect = CONNECT) -> int:
+def list_(
+    *,
+    claim: Annotated[
+        Literal["all", "mine", "nobody"],
+        Parameter(help="`mine`: those that you have claimed; `nobody`: those that are free to claim."),
+    ] = "all",
+    show: Show = SHOW,
+    connect: Connect = CONNECT,
+) -> int:
     """List open tickets."""
-    return show_list(connect, TICKETS, show)
+    if claim == "all":
+        return show_list(connect, TICKETS, show)
+    if show.watch:
+        raise unusable("--claim and --watch do not go together", "leave one of them out")
+    return show_list(connect, TICKETS, show, {"claim": claim})
 
 
 @app.command
@@ -61,4 +73,4 @@ def attached(
     return fetch_file(digest, TICKETS.one(ticket, "/files"), to, connect)
 
 
-offer(app, ConsentToEviction, CloseTicket)
+offer(app, ConsentToEviction, ClaimTicket, HandOverTicket, CloseTicket)

@@ -95,6 +95,9 @@ WORDS: dict[str, Any] = {
     "Ticket.id": "t-21",
     "Ticket.kind": "rma",
     "Ticket.summary": f"return {NODE} to the vendor: {FAULT}",
+    "TicketClaimed.before": "tina",
+    "TicketHandedOver.before": "tina",
+    "TicketHandedOver.to": "tom",
     "TicketClosed.ticket": "t-21",
     "TicketFileAdded.ticket": "t-21",
     "AttachedFile.name": "leaf-001.jpg",
@@ -164,6 +167,7 @@ OTHERS: dict[str, tuple[dict[str, Any], ...]] = {
     "IncidentOpened": (
         {"incident": {"conditions": (), "syndrome": "cabling", "scope": "switch:leaf-3", "ticket": ""}},
     ),
+    "TicketHandedOver": ({"to": ""}, {"before": "operator"}),
     "RepairRecorded": ({"repair": {"part": ""}},),
     "FabricValidated": ({"look": {"findings": 0, "verdict": FabricVerdict.as_designed}},),
 }

@@ -29,6 +29,7 @@ from hostler.core.intents import (
     remediators,
     remedies,
     rma_cases,
+    ticket_claims,
     tickets,
 )
 from hostler.core.intents.ask import REASON_MAX, Answered, AnyAsk, Ask, Granted, Handler, Handlers, Nodes, RefusalError
@@ -160,6 +161,7 @@ HANDLERS: Handlers = {
     **remediators.HANDLERS,
     **remedies.HANDLERS,
     **rma_cases.HANDLERS,
+    **ticket_claims.HANDLERS,
     **tickets.HANDLERS,
     Unreadable: Handler(_unreadable),
     ApproveRequest: Handler(approvals.approving(_grant, _disturbed_by)),

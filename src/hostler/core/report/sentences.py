@@ -55,6 +55,12 @@ def named(rollout: Rollout) -> str:
     return f"slice {rollout.index + 1} of {len(rollout.slices)} ({part})"
 
 
+def _handed_over(event: e.TicketHandedOver) -> str:
+    had = f" of {event.before}" if event.before not in ("", event.person) else ""
+    what = f"handed over to {event.to}" if event.to else "given back to the queue"
+    return f"ticket {event.ticket}{had} {what} by {event.person}: {event.reason}"
+
+
 def _incident_opened(incident: Incident) -> str:
     blamed = " or ".join(map(str, (incident.scope, *incident.also)))
     ticket = f" (ticket {incident.ticket})" if incident.ticket else ""
@@ -438,6 +444,14 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(
         e.TicketFileAdded, lambda event: f"{event.file.person} added {event.file.told} to ticket {event.ticket}"
     ),
+    EventTelling(
+        e.TicketClaimed,
+        lambda event: (
+            f"ticket {event.ticket} claimed by {event.person} until {event.until:%Y-%m-%d %H:%M} UTC"
+            f"{event.before and f' after the shift of {event.before}'}: {event.reason}"
+        ),
+    ),
+    EventTelling(e.TicketHandedOver, _handed_over),
     EventTelling(e.TicketClosed, lambda event: f"ticket {event.ticket} closed by {event.person}: {event.resolution}"),
     EventTelling(e.IncidentOpened, lambda event: _incident_opened(event.incident)),
     EventTelling(e.IncidentUpdated, _incident_updated),

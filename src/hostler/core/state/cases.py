@@ -36,7 +36,8 @@ class Ticket(Struct, frozen=True):
 
     `due`: now (somebody is called for it), day (the next working day), occasion (when somebody is there anyway), ""
     for what nobody has judged. `done_by`: who said, at `done_at`, that a condition's work is done, which is not proven
-    yet; after `reopened` it stood on all the same. `walk`: of a rack's or row's findings, stop by stop.
+    yet; after `reopened` it stood on all the same. `walk`: of a rack's or row's findings, stop by stop. `claimed_by`:
+    who works on it, since `claimed_at` and until `claimed_until`, the end of their shift; "" for nobody.
     """
 
     id: str
@@ -60,6 +61,13 @@ class Ticket(Struct, frozen=True):
     reopened: datetime | None = None
     files: tuple[AttachedFile, ...] = ()
     walk: tuple[WalkStop, ...] = ()
+    claimed_by: str = ""
+    claimed_at: datetime | None = None
+    claimed_until: datetime | None = None
+
+    def holder(self, now: datetime) -> str:
+        """Person who has it now: "" where nobody claimed it, or the shift of who did is over."""
+        return self.claimed_by if self.claimed_until is not None and now < self.claimed_until else ""
 
     @property
     def due_by(self) -> datetime | None:

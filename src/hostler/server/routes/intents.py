@@ -23,6 +23,7 @@ from hostler.core.state.scopes import NODES
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import Permission
 from hostler.core.state.verbs.maintenance import EndWork
+from hostler.core.state.verbs.tickets import HandOverTicket
 from hostler.server.api_resources import IntentView
 from hostler.server.app_state import AppState
 from hostler.server.audit_trail import note
@@ -149,7 +150,7 @@ async def submit(
     )
     if not kind.facts.partly:
         demand_visible(who, app_state.fleet, intent.target, intent.nodes)
-    if isinstance(intent.act, EndWork) and intent.act.shift_lead and who.role is not Role.operator:
+    if isinstance(intent.act, EndWork | HandOverTicket) and intent.act.shift_lead and who.role is not Role.operator:
         raise refuse(403, "forbidden", f"{who.name} is not a shift lead", "ask who started the work, or an operator")
     heard.intent = intent.id
     reply = await app_state.cell.ask(intent, configuration, documents or {})

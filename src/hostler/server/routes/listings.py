@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
+from enum import StrEnum
 from functools import partial
 from typing import TypeVar
 
@@ -52,6 +53,14 @@ from hostler.server.token_scope import sees
 from hostler.server.tokens import Identity
 
 REPAIR_RECORDS = 1_000
+
+
+class Claimed(StrEnum):
+    """Claims that a list of tickets is asked for by."""
+
+    mine = "mine"
+    nobody = "nobody"
+
 
 T = TypeVar("T")
 
@@ -167,13 +176,27 @@ async def get_pool(app_state: TheAppState, who: Who, name: FromPath[str]) -> Poo
 
 
 @get("/tickets", guards=SEE)
-async def list_tickets(app_state: TheAppState, who: Who, wanted: Wanted, node: Name = "") -> Page[TicketRow]:
-    """Open tickets; closed ones stand in the repair history (GET /v1/maintenance?node=…)."""
+async def list_tickets(
+    app_state: TheAppState, who: Who, wanted: Wanted, node: Name = "", claim: FromQuery[Claimed | None] = None
+) -> Page[TicketRow]:
+    """Open tickets; closed ones stand in the repair history (GET /v1/maintenance?node=…).
+
+    `claim`: the caller's own (mine), or those that nobody has, or whose claim has lapsed with its shift (nobody).
+    """
     found = ((t.id, t) for t in app_state.fleet.tickets.values() if node in ("", t.node))
+    if claim is not None:
+        found = ((name, t) for name, t in found if _claimed(app_state, who, t) is claim)
     page = listed(((key, t) for key, t in found if _concerns(app_state, who, wanted, t.node)), wanted)
     outside = await _outside(app_state) if may(who, Permission.see_cell) else {}
     rows = tuple(ticket_row(t, outside.get(t.id, ())) for t in app_state.shown(who, page.items))
     return page.of(rows)
+
+
+def _claimed(app_state: AppState, who: Identity, ticket: Ticket) -> Claimed | None:
+    """The claim on the ticket, as the caller is shown it; None where another has it."""
+    (shown,) = app_state.shown(who, (ticket,))
+    holder = shown.holder(app_state.now())
+    return Claimed.nobody if not holder else Claimed.mine if holder == who.name else None
 
 
 async def _outside(app_state: AppState) -> dict[str, tuple[OutsideRow, ...]]:

@@ -145,8 +145,10 @@ from hostler.core.state.events.tickets import (
     IncidentClosed,
     IncidentOpened,
     IncidentUpdated,
+    TicketClaimed,
     TicketClosed,
     TicketFileAdded,
+    TicketHandedOver,
     TicketOpened,
     TicketUpdated,
 )
@@ -266,8 +268,10 @@ __all__ = [
     "StockChanged",
     "StrangerSeen",
     "SubnetChanged",
+    "TicketClaimed",
     "TicketClosed",
     "TicketFileAdded",
+    "TicketHandedOver",
     "TicketOpened",
     "TicketUpdated",
     "WaitingChanged",
@@ -342,6 +346,8 @@ Event = (
     | TicketOpened
     | TicketUpdated
     | TicketFileAdded
+    | TicketClaimed
+    | TicketHandedOver
     | TicketClosed
     | IncidentOpened
     | IncidentUpdated
@@ -441,6 +447,8 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("manual_test_file_added", 1): 6,
     ("manual_test_overdue", 1): 6,
     ("ticket_file_added", 1): 6,
+    ("ticket_claimed", 1): 6,
+    ("ticket_handed_over", 1): 6,
     ("bmc_login_due", 1): 6,
     ("evidence_kept", 1): 6,
     ("node_sanitised", 1): 6,

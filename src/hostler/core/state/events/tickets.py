@@ -35,6 +35,29 @@ class TicketFileAdded(Struct, frozen=True, tag="ticket_file_added"):
     file: AttachedFile
 
 
+class TicketClaimed(Struct, frozen=True, tag="ticket_claimed"):
+    """A person works on the ticket until then. `before`: who had it, and whose shift is over; "" for nobody."""
+
+    ticket: str
+    node: str
+    person: str
+    until: datetime
+    reason: str
+    before: str = ""
+
+
+class TicketHandedOver(Struct, frozen=True, tag="ticket_handed_over"):
+    """`person` has given the ticket of `before` to somebody until then, or back to the queue (`to` is "")."""
+
+    ticket: str
+    node: str
+    person: str
+    before: str
+    to: str
+    until: datetime | None
+    reason: str
+
+
 class TicketClosed(Struct, frozen=True, tag="ticket_closed"):
     """The work is done, or no longer needed."""
 
@@ -92,6 +115,22 @@ def _add_file(fleet: Fleet, event: TicketFileAdded, at: datetime) -> None:
         fleet.put_ticket(ticket.id, replace(ticket, files=(*ticket.files, event.file), updated=at))
 
 
+def _claim(fleet: Fleet, event: TicketClaimed, at: datetime) -> None:
+    _give(fleet, event.ticket, event.person, event.until, at)
+
+
+def _hand_over(fleet: Fleet, event: TicketHandedOver, at: datetime) -> None:
+    _give(fleet, event.ticket, event.to, event.until, at)
+
+
+def _give(fleet: Fleet, name: str, person: str, until: datetime | None, at: datetime) -> None:
+    ticket = fleet.tickets.get(name)
+    if ticket is None:
+        raise FoldError(f"no ticket {name}")
+    since = at if person else None
+    fleet.put_ticket(name, replace(ticket, claimed_by=person, claimed_at=since, claimed_until=until, updated=at))
+
+
 def _close_ticket(fleet: Fleet, event: TicketClosed, _at: datetime) -> None:
     """Closing a ticket about something that failed again and again lets it be tried anew."""
     ticket = fleet.tickets.get(event.ticket)
@@ -127,6 +166,8 @@ ROWS: EventRows = (
     EventRow(TicketOpened, _of_ticket, _put),
     EventRow(TicketUpdated, _of_ticket, _put),
     EventRow(TicketFileAdded, lambda e: tuple(name for name in (e.ticket, e.node) if name), _add_file),
+    EventRow(TicketClaimed, lambda e: tuple(name for name in (e.ticket, e.node) if name), _claim),
+    EventRow(TicketHandedOver, lambda e: tuple(name for name in (e.ticket, e.node) if name), _hand_over),
     EventRow(TicketClosed, lambda e: (e.ticket,), _close_ticket),
     EventRow(
         IncidentOpened,

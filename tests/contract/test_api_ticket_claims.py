@@ -1,0 +1,52 @@
+"""Claims of tickets over HTTP and by command: lists by whose they are, shift leads, and what a customer reads."""
+
+from hostler.server.tokens import Grant, Role
+from tests.contract.api_world import Client, House
+from tests.contract.test_api_audit import cli
+from tests.contract.test_api_ticket_files import ticket_of
+from tests.contract.test_api_ticket_files import world as one_ticket
+
+world = one_ticket
+
+
+async def asked(client: Client, verb: str, ticket: str, **args: str) -> tuple[int, str]:
+    status, body = await client.post("/v1/intents", {"verb": verb, "target": ticket, "reason": "shift", "args": args})
+    return status, body.get("detail") if status >= 400 else body["text"]
+
+
+async def ids(client: Client, claim: str = "") -> list[str]:
+    return [row["id"] for row in (await client.get(f"/v1/tickets{claim and '?claim=' + claim}"))["items"]]
+
+
+async def test_tickets_are_listed_by_whose_they_are(world: House) -> None:
+    """Mutants: mine are everybody's; what is claimed is still nobody's."""
+    tess, tom = (world.client(Grant(name, Role.technician)) for name in ("tess", "tom"))
+    ticket = ticket_of(world)
+    assert (await ids(tess, "nobody"), await ids(tess, "mine")) == ([ticket], [])
+    assert (await asked(tess, "claim-ticket", ticket))[0] == 200
+    assert (await ids(tess, "nobody"), await ids(tess, "mine"), await ids(tom, "mine")) == ([], [ticket], [])
+    assert await ids(tom) == [ticket]
+    status, why = await asked(tom, "claim-ticket", ticket)
+    assert (status, "tess has ticket" in why) == (409, True)
+    assert (await tess.call("GET", "/v1/tickets?claim=others"))[0] == 400
+
+
+async def test_only_an_operator_is_a_shift_lead(world: House) -> None:
+    """Mutant: a technician takes another's ticket by a flag."""
+    tess, tom = (world.client(Grant(name, Role.technician)) for name in ("tess", "tom"))
+    ticket = ticket_of(world)
+    assert (await asked(tess, "claim-ticket", ticket))[0] == 200
+    assert (await asked(tom, "hand-over-ticket", ticket, shift_lead="true"))[0] == 403
+    assert (await asked(world.operator, "hand-over-ticket", ticket, to="tom", shift_lead="true"))[0] == 200
+    assert await ids(tom, "mine") == [ticket]
+    history = await world.operator.get("/v1/nodes/m0/history")
+    assert any("handed over to tom by" in row["text"] for row in history["items"])
+
+
+async def test_commands_claim_hand_over_and_list(world: House) -> None:
+    ticket = ticket_of(world)
+    await cli(world, "ticket", "claim", ticket, "--reason", "my shift")
+    assert ticket in await cli(world, "ticket", "list", "--claim", "mine", "-o", "name")
+    assert ticket not in await cli(world, "ticket", "list", "--claim", "nobody", "-o", "name")
+    await cli(world, "ticket", "hand-over", ticket, "--to", "tom", "--reason", "end of my shift")
+    assert world.cell.view.tickets[ticket].claimed_by == "tom"
