@@ -51,11 +51,14 @@ class Agent:
 
     def __init__(self) -> None:
         self.result, self.facts = "done", dict[str, Any]({REPORT: report(ERASED)})
+        self.erased = 0
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
-        return Outcome(operation.id, node.id, self.result, "as the test says", self.facts, attempt=operation.attempt)
+        self.erased += 1
+        return await self.observe(operation, node)
 
-    observe = perform
+    async def observe(self, operation: Operation, node: Node) -> Outcome:
+        return Outcome(operation.id, node.id, self.result, "as the test says", self.facts, attempt=operation.attempt)
 
     async def revoke(self, operation: Operation, node: Node) -> None: ...
 
@@ -240,12 +243,41 @@ async def test_an_agent_that_says_done_without_a_report_of_every_drive_is_refuse
         assert world.nothing_kept()
 
 
-async def test_looking_what_came_of_it_changes_nothing(tmp_path: Path) -> None:
-    """Mutant: an observation removes accounts."""
+async def test_an_erasure_that_was_finished_is_not_done_again_after_a_takeover(tmp_path: Path) -> None:
+    """Its account is removed by the attempt that follows, which erases nothing.
+
+    Mutants: an observation removes accounts; the second attempt erases again; the first one's answer is not certified.
+    """
     async with a_world(tmp_path) as world:
         asked = Operation("op-1", ORDER, "a", "p", 0, now(), now() + timedelta(hours=1))
+        seen = await world.sanitiser.observe(asked, world.node)
+        assert (seen.result, "its BMC keeps the account globex" in seen.detail) == ("not_done", True)
+        assert ("globex" in world.names(), world.nothing_kept()) == (True, True)
+        outcome = await world.sanitiser.perform(replace(asked, attempt=2), world.node)
+        assert (outcome.result, outcome.attempt, world.agent.erased) == ("done", 2, 0)
+        assert world.names() == {"root", "service"}
+        seen = await world.sanitiser.observe(replace(asked, attempt=2), world.node)
+        assert (seen.result, world.certificate(seen).drives, world.agent.erased) == ("done", (ERASED,), 0)
+
+
+@pytest.mark.parametrize("said", [{}, {REPORT: "nonsense"}, {REPORT: report()}])
+async def test_an_erasure_without_its_reading_does_not_count_when_it_is_looked_up(tmp_path: Path, said: Facts) -> None:
+    """Mutants: done without a report is believed; nor does a second attempt take it for erased."""
+    async with a_world(tmp_path) as world:
+        world.agent.facts = said
+        asked = Operation("op-1", ORDER, "a", "p", 0, now(), now() + timedelta(hours=1))
         assert (await world.sanitiser.observe(asked, world.node)).result == "not_done"
-        assert "globex" in world.names()
+        assert world.nothing_kept()
+
+
+@pytest.mark.parametrize("result", ["failed", "not_done", "busy", "unknown"])
+async def test_what_an_earlier_attempt_has_not_erased_is_erased_by_the_next(tmp_path: Path, result: str) -> None:
+    """Mutant: whatever the agent remembers of the attempt before stands for this one."""
+    async with a_world(tmp_path) as world:
+        world.agent.result = result
+        asked = Operation("op-1", ORDER, "a", "p", 0, now(), now() + timedelta(hours=1), attempt=2)
+        assert (await world.sanitiser.perform(asked, world.node)).result == result
+        assert world.agent.erased == 1
 
 
 def test_a_certificate_that_was_changed_on_the_disk_is_not_handed_out(tmp_path: Path) -> None:

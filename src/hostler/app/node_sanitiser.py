@@ -5,6 +5,8 @@ says and the certificate is on the disk: whatever is not leaves the step open, a
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import datetime
 
 import msgspec
@@ -19,8 +21,8 @@ from hostler.core.state.hardware import BIOS
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import BMC_CERTIFICATE, Facts, Node, Operation, Outcome, Verdict
 from hostler.core.state.operations import AnyAct, CollectInventory, Sanitise, VerifyFirmware
-from hostler.drivers.redfish.account_removal import AccountsLeft, remove_accounts
-from hostler.drivers.redfish.client import Clients
+from hostler.drivers.redfish.account_removal import AccountsLeft, remove_accounts, strange_accounts
+from hostler.drivers.redfish.client import Clients, RedfishClient
 from hostler.drivers.redfish.http_exchange import parse_address
 from hostler.drivers.redfish.operation_driver import check_identity
 from hostler.drivers.redfish.tolerant_json import WireError
@@ -29,6 +31,9 @@ from hostler.ports import JournalError, OperationDriver, PortError, RefusedError
 BMC_S = 240.0
 """Longest time for each question to the BMC."""
 _NOT_ASKED = Verdict.never_verified
+
+AccountsTurn = Callable[[RedfishClient, frozenset[str]], Awaitable[AccountsLeft]]
+"""Removes a BMC's accounts but those named, or only looks at them."""
 
 
 class NodeSanitiser:
@@ -42,13 +47,28 @@ class NodeSanitiser:
         self._redfish = redfish
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
-        """Have the agent erase, then do the rest. Raises PortError."""
-        return await self._finished(operation, node, await self._agents().perform(operation, node))
+        """Have the agent erase, unless an earlier attempt of this operation has; then do the rest. Raises PortError."""
+        said = await self._erased_before(operation, node) or await self._agents().perform(operation, node)
+        return await self._finished(operation, node, said, remove_accounts)
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
-        """Ask the agent what came of it. One that has erased is asked again: looking removes no account."""
+        """Ask the agent what came of it. What was erased and read back is certified; an account left is `not_done`."""
         said = await self._agents().observe(operation, node)
-        return replace(said, result="not_done", detail="erased, not certified") if said.result == "done" else said
+        try:
+            seen = await self._finished(operation, node, said, strange_accounts)
+        except RefusedError as error:
+            return replace(said, result="not_done", detail=f"erased, not certified: {error}"[:900])
+        return replace(seen, result="not_done") if (said.result, seen.result) == ("done", "refused") else seen
+
+    async def _erased_before(self, operation: Operation, node: Node) -> Outcome | None:
+        """What the attempt before this one has erased: its reading stands, as nobody was let in within one step."""
+        if operation.attempt < 2:
+            return None
+        with suppress(UnreachableError):
+            said = await self._agents().observe(replace(operation, attempt=operation.attempt - 1), node)
+            if said.result == "done" and REPORT in said.facts:
+                return replace(said, attempt=operation.attempt)
+        return None
 
     async def revoke(self, operation: Operation, node: Node) -> None:
         """Hand it on to the agent."""
@@ -59,7 +79,7 @@ class NodeSanitiser:
             raise UnreachableError("the controller has not started; nothing was sent; it is asked again")
         return self._gate.agents
 
-    async def _finished(self, operation: Operation, node: Node, said: Outcome) -> Outcome:
+    async def _finished(self, operation: Operation, node: Node, said: Outcome, clear: AccountsTurn) -> Outcome:
         """The agent's outcome where it has not erased; else that of accounts, versions, settings and certificate."""
         act = operation.act
         if said.result != "done" or not isinstance(act, Sanitise):
@@ -71,7 +91,7 @@ class NodeSanitiser:
         if missing := {one.serial for one in act.drives} - {one.serial for one in report.drives}:
             raise RefusedError(f"the agent's report leaves out {', '.join(sorted(missing))}; update that agent")
         compared = (
-            await self._accounts(act, node),
+            await self._accounts(act, node, clear),
             await self._firmware(operation, node),
             await self._settings(operation, node),
         )
@@ -83,12 +103,12 @@ class NodeSanitiser:
 
     # its BMC
 
-    async def _accounts(self, act: Sanitise, node: Node) -> BmcCompared:
+    async def _accounts(self, act: Sanitise, node: Node, clear: AccountsTurn) -> BmcCompared:
         if act.accounts is None:
             return BmcCompared("accounts", _NOT_ASKED, "the SKU's sanitise names no accounts, so none was looked at")
         try:
             async with asyncio.timeout(BMC_S):
-                found = await self._removed(act.accounts, node)
+                found = await self._removed(act.accounts, node, clear)
         except TimeoutError:
             return BmcCompared("accounts", Verdict.inconclusive, f"BMC accounts: no answer in {BMC_S:.0f} s")
         except (PortError, WireError) as error:
@@ -100,7 +120,7 @@ class NodeSanitiser:
         gone = f"removed {', '.join(found.removed)}" if found.removed else "none but those that stay"
         return BmcCompared("accounts", Verdict.passed, gone[:300])
 
-    async def _removed(self, stay: tuple[str, ...], node: Node) -> AccountsLeft:
+    async def _removed(self, stay: tuple[str, ...], node: Node, clear: AccountsTurn) -> AccountsLeft:
         if not node.binding("bmc"):
             raise RefusedError(f"node {node.id} has no bmc binding; record its BMC's address first")
         address = parse_address(node.binding("bmc"))
@@ -108,7 +128,7 @@ class NodeSanitiser:
         client.begin()
         check_identity(client.origin, await client.system(address.system), node)
         own = self._clients.access(address.origin).username
-        return await remove_accounts(client, frozenset({*stay, own}))
+        return await clear(client, frozenset({*stay, own}))
 
     async def _firmware(self, operation: Operation, node: Node) -> BmcCompared:
         sku = self._gate.fleet().configuration_of(node).skus.get(node.sku)

@@ -30,6 +30,12 @@ async def remove_accounts(client: RedfishClient, keep: frozenset[str]) -> Accoun
     return AccountsLeft(tuple(sorted(gone)), tuple(sorted(slot.username for slot in left)))
 
 
+async def strange_accounts(client: RedfishClient, keep: frozenset[str]) -> AccountsLeft:
+    """Look for accounts in use but those named, and change nothing. Raises PortError."""
+    found = _in_use(await client.slots((await client.password_rules()).accounts), keep)
+    return AccountsLeft(left=tuple(sorted(slot.username for slot in found)))
+
+
 def _in_use(slots: list[AccountSlot], keep: frozenset[str]) -> list[AccountSlot]:
     return [slot for slot in slots if slot.enabled and slot.username and slot.username not in keep]
 
