@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.agent import kubelet as agents
+from hostler.core.state.bootstrap_kubeconfig import bootstrap_kubeconfig
 from hostler.core.state.model import GONE, Operation
 from hostler.core.state.operations import ConfirmJoin, JoinCluster, LeaveCluster
 from hostler.drivers.kubernetes.csr_approver import CsrApprover
@@ -63,7 +64,7 @@ def confirming(join: Operation) -> Operation:
 def kubeconfig_of(offer: JoinOffer, folder: Path) -> Path:
     """The bootstrap kubeconfig as the agent lays it down."""
     given = msgspec.convert(msgspec.to_builtins(offer), agents.KubeletJoinOffer)
-    assert agents.invite(folder, agents.bootstrap_kubeconfig(given))
+    assert agents.invite(folder, bootstrap_kubeconfig(given.cluster, given.server, given.ca, given.token))
     return folder / "bootstrap-kubelet.conf"
 
 

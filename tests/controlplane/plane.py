@@ -247,9 +247,10 @@ class ControlPlane:
             x509.BasicConstraints(ca=True, path_length=None), critical=True
         )
         subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "kube-apiserver")])
+        # 10.0.2.2 is this machine as a machine in QEMU reaches it.
         names = [
             x509.DNSName("localhost"),
-            *(x509.IPAddress(ipaddress.ip_address(i)) for i in ("127.0.0.1", "10.0.0.1")),
+            *(x509.IPAddress(ipaddress.ip_address(i)) for i in ("127.0.0.1", "10.0.0.1", "10.0.2.2")),
         ]
         leaf = _certificate(subject, issuer, server, authority).add_extension(
             x509.SubjectAlternativeName(names), critical=False

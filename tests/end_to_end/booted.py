@@ -26,6 +26,7 @@ from hostler.sim.bmc.redfish_service import Service
 from tests.boot_guest import BIOS, IPXE_EFI, UEFI_HTTP, Guest, build_image
 from tests.debian_guest import ARGS, MEMORY_MB, build_debian
 from tests.end_to_end.processes import HOSTLER, answers, free_port, process
+from tests.kubelet_layer import build_kubelet_layer
 from tests.suite_layer import build_suite_layer
 
 DEADLINE_S = 150.0
@@ -56,6 +57,8 @@ class BootedAgent:
 BUSYBOX = BootedImage(build_image, "console=ttyS0 quiet no_timer_check", 256)
 DEBIAN = BootedImage(build_debian, ARGS, MEMORY_MB)
 DEBIAN_WITH_SUITE = BootedImage(lambda to: (*build_debian(to), build_suite_layer(to / "suite")), ARGS, MEMORY_MB)
+DEBIAN_WITH_KUBELET = BootedImage(lambda to: (*build_debian(to), build_kubelet_layer(to / "kubelet")), ARGS, 3_500)
+CLUSTER = "k1"
 
 
 @dataclass
@@ -99,16 +102,25 @@ class BootedWorld:
 
 @asynccontextmanager
 async def booted_world(
-    directory: Path, firmware: str = BIOS, image: BootedImage | None = None, agent: BootedAgent | None = None
+    directory: Path,
+    firmware: str = BIOS,
+    image: BootedImage | None = None,
+    agent: BootedAgent | None = None,
+    kubeconfig: Path | None = None,
 ) -> AsyncIterator[BootedWorld]:
-    """World that is up, no node registered yet. With an agent the API speaks TLS, by a certificate of its own."""
+    """World that is up, no node registered yet. With an agent the API speaks TLS, by a certificate of its own.
+
+    `kubeconfig` is Hostler's in the cluster that each boot enters.
+    """
     data, images = directory / "data", directory / "images"
     data.mkdir(mode=0o700)
     images.mkdir()
     port, boot_port = free_port(), free_port()
     booted = image or BUSYBOX
     tls = certificate(directory) if agent is not None else ()
-    documents = _documents(directory, booted, boot_port)
+    documents = _documents(directory, booted, boot_port, CLUSTER if kubeconfig is not None else "")
+    if kubeconfig is not None:
+        documents += ("--cluster", f"{CLUSTER}={kubeconfig}@x")
     if agent is not None:
         _agent_document(directory, agent, f"https://10.0.2.2:{port}")
     open_journal(data / "journal.db").close()  # tokens without a journal are a cell that has lost it
@@ -165,7 +177,7 @@ def _agent_document(directory: Path, agent: BootedAgent, server: str) -> None:
     (directory / "boot.yaml").write_text(yaml.safe_dump(told))
 
 
-def _documents(directory: Path, image: BootedImage, boot_port: int) -> tuple[str, ...]:
+def _documents(directory: Path, image: BootedImage, boot_port: int, cluster: str) -> tuple[str, ...]:
     images = directory / "images"
     files = image.build(images)
     layers = ", ".join(file.name for file in files[1:])
@@ -178,6 +190,7 @@ skus:
 boot:
   url: http://10.0.2.2:{boot_port}
   mac_only: false
+  cluster: "{cluster}"
   loaders: {{x86_64: {{file: ipxe.efi, sha256: {loader}}}}}
   images:
     production:

@@ -4,18 +4,26 @@ In the second test cloud-init installs the Debian package of the agent that the 
 enrols with a key that the machine's TPM proves, and Seatrial, Zap and a burn-in of minutes are answered by that agent.
 """
 
+import asyncio
+import base64
+import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from bench.bringup_machines import depot
 from tests.boot_guest import missing
+from tests.contract.kubelet import REQUESTS, Kubelet
+from tests.contract.kubernetes_world import Admin, an_admin, as_hostler
+from tests.controlplane.plane import ControlPlane
 from tests.debian_guest import missing_for_debian
-from tests.end_to_end.booted import DEBIAN, DEBIAN_WITH_SUITE, BootedAgent, BootedWorld, booted_world
+from tests.end_to_end.booted import DEBIAN_WITH_KUBELET, DEBIAN_WITH_SUITE, BootedAgent, BootedWorld, booted_world
 from tests.end_to_end.test_boot import HISTORY, register
+from tests.kubelet_layer import why_no_kubelet
 from tests.software_tpm import SoftwareTpm, missing_for_tpm
 from tests.suite_layer import PROGRAM
 
@@ -44,19 +52,80 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(done.stdout.split()[-1])
 
 
-@pytest.mark.timeout(900)
-async def test_debian_s_cloud_init_brings_a_machine_to_onboard(tmp_path: Path) -> None:
-    """Mutants: the seed's address is no NoCloud source; cloud-init finds its user-data no cloud-config."""
-    async with booted_world(tmp_path, image=DEBIAN) as world:
-        await register(world)
-        await world.until(lambda seen: seen["node"]["phase"] == "onboard", "/v1/nodes/n1", BOOT_S)
-        told = [row["text"] for row in world.command("node", "history", "n1")["items"]]
-        begins = [begin for begin in HISTORY if begin != "seed refused"]
-        steps = [next(n for n, text in enumerate(told) if text.startswith(begin)) for begin in begins]
-        assert steps == sorted(steps), told
-        console = world.guest.console()
-        assert "Cloud-init v." in console
-        assert "DataSourceNoCloudNet" in console or "Datasource" in console, console[-2000:]
+@pytest.mark.timeout(1800)
+@pytest.mark.skipif(bool(why_no_kubelet()), reason=why_no_kubelet() or "it has one")
+async def test_debian_s_cloud_init_brings_a_machine_to_onboard_and_its_kubelet_into_the_cluster(
+    tmp_path: Path, control_plane: ControlPlane
+) -> None:
+    """A real kubelet enters a real cluster by the token that came with its boot, and nobody else does.
+
+    Mutants: the seed's address is no NoCloud source; cloud-init finds its user-data no cloud-config; user-data come
+    without the token; the kubeconfig lies where no kubelet looks; no request is approved; each one is.
+    """
+    async with an_admin(control_plane) as admin:
+        await _say_where_nodes_reach(control_plane, admin)
+        hostler = await as_hostler(control_plane, admin)
+        world_of = booted_world(tmp_path, image=DEBIAN_WITH_KUBELET, kubeconfig=hostler)
+        async with world_of as world:
+            await _comes_up(world)
+            node = await _is_ready(admin, world)
+            assert node["status"]["nodeInfo"]["kubeletVersion"].startswith("v1.36.")
+            assert node["status"]["nodeInfo"]["kernelVersion"].endswith("-cloud-amd64")
+            await _lets_nobody_else_in(admin, control_plane, tmp_path)
+
+
+async def _comes_up(world: BootedWorld) -> None:
+    """The machine is in Onboard, by every step in its order."""
+    await register(world)
+    await world.until(lambda seen: seen["node"]["phase"] == "onboard", "/v1/nodes/n1", BOOT_S)
+    told = _told(world)
+    begins = [begin for begin in HISTORY if begin != "seed refused"]
+    begins.insert(begins.index("cloud-init data given"), "issue_join_token done")
+    steps = [next(n for n, text in enumerate(told) if text.startswith(begin)) for begin in begins]
+    assert steps == sorted(steps), told
+    console = world.guest.console()
+    assert "Cloud-init v." in console
+    assert "DataSourceNoCloudNet" in console or "Datasource" in console, console[-2000:]
+
+
+async def _say_where_nodes_reach(plane: ControlPlane, admin: Admin) -> None:
+    """Write the cluster's cluster-info as kubeadm does: the API server as the machine in QEMU reaches it."""
+    authority = base64.b64encode(plane.ca.read_bytes()).decode()
+    server = plane.url.replace("127.0.0.1", "10.0.2.2")
+    cluster = {"server": server, "certificate-authority-data": authority}
+    kubeconfig = {"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "", "cluster": cluster}]}
+    body = {"metadata": {"name": "cluster-info"}, "data": {"kubeconfig": json.dumps(kubeconfig)}}
+    await admin.ask("POST", "/api/v1/namespaces/kube-public/configmaps", body)
+
+
+async def _is_ready(admin: Admin, world: BootedWorld) -> Any:
+    """The Node once its kubelet has said that it is ready."""
+    found: Any = None
+    try:
+        async with asyncio.timeout(BOOT_S):
+            while True:
+                answer = await admin.api.get("/api/v1/nodes/n1")
+                found = msgspec.json.decode(answer.body)
+                conditions = found["status"].get("conditions", ()) if answer.status == 200 else ()
+                if any(one["type"] == "Ready" and one["status"] == "True" for one in conditions):
+                    return found
+                await asyncio.sleep(0.5)
+    except TimeoutError:
+        raise AssertionError(f"{found}\n{await admin.get(REQUESTS)}\n{world.guest.console()[-6000:]}") from None
+
+
+async def _lets_nobody_else_in(admin: Admin, plane: ControlPlane, folder: Path) -> None:
+    """Who has read the token of this boot gets no certificate: of another name, nor of this one again."""
+    secrets = (await admin.get("/api/v1/namespaces/kube-system/secrets"))["items"]
+    (data,) = (one["data"] for one in secrets if one["type"] == "bootstrap.kubernetes.io/token")
+    token = ".".join(base64.b64decode(data[f"token-{part}"]).decode() for part in ("id", "secret"))
+    thief = Kubelet(folder, "thief")
+    async with thief.bootstrapping(plane.kubeconfig("bearer", token)) as api:
+        for name, why in (("thief", "its token is for system:node:n1"), ("n1", "its token is used")):
+            assert (await thief.ask(api, f"as-{name}", name)).status == 201
+            status = await thief.answer(api, f"as-{name}")
+            assert "certificate" not in status
+            assert why in status["conditions"][0]["message"]
 
 
 @pytest.mark.timeout(3600)

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from hostler.agent.kubelet import KubeletJoinOffer, bootstrap_kubeconfig
+from hostler.agent.kubelet import KubeletJoinOffer
+from hostler.core.state.bootstrap_kubeconfig import bootstrap_kubeconfig
 from hostler.core.state.model import Operation, Outcome
 from hostler.core.state.operations import ConfirmJoin
 from hostler.drivers.kubernetes.csr_approver import CsrApprover
@@ -102,7 +103,7 @@ async def known(real: RealNode, offer: JoinOffer) -> None:
     given = msgspec.convert(msgspec.to_builtins(offer), KubeletJoinOffer)
     path = real.folder / "known.conf"
     path.touch(0o600)
-    path.write_text(bootstrap_kubeconfig(given))
+    path.write_text(bootstrap_kubeconfig(given.cluster, given.server, given.ca, given.token))
     async with Api(load_kubeconfig(str(path)), lambda: None) as bearer:
         await Kubelet(real.folder, real.name).let_in(bearer)
     path.unlink()

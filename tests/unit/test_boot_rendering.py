@@ -1,14 +1,17 @@
 """Files for the boot network: cloud-init's data and dnsmasq's lines, judged by their own programs."""
 
+import base64
+import json
 import shutil
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.boot.cloud_init import compose, veiled
+from hostler.core.boot.cloud_init import JoinData, compose, veiled
 from hostler.core.policy.documents import parse
 from hostler.core.state.boot import BootConfiguration, CloudInitLayer, CloudInitLayers
 from hostler.core.state.fleet import Fleet
@@ -38,6 +41,22 @@ def test_a_later_layer_wins_and_each_value_names_its_layer() -> None:
     assert seed.origins["user_data"]["hostname"] == "node n1"
     assert seed.origins["user_data"]["write_files.0"] == "site"
     assert "phone_home" not in compose(fleet_with(LAYERS), a_node("n1")).parts["user_data"]
+
+
+def test_what_lets_a_node_into_its_cluster_comes_twice_as_data_and_as_the_kubelet_s_own_kubeconfig() -> None:
+    """Mutants: everybody may read the kubeconfig; it names another server or token; it replaces a site's files."""
+    expires = datetime(2026, 1, 1, tzinfo=UTC)
+    join = JoinData("mgmt", "gpu-1", "https://10.0.0.1:6443", "PEM", "sha256:0", "abcdef.0123456789abcdef", expires)
+    seed = compose(fleet_with(LAYERS), a_node("n1"), own="http://h", join=join)
+    site, offer, kubeconfig = seed.parts["user_data"]["write_files"]
+    assert (site["path"], offer["path"]) == ("/etc/site", "/etc/hostler/join.json")
+    assert json.loads(offer["content"])["token"] == join.token
+    assert (kubeconfig["path"], kubeconfig["permissions"]) == ("/etc/kubernetes/bootstrap-kubelet.conf", "0600")
+    said = json.loads(kubeconfig["content"])
+    cluster = {"server": join.server, "certificate-authority-data": base64.b64encode(b"PEM").decode()}
+    assert said["clusters"] == [{"name": "mgmt", "cluster": cluster}]
+    assert said["users"][0]["user"] == {"token": join.token}
+    assert join.token not in veiled(seed).text("user-data")
 
 
 def test_a_preview_shows_no_password_and_no_file() -> None:

@@ -4,15 +4,15 @@
 cluster that was left is put aside, so that the kubelet cannot register the node there anew.
 """
 
-import base64
-import json
 import os
 from pathlib import Path
 
 from msgspec import Struct
 
-FOLDER = Path("/etc/kubernetes")
-BOOTSTRAP, OWN, ASIDE = "bootstrap-kubelet.conf", "kubelet.conf", "kubelet.conf.left"
+from hostler.core.state.bootstrap_kubeconfig import BOOTSTRAP_FILE
+
+FOLDER = Path(BOOTSTRAP_FILE).parent
+BOOTSTRAP, OWN, ASIDE = Path(BOOTSTRAP_FILE).name, "kubelet.conf", "kubelet.conf.left"
 
 
 class KubeletJoinOffer(Struct, frozen=True):
@@ -29,22 +29,6 @@ class KubeletJoinOffer(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"JoinOffer(cluster={self.cluster!r}, name={self.name!r})"
-
-
-def bootstrap_kubeconfig(offer: KubeletJoinOffer) -> str:
-    """The kubeconfig (JSON, which is YAML) with which a kubelet asks for its certificate."""
-    authority = base64.b64encode(offer.ca.encode()).decode()
-    document = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [
-            {"name": offer.cluster, "cluster": {"server": offer.server, "certificate-authority-data": authority}}
-        ],
-        "users": [{"name": "kubelet-bootstrap", "user": {"token": offer.token}}],
-        "contexts": [{"name": "bootstrap", "context": {"cluster": offer.cluster, "user": "kubelet-bootstrap"}}],
-        "current-context": "bootstrap",
-    }
-    return json.dumps(document, indent=2) + "\n"
 
 
 def invite(folder: Path, kubeconfig: str) -> bool:

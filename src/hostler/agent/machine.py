@@ -44,6 +44,7 @@ from hostler.agent.gpu_reset import ResetRequest, reset
 from hostler.agent.host_commands import ActFailedError, NotPossibleError, act, say
 from hostler.agent.kubelet import KubeletJoinOffer
 from hostler.core.diagnose.gate.readings import GateReadings
+from hostler.core.state.bootstrap_kubeconfig import bootstrap_kubeconfig
 from hostler.core.state.erasure import DriveErased, ErasureReport, TpmCleared
 from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.input_problems import UNREADABLE
@@ -373,7 +374,8 @@ class RealHostMachine:
         Raises NotPossibleError for a cluster not allowed here.
         """
         self._need_permission("start_kubelet")
-        kubeconfig = kubelet.bootstrap_kubeconfig(self._powers.clusters.checked(offer))
+        kept = self._powers.clusters.checked(offer)
+        kubeconfig = bootstrap_kubeconfig(kept.cluster, kept.server, kept.ca, kept.token)
         try:
             fresh = kubelet.invite(kubelet.FOLDER, kubeconfig)
         except OSError as error:

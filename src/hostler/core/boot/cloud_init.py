@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from hostler.core.boot.agent_install import agent_layer
 from hostler.core.state.boot import CloudInitLayer
+from hostler.core.state.bootstrap_kubeconfig import BOOTSTRAP_FILE, bootstrap_kubeconfig
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node
 
@@ -119,8 +120,10 @@ def _facts(node: Node) -> CloudInitLayer:
 def _acts(own: str, join: JoinData | None, user: dict[str, Any]) -> CloudInitLayer:
     if join is not None:
         content = msgspec.json.format(msgspec.json.encode(join), indent=2).decode()
-        offer = {"path": OFFER_FILE, "permissions": "0600", "content": content}
-        user["write_files"] = [*user.get("write_files", ()), offer]
+        own_config = bootstrap_kubeconfig(join.cluster, join.server, join.ca, join.token)
+        files = ((OFFER_FILE, content), (BOOTSTRAP_FILE, own_config))
+        offer = [{"path": path, "permissions": "0600", "content": text} for path, text in files]
+        user["write_files"] = [*user.get("write_files", ()), *offer]
     if own:
         user["phone_home"] = {"url": f"{own}/home", "post": ["instance_id", "hostname"], "tries": 10}
     return CloudInitLayer(user_data=user)

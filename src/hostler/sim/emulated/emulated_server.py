@@ -16,12 +16,13 @@ from hostler.agent.checks.host_stress import StressResult
 from hostler.agent.collectors.inventory import NodeInventory
 from hostler.agent.gpu_reset import ResetRequest
 from hostler.agent.host_commands import ActFailedError, NotPossibleError
-from hostler.agent.kubelet import KubeletJoinOffer, bootstrap_kubeconfig
+from hostler.agent.kubelet import KubeletJoinOffer
 from hostler.agent.machine import ANSWERED, NoSensors, emulated_erasure
 from hostler.agent.main import AgentSettings, serve
 from hostler.core.diagnose.gate.readings import GateReadings, KernelLine
 from hostler.core.diagnose.gpu import HW_SLOWDOWN
 from hostler.core.diagnose.kernel_log import decode
+from hostler.core.state.bootstrap_kubeconfig import bootstrap_kubeconfig
 from hostler.core.state.erasure import ErasureReport
 from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.model import Facts, Part, Verdict
@@ -226,7 +227,8 @@ class EmulatedServer(NoSensors):
         if self._host.kubelet is None:
             super().invite_kubelet(offer)
         else:
-            self._loop.call_soon_threadsafe(self._host.kubelet, bootstrap_kubeconfig(offer))
+            kubeconfig = bootstrap_kubeconfig(offer.cluster, offer.server, offer.ca, offer.token)
+            self._loop.call_soon_threadsafe(self._host.kubelet, kubeconfig)
 
     def dismiss_kubelet(self) -> None:
         """Stop the emulated kubelet."""
