@@ -244,7 +244,7 @@ async def test_an_agent_that_says_done_without_a_report_of_every_drive_is_refuse
 
 
 async def test_an_erasure_that_was_finished_is_not_done_again_after_a_takeover(tmp_path: Path) -> None:
-    """Its account is removed by the attempt that follows, which erases nothing.
+    """The account that is left is removed by the next attempt, which erases nothing.
 
     Mutants: an observation removes accounts; the second attempt erases again; the first one's answer is not certified.
     """

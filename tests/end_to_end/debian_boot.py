@@ -115,7 +115,7 @@ async def _is_ready(admin: Admin, world: BootedWorld) -> Any:
 
 
 async def _lets_nobody_else_in(admin: Admin, plane: ControlPlane, folder: Path) -> None:
-    """Who has read the token of this boot gets no certificate: of another name, nor of this one again."""
+    """Ask with the token of this boot for a certificate of another name, and of the same again: both are denied."""
     secrets = (await admin.get("/api/v1/namespaces/kube-system/secrets"))["items"]
     (data,) = (one["data"] for one in secrets if one["type"] == "bootstrap.kubernetes.io/token")
     token = ".".join(base64.b64decode(data[f"token-{part}"]).decode() for part in ("id", "secret"))
