@@ -61,7 +61,7 @@ class NodeSanitiser:
         return replace(seen, result="not_done") if (said.result, seen.result) == ("done", "refused") else seen
 
     async def _erased_before(self, operation: Operation, node: Node) -> Outcome | None:
-        """Outcome of the attempt before this one, where it has erased: its reading stands, as nobody was let in within one step."""
+        """Outcome of the attempt before this one, where it erased and read back: nobody was let in within a step."""
         if operation.attempt < 2:
             return None
         with suppress(UnreachableError):
