@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from hostler.cli.main import build
 from hostler.drivers.kubernetes.kube_api import APPLY, NOT_FOUND
 from hostler.drivers.kubernetes.settings import parse
 from tests.contract.kubernetes_world import CHECKING, PATIENCE_S, RIGHTS, Admin, an_admin, let_go, until_asked
-from tests.controlplane.chart import CASES, CHART, helm, one, rendered
+from tests.controlplane.building import NoControlPlaneError, definitions
+from tests.controlplane.chart import CASES, CHART, OTHERS, helm, one, rendered
 from tests.controlplane.plane import ControlPlane
 from tests.end_to_end.processes import answers, free_port, process, run
 
@@ -35,107 +36,19 @@ PLACES = {
     "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
     "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
     "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
+    "Ingress": "/apis/networking.k8s.io/v1/namespaces/{}/ingresses",
+    "HTTPRoute": "/apis/gateway.networking.k8s.io/v1/namespaces/{}/httproutes",
+    "BackendTLSPolicy": "/apis/gateway.networking.k8s.io/v1/namespaces/{}/backendtlspolicies",
+    "ServiceMonitor": "/apis/monitoring.coreos.com/v1/namespaces/{}/servicemonitors",
     "PodMonitor": "/apis/monitoring.coreos.com/v1/namespaces/{}/podmonitors",
     "PrometheusRule": "/apis/monitoring.coreos.com/v1/namespaces/{}/prometheusrules",
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
 }
+SWITCHES = ("podMonitor", "serviceMonitor", "prometheusRule", "gateway")
+"""Values that ask for objects of kinds that a cluster may not have."""
 DRY = {"dryRun": "All", "fieldManager": "helm", "fieldValidation": "Strict"}
-TEXT: dict[str, Any] = {"type": "string"}
-KEYED: dict[str, Any] = {"type": "object", "properties": {"name": TEXT, "key": TEXT}}
-
-
-def shaped(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties}
-
-
-MONITORS: dict[str, Any] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "podmonitors.monitoring.coreos.com"},
-    "spec": {
-        "group": "monitoring.coreos.com",
-        "scope": "Namespaced",
-        "names": {
-            "kind": "PodMonitor",
-            "plural": "podmonitors",
-            "singular": "podmonitor",
-            "listKind": "PodMonitorList",
-        },
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": shaped(
-                        spec=shaped(
-                            selector=shaped(matchLabels={"type": "object", "additionalProperties": TEXT}),
-                            podMetricsEndpoints={
-                                "type": "array",
-                                "items": shaped(
-                                    port=TEXT,
-                                    path=TEXT,
-                                    interval=TEXT,
-                                    scheme={"enum": ["http", "https"], **TEXT},
-                                    authorization=shaped(type=TEXT, credentials=KEYED),
-                                    tlsConfig=shaped(serverName=TEXT, ca=shaped(secret=KEYED)),
-                                ),
-                            },
-                        )
-                    )
-                },
-            }
-        ],
-    },
-}
-"""As much of the Prometheus Operator's PodMonitor as we use, in its words."""
-
-
-RULES: dict[str, Any] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "prometheusrules.monitoring.coreos.com"},
-    "spec": {
-        "group": "monitoring.coreos.com",
-        "scope": "Namespaced",
-        "names": {
-            "kind": "PrometheusRule",
-            "plural": "prometheusrules",
-            "singular": "prometheusrule",
-            "listKind": "PrometheusRuleList",
-        },
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": shaped(
-                        spec=shaped(
-                            groups={
-                                "type": "array",
-                                "items": shaped(
-                                    name=TEXT,
-                                    rules={
-                                        "type": "array",
-                                        "items": shaped(
-                                            **{"alert": TEXT, "expr": TEXT, "for": TEXT},
-                                            labels={"type": "object", "additionalProperties": TEXT},
-                                            annotations={"type": "object", "additionalProperties": TEXT},
-                                        ),
-                                    },
-                                ),
-                            }
-                        )
-                    )
-                },
-            }
-        ],
-    },
-}
-"""As much of its PrometheusRule as we use."""
 
 
 @pytest.fixture
@@ -153,18 +66,29 @@ async def test_a_real_api_server_takes_every_object(admin: Admin, values: Path) 
     code, said, errors = helm("lint", "--strict", str(CHART), "--values", str(values))
     assert code == 0, said + errors
     objects = rendered("--values", str(values))
-    definitions = [d for d in (MONITORS, RULES) if any(o["kind"] == d["spec"]["names"]["kind"] for o in objects)]
+    kinds = {each["kind"] for each in objects}
+    asked = [d for d in _others_kinds() if d["spec"]["names"]["kind"] in kinds]
     place = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    for definition in definitions:
+    for definition in asked:
         await admin.ask("POST", place, definition)
     try:
         for each in objects:
             await _is_taken(admin, each)
     finally:
-        for definition in definitions:
+        for definition in asked:
             at = f"{place}/{definition['metadata']['name']}"
             await admin.delete(at)
             await until_asked(partial(_is_gone, admin, at), "the definition to be gone")
+
+
+@cache
+def _others_kinds() -> list[dict[str, Any]]:
+    """The definitions that the Prometheus Operator and the Gateway API ship."""
+    try:
+        text = definitions().read_text()
+    except NoControlPlaneError as missing:
+        pytest.skip(str(missing))
+    return [document for document in yaml.load_all(text, yaml.CSafeLoader) if document]
 
 
 async def _is_gone(admin: Admin, path: str) -> bool:
@@ -247,6 +171,23 @@ def _sorted(objects: list[dict[str, Any]]) -> list[str]:
         ("agent.units[0]=kubelet", "'/agent/units/0'"),
         ("podMonitor.enabled=true", "'/podMonitor/tokenSecret/name'"),
         ("networkPolicy.from[0].cidr=10.0.0.0/8", "'/networkPolicy/from/0'"),
+        ("ingress.enabled=true", "'/ingress/hosts': minItems"),
+        ("ingress.hosts[0]=*.example", "'/ingress/hosts/0'"),
+        ("ingress.hosts[0]=https://a.example", "'/ingress/hosts/0'"),
+        ("ingress.host=a.example", "'/ingress': additional properties 'host' not allowed"),
+        ("ingress.tls[0].hosts[0]=a.example", "'/ingress/tls/0': missing property 'secretName'"),
+        ("gateway.enabled=true", "'/gateway/parentRefs': minItems"),
+        ("gateway.parentRefs[0].namespace=a", "'/gateway/parentRefs/0': missing property 'name'"),
+        ("controller.hostNames[0]=https://a", "'/controller/hostNames/0'"),
+        ("controller.extraEnv[0].name=POD_IP", "'/controller/extraEnv/0/name'"),
+        ("controller.extraEnv[0].name=A", "'/controller/extraEnv/0': missing property 'valueFrom'"),
+        ("controller.extraEnvFrom[0].prefix=A", "'/controller/extraEnvFrom/0': missing property 'configMapRef'"),
+        ("controller.extraVolumes[0].name=data", "'/controller/extraVolumes/0'"),
+        ("controller.extraVolumeMounts[0].name=extra-a", "missing property 'mountPath'"),
+        (r"controller.podLabels.app\.kubernetes\.io/name=x", "invalid propertyName 'app.kubernetes.io/name'"),
+        ("controller.podAnnotations.a=true", "'/controller/podAnnotations/a': got boolean, want string"),
+        ("agent.affinity.node=x", "'/agent/affinity': additional properties 'node' not allowed"),
+        ("serviceMonitor.enabled=true", "'/serviceMonitor/tokenSecret/name'"),
     ],
 )
 def test_wrong_values_are_refused_and_named(given: str, where: str) -> None:
@@ -257,12 +198,42 @@ def test_wrong_values_are_refused_and_named(given: str, where: str) -> None:
     assert "additional properties 'extra' not allowed" in errors
 
 
-@pytest.mark.parametrize(("left", "kind"), [("prometheusRule", "PodMonitor"), ("podMonitor", "PrometheusRule")])
-def test_what_the_operator_would_watch_is_not_left_out_silently(left: str, kind: str) -> None:
-    off = f"{left}.enabled=false"
-    code, _, errors = helm("template", "hostler", str(CHART), "--values", EVERYTHING, "--set", off)
+@pytest.mark.parametrize(
+    ("values", "asked", "kind"),
+    [
+        (EVERYTHING, "podMonitor", "PodMonitor"),
+        (HA, "serviceMonitor", "ServiceMonitor"),
+        (EVERYTHING, "prometheusRule", "PrometheusRule"),
+        (EVERYTHING, "gateway", "HTTPRoute"),
+    ],
+)
+def test_what_the_cluster_has_no_kind_for_is_not_left_out_silently(values: str, asked: str, kind: str) -> None:
+    switched = (f"{name}.enabled={str(name == asked).lower()}" for name in SWITCHES)
+    code, _, errors = helm("template", "hostler", str(CHART), "--values", values, "--set", ",".join(switched))
     assert code == 1
     assert f"this cluster has no {kind}" in errors
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("serviceMonitor.enabled=true,serviceMonitor.tokenSecret.name=a", "every controller would be scraped twice"),
+        ("controller.tls.existingSecret=,controller.tls.insecurePlainHttp=true", "the controllers speak no TLS"),
+    ],
+)
+def test_values_that_contradict_each_other_are_refused(given: str, said: str) -> None:
+    known = [word for kind in OTHERS for word in ("--api-versions", kind)]
+    code, _, errors = helm("template", "hostler", str(CHART), "--values", EVERYTHING, "--set", given, *known)
+    assert code == 1
+    assert said in errors
+
+
+def test_a_service_monitor_finds_one_service_and_those_who_stand_by() -> None:
+    """Mutant: it selects both services, and every controller is scraped twice."""
+    objects = rendered("--values", HA)
+    wanted = one(objects, "ServiceMonitor")["spec"]["selector"]["matchLabels"].items()
+    (found,) = [o for o in objects if o["kind"] == "Service" and wanted <= o["metadata"]["labels"].items()]
+    assert found["spec"]["publishNotReadyAddresses"]
 
 
 def test_rules_and_dashboard_are_the_files_as_they_stand() -> None:
@@ -335,7 +306,8 @@ def test_serve_takes_every_argument_and_reads_every_document_that_the_chart_give
 
 async def test_what_the_controllers_pod_runs_starts_and_answers_its_probes(tmp_path: Path) -> None:
     """Commands of the pod, its folders elsewhere, without a cluster. Mutant: a flag that serve does not have."""
-    plain = ("--set", "controller.tls.existingSecret=", "--set", "controller.tls.insecurePlainHttp=true")
+    values = "controller.tls.existingSecret=,controller.tls.insecurePlainHttp=true,gateway.backendCaConfigMap="
+    plain = ("--set", values)
     port = free_port()
     alone = ("--set", f"controller.replicas=1,controller.journal.type=sqlite,controller.service.port={port}")
     far = ("--set", "controller.clusters=null,controller.slurm=null,controller.settings=null,controller.inCluster=")
@@ -358,7 +330,7 @@ async def test_what_the_controllers_pod_runs_starts_and_answers_its_probes(tmp_p
         """The word, with the pod's folders and name as they are here."""
         for there, ours in (("/var/lib/hostler", "data"), ("/etc/hostler/config", "config"), ("/access", "access")):
             word = word.replace(there, str(tmp_path / ours))
-        return word.replace("$(POD_NAME)", "hostler-controller-0")
+        return word.replace("$(POD_NAME)", "hostler-controller-0").replace("$(POD_IP)", "10.9.8.7")
 
     assert container["command"][0] == "python"
 
@@ -374,3 +346,20 @@ async def test_what_the_controllers_pod_runs_starts_and_answers_its_probes(tmp_p
                 await answers(session, url, PATIENCE_S)
             except TimeoutError:
                 raise AssertionError(f"{url} does not answer: {controller.returncode} {log.read_text()}") from None
+        await _is_called_by_its_names_alone(session, f"http://127.0.0.1:{port}/healthz")
+
+
+async def _is_called_by_its_names_alone(session: aiohttp.ClientSession, url: str) -> None:
+    """By hosts of Ingress and Gateway, of a load balancer, by probes and by the other controllers."""
+    inside = ("10.9.8.7", "hostler.hostler.svc", "hostler-controller-0.hostler-peers.hostler.svc")
+    for name in (*inside, "hostler.example", "FLEET.example:443", "hostler.gw.example", "lb.example", "a.example"):
+        async with session.get(url, headers={"Host": name}) as answer:
+            assert answer.status == 200, name
+    async with session.get(url, headers={"Host": "rebound.example"}) as answer:
+        assert (answer.status, "--host-name" in (await answer.json())["instead"]) == (421, True)
+
+
+def test_without_a_name_from_outside_no_name_is_checked() -> None:
+    """Mutant: the service's own names alone are given, and a port-forward is refused."""
+    (container,) = one(rendered("--values", SINGLE), "StatefulSet")["spec"]["template"]["spec"]["containers"]
+    assert not [word for word in container["args"] if word.startswith("--host-name")]

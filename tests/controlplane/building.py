@@ -6,6 +6,7 @@ control plane takes some six minutes on two cores and 2 GB of memory, Helm two m
 
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -23,6 +24,18 @@ STAGES = (
     "pod/fast/pod-delete.yaml",
 )
 """Stages of kwok's kubelets, as kwok itself ships them."""
+
+DEFINITIONS = {
+    "github.com/prometheus-operator/prometheus-operator": (
+        "example/prometheus-operator-crd",
+        ("monitoring.coreos.com", ("podmonitors", "servicemonitors", "prometheusrules")),
+    ),
+    "sigs.k8s.io/gateway-api": (
+        "config/crd/standard",
+        ("gateway.networking.k8s.io", ("httproutes", "backendtlspolicies")),
+    ),
+}
+"""Custom resource definitions, as these modules ship them: the folder, the group and the kinds."""
 
 PACKAGES = {
     "etcd": ("etcd", "go.etcd.io/etcd/server/v3"),
@@ -56,6 +69,11 @@ def program(name: str) -> Path:
     given = Path(os.environ.get("KUBEBUILDER_ASSETS") or "/nonexistent") / name
     module, package = PACKAGES[name]
     return given if given.exists() else _made(module, name, lambda at: _build(at, module, package))
+
+
+def definitions() -> Path:
+    """The custom resource definitions, one YAML document each. Raises NoControlPlaneError."""
+    return _made("crds", "definitions.yaml", _collect_definitions)
 
 
 def _made(module: str, name: str, make: Callable[[Path], None]) -> Path:
@@ -105,6 +123,14 @@ def _stamp(module: str) -> str:
 def _collect_stages(at: Path) -> None:
     folder = Path(_go("kwok", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok").strip()) / "kustomize" / "stage"
     at.write_text("\n---\n".join((folder / stage).read_text() for stage in STAGES))
+
+
+def _collect_definitions(at: Path) -> None:
+    found = []
+    for module, (folder, (group, kinds)) in DEFINITIONS.items():
+        shown = json.loads(_go("crds", "mod", "download", "-json", module))
+        found += [(Path(shown["Dir"]) / folder / f"{group}_{kind}.yaml").read_text() for kind in kinds]
+    at.write_text("\n---\n".join(found))
 
 
 def _go(module: str, *arguments: str) -> str:

@@ -13,8 +13,14 @@ CHART = Path(__file__).parents[2] / "deploy" / "helm" / "hostler"
 CASES = sorted((CHART / "ci").glob("*.yaml"))
 """Values files that the chart takes, each with a sentence on what for."""
 
-OPERATOR = ("monitoring.coreos.com/v1/PodMonitor", "monitoring.coreos.com/v1/PrometheusRule")
-"""Kinds of the Prometheus Operator that the chart has objects of."""
+OTHERS = (
+    "monitoring.coreos.com/v1/PodMonitor",
+    "monitoring.coreos.com/v1/ServiceMonitor",
+    "monitoring.coreos.com/v1/PrometheusRule",
+    "gateway.networking.k8s.io/v1/HTTPRoute",
+    "gateway.networking.k8s.io/v1/BackendTLSPolicy",
+)
+"""Kinds of the Prometheus Operator and the Gateway API that the chart has objects of."""
 
 
 def helm(*arguments: str) -> tuple[int, str, str]:
@@ -29,7 +35,7 @@ def helm(*arguments: str) -> tuple[int, str, str]:
 
 def rendered(*arguments: str) -> list[dict[str, Any]]:
     """The chart's objects, of a release `hostler` in the namespace `hostler`."""
-    known = [word for kind in OPERATOR for word in ("--api-versions", kind)]
+    known = [word for kind in OTHERS for word in ("--api-versions", kind)]
     code, said, errors = helm("template", "hostler", str(CHART), "--namespace", "hostler", *known, *arguments)
     assert code == 0, errors
     return [document for document in yaml.safe_load_all(said) if document]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
@@ -74,7 +75,7 @@ from hostler.runtime.merged_schedulers import SchedulerDriver, SchedulerReader, 
 from hostler.runtime.performers import Wiring
 from hostler.runtime.runner import Cell
 from hostler.server.oidc_provider import OidcProvider, SignIn
-from hostler.server.server_settings import Settings
+from hostler.server.server_settings import Settings, host_name
 from hostler.server.sign_in_settings import read_sign_in
 from hostler.server.tokens import Grant, Role
 from hostler.sim.emulated.emulated_fleet import EmulatedFleet, FleetSettings
@@ -356,12 +357,20 @@ def _listening(settings: ServeSettings) -> Settings:
         host=settings.host,
         port=settings.port,
         agents=settings.agents,
+        hosts=_called(settings),
         tls_certificate=Path(settings.tls_cert) if settings.tls_cert else None,
         tls_key=Path(settings.tls_key) if settings.tls_key else None,
         insecure_plain_http=settings.insecure_plain_http,
         peers_ca=Path(settings.peers_ca) if settings.peers_ca else None,
         clock=now,
     )
+
+
+def _called(settings: ServeSettings) -> tuple[str, ...]:
+    """The names that it was told, and the one under which the other controllers call it."""
+    names = tuple(map(host_name, settings.host_names))
+    told = urlsplit(settings.advertise).hostname if names and settings.advertise else None
+    return (*names, told) if told else names
 
 
 def _read(paths: Sequence[str]) -> dict[str, str]:

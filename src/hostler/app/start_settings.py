@@ -26,14 +26,15 @@ class UpSettings(Struct, frozen=True):
 class ServeSettings(Struct, frozen=True):
     """One controller of a cell and its API. TLS needs both files; `config` are documents activated at the start.
 
-    `agents` is the host and port of a listener for agents alone. `journal` "" is a file in `data`, which no other
-    process may serve then. Controllers that name the same journal, a file or a postgresql:// URL, stand by each
-    other: `advertise` is where the others reach this one, `name` what it is called ("": host and port), `lease_s`
-    how long the others wait for one that has fallen silent. `archive` is the folder for what has had its time in
-    the journal; "": all of it stays there. `slurm` are clusters, each "NAME" or "NAME=FILE"
-    (`drivers/slurm/settings`); `clusters` are Kubernetes', each "NAME=KUBECONFIG[@CONTEXT]". `boot` is the host
-    and port of the boot listener, None for none; `boot_images` the folder of what is booted; `boot_key` names the
-    secret with the key of boots, "" for the data directory's own.
+    `agents` is the host and port of a listener for agents alone. `host_names` are the names under which a proxy or DNS
+    shows it; with one of them, requests under any other name are refused. `journal` "" is a file in `data`, which no
+    other process may serve then. Controllers that name the same journal, a file or a postgresql:// URL, stand by each
+    other: `advertise` is where the others reach this one, `name` what it is called ("": host and port), `lease_s` how
+    long the others wait for one that has fallen silent. `archive` is the folder for what has had its time in the
+    journal; "": all of it stays there. `slurm` are clusters, each "NAME" or "NAME=FILE" (`drivers/slurm/settings`);
+    `clusters` are Kubernetes', each "NAME=KUBECONFIG[@CONTEXT]". `boot` is the host and port of the boot listener,
+    None for none; `boot_images` the folder of what is booted; `boot_key` names the secret with the key of boots, ""
+    for the data directory's own.
     """
 
     data: str
@@ -43,6 +44,7 @@ class ServeSettings(Struct, frozen=True):
     tls_key: str = ""
     insecure_plain_http: bool = False
     agents: tuple[str, int] | None = None
+    host_names: tuple[str, ...] = ()
     config: tuple[str, ...] = ()
     journal: str = ""
     name: str = ""

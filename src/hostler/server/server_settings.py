@@ -1,5 +1,6 @@
 """Settings of the server: where it listens, under which names, and the limits nobody else sets."""
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from ipaddress import ip_address
@@ -8,6 +9,11 @@ from typing import Literal
 
 from msgspec import Struct
 
+from hostler.core.state.input_problems import InvalidInputError, Problem
+
+_DNS_NAME = re.compile(
+    r"(?=.*[A-Za-z])[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*"
+)
 Audience = Literal["everybody", "people", "agents"]
 """Audience of a listener: agents have their own routes, everybody else the others."""
 
@@ -62,6 +68,18 @@ class Settings(Struct, frozen=True):
             "Give --tls-certificate and --tls-key, listen on 127.0.0.1 behind a proxy that ends TLS, "
             "or say --insecure-plain-http"
         )
+
+
+def host_name(text: str) -> str:
+    """A DNS name or address without port, as requests are compared with it. Raises InvalidInputError."""
+    try:
+        return str(ip_address(text.removeprefix("[").removesuffix("]")))
+    except ValueError:
+        if len(text) <= 253 and _DNS_NAME.fullmatch(text):
+            return text.lower()
+    what = f"'{text[:100]}' is no host name"
+    instead = "write a DNS name or an IP address alone, without https://, port, path or *"
+    raise InvalidInputError((Problem("--host-name", 0, what, instead),))
 
 
 def is_loopback(host: str) -> bool:

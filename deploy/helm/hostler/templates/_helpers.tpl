@@ -50,3 +50,16 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- printf "%s://%s.%s.svc:%v" (include "hostler.scheme" .) (include "hostler.name" .) .Release.Namespace .Values.controller.service.port -}}
 {{- end -}}
 {{- end -}}
+
+{{/* Names that requests may be sent to, once one from outside is given; without one no name is checked. */}}
+{{- define "hostler.called" -}}
+{{- $c := .Values.controller -}}
+{{- $outside := concat $c.hostNames (ternary .Values.ingress.hosts list .Values.ingress.enabled) (ternary .Values.gateway.hosts list .Values.gateway.enabled) -}}
+{{- $found := list -}}
+{{- if $outside -}}
+{{- $service := printf "%s.%s" (include "hostler.name" .) .Release.Namespace -}}
+{{- $found = concat $outside (list (include "hostler.name" .) $service (printf "%s.svc" $service) (printf "%s.svc.cluster.local" $service) "$(POD_IP)") -}}
+{{- if .Values.agent.server }}{{ range splitList "," .Values.agent.server }}{{ $found = append $found (get (urlParse .) "hostname") }}{{ end }}{{ end -}}
+{{- end -}}
+{{- uniq $found | toJson -}}
+{{- end -}}

@@ -75,6 +75,12 @@ class ApiTransport:
     agent_listen: Annotated[
         str, Parameter(show_default=False, help="HOST:PORT for agents alone, with connections of its own.")
     ] = ""
+    host_name: Annotated[
+        tuple[str, ...],
+        Parameter(
+            negative=(), show_default=False, help="A name that clients or a proxy call it by; others are refused."
+        ),
+    ] = ()
     tls_cert: Annotated[str, Parameter(show_default=False, help="PEM file.")] = ""
     tls_key: Annotated[str, Parameter(show_default=False, help="PEM file.")] = ""
     insecure_plain_http: Annotated[
@@ -261,6 +267,7 @@ def serve(
         tls_key=transport.tls_key,
         insecure_plain_http=transport.insecure_plain_http,
         agents=address_of(transport.agent_listen, "--agent-listen") if transport.agent_listen else None,
+        host_names=transport.host_name,
         config=start.config,
         journal=peers.journal,
         name=peers.name,
