@@ -1,5 +1,6 @@
 """The technician's board in Debian's Chromium: scans, photos, a phone, paper."""
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -133,3 +134,85 @@ async def test_the_board_on_paper_has_its_cards_and_no_buttons(world: House, tab
     await expect(tab.page.locator(".card").first).to_be_visible()
     assert await tab.page.locator(".card").first.evaluate("card => getComputedStyle(card).breakInside") == "avoid"
     assert await tab.page.locator(".card b").first.evaluate("b => getComputedStyle(b).color") == "rgb(0, 0, 0)"
+
+
+async def test_a_ticket_is_claimed_with_one_tap_on_a_phone_and_handed_over(world: House, tab: Tab) -> None:  # noqa: F811
+    """Mutants: a claim of somebody else's can be pressed; the filter shows everybody's; a verdict is said to nobody."""
+    tom = world.client(Grant("tom", Role.technician))
+    ticket = next(t.id for t in world.cell.view.tickets.values() if t.node == "m1")
+    await tom.post("/v1/intents", {"verb": "claim-ticket", "target": ticket, "reason": "mine"})
+    await tab.page.set_viewport_size({"width": 390, "height": 800})
+    await tab.open(world.client(Grant("tess", Role.technician)).token, "/board")
+    await expect(tab.page.locator(".card")).to_have_count(2)
+    theirs = tab.page.locator(".card", has_text="SN-m1")
+    await expect(theirs).to_contain_text("tom, until")
+    await expect(theirs.get_by_role("button", name="Claim")).to_have_count(0)
+    await expect(theirs.get_by_role("button", name="Hand over")).to_have_count(0)
+    own = tab.page.locator(".card", has_text="SN-m0")
+    await own.get_by_role("button", name="Claim").click()
+    await expect(own).to_contain_text("tess, until")
+    await tab.page.get_by_label("claimed by").select_option("mine")
+    await expect(tab.page.locator(".card")).to_have_count(1)
+    assert "claim=mine" in tab.page.url
+    assert (await Axe().run(tab.page)).response["violations"] == []
+    assert await tab.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    await own.get_by_role("button", name="Hand over").click()
+    dialog = tab.page.get_by_role("dialog")
+    await dialog.get_by_label("Reason").fill("end of my shift")
+    await dialog.get_by_label("to", exact=False).first.fill("tom")
+    await dialog.get_by_role("button", name="Show what it would do").click()
+    await dialog.get_by_role("button", name="Do it").click()
+    await world.until(lambda: all(t.claimed_by == "tom" for t in world.cell.view.tickets.values()))
+    await dialog.get_by_role("button", name="Close").click()
+    await expect(tab.page.get_by_text("No ticket asks for work here.")).to_be_visible()
+
+
+async def test_what_came_of_ones_own_work_is_said_on_the_board(world: House, tab: Tab) -> None:  # noqa: F811
+    """Mutant: a ticket that is closed is gone without a word."""
+    tess = world.client(Grant("tess", Role.technician))
+    ticket = next(t.id for t in world.cell.view.tickets.values() if t.node == "m0")
+    await tess.post("/v1/intents", {"verb": "claim-ticket", "target": ticket, "reason": "mine"})
+    await tab.open(tess.token, "/board")
+    await expect(tab.page.locator(".card")).to_have_count(2)
+    await expect(tab.page.get_by_role("log")).to_have_count(0)
+    await tess.post("/v1/intents", {"verb": "close-ticket", "target": ticket, "reason": "the cable was loose"})
+    log = tab.page.get_by_role("log")
+    await expect(log).to_contain_text(f"ticket {ticket} closed by tess: the cable was loose")
+    await expect(tab.page.locator(".card")).to_have_count(1)
+    assert (await Axe().run(tab.page)).response["violations"] == []
+
+
+async def test_a_rack_is_claimed_and_printed_whole_in_one_walk(world: House, tab: Tab) -> None:  # noqa: F811
+    """Mutants: the other rack is printed too; the order is that of the tickets' names; what another has is taken."""
+    nodes = [{"id": f"x{n}", "sku": "h100", "serial": f"SN-x{n}", "rack": "r9", "u": u} for n, u in ((1, 10), (2, 2))]
+    await world.operator.post("/v1/nodes", {"nodes": nodes, "reason": "new"})
+    for name in ("x1", "x2"):
+        await world.until(lambda name=name: world.cell.view.nodes[name].phase == "onboard")
+        await world.operator.post(f"/v1/nodes/{name}/certify", {"reason": "cabled"})
+        await world.until(lambda name=name: any(t.node == name for t in world.cell.view.tickets.values()))
+    theirs = next(t.id for t in world.cell.view.tickets.values() if t.node == "x2")
+    tom = world.client(Grant("tom", Role.technician))
+    await tab.open(world.client(Grant("tess", Role.technician)).token, "/board")
+    rack = tab.page.get_by_role("region", name="Rack r9")
+    await expect(rack.locator(".card")).to_have_count(3)
+    walk = await rack.locator(".card h3").all_text_contents()
+    assert [text.split(" ")[0] for text in walk] == ["U2", "U7", "U10"]
+    await tom.post("/v1/intents", {"verb": "claim-ticket", "target": theirs, "reason": "faster"})
+    await rack.get_by_role("button", name="Claim all of r9").click()
+    await expect(rack.get_by_role("status").first).to_contain_text("2 of")
+    claimed = {t.node: t.claimed_by for t in world.cell.view.tickets.values()}
+    assert claimed == {"m0": "tess", "m1": "", "x1": "tess", "x2": "tom"}
+    tab.complaints[:] = [one for one in tab.complaints if "409" not in one]
+    await tab.page.evaluate("window.print = () => { window.printed = true }")
+    await rack.get_by_role("button", name="Print r9").click()
+    await tab.page.wait_for_function("window.printed")
+    await tab.page.emulate_media(media="print")
+    await expect(rack).to_be_visible()
+    await expect(tab.page.get_by_role("region", name="Rack r10")).to_be_hidden()
+    await expect(rack.locator(".onprint").first).to_contain_text("1 of 3: done ☐")
+    paper = await tab.page.pdf(prefer_css_page_size=True)
+    sizes = {tuple(map(float, box.split())) for box in re.findall(rb"/MediaBox ?\[([^\]]+)\]", paper)}
+    assert {(round(w), round(h)) for _, _, w, h in sizes} == {(595, 842)}, "A4"
+    await tab.page.evaluate("dispatchEvent(new Event('afterprint'))")
+    await tab.page.emulate_media(media="screen")
+    await expect(tab.page.get_by_role("region", name="Rack r10")).to_be_visible()

@@ -1,11 +1,12 @@
 // The board of who works at the racks: a card for each ticket, begun with a scan of the serial, with photos; it prints.
 import { ActButton, act, may } from "./acts.js";
+import { ClaimActs, ClaimRack, Verdicts, claimText } from "./claims.js";
 import { AddFile, Files } from "./files.js";
 import { useList } from "./lists.js";
 import { Filters, NodeLink, Page, now, selected } from "./pages.js";
 import { route, setQuery } from "./router.js";
 import { html, useEffect, useRef, useState } from "./ui.js";
-import { plain, since } from "./words.js";
+import { moment, plain, since } from "./words.js";
 
 /** @typedef {import("./types.js").Row} Row */
 
@@ -14,8 +15,11 @@ const natural = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 export function Board() {
   const { rack } = selected(["rack"]);
   const chosen = route.value.query.ticket ?? "";
-  const tickets = useList("/tickets", {}, (record) => /^(ticket_|hold_|phase_)/.test(record?.name ?? ""));
-  const nodes = useList("/nodes", { rack }, (record) => record?.name === "node_registered" || record?.name === "phase_changed");
+  const { claim } = selected(["claim"]);
+  const [printed, choose] = useState(/** @type {string | null} */ (null));
+  useEffect(() => printRack(printed, () => choose(null)), [printed]);
+  const tickets = useList("/tickets", { claim }, (record) => /^(ticket_|hold_|phase_)/.test(record?.name ?? ""));
+  const nodes = useList("/nodes", { rack }, (record) => /^(node_|phase_|waiting_)/.test(record?.name ?? ""));
   const where = new Map((nodes.items ?? []).map((row) => [row.id, row]));
   const cards = (tickets.items ?? []).map((ticket) => ({ ticket, node: where.get(ticket.node) }))
     .filter((card) => (!rack || card.node || card.ticket.walk.some((/** @type {Row} */ stop) => stop.rack === rack)) && (!chosen || card.ticket.id === chosen))
@@ -23,16 +27,38 @@ export function Board() {
   const racks = [...new Set(cards.map(rackOf))];
   const problem = tickets.problem || nodes.problem;
   return html`<${Page} title="Board" about="Work at the racks. Scan the serial at the machine: work begins there and nowhere else.">
-    <${Filters} names=${["rack"]} />
+    <${Filters} names=${["rack", "claim"]} />
     ${may("start-work") && html`<${Scan} cards=${cards} nodes=${nodes.items ?? []} />`}
     <div class="buttons noprint"><button onClick=${() => print()}>Print</button>
       ${chosen && html`<button onClick=${() => setQuery({ ticket: "" })}>All tickets</button>`}</div>
+    <${Verdicts} tickets=${tickets.items ?? []} />
     ${problem && html`<p class="banner critical" role="alert">${problem}</p>`}
     ${!tickets.items && !problem && html`<p class="loading">Reading …</p>`}
     ${tickets.items && cards.length === 0 && html`<p class="quiet">No ticket asks for work here.</p>`}
-    <div class="board">${racks.map((one) => html`<section key=${one} aria-label=${one ? `Rack ${one}` : "Elsewhere"}>
-      <h2>${one ? `Rack ${one}` : "Elsewhere"}</h2>
-      ${cards.filter((card) => rackOf(card) === one).map((card) => html`<${Card} key=${card.ticket.id} card=${card} />`)}</section>`)}</div><//>`;
+    <div class=${printed === null ? "board" : "board some"}>${racks.map((one) => html`<${Rack} key=${one} rack=${one} chosen=${printed === one}
+      cards=${cards.filter((card) => rackOf(card) === one)} print=${() => choose(one)} />`)}</div><//>`;
+}
+
+// Prints once the rack that is chosen is drawn; the others are back on the page when the dialog is closed.
+/** @param {string | null} rack @param {() => void} done */
+function printRack(rack, done) {
+  if (rack === null) return undefined;
+  addEventListener("afterprint", done, { once: true });
+  const drawn = requestAnimationFrame(() => print());
+  return () => {
+    cancelAnimationFrame(drawn);
+    removeEventListener("afterprint", done);
+  };
+}
+
+// A rack's tickets in the order of their U, which is the order of the walk.
+/** @param {{ rack: string, cards: TicketCard[], chosen: boolean, print: () => void }} props */
+function Rack({ rack, cards, chosen, print: printIt }) {
+  const title = rack ? `Rack ${rack}` : "Elsewhere";
+  return html`<section aria-label=${title} class=${chosen ? "chosen" : ""}>
+    <h2>${title} <small>${cards.length} ${cards.length === 1 ? "ticket" : "tickets"}, from the lowest U up</small></h2>
+    ${rack && html`<div class="buttons batch noprint"><button onClick=${printIt}>Print ${rack}</button><${ClaimRack} rack=${rack} tickets=${cards.map((card) => card.ticket)} /></div>`}
+    ${cards.map((card, index) => html`<${Card} key=${card.ticket.id} card=${card} at=${`${index + 1} of ${cards.length}`} />`)}</section>`;
 }
 
 /** @typedef {{ ticket: Row, node: Row | undefined }} TicketCard */
@@ -80,8 +106,8 @@ function Stop({ stop }) {
     <ol>${stop.steps.map((/** @type {string} */ step) => html`<li>${step}</li>`)}</ol></li>`;
 }
 
-/** @param {{ card: TicketCard }} props */
-function Card({ card: { ticket, node } }) {
+/** @param {{ card: TicketCard, at: string }} props */
+function Card({ card: { ticket, node }, at }) {
   const path = `/tickets/${encodeURIComponent(ticket.id)}/files`;
   const facts = [
     ["serial", serials({ ticket, node })[0]],
@@ -92,7 +118,10 @@ function Card({ card: { ticket, node } }) {
     ["for", ticket.owner],
     ["open for", since(ticket.opened, now())],
     ["due by", (ticket.due_by ?? "").slice(0, 16).replace("T", " ")],
+    ["claimed by", claimText(ticket)],
     ["said done by", ticket.done_by],
+    ["asked again", moment(ticket.reopened)],
+    ["waits for", node?.waiting],
   ].filter(([, value]) => value);
   return html`<article class="chain card" aria-labelledby=${`t-${ticket.id}`}>
     <h3 id=${`t-${ticket.id}`}>${node?.position.u ? `U${node.position.u} · ` : ""}<${NodeLink} id=${ticket.node} /> <small><a href=${`/board?ticket=${encodeURIComponent(ticket.id)}`}>${ticket.id}</a></small></h3>
@@ -103,10 +132,11 @@ function Card({ card: { ticket, node } }) {
     <${Files} path=${path} files=${ticket.files} />
     ${may("start-work") && html`<${AddFile} path=${path} reason="photo at the rack" />`}
     <div class="buttons noprint">
+      <${ClaimActs} ticket=${ticket} />
       <${ActButton} verb="start-work" target=${ticket.node} named=${ticket.node} args=${{ ticket: ticket.id }} label="Start work" />
       <${ActButton} verb="end-work" target=${ticket.node} named=${ticket.node} label="Work ended" />
       <${ActButton} verb="close-ticket" target=${ticket.id} named=${ticket.id} label="Close" />
     </div>
-    <p class="onprint">done ☐  by ____________________  at ____________</p>
+    <p class="onprint">${at}: done ☐  by ____________________  at ____________</p>
   </article>`;
 }

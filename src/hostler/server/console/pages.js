@@ -28,11 +28,12 @@ const SELECTORS = ["phase", "pool", "rack", "sku", "condition", "tag", "q"];
 /** @type {Record<string, string[]>} */
 const CHOICES = {
   phase: PHASES,
+  claim: ["mine", "nobody"],
   chain: ["acts", "refusals"],
   result: ["done", "waits", "dry_run", "refused", "failed"],
 };
 /** @type {Record<string, string>} */
-const TITLES = { q: "id, name or serial", result: "outcome", since: "since (2026-01-31T08:00:00Z)", until: "until" };
+const TITLES = { claim: "claimed by", q: "id, name or serial", result: "outcome", since: "since (2026-01-31T08:00:00Z)", until: "until" };
 
 /** @param {{ names: string[] }} props */
 export function Filters({ names }) {
@@ -127,7 +128,7 @@ export function Waiting() {
 }
 
 export function Tickets() {
-  const found = useList("/tickets", selected(["node", "rack", "pool"]));
+  const found = useList("/tickets", selected(["node", "rack", "pool", "claim"]));
   const places = useList("/nodes", { rack: route.value.query.rack });
   const where = new Map((places.items ?? []).map((row) => [row.id, row]));
   const rack = (/** @type {Row} */ row) => where.get(row.node)?.position.rack ?? "";
@@ -143,14 +144,15 @@ export function Tickets() {
     { key: "opened", title: "open for", of: (row) => row.opened, show: (row) => since(row.opened, now()) },
     { key: "due", title: "due by", of: (row) => row.due_by ?? "", show: (row) => (row.due_by ?? "").slice(0, 16).replace("T", " ") },
     { key: "outside", title: "outside", of: (row) => row.outside.map((/** @type {Row} */ one) => one.key).join(" "), show: (row) => row.outside.map((/** @type {Row} */ one) => html`<a href=${one.url} rel="noreferrer">${one.key}</a> `) },
+    { key: "claimed", title: "claimed by", of: (row) => row.claimed_by },
     { key: "done", title: "said done by", of: (row) => row.done_by },
     { key: "action", title: "how", of: (row) => row.action },
     { key: "id", title: "ticket", of: (row) => row.id },
     { key: "acts", title: "acts", acts: true, of: () => "", show: (row) => html`<${TicketActs} row=${row} />` },
   ];
   return html`<${Page} title="Tickets" about="Work for people. Begin with the serial number that stands at the machine: it stays dark until the work has ended.">
-    <${Filters} names=${["rack", "pool"]} />
-    <${Table} name="tickets" columns=${columns} found=${found} id=${(/** @type {Row} */ row) => row.id} cli="hostler ticket list" /><//>`;
+    <${Filters} names=${["rack", "pool", "claim"]} />
+    <${Table} name="tickets" columns=${columns} found=${found} id=${(/** @type {Row} */ row) => row.id} cli=${`hostler ticket list${selected(["claim"]).claim && ` --claim ${selected(["claim"]).claim}`}`} /><//>`;
 }
 
 /** @param {{ row: Row }} props */
