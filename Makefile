@@ -26,7 +26,7 @@ export PYTHON
 # Bytecode is kept, whatever the shell says: without it every process of a test run compiles the whole house anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up up-kubernetes test test-boot test-fabric check quick-tests fuzz sbom audit deb bench bench-fabric bench-bringup bench-checks bench-trends bench-detection sim fabric-soak soak mutants peers docs docs-check pictures fmt lint wheels clean lock environment environment-test system-packages
+.PHONY: help up up-kubernetes test test-boot test-fabric check quick-tests fuzz sbom audit deb bench bench-fabric bench-bringup bench-checks bench-trends bench-detection sim fabric-soak soak mutants peers docs docs-check docs-site pictures fmt lint wheels clean lock environment environment-test system-packages
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -128,6 +128,15 @@ docs-check: environment ## check that docs/reference is what the code says today
 	$(BIN)/python -m hostler.cli.main docs generate --out "$$fresh" && \
 	diff -r docs/reference "$$fresh" || { echo "docs/reference differs from the code: run make docs" >&2; exit 1; }
 
+docs-site: build/docs-environment/.made ## write the documentation as a site with search into build/site
+	NO_MKDOCS_2_WARNING=1 build/docs-environment/bin/mkdocs build --strict --quiet
+	@echo "build/site/quick-start.html; with search: python3 -m http.server -d build/site"
+
+build/docs-environment/.made: requirements/docs.txt
+	$(PYTHON) -m venv build/docs-environment
+	build/docs-environment/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --require-hashes -r $<
+	touch $@
+
 wheels: environment ## build the distributions into dist: hostler, hostler-agent for nodes, hostler-checks to examine them
 	$(BIN)/python -m hatchling build -t wheel -d dist
 	cd packages/agent && $(abspath $(BIN))/python -m hatchling build -t wheel -d $(CURDIR)/dist
@@ -166,6 +175,8 @@ lock: ## resolve pyproject.toml's dependencies anew into requirements/*.txt (nee
 	@command -v uv >/dev/null || { echo "needs uv: python3 -m pip install uv" >&2; exit 1; }
 	$(LOCK) --group build --output-file requirements/runtime.txt
 	$(LOCK) --group build --group test --constraint requirements/runtime.txt --output-file requirements/test.txt
+	uv pip compile requirements/docs.in --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--no-emit-find-links --no-header --no-annotate --quiet --upgrade --output-file requirements/docs.txt
 
 clean: ## remove the environment and everything generated
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
