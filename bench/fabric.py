@@ -11,8 +11,11 @@ from random import Random
 
 from bench.figures import Figures
 from hostler.core.fabric.binding import bind
+from hostler.core.fabric.design import Cable, Design, ends
+from hostler.core.fabric.design_changes import changes
+from hostler.core.fabric.design_csv import parse_csv, render_csv
 from hostler.core.fabric.matching import match
-from hostler.core.fabric.rail_rule import RailRule
+from hostler.core.fabric.rail_rule import RailRule, generate
 from hostler.drivers.infiniband.netdiscover import parse
 from tests.fabrics import FAULTS, Fabric, a_fabric, printed
 
@@ -68,6 +71,7 @@ def main() -> Figures:
         figures.add(f"{hosts:,} hosts: bind names", naming, "s")
         figures.add(f"{hosts:,} hosts: read the page", reading, "s", f"{len(page) / 1e6:.1f} MB")
         if hosts == LARGE:
+            _compared(figures, fabric)
             lines = _lines_of_diff(printed(a_fabric(1, fabric_rule(hosts))), page)
             figures.add("lines of a plain diff of two discoveries", lines, "", f"against {len(found)} findings")
     (few, fast), (many, slow) = spent[0], spent[-1]
@@ -77,6 +81,21 @@ def main() -> Figures:
         "peak RSS", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "MiB", "with the fabrics made here"
     )
     return figures
+
+
+def _compared(figures: Figures, fabric: Fabric) -> None:
+    """Two versions of a design: the faults' cables in the place of a new design's, and twice the network."""
+    old, half = fabric.design, generate(fabric_rule(LARGE // 2))
+    rates = {ends(c.a, c.z): c.rate for c in old.cables}
+    pairs = sorted({ends(a, z) for a, z in fabric.links.items()})
+    new = Design(old.devices, tuple(Cable(*pair, rates.get(pair)) for pair in pairs))
+    text = render_csv(old).encode()
+    figures.add(
+        f"{LARGE:,} hosts: read a design", _timed(lambda: parse_csv(text, "x")), "s", f"{len(text) / 1e6:.1f} MB"
+    )
+    for name, before, after in (("compare two designs", old, new), ("compare with half of it", half, old)):
+        spent = _timed(lambda: changes(before, after))  # noqa: B023 - called at once
+        figures.add(f"{LARGE:,} hosts: {name}", spent, "s", changes(before, after).summary)
 
 
 def _lines_of_diff(before: str, after: str) -> int:

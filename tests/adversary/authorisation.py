@@ -304,6 +304,7 @@ VERBS: dict[str, str] = {
     "answer-maintenance": "answer",
     "validate-fabric": "work",
     "tick-manual-test": "work",
+    "tick-stop": "work",
     "sign-manual-test": "work",
     **dict.fromkeys(("advance-rma", "edit-rma", "count-stock"), "work"),
     **dict.fromkeys(("open-rma", "close-rma", "retire-golden"), "operate"),

@@ -1,11 +1,17 @@
 """Versions of a network's design over the API: who, when and why; what each changes; shown before, and gone back to."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from hostler.core.fabric.design_csv import render_csv
 from hostler.core.fabric.rail_rule import generate
 from hostler.core.state import events as e
+from hostler.journal.codec import GENESIS, seal
+from hostler.journal.line_format import record_line, written
+from hostler.ports import Archived
 from hostler.server.event_stream import encode
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import House
@@ -112,6 +118,35 @@ async def test_a_version_whose_record_left_the_journal_says_so(world: House) -> 
     status, told = await world.operator.call("GET", "/v1/fabrics/ib0/diff")
     assert status == 410, told
     assert "are not here" in str(told)
+
+
+async def test_a_version_that_was_archived_is_read_from_its_file(world: House, tmp_path: Path) -> None:  # noqa: F811
+    """Mutants: another journal's file is believed; a file that is broken or away breaks the server down."""
+    assert (await register(world))[0] == 200
+    assert (await register(world, design=recabled()))[0] == 200
+    shown = await world.operator.get("/v1/fabrics/ib0/diff")
+    records = list(world.cell.journal.records())
+    rows = [seal(record, GENESIS) for record in records]
+    file = tmp_path / f"records-{1:012d}-{len(rows):012d}.jsonl"
+    whole = b"".join(written(record_line(row)) for row in rows)
+    file.write_bytes(whole)
+    journal = world.cell.journal
+    journal.history = lambda *_args: []  # type: ignore[method-assign]
+    journal.archived = lambda: Archived(len(rows), (file.name,))  # type: ignore[method-assign]
+    world.app_state.outside = replace(world.app_state.outside, archive=tmp_path)
+    assert await world.operator.get("/v1/fabrics/ib0/diff") == shown
+    back = {"version": "previous", "reason": "the second tray is not there yet"}
+    assert (await world.operator.post("/v1/fabrics/ib0/rollback", {**back, "dry_run": True}))[0] == 200
+    for spoilt, said in (
+        (whole.replace(b"mlx5_0", b"mlx5_9"), "has another design"),
+        (whole.replace(b'"epoch"', b'"epoc'), "cannot be read"),
+        (b"", "put that file into the folder"),
+    ):
+        file.write_bytes(spoilt)
+        status, told = await world.operator.call("GET", "/v1/fabrics/ib0/diff")
+        assert (status, said in str(told)) == (410, True), told
+    file.unlink()
+    assert (await world.operator.call("GET", "/v1/fabrics/ib0/diff"))[0] == 410
 
 
 async def test_a_re_cabling_is_planned_shown_and_called_off(world: House) -> None:  # noqa: F811

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from hostler.core.state.events import Record
 from hostler.core.state.model import Observation
 from hostler.journal import compaction, retention, whole_files
+from hostler.journal.archived_records import archived_record
 from hostler.journal.check import check
 from hostler.journal.compaction import archive_rows, compact
 from hostler.journal.database import Database
@@ -319,6 +320,8 @@ def test_what_the_last_but_one_snapshot_stands_for_leaves(place: str, archive: P
         assert (journal.digest(), journal.latest_seq(), journal.count()) == (digest, 100, 40)
         assert journal.archived() == Archived(seq=60, files=(name,))
         assert [r.seq for r in journal.history("n3")] == [93, 83, 73, 63]
+        found = [archived_record(archive, (name,), seq) for seq in (1, 37, 60, 61)]
+        assert found == [records[0], records[36], records[59], None]
         journal.append(boots(101, 103), 1)
     assert chain(archive) == list(range(1, 61))
     with opened(place) as (journal, _):

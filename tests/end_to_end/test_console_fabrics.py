@@ -4,7 +4,7 @@ import asyncio
 import csv
 import re
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -235,6 +235,14 @@ async def test_a_walk_of_a_rack_stands_on_the_board_stop_by_stop(network: House,
     walk = next(one for one in network.cell.view.tickets.values() if one.kind == "cabling_walk")
     await expect(card.locator("ol.todo > li")).to_have_count(len(walk.walk))
     await expect(card).to_contain_text(walk.walk[0].steps[0])
+    await card.get_by_role("button", name="Tick stop 1", exact=True).click()
+    dialog = tab.page.get_by_role("dialog")
+    await dialog.get_by_label("Reason").fill("the plug sits again")
+    await dialog.get_by_role("button", name="Show what it would do").click()
+    await dialog.get_by_role("button", name="Do it").click()
+    await dialog.get_by_role("button", name="Close").click()
+    await expect(card.locator("ol.todo > li").first).to_contain_text("ticked by tess")
+    await expect(card.get_by_role("button", name="Tick stop 1", exact=True)).to_have_count(0)
 
 
 async def test_versions_of_a_design_are_compared_planned_and_gone_back_to(
@@ -270,6 +278,37 @@ async def test_versions_of_a_design_are_compared_planned_and_gone_back_to(
     assert known.versions[2].digest == known.versions[0].digest == known.digest
     await expect(rows.last).to_contain_text("they are known again")
     tab.complaints[:] = [one for one in tab.complaints if "422" not in one]
+
+
+async def test_a_re_cabling_is_looked_at_and_planned_with_its_window(
+    network: House,
+    tab: Tab,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    """Mutants: looking plans it; the window is taken for the browser's own zone; a refusal is not told."""
+    (tmp_path / "next.csv").write_text(render_csv(SMALL.design).replace("4xHDR", ""))
+    await tab.open(network.operator.token, "/fabrics/ib0?view=designs")
+    await tab.page.get_by_text("Have it cabled by another design in a window").click()
+    await tab.page.get_by_label("design of the window as CSV").set_input_files(tmp_path / "next.csv")
+    day = datetime.now(UTC) + timedelta(days=2)
+    await tab.page.get_by_label("begins (UTC)").fill(f"{day:%Y-%m-%d}T22:00")
+    await tab.page.get_by_label("ends (UTC)").fill(f"{day:%Y-%m-%d}T21:00")
+    await tab.page.get_by_label("why", exact=True).fill("two trays")
+    look = tab.page.get_by_role("button", name="Show what it would do")
+    said = tab.page.get_by_role("status")
+    await look.click()
+    await expect(said.filter(has_text="the window ends before it begins")).to_have_count(1)
+    await tab.page.get_by_label("ends (UTC)").fill(f"{day + timedelta(days=1):%Y-%m-%d}T06:00")
+    await look.click()
+    await expect(said.filter(has_text="rate changes: 112")).to_have_count(1)
+    assert not [one for one in network.cell.view.fabrics.values() if one.recabling is not None]
+    await tab.page.get_by_role("button", name="Plan the re-cabling").click()
+    await expect(tab.page.get_by_role("button", name="Call the re-cabling off")).to_have_count(1)
+    work = network.cell.view.fabrics["ib0"].recabling
+    assert work is not None
+    assert (work.starts.hour, work.ends.hour, work.starts.utcoffset()) == (22, 6, timedelta(0))
+    assert work.version.reason == "two trays"
+    tab.complaints[:] = [one for one in tab.complaints if "409" not in one]
 
 
 async def test_a_test_by_hand_is_ticked_documented_entered_and_signed(

@@ -1,5 +1,7 @@
 """One ticket for a rack's findings: in the order of the way, none asked for twice, closed by what validations find."""
 
+from hostler.controller.inputs import FabricSeen
+from hostler.core.fabric.discovery import Discovery
 from hostler.core.state.cases import Ticket
 from tests.fabric_cell import NAME, FabricCell
 from tests.fabrics import a_fabric, miss, swap_at_host
@@ -115,3 +117,72 @@ def test_a_walk_of_nothing_is_refused_and_says_why() -> None:
         reply = cell.drive.ask("walk-findings", NAME, **given)
         assert not reply.granted
         assert said in reply.text
+
+
+def test_stops_are_ticked_one_by_one_and_validations_prove_them_or_take_the_tick_back() -> None:
+    """Mutants: a tick alone closes the walk; what is still found stays ticked; a tick asks for no validation."""
+    cell = a_hall()
+    cell.look()
+    own = {case.id: case.ticket for case in cell.cases}
+    assert cell.drive.ask("walk-findings", NAME, rack="r01").granted
+    walk = walk_of(cell).id
+    assert cell.drive.ask("tick-stop", walk, person="tess", stop="1").granted
+    reply = cell.drive.ask("tick-stop", walk, person="tess", stop="2")
+    assert reply.granted, reply.text
+    assert "1 stops are left" in reply.text
+    stops = walk_of(cell).walk
+    assert [stop.done_by for stop in stops] == ["tess", "tess", ""]
+    assert cell.fabric.asked is not None
+    assert own[stops[0].finding] not in cell.drive.fleet.tickets, "its own ticket is closed by the tick"
+    assert own[stops[2].finding] in cell.drive.fleet.tickets
+    repair(cell, "gpu-0001")
+    cell.look()
+    first, second, _ = walk_of(cell).walk
+    assert (first.done_by, first.proved) == ("tess", None), "one validation proves nothing yet"
+    assert (second.done_by, second.found_again) == ("", cell.drive.now), "it is still found"
+    cell.look()
+    first, second, _ = walk_of(cell).walk
+    assert first.proved == cell.drive.now
+    again = next(case for case in cell.cases if case.id == second.finding)
+    assert (again.ticket, again.waits) == ("", f"ticket {walk} asks for it on a walk of rack r01")
+    repair(cell, "gpu-0003", "gpu-0004")
+    for number in (2, 3):
+        assert cell.drive.ask("tick-stop", walk, person="tess", stop=str(number)).granted
+    cell.look()
+    assert walk_of(cell).walk[1].done_by == "tess"
+    cell.look()
+    assert walk not in cell.drive.fleet.tickets
+    told = cell.drive.transcript()
+    assert f"tess ticked stop 1 of ticket {walk}" in told
+    assert f"stop 2 of ticket {walk}" in told
+    assert "is still found: it was ticked, and is not repaired" in told
+
+
+def test_a_stop_that_is_none_is_not_ticked_and_a_partial_validation_takes_no_tick_back() -> None:
+    """Mutants: stop 0 is the last one; another ticket is ticked; a partial look judges; a look from before it does."""
+    cell = a_hall()
+    cell.look()
+    assert cell.drive.ask("walk-findings", NAME, rack="r01").granted
+    walk = walk_of(cell).id
+    early = cell.report()
+    for target, number, said in (
+        (walk, "4", f"walk {walk} has 3 stops, and no 4"),
+        (cell.tickets[0].id, "1", f"no open walk {cell.tickets[0].id}"),
+        ("t-0", "1", "no open walk t-0"),
+    ):
+        reply = cell.drive.ask("tick-stop", target, stop=number)
+        assert not reply.granted
+        assert said in reply.text
+    cell.drive.wait(seconds=60)
+    assert cell.drive.ask("tick-stop", walk, person="tess", stop="1").granted
+    cell.look(Discovery({}, (), "the tool hung"))
+    assert walk_of(cell).walk[0].done_by == "tess"
+    cell.drive.step(FabricSeen(early))
+    assert walk_of(cell).walk[0].done_by == "tess"
+
+
+def repair(cell: FabricCell, *hosts: str) -> None:
+    """Put these hosts' cables where the design has them."""
+    for port, far in a_fabric(3).links.items():
+        if port.device in hosts:
+            cell.cables.join(port, far)

@@ -1,5 +1,6 @@
 """A planned re-cabling from its plan to its end: nobody is asked for what is planned, and late work is ticketed."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -14,16 +15,16 @@ from hostler.core.fabric.validation_report import report
 from hostler.core.state.fabrics import PlannedWork, RecablingStage
 from hostler.core.state.snapshot import dump, load, state_of
 from tests.fabric_cell import NAME, FabricCell
-from tests.fabrics import Fabric, a_fabric, miss, swap_at_host
+from tests.fabrics import Fabric, a_fabric, exchange_hosts, miss, swap_at_host
 from tests.kit import Drive, digest, fold
 
 HOUR = timedelta(hours=1)
 
 
-def next_design(cables: Fabric) -> Design:
-    """The design after two plugs of one host were exchanged."""
+def next_design(cables: Fabric, work: Callable[[Fabric], Any]) -> Design:
+    """The design after that work."""
     planned = a_fabric(3)
-    swap_at_host(planned)
+    work(planned)
     cables.used |= planned.used
     pairs = sorted({ends(a, z) for a, z in planned.links.items()})
     rates = {ends(c.a, c.z): c.rate for c in cables.design.cables}
@@ -33,10 +34,11 @@ def next_design(cables: Fabric) -> Design:
 class Hall:
     """A cell whose network is re-cabled from an hour from now for eight hours."""
 
-    def __init__(self) -> None:
+    def __init__(self, work: Callable[[Fabric], Any] = swap_at_host) -> None:
+        self.work = work
         self.cell = FabricCell(Drive(), a_fabric(3))
         self.drive = self.cell.drive
-        self.new = next_design(self.cell.cables)
+        self.new = next_design(self.cell.cables, work)
         self.starts = self.drive.now + HOUR
         self.ends = self.starts + 8 * HOUR
         assert self.plan().granted
@@ -62,10 +64,10 @@ class Hall:
         self.drive.step(FabricSeen(report(fabric, design, found, now, planned)))
 
     def recable(self) -> None:
-        """A technician exchanges the two plugs."""
-        swap = a_fabric(3)
-        swap_at_host(swap)
-        self.cell.cables.links = dict(swap.links)
+        """A technician does the work."""
+        done = a_fabric(3)
+        self.work(done)
+        self.cell.cables.links = dict(done.links)
 
 
 def test_work_in_its_window_is_expected_and_the_new_design_holds_after_it() -> None:
@@ -192,3 +194,46 @@ def test_a_plan_outlives_a_restart_and_its_history_is_told() -> None:
     told = hall.drive.transcript()
     for words in ("is to be cabled by design", "planned by", "the window of its re-cabling is over"):
         assert words in told
+
+
+def test_a_window_that_begins_has_the_network_validated_once() -> None:
+    """Mutants: nobody looks at the window's begin; it is asked for at each step of the clock."""
+    hall = Hall()
+    hall.recable()
+    hall.look()
+    assert len(hall.cell.tickets) == 1, "early"
+    assert hall.drive.ask("validate-fabric", NAME).granted
+    hall.look()
+    assert hall.cell.fabric.asked is None
+    hall.to(-0.1)
+    assert hall.cell.fabric.asked is None
+    hall.to(0.01)
+    assert hall.cell.fabric.asked_why == "the window of its re-cabling has begun"
+    hall.look()
+    hall.look()
+    assert hall.cell.tickets == [], "what was early is as planned now"
+    hall.to(4)
+    assert hall.drive.transcript().count("the window of its re-cabling has begun") == 1
+    hall.to(8.1)
+    assert hall.cell.fabric.asked_why == "the window of its re-cabling is over"
+
+
+def test_hosts_that_change_places_early_are_told_as_early_and_late_ones_keep_the_work_open() -> None:
+    """Mutants: devices in each other's place belong to no planned work; the work ends while they stand as before."""
+    hall = Hall(exchange_hosts)
+    cables = hall.cell.cables
+    before = dict(cables.links)
+    hall.recable()
+    hall.look()
+    (case,) = hall.cell.cases
+    assert (case.finding.kind, case.finding.planned) == ("swapped_devices", PlannedWork.early)
+    assert "re-cabled early" in case.finding.headline
+    cables.links = before
+    hall.to(8.1)
+    hall.look()
+    (case,) = (case for case in hall.cell.cases if not case.clean)
+    assert (case.finding.kind, case.finding.planned) == ("swapped_devices", PlannedWork.late)
+    assert hall.cell.fabric.recabling is not None
+    hall.recable()
+    hall.look()
+    assert hall.cell.fabric.recabling is None

@@ -24,7 +24,7 @@ GENTLE = frozenset({
     "cancel-recabling", "enter-manual-test", "move-recabling", "plan-recabling",
     "fail-inspection", "register", "register-assets", "register-fabric", "remove-fabric", "renew-login",
     "report-remediators", "retire-golden", "schedule-manual-test", "sign-manual-test", "tick-item",
-    "tick-manual-test", "validate-fabric", "walk-findings",
+    "tick-manual-test", "tick-stop", "validate-fabric", "walk-findings",
 })  # fmt: skip
 """Verbs that no number of nodes makes wait: they disturb nobody. (What `rebind` sends where is asked for by itself.)"""
 

@@ -72,7 +72,7 @@ def test_every_role_has_its_permissions() -> None:
 def test_the_technicians_verbs() -> None:
     assert {v for v, kind in VERBS.items() if kind.facts.asks is P.work} == {
         "certify", "start-work", "end-work", "rma-return", "close-ticket", "validate-fabric", "power-off",
-        "walk-findings",
+        "walk-findings", "tick-stop",
         "claim-ticket", "hand-over-ticket",
         "enter-manual-test", "sign-manual-test", "tick-manual-test", "add-manual-test-file", "add-ticket-file",
         "advance-rma", "edit-rma", "count-stock", "tick-item", "add-item-file", "fail-inspection",

@@ -203,15 +203,13 @@ async def running(
         mirrors = {kind: TicketTarget(seat.cell, system, outbox.links, bundles) for kind, system in systems.items()}
         notifier = Notifier(cell, outbox, {**gate.targets(seat.cell), **mirrors})
         returns = TicketReturns(cell, outbox.links, systems)
-        trends = TrendArchive(Path(standing.archive or standing.data) / READINGS)
-        gate.trends = trends
+        trends = gate.trends = TrendArchive(Path(standing.archive or standing.data) / READINGS)
         log = NotificationLog(outbox, notifier.sent, notifier.failed)
         trail = AuditTrail(audit, seat.controller, settings.clock)
         evidence = EvidenceFiles(Path(standing.archive or standing.data) / EVIDENCE)
         gate.certificates = CertificateFiles(Path(standing.archive or standing.data) / CERTIFICATES)
-        outside = Outside(
-            gate.machines, log, trends, gate.sign_in, trail, gate.pairs, evidence, bundles, gate.certificates
-        )
+        files = (evidence, bundles, gate.certificates, Path(standing.archive) if standing.archive else None)
+        outside = Outside(gate.machines, log, trends, gate.sign_in, trail, gate.pairs, *files)
         try:
             await cell.start()
             attending = asyncio.create_task(cell.while_active(lambda: _attended(mailboxes)))

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import TypeVar
 
 from msgspec import Struct
@@ -43,7 +44,10 @@ T = TypeVar("T")
 
 
 class Outside(Struct, frozen=True):
-    """Questions of the server beside the cell: BMCs, notifications, readings, sign-in, audit, kept files."""
+    """Questions of the server beside the cell: BMCs, notifications, readings, sign-in, audit, kept files.
+
+    `archive`: the folder of records that left the journal, None where none is named.
+    """
 
     machines: Machines = nobody
     notifications: NotificationLog | None = None
@@ -54,6 +58,7 @@ class Outside(Struct, frozen=True):
     evidence: EvidenceFiles | None = None
     bundles: BundleFiles | None = None
     certificates: CertificateFiles | None = None
+    archive: Path | None = None
 
 
 class AppState:

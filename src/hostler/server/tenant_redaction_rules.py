@@ -546,6 +546,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.TicketClaimed: _rows("ticket", before=_untold, person=_untold, **_PERSON),
     e.TicketHandedOver: _rows("ticket", before=_untold, to=_untold, person=_untold, **_PERSON),
     e.TicketClosed: _rows("ticket", person=_of_hands, resolution=_untold),
+    e.WalkStopChanged: _rows(),
     e.IncidentOpened: _rows(),
     e.IncidentUpdated: _rows("incident state conditions by", scope=_scope, joined=_nodes, left=_nodes, reason=_untold),
     e.IncidentClosed: _rows("incident syndrome by merged_into", scope=_scope, nodes=_nodes, reason=_untold),

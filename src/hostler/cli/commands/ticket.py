@@ -11,7 +11,7 @@ from hostler.cli.list_commands import describe, every, show_list
 from hostler.cli.node_verbs import offer
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
 from hostler.cli.table_columns import TICKETS
-from hostler.core.state.verbs.tickets import ClaimTicket, CloseTicket, ConsentToEviction, HandOverTicket
+from hostler.core.state.verbs.tickets import ClaimTicket, CloseTicket, ConsentToEviction, HandOverTicket, TickStop
 
 CLOSED = "closed tickets are in `hostler maintenance list --node NODE`"
 
@@ -73,4 +73,4 @@ def attached(
     return fetch_file(digest, TICKETS.one(ticket, "/files"), to, connect)
 
 
-offer(app, ConsentToEviction, ClaimTicket, HandOverTicket, CloseTicket)
+offer(app, ConsentToEviction, ClaimTicket, HandOverTicket, CloseTicket, TickStop)

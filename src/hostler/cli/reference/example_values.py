@@ -100,6 +100,7 @@ WORDS: dict[str, Any] = {
     "TicketHandedOver.to": "tom",
     "TicketClosed.ticket": "t-21",
     "TicketFileAdded.ticket": "t-21",
+    "WalkStopChanged.ticket": "ib0-w417",
     "AttachedFile.name": "leaf-001.jpg",
     "AttachedFile.digest": "9f2c71d04be5",
     "AttachedFile.media_type": "image/jpeg",
@@ -169,6 +170,7 @@ OTHERS: dict[str, tuple[dict[str, Any], ...]] = {
     ),
     "TicketHandedOver": ({"to": ""}, {"before": "operator"}),
     "RepairRecorded": ({"repair": {"part": ""}},),
+    "WalkStopChanged": ({"stop": {"proved": None}},),
     "FabricValidated": ({"look": {"findings": 0, "verdict": FabricVerdict.as_designed}},),
 }
 """Fields of further examples of an event, where another value makes another sentence; those of a struct by name."""

@@ -31,17 +31,20 @@ class RecablingPart(Struct, frozen=True):
 
 
 class Against(Struct, frozen=True):
-    """The design that a network is compared with now, and what that makes of findings at ports of the re-cabling."""
+    """The design that a network is compared with now, and what that makes of findings at ports of the re-cabling.
+
+    `whole`: devices all of whose cables belong to parts of one kind of planned work.
+    """
 
     design: Design
     at: Mapping[Port, PlannedWork] = {}
     work: WorkDone | None = None
+    whole: Mapping[str, PlannedWork] = {}
 
     def planned(self, finding: FabricFinding) -> PlannedWork:
-        """The planned work that a finding belongs to, by all of its ports; none where one is of no part."""
-        if not finding.ports or not all(port in self.at for port in finding.ports):
-            return PlannedWork.none
-        told = {self.at[port] for port in finding.ports}
+        """The planned work that a finding belongs to, by all of its ports, or its devices where it names no port."""
+        told = {self.at.get(port, PlannedWork.none) for port in finding.ports}
+        told = told or {self.whole.get(device, PlannedWork.none) for device in finding.devices}
         return told.pop() if len(told) == 1 else PlannedWork.none
 
 
@@ -62,14 +65,23 @@ def against(recabling: Recabling, old: Design, new: Design, discovery: Discovery
     match stage:
         case RecablingStage.planned:
             early = {port: PlannedWork.early for part in parts if part.new for port in part.way.ports}
-            return Against(old, early, work)
+            return Against(old, early, work, _whole(old, early))
         case RecablingStage.over:
             late = {port: PlannedWork.late for part in parts if part.old for port in part.way.ports}
-            return Against(new, late, work)
+            return Against(new, late, work, _whole(new, late))
         case RecablingStage.under_way:
             begun = (part for part in parts if not part.done and not part.untouched)
             expected = {port: PlannedWork.under_way for part in begun for port in part.way.ports}
-            return Against(_between(old, new, parts), expected, work)
+            between = _between(old, new, parts)
+            return Against(between, expected, work, _whole(between, expected))
+
+
+def _whole(design: Design, at: Mapping[Port, PlannedWork]) -> dict[str, PlannedWork]:
+    """Devices that are moved whole: all their designed cables are of one kind of planned work."""
+    told: dict[str, set[PlannedWork]] = {}
+    for port in (port for cable in design.cables for port in (cable.a, cable.z)):
+        told.setdefault(port.device, set()).add(at.get(port, PlannedWork.none))
+    return {device: works.pop() for device, works in told.items() if len(works) == 1}
 
 
 def _part(way: Component, found: Matching) -> RecablingPart:

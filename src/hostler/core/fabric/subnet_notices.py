@@ -39,7 +39,6 @@ UFM_EVENTS: Mapping[int, HintedLook] = {
     110: HintedLook.counters,  # symbol error
     112: HintedLook.counters,  # link downed
     113: HintedLook.counters,  # port receive errors
-    130: HintedLook.cables,  # non-optimal link width
     328: HintedLook.cables,  # link is up
     329: HintedLook.cables,  # link is down
     331: HintedLook.cables,  # node is down
@@ -52,7 +51,11 @@ UFM_EVENTS: Mapping[int, HintedLook] = {
     1500: HintedLook.cables,  # new cable detected
     1502: HintedLook.cables,  # cable detected in a new location
 }
-"""UFM's events by their number, which is not always a trap's: UFM's manual, "Threshold-Crossing Events Reference"."""
+"""UFM's events by their number, which is not always a trap's.
+
+Numbers and meanings as imbue-ai/cluster-health, `ufm_events/find_problematic_events.py`, reads them in UFM's event log.
+NVIDIA's own list is in the UFM Enterprise User Manual, "Supported Traps and Events", by alarm id.
+"""
 
 
 def asked_by(notices: Iterable[SubnetNotice]) -> frozenset[HintedLook]:

@@ -13,6 +13,7 @@ from hostler.core.state.verbs.tickets import (
     CloseIncident,
     CloseTicket,
     ConsentToEviction,
+    TickStop,
     TreatIndividually,
 )
 
@@ -62,6 +63,25 @@ def close_ticket(ask: Ask[CloseTicket]) -> Granted:
     return f"ticket {ticket.id} closed", (e.TicketClosed(ticket.id, ask.intent.reason, ask.intent.person),)
 
 
+def tick_stop(ask: Ask[TickStop]) -> Granted:
+    """A stop of a walk is said to be repaired: its network is validated, and shows whether it is."""
+    context, intent, number = ask.context, ask.intent, ask.act.stop
+    ticket = context.fleet.tickets.get(intent.target)
+    if ticket is None or ticket.kind != finding_walks.WALK:
+        raise RefusalError(f"no open walk {intent.target}; see `hostler ticket list`")
+    if number > len(ticket.walk):
+        raise RefusalError(f"walk {ticket.id} has {len(ticket.walk)} stops, and no {number}")
+    if not context.may_write("walk_stop_changed"):
+        raise RefusalError("not every controller of this cell reads ticks of a walk yet: close the ticket at its end")
+    stop = ticket.walk[number - 1]
+    if stop.proved is not None:
+        return f"stop {number} is proved already: validations find it no more", ()
+    events = tuple(finding_walks.ticked(context, ticket, number, intent.person, intent.reason))
+    left = sum(not one.done_by and one.proved is None for one in ticket.walk) - (not stop.done_by)
+    text = f"stop {number} of walk {ticket.id} is ticked; the network is validated now; {left} stops are left"
+    return text, events
+
+
 def add_file(ask: Ask[AddTicketFile]) -> Granted:
     """A photo or file belongs to the ticket. The same bytes are added once."""
     ticket = ask.context.fleet.tickets.get(ask.intent.target)
@@ -105,6 +125,7 @@ def _members(ask: AnyAsk) -> Nodes:
 HANDLERS: Handlers = {
     ConsentToEviction: Handler(consent, _ticketed),
     CloseTicket: Handler(close_ticket),
+    TickStop: Handler(tick_stop),
     AddTicketFile: Handler(add_file),
     CloseIncident: Handler(close_incident, _members),
     TreatIndividually: Handler(treat_individually, _members),

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from hostler.core.policy import incidents, pool_places, rma_cases
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.fabrics import Fabric
 from hostler.core.state.fleet import Fleet
 
 ENTRIES = (
@@ -45,10 +46,26 @@ def ended(context: DecisionContext) -> Iterator[e.Event]:
     if context.may_write("manual_test_overdue"):
         overdue = [test for test in fleet.manual_tests.values() if test.due <= now and test.untold]
         yield from (e.ManualTestOverdue(test.fabric, test.owner, test.due) for test in overdue)
+    yield from _recabled(fleet, now)
+
+
+def _recabled(fleet: Fleet, now: datetime) -> Iterator[e.Event]:
+    """Windows of re-cablings that begin or end. A validation then shows what is expected, early or late from now on."""
     for fabric in list(fleet.fabrics.values()):
-        if (work := fabric.recabling) is not None and not work.before and work.ends <= now:
+        work = fabric.recabling
+        if work is None or work.before or work.starts > now:
+            continue
+        if work.ends <= now:
             yield e.DesignTakenOver(fabric.name, work.version.digest)
             yield e.FabricValidationAsked(fabric.name, "clock", "the window of its re-cabling is over")
+        elif not _looked_at(fabric, work.starts):
+            yield e.FabricValidationAsked(fabric.name, "clock", "the window of its re-cabling has begun")
+
+
+def _looked_at(fabric: Fabric, since: datetime) -> bool:
+    """Whether the network was looked at since then, or is asked to be."""
+    asked, looked = fabric.asked, fabric.look.began if fabric.look is not None else None
+    return any(at is not None and at >= since for at in (asked, looked))
 
 
 def next_moment(fleet: Fleet, now: datetime) -> datetime | None:
@@ -66,7 +83,10 @@ def _moments(fleet: Fleet) -> Iterator[datetime]:
     yield from rma_cases.moments(fleet)
     yield from (approval.expires for approval in fleet.approvals.values())
     yield from (test.due for test in fleet.manual_tests.values())
-    yield from (f.recabling.ends for f in fleet.fabrics.values() if f.recabling is not None)
+    for work in (fabric.recabling for fabric in fleet.fabrics.values()):
+        if work is not None:
+            yield work.starts
+            yield work.ends
     if (rollout := fleet.rollout) is not None:
         yield rollout.until
         yield rollout.since + timedelta(seconds=rollout.limit_s)

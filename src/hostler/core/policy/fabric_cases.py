@@ -64,6 +64,7 @@ def of_report(context: DecisionContext, seen: FabricReport) -> Iterator[e.Event]
     for key in sorted(left):
         yield from opened(context, fabric, left[key])
     yield from switch_incidents.of_network(context, fabric)
+    yield from finding_walks.judged(context, fabric.name, seen.look.began)
     yield from finding_walks.ended(context.fleet, fabric.name)
     if fabric.recabling is not None and fabric.recabling.before:
         yield from _work_ended(context, fabric.recabling, seen)

@@ -1,10 +1,12 @@
 """A walk: one ticket for all open findings of a rack or row, in the order in which a technician comes to them.
 
 A finding that has a ticket keeps it and is linked; one that has none is asked for by the walk, as long as that is open.
-A walk ends when none of its findings is open, or by a person's word; then a validation shows what stays.
+A technician ticks stop by stop, and a validation proves each tick or takes it back. A walk ends when none of its
+findings is open, or by a person's word; then a validation shows what stays.
 """
 
 from collections.abc import Callable, Iterator
+from datetime import datetime
 
 from msgspec.structs import replace
 
@@ -58,7 +60,7 @@ def _ticket(context: DecisionContext, fabric: Fabric, where: str, found: tuple[W
         summary=f"{where} of network {fabric.name}: {len(found)} findings on one walk{have}.",
         opened=context.now,
         component=where,
-        action="Go from stop to stop. Then close the ticket: the network is validated, and what stays is asked for.",
+        action="Go from stop to stop and tick each. A validation proves it; the ticket closes once all are proved.",
         owner="technician",
         due=DUE_DAY,
         walk=found,
@@ -78,6 +80,34 @@ def _waits(walk: Ticket) -> str:
 def walk_at(fleet: Fleet, fabric: str, where: str) -> Ticket | None:
     """The open walk of this place."""
     return next((one for one in _walks(fleet, fabric) if one.component == where), None)
+
+
+def ticked(context: DecisionContext, walk: Ticket, number: int, person: str, reason: str) -> Iterator[e.Event]:
+    """A person says that a stop is done: its finding's own ticket is closed, and the network is validated."""
+    stop = walk.walk[number - 1]
+    told = f"stop {number} of ticket {walk.id} was ticked: {reason}"[:500]
+    yield e.WalkStopChanged(walk.id, number, replace(stop, done_by=person, done_at=context.now, found_again=None))
+    case = context.fleet.fabric_cases.get(stop.finding)
+    if case is not None:
+        if case.ticket:
+            yield e.TicketClosed(case.ticket, told, person)
+        yield e.FabricFindingChanged(replace(case, ticket="", waits=_waits(walk), done_by=person))
+    yield e.FabricValidationAsked(walk.node.partition(":")[2], person, told)
+
+
+def judged(context: DecisionContext, fabric: str, began: datetime) -> Iterator[e.Event]:
+    """Stops after a whole validation that began then: proved where none finds them, no longer ticked where it does."""
+    if not context.may_write("walk_stop_changed"):
+        return
+    for walk in _walks(context.fleet, fabric):
+        for number, stop in enumerate(walk.walk, start=1):
+            case = context.fleet.fabric_cases.get(stop.finding)
+            if case is None and stop.proved is None:
+                yield e.WalkStopChanged(walk.id, number, replace(stop, proved=context.now))
+            elif case is not None and not case.clean and stop.done_at is not None and stop.done_at <= began:
+                yield e.WalkStopChanged(
+                    walk.id, number, replace(stop, done_by="", done_at=None, found_again=context.now)
+                )
 
 
 def ended(fleet: Fleet, fabric: str) -> Iterator[e.Event]:

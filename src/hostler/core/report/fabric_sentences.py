@@ -61,6 +61,17 @@ def of_recabling(event: e.RecablingEvent) -> str:
             assert_never(event)
 
 
+def of_walk_stop(event: e.WalkStopChanged) -> str:
+    """The change of a stop of a walk in one line."""
+    stop = event.stop
+    named = f"stop {event.number} of ticket {event.ticket} ({stop.what})"
+    if stop.proved is not None:
+        return f"{named} is proved: validations find it no more"
+    if stop.done_by:
+        return f"{stop.done_by} ticked {named}; the next validation shows whether it is repaired"
+    return f"{named} is still found: it was ticked, and is not repaired"
+
+
 def of_link(event: e.LinkEvent) -> str:
     """The event of a link in one line."""
     match event:

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from hostler.core.report.fabric_sentences import of_fabric, of_link, of_manual_test, of_recabling
+from hostler.core.report.fabric_sentences import of_fabric, of_link, of_manual_test, of_recabling, of_walk_stop
 from hostler.core.report.golden_sentences import of_golden
 from hostler.core.report.rma_sentences import of_rma
 from hostler.core.report.story import NodeStory
@@ -452,6 +452,7 @@ _TABLE: tuple[EventTelling[Any], ...] = (
         ),
     ),
     EventTelling(e.TicketHandedOver, _handed_over),
+    EventTelling(e.WalkStopChanged, of_walk_stop),
     EventTelling(e.TicketClosed, lambda event: f"ticket {event.ticket} closed by {event.person}: {event.resolution}"),
     EventTelling(e.IncidentOpened, lambda event: _incident_opened(event.incident)),
     EventTelling(e.IncidentUpdated, _incident_updated),

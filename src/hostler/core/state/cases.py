@@ -20,7 +20,8 @@ _SATURDAY = 5
 class WalkStop(Struct, frozen=True):
     """A stop of a walk: a network's finding by its case, where it is, and what is done there.
 
-    `ticket`: the finding's own, where it had one when the walk was opened.
+    `ticket`: the finding's own, where it had one when the walk was opened. `done_by` ticked it at `done_at`, which is
+    not proven yet; at `found_again` a validation found it all the same, at `proved` none had found it any more.
     """
 
     finding: str
@@ -29,6 +30,10 @@ class WalkStop(Struct, frozen=True):
     what: str
     steps: tuple[str, ...]
     ticket: str = ""
+    done_by: str = ""
+    done_at: datetime | None = None
+    found_again: datetime | None = None
+    proved: datetime | None = None
 
 
 class Ticket(Struct, frozen=True):

@@ -18,7 +18,7 @@ export function Board() {
   const { claim } = selected(["claim"]);
   const [printed, choose] = useState(/** @type {string | null} */ (null));
   useEffect(() => printRack(printed, () => choose(null)), [printed]);
-  const tickets = useList("/tickets", { claim }, (record) => /^(ticket_|hold_|phase_)/.test(record?.name ?? ""));
+  const tickets = useList("/tickets", { claim }, (record) => /^(ticket_|hold_|phase_|walk_stop_)/.test(record?.name ?? ""));
   const nodes = useList("/nodes", { rack }, (record) => /^(node_|phase_|waiting_)/.test(record?.name ?? ""));
   const where = new Map((nodes.items ?? []).map((row) => [row.id, row]));
   const cards = (tickets.items ?? []).map((ticket) => ({ ticket, node: where.get(ticket.node) }))
@@ -100,10 +100,19 @@ function refusal(serial, cards, nodes) {
   return `${serial} is ${other.id}, rack ${other.position.rack || "unknown"} U${other.position.u || "?"}: no ticket asks for work there. Nothing was begun.`;
 }
 
-/** @param {{ stop: Row }} props */
-function Stop({ stop }) {
-  return html`<li><b>☐ ${stop.rack}${stop.unit && ` U${stop.unit}`}</b> ${stop.what}${stop.ticket && html` <small>(ticket ${stop.ticket})</small>`}
-    <ol>${stop.steps.map((/** @type {string} */ step) => html`<li>${step}</li>`)}</ol></li>`;
+/** @param {{ walk: string, stop: Row, number: number }} props */
+function Stop({ walk, stop, number }) {
+  return html`<li><b>${stop.done_by || stop.proved ? "☑" : "☐"} ${stop.rack}${stop.unit && ` U${stop.unit}`}</b> ${stop.what}${stop.ticket && html` <small>(ticket ${stop.ticket})</small>`}
+    <ol>${stop.steps.map((/** @type {string} */ step) => html`<li>${step}</li>`)}</ol>
+    <p class="quiet">${stopState(stop)}</p>
+    ${!stop.done_by && !stop.proved && html`<${ActButton} verb="tick-stop" target=${walk} named=${walk} args=${{ stop: String(number) }} label=${`Tick stop ${number}`} />`}</li>`;
+}
+
+/** @param {Row} stop */
+function stopState(stop) {
+  if (stop.proved) return `proved ${moment(stop.proved)}: validations find it no more`;
+  if (stop.done_by) return `ticked by ${stop.done_by} ${moment(stop.done_at)}; the next validations show whether it is repaired`;
+  return stop.found_again ? `still found ${moment(stop.found_again)}, after it was ticked` : "";
 }
 
 /** @param {{ card: TicketCard, at: string }} props */
@@ -127,7 +136,7 @@ function Card({ card: { ticket, node }, at }) {
     <h3 id=${`t-${ticket.id}`}>${node?.position.u ? `U${node.position.u} · ` : ""}<${NodeLink} id=${ticket.node} /> <small><a href=${`/board?ticket=${encodeURIComponent(ticket.id)}`}>${ticket.id}</a></small></h3>
     <p><b>${ticket.summary}</b></p>
     ${ticket.action && html`<p>${ticket.action}</p>`}
-    ${ticket.walk.length > 0 && html`<ol class="todo">${ticket.walk.map((/** @type {Row} */ stop) => html`<${Stop} stop=${stop} />`)}</ol>`}
+    ${ticket.walk.length > 0 && html`<ol class="todo">${ticket.walk.map((/** @type {Row} */ stop, /** @type {number} */ place) => html`<${Stop} walk=${ticket.id} stop=${stop} number=${place + 1} />`)}</ol>`}
     <dl>${facts.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
     <${Files} path=${path} files=${ticket.files} />
     ${may("start-work") && html`<${AddFile} path=${path} reason="photo at the rack" />`}

@@ -32,7 +32,8 @@ export function Designs({ name, path, heard }) {
   return html`
     <${Table} name="versions" columns=${columns} found=${found} id=${(/** @type {Row} */ row) => row.at} cli=${`hostler fabric versions ${quoted(name)}`} sorting=${false} />
     ${newest && from && html`<${Changes} name=${name} path=${path} from=${from} heard=${heard} />`}
-    ${may("register-fabric") && newest && html`<${Plan} name=${name} path=${path} />`}`;
+    ${may("register-fabric") && newest && html`<${Plan} name=${name} path=${path} />`}
+    ${may("plan-recabling") && newest && html`<${Recable} name=${name} path=${path} />`}`;
 }
 
 /** @param {{ name: string, path: string, from: string, heard: Row }} props */
@@ -89,6 +90,33 @@ function Plan({ name, path }) {
       <label>design as CSV<input type="file" accept="text/csv,text/plain" onChange=${read} /></label>
       <p role="status" class=${state.bad ? "bad" : "quiet"}>${state.text}</p></form>
     ${state.plan && html`<${Listed} plan=${state.plan} cli=${`hostler fabric plan ${quoted(name)} design.csv`} />`}</details>`;
+}
+
+// The window's moments are UTC, as everywhere here: a browser's own zone is not the hall's.
+/** @param {{ name: string, path: string }} props */
+function Recable({ name, path }) {
+  const [state, say] = useState({ text: "", bad: false });
+  const plan = async (/** @type {Row} */ event) => {
+    event.preventDefault();
+    const dryRun = event.submitter.value === "look";
+    const { starts, ends, reason } = Object.fromEntries(new FormData(event.target));
+    const design = await event.target.elements.design.files[0].text();
+    const body = { fabric: { name, design }, starts: `${starts}:00+00:00`, ends: `${ends}:00+00:00`, reason, dry_run: dryRun };
+    say({ text: "Comparing …", bad: false });
+    say(await told(async () => {
+      const answer = await send(`${path}/recabling`, body);
+      return { text: `${answer.text}. ${answer.detail.design}${dryRun ? ". Nothing is planned yet." : ""}` };
+    }));
+  };
+  return html`<details><summary>Have it cabled by another design in a window</summary><form class="entry" onSubmit=${plan}>
+    <p class="quiet">Until the window begins this design holds, after it the other one; within it both are right.</p>
+    <label>design of the window as CSV<input type="file" name="design" accept="text/csv,text/plain" required /></label>
+    <label>begins (UTC)<input type="datetime-local" name="starts" required /></label>
+    <label>ends (UTC)<input type="datetime-local" name="ends" required /></label>
+    <label>why<input name="reason" required maxlength="500" /></label>
+    <div class="buttons"><button value="look">Show what it would do</button><button value="plan">Plan the re-cabling</button></div>
+    <p role="status" class=${state.bad ? "bad" : "quiet"}>${state.text}</p>
+    <p class="quiet"><code class="cli">${`hostler fabric recable ${quoted(name)} design.csv --starts … --ends … --reason …`}</code></p></form></details>`;
 }
 
 /** @param {Row} ask */

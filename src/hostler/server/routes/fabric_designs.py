@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import datetime
+from hashlib import sha256
 from typing import Annotated
 
 import msgspec
@@ -20,6 +21,8 @@ from hostler.core.state.fabrics import DesignVersion, Fabric, Model
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.scopes import FLEET
 from hostler.core.state.verbs.facts import Permission
+from hostler.journal.archived_records import archived_record
+from hostler.ports import JournalError
 from hostler.server.api_resources import IntentView
 from hostler.server.app_state import AppState
 from hostler.server.auth import SEE_CELL, needs
@@ -193,9 +196,12 @@ async def roll_back_design(
 async def plan_recabling(
     app_state: TheAppState, caller: TheCaller, name: FromPath[str], data: JSONBody[RecablingBody]
 ) -> IntentView:
-    """Have a network cabled by a new design within a window. The answer's `detail` says what changes, as `design`."""
+    """Have a network cabled by a new design within a window. The answer's `detail` says what changes, as `design`.
+
+    Where no models are given, the network's hold on.
+    """
     fabric = fabric_named(app_state, name)
-    spec = replace(data.fabric, name=fabric.name)
+    spec = replace(data.fabric, name=fabric.name, models=data.fabric.models or fabric.models)
     text = msgspec.json.encode(spec).decode()
     ready = await read_text(text)
     args = {"fabric": text, "starts": data.starts.isoformat(), "ends": data.ends.isoformat()}
@@ -250,11 +256,15 @@ async def design_of(app_state: AppState, fabric: Fabric, wanted: str) -> ReadDes
     version = _version(fabric, wanted)
     if version.digest == fabric.digest:
         return in_force(fabric)
-    found = await asyncio.to_thread(_recorded, app_state, fabric.name, version)
+    try:
+        found = await asyncio.to_thread(_recorded, app_state, fabric.name, version)
+    except JournalError as error:
+        raise refuse(410, "gone", f"the cables of design {version.digest[:12]} are not here", str(error)) from error
     if found is None:
-        archived = app_state.cell.journal.archived()
+        archived = await asyncio.to_thread(app_state.cell.journal.archived)
         where = archived.text if archived is not None else "an earlier controller recorded it without its place"
-        raise refuse(410, "gone", f"the cables of design {version.digest[:12]} are not here: {where}", "give its file")
+        instead = "put that file into the folder that the controller was started with (--archive), or give the design"
+        raise refuse(410, "gone", f"the cables of design {version.digest[:12]} are not here: {where}", instead)
     return found
 
 
@@ -272,16 +282,34 @@ def _version(fabric: Fabric, wanted: str) -> DesignVersion:
 
 
 def _recorded(app_state: AppState, fabric: str, version: DesignVersion) -> ReadDesign | None:
+    """The version by its record, in the journal or the archive's file. Raises JournalError for one that is broken."""
     if not version.seq:
         return None
     records = app_state.cell.journal.history(e.fabric_subject(fabric), version.seq + 1, 1)
-    if not records or records[0].seq != version.seq:
+    record = records[0] if records and records[0].seq == version.seq else _archived(app_state, version.seq)
+    read = _design_in(record.event, version.digest) if record is not None else None
+    if read is not None and sha256(read.text.encode()).hexdigest() != version.digest:
+        raise JournalError(
+            f"record {version.seq} of the archive has another design; put the files of this journal there"
+        )
+    return read
+
+
+def _archived(app_state: AppState, seq: int) -> e.Record | None:
+    folder, archived = app_state.outside.archive, app_state.cell.journal.archived()
+    if folder is None or archived is None or seq > archived.seq:
         return None
-    event = records[0].event
-    if isinstance(event, e.RecablingPlanned):
-        return ReadDesign(version.digest, event.recabling.design, event.recabling.models)
-    assert isinstance(event, e.FabricRegistered), "the fold notes the record that brings a design"
-    return ReadDesign(version.digest, event.fabric.design, event.fabric.models)
+    return archived_record(folder, archived.files, seq)
+
+
+def _design_in(event: e.Event, digest: str) -> ReadDesign | None:
+    match event:
+        case e.RecablingPlanned(recabling=work):
+            return ReadDesign(digest, work.design, work.models)
+        case e.FabricRegistered(fabric=fabric):
+            return ReadDesign(digest, fabric.design, fabric.models)
+        case _:
+            return None
 
 
 router = Router(

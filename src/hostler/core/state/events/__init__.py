@@ -151,6 +151,7 @@ from hostler.core.state.events.tickets import (
     TicketHandedOver,
     TicketOpened,
     TicketUpdated,
+    WalkStopChanged,
 )
 
 __all__ = [
@@ -275,6 +276,7 @@ __all__ = [
     "TicketOpened",
     "TicketUpdated",
     "WaitingChanged",
+    "WalkStopChanged",
     "WindowAnswered",
     "WindowEnded",
     "WindowScheduled",
@@ -348,6 +350,7 @@ Event = (
     | TicketFileAdded
     | TicketClaimed
     | TicketHandedOver
+    | WalkStopChanged
     | TicketClosed
     | IncidentOpened
     | IncidentUpdated
@@ -469,6 +472,7 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("asset_seen", 1): 6,
     ("agent_enrolled", 1): 6,
     ("window_answered", 1): 6,
+    ("walk_stop_changed", 1): 6,
 }
 """(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
 

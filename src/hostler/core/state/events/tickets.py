@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.state.attached_files import AttachedFile
-from hostler.core.state.cases import Incident, Ticket
+from hostler.core.state.cases import Incident, Ticket, WalkStop
 from hostler.core.state.cell_record import Closure
 from hostler.core.state.events.row import EventRow, EventRows, FoldError
 from hostler.core.state.fleet import Fleet
@@ -56,6 +56,14 @@ class TicketHandedOver(Struct, frozen=True, tag="ticket_handed_over"):
     to: str
     until: datetime | None
     reason: str
+
+
+class WalkStopChanged(Struct, frozen=True, tag="walk_stop_changed"):
+    """The whole stop of a walk's ticket as it now stands, by its number from 1: ticked, found again, or proved."""
+
+    ticket: str
+    number: int
+    stop: WalkStop
 
 
 class TicketClosed(Struct, frozen=True, tag="ticket_closed"):
@@ -131,6 +139,14 @@ def _give(fleet: Fleet, name: str, person: str, until: datetime | None, at: date
     fleet.put_ticket(name, replace(ticket, claimed_by=person, claimed_at=since, claimed_until=until, updated=at))
 
 
+def _change_stop(fleet: Fleet, event: WalkStopChanged, at: datetime) -> None:
+    ticket = fleet.tickets.get(event.ticket)
+    if ticket is not None and 0 < event.number <= len(ticket.walk):
+        place = event.number - 1
+        walk = (*ticket.walk[:place], event.stop, *ticket.walk[place + 1 :])
+        fleet.put_ticket(ticket.id, replace(ticket, walk=walk, updated=at))
+
+
 def _close_ticket(fleet: Fleet, event: TicketClosed, _at: datetime) -> None:
     """Closing a ticket about something that failed again and again lets it be tried anew."""
     ticket = fleet.tickets.get(event.ticket)
@@ -168,6 +184,7 @@ ROWS: EventRows = (
     EventRow(TicketFileAdded, lambda e: tuple(name for name in (e.ticket, e.node) if name), _add_file),
     EventRow(TicketClaimed, lambda e: tuple(name for name in (e.ticket, e.node) if name), _claim),
     EventRow(TicketHandedOver, lambda e: tuple(name for name in (e.ticket, e.node) if name), _hand_over),
+    EventRow(WalkStopChanged, lambda e: (e.ticket, f"fabric:{e.stop.finding.partition('/')[0]}"), _change_stop),
     EventRow(TicketClosed, lambda e: (e.ticket,), _close_ticket),
     EventRow(
         IncidentOpened,

@@ -40,6 +40,13 @@ class CloseTicket(Verb, frozen=True):
     facts: ClassVar = VerbFacts(Permission.work, Target.ticket, command="ticket close")
 
 
+class TickStop(Verb, frozen=True):
+    """Tick a stop of a walk: its finding is repaired, which the next validation proves."""
+
+    facts: ClassVar = VerbFacts(Permission.work, Target.ticket, command="ticket tick-stop")
+    stop: Annotated[int, Meta(ge=1, le=200, description="Its number on the walk, from 1.")]
+
+
 class AddTicketFile(FileVerb, frozen=True):
     """Attach a photo or file to a ticket: what was found, what was done."""
 
