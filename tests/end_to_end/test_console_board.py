@@ -10,6 +10,7 @@ from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import expect
 
 from hostler.controller.inputs import NodeSeen
+from hostler.core.state import events as e
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import House, house
 from tests.end_to_end.test_console import CONSOLE_MARKS, Tab, browser, tab  # noqa: F401 - fixtures
@@ -216,3 +217,28 @@ async def test_a_rack_is_claimed_and_printed_whole_in_one_walk(world: House, tab
     await tab.page.evaluate("dispatchEvent(new Event('afterprint'))")
     await tab.page.emulate_media(media="screen")
     await expect(tab.page.get_by_role("region", name="Rack r10")).to_be_visible()
+
+
+async def test_the_light_of_a_claimed_ticket_is_lit_and_put_out_with_one_tap(world: House, tab: Tab) -> None:  # noqa: F811
+    """Mutants: the button is there without a claim; what the BMC did is not said; a second tap lights it again."""
+    tess = world.client(Grant("tess", Role.technician))
+    nodes = [{"id": "b1", "sku": "h100", "serial": "SN-b1", "rack": "r9", "u": 3, "bmc": "https://10.0.0.9"}]
+    await world.operator.post("/v1/nodes", {"nodes": nodes, "reason": "new"})
+    await world.until(lambda: world.cell.view.nodes["b1"].phase == "onboard")
+    await world.operator.post("/v1/nodes/b1/certify", {"reason": "cabled"})
+    await world.until(lambda: any(t.node == "b1" for t in world.cell.view.tickets.values()))
+    ticket = next(t.id for t in world.cell.view.tickets.values() if t.node == "b1")
+    await tab.page.set_viewport_size({"width": 390, "height": 800})
+    await tab.open(tess.token, "/board")
+    card = tab.page.locator(".card", has_text="SN-b1")
+    await expect(card).to_be_visible()
+    await expect(tab.page.get_by_role("button", name="Locate light")).to_have_count(0)
+    await tess.post("/v1/intents", {"verb": "claim-ticket", "target": ticket, "reason": "mine"})
+    await card.get_by_role("button", name="Locate light").click()
+    await expect(card).to_contain_text("lit, for tess until")
+    assert (await Axe().run(tab.page)).response["violations"] == []
+    await card.get_by_role("button", name="Locate light", pressed=True).click()
+    await expect(card.get_by_role("button", name="Locate light", pressed=False)).to_be_visible()
+    assert world.cell.view.nodes["b1"].light is None
+    kinds = [r.event.operation.kind for r in world.cell.journal.records() if isinstance(r.event, e.OperationStarted)]
+    assert [kind for kind in kinds if kind.startswith("locate")] == ["locate_on", "locate_off"]

@@ -19,7 +19,8 @@ GENTLE = frozenset({
     "edit-rma", "end-work", "onboard", "open-rma", "power-off", "rebind", "retire", "rma-return", "rma-send",
     "start-work", "triage", "vouch", "zap-again",
     # says something, and disturbs no node
-    "claim-ticket", "hand-over-ticket", "add-item-file", "add-manual-test-file", "add-ticket-file", "admit", "adopt",
+    "claim-ticket", "hand-over-ticket", "locate", "unlocate",
+    "add-item-file", "add-manual-test-file", "add-ticket-file", "admit", "adopt",
     "answer-maintenance",
     "cancel-recabling", "enter-manual-test", "move-recabling", "plan-recabling",
     "fail-inspection", "register", "register-assets", "register-fabric", "remove-fabric", "renew-login",

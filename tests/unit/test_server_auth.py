@@ -73,7 +73,7 @@ def test_the_technicians_verbs() -> None:
     assert {v for v, kind in VERBS.items() if kind.facts.asks is P.work} == {
         "certify", "start-work", "end-work", "rma-return", "close-ticket", "validate-fabric", "power-off",
         "walk-findings", "tick-stop",
-        "claim-ticket", "hand-over-ticket",
+        "claim-ticket", "hand-over-ticket", "locate", "unlocate",
         "enter-manual-test", "sign-manual-test", "tick-manual-test", "add-manual-test-file", "add-ticket-file",
         "advance-rma", "edit-rma", "count-stock", "tick-item", "add-item-file", "fail-inspection",
     }  # fmt: skip

@@ -77,6 +77,8 @@ def concerned(fleet: Fleet, event: e.Event) -> Iterator[str]:
             yield from fleet.index.members(f"pool:{pool}")
         case e.RolloutStarted() | e.SliceStarted() | e.RolloutStopped() | e.ConfigActivated():
             yield from _of_configuration(fleet)
+        case e.TicketClosed():
+            yield from fleet.index.members("lit")
         case e.BitsDisputed(golden=golden):
             yield from golden.wanted
         case e.FabricRegistered(fabric=Fabric(name=name)) | e.FabricRemoved(fabric=name):

@@ -15,6 +15,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.events import Event, Record, name_of
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.health import is_healthy
+from hostler.core.state.light import Light
 from hostler.core.state.model import (
     ActClass,
     Condition,
@@ -296,6 +297,14 @@ class OutsideRow(Struct, frozen=True):
     done: bool
 
 
+class LightRow(Struct, frozen=True):
+    """The locate LED of a ticket's node: its state in words, who had it lit, and until when."""
+
+    state: str
+    by: str
+    until: datetime
+
+
 class TicketRow(Struct, frozen=True):
     """An open ticket: `ticket`'s own fields, when it is to be done, and what it is in ticket systems."""
 
@@ -325,11 +334,13 @@ class TicketRow(Struct, frozen=True):
     claimed_at: datetime | None
     claimed_until: datetime | None
     outside: tuple[OutsideRow, ...]
+    light: LightRow | None
 
 
-def ticket_row(ticket: Ticket, outside: tuple[OutsideRow, ...]) -> TicketRow:
-    """The ticket as a list shows it."""
-    return TicketRow(**asdict(ticket), due_by=ticket.due_by, outside=outside)
+def ticket_row(ticket: Ticket, outside: tuple[OutsideRow, ...], light: Light | None) -> TicketRow:
+    """The ticket as a list shows it. `light`: its node's, None where nobody has asked for one or may know of it."""
+    row = LightRow(light.state, light.by, light.until) if light is not None else None
+    return TicketRow(**asdict(ticket), due_by=ticket.due_by, outside=outside, light=row)
 
 
 FIRST_SHOWN = 5

@@ -34,6 +34,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.gate_expectation import Expected, ExpectedGpu, Faulted
 from hostler.core.state.goldens import BitsVote, Dispute, Golden
 from hostler.core.state.intent import Bounds, Intent, Unreadable
+from hostler.core.state.light import Light
 from hostler.core.state.links import LinkCase, LinkFault
 from hostler.core.state.manual_tests import ChecklistTick, ManualRun, ManualTest
 from hostler.core.state.model import (
@@ -515,6 +516,8 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.OnboardTicked: _rows(node=_node),
     e.OnboardFileAdded: _rows(node=_node),
     e.NodeRejected: _rows(node=_node, person=_untold, reason=_untold),
+    Light: _rows(),
+    e.LightAsked: _rows("ticket", node=_node, by=_untold, why=_untold),
     e.BmcLoginDue: _rows(node=_node, by=_untold, why=_untold),
     e.AgentEnrolled: _rows("plan", node=_node),
     e.BootRefused: _rows("what", node=_node, reason=_untold),

@@ -30,6 +30,7 @@ def needs_nothing(fleet: Fleet, node: Node) -> bool:
         and not serves(fleet, node)
         and not (node.bmc_login is not None and node.bmc_login.asked_at is not None)
         and not (fleet.policy_of(node).bmc_credentials.renew_every_s and node.binding("bmc"))
+        and node.light is None
         and not evidence_keeping.due(fleet, node)
         and (node.assignment is not None or not gaps(fleet, node))
     )

@@ -514,6 +514,14 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.NodeRejected, lambda event: f"rejected at its inspection by {event.person}: {event.reason}"),
     EventTelling(e.EvidenceKept, _evidence_kept),
     EventTelling(e.NodeSanitised, _node_sanitised),
+    EventTelling(
+        e.LightAsked,
+        lambda event: (
+            f"the locate LED is to be lit until {event.until:%Y-%m-%d %H:%M} UTC ({event.by}): {event.why}"
+            if event.until
+            else f"the locate LED is to be put out ({event.by}): {event.why}"
+        ),
+    ),
     EventTelling(e.BmcLoginDue, lambda event: f"the BMC's password is to be renewed ({event.by}): {event.why}"),
 )
 ROWS: dict[type, EventTelling[Any]] = {row.kind: row for row in _TABLE}

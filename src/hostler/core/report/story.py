@@ -9,6 +9,7 @@ from hostler.core.conditions.own_conditions import UNINVITED
 from hostler.core.diagnose.gate.readings import LOOK
 from hostler.core.report.explanation_chains import CausalChain, Link, Note, OperationStory, PhaseMove, Remedy
 from hostler.core.state import events as e
+from hostler.core.state import light
 from hostler.core.state.durations import duration
 from hostler.core.state.model import Condition, Operation, Phase, Plan
 from hostler.core.tables.operations import IDLE_CHECK, OPERATIONS
@@ -122,6 +123,7 @@ class NodeStory:
         self._courses: dict[str, Course] = {}
         self._last: Course | None = None
         self._alone: list[CausalChain] = []
+        self._lights: set[str] = set()
 
     def chains(self) -> list[CausalChain]:
         """Plans with what led to them; then conditions that no plan answered, and moves outside any plan."""
@@ -214,6 +216,9 @@ class NodeStory:
         operation = event.operation
         if operation.kind == IDLE_CHECK:
             return  # belongs to no plan; what it came to is recorded as a check
+        if operation.aside and operation.kind in (light.ON, light.OFF):
+            self._lights.add(operation.id)  # ails nothing and cures nothing
+            return
         if operation.aside:
             acts = self._acts_aside()
             acts[operation.id] = _begun(operation, acts.get(operation.id))
@@ -223,7 +228,7 @@ class NodeStory:
 
     def finished(self, record: e.Record, event: e.OperationFinished) -> None:
         """End an operation."""
-        if event.kind == IDLE_CHECK:
+        if event.kind == IDLE_CHECK or event.operation in self._lights:
             return
         if (row := OPERATIONS.get(event.kind)) is not None and row.aside:
             acts = self._acts_aside()

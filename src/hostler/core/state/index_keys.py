@@ -44,6 +44,7 @@ def is_idle(node: Node) -> bool:
         and node.waiting is None
         and node.deadline is None
         and node.compared is None
+        and node.light is None
     )
 
 
@@ -97,6 +98,8 @@ def _unrest(node: Node) -> Iterator[str]:
         yield from _waiting_keys(node, node.waiting)
     if node.under_way or node.settling:
         yield "operating"
+    if node.light is not None:
+        yield "lit"
     if node.compared is not None:
         yield "compared"
     if node.differences:

@@ -13,6 +13,7 @@ from hostler.core.state.bmc_login import BmcLogin
 from hostler.core.state.boot import BootRecord
 from hostler.core.state.certificates import KeptCertificate
 from hostler.core.state.evidence import KeptBundle
+from hostler.core.state.light import Light
 from hostler.core.state.onboarding import Inspection
 from hostler.core.state.operations import AnyAct
 from hostler.core.state.packed_strings import NO_PAIRS, Pairs
@@ -552,7 +553,8 @@ class Node(Struct, frozen=True):
     did since it left production, or, in a spare, since its last return. `bmc_login`: what is known of its BMC's own
     password, None where it was never to have one. `bundles` are the last of its evidence, kept or not to be had.
     `certificates` are the last proofs that it was sanitised.
-    `inspection` is what hands have looked at so far, None where that is over or not begun.
+    `inspection` is what hands have looked at so far, None where that is over or not begun. `light` is the locate LED
+    that a person has asked for, None once it is out.
     """
 
     id: str
@@ -616,6 +618,7 @@ class Node(Struct, frozen=True):
     bundles: tuple[KeptBundle, ...] = ()
     certificates: tuple[KeptCertificate, ...] = ()
     inspection: Inspection | None = None
+    light: Light | None = None
 
     def binding(self, kind: str) -> str:
         """The current value of the binding of this kind, "" where there is none."""

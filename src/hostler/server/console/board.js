@@ -1,6 +1,6 @@
 // The board of who works at the racks: a card for each ticket, begun with a scan of the serial, with photos; it prints.
 import { ActButton, act, may } from "./acts.js";
-import { ClaimActs, ClaimRack, Verdicts, claimText } from "./claims.js";
+import { ClaimActs, ClaimRack, LightActs, Verdicts, claimText, ofLight } from "./claims.js";
 import { AddFile, Files } from "./files.js";
 import { useList } from "./lists.js";
 import { Filters, NodeLink, Page, now, selected } from "./pages.js";
@@ -18,7 +18,7 @@ export function Board() {
   const { claim } = selected(["claim"]);
   const [printed, choose] = useState(/** @type {string | null} */ (null));
   useEffect(() => printRack(printed, () => choose(null)), [printed]);
-  const tickets = useList("/tickets", { claim }, (record) => /^(ticket_|hold_|phase_|walk_stop_)/.test(record?.name ?? ""));
+  const tickets = useList("/tickets", { claim }, (record) => /^(ticket_|hold_|phase_|walk_stop_)/.test(record?.name ?? "") || ofLight(record));
   const nodes = useList("/nodes", { rack }, (record) => /^(node_|phase_|waiting_)/.test(record?.name ?? ""));
   const where = new Map((nodes.items ?? []).map((row) => [row.id, row]));
   const cards = (tickets.items ?? []).map((ticket) => ({ ticket, node: where.get(ticket.node) }))
@@ -128,6 +128,7 @@ function Card({ card: { ticket, node }, at }) {
     ["open for", since(ticket.opened, now())],
     ["due by", (ticket.due_by ?? "").slice(0, 16).replace("T", " ")],
     ["claimed by", claimText(ticket)],
+    ["light", ticket.light ? `${ticket.light.state}, for ${ticket.light.by} until ${moment(ticket.light.until)}` : ""],
     ["said done by", ticket.done_by],
     ["asked again", moment(ticket.reopened)],
     ["waits for", node?.waiting],
@@ -142,6 +143,7 @@ function Card({ card: { ticket, node }, at }) {
     ${may("start-work") && html`<${AddFile} path=${path} reason="photo at the rack" />`}
     <div class="buttons noprint">
       <${ClaimActs} ticket=${ticket} />
+      <${LightActs} ticket=${ticket} />
       <${ActButton} verb="start-work" target=${ticket.node} named=${ticket.node} args=${{ ticket: ticket.id }} label="Start work" />
       <${ActButton} verb="end-work" target=${ticket.node} named=${ticket.node} label="Work ended" />
       <${ActButton} verb="close-ticket" target=${ticket.id} named=${ticket.id} label="Close" />

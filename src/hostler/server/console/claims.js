@@ -38,6 +38,22 @@ export function ClaimActs({ ticket }) {
     ${problem && html`<span class="bad" role="alert">${problem}</span>`}`;
 }
 
+// Lights and puts out the LED of a node whose ticket one has claimed; the server says until when, and what came of it.
+/** @param {{ ticket: Row }} props */
+export function LightActs({ ticket }) {
+  const [problem, say] = useState("");
+  if (!may("locate") || holder(ticket) !== me.value?.name || ticket.walk.length) return null;
+  const verb = ticket.light ? "unlocate" : "locate";
+  const turn = () => send("/intents", { verb, target: ticket.node, reason: `ticket ${ticket.id}` }).then(() => say(""), (error) => say(said(error)));
+  return html`<button aria-pressed=${Boolean(ticket.light)} onClick=${turn}>Locate light</button>${problem && html`<span class="bad" role="alert">${problem}</span>`}`;
+}
+
+// Whether a record says something new of a light.
+/** @param {JournalRecord | undefined} record */
+export function ofLight(record) {
+  return record?.name === "light_asked" || (record?.name === "operation_finished" && /^locate_/.test(record.event.kind));
+}
+
 // Claims what is free in a rack, one ticket after the other; what somebody else was faster with is said.
 /** @param {{ rack: string, tickets: Row[] }} props */
 export function ClaimRack({ rack, tickets }) {

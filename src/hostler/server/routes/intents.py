@@ -22,6 +22,7 @@ from hostler.core.state.intent import Intent, act_of
 from hostler.core.state.scopes import NODES
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import Permission
+from hostler.core.state.verbs.lights import Locate, Unlocate
 from hostler.core.state.verbs.maintenance import EndWork
 from hostler.core.state.verbs.tickets import HandOverTicket
 from hostler.server.api_resources import IntentView
@@ -150,7 +151,8 @@ async def submit(
     )
     if not kind.facts.partly:
         demand_visible(who, app_state.fleet, intent.target, intent.nodes)
-    if isinstance(intent.act, EndWork | HandOverTicket) and intent.act.shift_lead and who.role is not Role.operator:
+    leads = isinstance(intent.act, EndWork | HandOverTicket | Locate | Unlocate) and intent.act.shift_lead
+    if leads and who.role is not Role.operator:
         raise refuse(403, "forbidden", f"{who.name} is not a shift lead", "ask who started the work, or an operator")
     heard.intent = intent.id
     reply = await app_state.cell.ask(intent, configuration, documents or {})

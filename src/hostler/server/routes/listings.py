@@ -13,6 +13,7 @@ from hostler.core.policy import pool_places
 from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.state.cases import Ticket
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.light import Light
 from hostler.core.state.model import Asset, Hold, Node, Part, Plan
 from hostler.core.state.notify_routes import TICKET_KINDS
 from hostler.core.state.scopes import Scope
@@ -50,7 +51,7 @@ from hostler.server.paging import Limit, Name, Page, Selection, listed, paged
 from hostler.server.problems import unknown
 from hostler.server.routes.nodes import Before, archived, history, ids_for, reached, selected, within_reach
 from hostler.server.token_scope import sees
-from hostler.server.tokens import Identity
+from hostler.server.tokens import Identity, Role
 
 REPAIR_RECORDS = 1_000
 
@@ -188,7 +189,8 @@ async def list_tickets(
         found = ((name, t) for name, t in found if _claimed(app_state, who, t) is claim)
     page = listed(((key, t) for key, t in found if _concerns(app_state, who, wanted, t.node)), wanted)
     outside = await _outside(app_state) if may(who, Permission.see_cell) else {}
-    rows = tuple(ticket_row(t, outside.get(t.id, ())) for t in app_state.shown(who, page.items))
+    lights = {t.id: _light(app_state, t) for t in page.items} if who.role is not Role.tenant else {}
+    rows = tuple(ticket_row(t, outside.get(t.id, ()), lights.get(t.id)) for t in app_state.shown(who, page.items))
     return page.of(rows)
 
 
@@ -197,6 +199,11 @@ def _claimed(app_state: AppState, who: Identity, ticket: Ticket) -> Claimed | No
     (shown,) = app_state.shown(who, (ticket,))
     holder = shown.holder(app_state.now())
     return Claimed.nobody if not holder else Claimed.mine if holder == who.name else None
+
+
+def _light(app_state: AppState, ticket: Ticket) -> Light | None:
+    node = app_state.fleet.nodes.get(ticket.node)
+    return node.light if node is not None else None
 
 
 async def _outside(app_state: AppState) -> dict[str, tuple[OutsideRow, ...]]:

@@ -21,6 +21,7 @@ from hostler.core.state.events import (
     holds,
     intents,
     inventory,
+    lights,
     links,
     manual_tests,
     nodes,
@@ -95,6 +96,7 @@ from hostler.core.state.events.goldens import (
 from hostler.core.state.events.holds import HoldPlaced, HoldReleased, WindowAnswered, WindowEnded, WindowScheduled
 from hostler.core.state.events.intents import ApprovalEnded, ApprovalRequested, ConfigActivated, IntentRecorded
 from hostler.core.state.events.inventory import HardwareSeen, InventorySeen, PartMoved
+from hostler.core.state.events.lights import LightAsked
 from hostler.core.state.events.links import LinkEvent, LinkFaultChanged, LinkFaultClosed, LinkFaultOpened
 from hostler.core.state.events.manual_tests import (
     ManualTestEntered,
@@ -210,6 +212,7 @@ __all__ = [
     "InventorySeen",
     "JournalRestored",
     "KnowledgeChanged",
+    "LightAsked",
     "LinkEvent",
     "LinkFaultChanged",
     "LinkFaultClosed",
@@ -389,6 +392,7 @@ Event = (
     | BootRefused
     | StrangerSeen
     | BmcLoginDue
+    | LightAsked
     | GoldenEvent
     | EvidenceKept
     | NodeSanitised
@@ -452,6 +456,7 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("ticket_file_added", 1): 6,
     ("ticket_claimed", 1): 6,
     ("ticket_handed_over", 1): 6,
+    ("light_asked", 1): 6,
     ("bmc_login_due", 1): 6,
     ("evidence_kept", 1): 6,
     ("node_sanitised", 1): 6,
@@ -504,6 +509,7 @@ ROWS: dict[type, EventRow[Any]] = {
         holds,
         intents,
         inventory,
+        lights,
         links,
         manual_tests,
         nodes,

@@ -5,6 +5,7 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hostler.core.state import light
 from hostler.core.state.bmc_login import RENEW, BmcLogin
 from hostler.core.state.events.inventory import runs
 from hostler.core.state.events.row import EventRow, EventRows, FoldError, node_of, of_node, of_others
@@ -125,6 +126,8 @@ def _aside_finished(node: Node, event: OperationFinished, at: datetime) -> Node:
         given_up = (*given_up, event.operation)[-GIVEN_UP_KEPT:]
     if event.kind == RENEW:
         return replace(node, aside=None, bmc_login=_renewed(node.bmc_login or BmcLogin(), event, at), given_up=given_up)
+    if event.kind in (light.ON, light.OFF):
+        return replace(node, aside=None, light=_light_seen(node.light, event, at), given_up=given_up)
     if event.kind == COLLECT:
         vain = (KeptBundle(at, missing=(f"all of it: {event.detail or event.result}",)),)
         bundles = node.bundles if event.result == "done" else (*node.bundles, *vain)[-BUNDLES_KEPT:]
@@ -147,6 +150,17 @@ def _renewed(login: BmcLogin, event: OperationFinished, at: datetime) -> BmcLogi
         done = replace(login, renewed_at=at, asked_at=None, asked_by="", why="", anew=False)
         return replace(done, failed_at=None, result="", detail="", failures=0)
     return replace(login, failed_at=at, result=event.result, detail=event.detail, failures=login.failures + 1)
+
+
+def _light_seen(known: light.Light | None, event: OperationFinished, at: datetime) -> light.Light | None:
+    """The light after an operation: lit, out, or how it came to nothing."""
+    if known is None or (event.result == "done" and event.kind == light.OFF and not known.wanted):
+        return None
+    if event.result == "done":
+        return replace(known, lit=event.kind == light.ON, failures=0, failed_at=None, result="", detail="")
+    if known.wanted is not (event.kind == light.ON):
+        return known
+    return replace(known, failures=known.failures + 1, failed_at=at, result=event.result, detail=event.detail[:200])
 
 
 def _settle(fleet: Fleet, event: OperationSettled, _at: datetime) -> None:
