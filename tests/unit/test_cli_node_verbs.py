@@ -180,7 +180,10 @@ def test_several_approvals_are_answered_one_by_one_and_a_refusal_stops_none(
     api: FakeApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Mutants: only the first is asked for; what follows a refusal is not; one named twice is asked for twice."""
-    answers = [(409, {"error": "refused", "detail": "a1 has expired"}), (200, {"granted": True, "text": "approved"})]
+    answers = [
+        (409, {"error": "refused", "detail": "a1 has expired"}),
+        (200, {"granted": True, "text": "approved", "detail": {}}),
+    ]
     api.answers.clear()
     for status, answer in answers:
         api.says("POST /v1/intents", answer, status=status)

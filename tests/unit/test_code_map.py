@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src/hostler"
-ROOMS = "core|ports|controller|journal|runtime|polling|drivers|agent|server|sim|app|cli"
+ROOMS = "core|ports|controller|journal|runtime|polling|drivers|agent|server|sim|app|client|cli"
 _PLACE = re.compile(rf"`(?:src/hostler/)?((?:{ROOMS})(?:/[a-z0-9_./]+)?)`")
 
 

@@ -7,14 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hostler.cli import server_contexts
-from hostler.cli.command_errors import CommandError, unusable
+from hostler.cli.command_errors import unusable
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.list_view import Column, View
 from hostler.cli.options import Connect
 from hostler.cli.output import say
+from hostler.client import HostlerError
 
 if TYPE_CHECKING:
-    from hostler.cli.api_client import Client
+    from hostler.client import Client
 
 AT_ONCE = 8
 CELL = "cell"
@@ -53,6 +54,6 @@ def of_all_cells(
 def _answered(name: str, answer: "Future[list[dict[str, Any]]]") -> list[dict[str, Any]] | None:
     try:
         return answer.result()
-    except CommandError as error:
+    except HostlerError as error:
         say(f"{name}: {error}")
         return None

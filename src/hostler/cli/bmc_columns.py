@@ -1,9 +1,10 @@
 """Columns of the list of `hostler bmc credentials status`."""
 
 from hostler.cli.list_view import Column, View, age, clock
+from hostler.client import routes
 
 BMC_CREDENTIALS = View(
-    "/v1/bmc/credentials",
+    routes.BMC_CREDENTIALS,
     (
         Column("NODE", "node"),
         Column("STATE", "state"),

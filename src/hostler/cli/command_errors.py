@@ -1,26 +1,39 @@
 """How a command says that it failed: what, what to do instead, and the exit status."""
 
 from hostler.cli.exit_codes import ExitCode
+from hostler.client import ApiError, HostlerError
+
+_CODES: dict[int, ExitCode] = {
+    -1: ExitCode.usage,
+    0: ExitCode.unavailable,
+    401: ExitCode.unauthorised,
+    403: ExitCode.unauthorised,
+    404: ExitCode.not_found,
+    409: ExitCode.refused,
+    410: ExitCode.refused,
+    429: ExitCode.unavailable,
+    502: ExitCode.unavailable,
+    503: ExitCode.unavailable,
+    504: ExitCode.unavailable,
+}
 
 
-class CommandError(Exception):
-    """The command ends here. `what` says what is wrong and where, `instead` what to do; `detail` is the server's."""
+class CommandError(HostlerError):
+    """The command ends here."""
 
-    def __init__(self, code: ExitCode, what: str, instead: str = "", detail: dict[str, str] | None = None) -> None:
-        super().__init__(what)
-        self.detail = detail or {}
+    def __init__(self, code: ExitCode, what: str, instead: str = "") -> None:
+        super().__init__(what, instead)
         self.code = code
-        self.what = what
-        self.instead = instead
-
-    def __str__(self) -> str:
-        return f"{self.what}\n  {self.instead}" if self.instead else self.what
-
-
-class GoneError(CommandError):
-    """The records that a stream should go on with are no longer there: list anew and go on from that."""
 
 
 def unusable(what: str, instead: str = "") -> CommandError:
     """The error for input that cannot be used."""
     return CommandError(ExitCode.usage, what, instead)
+
+
+def code_of(error: HostlerError) -> ExitCode:
+    """The exit status for a failure. What the server refuses and no row names was asked wrongly."""
+    if isinstance(error, CommandError):
+        return error.code
+    status = error.status if isinstance(error, ApiError) else 1
+    return _CODES.get(status, ExitCode.usage if 400 <= status < 500 else ExitCode.unexpected)

@@ -1,9 +1,10 @@
 """Columns of goldens."""
 
 from hostler.cli.list_view import Column, View, age
+from hostler.client import routes
 
 GOLDENS = View(
-    "/v1/goldens",
+    routes.GOLDENS,
     (
         Column("GOLDEN", "id"),
         Column("CHECK", "check"),

@@ -14,7 +14,7 @@ from hostler.cli.options import Why
 from hostler.cli.output import dump_json, dump_yaml, shown
 
 if TYPE_CHECKING:
-    from hostler.cli.api_client import Client
+    from hostler.client import Client
 
 MAX_BYTES = 64 * 1_048_576
 

@@ -5,14 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hostler.cli.command_errors import CommandError, unusable
+from hostler.cli.command_errors import CommandError, code_of, unusable
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.intent_progress import follow
 from hostler.cli.options import Pick, Why
 from hostler.cli.output import dump_json, dump_yaml, say, shown
+from hostler.client import ApiError, routes
 
 if TYPE_CHECKING:
-    from hostler.cli.api_client import Client
+    from hostler.client import Client
 
 TARGETS_MAX = 1_000
 _GOES_ON = (ExitCode.refused, ExitCode.not_found, ExitCode.usage)
@@ -35,7 +36,7 @@ def targets_of(client: "Client", named: Sequence[str], pick: Pick) -> list[str]:
     if pick.selector:
         if not pick.selector.strip():
             raise unusable("an empty selector would mean every node", "write KEY=VALUE")
-        chosen = [node["id"] for node in client.pages("/v1/nodes", {"selector": pick.selector}, pick.at_most + 1)]
+        chosen = [node["id"] for node in client.pages(routes.NODES, {"selector": pick.selector}, pick.at_most + 1)]
         if len(chosen) > pick.at_most:
             raise CommandError(
                 ExitCode.refused,
@@ -81,21 +82,15 @@ def say_brake(*answers: dict[str, Any]) -> None:
 
 
 def _answered(client: "Client", why: Why, request: IntentRequest, key: str) -> tuple[dict[str, Any], ExitCode]:
-    body = {
-        "verb": request.verb,
-        "target": request.target,
-        "nodes": request.nodes,
-        "reason": why.reason,
-        "args": request.args,
-        "dry_run": why.dry_run,
-        "key": key,
-    }
+    from msgspec.structs import asdict
+
+    more = {"nodes": request.nodes, "args": request.args, "dry_run": why.dry_run, "key": key}
     try:
-        answer = client.post("/v1/intents", body)
-    except CommandError as error:
-        if error.code not in _GOES_ON:
+        answer = asdict(client.ask(request.verb, request.target, why.reason, **more))
+    except ApiError as error:
+        if (code := code_of(error)) not in _GOES_ON:
             raise
-        return {"granted": False, "text": str(error), "detail": error.detail}, error.code
+        return {"granted": False, "text": str(error), "detail": error.facts}, code
     return answer, ExitCode.ok if answer["granted"] else ExitCode.waits
 
 

@@ -12,7 +12,7 @@ from hostler.cli.options import Connect, Show, ShowList, Why
 from hostler.cli.output import dump_json, dump_yaml, json_of, shown
 
 if TYPE_CHECKING:
-    from hostler.cli.api_client import Client, Query
+    from hostler.client.api import Client, Query
 
 NO_QUERY: "Query" = {}
 

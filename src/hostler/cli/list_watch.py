@@ -8,50 +8,34 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hostler.cli.command_errors import CommandError, GoneError
+from hostler.cli.command_errors import CommandError
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.list_view import View
 from hostler.cli.output import dump_yaml, json_of, line_of, row_of, say, shown, widths_of
+from hostler.client import ApiError, GoneError
 
 if TYPE_CHECKING:
-    from hostler.cli.api_client import Client
+    from hostler.client import Client
 
 T = TypeVar("T")
 Item = dict[str, Any]
 Look = Callable[[Item], Iterable[Item]]
 """Given an event, the objects to compare with what was printed."""
 
-TRIES = 60
-"""How often in a row a stream is asked for again."""
 BEHIND_S, BEHIND_TRIES = 0.2, 150
 """How long, and how often, to wait for a controller that is behind what it streams."""
 
 
-def follow(client: "Client", after: int | None, query: dict[str, str] | None = None) -> Iterator[Item]:
-    """Events after that record, or from now on; resumed where a stream broke off.
-
-    Raises GoneError where what follows is no longer there, CommandError where nobody answers.
-    """
-    failures = 0
-    while True:
-        try:
-            for event in client.events(after, query or {}):
-                after, failures = event["seq"], 0
-                yield event
-        except CommandError as error:
-            failures += 1
-            if error.code is not ExitCode.unavailable or after is None or failures > TRIES:
-                raise
-            if failures == 1:
-                say(f"{error.what}; trying again")
-        time.sleep(client.again_s)
+def again(error: ApiError) -> None:
+    """Say that a stream broke off."""
+    say(f"{error.what}; trying again")
 
 
 def following(client: "Client", listed: Callable[[], int | None]) -> Iterator[Item]:
     """Events for ever, from the record that `listed` says its list is of; it is asked again where they are gone."""
     while True:
         try:
-            yield from follow(client, listed())
+            yield from client.follow(listed(), lost=again)
         except GoneError as gone:
             say(f"{gone.what}; listing again")
         time.sleep(client.again_s)

@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 
 from cyclopts import App, CycloptsError, Group
 
-from hostler.cli.command_errors import CommandError
+from hostler.cli.command_errors import code_of
 from hostler.cli.exit_cleanup import ending
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.help_format import Columns
+from hostler.client import HostlerError
 
 _START = Group("Start", sort_key=10)
 _FLEET = Group("Fleet", sort_key=20)
@@ -121,8 +122,8 @@ def run(command: Callable[[], object]) -> ExitCode:
             result = command()
         sys.stdout.flush()
         return ExitCode(result) if isinstance(result, int) else ExitCode.ok
-    except CommandError as error:
-        return _failed(str(error), error.code)
+    except HostlerError as error:
+        return _failed(str(error), code_of(error))
     except CycloptsError as error:
         return _failed(_usage(error), ExitCode.usage)
     except KeyboardInterrupt:

@@ -15,7 +15,7 @@ from hostler.core.state.verbs.arguments import VerbArgument, arguments_of
 from hostler.core.state.verbs.facts import Target, Verb, help_of, name_of
 
 if TYPE_CHECKING:
-    from hostler.cli.api_client import Client
+    from hostler.client import Client
 
 
 def _option(one: VerbArgument) -> Argument:

@@ -15,8 +15,8 @@ from hostler.cli.exit_cleanup import at_end
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hostler.cli.api_client import Client
     from hostler.cli.list_view import View
+    from hostler.client import Client
 
 Output = Annotated[
     Literal["table", "wide", "json", "yaml", "name"],
@@ -71,7 +71,7 @@ class Connect:
 
         Raises CommandError where none is named or a file cannot be read.
         """
-        from hostler.cli.api_client import TIMEOUT_S, ApiAddress, Client
+        from hostler.client.api import TIMEOUT_S, Address, Client
 
         known = server_contexts.read().of(self.context)
         server = self.server or known.server
@@ -80,7 +80,7 @@ class Connect:
         mine = server.rstrip("/") == known.server.rstrip("/")
         ca = self.ca or (known.ca if mine else "")
         named = [one.strip() for one in server.split(",") if one.strip()]
-        addresses = [ApiAddress.parse(one, ca, self.insecure_plain_http) for one in named]
+        addresses = [Address.parse(one, ca, self.insecure_plain_http) for one in named]
         if not addresses:
             raise unusable(f"server '{server}' is not an address", "write https://host:port")
         token = self._token(known.token_file if mine else "")

@@ -1,9 +1,10 @@
 """Columns of returns to vendors and of stock."""
 
 from hostler.cli.list_view import Column, View, age, clock
+from hostler.client import routes
 
 RMA_CASES = View(
-    "/v1/rma-cases",
+    routes.RMA_CASES,
     (
         Column("RETURN", "id"),
         Column("NODE", "node"),
@@ -30,7 +31,7 @@ RMA_CASES = View(
 )
 
 STOCK = View(
-    "/v1/stock",
+    routes.STOCK,
     (
         Column("SITE", "site"),
         Column("PART NUMBER", "part_number"),

@@ -4,10 +4,11 @@ from datetime import datetime
 from typing import Any
 
 from hostler.cli.list_view import FEW, Column, View, age, answers, clock, count, last_text, severity, steps, text_of
+from hostler.client import routes
 from hostler.core.state.counting import first_names
 
 NODES = View(
-    "/v1/nodes",
+    routes.NODES,
     (
         Column("NODE", "id"),
         Column("PHASE", "phase"),
@@ -90,7 +91,7 @@ _STANDING = (
 )
 
 CONDITIONS = View(
-    "/v1/conditions",
+    routes.CONDITIONS,
     (*_condition("condition."), *_STANDING),
     name="condition.id",
     empty="no condition stands",
@@ -114,7 +115,7 @@ OBSERVATIONS = View(
 )
 
 AGENTS = View(
-    "/v1/agents",
+    routes.AGENTS,
     (
         Column("NODE", "node"),
         Column("HEARD", "heard"),
@@ -139,7 +140,7 @@ def few(value: Any, _now: datetime) -> str:
 
 
 SHADOWS = View(
-    "/v1/shadows",
+    routes.SHADOWS,
     (
         Column("RULE", "rule"),
         Column("WOULD HAVE MEANT", "remedy"),
@@ -155,7 +156,7 @@ SHADOWS = View(
 )
 
 WAITING = View(
-    "/v1/waiting",
+    routes.WAITING,
     (
         Column("NODE", "node"),
         Column("WHAT", "what"),
@@ -183,7 +184,7 @@ FABRIC_FINDINGS = View(
 )
 
 FABRICS = View(
-    "/v1/fabrics",
+    routes.FABRICS,
     (
         Column("NETWORK", "name"),
         Column("VERDICT", "verdict"),
@@ -272,7 +273,7 @@ PORT_COUNTERS = View(
 FABRIC_LINKS = View("", _LINK, name="a", empty="no whole validation has seen such a cable")
 
 LINKS = View(
-    "/v1/links",
+    routes.LINKS,
     (Column("NODE", "node"), Column("NETWORK", "fabric"), *_LINK),
     name="a",
     empty="no network has it in its design, or none has been seen whole since the controller began",
@@ -293,7 +294,7 @@ FINDINGS = View(
 )
 
 POOLS = View(
-    "/v1/pools",
+    routes.POOLS,
     (
         Column("POOL", "pool.name"),
         Column("TENANT", "pool.tenant"),
@@ -315,7 +316,7 @@ POOLS = View(
 )
 
 PLANS = View(
-    "/v1/plans",
+    routes.PLANS,
     (
         Column("NODE", "node"),
         Column("PLAN", "name"),
@@ -333,7 +334,7 @@ PLANS = View(
 )
 
 TICKETS = View(
-    "/v1/tickets",
+    routes.TICKETS,
     (
         Column("TICKET", "id"),
         Column("NODE", "node"),
@@ -360,7 +361,7 @@ TICKETS = View(
 )
 
 APPROVALS = View(
-    "/v1/approvals",
+    routes.APPROVALS,
     (
         Column("APPROVAL", "id"),
         Column("ASKED BY", "person"),
@@ -380,7 +381,7 @@ APPROVALS = View(
 )
 
 ROLLOUTS = View(
-    "/v1/rollouts",
+    routes.ROLLOUTS,
     (
         Column("ROLLOUT", "id"),
         Column("STATE", "state"),
@@ -400,7 +401,7 @@ ROLLOUTS = View(
 
 
 RESTORE = View(
-    "/v1/restore/nodes",
+    routes.RESTORE_NODES,
     (
         Column("NODE", "id"),
         Column("HEARD", "heard"),
@@ -411,7 +412,7 @@ RESTORE = View(
 )
 
 DOMAIN_ACTS = View(
-    "/v1/domains",
+    routes.DOMAINS,
     (
         Column("DOMAIN", "scope"),
         Column("REMEDY", "remedy"),
@@ -429,7 +430,7 @@ DOMAIN_ACTS = View(
 )
 
 INCIDENTS = View(
-    "/v1/incidents",
+    routes.INCIDENTS,
     (
         Column("INCIDENT", "id"),
         Column("BLAMES", "blames"),
@@ -450,7 +451,7 @@ INCIDENTS = View(
 )
 
 HOLDS = View(
-    "/v1/holds",
+    routes.HOLDS,
     (
         Column("HOLD", "id"),
         Column("SCOPE", "scope"),
@@ -466,7 +467,7 @@ HOLDS = View(
 )
 
 PARTS = View(
-    "/v1/parts",
+    routes.PARTS,
     (
         Column("SERIAL", "serial"),
         Column("KIND", "kind"),
@@ -482,7 +483,7 @@ PARTS = View(
 )
 
 WINDOWS = View(
-    "/v1/maintenance",
+    routes.MAINTENANCE,
     (
         Column("WINDOW", "id"),
         Column("SCOPE", "scope"),
@@ -557,11 +558,11 @@ _WORK = (
     Column("RESOLUTION", "resolution", wide=True),
 )
 
-WORK = View("/v1/maintenance", _WORK, name="node", empty="no node is being worked on")
-REPAIRS = View("/v1/maintenance", _WORK, name="ticket", empty="no repair is recorded")
+WORK = View(routes.MAINTENANCE, _WORK, name="node", empty="no node is being worked on")
+REPAIRS = View(routes.MAINTENANCE, _WORK, name="ticket", empty="no repair is recorded")
 
 NOTICES = View(
-    "/v1/maintenance",
+    routes.MAINTENANCE,
     (Column("LEAVES", "node"), Column("RACK", "rack"), Column("SINCE", "at", clock), Column("WHY", "reason")),
     name="node",
     empty="no node is about to leave",
@@ -616,7 +617,7 @@ CONTEXTS = View(
 )
 
 ASSETS = View(
-    "/v1/assets",
+    routes.ASSETS,
     (
         Column("ASSET", "id"),
         Column("KIND", "kind"),
@@ -638,7 +639,7 @@ ASSETS = View(
 )
 
 NOTIFICATION_ROUTES = View(
-    "/v1/notifications/routes",
+    routes.NOTIFICATIONS_ROUTES,
     (
         Column("ROUTE", "name"),
         Column("KIND", "kind"),
@@ -654,7 +655,7 @@ NOTIFICATION_ROUTES = View(
 )
 
 AUDIT = View(
-    "/v1/audit",
+    routes.AUDIT,
     (
         Column("AT", "at", clock),
         Column("PERSON", "person"),
@@ -678,23 +679,4 @@ AUDIT = View(
     ),
     name="number",
     empty="nobody has asked for anything",
-)
-
-DELIVERIES = View(
-    "/v1/notifications/deliveries",
-    (
-        Column("NUMBER", "number"),
-        Column("ROUTE", "message.route"),
-        Column("STATE", "state"),
-        Column("ACTION", "message.action"),
-        Column("QUEUED", "queued", age),
-        Column("TRIES", "attempts"),
-        Column("SUMMARY", "message.summary"),
-        Column("WHY", "why"),
-        Column("KEY", "message.key", wide=True),
-        Column("ID", "message.id", wide=True),
-        Column("DUE", "due", clock, wide=True),
-        Column("ENDED", "ended", clock, wide=True),
-    ),
-    name="number",
 )

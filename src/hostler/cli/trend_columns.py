@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from hostler.cli.list_view import Column, View, age, span
+from hostler.client import routes
 
 
 def _share(value: Any, _: datetime) -> str:
@@ -11,7 +12,7 @@ def _share(value: Any, _: datetime) -> str:
 
 
 TRENDS = View(
-    "/v1/trends",
+    routes.TRENDS,
     (
         Column("NODE", "node"),
         Column("METRIC", "metric"),
@@ -45,7 +46,7 @@ SERIES = View(
 )
 
 TREND_SHIFTS = View(
-    "/v1/trends/shifts",
+    routes.TRENDS_SHIFTS,
     (
         Column("METRIC", "metric"),
         Column("STACK", "stack"),
@@ -58,7 +59,7 @@ TREND_SHIFTS = View(
 )
 
 TREND_SCORES = View(
-    "/v1/trends/scorecard",
+    routes.TRENDS_SCORECARD,
     (
         Column("METRIC", "metric"),
         Column("JUDGED", "judged"),
@@ -81,7 +82,7 @@ def _lasted(value: Any, _: datetime) -> str:
 
 
 FLOW = View(
-    "/v1/flow",
+    routes.FLOW,
     (
         Column("PHASE", "phase"),
         Column("NODES", "nodes"),
@@ -101,7 +102,7 @@ FLOW = View(
 
 
 BRING_UP = View(
-    "/v1/bring-up",
+    routes.BRING_UP,
     (
         Column("NODE", "node"),
         Column("STAGE", "phase"),
@@ -125,7 +126,7 @@ BRING_UP = View(
 )
 
 STAGES = View(
-    "/v1/bring-up/stages",
+    routes.BRING_UP_STAGES,
     (
         Column("STAGE", "phase"),
         Column("SKU", "sku"),

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from hostler.client.answers import AgentView
 from hostler.core.fabric.path_blame import PairResult
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.events import Record
@@ -18,7 +19,7 @@ from hostler.journal.certificate_files import CertificateFiles
 from hostler.journal.evidence_files import EvidenceFiles
 from hostler.polling.pair_results import PairResults
 from hostler.server.agent_mailbox import AgentMailboxes
-from hostler.server.api_resources import AgentSeen, AgentView
+from hostler.server.api_resources import AgentSeen
 from hostler.server.audit_trail import AuditTrail
 from hostler.server.bmc_system_choice import Machines, nobody
 from hostler.server.cell_view import CellView

@@ -6,7 +6,7 @@ import msgspec
 from litestar import Request, Response
 from litestar.response.base import ASGIResponse
 
-from hostler.server.api_resources import IntentView
+from hostler.client.answers import IntentView
 from hostler.server.token_scope import shown
 from hostler.server.tokens import Identity, Role
 

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from hostler.client.answers import GpuCounts, IncidentRow, PoolView, WaitingRow
 from hostler.core.planning.rollouts import waits_for
 from hostler.core.policy import pool_places
 from hostler.core.report.sentences import asked_for
@@ -15,7 +16,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Condition, Node, Phase, Remediator, WorkClass, Workload
 from hostler.core.state.scopes import CLUSTER, POOL, WHOLE_CELL, Scope
-from hostler.server.api_resources import GpuCounts, IncidentRow, PoolView, WaitingRow, incident_row, waiting_row
+from hostler.server.api_resources import incident_row, waiting_row
 from hostler.server.cell_view import CellView
 from hostler.server.recent_changes import Changes
 from hostler.server.token_scope import incident_within, sees, shown

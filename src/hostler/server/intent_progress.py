@@ -5,10 +5,11 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from hostler.client.answers import IntentProgress, NodeProgress
 from hostler.core.state import events as e
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Intent
-from hostler.core.state.model import Blocker, Node
+from hostler.core.state.model import Node
 from hostler.core.state.verbs.remedies import RemedyVerb
 
 NODES_SHOWN = 200
@@ -19,36 +20,6 @@ _OPEN = ("waiting", "running")
 
 History = Callable[[str], list[e.Record]]
 """Records about a subject, newest first. Blocks."""
-
-
-class NodeProgress(Struct, frozen=True):
-    """Part of one node. `state`: waiting, running, done, failed, or ended (called off, or overtaken by another)."""
-
-    node: str
-    state: str
-    plan: str = ""
-    step: str = ""
-    detail: str = ""
-    blockers: tuple[Blocker, ...] = ()
-
-
-class IntentProgress(Struct, frozen=True):
-    """An intent by its id. `state`: refused, waiting_for_approval, denied, under_way, done, failed or ended.
-
-    `nodes` are those that it concerns, the first of them; `more` counts the others.
-    """
-
-    id: str
-    verb: str
-    target: str
-    person: str
-    reason: str
-    asked: datetime
-    state: str
-    text: str
-    approval: str = ""
-    nodes: tuple[NodeProgress, ...] = ()
-    more: int = 0
 
 
 class Asked(Struct, frozen=True):

@@ -13,6 +13,7 @@ from hostler.cli.input_files import read_text, submit
 from hostler.cli.list_commands import describe
 from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce, Why
 from hostler.cli.output import shown
+from hostler.client import routes
 
 app = App(name="admission", help="Expected nodes: compare an inventory with what is registered, then admit.")
 
@@ -82,7 +83,7 @@ def _filters(words: tuple[str, ...]) -> dict[str, list[str]]:
 @app.command
 def plan(*, source: InventorySource = SOURCE, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Say what the inventory would add and change, where sources disagree, and the digest to apply it by."""
-    found = connect.client().post("/v1/admission/plan", source.body())
+    found = connect.client().post(routes.ADMISSION_PLAN, source.body())
     if show.output not in ("table", "wide"):
         describe(found, "admission", show.output)
         return 0
@@ -100,7 +101,7 @@ def apply(
     connect: Connect = CONNECT,
 ) -> int:
     """Carry out the plan of this digest; refused where the fleet, the configuration or the inventory has changed."""
-    return submit(connect.client(), "/v1/admission", {**source.body(), "digest": digest}, why, show.output)
+    return submit(connect.client(), routes.ADMISSION, {**source.body(), "digest": digest}, why, show.output)
 
 
 def _told(found: dict[str, Any]) -> list[str]:

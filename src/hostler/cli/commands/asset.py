@@ -6,6 +6,7 @@ from hostler.cli.input_files import read_entries, submit
 from hostler.cli.list_commands import show_list
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
 from hostler.cli.table_columns import ASSETS
+from hostler.client import routes
 
 app = App(name="asset", help="Assets that are not nodes.")
 
@@ -19,4 +20,4 @@ def list_(*, show: Show = SHOW, connect: Connect = CONNECT) -> int:
 @app.command
 def register(file: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Make the assets of a JSON or YAML list known. FILE `-` reads standard input."""
-    return submit(connect.client(), "/v1/assets", {"assets": read_entries(file, "assets")}, why, show.output)
+    return submit(connect.client(), routes.ASSETS, {"assets": read_entries(file, "assets")}, why, show.output)

@@ -9,6 +9,7 @@ from hostler.cli.exit_codes import ExitCode
 from hostler.cli.input_files import read_documents
 from hostler.cli.list_commands import describe
 from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce
+from hostler.client import routes
 
 if TYPE_CHECKING:
     from hostler.core.state.boot import BootConfiguration
@@ -74,7 +75,7 @@ def _boots(files: list[str]) -> "BootConfiguration":
 @app.command
 def strangers(*, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Show the machines that asked for a boot and are not expected. None of them was booted into anything."""
-    found = connect.client().get("/v1/status").get("strangers") or []
+    found = connect.client().get(routes.STATUS).get("strangers") or []
     if show.output not in ("table", "wide"):
         describe(found, "strangers", show.output)
         return 0

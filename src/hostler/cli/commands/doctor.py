@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from hostler.cli.command_errors import CommandError, unusable
+from hostler.cli.command_errors import unusable
 from hostler.cli.commands.run import CLUSTERS, Clusters
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.intent_requests import IntentRequest
@@ -12,6 +12,7 @@ from hostler.cli.list_commands import ask_one
 from hostler.cli.options import CONNECT, SHOW_LIST, SHOW_ONCE, Connect, ShowList, ShowOnce, Why
 from hostler.cli.output import say
 from hostler.cli.table_columns import FINDINGS
+from hostler.client import HostlerError, routes
 
 app = App(name="doctor", help="Check whether Hostler may act in a cluster, and which other remediators act there.")
 
@@ -54,11 +55,11 @@ def pool(name: PoolName, *, show: ShowList = SHOW_LIST, connect: Connect = CONNE
     from hostler.cli.missing_checks import lacking
 
     client = connect.client()
-    found = next((one["pool"] for one in client.pages("/v1/pools") if one["pool"]["name"] == name), None)
+    found = next((one["pool"] for one in client.pages(routes.POOLS) if one["pool"]["name"] == name), None)
     if found is None:
         raise unusable(f"no pool '{name}'", "see `hostler pool list`")
-    nodes = [node["id"] for node in client.pages("/v1/nodes", {"sku": found["sku"]}) if node["pool"] in (name, "")]
-    told = {agent["node"]: agent["profiles"] for agent in client.pages("/v1/agents", {"sku": found["sku"]})}
+    nodes = [node["id"] for node in client.pages(routes.NODES, {"sku": found["sku"]}) if node["pool"] in (name, "")]
+    told = {agent["node"]: agent["profiles"] for agent in client.pages(routes.AGENTS, {"sku": found["sku"]})}
     rows = lacking(found["cluster"], {node: told.get(node) for node in nodes})
     show.emit(rows, FINDINGS)
     return ExitCode.unsound if any(row["bad"] for row in rows) else ExitCode.ok
@@ -85,16 +86,16 @@ def _cell(connect: Connect) -> tuple[dict[str, dict[str, dict[str, str]]], dict[
     names: dict[str, dict[str, dict[str, str]]] = {}
     try:
         client = connect.client()
-        served = {pool["pool"]["name"]: pool["pool"]["cluster"] for pool in client.pages("/v1/pools")}
+        served = {pool["pool"]["name"]: pool["pool"]["cluster"] for pool in client.pages(routes.POOLS)}
         accepted = {
-            (one["cluster"], one["name"]): one["accepted_by"] for one in client.get("/v1/status")["remediators"]
+            (one["cluster"], one["name"]): one["accepted_by"] for one in client.get(routes.STATUS)["remediators"]
         }
-        for node in client.pages("/v1/nodes"):
+        for node in client.pages(routes.NODES):
             if cluster := served.get(node["pool"]):
                 for kind in ("kubernetes", "slurm"):
                     called = node.get("names", {}).get(kind, "").removeprefix(f"{cluster}/") or node["id"]
                     names.setdefault(cluster, {}).setdefault(kind, {})[called] = node["id"]
-    except CommandError as error:
+    except HostlerError as error:
         say(f"hostler: no cell was asked, so names of nodes are not compared: {error}")
         return {}, {}
     return names, accepted

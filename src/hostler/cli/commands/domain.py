@@ -18,7 +18,7 @@ from hostler.core.state.verbs.holds import Uncordon
 from hostler.core.state.verbs.remedies import CallOff, RemedyVerb
 
 if TYPE_CHECKING:
-    from hostler.cli.api_client import Client
+    from hostler.client import Client
 
 app = App(name="domain", help="Racks and NVLink domains, taken as one: cordoned, drained and opened together.")
 

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from hostler.cli.list_watch import Printer, follow
+from hostler.cli.list_watch import Printer, again
 from hostler.cli.options import CONNECT, SHOW, Connect, Show
 from hostler.cli.table_columns import EVENTS
+from hostler.client import routes
 
 if TYPE_CHECKING:
-    from hostler.cli.api_client import Client
+    from hostler.client import Client
 
 LOOKED_BACK = 2_000
 """Records looked at for the last events, where some are of another name."""
@@ -26,14 +27,14 @@ def events(
 ) -> int:
     """List the last events of the fleet, oldest first. With `-w` it goes on with what comes."""
     client = show.one_cell(connect)
-    stands = int(client.get("/v1/status")["seq"])
+    stands = int(client.get(routes.STATUS)["seq"])
     found = list(_wanted(_recorded(client, stands, node), name))[-limit:] if limit > 0 else []
     if not show.watch:
         show.emit(found, EVENTS)
         return 0
     printer = Printer(show.view(EVENTS), show.output)
     printer.show(found)
-    for event in _wanted(follow(client, stands, {"node": node}), name):
+    for event in _wanted(client.follow(stands, {"node": node}, again), name):
         printer.show([event])
     return 0
 

@@ -178,7 +178,7 @@ def register(  # noqa: PLR0913 - a registration's fields
         if not isinstance(stated, dict) or stated.keys() - _STATED:
             raise unusable(f"{subnet}: it holds other than {', '.join(_STATED)}", "state of the subnet these alone")
         body |= stated
-    return submit(connect.client(), "/v1/fabrics", {"fabric": body}, why, show.output)
+    return submit(connect.client(), FABRICS.path, {"fabric": body}, why, show.output)
 
 
 offer(

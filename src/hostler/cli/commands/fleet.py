@@ -13,12 +13,13 @@ from hostler.cli.output import dump_json, shown
 from hostler.cli.status_screen import handover_text, screen
 from hostler.cli.table_columns import CELLS
 from hostler.cli.trend_columns import FLOW
+from hostler.client import routes
 from hostler.core.state.verbs.holds import Pause, Resume
 from hostler.core.state.verbs.modes import ReleaseBrake
 from hostler.core.state.verbs.recovery import ConfirmClock
 
 if TYPE_CHECKING:
-    from hostler.cli.api_client import Client
+    from hostler.client import Client
 
 Within = Annotated[Literal["1h", "24h", "7d", "30d"], Parameter(help="How far to look back.")]
 
@@ -41,7 +42,7 @@ def status(
     client = show.one_cell(connect)
 
     def asked() -> tuple[dict[str, Any], int]:
-        found = client.get("/v1/status")
+        found = client.get(routes.STATUS)
         return found, found["seq"]
 
     def tell(found: dict[str, Any]) -> None:
@@ -68,7 +69,7 @@ def status(
 
 def _cell_row(client: "Client") -> list[dict[str, Any]]:
     """A cell's status as one line; `name` is what the cell calls itself."""
-    found = client.get("/v1/status")
+    found = client.get(routes.STATUS)
     return [{"name": found["cell"], **found}]
 
 
@@ -89,7 +90,7 @@ _NEWS = (
 
 def adopt(file: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Take over nodes that run in production already, as a JSON or YAML list (fields as for `node register`)."""
-    return submit(connect.client(), "/v1/adopt", {"nodes": read_entries(file, "nodes")}, why, show.output)
+    return submit(connect.client(), routes.ADOPT, {"nodes": read_entries(file, "nodes")}, why, show.output)
 
 
 def flow(  # noqa: PLR0913 - one argument per filter

@@ -9,10 +9,11 @@ from hostler.cli.node_verbs import offer
 from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce
 from hostler.cli.output import emit
 from hostler.cli.table_columns import NOTICES, REPAIRS, WINDOWS, WORK
+from hostler.client import routes
 from hostler.core.state.verbs.maintenance import AnswerMaintenance, CancelMaintenance, ScheduleMaintenance
 
 if TYPE_CHECKING:
-    from hostler.cli.api_client import Client
+    from hostler.client import Client
 
 app = App(name="maintenance", help="Maintenance: windows, current and upcoming work, repairs.")
 
@@ -38,7 +39,7 @@ def _all(client: "Client", node: str, rack: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     cursor = ""
     while not found or cursor:
-        page = client.get("/v1/maintenance", {"node": node, "rack": rack, "cursor": cursor})
+        page = client.get(routes.MAINTENANCE, {"node": node, "rack": rack, "cursor": cursor})
         for name, _ in _SECTIONS:
             known = found.setdefault(name, [])
             known.extend(row for row in page[name] if row not in known)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from hostler.cli.bundle_columns import BUNDLES, CERTIFICATES
-from hostler.cli.command_errors import CommandError, unusable
+from hostler.cli.command_errors import unusable
 from hostler.cli.commands import checklist
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.input_files import read_entries, submit
 from hostler.cli.intent_requests import IntentRequest, targets_of
 from hostler.cli.list_commands import describe, show_list, show_unpaged
-from hostler.cli.list_watch import Item, Printer, follow, watch
+from hostler.cli.list_watch import Item, Printer, again, watch
 from hostler.cli.node_page import node_page
 from hostler.cli.node_verbs import command, keyword
 from hostler.cli.options import (
@@ -44,12 +44,13 @@ from hostler.cli.table_columns import (
     OBSERVATIONS,
     WAITING,
 )
+from hostler.client import ApiError
 from hostler.core.state.scopes import NODES as SEVERAL
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import Heading, Verb, name_of
 
 if TYPE_CHECKING:
-    from hostler.cli.api_client import Client
+    from hostler.client import Client
 
 HISTORY_SHOWN = 50
 
@@ -124,11 +125,11 @@ def get(*nodes: NodeName, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT
     for name in nodes:
         try:
             found.append(client.get(NODES.one(name)))
-        except CommandError as error:
-            if error.code is not ExitCode.not_found or len(nodes) == 1:
+        except ApiError as error:
+            if error.status != 404 or len(nodes) == 1:
                 raise
             say(str(error))
-            worst = error.code
+            worst = ExitCode.not_found
     _print_nodes(found, show.output)
     return worst
 
@@ -161,7 +162,7 @@ def history(node: NodeName, *, limit: Limit = HISTORY_SHOWN, show: Show = SHOW, 
     printer = Printer(show.view(HISTORY), show.output)
     printer.show(rows)
     last = rows[-1]["seq"] if rows else 0  # the journal may be ahead of the fleet that the answer stands at
-    for event in follow(client, stands, {"node": node}):
+    for event in client.follow(stands, {"node": node}, again):
         if event["seq"] > last:
             printer.show([event])
     return 0

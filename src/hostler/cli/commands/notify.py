@@ -4,8 +4,9 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
+from hostler.cli.delivery_columns import DELIVERIES
 from hostler.cli.options import CONNECT, SHOW_LIST, Connect, ShowList
-from hostler.cli.table_columns import DELIVERIES, NOTIFICATION_ROUTES
+from hostler.cli.table_columns import NOTIFICATION_ROUTES
 
 app = App(name="notify", help="Notifications: routes, deliveries, dead letters.")
 

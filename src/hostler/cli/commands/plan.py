@@ -14,7 +14,7 @@ from hostler.core.state.verbs.facts import Verb, name_of
 from hostler.core.state.verbs.proposals import Approve, Reject
 
 if TYPE_CHECKING:
-    from hostler.cli.api_client import Client
+    from hostler.client import Client
 
 app = App(name="plan", help="Plans: what is under way or proposed.")
 

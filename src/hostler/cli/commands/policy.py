@@ -15,6 +15,7 @@ from hostler.cli.list_commands import describe
 from hostler.cli.options import CONNECT, SHOW_LIST, SHOW_ONCE, Connect, ShowList, ShowOnce, Why
 from hostler.cli.output import dump_json, say, shown
 from hostler.cli.table_columns import SHADOWS
+from hostler.client import routes
 
 AtOnce = Annotated[bool, Parameter(negative=(), help="Without a rollout; a second person has to approve it.")]
 
@@ -60,13 +61,13 @@ def activate(
     Where much acts they come into force slice by slice (`hostler rollout`). With `--dry-run`: whom it would disturb.
     """
     body = {"documents": read_documents(files), "at_once": at_once}
-    return submit(connect.client(), "/v1/config", body, why, show.output)
+    return submit(connect.client(), routes.CONFIG, body, why, show.output)
 
 
 @app.command(name="show")
 def show_(*, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Show the active configuration."""
-    found = connect.client().get("/v1/config")
+    found = connect.client().get(routes.CONFIG)
     describe(found, found.get("sha256", ""), show.output)
     return 0
 

@@ -6,6 +6,7 @@ from hostler.cli.list_commands import describe, show_list
 from hostler.cli.node_verbs import offer
 from hostler.cli.options import CONNECT, SHOW, Connect, Show
 from hostler.cli.table_columns import RESTORE
+from hostler.client import routes
 from hostler.core.state.verbs.recovery import ReleaseRestore
 
 app = App(name="restore", help="A journal that was restored: compare, then release.")
@@ -14,7 +15,7 @@ app = App(name="restore", help="A journal that was restored: compare, then relea
 @app.command(name="show")
 def show_(*, show: Show = SHOW, connect: Connect = CONNECT) -> int:
     """How far the comparison is, and every node that differs or has not been heard."""
-    found = connect.client().get("/v1/restore")
+    found = connect.client().get(routes.RESTORE)
     if show.output not in ("table", "wide"):
         describe(found, "restore", show.output)
         return 0

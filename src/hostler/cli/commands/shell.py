@@ -55,8 +55,8 @@ def completion(shell: Shell) -> int:
 
 def complete(noun: str, word: str = "", *, connect: Connect = CONNECT) -> int:
     """Print the names that a word of `hostler NOUN COMMAND` may become; nothing where nobody answers in time."""
-    from hostler.cli.command_errors import CommandError
     from hostler.cli.output import shown
+    from hostler.client import HostlerError
 
     view = _views().get(noun)
     if view is None:
@@ -65,7 +65,7 @@ def complete(noun: str, word: str = "", *, connect: Connect = CONNECT) -> int:
     try:
         client = connect.client(PATIENCE_S)
         names = [view.name_of(item) for item in client.pages(view.path, query, 0 if not query else SHOWN)]
-    except CommandError:
+    except HostlerError:
         return 0
     for name in [name for name in names if name.startswith(word)][:SHOWN]:
         print(shown(name))

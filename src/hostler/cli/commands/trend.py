@@ -16,7 +16,7 @@ from hostler.cli.table_columns import NODES
 from hostler.cli.trend_columns import SERIES, TREND_SCORES, TREND_SHIFTS, TRENDS
 
 if TYPE_CHECKING:
-    from hostler.cli.api_client import Client
+    from hostler.client import Client
     from hostler.core.state.trends import TrendReport
 
 app = App(name="trend", help="Readings that drift beside their peers, and whether to believe it.")

@@ -48,6 +48,7 @@ FINDINGS = (
 COMMANDS = (
     Texts("unusable", ((0, "what"), (1, "instead")), ("what", "what to do"), ("cli", "app")),
     Texts("CommandError", ((1, "what"), (2, "instead")), ("what", "what to do"), ("cli", "app")),
+    Texts("ApiError", ((1, "what"), (2, "instead")), ("what", "what to do"), ("client",)),
 )
 INPUTS = (
     Texts("Problem", ((0, "where"), (2, "what"), (3, "instead")), ("where", "what", "what to do"), ("core", "app")),

@@ -7,12 +7,12 @@ from litestar import Router, get, post
 from litestar.params import FromPath, JSONBody
 from msgspec import Struct
 
+from hostler.client.answers import IntentView
 from hostler.core.intents.bounds import concerned
 from hostler.core.planning.rollouts import waits_for
 from hostler.core.report.sentences import asked_for
 from hostler.core.state.change_control import Approval, Rollout, Slice, SliceError
 from hostler.core.state.verbs.facts import Permission
-from hostler.server.api_resources import IntentView
 from hostler.server.app_state import AppState
 from hostler.server.auth import SEE, SEE_CELL, needs
 from hostler.server.dependencies import TheAppState, Wanted, Who

@@ -8,10 +8,10 @@ from typing import Annotated
 from litestar import Response
 from msgspec import Meta, Struct
 
+from hostler.client.answers import IntentView
 from hostler.core.state.attached_files import FILE_BYTES_MOST, FILE_TYPES, AttachedFile
 from hostler.journal.evidence_files import EvidenceFiles, media_type_of
 from hostler.ports import JournalError
-from hostler.server.api_resources import IntentView
 from hostler.server.app_state import AppState
 from hostler.server.problems import refuse
 from hostler.server.routes.intents import Caller, Key, Reason, RequestedIntent, submit

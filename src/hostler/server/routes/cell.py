@@ -9,6 +9,7 @@ from litestar.params import HeaderParameter, JSONBody, QueryParameter
 from litestar.response import Stream
 from msgspec import Meta, Struct
 
+from hostler.client.answers import IntentView
 from hostler.core.policy.guards import GUARDS
 from hostler.core.state.configuration import Policy, Pool, Sku
 from hostler.core.state.input_problems import InvalidInputError
@@ -19,7 +20,6 @@ from hostler.core.state.verbs.facts import Permission
 from hostler.core.tables.operations import OPERATIONS, OperationKind
 from hostler.core.tables.phases import ASSET_TRANSITIONS, PHASES, TRANSITIONS, Edge, PhaseRow
 from hostler.core.tables.recipes import RECIPES, Recipe
-from hostler.server.api_resources import IntentView
 from hostler.server.auth import SEE, SEE_CELL, needs
 from hostler.server.dependencies import TheAppState, Who
 from hostler.server.event_stream import NOT_COMPRESSED, keeper

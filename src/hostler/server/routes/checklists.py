@@ -7,13 +7,13 @@ from litestar import Response, Router, get, post
 from litestar.params import FromPath, JSONBody
 from msgspec import Struct
 
+from hostler.client.answers import IntentView
 from hostler.core.intents.onboarding import items_of
 from hostler.core.state import events as e
 from hostler.core.state.attached_files import AttachedFile
 from hostler.core.state.model import Node
 from hostler.core.state.onboarding import NOT_BEGUN
 from hostler.core.state.verbs.facts import Permission
-from hostler.server.api_resources import IntentView
 from hostler.server.app_state import AppState
 from hostler.server.auth import needs
 from hostler.server.dependencies import TheAppState, Who

@@ -8,6 +8,7 @@ from litestar.params import JSONBody
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from hostler.client.answers import IntentView
 from hostler.core.intents.expected_nodes import AdmissionPlan, compare
 from hostler.core.intents.registration import MAX_NODES
 from hostler.core.state.boot import Stranger
@@ -15,7 +16,6 @@ from hostler.core.state.expected import ExpectedNode, FieldOwner
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.scopes import FLEET
 from hostler.core.state.verbs.facts import Permission
-from hostler.server.api_resources import IntentView
 from hostler.server.app_state import AppState
 from hostler.server.auth import needs
 from hostler.server.bmc_system_choice import demand_choice

@@ -11,6 +11,7 @@ from litestar.params import FromPath, JSONBody
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from hostler.client.answers import IntentView
 from hostler.core.fabric.design import Design
 from hostler.core.fabric.design_changes import DesignChange, changes
 from hostler.core.fabric.design_csv import parse_csv
@@ -23,7 +24,6 @@ from hostler.core.state.scopes import FLEET
 from hostler.core.state.verbs.facts import Permission
 from hostler.journal.archived_records import archived_record
 from hostler.ports import JournalError
-from hostler.server.api_resources import IntentView
 from hostler.server.app_state import AppState
 from hostler.server.auth import SEE_CELL, needs
 from hostler.server.dependencies import TheAppState, Wanted

@@ -3,7 +3,8 @@
 from litestar import Router, get
 from litestar.params import FromPath
 
-from hostler.server.api_resources import IncidentRow, IncidentView, history_row, incident_row
+from hostler.client.answers import IncidentRow
+from hostler.server.api_resources import IncidentView, history_row, incident_row
 from hostler.server.auth import SEE
 from hostler.server.dependencies import TheAppState, Wanted, Who
 from hostler.server.paging import Page, listed

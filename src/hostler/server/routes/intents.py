@@ -11,6 +11,7 @@ from litestar.params import FromPath, HeaderParameter, JSONBody
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from hostler.client.answers import IntentProgress, IntentView
 from hostler.core.intents import registration
 from hostler.core.intents.ask import REASON_MAX
 from hostler.core.intents.idempotency import OTHER_CONTENT
@@ -25,13 +26,12 @@ from hostler.core.state.verbs.facts import Permission
 from hostler.core.state.verbs.lights import Locate, Unlocate
 from hostler.core.state.verbs.maintenance import EndWork
 from hostler.core.state.verbs.tickets import HandOverTicket
-from hostler.server.api_resources import IntentView
 from hostler.server.app_state import AppState
 from hostler.server.audit_trail import note
 from hostler.server.auth import SEE, demand, needs
 from hostler.server.bmc_system_choice import demand_choice
 from hostler.server.dependencies import TheAppState, Who
-from hostler.server.intent_progress import HISTORY, Asked, IntentProgress, asked, progress
+from hostler.server.intent_progress import HISTORY, Asked, asked, progress
 from hostler.server.problems import ProblemError, invalid, problem_details, refuse, unknown
 from hostler.server.tenant_redaction_rules import UNTOLD
 from hostler.server.token_scope import demand_visible, sees

@@ -9,6 +9,7 @@ from typing import TypeVar
 from litestar import Router, get
 from litestar.params import FromPath, FromQuery
 
+from hostler.client.answers import ConditionRow, OperationRow, OutsideRow, PoolView, ShadowRow, TicketRow, WaitingRow
 from hostler.core.policy import pool_places
 from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.state.cases import Ticket
@@ -19,20 +20,7 @@ from hostler.core.state.notify_routes import TICKET_KINDS
 from hostler.core.state.scopes import Scope
 from hostler.core.state.verbs.facts import Permission
 from hostler.ports import JournalError
-from hostler.server.api_resources import (
-    ConditionRow,
-    OperationRow,
-    OutsideRow,
-    PartView,
-    PoolView,
-    ShadowRow,
-    TicketRow,
-    WaitingRow,
-    history_row,
-    shadow_rows,
-    ticket_row,
-    waiting_row,
-)
+from hostler.server.api_resources import PartView, history_row, shadow_rows, ticket_row, waiting_row
 from hostler.server.app_state import AppState
 from hostler.server.auth import SEE, SEE_CELL, may
 from hostler.server.dependencies import TheAppState, Wanted, Who

@@ -6,10 +6,10 @@ from litestar import Response, Router, get, post
 from litestar.params import FromPath, JSONBody
 from msgspec import Meta, Struct
 
+from hostler.client.answers import IntentView
 from hostler.core.fabric.manual_results import read
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.verbs.facts import Permission
-from hostler.server.api_resources import IntentView
 from hostler.server.auth import SEE_CELL, needs
 from hostler.server.dependencies import TheAppState
 from hostler.server.problems import invalid, unknown

@@ -9,6 +9,7 @@ from litestar.params import FromPath, QueryParameter
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hostler.client.answers import AgentView, NodeRow
 from hostler.core.boot.cloud_init import DOCUMENTS, compose, veiled
 from hostler.core.planning.firmware_plan import FirmwareRow, firmware_rows
 from hostler.core.report.explain import explain, probation_of
@@ -19,17 +20,7 @@ from hostler.core.state.health import is_healthy
 from hostler.core.state.model import Condition, Node, Observation, Phase
 from hostler.core.state.packed_strings import NO_PAIRS
 from hostler.core.state.verbs.facts import Permission
-from hostler.server.api_resources import (
-    AgentSeen,
-    AgentView,
-    HistoryRow,
-    NodeRow,
-    NodeView,
-    history_row,
-    holds_on,
-    node_row,
-    parts_of,
-)
+from hostler.server.api_resources import AgentSeen, HistoryRow, NodeView, history_row, holds_on, node_row, parts_of
 from hostler.server.app_state import AppState
 from hostler.server.auth import SEE, needs
 from hostler.server.cell_view import ObservationLog

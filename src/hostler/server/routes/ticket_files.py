@@ -3,10 +3,10 @@
 from litestar import Response, Router, get, post
 from litestar.params import FromPath, JSONBody
 
+from hostler.client.answers import IntentView
 from hostler.core.state import events as e
 from hostler.core.state.attached_files import AttachedFile
 from hostler.core.state.verbs.facts import Permission
-from hostler.server.api_resources import IntentView
 from hostler.server.app_state import AppState
 from hostler.server.auth import needs
 from hostler.server.dependencies import TheAppState, Who
