@@ -218,7 +218,7 @@ def opened(drive: Drive) -> None:
     assert not drive.is_on("a")
     wrong = drive.ask("start-work", "a", person="tina", serial="S-b")
     assert not wrong.granted
-    assert wrong.text == "scanned serial 'S-b' is not S-a: wrong machine"
+    assert wrong.text == "scanned serial 'S-b' is not S-a: wrong machine; a stands in rack r1"
     assert drive.ask("start-work", "a", person="tina", serial="S-a").granted
     drive.run()
     assert drive.operations("a")[-1] == "locate_on"

@@ -92,6 +92,7 @@ def test_every_act_on_a_node_sends_its_verb_target_and_reason(api: FakeApi, verb
         ("restore release --unheard 3", "release-restore", "fleet", {"unheard": "3"}),
         ("clock confirm", "confirm-clock", "fleet", {}),
         ("ticket close t1", "close-ticket", "t1", {}),
+        ("node start-work n1 --serial S --prepare", "start-work", "n1", {"serial": "S", "prepare": "true"}),
         ("node locate n1", "locate", "n1", {}),
         ("node locate n1 --hours 2 --shift-lead", "locate", "n1", {"hours": "2", "shift_lead": "true"}),
         ("node unlocate n1", "unlocate", "n1", {}),

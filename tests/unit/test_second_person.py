@@ -17,7 +17,7 @@ GENTLE = frozenset({
     # protects, or is about what serves nobody
     "advance-rma", "certify", "clear-condition", "close-rma", "close-ticket", "confirm-clock", "count-stock", "debug",
     "edit-rma", "end-work", "onboard", "open-rma", "power-off", "rebind", "retire", "rma-return", "rma-send",
-    "start-work", "triage", "vouch", "zap-again",
+    "triage", "vouch", "zap-again",
     # says something, and disturbs no node
     "claim-ticket", "hand-over-ticket", "locate", "unlocate",
     "add-item-file", "add-manual-test-file", "add-ticket-file", "admit", "adopt",
@@ -32,7 +32,7 @@ GENTLE = frozenset({
 HARMFUL = frozenset({
     # begins something on nodes
     "consent", "drain", "power-cycle", "reboot", "release-node", "request-replacement", "reset-gpu",
-    "return-for-maintenance", "update-firmware",
+    "return-for-maintenance", "start-work", "update-firmware",
     # lets go on what waits, or loosens what decides
     "accept-remediator", "activate", "approve", "cancel-maintenance", "close-incident", "mode", "release",
     "release-brake", "release-restore", "resume", "schedule-maintenance", "treat-individually",

@@ -32,8 +32,9 @@ from hostler.core.state.model import (
 from hostler.core.state.scopes import Scope, text_hook
 from hostler.server.tenant_redaction import TenantRedaction
 from hostler.server.tenant_redaction_rules import BLOCKED, FIELDS, OTHERS, UNTOLD
-from tests.kit import a_node, intent_of
+from tests.kit import a_node, a_workload, intent_of
 from tests.scenario.test_condition_tickets import bmc
+from tests.scenario.test_start_work_prepared import serving
 from tests.scenario.test_ticket_claims import with_ticket
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
@@ -195,3 +196,19 @@ def test_who_works_at_the_racks_is_not_for_customers_to_read() -> None:
     text = msgspec.json.encode(told, enc_hook=text_hook).decode()
     assert "tinka" not in text
     assert "tobias" not in text
+
+
+def test_who_scans_a_machine_that_serves_is_not_for_customers_to_read() -> None:
+    """Mutants: the request for maintenance has its asker's name; so has its end."""
+    drive, ticket = serving()
+    drive.see_work("a", a_workload("w"))
+    assert drive.ask("start-work", "a", "tinka", serial="S-a", ticket=ticket, prepare="true").granted
+    drive.run()
+    standing = [c for c in drive.node("a").conditions if c.owner == "tinka"]
+    assert standing
+    shown = TenantRedaction(drive.fleet, "acme")
+    node = shown.over(drive.node("a"))
+    assert drive.ask("end-work", "a", "tinka").granted
+    told = [node, *(shown.over(record) for record in drive.journal)]
+    assert shown.over(standing[0]).owner == "a technician"
+    assert "tinka" not in msgspec.json.encode(told, enc_hook=text_hook).decode()

@@ -13,7 +13,7 @@ from hostler.core.state import events as e
 from hostler.core.state.attached_files import AttachedFile
 from hostler.core.state.bmc_login import BmcLogin
 from hostler.core.state.boot import BootRecord, Stranger
-from hostler.core.state.cases import Incident, Ticket, WalkStop
+from hostler.core.state.cases import HANDS, Incident, Ticket, WalkStop
 from hostler.core.state.certificates import KeptCertificate
 from hostler.core.state.change_control import Approval, SliceError
 from hostler.core.state.configuration import Budget, Pool
@@ -316,6 +316,18 @@ def _of_hands(_own: Own, _noun: Any, value: str) -> str:
     return value if value in ("", "hostler") else "a technician"
 
 
+def _of_request(own: Own, condition: Condition, value: str) -> str:
+    return _of_hands(own, condition, value) if any(one.facts.get(HANDS) for one in condition.evidence) else value
+
+
+def _cleared_by(own: Own, event: e.ConditionCleared, value: str) -> str:
+    """The person who ended it; of what technicians ask for, no name."""
+    return _of_hands(own, event, value) if event.condition.endswith(_BY_TECHNICIANS) else value
+
+
+_BY_TECHNICIANS = ("/operator.maintenance", "/operator.power_off")
+
+
 def _of_intent(own: Own, intent: Intent, value: str) -> str:
     if not isinstance(intent.act, Unreadable) and intent.act.facts.asks is Permission.work:
         return _of_hands(own, intent, value)
@@ -396,7 +408,11 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     DriveToErase: _rows("serial model slot"),
     Evidence: _rows("source text observation facts path"),  # as its condition or plan has shown it
     Condition: _rows(
-        "id type clears owner part remedy timing group boot_id", node=_node, evidence=_of_condition, paths=_paths
+        "id type clears part remedy timing group boot_id",
+        owner=_of_request,
+        node=_node,
+        evidence=_of_condition,
+        paths=_paths,
     ),
     Tally: _rows("row result seen"),
     Workload: _rows("parts", **dict.fromkeys(_OF_WORK, _of_work)),
@@ -490,7 +506,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.PhaseChanged: _rows("person", convicted=_untold, **_PERSON),
     e.ConditionRaised: _rows(),
     e.ConditionUpdated: _rows(),
-    e.ConditionCleared: _rows("condition by", **_PERSON),
+    e.ConditionCleared: _rows("condition", by=_cleared_by, **_PERSON),
     e.SourcesChanged: _rows(silent=_nodes, heard=_nodes),
     e.KnowledgeChanged: _rows(unknown=_nodes, known=_nodes),
     e.RecurrenceCounted: _rows("part", node=_node),

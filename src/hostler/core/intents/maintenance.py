@@ -1,6 +1,7 @@
 """Maintenance windows, and people's work inside a machine."""
 
 from hostler.core.conditions import unanswered_checks
+from hostler.core.intents import ticket_claims, work_preparation
 from hostler.core.intents.ask import (
     AnyAsk,
     Ask,
@@ -18,6 +19,7 @@ from hostler.core.planning.plan_builder import Frame, freeze
 from hostler.core.planning.what_if import begins
 from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.state import events as e
+from hostler.core.state.cases import Ticket
 from hostler.core.state.live_state import OFF
 from hostler.core.state.model import OWNER, ActClass, HoldKind, Node, Phase, WorkClass
 from hostler.core.state.repairs import RepairAction, RepairDone
@@ -29,6 +31,8 @@ from hostler.core.state.verbs.maintenance import (
     ScheduleMaintenance,
     StartWork,
 )
+from hostler.core.state.verbs.remedies import ReturnForMaintenance
+from hostler.core.state.verbs.tickets import SHIFT_H
 from hostler.core.state.windows import Window, WindowAnswer
 from hostler.core.tables.recipe_facts import rules_of
 from hostler.core.tables.recipes import RECIPES
@@ -73,14 +77,15 @@ def answer_window(ask: Ask[AnswerMaintenance]) -> Granted:
 
 def start_work(ask: Ask[StartWork]) -> Granted:
     """Hands in the machine: drained and dark, the right one, and nothing will power it until the work is ended."""
-    node = node_of(ask)
-    scanned, ticket = ask.act.serial, ask.context.fleet.tickets.get(ask.act.ticket)
-    expected = {node.binding("serial"), ticket.hardware if ticket and ticket.node == node.id else ""} - {""}
-    if scanned not in expected:
-        raise RefusalError(f"scanned serial '{scanned}' is not {' or '.join(sorted(expected))}: wrong machine")
+    node, ticket = node_of(ask), ask.context.fleet.tickets.get(ask.act.ticket)
+    _demand_machine(ask, node, ticket)
+    claimed = _claimed(ask, ticket)
     held = (h for h in ask.context.fleet.holds_of(node.id) if h.kind is HoldKind.physical_work)
     if any(h.owner == ask.intent.person for h in held):
         return f"{node.id} stays dark until end-work: you work on it already", ()
+    if ask.act.prepare and (lacking := work_preparation.lacks(ask, node)) is not None:
+        text, asked = work_preparation.ask_for(ask, node, lacking)
+        return text, (*claimed, *asked)
     work = ask.context.live.workloads(node) if node.assignment else ()
     if work is None or any(w.work_class is not WorkClass.infrastructure for w in work):
         raise RefusalError(f"{node.id} is not drained: return it for maintenance first")
@@ -91,10 +96,46 @@ def start_work(ask: Ask[StartWork]) -> Granted:
     if ask.context.live.of(node.id).power != OFF:
         raise RefusalError(f"{node.id} is not seen powered off: `hostler node power-off {node.id}` first")
     hold = hold_of(ask, node.scope, HoldKind.physical_work, ticket=ticket.id if ticket else "")
-    events: list[e.Event] = [e.HoldPlaced(hold), *_no_longer_kept_dark(ask, node)]
+    events: list[e.Event] = [*claimed, e.HoldPlaced(hold), *_no_longer_kept_dark(ask, node)]
     if node.plan is None:
         events.append(e.PlanRecorded(freeze(ask.context, node, RECIPES["locate"], Frame(ActClass.easing))))
     return f"{node.id} stays dark until end-work", tuple(events)
+
+
+def _demand_machine(ask: Ask[StartWork], node: Node, ticket: Ticket | None) -> None:
+    """Raises RefusalError where what was scanned is another machine; it says which, and where the right one stands."""
+    scanned = ask.act.serial
+    expected = {node.binding("serial"), ticket.hardware if ticket and ticket.node == node.id else ""} - {""}
+    if scanned in expected:
+        return
+    found = ask.context.fleet.resolve(scanned)
+    other = found if found is not None and found.binding("serial") == scanned else None
+    is_of = f" is the serial of {other.id}, which stands in {_place(other)}; it" if other is not None else ""
+    raise RefusalError(
+        f"scanned serial '{scanned}'{is_of} is not {' or '.join(sorted(expected))}: wrong machine; "
+        f"{node.id} stands in {_place(node)}"
+    )
+
+
+def _place(node: Node) -> str:
+    rack = f"rack {node.position.rack}" if node.position.rack else "no rack that is recorded"
+    return f"{rack} U{node.position.u}" if node.position.u else rack
+
+
+def _claimed(ask: Ask[StartWork], ticket: Ticket | None) -> tuple[e.TicketClaimed, ...]:
+    """The claim of who begins work on a ticket that nobody has. Raises RefusalError where somebody else has it."""
+    if ticket is None:
+        return ()
+    if ticket.holder(ask.context.now) == ask.intent.person or not ask.context.may_write("ticket_claimed"):
+        return ()
+    return (ticket_claims.claimed_by(ask, ticket, SHIFT_H),)
+
+
+def _started_disturbs(ask: Ask[StartWork]) -> Nodes:
+    """The node, where work on it begins with taking it out of service."""
+    node = node_of(ask)
+    verb = work_preparation.lacks(ask, node) if ask.act.prepare else None
+    return (node.id,) if isinstance(verb, ReturnForMaintenance) and not work_preparation.stands(node, verb) else ()
 
 
 def _no_longer_kept_dark(ask: AnyAsk, node: Node) -> list[e.Event]:
@@ -110,6 +151,8 @@ def end_work(ask: Ask[EndWork]) -> Granted:
     """The hands are out of the machine: their holds end; with the last of them what it was taken out for is done."""
     node = node_of(ask)
     holds = [h for h in ask.context.fleet.holds_of(node.id) if h.kind is HoldKind.physical_work]
+    if not holds and (given_up := work_preparation.given_up(ask, node)):
+        return f"what you asked for before work on {node.id} is called off", given_up
     if not holds:
         raise RefusalError(f"no work is under way on {node.id}, so there is none to end")
     stays = [] if ask.act.shift_lead else [h.owner for h in holds if h.owner != ask.intent.person]
@@ -158,6 +201,6 @@ HANDLERS: Handlers = {
     ScheduleMaintenance: Handler(schedule_window, _window),
     CancelMaintenance: Handler(cancel_window, _window),
     AnswerMaintenance: Handler(answer_window),
-    StartWork: Handler(start_work),
+    StartWork: Handler(start_work, _started_disturbs),
     EndWork: Handler(end_work),
 }

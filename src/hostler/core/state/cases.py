@@ -10,6 +10,9 @@ from hostler.core.state.scopes import Scope
 DUE_NOW, DUE_DAY, DUE_OCCASION = "now", "day", "occasion"
 """`Ticket.due`: somebody is called for it; it waits for the next working day; or until somebody is there anyway."""
 
+HANDS = "hands"
+"""A request's fact: somebody who works at the racks has asked, whose name is not for customers to read."""
+
 CONDITION = "condition"
 """The kind of ticket that a condition opens whose row says what a person does about it."""
 

@@ -1,5 +1,6 @@
 // The board of who works at the racks: a card for each ticket, begun with a scan of the serial, with photos; it prints.
 import { ActButton, act, may } from "./acts.js";
+import { Camera } from "./camera.js";
 import { ClaimActs, ClaimRack, LightActs, Verdicts, claimText, ofLight } from "./claims.js";
 import { AddFile, Files } from "./files.js";
 import { useList } from "./lists.js";
@@ -77,27 +78,34 @@ function Scan({ cards, nodes }) {
   const [said, say] = useState("");
   useEffect(() => field.current.focus({ preventScroll: true }), []);
   /** @param {Row} event */
-  const scanned = (event) => {
+  const typed = (event) => {
     event.preventDefault();
     const serial = field.current.value.trim();
     field.current.value = "";
-    if (!serial) return;
+    if (serial) scanned(serial);
+  };
+  /** @param {string} serial */
+  const scanned = (serial) => {
     const card = cards.find((one) => serials(one).includes(serial));
     say(card ? "" : refusal(serial, cards, nodes));
-    if (card) act({ verb: "start-work", target: card.ticket.node, named: card.ticket.node, args: { ticket: card.ticket.id, serial }, reason: `ticket ${card.ticket.id}` });
+    if (card) act({ verb: "start-work", target: card.ticket.node, named: card.ticket.node, args: { ticket: card.ticket.id, serial, prepare: "true" }, reason: `ticket ${card.ticket.id}` });
   };
-  return html`<form class="scan noprint" onSubmit=${scanned}>
+  return html`<form class="scan noprint" onSubmit=${typed}>
     <label>Scan the serial at the machine<input ref=${field} name="serial" autocomplete="off" autocapitalize="off" spellcheck="false" maxlength="200" /></label>
     <button>Begin work</button>
+    <${Camera} found=${scanned} />
     <p role="alert" class="bad">${said}</p></form>`;
 }
 
+/** @param {Row | undefined} node */
+const stands = (node) => `rack ${node?.position.rack || "unknown"} U${node?.position.u || "?"}`;
+
 /** @param {string} serial @param {TicketCard[]} cards @param {Row[]} nodes */
 function refusal(serial, cards, nodes) {
-  if (route.value.query.ticket && cards.length === 1) return `${serial} is not ${serials(cards[0]).join(" or ")}: this is another machine. Nothing was begun.`;
   const other = nodes.find((row) => row.serial === serial);
+  if (route.value.query.ticket && cards.length === 1) return `${serial} is not ${serials(cards[0]).join(" or ")}, which stands in ${stands(cards[0].node)}: this is another machine${other ? `, ${other.id}` : ""}. Nothing was begun.`;
   if (!other) return `No machine here has the serial ${serial}. Nothing was begun.`;
-  return `${serial} is ${other.id}, rack ${other.position.rack || "unknown"} U${other.position.u || "?"}: no ticket asks for work there. Nothing was begun.`;
+  return `${serial} is ${other.id}, ${stands(other)}: no ticket asks for work there. Nothing was begun.`;
 }
 
 /** @param {{ walk: string, stop: Row, number: number }} props */
@@ -144,7 +152,7 @@ function Card({ card: { ticket, node }, at }) {
     <div class="buttons noprint">
       <${ClaimActs} ticket=${ticket} />
       <${LightActs} ticket=${ticket} />
-      <${ActButton} verb="start-work" target=${ticket.node} named=${ticket.node} args=${{ ticket: ticket.id }} label="Start work" />
+      <${ActButton} verb="start-work" target=${ticket.node} named=${ticket.node} args=${{ ticket: ticket.id, prepare: "true" }} label="Start work" />
       <${ActButton} verb="end-work" target=${ticket.node} named=${ticket.node} label="Work ended" />
       <${ActButton} verb="close-ticket" target=${ticket.id} named=${ticket.id} label="Close" />
     </div>

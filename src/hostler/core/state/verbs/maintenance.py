@@ -39,6 +39,9 @@ class StartWork(Verb, frozen=True):
     facts: ClassVar = VerbFacts(Permission.work, Target.node, Heading.repair)
     serial: Annotated[Name, Meta(description="The serial number scanned at the machine.")]
     ticket: Annotated[Name, Meta(description="The ticket that is worked on.")] = ""
+    prepare: Annotated[
+        bool, Meta(description="Have it drained, taken out of service and switched off first, in your name.")
+    ] = False
 
 
 class EndWork(Verb, frozen=True):
