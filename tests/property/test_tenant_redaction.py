@@ -319,3 +319,17 @@ def test_a_customer_reads_nothing_of_another_and_not_how_they_are_called(tokens:
 def _around(text: str, word: str) -> str:
     at = text.index(word)
     return text[max(0, at - 300) : at + 100]
+
+
+NARROWED = (Grant("nina", Role.viewer, pool="train"), Grant("oli", Role.operator, pool="train"))
+
+
+@pytest.mark.parametrize("grant", NARROWED, ids=lambda grant: grant.role)
+def test_a_token_narrowed_to_a_pool_reads_no_name_of_another_pools_nodes(tokens: TokenStore, grant: Grant) -> None:
+    """Every route and the stream. Mutants: the answer is not redacted; a sentence that names such a node is shown."""
+    drive = play(WORDS[0], FULL)
+    names = [drive.name(node) for node in FOREIGN]
+    for path, body in asyncio.run(told(drive, tokens, tokens.create(grant))).items():
+        shown = body.decode()
+        named = [name for name in (*names, f"pool-{WORDS[0]}") if name in shown]
+        assert named == [], (path, _around(shown, named[0]))

@@ -1,22 +1,30 @@
 """How far a narrow token sees: incidents and records without others' nodes, and acts on what is wholly its own."""
 
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any
+
 import pytest
+from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.state import events as e
 from hostler.core.state.cases import Incident
+from hostler.core.state.events import name_of
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Assignment, Phase
-from hostler.core.state.scopes import NODES, Scope
+from hostler.core.state.model import Assignment, Phase, Position
+from hostler.core.state.scopes import NODES, TEXTS, Scope
 from hostler.server.problems import ProblemError
-from hostler.server.token_scope import demand_visible, incident_within, intervals, record_within
+from hostler.server.token_scope import demand_visible, incident_within, intervals, shown
 from hostler.server.tokens import Grant, Identity, Role
+from tests.contract.journal_samples import every_event
 from tests.kit import NOW, a_node, configuration, fold
 
 WHOLE = Identity("t", Grant("ann", Role.operator))
+AMS = Identity("t", Grant("tina", Role.technician, site="ams"))
 ACME = Identity("t", Grant("pat", Role.tenant, tenant="acme"))
 NOBODYS = Identity("t", Grant("eve", Role.tenant, tenant="initech"))
-MEMBERS = {"mine": NOW, "theirs": NOW, "gone": NOW}
+MEMBERS = {"mine": NOW, "theirs": NOW, "spare": NOW}
 INCIDENT = Incident("i1", Scope("leaf", "l1"), "dark", ("agent.lost",), MEMBERS, 4, 3, NOW, NOW, "operator", "t1")
 
 
@@ -24,7 +32,11 @@ INCIDENT = Incident("i1", Scope("leaf", "l1"), "dark", ("agent.lost",), MEMBERS,
 def fleet() -> Fleet:
     """Two customers' nodes behind one leaf, and a spare in the same rack."""
     nodes = [
-        replace(a_node(name, pool=""), assignment=Assignment("train", tenant, "k", NOW) if tenant else None)
+        replace(
+            a_node(name, pool=""),
+            position=Position("c", "ams" if name == "mine" else "fra"),
+            assignment=Assignment("train", tenant, "k", NOW) if tenant else None,
+        )
         for name, tenant in (("mine", "acme"), ("theirs", "globex"), ("spare", ""))
     ]
     events: list[e.Event] = [e.ConfigActivated(configuration(), {}, "ann"), *map(e.NodeRegistered, nodes)]
@@ -32,7 +44,7 @@ def fleet() -> Fleet:
 
 
 def told(who: Identity, fleet: Fleet, event: e.Event) -> e.Event:
-    return record_within(who, fleet, e.Record(9, NOW, 1, "test", event)).event
+    return shown(who, fleet, e.Record(9, NOW, 1, "test", event)).event
 
 
 def test_an_incident_shows_who_of_ones_own_nodes_belongs_to_it_and_nothing_where_none_does(fleet: Fleet) -> None:
@@ -64,9 +76,30 @@ def test_records_of_several_nodes_name_ones_own_only(fleet: Fleet) -> None:
             e.KnowledgeChanged({}, {"mine": ("c2",)}),
         ),
     ]
-    for event, shown in cases:
-        assert told(ACME, fleet, event) == shown
+    for event, narrowed in cases:
+        assert told(AMS, fleet, event) == narrowed
         assert told(WHOLE, fleet, event) == event
+
+
+def _words(value: Any) -> Iterator[str]:
+    if isinstance(value, Struct):
+        for field in value.__struct_fields__:
+            yield from _words(getattr(value, field))
+    elif isinstance(value, dict):
+        yield from _words((*value, *value.values()))
+    elif isinstance(value, tuple | list):
+        for one in value:
+            yield from _words(one)
+    elif (isinstance(value, str) and not isinstance(value, Enum)) or type(value) in TEXTS:
+        yield str(value)
+
+
+@pytest.mark.parametrize("event", every_event(), ids=name_of)
+def test_no_event_tells_a_narrowed_token_of_a_node_elsewhere(event: e.Event) -> None:
+    """Each text of a sample is its field's name, and a node is called so. Mutant: a field is passed over."""
+    nodes = {name: a_node(name) for word in _words(event) if (name := word.replace(" ", "-"))}
+    elsewhere = fold(e.Record(1, NOW, 1, "seed", e.NodeRegistered(node)) for node in nodes.values())
+    assert nodes.keys().isdisjoint(_words(told(AMS, elsewhere, event)))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from litestar.response.base import ASGIResponse
 
 from hostler.client.answers import IntentView
 from hostler.server.token_scope import shown
-from hostler.server.tokens import Identity, Role
+from hostler.server.tokens import Identity
 
 
 class StrictRequest(Request[Any, Any, Any]):
@@ -22,13 +22,13 @@ class StrictRequest(Request[Any, Any, Any]):
 
 
 class RedactedResponse(Response[Any]):
-    """A response in which a tenant reads no other customer's name; 202 where an intent waits for a second person."""
+    """A response in which nobody reads of whom they do not see; 202 where an intent waits for a second person."""
 
     def to_asgi_response(self, app: Any, request: Request[Any, Any, Any], **kwargs: Any) -> ASGIResponse:
         """Redact the content for a tenant, set the status, and encode it."""
         if isinstance(self.content, IntentView) and not self.content.granted:
             self.status_code = 202
         who = request.scope.get("user")
-        if isinstance(who, Identity) and who.role is Role.tenant:
+        if isinstance(who, Identity) and not who.whole:
             self.content = shown(who, request.app.state["app_state"].cell.view, self.content)
         return super().to_asgi_response(app, request, **kwargs)

@@ -18,7 +18,7 @@ from hostler.ports import JournalError
 from hostler.runtime.subscribers import SlowSubscriberError
 from hostler.server.cell_view import CellView
 from hostler.server.problems import refuse
-from hostler.server.token_scope import record_within, sees, shown
+from hostler.server.token_scope import sees, shown
 from hostler.server.tokens import Identity, Role
 
 ALIVE_S = 15.0
@@ -69,7 +69,7 @@ class _Reach:
         own = frozenset(subject for subject in subjects_of(record.event) if self._shows(record, subject))
         if not own:
             return None
-        return shown(self._who, self._cell.view, record_within(self._who, self._cell.view, record), own)
+        return shown(self._who, self._cell.view, record, own)
 
     def _shows(self, record: Record, subject: str) -> bool:
         node = self._cell.view.nodes.get(subject)

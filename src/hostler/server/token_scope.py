@@ -11,6 +11,7 @@ from hostler.core.state import events as e
 from hostler.core.state.cases import Incident
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node, Phase
+from hostler.server.narrow_redaction import NarrowRedaction
 from hostler.server.problems import refuse
 from hostler.server.tenant_redaction import TenantRedaction
 from hostler.server.tokens import Identity, Role
@@ -26,11 +27,14 @@ def sees(who: Identity, node: Node) -> bool:
 
 
 def shown(who: Identity, fleet: Fleet, value: T, also: frozenset[str] = frozenset()) -> T:
-    """The value as the caller is shown it: a tenant redacted, everybody else as it is.
+    """The value as the caller is shown it: redacted for a tenant, without others' nodes for a token that is narrowed.
 
-    `also` are nodes that were the tenant's when what is shown happened.
+    `also` are nodes that were theirs when what is shown happened.
     """
-    return TenantRedaction(fleet, who.grant.tenant, also).over(value) if who.role is Role.tenant else value
+    if who.role is Role.tenant:
+        value = TenantRedaction(fleet, who.grant.tenant, also).over(value)
+    narrow = who.grant.site or who.grant.pool
+    return NarrowRedaction(fleet, who.grant.bounds, also).over(value) if narrow else value
 
 
 def incident_within(who: Identity, fleet: Fleet, incident: Incident) -> Incident | None:
@@ -39,36 +43,6 @@ def incident_within(who: Identity, fleet: Fleet, incident: Incident) -> Incident
         return incident
     members = {i: since for i, since in incident.members.items() if _sees_id(who, fleet, i)}
     return replace(incident, members=members) if members else None
-
-
-def record_within(who: Identity, fleet: Fleet, record: e.Record) -> e.Record:
-    """The record without the names of nodes that are not for this caller's eyes."""
-    event = record.event
-    if who.whole:
-        return record
-    match event:
-        case e.IncidentOpened(incident=incident):
-            members = {i: since for i, since in incident.members.items() if _sees_id(who, fleet, i)}
-            return replace(record, event=e.IncidentOpened(replace(incident, members=members)))
-        case e.IncidentUpdated():
-            joined = {i: since for i, since in event.joined.items() if _sees_id(who, fleet, i)}
-            left = tuple(i for i in event.left if _sees_id(who, fleet, i))
-            return replace(record, event=replace(event, joined=joined, left=left))
-        case e.IncidentClosed():
-            nodes = tuple(i for i in event.nodes if _sees_id(who, fleet, i))
-            return replace(record, event=replace(event, nodes=nodes))
-        case e.SourcesChanged(silent=silent, heard=heard):
-            own = e.SourcesChanged(_seen(who, fleet, silent), _seen(who, fleet, heard))
-            return replace(record, event=own)
-        case e.KnowledgeChanged(unknown=unknown, known=known):
-            return replace(record, event=e.KnowledgeChanged(_seen(who, fleet, unknown), _seen(who, fleet, known)))
-        case _:
-            return record
-
-
-def _seen(who: Identity, fleet: Fleet, by_node: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Of what is told by node, that of nodes which the caller sees."""
-    return {node: told for node, told in by_node.items() if _sees_id(who, fleet, node)}
 
 
 def _sees_id(who: Identity, fleet: Fleet, node_id: str) -> bool:

@@ -9,7 +9,7 @@ from hostler.server.auth import SEE
 from hostler.server.dependencies import TheAppState, Wanted, Who
 from hostler.server.paging import Page, listed
 from hostler.server.problems import unknown
-from hostler.server.token_scope import incident_within, record_within
+from hostler.server.token_scope import incident_within
 
 
 @get("/incidents", guards=SEE)
@@ -27,7 +27,7 @@ async def get_incident(app_state: TheAppState, who: Who, incident_id: FromPath[s
     if found is None and not who.whole:
         raise unknown("incident", incident_id)
     records = await app_state.history(incident_id)
-    told = tuple(history_row(app_state.shown(who, record_within(who, app_state.fleet, r))) for r in records)
+    told = tuple(history_row(app_state.shown(who, r)) for r in records)
     if found is None and not any(row.name == "incident_opened" for row in told):
         raise unknown("incident", incident_id)
     return IncidentView(incident_row(found) if found else None, found.members if found else {}, told)

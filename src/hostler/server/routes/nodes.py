@@ -28,7 +28,7 @@ from hostler.server.dependencies import TheAppState, Wanted, Who
 from hostler.server.fleet_status import own_pools
 from hostler.server.paging import Limit, Name, Page, Selection, paged
 from hostler.server.problems import refuse, unknown
-from hostler.server.token_scope import record_within, sees
+from hostler.server.token_scope import sees
 from hostler.server.tokens import Identity, Role
 
 EXPLAINED_MAX = 1_000
@@ -255,7 +255,7 @@ async def history(app_state: AppState, who: Identity, name: str, before: int | N
     if node is None and not (who.whole and name in app_state.fleet.retired):
         raise unknown("node", name)
     records = await asyncio.to_thread(app_state.cell.journal.history, node.id if node else name, before, limit)
-    return [record_within(who, app_state.fleet, record) for record in records]
+    return [app_state.shown(who, record) for record in records]
 
 
 async def archived(app_state: AppState, cursor: str) -> str:
@@ -279,7 +279,7 @@ async def _own_history(
     if not own:
         raise unknown("node", node_id)
     page = [r for r in own if before is None or r.seq < before][:limit]
-    return [app_state.shown(who, record_within(who, app_state.fleet, record), frozenset({node_id})) for record in page]
+    return [app_state.shown(who, record, frozenset({node_id})) for record in page]
 
 
 router = Router(
