@@ -71,7 +71,8 @@ class Quirks(Struct, frozen=True):
     were written. `unstaged`: what is written is not listed before it runs. `needs_ac`: components whose new version
     runs only after the mains were off. `recovery`: component → the version that its spare image holds.
     `expands`: how many levels of a document it inlines on request. `older`: it has Thermal and Power instead of Sensors
-    and the subsystems. `vendor`: whose layout it has (`vendors.VENDORS`), "" for the plain one.
+    and the subsystems, and its LED is IndicatorLED. `vendor`: whose layout it has (`vendors.VENDORS`), "" for the plain
+    one.
     """
 
     lies_about: frozenset[str] = frozenset()

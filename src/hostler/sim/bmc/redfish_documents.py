@@ -135,7 +135,7 @@ def _system(machine: Machine, _now: datetime) -> Document:
         "SerialNumber": machine.hardware.serial,
         "PowerState": machine.power,
         "BiosVersion": machine.firmware.get("BIOS", ""),
-        "LocationIndicatorActive": machine.locate,
+        **_led(machine),
         "BootProgress": {"LastState": "OSRunning" if machine.booted else "None"},
         "Status": _own_word(machine),
         "ProcessorSummary": {"Status": _rollup(machine, *_PROCESSORS)},
@@ -156,6 +156,12 @@ def _system(machine: Machine, _now: datetime) -> Document:
     mains = {"#OemSystemExtensions.Reset": {"target": f"{ROOT}{me}/Actions/Oem/OemSystemExtensions.Reset"}}
     doc["Actions"] = _reset_action(me, "ComputerSystem.Reset", RESETS) | {"Oem": mains}
     return doc
+
+
+def _led(machine: Machine) -> Document:
+    if machine.quirks.older:
+        return {"IndicatorLED": "Lit" if machine.locate else "Off"}
+    return {"LocationIndicatorActive": machine.locate}
 
 
 def _own_word(machine: Machine) -> Document:

@@ -335,9 +335,12 @@ def _reset_manager(machine: Machine, _body: Document, now: datetime) -> None:
 
 
 def _patch_system(machine: Machine, body: Document, now: datetime) -> None:
-    boot, lit = body.get("Boot"), body.get("LocationIndicatorActive")
+    led = "IndicatorLED" if machine.quirks.older else "LocationIndicatorActive"
+    boot, lit = body.get("Boot"), body.get(led)
+    if machine.quirks.older:
+        lit = {"Lit": True, "Off": False}.get(str(lit))
     if not isinstance(boot, Mapping) and not isinstance(lit, bool):
-        raise BmcRefusalError(400, "Only Boot and LocationIndicatorActive can be changed.")
+        raise BmcRefusalError(400, f"Only Boot and {led} can be changed.")
     if isinstance(boot, Mapping):
         machine.set_boot(_boot(machine.boot, boot), now)
     if isinstance(lit, bool):
