@@ -5,22 +5,33 @@ are those of its REST API's documentation, version 4.
 """
 
 import json
+from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+_ENTRIES = "/api/extras/journal-entries/"
 TOKEN = "0123456789abcdef0123456789abcdef01234567"
 
 
 class NetboxTwin:
-    """`devices` and `interfaces` as stored. `mood` is how it answers badly, "" for well."""
+    """`devices`, `interfaces` and journal `entries` as stored. `mood` is how it answers badly, "" for well.
+
+    `faults` are taken one by one by whatever writes, or by all with "any:" before them. `shows_entries` false: what is
+    written shows later, as its transaction has not ended. `knows_filters` false: a filter is passed over.
+    """
 
     def __init__(self) -> None:
         self.devices: list[dict[str, Any]] = []
         self.interfaces: list[dict[str, Any]] = []
+        self.entries: list[dict[str, Any]] = []
+        self.faults: deque[str] = deque()
+        self.shows_entries = True
+        self.knows_filters = True
+        self.released = Event()
         self.mood = ""
         self.elsewhere = ""
         self.asked: list[str] = []
@@ -69,11 +80,17 @@ class NetboxTwin:
 
     def answer(self, path: str, query: dict[str, list[str]]) -> tuple[int, Any]:
         """Status and body of a GET with a token that is known."""
-        rows = {"/api/dcim/devices/": self.devices, "/api/dcim/interfaces/": self.interfaces}.get(path)
+        kinds = {"/api/dcim/devices/": self.devices, "/api/dcim/interfaces/": self.interfaces}
+        rows = {**kinds, _ENTRIES: self.entries if self.shows_entries else []}.get(path)
         if rows is None:
             return 404, {"detail": "Not found."}
         if "site" in query:
             rows = [row for row in rows if row["site"]["slug"] in query["site"]]
+        for name in ("serial", "name") if self.knows_filters and rows is self.devices else ():
+            if name in query:
+                rows = [row for row in rows if str(row[name]).lower() == query[name][0].lower()]
+        if "q" in query and self.knows_filters:
+            rows = [row for row in rows if query["q"][0].lower() in row["comments"].lower()]
         if "device_id" in query:
             rows = [row for row in rows if str(row["device"]["id"]) in query["device_id"]]
         limit, offset = int(query.get("limit", ["50"])[0]), int(query.get("offset", ["0"])[0])
@@ -86,6 +103,49 @@ class NetboxTwin:
         found = rows[offset : offset + limit]
         return 200, {"count": len(rows), "next": after if more else None, "previous": None, "results": found}
 
+    def write(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:
+        """Status and body of a POST with a token that is known; the fields are NetBox's own JournalEntry."""
+        if path != _ENTRIES:
+            return 405, {"detail": 'Method "POST" not allowed.'}
+        assert body["assigned_object_type"] == "dcim.device"
+        if not any(one["id"] == body["assigned_object_id"] for one in self.devices):
+            return 400, {"assigned_object_id": [f"Invalid object: dcim.device ID {body['assigned_object_id']}"]}
+        if body["kind"] not in ("info", "success", "warning", "danger"):
+            return 400, {"kind": [f'"{body["kind"]}" is not a valid choice.']}
+        number = len(self.entries) + 1
+        entry = {"id": number, "url": f"{self.url}{_ENTRIES}{number}/", "tags": [], "custom_fields": {}, **body}
+        self.entries.append(entry)
+        return 201, entry | {"kind": {"value": body["kind"], "label": body["kind"].title()}}
+
+    def fault(self, method: str) -> str:
+        """The next fault, where this request takes it."""
+        if not self.faults or (method == "GET" and not self.faults[0].startswith("any:")):
+            return ""
+        return self.faults.popleft().removeprefix("any:")
+
+
+def _bad(fault: str) -> tuple[int, dict[str, str], bytes] | None:
+    """Status, headers and body of a bad answer."""
+    return {
+        "429": (429, {"Retry-After": "7"}, b'{"detail": "Request was throttled."}'),
+        "500": (500, {}, b'{"error": "boom", "exception": "DatabaseError"}'),
+        "400": (400, {}, b'{"comments": ["This field may not be blank."]}'),
+        "403": (403, {}, b'{"detail": "You do not have permission to perform this action."}'),
+        "html": (200, {}, b"<html>Sign in to continue</html>"),
+        "another": (201, {}, b'{"id": 9, "comments": "of somebody else"}'),
+        "elsewhere": (302, {"Location": "/login/"}, b""),
+    }.get(fault.removesuffix(" after"))
+
+
+_MOODS: dict[str, tuple[int, dict[str, str], bytes]] = {
+    "html": (200, {}, b"<html>a proxy</html>"),
+    "error": (500, {}, b'{"error": "boom"}'),
+    "list": (200, {}, b"[1, 2]"),
+    "odd": (200, {}, b'{"count": 1, "next": null, "results": [{"id": 1, "position": "top"}]}'),
+    "large": (200, {}, b'{"results": "' + b"x" * (33 << 20) + b'"}'),
+}
+"""Answers to everything, by the twin's mood."""
+
 
 @contextmanager
 def netbox_twin() -> Iterator[NetboxTwin]:
@@ -93,31 +153,37 @@ def netbox_twin() -> Iterator[NetboxTwin]:
     twin = NetboxTwin()
 
     class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.do_GET()
+
         def do_GET(self) -> None:
+            posted = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             twin.asked.append(self.path)
             twin.tokens.append(self.headers.get("Authorization", ""))
-            parts = urlsplit(self.path)
-            status, body = 403, {"detail": "Invalid token"}
-            if twin.tokens[-1] == f"Token {TOKEN}":
-                status, body = twin.answer(parts.path, parse_qs(parts.query))
-            sent = json.dumps(body).encode()
-            match twin.mood:
-                case "html":
-                    status, sent = 200, b"<html>a proxy</html>"
-                case "error":
-                    status, sent = 500, b'{"error": "boom"}'
-                case "list":
-                    status, sent = 200, b"[1, 2]"
-                case "odd":
-                    status, sent = 200, b'{"count": 1, "next": null, "results": [{"id": 1, "position": "top"}]}'
-                case "large":
-                    status, sent = 200, b'{"results": "' + b"x" * (33 << 20) + b'"}'
+            status, more, sent = self.answered(posted)
             self.send_response(status)
+            for name, value in more.items():
+                self.send_header(name, value)
             self.send_header("Content-Type", "application/json")
             self.send_header("API-Version", "4.2")
             self.send_header("Content-Length", str(len(sent)))
             self.end_headers()
-            self.wfile.write(sent)
+            with suppress(ConnectionError):
+                self.wfile.write(sent)
+
+        def answered(self, posted: bytes) -> tuple[int, dict[str, str], bytes]:
+            """Status, headers and body."""
+            if twin.tokens[-1] != f"Token {TOKEN}":
+                return 403, {}, b'{"detail": "Invalid token"}'
+            parts, fault = urlsplit(self.path), twin.fault(self.command)
+            status, body = 500, dict[str, Any]()
+            if self.command == "GET":
+                status, body = twin.answer(parts.path, parse_qs(parts.query))
+            elif not fault or fault.endswith(" after"):
+                status, body = twin.write(parts.path, json.loads(posted))
+            if fault.startswith("hang"):
+                twin.released.wait(30)
+            return _bad(fault) or _MOODS.get(twin.mood) or (status, {}, json.dumps(body).encode())
 
         def log_message(self, *_: Any) -> None:
             pass
@@ -130,6 +196,7 @@ def netbox_twin() -> Iterator[NetboxTwin]:
     try:
         yield twin
     finally:
+        twin.released.set()
         server.shutdown()
         server.server_close()
         thread.join()

@@ -45,11 +45,13 @@ from hostler.core.planning.port_reset import refused
 from hostler.core.policy.documents import parse
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.model import Node, Phase
+from hostler.core.state.notify_routes import NETBOX
 from hostler.core.state.operations import ResetPort
 from hostler.core.state.scopes import FLEET
 from hostler.drivers.infiniband.agent_pages import AgentPages
 from hostler.drivers.infiniband.fabric_source import InfinibandSource, LookPlaces, RegisteredSource
 from hostler.drivers.infiniband.port_resets import PortResetter
+from hostler.drivers.netbox.journal_target import JournalTarget
 from hostler.drivers.notify.http_targets import http_targets
 from hostler.drivers.notify.mail import MailTarget
 from hostler.drivers.redfish.bmc_reader import RedfishReader
@@ -208,7 +210,11 @@ def port_resetter(gate: Gate) -> PortResetter:
 
 def _reach_people(gate: Gate, data: Path, secrets: Secrets, session: aiohttp.ClientSession) -> None:
     """How people are told and asked, and how they sign in. Raises InvalidInputError for an oidc.json that is wrong."""
-    gate.targets = lambda name: {**http_targets(name, secrets), "email": MailTarget(name, secrets)}
+    gate.targets = lambda name, links: {
+        **http_targets(name, secrets),
+        "email": MailTarget(name, secrets),
+        NETBOX: JournalTarget(name, secrets, links),
+    }
     gate.systems = lambda name: ticket_systems(name, secrets)
     rules = read_sign_in(data)
     gate.sign_in = SignIn(rules, OidcProvider(rules, secrets, session)) if rules is not None else None

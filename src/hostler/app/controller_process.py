@@ -36,7 +36,7 @@ from hostler.journal.opening import on_server, open_journal
 from hostler.journal.outbox import open_outbox
 from hostler.polling.link_rounds import BoundCables
 from hostler.polling.pair_results import PairResults
-from hostler.ports import Journal, NotificationDriver, OperationDriver, TicketSystem, UnreachableError
+from hostler.ports import Journal, NotificationDriver, OperationDriver, TicketLinks, TicketSystem, UnreachableError
 from hostler.runtime.cell_controllers import ControllerIdentity
 from hostler.runtime.input_queues import BusyError
 from hostler.runtime.join_offer import JoinOffer
@@ -105,14 +105,14 @@ class Gate:
     """The cell's fence, its time, its agents' hand and its eye, for drivers that are made before the cell is.
 
     `offered` gives what lets a node's kubelet in now, `read_node` what the schedulers show of one node, `machines`
-    what is behind a BMC, `targets` the drivers of notifications for the cell of that name, `systems` those of ticket
-    systems, `trends` where readings go, `bundles` where evidence is kept, `certificates` those of sanitising,
-    `wirings` how the last look at each network bound its ports.
+    what is behind a BMC, `targets` the drivers of notifications for the cell of that name and its tickets' links,
+    `systems` those of ticket systems, `trends` where readings go, `bundles` where evidence is kept, `certificates`
+    those of sanitising, `wirings` how the last look at each network bound its ports.
     """
 
     def __init__(self) -> None:
         self.cell: Cell | None = None
-        self.targets: Callable[[str], Mapping[str, NotificationDriver]] = lambda _cell: {}
+        self.targets: Callable[[str, TicketLinks], Mapping[str, NotificationDriver]] = lambda _cell, _links: {}
         self.systems: Callable[[str], Mapping[str, TicketSystem]] = lambda _cell: {}
         self.sign_in: SignIn | None = None
         self.trends: TrendArchive | None = None
@@ -201,7 +201,7 @@ async def running(
         systems = gate.systems(seat.cell)
         bundles = gate.bundles = BundleFiles(Path(standing.archive or standing.data) / BUNDLES)
         mirrors = {kind: TicketTarget(seat.cell, system, outbox.links, bundles) for kind, system in systems.items()}
-        notifier = Notifier(cell, outbox, {**gate.targets(seat.cell), **mirrors})
+        notifier = Notifier(cell, outbox, {**gate.targets(seat.cell, outbox.links), **mirrors})
         returns = TicketReturns(cell, outbox.links, systems)
         trends = gate.trends = TrendArchive(Path(standing.archive or standing.data) / READINGS)
         log = NotificationLog(outbox, notifier.sent, notifier.failed)

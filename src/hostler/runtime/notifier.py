@@ -21,7 +21,7 @@ from hostler.core.notify.outside_tickets import told_outside
 from hostler.core.state.durations import duration
 from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.notify_routes import TICKET_KINDS, Route
+from hostler.core.state.notify_routes import TOLD_EACH, Route
 from hostler.logs.structured import logger
 from hostler.ports import (
     ArchivedError,
@@ -172,7 +172,7 @@ class Notifier:
         before = len(self._messages)
         self._messages.extend(outside)
         self._changed = self._changed or len(self._messages) > before
-        routes = tuple(route for route in routes if route.kind not in TICKET_KINDS)
+        routes = tuple(route for route in routes if route.kind not in TOLD_EACH)
         for notice in notices(record.event, places, self._cell.view.policy.pages):
             self._messages.extend(self._episode_messages.take(notice, record.seq, now, routes))
             self._changed = True

@@ -15,7 +15,7 @@ from hostler.core.notify.notices import TEXT_MAX, Notice, Place
 from hostler.core.state import events as e
 from hostler.core.state.cases import DUE_NOW, Ticket
 from hostler.core.state.model import Severity
-from hostler.core.state.notify_routes import TICKET_KINDS, Route
+from hostler.core.state.notify_routes import NETBOX, TICKET_KINDS, TOLD_EACH, Route
 
 LABEL_MAX = 100
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -28,7 +28,10 @@ def label_of(cell: str, ticket: str) -> str:
 
 
 def told_outside(event: e.Event, place: Place, routes: Iterable[Route], cell: str, moment: Moment) -> Iterator[Message]:
-    """Messages about the event for routes of ticket systems. Who was not told of its opening has nothing to close."""
+    """Messages about the event for routes that are told of each ticket; NetBox of those of a node alone.
+
+    Who was not told of its opening has nothing to close.
+    """
     match event:
         case e.TicketOpened(ticket=ticket):
             action, summary, details = "open", ticket.summary, _details(ticket, place)
@@ -46,7 +49,8 @@ def told_outside(event: e.Event, place: Place, routes: Iterable[Route], cell: st
     severity = Severity.critical if ticket.due == DUE_NOW else Severity.warning
     notice = Notice("ticket", action, f"ticket/{ticket.id}", severity=severity, node=ticket.node, place=place)
     for route in routes:
-        if route.kind in TICKET_KINDS and (action == "over" or wanted(route, notice)):
+        somewhere = route.kind != NETBOX or action == "over" or ticket.node
+        if route.kind in TOLD_EACH and somewhere and (action == "over" or wanted(route, notice)):
             yield Message(
                 id=f"{cell}/ticket/{ticket.id}/{moment.seq}",
                 route=route.name,
@@ -113,5 +117,6 @@ def _details(ticket: Ticket, place: Place) -> dict[str, str]:
         "owner": ticket.owner,
         "due": f"{due:%Y-%m-%d %H:%M} UTC" if due is not None else "",
         "done_by": ticket.done_by,
+        "serial": place.serial if ticket.node else "",
     }
     return {name: value[:TEXT_MAX] for name, value in found.items() if value}

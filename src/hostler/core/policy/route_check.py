@@ -9,16 +9,16 @@ from hostler.core.state.notify_routes import (
     ROUTE_KINDS,
     SEVERITIES,
     TENANT_TOPICS,
-    TICKET_KINDS,
+    TOLD_EACH,
     TOPICS,
     Route,
     minutes_of,
     offset_of,
 )
 
-NEEDS_URL = ("webhook", "alertmanager", "email", *TICKET_KINDS)
+NEEDS_URL = ("webhook", "alertmanager", "email", *TOLD_EACH)
 URL_IN_SECRET = ("slack", "teams")
-NEEDS_SECRET = ("slack", "teams", "pagerduty", "opsgenie", "webhook", *TICKET_KINDS)
+NEEDS_SECRET = ("slack", "teams", "pagerduty", "opsgenie", "webhook", *TOLD_EACH)
 ADDRESSES_MAX = 50
 NAME_MAX = 63
 TIMEOUT_MOST_S = 60.0
@@ -95,7 +95,7 @@ def _ticket_problems(route: Route) -> Iterator[WrongEntry]:
     for name, value in (*words, ("table", route.table)):
         if len(value) > NAME_MAX or not value.isprintable():
             yield WrongEntry(f"{name} '{value[:40]}' is no name", f"write up to {NAME_MAX} printable characters")
-    if route.kind not in TICKET_KINDS:
+    if route.kind not in TOLD_EACH:
         return
     if route.kind == "jira" and not (route.project.isascii() and route.project.replace("_", "").isalnum()):
         yield WrongEntry("project is no key", "write project: KEY, the letters before the number of its issues")
@@ -103,7 +103,7 @@ def _ticket_problems(route: Route) -> Iterator[WrongEntry]:
         yield WrongEntry(f"'{route.table[:40]}' is no table", "write table: incident")
     if route.tenant or route.digest_s or route.quiet or route.pages:
         yield WrongEntry(
-            "a ticket system takes no tenant, digest_s, quiet or pages",
+            f"{route.kind} takes no tenant, digest_s, quiet or pages",
             "leave them out: every ticket that the filters let in is sent there",
         )
     if not 0 <= route.attach_mib <= ATTACH_MIB_MOST:
@@ -111,7 +111,7 @@ def _ticket_problems(route: Route) -> Iterator[WrongEntry]:
             f"attach_mib {route.attach_mib} is out of range", f"write 0 (no evidence is attached) to {ATTACH_MIB_MOST}"
         )
     if any(topic != "ticket" for topic in route.topics):
-        yield WrongEntry("a ticket system takes no topics but ticket", "leave topics out")
+        yield WrongEntry(f"{route.kind} takes no topics but ticket", "leave topics out")
 
 
 def _filter_problems(route: Route) -> Iterator[WrongEntry]:

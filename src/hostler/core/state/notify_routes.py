@@ -7,8 +7,14 @@ from msgspec import Struct
 TICKET_KINDS = ("jira", "servicenow")
 """Ticket systems (`drivers/tickets`): each of our tickets is one of theirs, and closed there it is looked at here."""
 
-ROUTE_KINDS = ("webhook", "email", "slack", "teams", "pagerduty", "opsgenie", "alertmanager", *TICKET_KINDS)
-"""Targets with a driver in `drivers/notify` or `drivers/tickets`."""
+NETBOX = "netbox"
+"""NetBox (`drivers/netbox`): each change of a ticket is an entry in the journal of its node's device."""
+
+TOLD_EACH = (*TICKET_KINDS, NETBOX)
+"""Targets that are told of each change of each ticket, by itself, and of nothing else."""
+
+ROUTE_KINDS = ("webhook", "email", "slack", "teams", "pagerduty", "opsgenie", "alertmanager", *TOLD_EACH)
+"""Targets with a driver in `drivers/notify`, `drivers/tickets` or `drivers/netbox`."""
 
 TOPICS = (
     "ticket",
@@ -50,7 +56,7 @@ class Route(Struct, frozen=True, forbid_unknown_fields=True):
 
     Of ticket systems: `project` is Jira's project key or ServiceNow's assignment group, `issue_type` Jira's, `table`
     and `close_code` ServiceNow's. They are told of tickets, each by itself and at once, and given bundles of evidence
-    of up to `attach_mib` MiB (0: none).
+    of up to `attach_mib` MiB (0: none). NetBox is told of tickets in the same way, and given no bundles.
     """
 
     name: str

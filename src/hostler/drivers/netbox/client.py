@@ -1,7 +1,9 @@
 """Reads devices and cables from NetBox by pynetbox: within limits, one address, a token that goes nowhere else."""
 
+import socket
+import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -11,9 +13,12 @@ import requests
 from pynetbox.core.query import AllocationError, ContentError, RequestError
 from pynetbox.core.response import GenericListObject, Record
 from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from hostler.core.state.expected import ExpectedNode
 from hostler.drivers.netbox.wire import device_of, expected_node
+from hostler.drivers.target_http import NetworkLimits, is_allowed, trust
 from hostler.ports import RefusedError, UnreachableError
 
 DEVICES_MAX = 20_000
@@ -24,6 +29,7 @@ IDS_AT_ONCE = 50
 """Devices whose interfaces are asked for at once; their ids stand in the address."""
 TIMEOUT_S = 30.0
 BODY_MAX = 32 * 1024 * 1024
+PART = 64 * 1024
 
 Filters = Mapping[str, list[str]]
 
@@ -52,8 +58,8 @@ def _asked(url: str, token: str, ask: Callable[[Any], T]) -> T:
     if origin.scheme not in ("http", "https") or not origin.hostname or "@" in origin.netloc:
         raise RefusedError(f"'{url[:100]}' is no address of NetBox: give https://HOST")
     try:
-        with _session(url) as session:
-            return ask(_api(url.rstrip("/"), token, session))
+        with session_with(url) as session:
+            return ask(api_of(url.rstrip("/"), token, session))
     except requests.exceptions.InvalidSchema as error:
         raise RefusedError(f"{url}: NetBox points elsewhere, where its token is not sent: {error}") from error
     except (RequestError, ContentError, AllocationError) as error:
@@ -102,34 +108,95 @@ def _bounded(records: Any, most: int, what: str) -> Iterator[Any]:
         raise RefusedError(f"NetBox has more than {most} such {what}: select fewer")
 
 
-def _api(url: str, token: str, session: requests.Session) -> Any:
+def api_of(url: str, token: str, session: requests.Session) -> Any:
+    """The API as pynetbox offers it, over the session."""
     api = pynetbox.api(url, token=token)
     api.http_session.close()
     api.http_session = session
     return api
 
 
-def _session(url: str) -> requests.Session:
-    """A session that talks to this address and no other, and takes no proxy or password from the environment."""
+def session_with(url: str, limits: NetworkLimits | None = None) -> requests.Session:
+    """A session that talks to this address and no other, and takes no proxy or password from the environment.
+
+    `limits` are the networks that it may reach, its authorities and the time of each request; it follows nobody then.
+    """
     session = requests.Session()
     session.adapters.clear()
     session.trust_env = False
     parts = urlsplit(url)
-    session.mount(f"{parts.scheme}://{parts.netloc}/", _BoundedAdapter())
+    if limits is not None:
+        session.max_redirects = 0
+    session.mount(f"{parts.scheme}://{parts.netloc}/", _BoundedAdapter(limits))
     return session
 
 
 class _BoundedAdapter(HTTPAdapter):
-    """Requests with a deadline, and answers up to BODY_MAX bytes."""
+    """Requests with a deadline, and answers up to BODY_MAX bytes, or what the limits say."""
+
+    def __init__(self, limits: NetworkLimits | None = None) -> None:
+        self._limits = limits
+        self._timeout_s, self._most = (limits.timeout_s, limits.most_bytes) if limits else (TIMEOUT_S, BODY_MAX)
+        super().__init__()
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        """Make the connections, to allowed addresses alone and with the route's authorities where there are limits."""
+        if self._limits is None:
+            super().init_poolmanager(*args, **options)
+            return
+        super().init_poolmanager(*args, **options, ssl_context=trust(self._limits.ca))
+        self.poolmanager.pool_classes_by_scheme = _checked_pools(self._limits.networks)
+
+    def cert_verify(self, *args: Any) -> None:
+        """Let the limits' own context verify; requests would put its authorities in its place."""
+        if self._limits is None:
+            super().cert_verify(*args)  # type: ignore[no-untyped-call]
 
     def send(self, *args: Any, **options: Any) -> requests.Response:
         """Send one request. Raises requests' exceptions."""
-        answer = super().send(*args, **{**options, "stream": True, "timeout": TIMEOUT_S})
+        until = time.monotonic() + self._timeout_s
+        answer = super().send(*args, **{**options, "stream": True, "timeout": self._timeout_s})
         try:
-            body = answer.raw.read(BODY_MAX + 1, decode_content=True)
+            answer._content = self._read(answer, until)  # noqa: SLF001 - how requests itself keeps what it has read
         finally:
             answer.close()
-        if len(body) > BODY_MAX:
-            raise requests.exceptions.ContentDecodingError(f"an answer of more than {BODY_MAX} bytes")
-        answer._content = body  # noqa: SLF001 - how requests itself keeps what it has read
         return answer
+
+    def _read(self, answer: requests.Response, until: float) -> bytes:
+        """The body. A part a time, as one that drips would never let the deadline be seen."""
+        body = bytearray()
+        while part := answer.raw.read1(PART, decode_content=True):
+            body += part
+            if len(body) > self._most:
+                raise requests.exceptions.ContentDecodingError(f"an answer of more than {self._most} bytes")
+            if time.monotonic() > until:
+                raise requests.exceptions.ReadTimeout(f"no whole answer within {self._timeout_s:g} s")
+        return bytes(body)
+
+
+def _checked_pools(networks: Sequence[str]) -> dict[str, type[HTTPConnectionPool]]:
+    """Connections that nothing is sent over before the address that was reached is known to be allowed."""
+
+    class Plain(HTTPConnection):
+        def _new_conn(self) -> socket.socket:
+            return _allowed(super()._new_conn(), networks)
+
+    class Tls(HTTPSConnection):
+        def _new_conn(self) -> socket.socket:
+            return _allowed(super()._new_conn(), networks)
+
+    class PlainPool(HTTPConnectionPool):
+        ConnectionCls = Plain
+
+    class TlsPool(HTTPSConnectionPool):
+        ConnectionCls = Tls
+
+    return {"http": PlainPool, "https": TlsPool}
+
+
+def _allowed(connection: socket.socket, networks: Sequence[str]) -> socket.socket:
+    address = str(connection.getpeername()[0])
+    if not is_allowed(address, networks):
+        connection.close()
+        raise RefusedError(f"{address} lies in a private network: name it under networks if that is meant")
+    return connection

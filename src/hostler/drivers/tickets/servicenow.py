@@ -12,8 +12,8 @@ from urllib.parse import quote, urlencode
 from hostler.core.notify.messages import Message
 from hostler.core.state.model import Severity
 from hostler.core.state.notify_routes import Route
+from hostler.drivers.ticket_wording import description, headline, printable
 from hostler.drivers.tickets.json_api import LOGIN_PAGE, JsonApi, UploadBody, list_of, refused, text_of
-from hostler.drivers.tickets.wording import description, headline, printable
 from hostler.drivers.unreadable_answers import unreadable
 from hostler.ports import OutsideTicket, RefusedError, Secrets, TicketFile
 

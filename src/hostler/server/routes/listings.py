@@ -16,7 +16,7 @@ from hostler.core.state.cases import Ticket
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.light import Light
 from hostler.core.state.model import Asset, Hold, Node, Part, Plan
-from hostler.core.state.notify_routes import TICKET_KINDS
+from hostler.core.state.notify_routes import TOLD_EACH
 from hostler.core.state.scopes import Scope
 from hostler.core.state.verbs.facts import Permission
 from hostler.ports import JournalError
@@ -198,7 +198,7 @@ async def _outside(app_state: AppState) -> dict[str, tuple[OutsideRow, ...]]:
     """Hostler's tickets in ticket systems; none where the outbox does not answer just now."""
     log, found = app_state.outside.notifications, dict[str, tuple[OutsideRow, ...]]()
     routes = app_state.fleet.configuration.routes
-    if log is None or not any(route.kind in TICKET_KINDS for route in routes.values()):
+    if log is None or not any(route.kind in TOLD_EACH for route in routes.values()):
         return found
     try:
         links = await asyncio.to_thread(log.outbox.links.links)

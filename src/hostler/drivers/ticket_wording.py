@@ -16,10 +16,14 @@ def headline(message: Message) -> str:
 
 def description(message: Message, cell: str) -> str:
     """The text of a ticket: the fault, the place and the work, a line for each fact."""
-    known = message.details
-    facts = [f"{_TITLES.get(name, name)}: {known[name]}" for name in _ORDER if known.get(name)]
     ends = "Hostler closes this when it sees that it is done. Closed here, Hostler looks, and asks again if it is not."
-    return printable("\n".join((message.summary, "", *facts, f"cell: {cell}", "", ends)))
+    return printable("\n".join((message.summary, "", *facts(message, cell), "", ends)))
+
+
+def facts(message: Message, cell: str) -> list[str]:
+    """A line for each fact that is known."""
+    known = message.details
+    return [*(f"{_TITLES.get(name, name)}: {known[name]}" for name in _ORDER if known.get(name)), f"cell: {cell}"]
 
 
 def printable(text: str) -> str:
