@@ -120,7 +120,7 @@ async def database(cables: Fabric) -> AsyncIterator[FabricSource]:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "found").write_text(diagnosed(cables))  # noqa: ASYNC240 - a test's own file
         write_tool(folder, "ibdiagnet", f'[ "$1" = -o ] && cp {folder}/found "$2/ibdiagnet2.db_csv"')
-        yield Asked(InfinibandSource(folder), DiscoverySource(tool="ibdiagnet"))
+        yield Asked(InfinibandSource(folder), DiscoverySource(tool="ibdiagnet", timeout_s=120.0))
 
 
 class Hand:
@@ -244,7 +244,7 @@ async def test_agents_and_switches_tell_their_lldp_neighbours_together(tmp_path:
 
     pages = AgentPages(lambda: cast("OperationDriver", Agents()), lambda: NOW)
     source = RegisteredSource(InfinibandSource(), LookPlaces(pages, lambda: drive.fleet, NoSecrets(), tmp_path))
-    fabric = replace(cell.fabric, source=DiscoverySource(tool="lldp"))
+    fabric = replace(cell.fabric, source=DiscoverySource(tool="lldp", timeout_s=120.0))
     documents = tmp_path / fabric.name
     documents.mkdir()
     for name, device in cables.design.devices.items():

@@ -214,7 +214,7 @@ async def test_the_simulated_tools_answer_as_badly(fate: str, taken: int, said: 
         host.start_running()
     network = SimulatedNetwork(world.site, world.hosts)
     port = network.ports("n00000")[0]
-    far, hand = network.designed[port], PortHand(world.site, network, Random(1))
+    far, hand = network.designed[port], PortHand(world.site, network, world.hosts, Random(1))
     registered = replace(a_cell().fabric, name=NAME)
     fleet = Fleet()
     fleet.fabrics.base[NAME] = registered

@@ -4,16 +4,19 @@ from collections import Counter
 from collections.abc import Callable
 from random import Random
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from hostler.controller.inputs import FabricSeen
 from hostler.core.fabric.discovery import Discovery
 from hostler.core.fabric.findings import Kind
+from hostler.core.intents.fabrics import by_size, prepared
 from hostler.core.report.sentences import sentence
 from hostler.core.state import events as e
 from hostler.core.state.cases import Incident
 from hostler.core.state.fabrics import FabricVerdict
+from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import HoldKind, Phase
 from hostler.core.state.snapshot import dump, load, state_of
 from tests.fabric_cell import NAME, FabricCell
@@ -299,3 +302,15 @@ def test_a_hold_of_somebody_else_than_hands_expects_nothing() -> None:
     miss(cell.cables)
     cell.look()
     assert len(cell.tickets) == 1
+
+
+def test_a_discovery_has_longer_where_its_design_is_large_and_a_time_that_is_given_holds() -> None:
+    """Mutants: a large network has the time of a small one; a given time is overruled; 0 is recorded."""
+    small = FabricCell(Drive(), a_fabric(3))
+    assert small.fabric.source.timeout_s == 300.0
+    small.register(source={"timeout_s": 77.0})
+    assert small.fabric.source.timeout_s == 77.0
+    assert [by_size(cables) for cables in (24_576, 98_304, 10_000_000)] == [300, 900, 3600]
+    spec = {"name": NAME, "design": small.fabric.design, "source": {"timeout_s": 0.5}}
+    with pytest.raises(InvalidInputError, match="or 0 for the design's size"):
+        prepared(msgspec.json.encode(spec).decode())

@@ -36,6 +36,8 @@ HEALED_S = 12 * 24 * HOUR_S
 PROGRESS_CHECK_S = 6 * HOUR_S
 """How often a healed world is looked at: what rests is not made to live on."""
 
+AT_NODES = 0.5
+"""Share of compute networks that are looked at from nodes: there an agent resets its own port."""
 PERIOD_S = 3600.0
 """A compute network is validated so often: each hostile world sees a dozen validations beside those asked for."""
 
@@ -189,7 +191,9 @@ def wire(injection: InjectionContext, seed: int) -> None:
     hands = NetworkHands(world.site, network, world.people, PACES.technician, lambda: injection.troubles.healed)
     network.on_revived = lambda switch: _ends_at(world, switch)
     drive.watchers.append(lambda record: hands.see(record.event))
-    spec = {"name": NAME, "design": render_csv(network.design), "source": {"timeout_s": 60.0}, "period_s": PERIOD_S}
+    at_nodes = Random(f"{seed}/network source").random() < AT_NODES
+    source = {"timeout_s": 60.0, "nodes": list(world.hosts)[:2] if at_nodes else []}
+    spec = {"name": NAME, "design": render_csv(network.design), "source": source, "period_s": PERIOD_S}
     injection.looks.begin()
     drive.run(world.clock.now + timedelta(seconds=120))
     told = {"fabric": msgspec.json.encode(spec).decode()}
@@ -201,7 +205,7 @@ def _resets(injection: InjectionContext, network: SimulatedNetwork, chance: Rand
     """Have ports reset by the driver that runs in production, for whichever controller is active."""
     drive, actuators, looks = injection.drive, injection.world.actuators, injection.looks
     assert looks is not None, "wired worlds have looks"
-    hand = actuators.ports = PortHand(drive.world.site, network, chance)
+    hand = actuators.ports = PortHand(drive.world.site, network, drive.world.hosts, chance)
 
     def refusal(node: Node, act: ResetPort) -> str:
         controller = drive.controller

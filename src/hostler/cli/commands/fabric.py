@@ -143,7 +143,10 @@ def register(  # noqa: PLR0913 - a registration's fields
     url: Annotated[str, Parameter(help="UFM's address, for --tool ufm.", group=_SOURCE)] = "",
     secret: Annotated[str, Parameter(help="The secret with UFM's username and password.", group=_SOURCE)] = "",
     ufm_ca: Annotated[str, Parameter(help="A PEM file of UFM's authority.", group=_SOURCE)] = "",
-    timeout: Annotated[float, Parameter(help="Seconds that a discovery may take.", group=_SOURCE)] = 300.0,
+    timeout: Annotated[
+        float,
+        Parameter(help="Seconds that a discovery may take; 0: by the design's size, 300 at least.", group=_SOURCE),
+    ] = 0.0,
     routes: Annotated[
         Literal["", "tables", "adaptive"],
         Parameter(help="Ways between hosts: the switches' forwarding tables, or adaptive routing.", group=_SOURCE),

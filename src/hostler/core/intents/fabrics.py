@@ -30,6 +30,9 @@ PERIOD_S = 4 * 3600.0
 """A network is compared with its design so often, where its registration does not say otherwise."""
 PERIODS_S = (300.0, 7 * 86_400.0)
 TIMEOUTS_S = (1.0, 3600.0)
+TIMEOUT_S = 300.0
+A_CABLE_S = 900.0 / 98_304
+"""Seconds of the limit for each cable: `iblinkinfo` took up to 317 s for 98,304 of them on a busy machine (bench)."""
 
 TOOLS = ("ibnetdiscover", "iblinkinfo", "ibdiagnet", "ufm", "lldp")
 AGENT_TOOLS = ("ibnetdiscover", "iblinkinfo")
@@ -110,10 +113,9 @@ def _problems(spec: FabricSpec) -> Iterator[Problem]:
     if not low <= spec.period_s <= high:
         yield Problem("period_s", 0, f"{spec.period_s:g} is out of range", f"write {low:g} to {high:g} seconds")
     low, high = TIMEOUTS_S
-    if not low <= spec.source.timeout_s <= high:
-        yield Problem(
-            "source.timeout_s", 0, f"{spec.source.timeout_s:g} is out of range", f"write {low:g} to {high:g} seconds"
-        )
+    if spec.source.timeout_s and not low <= spec.source.timeout_s <= high:
+        instead = f"write {low:g} to {high:g} seconds, or 0 for the design's size"
+        yield Problem("source.timeout_s", 0, f"{spec.source.timeout_s:g} is out of range", instead)
     yield from _source_problems(spec.source)
     if spec.source.adapter and not _ADAPTER.fullmatch(spec.source.adapter):
         yield Problem(
@@ -246,7 +248,7 @@ def register(ask: Ask[RegisterFabric]) -> Granted:
         name=spec.name,
         design=ready.text,
         digest=version.digest,
-        source=spec.source,
+        source=replace(spec.source, timeout_s=spec.source.timeout_s or by_size(ready.cables)),
         period_s=spec.period_s,
         hosts=ready.hosts,
         switches=ready.switches,
@@ -267,6 +269,11 @@ def register(ask: Ask[RegisterFabric]) -> Granted:
         e.FabricRegistered(fresh, intent.person),
         asked,
     )
+
+
+def by_size(cables: int) -> float:
+    """Seconds that a discovery may take where its registration does not say: 300, and in proportion beyond."""
+    return round(min(max(TIMEOUT_S, cables * A_CABLE_S), TIMEOUTS_S[1]))
 
 
 def _renewed(known: Fabric, fresh: Fabric) -> Fabric:

@@ -80,13 +80,13 @@ class DiscoverySource(Struct, frozen=True, forbid_unknown_fields=True):
     `tool`: ibnetdiscover, iblinkinfo or ibdiagnet of the controller's host, or of the first of `nodes` whose agent
     answers, through an adapter and port as `ibstat` names them ("" and 0 for the tool's own choice); ufm, at `url`, its
     authority `ca` in PEM, name and password in `secret`; or lldp, told by the agents of the design's hosts and by the
-    documents about switches in the controller's data directory. What takes longer than `timeout_s` is partial.
-    `routes`: where the ways between hosts are known from.
+    documents about switches in the controller's data directory. What takes longer than `timeout_s` is partial; 0, of
+    a registration alone, is by the size of its design. `routes`: where the ways between hosts are known from.
     """
 
     adapter: str = ""
     port: int = 0
-    timeout_s: float = 300.0
+    timeout_s: float = 0.0
     tool: str = "ibnetdiscover"
     nodes: tuple[str, ...] = ()
     url: str = ""

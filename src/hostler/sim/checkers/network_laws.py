@@ -151,7 +151,7 @@ class Networks:
             case e.ConditionRaised(condition=c) if _of_link(c.paths) and c.node in pages and not pages[c.node].managed:
                 yield f"{c.id} is laid on {c.node}, which is unmanaged"
             case e.OperationStarted(operation=operation) if isinstance(operation.act, ResetPort):
-                self._resets[operation.act.z] = operation.node
+                self._resets |= dict.fromkeys((operation.act.a, operation.act.z), operation.node)
                 if not pages[operation.node].managed:
                     yield f"{operation.act.z} is reset for {operation.node}, which is unmanaged"
             case e.LinkFaultOpened(case=link) | e.LinkFaultChanged(case=link) if link.ticket and link.nodes:
@@ -161,7 +161,7 @@ class Networks:
                 pass
 
     def resets(self, case: LawCase) -> Iterator[str]:
-        """Law 9: the port that is reset leads to the node that it is reset for, and to nobody else's work.
+        """Law 9: the port that is reset is its node's, or leads to that node, and to nobody else's work.
 
         A cable that somebody moved is where the last validation found it, as far as anybody can know.
         """
@@ -172,7 +172,7 @@ class Networks:
             wanted = self._resets.get(str(reset.port), "")
             if not wanted:
                 yield f"{reset.port} is reset, and no record asks for it"
-            elif reset.far is not None and reset.far.device != wanted and not reset.moved:
+            elif reset.far is not None and wanted not in (reset.port.device, reset.far.device) and not reset.moved:
                 yield f"{reset.port} is reset for {wanted}, and leads to {reset.far}"
         self._judged = len(hand.resets)
 

@@ -13,10 +13,10 @@ from hostler.core.state.fabrics import DiscoverySource
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node
 from hostler.core.state.operations import DiscoverFabric
-from hostler.drivers.infiniband.agent_pages import NoPageError
 from hostler.drivers.infiniband.diagnostics import PortAct
 from hostler.drivers.infiniband.port_resets import PortResetter, Refused
 from hostler.ports import OperationDriver
+from hostler.sim.world import port_agents
 from hostler.sim.world.simulated_network import SimulatedNetwork
 from hostler.sim.world.world_context import Site
 
@@ -24,8 +24,11 @@ TRAINS_S = (1.0, 40.0)
 """How long a port takes to train after a reset. An estimate: no real one has been seen."""
 STUCK_S = 90 * 86_400.0
 UNHEARD, UNANSWERED, CUT, STUCK = "unheard", "unanswered", "cut", "stuck"
-TROUBLES = (UNHEARD, UNANSWERED, CUT, STUCK)
-"""Fates of a reset: its tool hangs before or after the port has heard it, its page is cut off, the port stays down."""
+TROUBLES = (UNHEARD, UNANSWERED, CUT, STUCK, *port_agents.FATES)
+"""Fates of a reset: its tool hangs before or after the port has heard it, its page is cut off, the port stays down.
+
+Those of `port_agents` are of agents alone; a tool on the controller's host takes them for none.
+"""
 
 
 class PortReset(Struct, frozen=True):
@@ -38,9 +41,16 @@ class PortReset(Struct, frozen=True):
 
 
 class PortHand:
-    """Reads and resets ports for the `driver`. `spoilt`: fates of the next resets; `resets`: those that took place."""
+    """Reads and resets ports for the `driver`, by tools of the controller's host or by the nodes' agents.
 
-    def __init__(self, site: Site, network: SimulatedNetwork, chance: Random) -> None:
+    `spoilt`: fates of the next resets; `resets`: those that took place.
+    """
+
+    def __init__(
+        self, site: Site, network: SimulatedNetwork, hosts: Mapping[str, port_agents.Host], chance: Random
+    ) -> None:
+        self._agents = port_agents.PortAgents(site, hosts, self._fate, chance)
+        self._agents.reset = self._take_down
         self.spoilt: deque[str] = deque()
         self.resets: list[PortReset] = []
         self.driver = PortResetter(self, self, Fleet, lambda _node, _act: "nobody has connected it", lambda _fabric: {})
@@ -56,12 +66,14 @@ class PortHand:
         self.driver = PortResetter(self, self, fleet, refused, places)
 
     def hand(self) -> OperationDriver | None:
-        """No agent's: the tools of a simulated network run on the controller's host."""
-        return None
+        """The hosts' agents, each for its own port."""
+        return self._agents
 
     async def page(self, node: Node, wanted: DiscoverFabric) -> str:
-        """Raises NoPageError, for the same reason."""
-        raise NoPageError(f"{wanted.tool} runs on no {node.id} of a simulated world")
+        """What the node's agent reads of its own port. Raises NoPageError."""
+        port = self._agents.own_port(node, wanted)
+        self._network.observe()
+        return self._page(port)
 
     async def port(self, _how: DiscoverySource, at: FoundPort, act: PortAct) -> str:
         """Page of the tool. Raises ValueError where it prints nothing."""
@@ -77,14 +89,21 @@ class PortHand:
         return "LinkState:.......................{}\nPhysLinkState:...................{}\n".format(*states)
 
     def _reset(self, port: Port) -> str:
-        fate = self.spoilt.popleft() if self.spoilt else ""
+        fate = self._fate()
         if fate == UNHEARD:
             raise ValueError("`ibportstate` did not end within 20 s")
-        network = self._network
-        self.resets.append(PortReset(self._site.recorded, port, network.links.get(port), port in network.wrong_at))
-        trains_s = STUCK_S if fate == STUCK else self._chance.uniform(*TRAINS_S)
-        network.trains(port, self._site.clock.now + timedelta(seconds=trains_s))
+        self._take_down(port, fate)
         if fate == UNANSWERED:
             raise ValueError("`ibportstate` did not end within 20 s")
         page = f"Initial Switch PortInfo:\n\nAfter PortInfo set:\n{self._page(port)}"
         return page[: self._chance.randrange(25)] if fate == CUT else page
+
+    def _fate(self) -> str:
+        return self.spoilt.popleft() if self.spoilt else ""
+
+    def _take_down(self, port: Port, fate: str) -> None:
+        """The reset takes place: the link is down until the port has trained again, if it ever does."""
+        network = self._network
+        self.resets.append(PortReset(self._site.recorded, port, network.links.get(port), port in network.wrong_at))
+        trains_s = STUCK_S if fate == STUCK else self._chance.uniform(*TRAINS_S)
+        network.trains(port, self._site.clock.now + timedelta(seconds=trains_s))
