@@ -40,7 +40,7 @@ class BegunOrder(Struct):
     result: str
 
 
-class PortAgents:
+class SimulatedPortAgents:
     """The agents' hand for `reset_port`. `reset` takes the port down; `fate` says what becomes of the next order."""
 
     kinds = frozenset({"reset_port"})
@@ -75,7 +75,7 @@ class PortAgents:
         return Outcome(operation.id, node.id, result, attempt=operation.attempt)
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
-        """What the agent's marks say. Raises UnreachableError where it is not heard."""
+        """Say what the agent's record tells. Raises UnreachableError where it is not heard."""
         self._ask(node.id)
         mark = self._begun(operation)
         result = "not_done"

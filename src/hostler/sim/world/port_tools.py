@@ -49,7 +49,7 @@ class PortHand:
     def __init__(
         self, site: Site, network: SimulatedNetwork, hosts: Mapping[str, port_agents.Host], chance: Random
     ) -> None:
-        self._agents = port_agents.PortAgents(site, hosts, self._fate, chance)
+        self._agents = port_agents.SimulatedPortAgents(site, hosts, self._fate, chance)
         self._agents.reset = self._take_down
         self.spoilt: deque[str] = deque()
         self.resets: list[PortReset] = []
@@ -70,7 +70,7 @@ class PortHand:
         return self._agents
 
     async def page(self, node: Node, wanted: DiscoverFabric) -> str:
-        """What the node's agent reads of its own port. Raises NoPageError."""
+        """Page of the node's agent about its own port. Raises NoPageError."""
         port = self._agents.own_port(node, wanted)
         self._network.observe()
         return self._page(port)
