@@ -1,19 +1,15 @@
 """Trends: which rule finds which drift, how many healthy nodes it flags, and how long 100,000 nodes take to be judged.
 
 `python -m bench trends`: 1,000 nodes, 30 days, six runs a day, 20 seeds; 512 nodes tested in pairs; 100,000 nodes with
-20 metrics judged for a day, as arrays and from files. Intervals are Wilson's, 95 %, over all nodes of all seeds.
+20 metrics judged for a day (from files: `trend_files`). Intervals are Wilson's, 95 %, over all nodes of all seeds.
 """
 
 import os
 import random
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
-import duckdb
 import numpy as np
 
 from hostler.core.statistics.drift import judge
@@ -21,7 +17,6 @@ from hostler.core.statistics.false_alarms import AlarmBudget
 from hostler.core.statistics.medians import Floats, Whole
 from hostler.core.statistics.pairing import Pair, find_bad
 from hostler.core.statistics.series import Cohort
-from hostler.runtime.trend_judging import judge_readings
 from hostler.sim.degrading.readings import Degradation, ReadingWorld, draw
 from hostler.sim.degrading.rules import RULES, Rule, ours
 
@@ -41,7 +36,6 @@ def main() -> str:
             _budget(),
             _pairs(),
             _scale(),
-            _from_files(),
             f"load {load:.1f} to {os.getloadavg()[0]:.1f}",
         )
     )
@@ -176,33 +170,6 @@ def _scale() -> str:
         flags += len(judge(Cohort(daily, stacks), budget, METRICS).drifts)
         began, cpu = began + time.perf_counter() - start, cpu + time.process_time() - worked
     return f"scale: {NODES:,} nodes x {METRICS} metrics in {began:.1f} s ({cpu:.1f} s of CPU), {flags} series flagged"
-
-
-def _from_files() -> str:
-    """Judge the same fleet from an archive's Parquet files: one run a day of each metric."""
-    names = ("gemm_perf.fp16_tflops", "gemm_perf.bf16_tflops")
-    last = datetime(2026, 3, 30, tzinfo=UTC)
-    with TemporaryDirectory() as folder, duckdb.connect() as database:
-        database.execute("SET TimeZone = 'UTC'; SELECT setseed(0.7)")
-        for ago in range(30):
-            day = last - timedelta(days=ago)
-            facts = {"day": day, "moved": int(ago < 10), "nodes": NODES}
-            rows = " UNION ALL ".join(_DAY_OF_RUNS.format(name=name, **facts) for name in names)
-            path = Path(folder) / f"readings-{day.date()}.parquet"
-            database.execute(f"COPY ({rows} ORDER BY metric, node, received) TO '{path}' (FORMAT parquet)")
-        start, worked = time.perf_counter(), time.process_time()
-        report = judge_readings(Path(folder), last + timedelta(hours=20), AlarmBudget())
-        took, cpu = time.perf_counter() - start, time.process_time() - worked
-    judged = sum(one.judged for one in report.metrics)
-    return f"from files: {judged:,} series of {len(names)} metrics judged in {took:.1f} s ({cpu:.1f} s of CPU)"
-
-
-_DAY_OF_RUNS = """
-SELECT 'node-' || i AS node, '{day} ' || i AS source, '{name}' AS metric, '' AS part,
-       100 * exp(0.01 * sin(i) + 0.0055 * 3.46 * (random() - 0.5)) AS value, 'h100' AS sku,
-       'driver ' || (i % 4 + CASE WHEN i < {nodes} / 4 THEN {moved} * 4 ELSE 0 END) AS stack, '{{}}' AS conditions,
-       TIMESTAMPTZ '{day}' + INTERVAL (i % 3600) SECOND AS received FROM range({nodes}) t(i)
-"""
 
 
 def _share(count: int, of: int, *, percent: bool = False) -> str:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from hostler.core.statistics.metrics import METRICS
-from hostler.journal.reading_days import ReadingDays, days_of, metrics_since, series_of_a_node
-from hostler.journal.reading_files import opened
+from hostler.journal.daily_medians import DailyMedians
+from hostler.journal.reading_days import ReadingDays, days_of, series_of_a_node
 from hostler.journal.readings import Reading, ReadingStore
 
 METRIC = "gemm_perf.fp16_tflops"
@@ -20,8 +20,11 @@ def kept(folder: Path, *readings: Reading) -> ReadingDays:
     store = ReadingStore(folder)
     store.add(readings)
     store.flush()
-    with opened(folder) as database:
-        return days_of(database, METRIC, METRICS[METRIC], TODAY - 9 * DAY, TODAY)
+    return days_of(medians(folder), METRIC, METRICS[METRIC], TODAY.date())
+
+
+def medians(folder: Path, first: datetime = TODAY - 9 * DAY, today: datetime = TODAY) -> DailyMedians:
+    return DailyMedians(folder, first.date(), today.date())
 
 
 def reading(node: str, at: datetime, value: float, stack: str = "a", part: str = "") -> Reading:
@@ -36,7 +39,7 @@ def test_each_series_stands_in_its_row_and_each_day_in_its_column(tmp_path: Path
         reading("n1", TODAY, 4.0, part="cuda:0"),
     )
     assert found.series == [("n1", "cuda:0"), ("n1", "cuda:1"), ("n2", "")]
-    assert found.first == 7
+    assert found.first == (TODAY - 2 * DAY).date()
     nan = np.nan
     assert np.array_equal(found.values, [[nan, nan, 4.0], [nan, nan, 5.0], [7.0, nan, nan]], equal_nan=True)
     assert found.stacks.tolist() == [[-1, -1, 0], [-1, -1, 0], [0, -1, -1]]
@@ -64,8 +67,7 @@ def test_what_was_read_before_the_first_day_is_left_out(tmp_path: Path) -> None:
 
 def test_metrics_and_series_of_a_node_are_counted(tmp_path: Path) -> None:
     kept(tmp_path, *(reading(node, TODAY, 1.0, part=part) for node, part in (("n1", "0"), ("n1", "1"), ("n2", "0"))))
-    with opened(tmp_path) as database:
-        assert metrics_since(database, TODAY) == [METRIC]
-        assert metrics_since(database, TODAY + DAY) == []
-        assert series_of_a_node(database, [METRIC], TODAY) == pytest.approx(1.5)
-        assert series_of_a_node(database, [], TODAY) == 1.0
+    assert medians(tmp_path).metrics() == [METRIC]
+    assert medians(tmp_path, TODAY + DAY, TODAY + DAY).metrics() == []
+    assert series_of_a_node(medians(tmp_path), [METRIC]) == pytest.approx(1.5)
+    assert series_of_a_node(medians(tmp_path), []) == 1.0

@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.core.state.model import Facts, Outcome
-from hostler.journal.reading_files import KEEP_DAYS, POINTS, SERIES_MOST, drawn_of, opened, series_of, tidy
+from hostler.journal.reading_files import KEEP_DAYS, POINTS, SERIES_MOST, drawn_of, opened, series_of
+from hostler.journal.reading_upkeep import tidy
 from hostler.journal.readings import MOST_WAITING, Reading, ReadingStore
 from hostler.ports import JournalError
 from hostler.server.check_readings import taken_out

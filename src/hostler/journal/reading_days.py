@@ -1,54 +1,22 @@
-"""One metric's readings by day, from files to arrays; only numbers leave DuckDB: a large fleet has millions of days."""
+"""One metric's days, from files to arrays."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from datetime import date
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hostler.core.state.passive_series import OBSERVED
 from hostler.core.statistics.metrics import Metric
-from hostler.core.statistics.series import Scale
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-
-WATCHED_LEAST_S = 43_200
-"""A day of which a counter was watched for less, in s, has no reading of it."""
-
-_METRICS = "SELECT DISTINCT metric FROM written WHERE received >= ? ORDER BY metric"
-_SERIES_OF_A_NODE = """
-SELECT avg(n) FROM (
-SELECT count(DISTINCT (metric, part)) AS n FROM written WHERE received >= ? AND list_contains(?, metric) GROUP BY node)
-"""
-_DAYS = """
-CREATE OR REPLACE TEMP TABLE days AS
-SELECT node, coalesce(part, '') AS part, datediff('day', ?::DATE, received::DATE) AS day, {value} AS value,
-       coalesce(any_value(sku) || ' ' || arg_max(stack, received), '') AS stack{conditions}
-FROM readings WHERE metric = ? AND received >= ?::DATE AND received < ?::DATE + 1 GROUP BY ALL
-"""
-_SERIES = """
-CREATE OR REPLACE TEMP TABLE series AS
-SELECT row_number() OVER (ORDER BY node, part) - 1 AS series, node, part FROM (SELECT DISTINCT node, part FROM days)
-"""
-_STACKS = """
-CREATE OR REPLACE TEMP TABLE stacks AS
-SELECT row_number() OVER (ORDER BY stack) - 1 AS number, stack FROM (SELECT DISTINCT stack FROM days)
-"""
-_NUMBERS = """
-SELECT series, number, days.* EXCLUDE (node, part, stack)
-FROM days JOIN series USING (node, part) JOIN stacks USING (stack)
-"""
-_CONDITION = "try_cast(json_extract_string(conditions, '$.{name}') AS DOUBLE)"
-_RATE = f"""
-CASE WHEN sum({_CONDITION.format(name=OBSERVED)}) >= {WATCHED_LEAST_S}
-THEN sum(value) * 86400 / sum({_CONDITION.format(name=OBSERVED)}) END
-"""
-"""Errors a day, from what was watched of it: a node that was down for some hours has not become better by it."""
+from hostler.journal.daily_medians import BETWEEN, DailyMedians
 
 Floats = NDArray[np.float64]
+
+LAST_DAYS = 7
+"""Of each metric's days, from which the series of a node are counted."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +27,7 @@ class ReadingDays:
     −1 for a day without; `conditions`: name → (n, t), in the reading's unit.
     """
 
-    first: int
+    first: date
     series: list[tuple[str, str]]
     stack_names: list[str]
     values: Floats
@@ -67,44 +35,49 @@ class ReadingDays:
     conditions: Mapping[str, Floats]
 
 
-def metrics_since(database: "DuckDBPyConnection", first: datetime) -> list[str]:
-    """Names of the metrics that have readings since a moment."""
-    return [name for (name,) in database.execute(_METRICS, [first]).fetchall()]
+def series_of_a_node(medians: DailyMedians, names: Sequence[str]) -> float:
+    """How many series of these metrics a node has in the mean, on their LAST_DAYS; 1 where there is none."""
+    count, nodes = 0, pa.array([], pa.string())
+    for name in names:
+        tables = [table for _, table in medians.days_of(name, ["series"], LAST_DAYS)]
+        series = pc.unique(pa.concat_tables(tables)["series"])
+        here = pc.list_element(pc.split_pattern(series, BETWEEN, max_splits=1), 0)
+        count, nodes = count + len(series), pc.unique(pa.chunked_array([nodes, here]))
+    return count / len(nodes) if len(nodes) else 1.0
 
 
-def series_of_a_node(database: "DuckDBPyConnection", names: list[str], first: datetime) -> float:
-    """How many series of these metrics a node has in the mean; 1 where nobody has any."""
-    return float((database.execute(_SERIES_OF_A_NODE, [first, names]).fetchone() or (1.0,))[0] or 1.0)
+def days_of(medians: DailyMedians, name: str, metric: Metric, today: date) -> ReadingDays:
+    """The days of one metric, which has some, up to `today`; the first column is the first day with a reading."""
+    days, tables = zip(*medians.days_of(name, ["series", "value", "stack", *metric.at_equal]), strict=True)
+    series, rows = _encoded(pa.concat_tables(tables)["series"].dictionary_encode())
+    stacks, numbers = _encoded(pa.concat_tables(tables)["stack"].unify_dictionaries())
+    columns = [(day - days[0]).days for day in days]
+    size = ((today - days[0]).days + 1, len(series))
+
+    def spread(column: str) -> Floats:
+        values = (table[column].to_numpy() for table in tables)
+        return _spread(np.full(size, np.nan), columns, rows, values)
+
+    ran = _spread(np.full(size, -1, dtype=np.int64), columns, rows, numbers)
+    parts = [(node, part) for node, _, part in (one.partition(BETWEEN) for one in series)]
+    conditions = {one: spread(one) for one in metric.at_equal}
+    return ReadingDays(days[0], parts, stacks, spread("value"), ran, conditions)
 
 
-def days_of(database: "DuckDBPyConnection", name: str, metric: Metric, first: datetime, today: datetime) -> ReadingDays:
-    """The days of one metric from `first` to `today`, both midnights; the first column is the first with a reading."""
-    database.execute(_question(metric), [first, name, first, today])
-    database.execute(_SERIES)
-    database.execute(_STACKS)
-    series = database.execute("SELECT node, part FROM series ORDER BY series").fetchall()
-    stacks = [stack for (stack,) in database.execute("SELECT stack FROM stacks ORDER BY number").fetchall()]
-    rows = database.execute(_NUMBERS).fetchnumpy()
-    days = rows["day"].astype(np.int64)
-    offset = int(days.min()) if len(days) else 0
-    size = (len(series), (today - first).days + 1 - offset)
-    place = (rows["series"].astype(np.int64), days - offset)
-    numbers = np.full(size, -1, dtype=np.int64)
-    numbers[place] = rows["number"]
-    conditions = {one: _spread(size, place, rows[one]) for one in metric.at_equal}
-    return ReadingDays(offset, series, stacks, _spread(size, place, rows["value"]), numbers, conditions)
+def _encoded(column: Any) -> tuple[list[str], list[NDArray[np.int32]]]:
+    """The different texts of a column in order, and for each row of each day the place of its text among them.
+
+    The column is a dictionary's, one for all days.
+    """
+    texts = column.chunk(0).dictionary
+    order = pc.sort_indices(texts).to_numpy()
+    ranks = np.empty(len(order), dtype=np.int32)
+    ranks[order] = np.arange(len(order))
+    return texts.take(order).to_pylist(), [ranks[chunk.indices.to_numpy()] for chunk in column.chunks]
 
 
-def _spread(size: tuple[int, int], place: tuple[Any, Any], column: Any) -> Floats:
-    """A column of rows as an array of series and days, with NaN where there is none."""
-    found = np.full(size, np.nan)
-    found[place] = np.ma.filled(column.astype(np.float64), np.nan)
-    return found
-
-
-def _question(metric: Metric) -> str:
-    """The question for a metric's days. Means where conditions count: a line goes through readings' means."""
-    names = metric.at_equal
-    value = _RATE if metric.scale is Scale.count else ("avg(value)" if names else "median(value)")
-    told = "".join(f", avg({_CONDITION.format(name=name)}) AS {name}" for name in names)
-    return _DAYS.format(value=value, conditions=told)
+def _spread(found: NDArray[Any], columns: Sequence[int], rows: Sequence[Any], values: Iterable[Any]) -> NDArray[Any]:
+    """Days' values in their series' rows; `found` (days, series) has what stands where there is none."""
+    for column, row, value in zip(columns, rows, values, strict=True):
+        found[column, row] = value
+    return np.ascontiguousarray(found.T)

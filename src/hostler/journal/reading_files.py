@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from hostler.core.state.passive_series import COUNTERS
-from hostler.journal import whole_files
 from hostler.ports import JournalError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 KEEP_DAYS = 400
-"""Older files are removed."""
+"""Files of older days are removed."""
 DAYS_MOST = 5_000
 """Days of series in one answer for people."""
 POINTS, SERIES_MOST = 120, 96
@@ -73,13 +72,13 @@ def opened(folder: Path, days: tuple[str, str] = ("", "~")) -> Iterator["DuckDBP
     `days` are the first and the last one whose files are read, as in their names.
     """
     first, last = (f"readings-{day}" for day in days)
-    found = (path for path in folder.glob("readings-*") if path.suffix in _READ)
+    found = (path for path in folder.glob("readings-*") if path.suffix in READ_SUFFIXES)
     files = sorted(path for path in found if first <= path.name.partition(".")[0] <= last)
     if not files:
         raise JournalError(f"{folder} holds no readings yet: checks that run leave them there")
-    with _database(folder) as database:
+    with connection(folder) as database:
         database.execute(f"CREATE VIEW written AS {_written(files)}")
-        database.execute(f"CREATE VIEW readings AS {_each_once(files)}")
+        database.execute(f"CREATE VIEW readings AS {each_once(files)}")
         yield database
 
 
@@ -113,37 +112,8 @@ def drawn_of(folder: Path, node: str, since: datetime, until: datetime) -> Drawn
     return Drawn(step_s, series, max((row[7] for row in rows), default=0) - len(series))
 
 
-def tidy(folder: Path, now: datetime) -> None:
-    """Make Parquet of each day that is over, and remove what is older than KEEP_DAYS. Raises JournalError.
-
-    Cut off after any step the same call does the rest: lines go only when the file that has them is on the disk.
-    """
-    today = now.astimezone(UTC).date()
-    oldest = f"readings-{today - timedelta(days=KEEP_DAYS)}"
-    with whole_files.alone(folder):
-        for path in folder.glob("readings-*"):
-            if path.name < oldest:
-                path.unlink()
-        for path in sorted(folder.glob("readings-*.jsonl")):
-            if path.stem < f"readings-{today}":
-                path.replace(path.with_suffix(f".{now:%H%M%S%f}.lines"))  # what comes late begins a new file
-        for day in sorted({path.name.partition(".")[0] for path in folder.glob("readings-*.lines")}):
-            _make_parquet(folder, day)
-
-
-def _make_parquet(folder: Path, day: str) -> None:
-    path, lines = folder / f"{day}.parquet", sorted(folder.glob(f"{day}.*.lines"))
-    with _database(folder) as database:
-        whole = _each_once([*lines, *([path] if path.exists() else [])])
-        to = _text(whole_files.unfinished(path))
-        database.execute(f"COPY ({whole} ORDER BY metric, node, received) TO {to} (FORMAT parquet, COMPRESSION zstd)")
-    whole_files.publish(path)
-    for one in lines:
-        one.unlink()
-
-
 @contextmanager
-def _database(folder: Path) -> Iterator["DuckDBPyConnection"]:
+def connection(folder: Path) -> Iterator["DuckDBPyConnection"]:
     """A database in memory. DuckDB is loaded here: a controller that nobody asks does without."""
     import duckdb  # noqa: PLC0415
 
@@ -158,26 +128,26 @@ def _database(folder: Path) -> Iterator["DuckDBPyConnection"]:
         ) from error
 
 
-def _each_once(files: list[Path]) -> str:
+def each_once(files: list[Path]) -> str:
     """A question for all readings of the files, a repeated one once: an agent that hears no answer sends again."""
     return f"SELECT DISTINCT ON (node, source, metric, part) * FROM ({_written(files)})"  # noqa: S608 - names are quoted
 
 
 def _written(files: list[Path]) -> str:
-    kinds = [[_text(path) for path in files if path.suffix in kind] for kind in (_PARQUET, _LINES)]
+    kinds = [[quoted(path) for path in files if path.suffix in kind] for kind in (_PARQUET, _LINES)]
     asked = [
         ask.format(", ".join(names)) for ask, names in zip((_FROM_PARQUET, _FROM_LINES), kinds, strict=True) if names
     ]
     return " UNION ALL BY NAME ".join(asked)
 
 
-def _text(path: Path) -> str:
+def quoted(path: Path) -> str:
     """A path as DuckDB writes text: a view takes no parameters, and a name may hold a quote."""
     return "'" + str(path).replace("'", "''") + "'"
 
 
 _PARQUET, _LINES = (".parquet",), (".jsonl", ".lines")
-_READ = (*_PARQUET, *_LINES)
+READ_SUFFIXES = (*_PARQUET, *_LINES)
 _FROM_PARQUET = "SELECT * FROM read_parquet([{}])"
 _FROM_LINES = """SELECT * FROM read_json([{}], format='newline_delimited', ignore_errors=true, columns={{
 received: 'TIMESTAMPTZ', node: 'VARCHAR', source: 'VARCHAR', metric: 'VARCHAR', part: 'VARCHAR', value: 'DOUBLE',

@@ -1,7 +1,8 @@
 """Judges all readings of a cell, from files to a report of drifts and shifts; for a process of its own."""
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,13 @@ from hostler.core.statistics.equal_conditions import at_equal_by
 from hostler.core.statistics.false_alarms import AlarmBudget
 from hostler.core.statistics.metrics import METRICS, Metric
 from hostler.core.statistics.series import Cohort, Scale, SeriesVerdict
-from hostler.journal.reading_days import ReadingDays, days_of, metrics_since, series_of_a_node
-from hostler.journal.reading_files import opened
+from hostler.journal.daily_medians import DailyMedians
+from hostler.journal.reading_days import ReadingDays, days_of, series_of_a_node
 
 WINDOW_DAYS = 60
 """Days of readings that are judged, today's among them."""
+AT_ONCE = 2
+"""Metrics that are judged at the same time: a large fleet's days of one take some hundred MB."""
 FINDINGS_MOST = 1_000
 """Drifts of one report, the clearest first; so many at once are no nodes' fault."""
 
@@ -27,19 +30,22 @@ def judge_readings(folder: Path, now: datetime, budget: AlarmBudget, before: Tre
 
     `before` is the last report: what it found and cannot be judged now (no peers, no readings) is found still.
     """
-    today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    first = today - timedelta(days=WINDOW_DAYS - 1)
+    today = now.astimezone(UTC).date()
+    medians = DailyMedians(folder, today - timedelta(days=WINDOW_DAYS - 1), today)
+    names = [name for name in medians.metrics() if name in METRICS]
+    each = series_of_a_node(medians, names)
     earlier = before.drifts if before is not None else ()
-    found: list[TrendReport] = []
-    with opened(folder) as database:
-        names = [name for name in metrics_since(database, first) if name in METRICS]
-        each = series_of_a_node(database, names, first)
-        for name in names:  # one at a time: a large fleet's days of one metric take some hundred MB
-            one = _Judged(name, days_of(database, name, METRICS[name], first, today), first, now)
-            found.append(one.judge(budget, each))
-            earlier = tuple(drift for drift in earlier if not one.has_judged(drift))
+
+    def judged(name: str) -> tuple[TrendReport, set[DriftFinding]]:
+        one = _Judged(name, days_of(medians, name, METRICS[name], today), now)
+        return one.judge(budget, each), one.judged_of(earlier)
+
+    with ThreadPoolExecutor(AT_ONCE) as workers:  # arrays let go of the interpreter's lock
+        told = list(workers.map(judged, names))
+    found = [report for report, _ in told]
+    unjudged = [drift for drift in earlier if not any(drift in seen for _, seen in told)]
     fresh = tuple(drift for one in found for drift in one.drifts)
-    drifts = sorted((*_carried(earlier, fresh, now), *fresh), key=lambda one: (one.chance, one.node, one.key))
+    drifts = sorted((*_carried(unjudged, fresh, now), *fresh), key=lambda one: (one.chance, one.node, one.key))
     return TrendReport(
         now,
         WINDOW_DAYS,
@@ -52,22 +58,22 @@ def judge_readings(folder: Path, now: datetime, budget: AlarmBudget, before: Tre
 class _Judged:
     """One metric's days as arrays, and what was said of each of its series."""
 
-    def __init__(self, name: str, days: ReadingDays, first: datetime, now: datetime) -> None:
+    def __init__(self, name: str, days: ReadingDays, now: datetime) -> None:
         self.name = name
         self._metric, self._stacks, self._series = METRICS[name], days.stack_names, days.series
-        self._first, self._now = first + timedelta(days=days.first), now
+        self._first, self._now = datetime.combine(days.first, time(), UTC), now
         values, numbers = days.values, _filled(days.stacks)
         for known in days.conditions.values():
             fair = at_equal_by(numbers[:, -1], values, known)
             values = np.where(values <= 0, values, fair) if self._metric.scale is Scale.ratio else fair
         places = np.unique([part for _, part in self._series], return_inverse=True)[1].astype(np.int64)
         self._cohort = Cohort(values, numbers, places, self._metric.scale, self._metric.higher_is_better)
-        self._judged: set[tuple[str, str]] = set()
+        self._verdicts = np.full(len(self._series), int(SeriesVerdict.too_short))
 
     def judge(self, budget: AlarmBudget, series_of_a_node: float) -> TrendReport:
         """A report of this metric alone."""
         told = judge(self._cohort, budget, series_of_a_node, _floor(self._metric))
-        self._judged = {self._series[row] for row in np.flatnonzero(told.verdicts == SeriesVerdict.judged)}
+        self._verdicts = told.verdicts
         drifts = tuple(self._drift(one) for one in told.drifts)
         shifts = tuple(
             ShiftFinding(
@@ -82,9 +88,13 @@ class _Judged:
         )
         return TrendReport(self._now, WINDOW_DAYS, drifts, shifts, (self._looked(told),))
 
-    def has_judged(self, drift: DriftFinding) -> bool:
-        """Whether the drift's series is of this metric and could be judged now."""
-        return drift.metric == self.name and (drift.node, drift.part) in self._judged
+    def judged_of(self, drifts: Sequence[DriftFinding]) -> set[DriftFinding]:
+        """Drifts whose series is of this metric and could be judged now."""
+        asked = {(one.node, one.part): one for one in drifts if one.metric == self.name}
+        if not asked:
+            return set()
+        rows = np.flatnonzero(self._verdicts == SeriesVerdict.judged)
+        return {asked[series] for series in map(self._series.__getitem__, rows) if series in asked}
 
     def _looked(self, told: MetricJudgement) -> MetricLooked:
         counts = {verdict.name: int(np.count_nonzero(told.verdicts == verdict)) for verdict in SeriesVerdict}

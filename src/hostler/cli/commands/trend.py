@@ -87,7 +87,7 @@ def judge(
 
     from hostler.core.report.trend_sentences import drift_sentence, shift_sentence
     from hostler.core.statistics.false_alarms import AlarmBudget
-    from hostler.journal.reading_files import tidy
+    from hostler.journal.reading_upkeep import tidy
     from hostler.journal.trend_files import keep, last_report
     from hostler.ports import JournalError
     from hostler.runtime.trend_judging import judge_readings

@@ -44,7 +44,11 @@ def shifts(own: Floats, stacks: Whole, noise: Floats) -> tuple[CohortShift, ...]
     if not general > 0:
         return ()
     home = _home(own, stacks)
-    return tuple(found for stack in np.unique(stacks[stacks >= 0]) for found in _shift(own, stacks, home, int(stack)))
+    return tuple(found for stack in _known(stacks) for found in _shift(own, stacks, home, stack))
+
+
+def _known(stacks: Whole) -> list[int]:
+    return np.flatnonzero(np.bincount(stacks.ravel() + 1)[1:]).tolist()
 
 
 def _home(own: Floats, stacks: Whole) -> Whole:
@@ -60,6 +64,8 @@ def _shift(own: Floats, stacks: Whole, home: Whole, stack: int) -> Iterator[Coho
     if len(days) < MIN_DAYS:
         return
     middle = row_medians(here[days])
+    if not (np.abs(middle[-MIN_DAYS:]) > LEAST).all():
+        return
     each = np.array([spread(day) for day in here[days]])
     errors = np.sqrt(MEDIAN_VARIANCE / count[days]) * each
     least = max(LEAST, 0.5 * float(np.median(each))) if np.nanmax(np.abs(own)) > 1 else LEAST
