@@ -16,18 +16,23 @@ from hostler.core.state import events as e
 from hostler.core.state.model import Phase
 from tests.fabric_cell import NAME, FabricCell
 from tests.fabrics import Fabric, a_fabric, darken_host, miss, narrow, refit, rotate, slow, swap_at_host
-from tests.kit import NOW, Drive, a_node
+from tests.kit import NOW, Drive, a_node, configuration, pool_document
 
 HOST = "gpu-0001"
+
+
+def of_this_host(seed: int) -> Fabric:
+    """A network whose faults are this machine's."""
+    cables = a_fabric(seed)
+    cables.used = {name for name in cables.design.devices if name.startswith("gpu") and name != HOST}
+    return cables
 
 
 def bringing_up(seed: int = 0, node_id: str = HOST, **fields: object) -> FabricCell:
     """A machine that has just come to seatrial, in a cell that knows the network."""
     node = a_node(node_id, pool="", phase=Phase.onboard, **fields)
     drive = Drive(nodes=[node], quiet=True)
-    cables = a_fabric(seed)
-    cables.used = {name for name in cables.design.devices if name.startswith("gpu") and name != HOST}
-    cell = FabricCell(drive, cables)
+    cell = FabricCell(drive, of_this_host(seed))
     assert drive.ask("certify", node_id).granted
     return cell
 
@@ -206,3 +211,39 @@ def test_a_design_that_takes_over_without_the_node_lets_it_go_on_by_itself() -> 
     cell.drive.wait(minutes=16)
     assert cell.drive.events(e.DesignTakenOver)
     assert has_gone_on(cell)
+
+
+def with_a_cable_in_hands(**said: str) -> FabricCell:
+    """A spare of the network, validated as designed, that was dark while a technician was in it."""
+    drive = Drive(configuration({"train": pool_document(target=0)}), [a_node(HOST, pool="")])
+    cell = FabricCell(drive, of_this_host(0))
+    cell.look()
+    drive.power[HOST] = False
+    drive.step(inputs.NodeSeen(HOST, "off"))
+    assert drive.ask("start-work", HOST, person="tess", serial=drive.node(HOST).binding("serial")).granted
+    drive.wait(minutes=5)
+    assert drive.ask("end-work", HOST, person="tess", **said).granted
+    drive.wait(minutes=10)
+    return cell
+
+
+def test_a_spare_whose_cable_was_drawn_is_a_spare_again_once_its_cabling_is_validated() -> None:
+    """Mutants: a return has no such step; the look from before the repair passes it; a wrong port is let in."""
+    cell = with_a_cable_in_hands(did="reseated", part="cable")
+    assert "from before hands were in it" in said(cell)
+    whole = cell.cables.discovery()
+    swap_at_host(cell.cables)
+    cell.look()
+    assert verdicts(cell)[-1:] == ["failed"]
+    cell.drive.wait(days=1)
+    assert cell.drive.node(HOST).plan is not None, "it is no spare with its cable in the wrong port"
+    cell.look(whole)
+    cell.drive.wait(minutes=30)
+    assert verdicts(cell)[-1] == "passed"
+    assert cell.drive.node(HOST).plan is None, cell.drive.transcript(HOST)
+    assert cell.drive.node(HOST).repairs == ()
+
+
+def test_a_spare_whose_fan_was_exchanged_waits_for_no_validation() -> None:
+    cell = with_a_cable_in_hands(did="swapped", part="fan")
+    assert (cell.drive.node(HOST).plan, verdicts(cell)) == (None, [])

@@ -21,6 +21,7 @@ from hostler.core.state.fabrics import (
 from hostler.core.state.live_state import LiveFabric
 from hostler.core.state.model import Node, Phase, Plan, Step, Verdict
 from hostler.core.state.operations import VerifyCabling
+from hostler.core.state.repairs import RepairAction, RepairDone
 from tests.kit import NOW, a_node, after
 from tests.unit.planning.values import a_plan, a_scene
 
@@ -92,6 +93,17 @@ def test_what_nobody_has_looked_at_waits(
     assert isinstance(found, Wait)
     assert says in found.blockers[0].text
     assert found.until == after(seconds=1800)
+
+
+@pytest.mark.parametrize(("repaired", "passes"), [(timedelta(minutes=-10), True), (timedelta(minutes=-2), False)])
+def test_a_validation_from_before_a_repair_says_nothing(repaired: timedelta, passes: bool) -> None:
+    """A node in production whose cable was swapped. Mutant: only the phase's beginning counts."""
+    context, node, plan = at_cabling(LINK, began=timedelta(minutes=-5))
+    done = RepairDone(RepairAction.swapped, "cable", NOW + repaired, "tess")
+    found = cabling.verify(context, replace(node, phase=Phase.production, repairs=(done,)), plan)
+    assert isinstance(found, Act if passes else Wait)
+    if isinstance(found, Wait):
+        assert "from before hands were in it" in found.blockers[0].text
 
 
 def test_a_validation_from_before_the_step_passes_and_does_not_fail() -> None:

@@ -28,6 +28,16 @@ EXPECTED = {
 }  # fmt: skip
 
 
+DRAWN = {
+    *(("unsaid", part) for part in ("", *(part.value for part in RepairedPart))),
+    *((action, part) for action in ("cleaned", "reseated", "swapped") for part in ("", "cable", "nic", "dpu")),
+    *((action, part) for action in ("cleaned", "reseated", "swapped") for part in ("baseboard", "chassis")),
+    *(("cleaned", part) for part in ("psu", "drive", "memory", "cpu", "gpu", "nvswitch", "bmc")),
+    *(("reseated", part) for part in ("nvswitch", "bmc", "cooling")),
+}  # fmt: skip
+"""After which hands a cable may lie elsewhere: of what no row knows anything may have been done."""
+
+
 def repaired(*done: tuple[str, str]) -> tuple[RepairDone, ...]:
     return tuple(RepairDone(RepairAction(action), part, NOW, "tess") for action, part in done)
 
@@ -44,6 +54,19 @@ def test_each_row(row: DepthRow) -> None:
     assert row.depth.name == EXPECTED[row.action.value, row.part.value]
     assert row.why
     assert profiles((row.action, row.part)) == CHECKS[row.depth]
+
+
+@pytest.mark.parametrize(
+    ("done", "laid"),
+    [
+        (("swapped", "cable"), [op.VerifyCabling(), op.RunChecks("gate")]),
+        (("swapped", "fan"), []),
+        (("inspected", "cable"), []),
+    ],
+)
+def test_a_cable_that_was_drawn_is_validated_before_the_test(done: tuple[str, str], laid: list[op.AnyAct]) -> None:
+    """Mutants: a repaired cable is trusted to lie where it lay; a look draws plugs."""
+    assert [row.act for row in steps(Fleet(), a_node("a", pool="", repairs=repaired(done)), WHOLE)] == laid
 
 
 def test_no_row_is_missing_or_doubled() -> None:
@@ -70,7 +93,8 @@ def test_a_spare_is_held_against_its_sku_after_hands_and_tested_as_deep(action: 
     laid = [row.act for row in after_hands(Fleet(), spare, StepRow(op.VerifyInventory(), 900, each="hands"))]
     depth = EXPECTED.get((action.value, str(part)), "full_burn_in")
     deep = [op.RunChecks(profile) for profile in CHECKS[Depth[depth]] if profile != "gate"]
-    assert laid == [op.VerifyInventory(), op.VerifyHardware(), *deep]
+    drawn = [op.VerifyCabling()] if (action.value, str(part)) in DRAWN else []
+    assert laid == [op.VerifyInventory(), op.VerifyHardware(), *drawn, *deep]
 
 
 def test_who_was_not_touched_by_hands_is_gated_alone() -> None:

@@ -83,8 +83,8 @@ def _passed(context: DecisionContext, node: Node, plan: Plan, text: str, *, aske
 def _judged(context: DecisionContext, node: Node, plan: Plan, fabric: Fabric, device: str) -> tuple[Verdict, str]:
     """Verdict of the last whole validation on the node's ports, and in which words.
 
-    One from before the phase says nothing. One from before the step, when the node may have been without power, passes
-    and does not fail it.
+    One from before the phase, or from before a repair, says nothing. One from before the step, when the node may have
+    been without power, passes and does not fail it.
     """
     seen = context.live.fabrics.get(fabric.name)
     if seen is None or seen.good is None:
@@ -92,8 +92,8 @@ def _judged(context: DecisionContext, node: Node, plan: Plan, fabric: Fabric, de
         return Verdict.inconclusive, f"no validation of {fabric.name} has concluded anything{why}"
     if seen.good.design != fabric.digest:
         return Verdict.inconclusive, f"{fabric.name} has not been validated against its new design yet"
-    if seen.good.began < node.phase_since:
-        since = f"{seen.good.began:%d %H:%M} UTC, from before the node came to {node.phase}"
+    if before := _before(node, seen.good.began):
+        since = f"{_at(seen.good.began)}, from before {before}"
         why = f"; the last one concluded nothing: {seen.last.why}" if not seen.last.verdict.concludes else ""
         return Verdict.inconclusive, f"the last whole validation of {fabric.name} is of {since}{why}"
     links = seen.links.of(device)
@@ -107,6 +107,13 @@ def _judged(context: DecisionContext, node: Node, plan: Plan, fabric: Fabric, de
     if all(link.condition is LinkCondition.unrated for link in wrong):
         return Verdict.inconclusive, _told(wrong)
     return Verdict.failed, _told([link for link in wrong if link.condition is not LinkCondition.unrated])
+
+
+def _before(node: Node, began: datetime) -> str:
+    """What of the node a validation that began then cannot have seen, "" where it has seen all."""
+    if began < node.phase_since:
+        return f"the node came to {node.phase}"
+    return "hands were in it" if any(began < repair.at for repair in node.repairs) else ""
 
 
 def _at(moment: datetime) -> str:

@@ -112,8 +112,8 @@ def _lay(context: DecisionContext, node: Node, row: StepRow, parts: tuple[str, .
         laid = firmware_steps(node, sku) if sku else ()
         return [(Step(one.act, scaled(configuration.policy, one.deadline_s)), "") for one in laid]
     if row.each == "depth":
-        tested = return_depth.steps(context.fleet, node, row)
-        return [(Step(one.act, scaled(configuration.policy, one.deadline_s)), "") for one in tested]
+        tested = return_depth.steps(context.fleet, node, replace(row, each=""))
+        return [laid for one in tested for laid in _lay(context, node, one, parts)]
     if row.each == "hands":
         looked = return_depth.after_hands(context.fleet, node, row)
         return [laid for one in looked for laid in _lay(context, node, one, parts)]

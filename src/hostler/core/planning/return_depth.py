@@ -7,7 +7,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node
 from hostler.core.state.rma_cases import CaseStep
 from hostler.core.tables.recipes import DAY_S, StepRow
-from hostler.core.tables.repair_tests import Depth, depth_of
+from hostler.core.tables.repair_tests import Depth, depth_of, draws_plugs
 
 _GATE_S, _SHORT_S = 300.0, 4 * 3600.0
 
@@ -24,7 +24,17 @@ def return_depth(fleet: Fleet, node: Node) -> Depth:
 
 
 def steps(fleet: Fleet, node: Node, whole: StepRow) -> tuple[StepRow, ...]:
-    """The steps that stand in the place of the whole burn-in, which is `whole`."""
+    """The steps that stand in the place of the whole burn-in, which is `whole`; cables that were drawn come first."""
+    return (*_cables(node), *_tests(fleet, node, whole))
+
+
+def _cables(node: Node) -> tuple[StepRow, ...]:
+    """A validation of the node's networks, where a repair drew plugs of theirs."""
+    drawn = any(draws_plugs(repair.action, repair.part) for repair in node.repairs)
+    return (StepRow(op.VerifyCabling(), 1800, each="fabric"),) if drawn else ()
+
+
+def _tests(fleet: Fleet, node: Node, whole: StepRow) -> tuple[StepRow, ...]:
     match return_depth(fleet, node):
         case Depth.inventory:
             return ()

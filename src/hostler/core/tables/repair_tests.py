@@ -67,6 +67,15 @@ ROWS: tuple[DepthRow, ...] = (
     DepthRow(_SWAP, _PART.chassis, Depth.full_burn_in, "it is another machine [DGX]"),
 )
 
+_PLUGS = frozenset({"", _PART.cable, _PART.nic, _PART.dpu, _PART.baseboard, _PART.chassis})
+"""Kinds of part whose cleaning, reseating or exchange draws plugs of network cables; "": nobody says which it was."""
+
+
+def draws_plugs(action: RepairAction, part: str) -> bool:
+    """Whether the repair may have put a network cable into another port than before."""
+    return action is not _LOOK and (part in _PLUGS or row_of(action, part) is None)
+
+
 _DEPTHS = {(row.action, row.part.value): row for row in ROWS}
 
 
