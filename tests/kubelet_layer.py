@@ -64,6 +64,8 @@ ExecStart=/usr/bin/kubelet --config=/etc/kubernetes/kubelet.yaml --bootstrap-kub
 Restart=always
 RestartSec=5
 """
+KUBELET_MB = 600
+"""Memory that the layer and what runs of it take."""
 INVITED = f"[Path]\nPathExists={BOOTSTRAP_FILE}\n[Install]\nWantedBy=multi-user.target\n"
 
 

@@ -26,7 +26,7 @@ from hostler.sim.bmc.redfish_service import Service
 from tests.boot_guest import BIOS, IPXE_EFI, UEFI_HTTP, Guest, build_image
 from tests.debian_guest import ARGS, MEMORY_MB, build_debian
 from tests.end_to_end.processes import HOSTLER, answers, free_port, process
-from tests.kubelet_layer import build_kubelet_layer
+from tests.kubelet_layer import KUBELET_MB, build_kubelet_layer
 from tests.suite_layer import build_suite_layer
 
 DEADLINE_S = 150.0
@@ -45,19 +45,38 @@ class BootedImage:
 
 
 @dataclass(frozen=True)
+class BootedCluster:
+    """A cluster by Hostler's kubeconfig. `at_boot`: a machine enters it when it boots, not when it is delivered."""
+
+    kubeconfig: Path
+    at_boot: bool = True
+
+
+@dataclass(frozen=True)
 class BootedAgent:
-    """The agent that a booted machine installs, and what its SKU says beside its GPUs."""
+    """The agent that a booted machine installs, and what its SKU says beside its GPUs.
+
+    `pools` are of the cell, `files` (path → content) of every machine.
+    """
 
     package: Path
     options: str = ""
     tpm_authorities: str = ""
     sku: dict[str, Any] = field(default_factory=dict)
+    pools: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
 
 
 BUSYBOX = BootedImage(build_image, "console=ttyS0 quiet no_timer_check", 256)
 DEBIAN = BootedImage(build_debian, ARGS, MEMORY_MB)
-DEBIAN_WITH_SUITE = BootedImage(lambda to: (*build_debian(to), build_suite_layer(to / "suite")), ARGS, MEMORY_MB)
-DEBIAN_WITH_KUBELET = BootedImage(lambda to: (*build_debian(to), build_kubelet_layer(to / "kubelet")), ARGS, 3_500)
+DEBIAN_WITH_KUBELET = BootedImage(
+    lambda to: (*build_debian(to), build_kubelet_layer(to / "kubelet")), ARGS, MEMORY_MB + KUBELET_MB
+)
+DEBIAN_WITH_ALL = BootedImage(
+    lambda to: (*build_debian(to), build_suite_layer(to / "suite"), build_kubelet_layer(to / "kubelet")),
+    ARGS,
+    MEMORY_MB + KUBELET_MB,
+)
 CLUSTER = "k1"
 
 
@@ -106,21 +125,18 @@ async def booted_world(
     firmware: str = BIOS,
     image: BootedImage | None = None,
     agent: BootedAgent | None = None,
-    kubeconfig: Path | None = None,
+    cluster: BootedCluster | None = None,
 ) -> AsyncIterator[BootedWorld]:
-    """World that is up, no node registered yet. With an agent the API speaks TLS, by a certificate of its own.
-
-    `kubeconfig` is Hostler's in the cluster that each boot enters.
-    """
+    """World that is up, no node registered yet. With an agent the API speaks TLS, by a certificate of its own."""
     data, images = directory / "data", directory / "images"
     data.mkdir(mode=0o700)
     images.mkdir()
     port, boot_port = free_port(), free_port()
     booted = image or BUSYBOX
     tls = certificate(directory) if agent is not None else ()
-    documents = _documents(directory, booted, boot_port, CLUSTER if kubeconfig is not None else "")
-    if kubeconfig is not None:
-        documents += ("--cluster", f"{CLUSTER}={kubeconfig}@x")
+    documents = _documents(directory, booted, boot_port, CLUSTER if cluster is not None and cluster.at_boot else "")
+    if cluster is not None:
+        documents += ("--cluster", f"{CLUSTER}={cluster.kubeconfig}@x")
     if agent is not None:
         _agent_document(directory, agent, f"https://10.0.2.2:{port}")
     open_journal(data / "journal.db").close()  # tokens without a journal are a cell that has lost it
@@ -174,6 +190,9 @@ def _agent_document(directory: Path, agent: BootedAgent, server: str) -> None:
         "tpm_authorities": agent.tpm_authorities,
     }
     told["skus"]["this"] |= agent.sku
+    told["pools"] = agent.pools
+    files = [{"path": path, "content": content} for path, content in agent.files.items()]
+    told["boot"]["cloud_init"]["site"]["user_data"]["write_files"] = files
     (directory / "boot.yaml").write_text(yaml.safe_dump(told))
 
 

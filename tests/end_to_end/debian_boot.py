@@ -21,7 +21,15 @@ from tests.contract.kubelet import REQUESTS, Kubelet
 from tests.contract.kubernetes_world import Admin, an_admin, as_hostler
 from tests.controlplane.plane import ControlPlane
 from tests.debian_guest import missing_for_debian
-from tests.end_to_end.booted import DEBIAN_WITH_KUBELET, DEBIAN_WITH_SUITE, BootedAgent, BootedWorld, booted_world
+from tests.end_to_end.booted import (
+    CLUSTER,
+    DEBIAN_WITH_ALL,
+    DEBIAN_WITH_KUBELET,
+    BootedAgent,
+    BootedCluster,
+    BootedWorld,
+    booted_world,
+)
 from tests.end_to_end.test_boot import HISTORY, register
 from tests.kubelet_layer import why_no_kubelet
 from tests.software_tpm import SoftwareTpm, missing_for_tpm
@@ -30,6 +38,8 @@ from tests.suite_layer import PROGRAM
 LACKING = missing() or missing_for_debian() or missing_for_tpm()
 pytestmark = pytest.mark.skipif(bool(LACKING), reason=LACKING or "it boots")
 ROOT = Path(__file__).parents[2]
+AUTHORITY = "/etc/hostler/cluster.pem"
+"""File on the machine: whose word its agent takes for a cluster."""
 HARDWARE = {"schema": 1, "erasable": True, "serials": True}
 DATA = b"a tenant's data" * 1000
 OPTIONS = (
@@ -65,7 +75,7 @@ async def test_debian_s_cloud_init_brings_a_machine_to_onboard_and_its_kubelet_i
     async with an_admin(control_plane) as admin:
         await _say_where_nodes_reach(control_plane, admin)
         hostler = await as_hostler(control_plane, admin)
-        world_of = booted_world(tmp_path, image=DEBIAN_WITH_KUBELET, kubeconfig=hostler)
+        world_of = booted_world(tmp_path, image=DEBIAN_WITH_KUBELET, cluster=BootedCluster(hostler))
         async with world_of as world:
             await _comes_up(world)
             node = await _is_ready(admin, world)
@@ -91,11 +101,17 @@ async def _comes_up(world: BootedWorld) -> None:
 async def _say_where_nodes_reach(plane: ControlPlane, admin: Admin) -> None:
     """Write the cluster's cluster-info as kubeadm does: the API server as the machine in QEMU reaches it."""
     authority = base64.b64encode(plane.ca.read_bytes()).decode()
-    server = plane.url.replace("127.0.0.1", "10.0.2.2")
-    cluster = {"server": server, "certificate-authority-data": authority}
+    cluster = {"server": _inside(plane), "certificate-authority-data": authority}
     kubeconfig = {"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "", "cluster": cluster}]}
     body = {"metadata": {"name": "cluster-info"}, "data": {"kubeconfig": json.dumps(kubeconfig)}}
-    await admin.ask("POST", "/api/v1/namespaces/kube-public/configmaps", body)
+    answer = await admin.api.change("POST", "/api/v1/namespaces/kube-public/configmaps", body)
+    assert answer.status in (201, 409), answer
+    await admin.delete("/api/v1/nodes/n1")
+
+
+def _inside(plane: ControlPlane) -> str:
+    """The API server as a machine in QEMU reaches it."""
+    return plane.url.replace("127.0.0.1", "10.0.2.2")
 
 
 async def _is_ready(admin: Admin, world: BootedWorld) -> Any:
@@ -129,11 +145,16 @@ async def _lets_nobody_else_in(admin: Admin, plane: ControlPlane, folder: Path) 
 
 
 @pytest.mark.timeout(3600)
-async def test_an_agent_comes_with_the_boot_and_answers_for_the_machine(tmp_path: Path, package: Path) -> None:
-    """From power-on to production: two boots, and no verdict that the machine itself has not given.
+@pytest.mark.skipif(bool(why_no_kubelet()), reason=why_no_kubelet() or "it has one")
+async def test_an_agent_comes_with_the_boot_and_answers_for_the_machine(
+    tmp_path: Path, package: Path, control_plane: ControlPlane
+) -> None:
+    """From power-on to a tenant's pool: two boots, and no verdict that the machine itself has not given.
+
+    Its kubelet is let into the pool's cluster by its agent, with the token of the delivery.
 
     Mutants: the token is written without an enrolment; the TPM is not asked; the agent's word closes the window;
-    Seatrial, burn-in or erasing are passed by nobody's answer.
+    Seatrial, burn-in or erasing are passed by nobody's answer; the node is delivered before its kubelet is ready.
     """
     tpm, drive = SoftwareTpm(tmp_path / "tpm", in_a_machine=True), tmp_path / "drive"
     await tpm.start()
@@ -141,18 +162,47 @@ async def test_an_agent_comes_with_the_boot_and_answers_for_the_machine(tmp_path
         file.write(DATA)
         file.truncate(64 << 20)
     try:
-        async with depot() as bios:
-            sku = {"firmware": {"BIOS": "1.1.0"}, "images": {"BIOS": bios}, "sanitise": {}, "hardware": HARDWARE}
-            agent = BootedAgent(package, OPTIONS, tpm.authorities(), sku)
-            async with booted_world(tmp_path, image=DEBIAN_WITH_SUITE, agent=agent) as world:
+        async with depot() as bios, an_admin(control_plane) as admin:
+            await _say_where_nodes_reach(control_plane, admin)
+            cluster = BootedCluster(await as_hostler(control_plane, admin), at_boot=False)
+            agent = _agent(package, tpm, bios, control_plane)
+            world_of = booted_world(tmp_path, image=DEBIAN_WITH_ALL, agent=agent, cluster=cluster)
+            async with world_of as world:
                 world.guest.tpm, world.guest.drive = tpm.control, drive
                 await _comes_to_onboard(world)
                 await world.call("POST", "/v1/nodes/n1/certify", {"reason": "cabled and seen", "args": {}})
                 await _comes_to_production(world)
+                await _is_delivered(world, admin)
     finally:
         await tpm.end()
     with drive.open("rb") as file:
         assert DATA not in file.read(1 << 20), "what the tenant wrote is still there"
+
+
+def _agent(package: Path, tpm: SoftwareTpm, bios: str, plane: ControlPlane) -> BootedAgent:
+    """The agent, which may join one cluster; the machine is for a pool of that."""
+    sku = {"firmware": {"BIOS": "1.1.0"}, "images": {"BIOS": bios}, "sanitise": {}, "hardware": HARDWARE}
+    pools = {"train": {"sku": "this", "target": 1, "tenant": "acme", "cluster": CLUSTER, "modes": {"*": "act"}}}
+    options = f"{OPTIONS} --cluster-server {_inside(plane)} --cluster-ca {AUTHORITY}"
+    return BootedAgent(package, options, tpm.authorities(), sku, pools, {AUTHORITY: plane.ca.read_text()})
+
+
+async def _is_delivered(world: BootedWorld, admin: Admin) -> None:
+    """The node serves its pool: its own kubelet is ready, and its Node open to work."""
+
+    def serves(seen: dict[str, Any]) -> bool:
+        return seen["node"].get("assignment") is not None and seen["node"].get("plan") is None
+
+    try:
+        await world.until(serves, "/v1/nodes/n1", BOOT_S)
+    except AssertionError as late:
+        raise AssertionError(f"{late}\n{_told(world)[-30:]}") from None
+    node = await _is_ready(admin, world)
+    told = _told(world)
+    for step in ("join_cluster done", "start_kubelet done", "confirm_join done", "run_checks done", "uncordon done"):
+        assert any(text.startswith(step) for text in told), (step, told[-30:])
+    assert not node["spec"].get("unschedulable")
+    assert node["status"]["nodeInfo"]["bootID"]
 
 
 async def _comes_to_onboard(world: BootedWorld) -> None:
