@@ -165,7 +165,7 @@ class BootWorld:
         return [r.event for r in self.cell.journal.records() if type(r.event).__struct_config__.tag == kind]
 
 
-def documents(url: str, **more: str) -> dict[str, str]:
+def documents(url: str, sku: str = "gpus: 2", **more: str) -> dict[str, str]:
     sums = {name: hashlib.sha256(body).hexdigest() for name, body in (("vmlinuz", KERNEL), ("initrd", INITRD))}
     digests = ", ".join(f"{name}: {digest}" for name, digest in sums.items())
     image = f"{{kernel: vmlinuz, initrd: [initrd], args: quiet, sha256: {{{digests}}}}}"
@@ -175,7 +175,7 @@ def documents(url: str, **more: str) -> dict[str, str]:
     boot += f"  cloud_init: {{site: {{{SITE}}}}}\n{lines}\n"
     return {
         "policy.yaml": POLICY.replace("bring_up_at_once: 64", "bring_up_at_once: 4000"),
-        "boot.yaml": "skus:\n  h100: {gpus: 2}\n" + boot,
+        "boot.yaml": f"skus:\n  h100: {{{sku}}}\n" + boot,
     }
 
 

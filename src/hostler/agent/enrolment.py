@@ -10,6 +10,7 @@ import base64
 import os
 import sys
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import aiohttp
@@ -21,8 +22,12 @@ from hostler.agent.host_commands import ActFailedError, FateUnknownError, NotPos
 from hostler.agent.private_files import require_private
 
 TPM = Path("/dev/tpmrm0")
-EK_CERTIFICATE = "0x01c00002"
-"""NV index of the certificate of an RSA 2048 endorsement key (TCG EK Credential Profile 2.5, 2.2.1.4)."""
+EK_CERTIFICATES = {"rsa": 0x01C00002, "ecc": 0x01C0000A}
+"""NV index of the certificate of an RSA 2048 and of a P-256 endorsement key (TCG EK Credential Profile 2.5, 2.2.1)."""
+CHAIN = range(0x01C00100, 0x01C00200)
+"""NV indices of certificates between that one and its maker's authority (the same, 2.2.1.5.2)."""
+CHAIN_BYTES = 6_000
+QUOTED = "sha256:0,1,2,3,4,5,6,7"
 KEY_BITS = 2048
 TOOL_S = 60.0
 ANSWER_S = 30.0
@@ -73,7 +78,8 @@ class Enrolment:
         async with asyncio.timeout(PATIENCE_S), aiohttp.ClientSession() as session:
             status, text = await self._asked(session, url, claim)
             if status == ACCEPTED:
-                claim["proof"] = self._proved(base64.b64decode(text))
+                secret = self._proved(base64.b64decode(text))
+                claim |= {"proof": secret, **self._quoted(secret)}
                 status, text = await self._asked(session, url, claim)
         if status != OK:
             raise EnrolmentRefusedError(f"{status}: {text[:500]}")
@@ -114,7 +120,7 @@ class Enrolment:
         closed.unlink()
         return token.encode()
 
-    def _shown_by_tpm(self) -> dict[str, str]:
+    def _shown_by_tpm(self) -> dict[str, object]:
         """Keys that the machine's TPM shows; nothing where there is none, or its tools are not installed."""
         if not self._tpm.exists():
             return {}
@@ -122,7 +128,9 @@ class Enrolment:
         pem, public = self._folder / "ek.pem", self._folder / "ak.pub"
         try:
             _clear()
-            act(("tpm2_createek", "-G", "rsa", "-c", str(ek), "-f", "pem", "-u", str(pem)), TOOL_S)
+            indices = _indices()
+            kind = "ecc" if EK_CERTIFICATES["ecc"] in indices and EK_CERTIFICATES["rsa"] not in indices else "rsa"
+            act(("tpm2_createek", "-G", kind, "-c", str(ek), "-f", "pem", "-u", str(pem)), TOOL_S)
         except NotPossibleError as error:
             print(f"the TPM is not shown: {error}; install tpm2-tools", file=sys.stderr)  # noqa: T201 - a program's word
             return {}
@@ -130,16 +138,38 @@ class Enrolment:
         act((*made, "-f", "tss", "-u", str(public)), TOOL_S)
         _clear()
         shown = {"endorsement": pem.read_text(), "attestation": base64.b64encode(public.read_bytes()).decode()}
-        return shown | self._certificate()
+        return shown | self._certificates(EK_CERTIFICATES[kind], indices)
 
-    def _certificate(self) -> dict[str, str]:
-        """The certificate that the TPM's maker left in it; many have none."""
-        place = self._folder / "ek.crt"
-        try:
-            act(("tpm2_nvread", EK_CERTIFICATE, "-C", "o", "-o", str(place)), TOOL_S)
-        except ActFailedError:
+    def _certificates(self, own: int, indices: list[int]) -> dict[str, object]:
+        """The certificates that the TPM's maker left in it: the key's own, and of authorities behind it."""
+        found = _ders(self._stored(own)) if own in indices else []
+        if not found:
             return {}
-        return {"certificate": base64.b64encode(_der(place.read_bytes())).decode()}
+        behind = b"".join(self._stored(index) for index in indices if index in CHAIN)[:CHAIN_BYTES]
+        chain = [base64.b64encode(one).decode() for one in _ders(behind)]
+        return {"certificate": base64.b64encode(found[0]).decode(), **({"chain": chain} if chain else {})}
+
+    def _stored(self, index: int) -> bytes:
+        """The content of an NV index, b"" where it may not be read."""
+        place = self._folder / "nv"
+        try:
+            act(("tpm2_nvread", hex(index), "-C", "o", "-o", str(place)), TOOL_S)
+        except ActFailedError:
+            return b""
+        return place.read_bytes()
+
+    def _quoted(self, secret: str) -> dict[str, object]:
+        """The TPM's quote of its registers, for a nonce made of the secret; nothing without a SHA-256 bank."""
+        nonce = sha256(b"quote\0" + bytes.fromhex(secret)).hexdigest()
+        parts = {name: self._folder / f"quote.{name}" for name in ("message", "signature", "values")}
+        out = ("-m", str(parts["message"]), "-s", str(parts["signature"]), "-o", str(parts["values"]), "-F", "values")
+        asked = ("-c", str(self._folder / "ak.ctx"), "-l", QUOTED, "-q", nonce, "-g", "sha256", "-f", "plain")
+        try:
+            act(("tpm2_quote", *asked, *out), TOOL_S)
+        except ActFailedError as error:
+            print(f"the TPM gives no quote: {error}", file=sys.stderr)  # noqa: T201 - a program's word
+            return {}
+        return {"quote": {name: base64.b64encode(file.read_bytes()).decode() for name, file in parts.items()}}
 
     def _proved(self, credential: bytes) -> str:
         """The secret that the controller sealed to this TPM, in hex."""
@@ -172,11 +202,19 @@ def _clear() -> None:
     act(("tpm2_flushcontext", "--transient-object"), TOOL_S)
 
 
-def _der(read: bytes) -> bytes:
-    """The certificate without what follows it: an index may be larger than what is in it."""
-    if read[:2] == b"\x30\x82":
-        return read[: 4 + int.from_bytes(read[2:4], "big")]
-    return read
+def _indices() -> list[int]:
+    """NV indices that the TPM has."""
+    told = act(("tpm2_getcap", "handles-nv-index"), TOOL_S)
+    return [int(line.removeprefix("- "), 16) for line in told.splitlines() if line.startswith("- 0x")]
+
+
+def _ders(read: bytes) -> list[bytes]:
+    """Certificates that stand behind each other; an index may be larger than what is in it."""
+    found = []
+    while read[:2] == b"\x30\x82" and len(read) >= (end := 4 + int.from_bytes(read[2:4], "big")):
+        found.append(read[:end])
+        read = read[end:]
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -163,7 +163,7 @@ ALWAYS = frozenset(
 
 OTHERS: dict[str, tuple[dict[str, Any], ...]] = {
     "PartMoved": ({"before": ""}, {"after": ""}),
-    "AgentEnrolled": ({"tpm": ""},),
+    "AgentEnrolled": ({"tpm": ""}, {"pcrs": ()}),
     "BootAnswered": ({"boot": {"kind": HOLD}}, {"boot": {"kind": LOADER}}),
     "IncidentOpened": (
         {"incident": {"conditions": (), "syndrome": "cabling", "scope": "switch:leaf-3", "ticket": ""}},

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.boot.boot_target import IMAGE, BootTarget, boot_target_of
+from hostler.core.boot.measured_boot import pcr_mismatch
 from hostler.core.boot.window import window_of
 from hostler.core.state import events as e
 from hostler.core.state.boot import HOLD, LOADER, BootConfiguration, BootRecord, Stranger
@@ -45,7 +46,8 @@ class BootRequest(Struct, frozen=True):
     `offered`: what lets the node into its cluster is at hand, or none is wanted. `arch` is the architecture that its
     boot loader starts, "" where it does not say; `unusable` are images that cannot be served, each with why.
     `key` is the SHA-256 of the key with which an agent enrols, `tpm` that of the endorsement key of the TPM that it
-    proved, "" for none; `fault` says why what the agent shows is not believed.
+    proved, "" for none, `pcrs` its registers 0 to 7 as it quoted them; `fault` says why what the agent shows is not
+    believed.
     """
 
     what: str
@@ -60,6 +62,7 @@ class BootRequest(Struct, frozen=True):
     unusable: dict[str, str] = {}
     key: str = ""
     tpm: str = ""
+    pcrs: tuple[str, ...] = ()
     fault: str = ""
 
 
@@ -250,9 +253,12 @@ def _enrol(context: DecisionContext, node: Node, asked: BootRequest) -> BootDeci
     others = [name for name in context.fleet.index.members(f"tpm:{asked.tpm}") if name != node.id] if asked.tpm else []
     if others:
         return _refused(context, node, asked, f"its agent proves the TPM {asked.tpm}, which is that of {others[0]}")
+    if why := pcr_mismatch(context.fleet.configuration_of(node).skus.get(node.sku), asked.pcrs):
+        return _refused(context, node, asked, why)
     if given.agent:
         return BootDecision(200, node=node.id, plan=asked.plan)
-    events: tuple[e.Event, ...] = (e.AgentEnrolled(node.id, asked.plan, asked.key, asked.address, asked.tpm),)
+    enrolled = e.AgentEnrolled(node.id, asked.plan, asked.key, asked.address, asked.tpm, asked.pcrs)
+    events: tuple[e.Event, ...] = (enrolled,)
     if asked.tpm and not known:
         events += (e.BindingChanged(node.id, Binding("tpm", asked.tpm, context.now)),)
     return BootDecision(200, node=node.id, plan=asked.plan, events=events)

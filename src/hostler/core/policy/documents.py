@@ -19,6 +19,7 @@ from hostler.core.policy.firmware_documents import firmware_problems
 from hostler.core.policy.hardware_documents import hardware_problems
 from hostler.core.policy.rack_documents import rack_problems
 from hostler.core.policy.route_check import route_problems
+from hostler.core.policy.tpm_documents import tpm_problems
 from hostler.core.policy.yaml_tree import YamlTree, read
 from hostler.core.state.boot import BootConfiguration
 from hostler.core.state.configuration import (
@@ -222,7 +223,9 @@ def _contradictions(configuration: Configuration, loaded: list[_Loaded]) -> Iter
         yield from _reading_problems(sku, _find(loaded, ("skus", sku.name, "without")))
         yield from _kind_problems(sku, loaded)
         yield from _count_problems(sku, loaded)
-        yield from _found((*firmware_problems(sku), *hardware_problems(sku), *rack_problems(sku)), loaded)
+        yield from _found(
+            (*firmware_problems(sku), *hardware_problems(sku), *rack_problems(sku), *tpm_problems(sku)), loaded
+        )
     yield from _found(checklist_problems(configuration), loaded)
     for pool in configuration.pools.values():
         yield from _pool_problems(pool, configuration, loaded)

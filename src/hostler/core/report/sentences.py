@@ -277,7 +277,8 @@ def _boot_answered(event: e.BootAnswered) -> str:
 
 
 def _agent_enrolled(event: e.AgentEnrolled) -> str:
-    proof = f", proved by the TPM {event.tpm[:16]}" if event.tpm else ", without a TPM"
+    quoted = f", which quoted PCRs 0 to {len(event.pcrs) - 1}" if event.pcrs else ""
+    proof = f", proved by the TPM {event.tpm[:16]}{quoted}" if event.tpm else ", without a TPM"
     return f"its agent enrolled with the key {event.key[:16]} from {event.address}{proof}"
 
 

@@ -20,7 +20,8 @@ class BootRecord(Struct, frozen=True):
     where it showed no more than its MAC address. `seeded`: when cloud-init's data were given, `home`: when the node
     phoned home.
     `refused` counts refusals, the last at `refused_at`. `agent` is the SHA-256 of the key with which the boot's agent
-    enrolled, `tpm` that of the TPM's endorsement key that it proved, each "" for none.
+    enrolled, `tpm` that of the TPM's endorsement key that it proved, each "" for none. `pcrs` are the values (SHA-256,
+    hex) of the TPM's registers 0 to 7 as it quoted them in this boot, () where it sent no quote.
     """
 
     plan: str
@@ -36,6 +37,7 @@ class BootRecord(Struct, frozen=True):
     refused_at: datetime | None = None
     agent: str = ""
     tpm: str = ""
+    pcrs: tuple[str, ...] = ()
 
 
 class Stranger(Struct, frozen=True):

@@ -99,7 +99,8 @@ class Sku(Struct, frozen=True, forbid_unknown_fields=True):
     machine, where a BMC of this model shows several. `hardware`: links, settings and places that Seatrial compares as
     well, None for none. `checklist`: items that a technician looks at before a node of it is certified, behind those of
     the site. `sanitise`: what of it is erased between tenants. `rack`: what the rack of its nodes has to
-    be before they are certified, None for nothing.
+    be before they are certified, None for nothing. `tpm_pcrs`: number of a register of its TPM ("0" to "7") → values
+    (SHA-256, hex) of which a booted node has to quote one before its agent enrols; empty asks for no quote.
     """
 
     name: str
@@ -122,6 +123,7 @@ class Sku(Struct, frozen=True, forbid_unknown_fields=True):
     checklist: tuple[str, ...] = ()
     sanitise: Sanitising = Sanitising()
     rack: RackManifest | None = None
+    tpm_pcrs: dict[str, tuple[str, ...]] = {}
 
     @property
     def counts(self) -> dict[str, int]:

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from msgspec import Struct
 
-from hostler.server.boot import tpm_credential
+from hostler.server.boot import tpm_credential, tpm_quote
 from hostler.server.boot.tpm_credential import TpmError
 from hostler.server.tokens import Grant, Role
 
@@ -22,23 +22,35 @@ _OAEP = padding.OAEP(padding.MGF1(hashes.SHA256()), hashes.SHA256(), None)
 class TpmClaim(Struct, frozen=True):
     """Keys that a TPM shows: endorsement key (PEM), attestation key (TPM2B_PUBLIC), and the former's certificate (DER).
 
-    The last two are in base64; `certificate` is "" where the TPM holds none.
+    The last two are in base64; `certificate` is "" where the TPM holds none. `chain` are certificates of authorities
+    between it and its maker's, in base64.
     """
 
     endorsement: str
     attestation: str
     certificate: str = ""
+    chain: tuple[str, ...] = ()
+
+
+class QuoteClaim(Struct, frozen=True):
+    """A quote of the TPM's registers 0 to 7 (`tpm_quote.Quote`), each part in base64."""
+
+    message: str
+    signature: str
+    values: str
 
 
 class Claim(Struct, frozen=True):
     """The body of an enrolment: the agent's public key (PEM), and what its TPM shows.
 
-    `proof` is the secret that the TPM opened, in hex, "" in the first of the two requests.
+    `proof` is the secret that the TPM opened, in hex, "" in the first of the two requests; `quote` comes with it, and
+    its nonce is made of that secret (`nonce_of`).
     """
 
     key: str
     tpm: TpmClaim | None = None
     proof: str = ""
+    quote: QuoteClaim | None = None
 
 
 class InvalidClaimError(ValueError):
@@ -49,13 +61,15 @@ class Proven(Struct, frozen=True):
     """A claim as it was judged.
 
     `key` and `tpm` are SHA-256 of the agent's key and of the endorsement key. `challenge` is what the TPM has to open
-    first, b"" where nothing is left to be proved; `fault` says why the claim is not believed, "" where it is.
+    first, b"" where nothing is left to be proved; `pcrs` are the registers that it quoted; `fault` says why the claim
+    is not believed, "" where it is.
     """
 
     seal_to: rsa.RSAPublicKey
     key: str
     tpm: str = ""
     challenge: bytes = b""
+    pcrs: tuple[str, ...] = ()
     fault: str = ""
 
 
@@ -86,29 +100,42 @@ class AgentEnrolment:
             fault = "its agent shows no TPM, and boot.agent.tpm_authorities asks for one" if authorities else ""
             return Proven(key, digest, fault=fault)
         try:
-            return self._of_tpm(claim.tpm, claim.proof, Proven(key, digest), (boot, authorities))
+            return self._of_tpm(claim.tpm, claim, Proven(key, digest), (boot, authorities))
         except TpmError as error:
             return Proven(key, digest, fault=str(error))
 
-    def _of_tpm(self, shown: TpmClaim, proof: str, proven: Proven, about: tuple[str, str]) -> Proven:
+    def _of_tpm(self, shown: TpmClaim, claim: Claim, proven: Proven, about: tuple[str, str]) -> Proven:
         boot, authorities = about
         endorsement = tpm_credential.endorsement_of(shown.endorsement[:MAX_PEM])
-        name = tpm_credential.attestation_name(_decoded(shown.attestation))
+        public = _decoded(shown.attestation)
+        name = tpm_credential.attestation_name(public)
         if authorities:
-            tpm_credential.check_certificate(_decoded(shown.certificate), endorsement, authorities)
+            chain = tuple(_decoded(one) for one in shown.chain[: tpm_credential.CHAIN_MAX])
+            tpm_credential.check_certificate(_decoded(shown.certificate), endorsement, authorities, chain)
         told = f"tpm\0{boot}\0{proven.key}\0{endorsement.digest}\0{name.hex()}"
         secret = hmac.new(self._key, told.encode(), hashlib.sha256).digest()
-        if not proof:
+        if not claim.proof:
             challenge = tpm_credential.credential(endorsement, name, secret)
             return msgspec.structs.replace(proven, tpm=endorsement.digest, challenge=challenge)
-        if not hmac.compare_digest(proof.encode(), secret.hex().encode()):
+        if not hmac.compare_digest(claim.proof.encode(), secret.hex().encode()):
             raise TpmError("its TPM did not open what was sealed to it")
-        return msgspec.structs.replace(proven, tpm=endorsement.digest)
+        pcrs = _quoted(claim.quote, public, nonce_of(secret)) if claim.quote is not None else ()
+        return msgspec.structs.replace(proven, tpm=endorsement.digest, pcrs=pcrs)
 
     def token(self, node: str, proven: Proven) -> str:
         """A new token of the node's agent, as only the key of the claim opens it: base64."""
         token = self._tokens.renew(Grant(f"boot-{node}"[:64], Role.agent, node=node))
         return base64.b64encode(proven.seal_to.encrypt(token.encode(), _OAEP)).decode()
+
+
+def nonce_of(secret: bytes) -> bytes:
+    """The nonce of a quote: nobody but the TPM that opened this boot's secret knows it."""
+    return hashlib.sha256(b"quote\0" + secret).digest()
+
+
+def _quoted(claim: QuoteClaim, public: bytes, nonce: bytes) -> tuple[str, ...]:
+    parts = (_decoded(one) for one in (claim.message, claim.signature, claim.values))
+    return tpm_quote.quoted(tpm_quote.Quote(*parts), public, nonce)
 
 
 def _public(pem: str) -> rsa.RSAPublicKey:

@@ -159,7 +159,8 @@ class BootRequests:
             return Said(BAD_REQUEST, str(error))
         if proven.challenge and not proven.fault and asked.identity == BMC:
             return Said(ACCEPTED, base64.b64encode(proven.challenge).decode())
-        said = await self._ask(replace(asked, what=ENROL, key=proven.key, tpm=proven.tpm, fault=proven.fault))
+        facts = {"key": proven.key, "tpm": proven.tpm, "pcrs": proven.pcrs, "fault": proven.fault}
+        said = await self._ask(replace(asked, what=ENROL, **facts))
         if not said.granted:
             return Said(said.acknowledged, said.text)
         return Said(OK, await asyncio.to_thread(self._enrolment.token, said.detail["node"], proven))

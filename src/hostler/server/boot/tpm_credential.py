@@ -1,7 +1,8 @@
 """Asks a TPM to prove that it is the one with a certain endorsement key, and that a signing key lives in it.
 
-TPM 2.0 Library, part 1: "Credential Protection" (24) and KDFa (11.4.10.2); part 2: TPMT_PUBLIC (12.2.4). The blob is in
-the form of tpm2-tools (`tpm2_makecredential`), which opens it with `tpm2_activatecredential`.
+TPM 2.0 Library, part 1: "Credential Protection" (24), KDFa (11.4.10.2), KDFe (11.4.10.3) and the secret that is shared
+with an ECC key (C.6.1); part 2: TPMT_PUBLIC (12.2.4). The blob is in the form of tpm2-tools (`tpm2_makecredential`),
+which opens it with `tpm2_activatecredential`.
 """
 
 import hashlib
@@ -13,7 +14,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.decrepit.ciphers.modes import CFB
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from msgspec import Struct
@@ -24,6 +25,10 @@ _SHA256 = 0x000B
 _FIXED_TPM, _FIXED_PARENT, _ORIGIN, _RESTRICTED, _DECRYPT, _SIGN = (1 << n for n in (1, 4, 5, 16, 17, 18))
 _MUST = _FIXED_TPM | _FIXED_PARENT | _ORIGIN | _RESTRICTED | _SIGN
 _EK_BITS = 2048
+_COORDINATE = 32
+CHAIN_MAX = 8
+"""Certificates between a TPM's and its maker's authority."""
+EndorsementKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey
 
 
 class TpmError(ValueError):
@@ -33,7 +38,7 @@ class TpmError(ValueError):
 class Endorsement(Struct, frozen=True):
     """The endorsement key of a TPM; `digest` is the SHA-256 of its public part (SubjectPublicKeyInfo), in hex."""
 
-    key: rsa.RSAPublicKey
+    key: EndorsementKey
     digest: str
 
 
@@ -43,12 +48,14 @@ def endorsement_of(pem: str) -> Endorsement:
         key = serialization.load_pem_public_key(pem.encode())
     except ValueError as error:
         raise TpmError("its endorsement key is no public key in PEM") from error
-    if not isinstance(key, rsa.RSAPublicKey) or key.key_size != _EK_BITS:
-        raise TpmError(f"its endorsement key is no RSA key of {_EK_BITS} bits")
+    is_rsa = isinstance(key, rsa.RSAPublicKey) and key.key_size == _EK_BITS
+    is_ecc = isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1)
+    if not isinstance(key, EndorsementKey) or not (is_rsa or is_ecc):
+        raise TpmError(f"its endorsement key is neither an RSA key of {_EK_BITS} bits nor one on the curve NIST P-256")
     return Endorsement(key, hashlib.sha256(spki(key)).hexdigest())
 
 
-def spki(key: rsa.RSAPublicKey) -> bytes:
+def spki(key: EndorsementKey) -> bytes:
     """The public key as SubjectPublicKeyInfo, DER."""
     return key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
 
@@ -68,27 +75,64 @@ def attestation_name(public: bytes) -> bytes:
 
 def credential(to: Endorsement, name: bytes, secret: bytes) -> bytes:
     """The secret in a form that only the TPM with this endorsement key opens, and only beside the key of this name."""
-    seed = secrets.token_bytes(SECRET_BYTES)
-    oaep = padding.OAEP(padding.MGF1(hashes.SHA256()), hashes.SHA256(), b"IDENTITY\0")
-    sealed_seed = to.key.encrypt(seed, oaep)
+    seed, sealed_seed = _shared(to.key)
     cipher = Cipher(AES(_kdfa(seed, b"STORAGE", name, 128)), CFB(bytes(16))).encryptor()
     identity = cipher.update(_sized(secret)) + cipher.finalize()
     integrity = hmac.new(_kdfa(seed, b"INTEGRITY", b"", 256), identity + name, hashlib.sha256).digest()
     return struct.pack(">II", _MAGIC, _VERSION) + _sized(_sized(integrity) + identity) + _sized(sealed_seed)
 
 
-def check_certificate(der: bytes, key: Endorsement, authorities: str) -> None:
-    """Hold the endorsement key's certificate against the makers' authorities (PEM). Raises TpmError."""
+def _shared(key: EndorsementKey) -> tuple[bytes, bytes]:
+    """A seed, and the form of it that the TPM with this key alone understands."""
+    if isinstance(key, rsa.RSAPublicKey):
+        seed = secrets.token_bytes(SECRET_BYTES)
+        return seed, key.encrypt(seed, padding.OAEP(padding.MGF1(hashes.SHA256()), hashes.SHA256(), b"IDENTITY\0"))
+    own = ec.generate_private_key(key.curve)
+    ours, theirs = _point(own.public_key()), _point(key)
+    told = struct.pack(">I", 1) + own.exchange(ec.ECDH(), key) + b"IDENTITY\0" + ours[0] + theirs[0]
+    return hashlib.sha256(told).digest(), _sized(ours[0]) + _sized(ours[1])
+
+
+def _point(key: ec.EllipticCurvePublicKey) -> tuple[bytes, bytes]:
+    numbers = key.public_numbers()
+    return numbers.x.to_bytes(_COORDINATE, "big"), numbers.y.to_bytes(_COORDINATE, "big")
+
+
+def check_certificate(der: bytes, key: Endorsement, authorities: str, chain: tuple[bytes, ...] = ()) -> None:
+    """Hold the endorsement key's certificate against the makers' authorities (PEM). Raises TpmError.
+
+    `chain` are certificates (DER) of authorities between them, as the TPM has them: each counts as far as it is signed.
+    """
     try:
         certificate = x509.load_der_x509_certificate(der)
+        between = [x509.load_der_x509_certificate(one) for one in chain[:CHAIN_MAX]]
         known = x509.load_pem_x509_certificates(authorities.encode())
         shown = certificate.public_key()
     except ValueError as error:
         raise TpmError("it shows no certificate of its endorsement key") from error
-    if not isinstance(shown, rsa.RSAPublicKey) or hashlib.sha256(spki(shown)).hexdigest() != key.digest:
+    if not isinstance(shown, EndorsementKey) or hashlib.sha256(spki(shown)).hexdigest() != key.digest:
         raise TpmError("its certificate is of another endorsement key")
-    if not any(_issued(certificate, authority) for authority in known):
+    if not _leads_to(certificate, known, between):
         raise TpmError("its endorsement key's certificate is of none of the authorities in boot.agent.tpm_authorities")
+
+
+def _leads_to(certificate: x509.Certificate, known: list[x509.Certificate], between: list[x509.Certificate]) -> bool:
+    """Whether one of the known authorities has issued it, or an authority between that such a way leads to."""
+    reached, left = [certificate], [one for one in between if _may_issue(one)]
+    while reached:
+        one = reached.pop()
+        if any(_issued(one, authority) for authority in known):
+            return True
+        reached += [authority for authority in left if _issued(one, authority)]
+        left = [authority for authority in left if authority not in reached]
+    return False
+
+
+def _may_issue(certificate: x509.Certificate) -> bool:
+    try:
+        return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except (x509.ExtensionNotFound, ValueError):
+        return False
 
 
 def _issued(certificate: x509.Certificate, authority: x509.Certificate) -> bool:

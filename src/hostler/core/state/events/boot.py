@@ -39,7 +39,8 @@ class BootPhonedHome(Struct, frozen=True, tag="boot_phoned_home"):
 class AgentEnrolled(Struct, frozen=True, tag="agent_enrolled"):
     """The agent of this boot enrolled with a key of its own, and was given a token that only this key opens.
 
-    `key` is the key's SHA-256, `tpm` that of the TPM's endorsement key, "" where none was proved.
+    `key` is the key's SHA-256, `tpm` that of the TPM's endorsement key, "" where none was proved. `pcrs` are its
+    registers 0 to 7 as it quoted them, () where it did not.
     """
 
     node: str
@@ -47,6 +48,7 @@ class AgentEnrolled(Struct, frozen=True, tag="agent_enrolled"):
     key: str
     address: str
     tpm: str = ""
+    pcrs: tuple[str, ...] = ()
 
 
 class BootRefused(Struct, frozen=True, tag="boot_refused"):
@@ -77,7 +79,7 @@ def _come_home(fleet: Fleet, event: BootPhonedHome, at: datetime) -> None:
 
 
 def _enrol(fleet: Fleet, event: AgentEnrolled, at: datetime) -> None:
-    _put(fleet, event.node, replace(_last(fleet, event, at), agent=event.key, tpm=event.tpm))
+    _put(fleet, event.node, replace(_last(fleet, event, at), agent=event.key, tpm=event.tpm, pcrs=event.pcrs))
 
 
 def _refuse(fleet: Fleet, event: BootRefused, at: datetime) -> None:
