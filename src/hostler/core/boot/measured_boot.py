@@ -2,9 +2,6 @@
 
 from hostler.core.state.configuration import Sku
 
-PCRS = 8
-"""Registers of firmware, its settings, boot loader and Secure Boot (TCG PC Client Platform Firmware Profile, 3.3.4)."""
-
 
 def pcr_mismatch(sku: Sku | None, quoted: tuple[str, ...]) -> str:
     """Why the machine may not enrol by its SKU's `tpm_pcrs`, "" where it may, or the SKU names none."""

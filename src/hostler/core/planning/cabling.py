@@ -110,7 +110,7 @@ def _judged(context: DecisionContext, node: Node, plan: Plan, fabric: Fabric, de
 
 
 def _before(node: Node, began: datetime) -> str:
-    """What of the node a validation that began then cannot have seen, "" where it has seen all."""
+    """Event that a validation which began then cannot have seen, "" where it has seen all."""
     if began < node.phase_since:
         return f"the node came to {node.phase}"
     return "hands were in it" if any(began < repair.at for repair in node.repairs) else ""

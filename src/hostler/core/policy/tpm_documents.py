@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from hostler.core.boot.measured_boot import PCRS
+from hostler.core.state.boot import PCRS
 from hostler.core.state.configuration import Sku
 from hostler.core.state.input_problems import WrongEntry
 

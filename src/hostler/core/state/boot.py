@@ -12,6 +12,10 @@ LOADER = "loader"
 """Kind of a boot that has come as far as its boot loader, which the machine's UEFI fetched by HTTP."""
 
 
+PCRS = 8
+"""Registers of firmware, its settings, boot loader and Secure Boot (TCG PC Client Platform Firmware Profile, 3.3.4)."""
+
+
 class BootRecord(Struct, frozen=True):
     """Answer to a node's last boot over the network, and how far that boot has come.
 

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from msgspec import Struct
 
-from hostler.core.boot.measured_boot import PCRS
+from hostler.core.state.boot import PCRS
 from hostler.server.boot.tpm_credential import TpmError
 
 _GENERATED, _ATTEST_QUOTE = 0xFF544347, 0x8018
@@ -24,7 +24,7 @@ _CLOCK_AND_FIRMWARE = 17 + 8
 
 
 class Quote(Struct, frozen=True):
-    """What a TPM quoted: TPMS_ATTEST, its signature (RSASSA, SHA-256), and the values of its registers, one by one."""
+    """Quote of a TPM: TPMS_ATTEST, its signature (RSASSA, SHA-256), and the values of its registers, one by one."""
 
     message: bytes
     signature: bytes
