@@ -47,6 +47,7 @@ from tests.fabrics import (
     misname_adapters,
     narrow,
     openconfig_of,
+    printed,
     repaired,
     swap_at_host,
     swap_at_leaf,
@@ -374,3 +375,36 @@ async def test_a_tool_that_hangs_is_ended_and_its_network_partial(tmp_path: Path
     assert "did not end within 0.3 s" in found.partial
     cell.drive.step(FabricSeen(cell.report(found)))
     assert (cell.tickets, cell.fabric.look and cell.fabric.look.verdict) == ([], FabricVerdict.partial)
+
+
+@pytest.mark.parametrize("fate", ["busy", "refused", "unknown", "silent"])
+async def test_an_agent_that_does_something_else_leaves_the_look_to_the_next_node(fate: str, tmp_path: Path) -> None:
+    """Mutants: the first node's word ends the look; a busy agent makes the cables missing."""
+    cables = a_fabric(3)
+    asked: list[str] = []
+
+    class Agents:
+        kinds = frozenset({"discover_fabric"})
+
+        async def perform(self, operation: Operation, node: Node) -> Outcome:
+            asked.append(node.id)
+            if node.id == "gpu-0002":
+                page = base64.b64encode(lzma.compress(printed(cables).encode())).decode()
+                return Outcome(operation.id, node.id, "done", facts={"page": page})
+            if fate == "silent":
+                raise UnreachableError("its agent is not heard")
+            return Outcome(operation.id, node.id, fate, "burn_in is running")
+
+        async def observe(self, operation: Operation, node: Node) -> Outcome:
+            raise UnreachableError("not asked")
+
+        async def revoke(self, operation: Operation, node: Node) -> None:
+            raise UnreachableError("not asked")
+
+    fleet = Drive(nodes=(a_node("gpu-0001"), a_node("gpu-0002"))).fleet
+    pages = AgentPages(Agents, lambda: NOW)
+    source = RegisteredSource(InfinibandSource(), LookPlaces(pages, lambda: fleet, NoSecrets(), tmp_path))
+    how = DiscoverySource(timeout_s=60.0, nodes=("gpu-0001", "gpu-0002"))
+    found = await source.discover(replace(FabricCell(Drive(), cables).fabric, source=how))
+    assert (found.partial, asked) == ("", ["gpu-0001", "gpu-0002"])
+    assert len(found.links) == len(cables.design.cables)
