@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 import aiohttp
+import msgspec
 from aiohttp import web
 from msgspec import Struct
 
@@ -19,8 +20,10 @@ from hostler.agent.controller_client import (
     UnavailableError,
     UnreadableOrder,
 )
+from hostler.agent.machine import emulated_erasure
+from hostler.core.state.erasure import REPORT
 from hostler.core.state.model import Facts, Observation, Operation, Outcome
-from hostler.core.state.operations import RunChecks
+from hostler.core.state.operations import RunChecks, Sanitise
 from hostler.sim.bmc.emulated_machine import Delays, Machine, make_image
 from hostler.sim.bmc.http_farm import Farm
 from hostler.sim.bmc.redfish_service import Service
@@ -123,6 +126,8 @@ class Agent:
         facts: Facts = {}
         if isinstance(operation.act, RunChecks):
             facts = {**seen_all(operation), "profile": operation.act.profile, "verdict": "passed"}
+        elif isinstance(operation.act, Sanitise):
+            facts = {REPORT: msgspec.json.encode(emulated_erasure(operation.act)).decode()}
         said = Outcome(operation.id, self._node, "done", "as the benchmark has it", facts, attempt=operation.attempt)
         await _insist(lambda: self._client.outcomes([said]))
 
