@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from hostler.controller.inputs import WorkSeen
 from hostler.ports import Archived
+from hostler.server.openapi import DescriptionPlugin
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import PATIENCE_S, XID79, House, house
 
@@ -501,3 +503,24 @@ async def test_long_answers_are_compressed_for_who_asks_and_streams_never(world:
         asked = f"{world.url}/v1/events?until=1"
         async with session.get(asked, headers=headers | {"Accept-Encoding": "gzip"}) as answer:
             assert (answer.status, answer.headers.get("Content-Encoding")) == (200, None)
+
+
+async def test_the_description_is_made_beside_the_loop_and_once(world: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutants: it is made on the loop, which answers nobody meanwhile; each of two first callers makes it."""
+    made_in: list[bool] = []
+    make = DescriptionPlugin.make
+
+    def watched(plugin: DescriptionPlugin, document: dict[str, Any]) -> None:
+        made_in.append(threading.current_thread() is threading.main_thread())
+        make(plugin, document)
+
+    monkeypatch.setattr(DescriptionPlugin, "make", watched)
+    first, second = await asyncio.gather(_described(world), _described(world))
+    assert first == second == await _described(world)
+    assert made_in == [False]
+
+
+async def _described(world: House) -> bytes:
+    async with world.session.get(world.url + "/schema/openapi.json") as answer:
+        assert answer.status == 200
+        return await answer.read()

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import sqlite3
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +14,7 @@ import msgspec
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from hostler.agent.enrolment import Enrolment, EnrolmentRefusedError
 from hostler.core.policy.documents import parse
@@ -100,6 +101,25 @@ async def test_an_agent_enrols_with_a_key_of_its_own(tmp_path: Path) -> None:
             await enrolment(tmp_path / "thief", own).run()
         assert [(r.what, r.node) for r in world.told("boot_refused")] == [("enrol", "n1")]
         assert token.encode() not in repr(list(world.cell.journal.records())).encode()
+
+
+async def test_a_database_that_does_not_answer_is_asked_again_later(tmp_path: Path) -> None:
+    """Mutant: 500, by which cloud-init gives the boot up."""
+    async with enrolling(tmp_path) as (world, own):
+        await seeded(world, own)
+        key = rsa.generate_private_key(public_exponent=65_537, key_size=2_048).public_key()
+        shown = key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+        body = msgspec.json.encode({"key": shown.decode()})
+        with sqlite3.connect(tmp_path / "tokens.db") as database:
+            (table,) = [n for (n,) in database.execute("SELECT name FROM sqlite_master WHERE name = 'tokens'")]
+            database.execute(f"ALTER TABLE {table} RENAME TO away")
+        async with world.session.post(f"{own}/enrol", data=body) as answer:
+            assert (answer.status, int(answer.headers["Retry-After"])) == (503, 5)
+        with sqlite3.connect(tmp_path / "tokens.db") as database:
+            database.execute(f"ALTER TABLE away RENAME TO {table}")
+        database.close()
+        async with world.session.post(f"{own}/enrol", data=body) as answer:
+            assert answer.status == 200
 
 
 async def test_outside_the_window_nobody_enrols(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from hostler.server.dependencies import Reporter
 from hostler.server.event_stream import NOT_COMPRESSED
 from hostler.server.load_shedding import AdmissionFence
 from hostler.server.middleware import AudienceFence, HostFence, RequestIds, StandbyFence, add_headers
-from hostler.server.openapi import DescriptionPlugin, ScopeDescription
+from hostler.server.openapi import DescriptionFence, DescriptionPlugin, ScopeDescription
 from hostler.server.paging import selection
 from hostler.server.query_keys import KnownKeys, QueryFence
 from hostler.server.request_counters import CountRequests
@@ -115,6 +115,7 @@ def create_app(
     """The application over a running cell. Nothing is started: see `serve`."""
     app_state = AppState(cell, tokens, mailboxes, settings)
     app_state.outside = outside or Outside()
+    description = DescriptionPlugin(path="/openapi.json")
     v1 = Router(path="/v1", route_handlers=[*ROUTERS])
     return Litestar(
         route_handlers=[v1, sign_in.router, *health.handlers, *descriptions.handlers, *console_files.handlers],
@@ -141,12 +142,13 @@ def create_app(
             DefineMiddleware(AdmissionFence),
             DefineMiddleware(QueryFence, known=KnownKeys()),
             DefineMiddleware(StandbyFence),
+            DefineMiddleware(DescriptionFence, plugin=description),
         ],
         before_send=[add_headers],
         compression_config=COMPRESSION,
         lifespan=[partial(_beside, app_state)],
         exception_handlers=problems.HANDLERS,
-        openapi_config=_openapi(cell),
+        openapi_config=_openapi(cell, description),
         logging_config=None,
         debug=False,
     )
@@ -184,13 +186,13 @@ def _reporter(request: Request[Any, Any, Any]) -> Reporter:
     return Reporter(request.app.state["app_state"], _who(request))
 
 
-def _openapi(cell: CellView) -> OpenAPIConfig:
+def _openapi(cell: CellView, description: DescriptionPlugin) -> OpenAPIConfig:
     """The API's own description, as JSON only: renderers would fetch from elsewhere."""
     return OpenAPIConfig(
         title="Hostler",
         version=cell.version,
         path="/schema",
-        render_plugins=[DescriptionPlugin(path="/openapi.json")],
+        render_plugins=[description],
         components=Components(security_schemes={"token": SecurityScheme(type="http", scheme="bearer")}),
         security=[{"token": []}],
     )

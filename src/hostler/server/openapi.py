@@ -1,18 +1,24 @@
 """The API's own description (OpenAPI), with every status that a route may answer and the problem that comes with it."""
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-from litestar import Request
+from litestar import Litestar, Request
+from litestar._openapi.plugin import OpenAPIPlugin
+from litestar.enums import ScopeType
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import OpenAPIType, Schema
 from litestar.plugins import OpenAPISchemaPlugin
+from litestar.serialization import encode_json, get_serializer
+from litestar.types import ASGIApp, Receive, Scope, Send
 
 from hostler.core.state.packed_strings import Pairs
 from hostler.core.state.scopes import TEXTS
 from hostler.server.problems import MEDIA_TYPE, ProblemDetails
 
+DESCRIPTION = "/schema/openapi.json"
 ANYWHERE = {
     400: "The request does not parse, or a parameter does not fit",
     408: "The request did not come in time",
@@ -42,13 +48,34 @@ WAITS = "The intent waits for a second person: `detail` names the approval"
 class DescriptionPlugin(JsonRenderPlugin):
     """Renders the description once: anybody may ask for it, again and again."""
 
-    _rendered: bytes = b""
+    made: bytes = b""
 
-    def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:
-        """The document as JSON."""
-        if not self._rendered:
-            self._rendered = self.render_json(request, described(openapi_schema))
-        return self._rendered
+    def make(self, document: dict[str, Any]) -> None:
+        """Render the document, which takes most of a second."""
+        self.made = encode_json(described(document), serializer=get_serializer(dict.fromkeys(TEXTS, str)))
+
+    def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:  # noqa: ARG002 - as the framework calls it
+        """The document as JSON; DescriptionFence has had it made."""
+        return self.made
+
+
+class DescriptionFence:
+    """Has the description made in a thread when it is first asked for: on the loop it would hold up everybody."""
+
+    def __init__(self, app: ASGIApp, plugin: DescriptionPlugin) -> None:
+        self._app = app
+        self._plugin = plugin
+        self._making = asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == ScopeType.HTTP and scope["path"] == DESCRIPTION:
+            async with self._making:
+                if not self._plugin.made:
+                    await asyncio.to_thread(self._make, scope["litestar_app"])
+        await self._app(scope, receive, send)
+
+    def _make(self, app: Litestar) -> None:
+        self._plugin.make(app.plugins.get(OpenAPIPlugin).provide_openapi_schema())
 
 
 class ScopeDescription(OpenAPISchemaPlugin):

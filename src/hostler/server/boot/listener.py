@@ -15,6 +15,7 @@ from aiohttp.abc import AbstractStreamWriter
 from hostler.core.boot import ipxe
 from hostler.core.boot.boot_decision import BootRequest
 from hostler.logs.structured import logger
+from hostler.ports import JournalError
 from hostler.runtime.input_queues import BusyError
 from hostler.server.boot.boot_requests import AGAIN, NOT_FOUND, OK, BootRequests, Said, request_of
 
@@ -25,6 +26,8 @@ QUERY_MAX = 1_024
 FILES_AT_ONCE = 512
 """Files that are streamed at a time; boot loaders that ask for more of them wait."""
 KEEP_ALIVE_S = 15.0
+DATABASE_AGAIN_S = 5.0
+"""How long a machine is told to wait where the database of tokens or the journal does not answer."""
 IPXE = "iPXE"
 """How iPXE begins its User-Agent; UEFI's own client says UefiHttpBoot/1.0."""
 _TEXT = "text/plain"
@@ -85,9 +88,16 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
     try:
         return await handler(request)
     except BusyError as busy:
-        again = _response(Said(AGAIN, "ask again"))
-        again.headers["Retry-After"] = str(max(1, round(busy.retry_after_s)))
-        return again
+        return _later(busy.retry_after_s)
+    except JournalError as error:
+        log.warning("boot_request_not_answered", path=request.path, reason=str(error))
+        return _later(DATABASE_AGAIN_S)
+
+
+def _later(after_s: float) -> web.Response:
+    again = _response(Said(AGAIN, "ask again"))
+    again.headers["Retry-After"] = str(max(1, round(after_s)))
+    return again
 
 
 async def _by_mac(request: web.Request) -> web.StreamResponse:
