@@ -68,6 +68,9 @@ class WrittenBody(NoSensors):
             return StressResult(Verdict.passed, "emulated")
         return emulated_gate.answer(expects, emulated_gate.readings(self.inventory().parts))
 
+    def begin_checks(self) -> None:
+        """Nothing was called off before."""
+
     def call_off(self) -> None:
         """A check that is called off here ends by itself."""
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from hostler.agent.checks import check_suite
 from hostler.agent.checks.check_suite import CheckSuite, SuiteSettings
+from hostler.agent.checks.host_stress import StressResult
 from hostler.agent.machine import Powers, RealHostMachine, SensorSources
 from hostler.agent.node_operations import NodeOperations
 from hostler.agent.operation_log import OperationLog
@@ -206,6 +207,27 @@ def test_an_operation_that_was_cut_off_goes_on_at_its_next_attempt(tmp_path: Pat
     assert [verdict_of(one) for one in (*outcomes, again)] == [Verdict.inconclusive, Verdict.passed]
     assert again.detail.endswith("interrupted 1 times")
     assert str(again.facts["look:gemm_abft cpu"]).startswith("passed")
+
+
+def test_what_is_called_off_just_before_it_begins_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: the suite forgets as it begins. The next attempt is another one, and is not called off."""
+    monkeypatch.setitem(check_suite.LIMITS_S, "burn_in", 4.0)
+    asked = Operation("op1", RunChecks("burn_in"), "n1", "plan1", 0, NOW, NOW)
+
+    class RevokedFirst(RealHostMachine):
+        def check(self, profile: str, expects: Expected, run: str = "") -> StressResult:
+            if not outcomes:
+                assert operations.revoke(asked, 1).detail == "called off"
+            return super().check(profile, expects, run)
+
+    outcomes: list[Outcome] = []
+    program = a_program(tmp_path, "exec sleep 300")
+    body = RevokedFirst("n1", tmp_path, Powers(), SensorSources(suite=SuiteSettings(program)))
+    with closing(OperationLog(tmp_path / "marks.sqlite")) as marks:
+        operations = NodeOperations("n1", body, marks)
+        outcomes.append(operations.perform(asked, 1))
+        outcomes.append(operations.perform(replace(asked, attempt=2), 1))
+    assert [one.detail for one in outcomes] == ["the suite: called off", "the suite: it did not end in its time"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"text": 7}', "\xff", '{"text": "x", "run_id": "o9"}'])

@@ -141,8 +141,12 @@ class HostMachine(Protocol):
         """The profiles of checks that it answers; what is asked for beside them is inconclusive."""
         ...
 
+    def begin_checks(self) -> None:
+        """Forget what was called off before, when an operation begins: what is called off from now on is this one."""
+        ...
+
     def call_off(self) -> None:
-        """End a running check early, from another thread; it is then inconclusive. Nothing happens where none runs."""
+        """End a check early, from another thread: it is inconclusive then, also where it is only about to begin."""
         ...
 
     def sanitise(self, order: Sanitise) -> ErasureReport:
@@ -354,6 +358,11 @@ class RealHostMachine:
         """Where the suite's present run stands."""
         return self._suite.progress()
 
+    def begin_checks(self) -> None:
+        """Let the gate and the suite forget what was called off before."""
+        self._gate.begin_checks()
+        self._suite.begin_checks()
+
     def call_off(self) -> None:
         """Stop the check that is running, if any."""
         self._gate.call_off()
@@ -514,6 +523,9 @@ class EmulatedHostMachine(NoSensors):
         if profile not in ANSWERED or self.verdict is not Verdict.passed:
             return StressResult(self.verdict, "emulated")
         return emulated_gate.answer(expects, self.gate or emulated_gate.readings(self.parts))
+
+    def begin_checks(self) -> None:
+        """Nothing was called off before."""
 
     def call_off(self) -> None:
         """Note the call."""

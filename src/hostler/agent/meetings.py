@@ -83,6 +83,10 @@ class Meetings:
         self._is_closed = True
         self._called_off.set()
 
+    def begin_checks(self) -> None:
+        """Forget what was called off before: an operation is about to begin."""
+        self._called_off.clear()
+
     def call_off(self) -> None:
         """End the meeting that goes on; the node meets nobody more during this operation."""
         self._called_off.set()
@@ -91,7 +95,6 @@ class Meetings:
         """Meet whom the controller names until nobody is left, or the profile's time is over."""
         program = shutil.which(self._settings.program) if self._settings.program else None
         limit_s = MET_S.get(profile, 0.0)
-        self._called_off.clear()
         if not program or not limit_s or not self._settings.ways or self._is_closed:
             return MeetingResult()
         stop = _Stop(time.monotonic() + limit_s, self._called_off, profile, self._settings.use)

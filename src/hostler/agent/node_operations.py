@@ -180,6 +180,9 @@ class NodeOperations:
             reason = "it came too late: its time was over" if boottime() > begin_by else self._refusal(operation, epoch)
             if reason:
                 return _outcome(operation, OperationResult("refused", reason))
+            self._body.begin_checks()  # before `revoke` can name this operation: what it calls off is not forgotten
+            if self._meetings is not None:
+                self._meetings.begin_checks()
             self._current = operation.id
             return self._marked(operation, epoch, offer)
         finally:

@@ -109,7 +109,6 @@ class CheckSuite:
         program = self._program()
         if not program:
             return _nothing(f"{self._settings.program or 'hostler-check'} is not installed on this node")
-        self._called_off.clear()
         try:
             if profile == IDLE:
                 return self._in_slot(program)
@@ -127,6 +126,10 @@ class CheckSuite:
         if who := use.taken():
             return _nothing(f"the node is in use: {who}")
         return self._judged(IDLE, "", self._ended(self._argv(program, IDLE, ""), LIMITS_S[IDLE], use.taken))
+
+    def begin_checks(self) -> None:
+        """Forget what was called off before: an operation is about to begin."""
+        self._called_off.clear()
 
     def call_off(self) -> None:
         """End what runs; where it stands is kept, and the same run goes on from there when it is asked again."""

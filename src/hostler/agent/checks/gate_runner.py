@@ -59,7 +59,6 @@ class GateRunner:
 
     def check(self, expected: Expected) -> StressResult:
         """Look at all of it. Never raises."""
-        self._called_off.clear()
         self._until = time.monotonic() + BUDGET_S
         looks = self._tests()
         gpus, readings = self._settled(expected)
@@ -69,6 +68,10 @@ class GateRunner:
         if self._called_off.is_set():
             return StressResult(Verdict.inconclusive, "called off", facts_of(looks))
         return StressResult(worst(looks), told(looks), facts_of(looks))
+
+    def begin_checks(self) -> None:
+        """Forget what was called off before: an operation is about to begin."""
+        self._called_off.clear()
 
     def call_off(self) -> None:
         """End the running check, from another thread."""

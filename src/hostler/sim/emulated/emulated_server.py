@@ -201,7 +201,6 @@ class EmulatedServer(NoSensors):
         """Wait as long as the check takes, then judge the emulated readings; inconclusive where called off."""
         if profile not in self.profiles():
             return StressResult(Verdict.inconclusive, f"{profile}: a real node's agent has no such check")
-        self._called_off.clear()
         if self._called_off.wait(self._host.check_s(profile)):
             return StressResult(Verdict.inconclusive, "called off")
         if profile in ANSWERED:
@@ -217,6 +216,10 @@ class EmulatedServer(NoSensors):
         lost: dict[str, Facts] = {f"pci:{one.pci}": {"clock_event_reasons": HW_SLOWDOWN} for one in lines if one.pci}
         again = [KernelLine(one.condition, one.pci, one.line) for one in lines]
         return emulated_gate.readings(self._host.machine.parts, changes=lost, kernel=again)
+
+    def begin_checks(self) -> None:
+        """Forget what was called off before."""
+        self._called_off.clear()
 
     def call_off(self) -> None:
         """End the check that is running."""
