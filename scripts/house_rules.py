@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hostler.cli.reference.rooms import floors, modules, rooms
-from hostler.cli.reference.syntax import syntax
+from hostler.cli.reference.syntax import statements, syntax
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src"
@@ -48,7 +48,7 @@ AIMS = {
 }
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Trees = dict[str, list[ast.AST]]
-"""Each file's nodes, walked once: every measure reads them."""
+"""Each file's module and statements, walked once: every measure reads them."""
 
 
 def measure(source: Path, *also_read: Path) -> dict[str, list[str] | int]:
@@ -116,7 +116,8 @@ def _texts(folder: Path) -> dict[str, str]:
 
 
 def _trees(texts: dict[str, str]) -> Trees:
-    return {name: list(ast.walk(syntax(text))) for name, text in texts.items()}
+    trees = {name: syntax(text) for name, text in texts.items()}
+    return {name: [tree, *statements(tree)] for name, tree in trees.items()}
 
 
 def _length(node: Function) -> int:

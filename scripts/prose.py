@@ -2,8 +2,8 @@
 
 The glossary's table of words not used has a row for each: where it is looked for (prose: docstrings; names: words of
 classes, functions, arguments, variables and attributes), and what to say instead.
-`python scripts/prose.py` prints each of them and fails where there is one. Names are read in `src`, `bench` and
-`packages`, docstrings in `tests` too.
+`python scripts/prose.py` prints each of them and fails where there is one. Both are read in `src`, `bench`, `packages`
+and `tests`.
 """
 
 import ast
@@ -14,15 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = {
-    "src/hostler": ("prose", "names"),
-    "bench": ("prose", "names"),
-    "packages": ("prose", "names"),
-    "tests": ("prose",),
-}
-"""Folder → where words are looked for in it."""
+FOLDERS = ("src/hostler", "bench", "packages", "tests")
 GLOSSARY = ROOT / "docs" / "glossary.md"
 _ROW = re.compile(r"^\| (prose|names) \| (.+?) \| (.+?) \|$", re.MULTILINE)
+PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+"""A word of a name."""
 
 
 def main() -> int:
@@ -30,9 +26,7 @@ def main() -> int:
     gc.disable()  # trees of syntax hold no circles, and to walk them again and again takes longer than the rest
     unused = words(GLOSSARY.read_text("utf-8"))
     found = [
-        f"{folder}/{path}:{line}: {what}"
-        for folder, kinds in FOLDERS.items()
-        for path, line, what in findings(ROOT / folder, [row for row in unused if row[0] in kinds])
+        f"{folder}/{path}:{line}: {what}" for folder in FOLDERS for path, line, what in findings(ROOT / folder, unused)
     ]
     print(*found, sep="\n", end="\n" if found else "")
     return 1 if found else 0
@@ -47,9 +41,11 @@ def findings(source: Path, unused: list[tuple[str, str, str]]) -> Iterator[tuple
     """Yield path below `source`, line and finding, file by file."""
     prose = [(re.compile(rf"\b{re.escape(word)}\b"), say) for where, word, say in unused if where == "prose"]
     names = {word: say for where, word, say in unused if where == "names"}
+    phrase = re.compile("|".join(rf"\b{re.escape(word)}\b" for where, word, _ in unused if where == "prose") or "(?!)")
     for path in sorted(source.rglob("*.py")):
         name, whole = path.relative_to(source).as_posix(), path.read_text("utf-8")
-        if not names and not any(pattern.search(" ".join(whole.split())) for pattern, _ in prose):
+        parts_of_names = {part.lower() for part in PART.findall(whole)}
+        if parts_of_names.isdisjoint(names) and not phrase.search(" ".join(whole.split())):
             continue  # parsing takes most of the time, and this file has none of the words
         nodes = list(ast.walk(ast.parse(whole)))
         for node in nodes:
@@ -57,7 +53,7 @@ def findings(source: Path, unused: list[tuple[str, str, str]]) -> Iterator[tuple
                 hits = ((pattern.search(" ".join(text.split())), say) for pattern, say in prose)
                 yield from ((name, line, f'"{hit[0]}": say "{say}"') for hit, say in hits if hit)
         for made, line in sorted(_made(nodes).items()):
-            parts = (part.lower() for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", made))
+            parts = (part.lower() for part in PART.findall(made))
             yield from ((name, line, f'{made}: say "{names[part]}"') for part in parts if part in names)
 
 

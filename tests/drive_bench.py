@@ -7,6 +7,7 @@ and how it lies stands in a file that a test changes. `LIES`: nothing, or one of
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +18,9 @@ Lie = Literal["", "keeps", "keeps_some", "never_ends", "fails", "vanishes", "oth
 midst; another serial answers; no answer; the command is refused; nvme-cli 2.5's odd key."""
 
 SIZE = 8 * 1024 * 1024
-PROGRAM = r"""#!/usr/bin/env python3
+PROGRAM = (
+    rf"#!{sys.executable} -IS"
+    r"""
 import json, os, pathlib, sys
 folder = pathlib.Path(__file__).parent
 verb, device = sys.argv[1], sys.argv[2]
@@ -77,6 +80,7 @@ elif verb == "format":
 else:
     sys.exit(f"no such verb: {verb}")
 """
+)
 
 
 class DriveBench:

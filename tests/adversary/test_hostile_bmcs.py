@@ -124,10 +124,10 @@ async def test_bmcs_that_lead_elsewhere_drip_or_change_their_certificate_get_not
         assert any(given for _, given in bmcs["pinned"].asked), "while it is itself it is told the password"
         port = bmcs["pinned"].server_port
         bmcs["pinned"].stop()
-        with evil(sound("S-pinned"), port, second.server_context()) as impostor:
+        with evil(sound("S-pinned"), port, second.server_context()) as mismatched:
             until(lambda: fleet.shows("pinned", REFUSED), f"{REFUSED} of another certificate")
-            assert impostor.came, "it was met"
-            assert not impostor.asked, "and was sent nothing"
+            assert mismatched.came, "it was met"
+            assert not mismatched.asked, "and was sent nothing"
         until(lambda: len(bmcs["good"].asked) > 6, "looks at the BMC that behaves")
         for name in ("redirects", "drips", "deep"):
             assert bmcs[name].asked, name

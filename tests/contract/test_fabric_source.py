@@ -130,9 +130,9 @@ class Hand:
     kinds = frozenset({VERB})
 
     def __init__(self, folder: Path) -> None:
-        self.marks = OperationLog(folder / "marks.sqlite")
+        self.operation_log = OperationLog(folder / "marks.sqlite")
         machine = RealHostMachine("gpu-0001", folder, Powers())
-        self.operations = NodeOperations("gpu-0001", machine, self.marks)
+        self.operations = NodeOperations("gpu-0001", machine, self.operation_log)
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
         """Performs the operation as the agent does."""
@@ -163,7 +163,7 @@ async def by_agent(cables: Fabric) -> AsyncIterator[FabricSource]:
             write_tool(folder, "ibnetdiscover", run)
             patch.setenv("PATH", folder, prepend=":")
             yield Asked(source, DiscoverySource(timeout_s=120.0, nodes=("gpu-9999", "gpu-0001")))
-        hand.marks.close()
+        hand.operation_log.close()
 
 
 class NoSecrets:

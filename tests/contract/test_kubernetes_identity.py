@@ -46,12 +46,12 @@ def cell() -> Drive:
     return Drive(configuration({"train": pool_document(target=2)}), nodes)
 
 
-def lives(drive: Drive, eye: SchedulerReader, minutes: int) -> list[str]:
+def lives(drive: Drive, reader: SchedulerReader, minutes: int) -> list[str]:
     """The cell looks at the cluster and hears its agents for so long; the nodes whose name is another's."""
     for _ in range(LOOK_UP_TURNS):  # seconds, in which a new binding is noticed
-        drive.step(*eye.news())
+        drive.step(*reader.news())
     for _ in range(minutes):
-        drive.step(*eye.news(), *(AgentHeard(node, drive.boot_of(node)) for node in NAMES), Tick())
+        drive.step(*reader.news(), *(AgentHeard(node, drive.boot_of(node)) for node in NAMES), Tick())
         drive.now += timedelta(minutes=1)
     return [node for node in NAMES if any(c.type == MISMATCH for c in drive.node(node).conditions)]
 
@@ -61,12 +61,12 @@ async def test_two_nodes_that_answer_to_each_others_names_are_both_named_and_not
 ) -> None:
     """Until a person has bound them anew. Mutants: the boot id is not read; the driver does not ask."""
     drive = cell()
-    eye = SchedulerReader(by_cluster([world.scheduler]), lambda: drive.fleet, lambda: drive.controller.live)
+    reader = SchedulerReader(by_cluster([world.scheduler]), lambda: drive.fleet, lambda: drive.controller.live)
     n1, n2 = drive.boot_of("n1"), drive.boot_of("n2")
     await kubelets(world, box_1=n1, box_2=n2)
-    assert lives(drive, eye, 30) == []
+    assert lives(drive, reader, 30) == []
     await kubelets(world, box_1=n2, box_2=n1)
-    assert lives(drive, eye, int(MISBOUND_S / 60) + 2) == ["n1", "n2"]
+    assert lives(drive, reader, int(MISBOUND_S / 60) + 2) == ["n1", "n2"]
 
     for kind in ("cordon", "evict", "leave_cluster", "join_cluster"):
         with pytest.raises(RefusedError, match="another machine answers to the name"):
@@ -75,7 +75,7 @@ async def test_two_nodes_that_answer_to_each_others_names_are_both_named_and_not
 
     for node, name in (("n1", "spare-name"), ("n2", "box-1"), ("n1", "box-2")):
         assert drive.ask("rebind", node, kind="kubernetes", value=name).granted
-    assert lives(drive, eye, 30) == []
+    assert lives(drive, reader, 30) == []
     await _perform(world, "cordon", drive.node("n1"))
     assert (await world.admin.get("/api/v1/nodes/box-2"))["spec"]["unschedulable"]
 

@@ -66,7 +66,7 @@ async def a_cell(world: KubernetesWorld, journal: MemoryJournal, **pool: Any) ->
     clusters = by_cluster([world.scheduler])
 
     def show(node: Node, cluster: str) -> None:
-        tell(eye.of_node(node, cluster))
+        tell(scheduler_reader.of_node(node, cluster))
 
     def tell(shown: Iterable[Input]) -> None:
         for seen in shown:
@@ -74,11 +74,11 @@ async def a_cell(world: KubernetesWorld, journal: MemoryJournal, **pool: Any) ->
 
     async def go_on_telling() -> None:
         while True:
-            tell(eye.news())
+            tell(scheduler_reader.news())
             await asyncio.sleep(TOLD_S)
 
     cell = Cell(journal, performers(Wiring((SchedulerDriver(clusters, StandaloneScheduler(lambda: None), show),))))
-    eye = SchedulerReader(clusters, lambda: cell.view, lambda: cell.live)
+    scheduler_reader = SchedulerReader(clusters, lambda: cell.view, lambda: cell.live)
 
     await cell.start()
     try:

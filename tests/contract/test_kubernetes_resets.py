@@ -47,8 +47,8 @@ class Agent(EmulatedHostMachine):
         super().__init__("n1")
         self.machine = machine
         self.site = site
-        self.marks = OperationLog(machine.home / "marks.sqlite")
-        self.operations = NodeOperations("n1", self, self.marks)
+        self.operation_log = OperationLog(machine.home / "marks.sqlite")
+        self.operations = NodeOperations("n1", self, self.operation_log)
         self.orders: list[str] = []
 
     def reset_gpus(self, wanted: ResetRequest) -> str:
@@ -166,7 +166,7 @@ async def a_site(plane: ControlPlane, machine: Machine) -> AsyncIterator[Site]:
         try:
             yield site
         finally:
-            site.agent.marks.close()
+            site.agent.operation_log.close()
             await world.admin.ask("DELETE", f"/apis/apps/v1/namespaces/{SPACE}/daemonsets", {})
             for pod in await site.pods():
                 where = f"/api/v1/namespaces/{SPACE}/pods/{pod['metadata']['name']}"

@@ -28,7 +28,7 @@ PLACE = Place("train", "acme", "s1", "r1", "SN-n1")
 
 
 @dataclass
-class Desk:
+class NetBoxSite:
     """A NetBox with a device `n1`, and what is told there."""
 
     netbox: NetboxTwin
@@ -54,162 +54,162 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
+def site(tmp_path: Path) -> Iterator[NetBoxSite]:
     outbox = open_outbox(tmp_path / "outbox.db")
     with netbox_twin() as netbox:
         netbox.add("other", "SN-other", [])
         netbox.add("n1", "sn-N1", [])
-        yield Desk(netbox, outbox.links)
+        yield NetBoxSite(netbox, outbox.links)
     outbox.close()
 
 
-async def test_each_change_of_a_ticket_is_one_entry_of_its_nodes_device(desk: Desk) -> None:
+async def test_each_change_of_a_ticket_is_one_entry_of_its_nodes_device(site: NetBoxSite) -> None:
     """Mutants: the entry is another device's; every entry has one kind; the close is told nowhere."""
-    await desk.told(OPENED, 7)
-    await desk.told(CHANGED, 8)
-    await desk.told(CLOSED, 9)
-    assert desk.kinds() == ["warning", "info", "success"]
-    assert {entry["assigned_object_id"] for entry in desk.netbox.entries} == {2}
-    assert "the fan turns" in desk.netbox.entries[-1]["comments"]
-    assert "Bring: a fan." in desk.netbox.entries[0]["comments"]
-    (link,) = desk.links.links()
+    await site.told(OPENED, 7)
+    await site.told(CHANGED, 8)
+    await site.told(CLOSED, 9)
+    assert site.kinds() == ["warning", "info", "success"]
+    assert {entry["assigned_object_id"] for entry in site.netbox.entries} == {2}
+    assert "the fan turns" in site.netbox.entries[-1]["comments"]
+    assert "Bring: a fan." in site.netbox.entries[0]["comments"]
+    (link,) = site.links.links()
     assert (link.key, link.done, link.tried) == ("2", True, None)
-    assert link.url == f"{desk.netbox.url}/dcim/devices/2/"
+    assert link.url == f"{site.netbox.url}/dcim/devices/2/"
 
 
-async def test_what_is_due_now_is_a_danger(desk: Desk) -> None:
-    await desk.told(e.TicketOpened(replace(TICKET, due=DUE_NOW)))
-    assert desk.kinds() == ["danger"]
+async def test_what_is_due_now_is_a_danger(site: NetBoxSite) -> None:
+    await site.told(e.TicketOpened(replace(TICKET, due=DUE_NOW)))
+    assert site.kinds() == ["danger"]
 
 
-async def test_what_is_sent_twice_is_written_once_and_another_change_again(desk: Desk) -> None:
+async def test_what_is_sent_twice_is_written_once_and_another_change_again(site: NetBoxSite) -> None:
     """Mutants: the mark is the ticket's alone; that of record 7 is found in that of record 77."""
     for _ in range(3):
-        await desk.told(CHANGED, 77)
+        await site.told(CHANGED, 77)
     for _ in range(2):
-        await desk.told(CHANGED, 7)
-    assert len(desk.netbox.entries) == 2
+        await site.told(CHANGED, 7)
+    assert len(site.netbox.entries) == 2
 
 
 @pytest.mark.parametrize("fault", ["500 after", "hang after", "html after", "another after", "elsewhere after"])
 async def test_an_answer_that_never_came_or_is_wrong_writes_no_second_entry(
-    desk: Desk, fault: str, monkeypatch: pytest.MonkeyPatch
+    site: NetBoxSite, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The entry was written, nobody said so, and it shows late. Mutant: `tried` is not kept."""
-    desk.netbox.faults.append(fault)
-    desk.netbox.shows_entries = False
+    site.netbox.faults.append(fault)
+    site.netbox.shows_entries = False
     with pytest.raises(UnreachableError):
-        await desk.told(OPENED, timeout_s=0.5)
+        await site.told(OPENED, timeout_s=0.5)
     with pytest.raises(BusyTargetError) as waits:
-        await desk.told(OPENED)
+        await site.told(OPENED)
     assert 0 < waits.value.again_s <= 60
-    desk.netbox.shows_entries = True
+    site.netbox.shows_entries = True
     monkeypatch.setattr(journal_target, "SHOWN_AFTER", timedelta(0))
-    await desk.told(OPENED)
-    assert len(desk.netbox.entries) == 1
-    assert desk.links.links()[0].tried is None
+    await site.told(OPENED)
+    assert len(site.netbox.entries) == 1
+    assert site.links.links()[0].tried is None
 
 
 @pytest.mark.parametrize("fault", ["500", "hang", "html"])
 async def test_an_entry_that_was_not_written_is_written_later(
-    desk: Desk, fault: str, monkeypatch: pytest.MonkeyPatch
+    site: NetBoxSite, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Mutant: a sign-in page with 200 counts as taken."""
-    desk.netbox.faults.append(fault)
+    site.netbox.faults.append(fault)
     with pytest.raises(UnreachableError):
-        await desk.told(OPENED, timeout_s=0.5)
-    assert not desk.netbox.entries
+        await site.told(OPENED, timeout_s=0.5)
+    assert not site.netbox.entries
     monkeypatch.setattr(journal_target, "SHOWN_AFTER", timedelta(0))
-    await desk.told(OPENED)
-    assert desk.kinds() == ["warning"]
+    await site.told(OPENED)
+    assert site.kinds() == ["warning"]
 
 
-async def test_a_busy_netbox_says_when_it_may_be_asked_again(desk: Desk) -> None:
-    desk.netbox.faults.append("any:429")
+async def test_a_busy_netbox_says_when_it_may_be_asked_again(site: NetBoxSite) -> None:
+    site.netbox.faults.append("any:429")
     with pytest.raises(BusyTargetError) as busy:
-        await desk.told(OPENED)
+        await site.told(OPENED)
     assert busy.value.again_s == 7
-    assert not desk.netbox.entries
+    assert not site.netbox.entries
 
 
-async def test_a_refusal_is_final_and_the_next_change_is_not_held_back(desk: Desk) -> None:
+async def test_a_refusal_is_final_and_the_next_change_is_not_held_back(site: NetBoxSite) -> None:
     """Mutant: what was refused counts as tried."""
-    desk.netbox.faults.append("400")
+    site.netbox.faults.append("400")
     with pytest.raises(RefusedError, match="may not be blank"):
-        await desk.told(OPENED)
-    await desk.told(CHANGED, 8)
-    assert desk.kinds() == ["info"]
+        await site.told(OPENED)
+    await site.told(CHANGED, 8)
+    assert site.kinds() == ["info"]
 
 
-async def test_a_denied_token_is_tried_again_and_not_told(desk: Desk) -> None:
-    desk.token = "f" * 40
+async def test_a_denied_token_is_tried_again_and_not_told(site: NetBoxSite) -> None:
+    site.token = "f" * 40
     with pytest.raises(UnreachableError, match="correct the key or password") as denied:
-        await desk.told(OPENED)
-    assert desk.token not in str(denied.value)
-    desk.token = ""
+        await site.told(OPENED)
+    assert site.token not in str(denied.value)
+    site.token = ""
     with pytest.raises(UnreachableError, match="no field token"):
-        await desk.told(OPENED)
-    assert desk.netbox.tokens == [f"Token {'f' * 40}"]
+        await site.told(OPENED)
+    assert site.netbox.tokens == [f"Token {'f' * 40}"]
 
 
-async def test_the_device_is_found_by_its_serial_number_before_its_name(desk: Desk) -> None:
+async def test_the_device_is_found_by_its_serial_number_before_its_name(site: NetBoxSite) -> None:
     """Mutant: a machine that was put in another's place is told of at the other's device."""
-    desk.netbox.devices[0]["name"] = "n1"
-    desk.netbox.devices[1]["name"] = "old name"
-    await desk.told(OPENED)
-    assert desk.netbox.entries[0]["assigned_object_id"] == 2
+    site.netbox.devices[0]["name"] = "n1"
+    site.netbox.devices[1]["name"] = "old name"
+    await site.told(OPENED)
+    assert site.netbox.entries[0]["assigned_object_id"] == 2
 
 
-async def test_without_a_serial_number_the_name_says_it_where_one_device_has_it(desk: Desk) -> None:
+async def test_without_a_serial_number_the_name_says_it_where_one_device_has_it(site: NetBoxSite) -> None:
     nameless = replace(PLACE, serial="")
-    await desk.told(OPENED, place=nameless)
-    assert desk.netbox.entries[0]["assigned_object_id"] == 2
-    desk.netbox.add("n1", "SN-third", [])
+    await site.told(OPENED, place=nameless)
+    assert site.netbox.entries[0]["assigned_object_id"] == 2
+    site.netbox.add("n1", "SN-third", [])
     with pytest.raises(RefusedError, match="several devices with the name n1"):
-        await desk.told(CHANGED, 8, place=nameless)
+        await site.told(CHANGED, 8, place=nameless)
 
 
-async def test_a_node_that_netbox_does_not_have_is_refused_with_what_to_do(desk: Desk) -> None:
+async def test_a_node_that_netbox_does_not_have_is_refused_with_what_to_do(site: NetBoxSite) -> None:
     """A NetBox that passes filters over is not believed. Mutant: the first device that is shown is taken."""
-    del desk.netbox.devices[1]
+    del site.netbox.devices[1]
     with pytest.raises(RefusedError, match="no device with the serial number SN-n1 or name n1; add it there"):
-        await desk.told(OPENED)
-    desk.netbox.knows_filters = False
+        await site.told(OPENED)
+    site.netbox.knows_filters = False
     with pytest.raises(RefusedError, match="no device"):
-        await desk.told(OPENED)
-    assert not desk.netbox.entries
+        await site.told(OPENED)
+    assert not site.netbox.entries
 
 
-async def test_a_close_of_what_was_never_told_writes_nothing(desk: Desk) -> None:
-    await desk.told(CLOSED)
-    assert not desk.netbox.entries
-    assert not desk.netbox.asked
+async def test_a_close_of_what_was_never_told_writes_nothing(site: NetBoxSite) -> None:
+    await site.told(CLOSED)
+    assert not site.netbox.entries
+    assert not site.netbox.asked
 
 
-async def test_what_is_told_is_bounded_and_becomes_no_markup(desk: Desk) -> None:
+async def test_what_is_told_is_bounded_and_becomes_no_markup(site: NetBoxSite) -> None:
     """Mutant: a kernel's line ends the fence, and a link of its own follows."""
     wicked = "``` [free](https://evil.example) \x1b[31m \u202e" + "x" * 20_000
-    await desk.told(e.TicketOpened(replace(TICKET, summary=wicked, action=wicked)))
-    (entry,) = desk.netbox.entries
+    await site.told(e.TicketOpened(replace(TICKET, summary=wicked, action=wicked)))
+    (entry,) = site.netbox.entries
     assert entry["comments"].count("```") == 2
     assert len(entry["comments"]) < TEXT_MAX + 200
     assert not {"\x1b", "\u202e"} & set(entry["comments"])
 
 
-async def test_a_test_writes_nothing_and_shows_whether_the_token_works(desk: Desk) -> None:
-    ask = replace(desk.message(OPENED), action="test", details={})
-    await desk.deliver(ask)
-    assert not desk.netbox.entries
-    desk.token = "f" * 40
+async def test_a_test_writes_nothing_and_shows_whether_the_token_works(site: NetBoxSite) -> None:
+    ask = replace(site.message(OPENED), action="test", details={})
+    await site.deliver(ask)
+    assert not site.netbox.entries
+    site.token = "f" * 40
     with pytest.raises(UnreachableError):
-        await desk.deliver(ask)
+        await site.deliver(ask)
 
 
-async def test_a_private_network_that_the_route_does_not_name_is_not_asked(desk: Desk) -> None:
+async def test_a_private_network_that_the_route_does_not_name_is_not_asked(site: NetBoxSite) -> None:
     """Mutant: whoever may change the configuration reads what only the controller's host may."""
     with pytest.raises(RefusedError, match="private network"):
-        await desk.told(OPENED, networks=("10.0.0.0/8",))
-    assert not desk.netbox.asked
+        await site.told(OPENED, networks=("10.0.0.0/8",))
+    assert not site.netbox.asked
 
 
 def test_bundles_and_tickets_of_no_node_are_not_for_netbox() -> None:

@@ -37,8 +37,8 @@ class Agent:
 
     def __init__(self, folder: Path, powers: Powers) -> None:
         self.fate = ""
-        self.marks = OperationLog(folder / "marks.sqlite")
-        self.operations = NodeOperations("gpu-0001", RealHostMachine("gpu-0001", folder, powers), self.marks)
+        self.operation_log = OperationLog(folder / "marks.sqlite")
+        self.operations = NodeOperations("gpu-0001", RealHostMachine("gpu-0001", folder, powers), self.operation_log)
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
         """Performs it as the agent does, unless the order is lost; the answer may be lost too."""
@@ -68,7 +68,7 @@ async def an_agent(folder: Path, *, actions: bool = True) -> AsyncIterator[Agent
     try:
         yield made
     finally:
-        made.marks.close()
+        made.operation_log.close()
 
 
 def tools(folder: Path, monkeypatch: pytest.MonkeyPatch, query: str = "", reset: str = "", then: str = "") -> None:

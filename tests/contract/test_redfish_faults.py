@@ -318,7 +318,7 @@ async def test_an_unknown_power_state_is_never_off_and_does_not_stop_power_contr
 # readings
 
 
-def test_eyes_show_each_reading_as_it_came() -> None:
+def test_readers_show_each_reading_as_it_came() -> None:
     machine = running_machine()
     machine.spike("gpu0_temp_c", 99.0)
     machine.leaks["manifold"] = "Critical"
@@ -334,7 +334,7 @@ def test_eyes_show_each_reading_as_it_came() -> None:
     assert (first.facts["psu0_health"], first.facts["psu5_health"]) == ("ok", "critical")
 
 
-def test_eyes_never_show_another_machines_readings() -> None:
+def test_readers_never_show_another_machines_readings() -> None:
     twin = RedfishTwin({"https://b": Service([running_machine()])}, images_by_name)
     with pytest.raises(RefusedError, match="binding mismatch"):
         twin.look(node_at("https://b", "SN9"), START)
@@ -508,7 +508,7 @@ async def test_one_bmc_does_one_thing_at_a_time() -> None:
     assert machine.counts["ForceOff"] >= 1
 
 
-async def test_eyes_poll_through_the_hands_clients() -> None:
+async def test_readers_poll_through_the_drivers_clients() -> None:
     async with a_farm(Clock()) as farm, Connections() as connections:
         node = node_at(await farm.serve(Service([Machine("s", gpu_server("SN1"))])), "SN1")
         reader = await RedfishReader(Clients(connections, lambda _: Access(USER, PASSWORD))).look(node)

@@ -165,7 +165,7 @@ async def test_the_agent_of_a_node_dumps_the_tables_too(tmp_path: Path, monkeypa
         source = source_of(tmp_path, InfinibandSource(), hand)
         fabric = asked_of(cables, replace(ASKED, nodes=("gpu-9999", "gpu-0001")))
         routes = wiring(cables.design, await source.discover(fabric)).routes
-    hand.marks.close()
+    hand.operation_log.close()
     assert (routes.why, len(routes.tables), len(routes.lids)) == ("", 12, 48)
 
 

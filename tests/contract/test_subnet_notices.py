@@ -122,7 +122,7 @@ async def test_a_link_that_changes_is_told_once_as_a_hint_at_the_cables(
             "Switch, LID 2",
         )
         assert asked_by(found) == {HintedLook.cables}
-    hand.marks.close()
+    hand.operation_log.close()
 
 
 @pytest.fixture

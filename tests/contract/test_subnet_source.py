@@ -127,7 +127,7 @@ async def test_an_agent_prints_the_same_pages_and_one_that_is_away_says_nothing(
     told = await source.subnet(asked(nodes=("gpu-0001",)), NOW, partitions=True)
     assert told.facts.managers is None
     assert "`sminfo` ended with 255" in told.why[0]
-    hand.marks.close()
+    hand.operation_log.close()
     gone = await registered(tmp_path, None).subnet(asked(nodes=("gpu-0001",)), NOW, partitions=True)
     assert gone.facts.managers is None
 

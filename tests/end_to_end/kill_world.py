@@ -105,7 +105,7 @@ class JournalFile:
             return db.execute(query, values).fetchall()
 
 
-class Book(Protocol):
+class Records(Protocol):
     """A journal, read past Hostler."""
 
     def records(self, after: int = 0) -> list[Written]: ...
@@ -122,7 +122,7 @@ class Reached(Protocol):
     def url(self) -> str: ...
 
     @property
-    def journal(self) -> Book: ...
+    def journal(self) -> Records: ...
 
     def token_for(self, node: str) -> str: ...
 
@@ -440,10 +440,10 @@ class Witness:
         assert all(body["text"] == _said(sequence) for _, sequence, body in stored)
         assert self.answers, "nothing was asked"
         for key, told in self.answers.items():
-            again = await self._served.ask("/v1/intents", _wish(key))
+            again = await self._served.ask("/v1/intents", _remedy_request(key))
             assert (again["granted"], again["text"]) == (told["granted"], told["text"]), key
         records = self._served.journal.records()
-        keys = [r.body["intent"]["key"].rpartition("/")[2] for r in records if _is_wish(r)]
+        keys = [r.body["intent"]["key"].rpartition("/")[2] for r in records if _is_remedy_request(r)]
         holds = [r for r in records if r.name == "hold_placed"]
         assert len(keys) == len(set(keys)) == len(holds), "an intent was carried out twice, or not at all"
         assert set(self.answers) <= set(keys), "an answered intent is not in the journal"
@@ -464,7 +464,7 @@ class Witness:
         """A hold on a place that does not matter, with a key; asked until it is answered."""
         for number in range(10_000):
             key = f"request-{number}"
-            self.answers[key] = await self._served.ask("/v1/intents", _wish(key))
+            self.answers[key] = await self._served.ask("/v1/intents", _remedy_request(key))
             await asyncio.sleep(5 * POLL_S)
 
 
@@ -477,11 +477,11 @@ def _observation(sequence: int) -> dict[str, object]:
     return {**where, "kind": "kernel_log", "facility": 0, "text": _said(sequence)}
 
 
-def _wish(key: str) -> dict[str, object]:
+def _remedy_request(key: str) -> dict[str, object]:
     return {"verb": "hold", "target": f"rack:far-{key}", "reason": "nobody is there", "key": key}
 
 
-def _is_wish(record: Written) -> bool:
+def _is_remedy_request(record: Written) -> bool:
     return record.name == "intent_recorded" and "hold" in (
         record.body["intent"].get("verb"),
         record.body["intent"].get("act", {}).get("verb"),

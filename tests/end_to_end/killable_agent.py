@@ -86,8 +86,8 @@ class WrittenBody(NoSensors):
 
     def _act(self, kind: str) -> None:
         """Write it down, whose operation it is by the newest mark, and take the time that it takes."""
-        with closing(sqlite3.connect(self._directory / "state/marks.sqlite")) as marks:
-            newest = marks.execute("SELECT operation, attempt, kind, outcome FROM marks ORDER BY number DESC LIMIT 1")
+        with closing(sqlite3.connect(self._directory / "state/marks.sqlite")) as told:
+            newest = told.execute("SELECT operation, attempt, kind, outcome FROM marks ORDER BY number DESC LIMIT 1")
             operation, attempt, marked, outcome = newest.fetchone() or ("", 0, "", None)
         act = {"kind": kind, "boot": self._boot_id, "pid": os.getpid(), "operation": operation, "attempt": attempt}
         act["marked"] = marked == kind and outcome is None

@@ -19,12 +19,12 @@ ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--d
 
 expect.set_options(timeout=PATIENCE_MS)
 
-CONSOLE_MARKS = [
+CONSOLE = [
     pytest.mark.skipif(CHROMIUM is None, reason="no chromium: apt-get install chromium"),
     pytest.mark.xdist_group("console"),
     pytest.mark.asyncio(loop_scope="module"),  # a browser lives on from test to test, in the loop that started it
 ]
-pytestmark = CONSOLE_MARKS
+pytestmark = CONSOLE
 
 
 class Tab:

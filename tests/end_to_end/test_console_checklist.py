@@ -11,9 +11,9 @@ from tests.contract.api_world import DOCUMENTS, House
 from tests.contract.test_api_bring_up import enrolled
 from tests.contract.test_checklists import WITH_ITEMS
 from tests.contract.test_evidence_files import JPEG
-from tests.end_to_end.test_console import CONSOLE_MARKS, Tab, browser, tab, world  # noqa: F401 - fixtures
+from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
 
-pytestmark = CONSOLE_MARKS
+pytestmark = CONSOLE
 
 
 async def done(tab: Tab, reason: str) -> None:  # noqa: F811

@@ -26,10 +26,10 @@ from hostler.polling import link_rounds
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import House
 from tests.contract.test_pair_posts import SLOW_LEAF, in_rounds, screened
-from tests.end_to_end.test_console import CONSOLE_MARKS, Tab, browser, tab, world  # noqa: F401 - fixtures
+from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
 from tests.fabrics import Fabric, a_fabric, exchange_hosts, miss, swap_at_host
 
-pytestmark = CONSOLE_MARKS
+pytestmark = CONSOLE
 
 LARGE = RailRule(hosts=4096, rate="4xHDR", host_model="x")
 """4,096 hosts of 8 rails."""

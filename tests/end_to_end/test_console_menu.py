@@ -8,9 +8,9 @@ from playwright.async_api import Page, expect
 
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import House
-from tests.end_to_end.test_console import CONSOLE_MARKS, Tab, browser, tab, world  # noqa: F401 - fixtures
+from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
 
-pytestmark = CONSOLE_MARKS
+pytestmark = CONSOLE
 
 PHONE = {"width": 390, "height": 800}
 

@@ -12,9 +12,9 @@ from playwright.async_api import expect
 from hostler.controller.inputs import NodeSeen
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import FLEET, POLICY, XID79, House
-from tests.end_to_end.test_console import CONSOLE_MARKS, Tab, browser, tab, world  # noqa: F401 - fixtures
+from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
 
-pytestmark = CONSOLE_MARKS
+pytestmark = CONSOLE
 
 PAGES = (
     "/",

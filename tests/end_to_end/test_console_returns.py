@@ -5,9 +5,9 @@ from playwright.async_api import expect
 from hostler.controller.inputs import FellowsSeen
 from hostler.core.state.live_state import Fellow, Release
 from tests.contract.api_world import House
-from tests.end_to_end.test_console import CONSOLE_MARKS, Tab, browser, tab, world  # noqa: F401 - fixtures
+from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
 
-pytestmark = CONSOLE_MARKS
+pytestmark = CONSOLE
 
 
 async def test_cases_are_moved_on_and_stock_that_is_low_is_told(world: House, tab: Tab) -> None:  # noqa: F811

@@ -9,9 +9,9 @@ from playwright.async_api import expect
 
 from hostler.journal.readings import Reading
 from tests.contract.api_world import House
-from tests.end_to_end.test_console import CONSOLE_MARKS, Tab, browser, tab, world  # noqa: F401 - fixtures
+from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
 
-pytestmark = CONSOLE_MARKS
+pytestmark = CONSOLE
 
 PAINTED = """canvas => {
     const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);

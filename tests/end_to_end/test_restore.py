@@ -55,8 +55,8 @@ def epochs_heard(cell: World) -> dict[str, int]:
     """The epochs that the agents have heard, by node: a restored controller must be above all of them."""
     found = {}
     for box in cell.boxes:
-        with closing(sqlite3.connect(box.directory / "state/marks.sqlite")) as marks:
-            row = marks.execute("SELECT value FROM epoch").fetchone()
+        with closing(sqlite3.connect(box.directory / "state/marks.sqlite")) as operation_log:
+            row = operation_log.execute("SELECT value FROM epoch").fetchone()
         found[box.name] = row[0] if row else 0
     return found
 

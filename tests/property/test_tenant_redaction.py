@@ -212,9 +212,9 @@ class Answers:
     """Collects one token's answers from a server over that cell."""
 
     def __init__(self, cell: Still, tokens: TokenStore, token: str, now: datetime) -> None:
-        desk = AgentMailboxes(lambda: 1)
+        mailboxes = AgentMailboxes(lambda: 1)
         self.cell = cell
-        self.app = create_app(cast("CellView", cell), tokens, desk, Settings(clock=lambda: now))
+        self.app = create_app(cast("CellView", cell), tokens, mailboxes, Settings(clock=lambda: now))
         self._headers = [(b"authorization", f"Bearer {token}".encode()), (b"host", b"127.0.0.1")]
 
     async def get(self, path: str) -> tuple[int, bytes]:

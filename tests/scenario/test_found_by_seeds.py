@@ -8,7 +8,7 @@ from hostler.ports import WorkloadView
 from tests.kit import CLUSTER, Drive, a_node, a_workload, after, configuration, pool_document
 
 
-def test_a_wish_to_power_off_that_comes_too_late_is_answered_when_the_node_enters_service() -> None:
+def test_a_remedy_request_to_power_off_that_comes_too_late_is_answered_when_the_node_enters_service() -> None:
     """Mutant: the request stays on a node in production, where nothing answers it and nobody is named."""
     drive = Drive(configuration(), [a_node("t", pool="", phase=Phase.test)])
     drive.script("run_checks", "late", node="t")

@@ -212,7 +212,7 @@ def test_a_bmc_does_not_bring_back_what_the_agent_misses() -> None:
     assert "nic in nic6, nic7: expected 8, found 6" in said(drive)
 
 
-def marks(machine: Machine) -> MostSeen:
+def most_of(machine: Machine) -> MostSeen:
     """Returns the most that a machine has shown, where it was always as it is here."""
     seen = raised((), COVERS.split(","), machine.parts, machine.memory_kib / 2**20)
     return raised(seen, ("bmc:psu", "bmc:gpu"), machine.parts, 0)
@@ -320,7 +320,7 @@ def test_a_person_may_vouch_for_a_machine_that_is_not_as_its_sku() -> None:
 
 def in_triage(*seen: Callable[[Drive], None], before: Machine = WHOLE) -> Drive:
     """A node that is examined; after its restart these are told of it, one at once after the other."""
-    node = a_node("a", pool="", phase=Phase.triage, slots=(), addresses=(), most_seen=marks(before))
+    node = a_node("a", pool="", phase=Phase.triage, slots=(), addresses=(), most_seen=most_of(before))
     drive = Drive(CONFIG, [node], quiet=True)
     drive.blind.add("a")
     drive.step(NodeSeen("a", "on"), AgentHeard("a", "a-b1"))

@@ -497,7 +497,7 @@ def test_a_rejected_plan_leaves_a_hold_and_one_that_is_no_longer_needed_goes() -
     assert drive.node("a").attempts == (), "what was never done is no strike"
 
 
-def test_a_wish_is_its_own_approval_and_one_remedy_may_act_where_another_observes() -> None:
+def test_a_remedy_request_is_its_own_approval_and_one_remedy_may_act_where_another_observes() -> None:
     drive = Drive(configuration({"train": pool_document(target=1, modes={"gpu_reset": "act"})}), [a_node("a")])
     drive.observe("a", "verdict", facts={"check": "gemm", "verdict": "failed"})
     drive.wait(days=1)

@@ -151,8 +151,8 @@ class WholeLife(PlantedFleet):
     def agent(self, state: str) -> RealHostMachine:
         """The agent's machine with the GPUs that are recorded under this name."""
         twin, root = str(STATES / f"{state}.json"), str(self.files.root)
-        eyes = SensorSources(nvml_twin=twin, kernel_log=str(self.files.log), root=root, suite=self.suite)
-        BODIES.append(RealHostMachine("a", self.files.state, Powers(actions=True, scratch=SCRATCH), eyes))
+        sensors = SensorSources(nvml_twin=twin, kernel_log=str(self.files.log), root=root, suite=self.suite)
+        BODIES.append(RealHostMachine("a", self.files.state, Powers(actions=True, scratch=SCRATCH), sensors))
         return BODIES[-1]
 
     def serve(self, send: Send) -> None:

@@ -82,7 +82,7 @@ def test_small_worlds_are_really_hostile() -> None:
     assert set(met) == set(MET), f"a watcher of a limit that stops nobody proves nothing: {met}"
 
 
-def test_every_kind_of_mischief_is_drawn_somewhere() -> None:
+def test_every_kind_of_injected_fault_is_drawn_somewhere() -> None:
     drawn = Counter(one.kind for seed in range(200) for one in draw(seed).faults)
     assert set(drawn) == set(INJECTION_KINDS)
     assert {draw(seed).shape.kind for seed in range(50)} == {"cell", "brink", "rack"}

@@ -241,12 +241,13 @@ from hostler.core.policy.response import need_of, rank
 from hostler.core.tables.recipes import RECIPES
 from msgspec.structs import replace
 from tests.kit import NOW, a_node
-from tests.unit.planning.values import a_condition, a_scene
+from tests.unit.planning.values import a_condition, a_context
 text = resources.files("hostler.core.policy").joinpath("default_policy.yaml").read_text("utf-8")
 policy = parse({"default_policy.yaml": text}).policy
 node = replace(a_node("a"), conditions=(a_condition("gpu.missing"),))
 need = need_of(policy, node, NOW)
-plan = freeze(a_scene(node), node, RECIPES[need.remedy], Frame(need.act_class, need.causes, need.rule, "", need.remedy))
+frame = Frame(need.act_class, need.causes, need.rule, "", need.remedy)
+plan = freeze(a_context(node), node, RECIPES[need.remedy], frame)
 print(need.remedy, rank("power_cycle") < rank(need.remedy) < rank("triage"), *(step.operation for step in plan.steps))
 """
 

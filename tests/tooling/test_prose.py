@@ -30,7 +30,7 @@ def test_docstrings_and_names_are_found_and_nothing_else(tmp_path: Path) -> None
     ]
 
 
-def test_tests_benches_and_packages_are_read_and_names_of_tests_alone_are_not(
+def test_tests_benches_and_packages_are_read_as_the_source_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Mutants: `src` alone is read; a file whose words stand on two lines is passed over."""
@@ -44,4 +44,4 @@ def test_tests_benches_and_packages_are_read_and_names_of_tests_alone_are_not(
     assert prose.main() == 1
     found = capsys.readouterr().out.splitlines()
     assert sum('"stands at"' in line for line in found) == len(prose.FOLDERS) == 4
-    assert {line.partition("/")[0] for line in found if "the_eye" in line} == {"src", "bench", "packages"}
+    assert {line.partition("/")[0] for line in found if "the_eye" in line} == {"src", "bench", "packages", "tests"}

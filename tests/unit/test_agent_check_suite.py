@@ -194,8 +194,8 @@ def test_an_operation_that_was_cut_off_goes_on_at_its_next_attempt(tmp_path: Pat
     body = RealHostMachine("n1", tmp_path, Powers(), SensorSources(suite=SuiteSettings(program)))
     asked = Operation("op1", RunChecks("burn_in"), "n1", "plan1", 0, NOW, NOW)
     outcomes: list[Outcome] = []
-    with closing(OperationLog(tmp_path / "marks.sqlite")) as marks:
-        operations = NodeOperations("n1", body, marks)
+    with closing(OperationLog(tmp_path / "marks.sqlite")) as operation_log:
+        operations = NodeOperations("n1", body, operation_log)
         first = threading.Thread(target=lambda: outcomes.append(operations.perform(asked, 1)))
         first.start()
         until = time.monotonic() + 120

@@ -146,8 +146,8 @@ def test_readings_that_do_not_exist_are_never_health() -> None:
     for state in ("not_supported", "garbage"):
         report = read(state)
         for gpu in report.gpus:
-            marks = {name: row.judge({**gpu.facts, "lost": gpu.lost}).mark for name, row in GPU_ASPECTS.items()}
-            assert {n for n, mark in marks.items() if mark == "good"} <= {"lost"}, (state, gpu.facts)
+            judged = {name: row.judge({**gpu.facts, "lost": gpu.lost}).mark for name, row in GPU_ASPECTS.items()}
+            assert {n for n, mark in judged.items() if mark == "good"} <= {"lost"}, (state, gpu.facts)
         found = conditions(polls(GpuState("b2", None), report, 40))
         assert {kind for kind, _ in found} == {"reading.never_verified"}
         assert len(found) == 8
@@ -312,28 +312,28 @@ ANSWERS = st.recursive(
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("twin") / "state.json"
 
 
-def garbled(desk: Path, answers: dict[str, Any]) -> GpuPoll:
+def garbled(place: Path, answers: dict[str, Any]) -> GpuPoll:
     """One GPU that answers so."""
     healthy = json.loads((STATES / "healthy_h100x8.json").read_text())
-    desk.write_text(json.dumps({"gpus": [{**healthy["gpus"][3], **answers}]}))
-    return read("", nvml_state_reader.NvmlStateReader(NvmlTwin(str(desk)), lambda _doing: None))
+    place.write_text(json.dumps({"gpus": [{**healthy["gpus"][3], **answers}]}))
+    return read("", nvml_state_reader.NvmlStateReader(NvmlTwin(str(place)), lambda _doing: None))
 
 
 @settings(max_examples=100)
 @given(change=st.dictionaries(st.sampled_from(NAMES), ANSWERS, max_size=6))
-def test_no_garbled_state_crashes_the_collector_or_makes_anything_healthy(change: dict[str, Any], desk: Path) -> None:
+def test_no_garbled_state_crashes_the_collector_or_makes_anything_healthy(change: dict[str, Any], place: Path) -> None:
     """A garbled value is unknown, or a fault that the garble happens to spell.
 
     Mutants: `_flag` takes any number for a switch; `_scalar` lets NaN pass; a structure that NVML did not fill counts.
     """
     healthy = json.loads((STATES / "healthy_h100x8.json").read_text())["each"]
-    conditions(polls(GpuState("b2", None), garbled(desk, {**healthy, **change}), 15))
+    conditions(polls(GpuState("b2", None), garbled(place, {**healthy, **change}), 15))
     nonsense = {name: answer for name, answer in change.items() if not _plausible(answer)}
-    for gpu in garbled(desk, nonsense).gpus:
+    for gpu in garbled(place, nonsense).gpus:
         assert "good" not in {row.judge(gpu.facts).mark for name, row in GPU_ASPECTS.items() if name != "lost"}
 
 

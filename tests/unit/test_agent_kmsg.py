@@ -202,7 +202,7 @@ def test_a_burst_of_800_000_is_a_handful_with_the_exact_count() -> None:
     assert len(out) <= 6
 
 
-def test_a_storm_of_29_different_lines_is_29_sightings_and_one_burst() -> None:
+def test_a_storm_of_29_different_lines_is_29_observations_and_one_burst() -> None:
     """Mutant: fold by the Xid's code alone; the 28 other programs that the storm hit are then lost."""
     intake, out, now_s = Intake(LogPosition("b")), [], 10.0
     text = b"NVRM: Xid (PCI:0000:4c:00): 95, pid=%d, name=rank, Uncontained: LTC TAG (0x2,0x0)"

@@ -52,20 +52,20 @@ class World:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.body = MachineWithDriver("n1", (Part("GPU-1", "gpu"),))
-        self.marks = OperationLog(directory / "marks.sqlite")
-        self.operations = NodeOperations("n1", self.body, self.marks)
+        self.operation_log = OperationLog(directory / "marks.sqlite")
+        self.operations = NodeOperations("n1", self.body, self.operation_log)
 
     def restart(self) -> None:
-        self.marks.close()
-        self.marks = OperationLog(self.directory / "marks.sqlite")
-        self.operations = NodeOperations("n1", self.body, self.marks)
+        self.operation_log.close()
+        self.operation_log = OperationLog(self.directory / "marks.sqlite")
+        self.operations = NodeOperations("n1", self.body, self.operation_log)
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     made = World(tmp_path)
     yield made
-    made.marks.close()
+    made.operation_log.close()
 
 
 @pytest.mark.parametrize("kind", sorted(LOST))
@@ -212,7 +212,7 @@ def test_an_act_that_failed_is_told_after_a_restart_and_not_tried_again(
     said = world.operations.perform(operation("gpu_reset"), 1)
     assert said.result == result
     world.restart()
-    assert world.marks.unsent(9) == [said]
+    assert world.operation_log.unsent(9) == [said]
     assert world.operations.settle() == []
     assert world.operations.perform(operation("gpu_reset"), 1) == said
     assert world.operations.observe(operation("gpu_reset"), 1) == said
@@ -223,19 +223,19 @@ def test_an_unknown_fate_is_no_end_and_waits_to_be_observed(world: World) -> Non
     """Mutant: it is kept as if it were the end."""
     world.body.gone_wrong["reboot"] = FateUnknownError("systemctl hung")
     world.operations.perform(operation("reboot"), 1)
-    assert world.marks.unsent(9) == []
-    assert [mark.operation for mark in world.marks.unfinished()] == ["op1"]
+    assert world.operation_log.unsent(9) == []
+    assert [mark.operation for mark in world.operation_log.unfinished()] == ["op1"]
 
 
 @pytest.mark.parametrize(("kind", "result"), [("sanitise", "not_done"), ("run_checks", "not_done")])
 def test_what_is_said_of_an_act_that_was_cut_off_is_said_once(world: World, kind: str, result: str) -> None:
     """Mutant: the next start says it again, of an operation that has long ended."""
-    world.marks.start(operation(kind), 1, world.body.boot_id())
+    world.operation_log.start(operation(kind), 1, world.body.boot_id())
     world.restart()
     assert [outcome.result for outcome in world.operations.settle()] == [result]
     world.restart()
     assert world.operations.settle() == []
-    assert [outcome.result for outcome in world.marks.unsent(9)] == [result]
+    assert [outcome.result for outcome in world.operation_log.unsent(9)] == [result]
 
 
 def test_checks_and_inventory_answer_with_what_they_found(world: World) -> None:
@@ -270,8 +270,8 @@ class SlowBody(EmulatedHostMachine):
 
 def test_one_act_at_a_time_and_a_running_one_is_busy(tmp_path: Path) -> None:
     body, asked = SlowBody(), operation("gpu_reset")
-    with closing(OperationLog(tmp_path / "marks.sqlite")) as marks:
-        _run_beside(NodeOperations("n1", body, marks), body, asked)
+    with closing(OperationLog(tmp_path / "marks.sqlite")) as operation_log:
+        _run_beside(NodeOperations("n1", body, operation_log), body, asked)
 
 
 def _run_beside(operations: NodeOperations, body: SlowBody, asked: Operation) -> None:
@@ -297,8 +297,8 @@ def _run_beside(operations: NodeOperations, body: SlowBody, asked: Operation) ->
 def test_only_a_check_that_runs_is_called_off(tmp_path: Path, kind: str, detail: str) -> None:
     """Mutants: another operation's check is called off; a reset half-way is; a running check is not."""
     body, asked = SlowBody(), operation(kind)
-    with closing(OperationLog(tmp_path / "marks.sqlite")) as marks:
-        operations = NodeOperations("n1", body, marks)
+    with closing(OperationLog(tmp_path / "marks.sqlite")) as operation_log:
+        operations = NodeOperations("n1", body, operation_log)
         assert operations.revoke(asked, 1).detail == "it does not run"
         thread = threading.Thread(target=operations.perform, args=(asked, 1))
         thread.start()
@@ -363,9 +363,9 @@ def test_killed_between_started_and_done(world: World, kind: str, repeated: str,
 
 def test_the_real_body_acts_only_when_it_may(tmp_path: Path) -> None:
     """A refused reboot is the only kind that a test can ask of the machine it runs on."""
-    marks = OperationLog(tmp_path / "marks.sqlite")
+    operation_log = OperationLog(tmp_path / "marks.sqlite")
     body = RealHostMachine("n1", tmp_path, Powers())
-    operations = NodeOperations("n1", body, marks)
+    operations = NodeOperations("n1", body, operation_log)
     for number, kind in enumerate(("reboot", "gpu_reset", "sanitise")):
         outcome = operations.perform(replace(operation(kind), id=f"op{number}"), 1)
         assert (outcome.result, "--allow-actions" in outcome.detail) == ("refused", True)
@@ -374,22 +374,24 @@ def test_the_real_body_acts_only_when_it_may(tmp_path: Path) -> None:
     unknown = operations.perform(replace(operation("run_checks", profile="burn_in"), id="burn"), 1)
     assert unknown.facts["verdict"] == "inconclusive"
     body.close()
-    marks.close()
+    operation_log.close()
 
 
-def test_marks_are_bounded_and_none_is_forgotten_of_what_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_operation_log_is_bounded_and_forgets_nothing_that_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Mutants: the marks of a year fill the disk; what has not ended is forgotten as it is old."""
     monkeypatch.setattr("hostler.agent.operation_log.MAX_ENTRIES", 3)
-    with closing(OperationLog(tmp_path / "marks.sqlite")) as marks:
+    with closing(OperationLog(tmp_path / "marks.sqlite")) as operation_log:
         for number in range(7):
             asked = replace(operation("sanitise"), id=f"op{number}")
-            marks.start(asked, 1, "b")
+            operation_log.start(asked, 1, "b")
             if number:
-                marks.finish(Outcome(asked.id, "n1", "done"))
-        assert [mark.operation for mark in marks.unfinished()] == ["op0"]
-        assert [outcome.operation for outcome in marks.unsent(100)] == ["op4", "op5", "op6"]
+                operation_log.finish(Outcome(asked.id, "n1", "done"))
+        assert [mark.operation for mark in operation_log.unfinished()] == ["op0"]
+        assert [outcome.operation for outcome in operation_log.unsent(100)] == ["op4", "op5", "op6"]
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-        marks.epoch()
+        operation_log.epoch()
 
 
 def test_an_order_is_begun_at_the_last_moment_of_its_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,14 +86,14 @@ class World:
         self.begin()
 
     def begin(self) -> None:
-        self.marks = OperationLog(self._directory / "marks.sqlite")
-        self.operations = NodeOperations("n1", self.body, self.marks)
+        self.operation_log = OperationLog(self._directory / "marks.sqlite")
+        self.operations = NodeOperations("n1", self.body, self.operation_log)
         upward: Any = self.upward
         far: Any = self.far
-        self.operator = Operator(self.operations, self.marks, upward, upward, far)
+        self.operator = Operator(self.operations, self.operation_log, upward, upward, far)
 
     def restart(self) -> None:
-        self.marks.close()
+        self.operation_log.close()
         self.begin()
 
     async def act(
@@ -110,7 +110,7 @@ class World:
 def world(tmp_path: Path) -> Iterator[World]:
     made = World(tmp_path)
     yield made
-    made.marks.close()
+    made.operation_log.close()
 
 
 @pytest.mark.parametrize("error", [UnavailableError("away"), RejectedError(409, "no")])
@@ -173,7 +173,7 @@ async def test_no_order_is_taken_while_nobody_knows_what_was_begun(
     spool: Any = SimpleNamespace(now_s=lambda: 1.0, append=told.extend)
     uploader: Any = SimpleNamespace(wake=lambda: None)
     far: Any = world.far
-    operator = Operator(world.operations, world.marks, spool, uploader, far)
+    operator = Operator(world.operations, world.operation_log, spool, uploader, far)
     refusals = [sqlite3.OperationalError("full")] * 3
 
     def settle() -> list[Outcome]:
@@ -262,7 +262,7 @@ async def test_evidence_is_on_its_way_before_its_outcome_is_told(world: World) -
 
 async def test_reports_go_as_soon_as_there_is_something_to_tell(world: World) -> None:
     """Mutants: nobody is told that there is an outcome, marked or not; what an earlier process began is not told."""
-    world.marks.start(operation(9, "gpu_reset"), 1, world.body.boot_id())
+    world.operation_log.start(operation(9, "gpu_reset"), 1, world.body.boot_id())
     world.restart()
     tasks = [
         asyncio.create_task(world.operator.report(lambda: 0.0)),

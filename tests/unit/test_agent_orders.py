@@ -63,14 +63,14 @@ def test_an_order_that_cannot_be_read_is_refused_and_says_why(act: Any, tmp_path
     """Mutants: one such order hides all others of its answer; an argument that is not known is passed over."""
     order = read_order(told(act), 0.0)
     assert isinstance(order, UnreadableOrder)
-    body, marks = EmulatedHostMachine("n1"), OperationLog(tmp_path / "marks.sqlite")
-    outcome = NodeOperations("n1", body, marks).refuse(order)
+    body, operation_log = EmulatedHostMachine("n1"), OperationLog(tmp_path / "marks.sqlite")
+    outcome = NodeOperations("n1", body, operation_log).refuse(order)
     assert (outcome.operation, outcome.result, outcome.attempt) == ("o1", "refused", 1)
     assert "cannot read the order" in outcome.detail
     assert "upgrade the agent" in outcome.detail
     assert len(outcome.detail) < 500
     assert body.asked == []
-    marks.close()
+    operation_log.close()
 
 
 def test_the_kind_that_is_not_known_is_named() -> None:
@@ -83,19 +83,19 @@ def test_the_kind_that_is_not_known_is_named() -> None:
 def test_each_way_of_asking_has_its_answer(mode: str, result: str, tmp_path: Path) -> None:
     order = read_order(told({"kind": "sh"}, mode), 0.0)
     assert isinstance(order, UnreadableOrder)
-    marks = OperationLog(tmp_path / "marks.sqlite")
-    assert NodeOperations("n1", EmulatedHostMachine("n1"), marks).refuse(order).result == result
-    marks.close()
+    operation_log = OperationLog(tmp_path / "marks.sqlite")
+    assert NodeOperations("n1", EmulatedHostMachine("n1"), operation_log).refuse(order).result == result
+    operation_log.close()
 
 
 def test_what_was_begun_before_a_downgrade_is_told_as_it_was(tmp_path: Path) -> None:
     """Mutant: an act that may have happened is called refused, which says that it did not."""
-    marks = OperationLog(tmp_path / "marks.sqlite")
-    marks.start(ORDER.operation, 3, "b1")
+    operation_log = OperationLog(tmp_path / "marks.sqlite")
+    operation_log.start(ORDER.operation, 3, "b1")
     order = read_order(told({"kind": "sh"}), 0.0)
     assert isinstance(order, UnreadableOrder)
-    assert NodeOperations("n1", EmulatedHostMachine("n1"), marks).refuse(order).result == "unknown"
-    marks.close()
+    assert NodeOperations("n1", EmulatedHostMachine("n1"), operation_log).refuse(order).result == "unknown"
+    operation_log.close()
 
 
 @pytest.mark.parametrize("raw", [b"{}", b"[]", b'{"operation": {}}', b'{"operation": 5}', b'{"operation": null}'])

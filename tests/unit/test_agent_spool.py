@@ -124,7 +124,7 @@ def test_a_controller_that_fell_back_gets_the_last_day_again(world: World) -> No
     assert (spool.id, texts(spool)) == ("id1", ["a", "b", "c"]), "all is held still: nothing is lost, no new spool"
 
 
-def test_acknowledged_sightings_go_after_a_day(world: World) -> None:
+def test_acknowledged_observations_go_after_a_day(world: World) -> None:
     spool = world.open()
     spool.append([line("a")])
     spool.acknowledge(1)
@@ -179,7 +179,7 @@ def test_nothing_unacknowledged_is_ever_evicted(world: World) -> None:
     assert spool.refused == 300 - sum(item.observation.text.startswith("u") for item in items) > 100
 
 
-def test_while_the_disk_refuses_sightings_live_in_memory_and_are_written_later(world: World) -> None:
+def test_while_the_disk_refuses_observations_live_in_memory_and_are_written_later(world: World) -> None:
     spool = world.open()
     spool.append([line("before")])
     with full_disk():

@@ -43,7 +43,7 @@ def a_line(rank: Rank) -> LocalObservation:
     return LocalObservation("kernel_log", 1.0, rank, "a line")
 
 
-async def test_an_urgent_sighting_ends_the_wait_and_takes_what_is_before_it_along(tmp_path: Path) -> None:
+async def test_an_urgent_observation_ends_the_wait_and_takes_what_is_before_it_along(tmp_path: Path) -> None:
     controller = BusyController()
     spool = Spool(tmp_path, "boot", lambda: 1.0, lambda: "spool")
     uploader = Uploader("n1", spool, controller, lambda: 0.5)  # type: ignore[arg-type]
@@ -69,7 +69,7 @@ async def test_an_urgent_sighting_ends_the_wait_and_takes_what_is_before_it_alon
         spool.close()
 
 
-async def test_an_urgent_sighting_that_is_refused_hurries_once_only(tmp_path: Path) -> None:
+async def test_an_urgent_observation_that_is_refused_hurries_once_only(tmp_path: Path) -> None:
     controller = BusyController()
     spool = Spool(tmp_path, "boot", lambda: 1.0, lambda: "spool")
     uploader = Uploader("n1", spool, controller, lambda: 0.5)  # type: ignore[arg-type]

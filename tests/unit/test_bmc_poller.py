@@ -23,10 +23,10 @@ from tests.kit import NOW, a_node, configuration
 # whose turn it is
 
 
-def taken(rota: BmcSchedule, until: float, step: float = 0.5) -> Iterator[tuple[float, str]]:
+def taken(schedule: BmcSchedule, until: float, step: float = 0.5) -> Iterator[tuple[float, str]]:
     now = 0.0
     while now <= until:
-        while (node := rota.take(now)) is not None:
+        while (node := schedule.take(now)) is not None:
             yield now, node
         now += step
 
@@ -35,11 +35,11 @@ def taken(rota: BmcSchedule, until: float, step: float = 0.5) -> Iterator[tuple[
 @given(st.integers(1, 300), st.floats(1.0, 50.0))
 def test_newcomers_are_spread_over_the_period_and_each_comes_up_once(count: int, rate: float) -> None:
     """Mutant: newcomers are due at once; ten thousand handshakes then fall into one moment."""
-    rota = BmcSchedule(Pace(period_s=10.0, looks_per_s=rate))
-    rota.add_nodes([f"n{n}" for n in range(count)], 0.0)
-    turns = list(taken(rota, rota.period_s + 0.5))
+    schedule = BmcSchedule(Pace(period_s=10.0, looks_per_s=rate))
+    schedule.add_nodes([f"n{n}" for n in range(count)], 0.0)
+    turns = list(taken(schedule, schedule.period_s + 0.5))
     assert sorted(node for _, node in turns) == sorted(f"n{n}" for n in range(count))
-    halves = [sum(1 for at, _ in turns if (at < rota.period_s / 2) is first) for first in (True, False)]
+    halves = [sum(1 for at, _ in turns if (at < schedule.period_s / 2) is first) for first in (True, False)]
     if count >= 100:
         assert min(halves) > count * 0.3
 
@@ -53,11 +53,11 @@ def test_newcomers_are_spread_over_the_period_and_each_comes_up_once(count: int,
 def test_nobody_is_lost_and_nobody_is_looked_at_twice_at_once(events: list[tuple[int, str]]) -> None:
     """Mutant: `missed` puts no turn back. Whatever befell it, a node comes up again within the rarest interval."""
     pace = Pace(period_s=10.0, close_s=4.0, rarest_s=300.0)
-    rota, now, under_way = BmcSchedule(pace), 0.0, set()
-    rota.add_nodes([f"n{n}" for n in range(6)], now)
+    schedule, now, under_way = BmcSchedule(pace), 0.0, set()
+    schedule.add_nodes([f"n{n}" for n in range(6)], now)
     for number, outcome in events:
         now += 1.7
-        while (node := rota.take(now)) is not None:
+        while (node := schedule.take(now)) is not None:
             assert node not in under_way
             under_way.add(node)
         name = f"n{number}"
@@ -66,68 +66,68 @@ def test_nobody_is_lost_and_nobody_is_looked_at_twice_at_once(events: list[tuple
         under_way.remove(name)
         match outcome:
             case "missed":
-                rota.missed(name, now)
+                schedule.missed(name, now)
             case "exceeded":
-                rota.exceeded(name, now)
+                schedule.exceeded(name, now)
             case "later":
-                rota.later(name, now)
+                schedule.later(name, now)
             case _:
-                rota.seen(name, now, close=outcome == "close")
-    seen = {node for _, node in ((now, n) for n in iter(lambda: rota.take(now + 1.25 * pace.rarest_s), None))}
+                schedule.seen(name, now, close=outcome == "close")
+    seen = {node for _, node in ((now, n) for n in iter(lambda: schedule.take(now + 1.25 * pace.rarest_s), None))}
     assert seen | under_way == {f"n{n}" for n in range(6)}
 
 
 def test_who_does_not_answer_is_asked_soon_and_then_rarer_and_rarer() -> None:
     """Mutant: no back-off. An outage of a thousand BMCs then costs as much as looking at a thousand healthy ones."""
-    rota, now, waits = BmcSchedule(Pace(period_s=10.0, close_s=4.0, rarest_s=300.0)), 0.0, []
-    rota.add_nodes(["n"], now)
+    schedule, now, waits = BmcSchedule(Pace(period_s=10.0, close_s=4.0, rarest_s=300.0)), 0.0, []
+    schedule.add_nodes(["n"], now)
     now = 10.0
     for _ in range(12):
-        assert rota.take(now) == "n"
-        rota.missed("n", now)
-        due = rota.next_due()
+        assert schedule.take(now) == "n"
+        schedule.missed("n", now)
+        due = schedule.next_due()
         assert due is not None
         waits.append(due - now)
         now = due
     assert waits[: MISSED - 1] == [4.0] * (MISSED - 1)
     assert waits[-1] > 200.0
     assert max(waits) <= 300.0 * 1.25
-    assert rota.take(now) == "n"
-    assert rota.missed("n", now, awaited=True) == 13
-    assert (rota.next_due() or 0) - now == 4.0, "somebody waits for it"
-    rota.take(now + 4)
-    rota.seen("n", now + 4, close=False)
-    assert rota.misses("n") == 0
+    assert schedule.take(now) == "n"
+    assert schedule.missed("n", now, awaited=True) == 13
+    assert (schedule.next_due() or 0) - now == 4.0, "somebody waits for it"
+    schedule.take(now + 4)
+    schedule.seen("n", now + 4, close=False)
+    assert schedule.misses("n") == 0
 
 
 def test_who_shows_too_much_is_asked_rarer_from_the_first_time_on_and_as_ever_once_it_behaves() -> None:
     """Mutants: its turns stay as they are; it is told to have missed; a good look does not end it."""
-    rota, now, waits = BmcSchedule(Pace(period_s=10.0, close_s=4.0, rarest_s=300.0)), 10.0, []
-    rota.add_nodes(["n"], 0.0)
+    schedule, now, waits = BmcSchedule(Pace(period_s=10.0, close_s=4.0, rarest_s=300.0)), 10.0, []
+    schedule.add_nodes(["n"], 0.0)
     for _ in range(8):
-        assert rota.take(now) == "n"
-        rota.exceeded("n", now)
-        due = rota.next_due()
+        assert schedule.take(now) == "n"
+        schedule.exceeded("n", now)
+        due = schedule.next_due()
         assert due is not None
         waits.append(due - now)
         now = due
     assert waits[0] >= 15.0
     assert 225.0 <= waits[-1] <= 375.0
-    assert rota.misses("n") == 0, "it answers"
-    rota.take(now)
-    rota.seen("n", now, close=False)
-    now = rota.next_due() or 0.0
-    rota.take(now)
-    rota.exceeded("n", now)
-    assert (rota.next_due() or 0.0) - now < 30.0, "it begins anew"
+    assert schedule.misses("n") == 0, "it answers"
+    schedule.take(now)
+    schedule.seen("n", now, close=False)
+    now = schedule.next_due() or 0.0
+    schedule.take(now)
+    schedule.exceeded("n", now)
+    assert (schedule.next_due() or 0.0) - now < 30.0, "it begins anew"
 
 
 def test_a_large_fleet_comes_up_less_often_and_who_is_gone_not_at_all() -> None:
-    rota = BmcSchedule(Pace(period_s=10.0, looks_per_s=10.0))
-    rota.add_nodes([f"n{n}" for n in range(600)], 0.0)
-    assert rota.period_s == 60.0
-    rota.add_nodes(["n1", "n2"], 0.0)
-    assert {node for _, node in taken(rota, 60.0)} == {"n1", "n2"}
+    schedule = BmcSchedule(Pace(period_s=10.0, looks_per_s=10.0))
+    schedule.add_nodes([f"n{n}" for n in range(600)], 0.0)
+    assert schedule.period_s == 60.0
+    schedule.add_nodes(["n1", "n2"], 0.0)
+    assert {node for _, node in taken(schedule, 60.0)} == {"n1", "n2"}
 
 
 # looking

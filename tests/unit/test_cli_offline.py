@@ -5,7 +5,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -14,11 +14,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from cyclopts.completion import _base, bash, fish, zsh
 
 from hostler.agent.main import AgentSettings, settings_from
 from hostler.cli.command_errors import CommandError
 from hostler.cli.commands import kernel_log, run
 from hostler.cli.exit_codes import MEANINGS, ExitCode
+from hostler.cli.main import build
 from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS
 from hostler.journal.sqlite import SqliteJournal
 from hostler.server.tokens import Role, TokenStore
@@ -241,8 +243,8 @@ def test_an_agents_defaults_are_its_settings_own() -> None:
 
 
 @pytest.fixture(scope="module")
-def scripts() -> Callable[[str], str]:
-    """Gives what `hostler completion SHELL` prints; it reads every command, so each shell's is made once."""
+def scripts() -> Iterator[Callable[[str], str]]:
+    """Gives what `hostler completion SHELL` prints; every command and text is read once for all shells."""
 
     @cache
     def printed(shell: str) -> str:
@@ -250,7 +252,13 @@ def scripts() -> Callable[[str], str]:
             assert hostler("completion", shell) == ExitCode.ok
         return out.getvalue()
 
-    return printed
+    plain, read = cache(_base.strip_markup), cache(lambda: _base.extract_completion_data(build()))
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (_base, fish, zsh):
+            patch.setattr(module, "strip_markup", plain)
+        for module in (bash, fish, zsh):
+            patch.setattr(module, "extract_completion_data", lambda _app: read())
+        yield printed
 
 
 @pytest.mark.xdist_group("completion")  # by one worker, once

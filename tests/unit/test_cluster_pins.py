@@ -33,13 +33,13 @@ class Node:
         ca.write_bytes(OURS.certificate + LATER.certificate)
         clusters = read_pins(servers, str(ca)) if pinned else read_pins("", "")
         self.body = RealHostMachine("n1", home, Powers(actions=True, clusters=clusters))
-        self.marks = OperationLog(home / "marks.sqlite")
+        self.operation_log = OperationLog(home / "marks.sqlite")
         self._number = 0
 
     def join(self, offer: KubeletJoinOffer) -> Outcome:
         self._number += 1
         order = Operation(f"op{self._number}", StartKubelet(), "n1", "plan1", 0, NOW, NOW)
-        return NodeOperations("n1", self.body, self.marks).perform(order, 1, offer=offer)
+        return NodeOperations("n1", self.body, self.operation_log).perform(order, 1, offer=offer)
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def node(home: Path) -> Iterator[Node]:
     made = Node(home)
     yield made
     made.body.close()
-    made.marks.close()
+    made.operation_log.close()
 
 
 def offer(server: str = SERVER, *authorities: Certificate, ca: str = "") -> KubeletJoinOffer:
@@ -118,7 +118,7 @@ def test_an_agent_that_was_told_no_cluster_joins_none(home: Path) -> None:
     assert (outcome.result, "--cluster-server" in outcome.detail) == ("refused", True)
     assert not node.folder.exists()
     node.body.close()
-    node.marks.close()
+    node.operation_log.close()
 
 
 @pytest.mark.parametrize(

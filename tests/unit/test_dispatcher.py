@@ -53,7 +53,7 @@ class ScriptedHand:
         return Outcome(operation.id, node.id, "done", how, attempt=operation.attempt)
 
 
-class Desk:
+class DispatcherBench:
     """A sender with its hands, and what it was told."""
 
     def __init__(self, *operations: ScriptedHand, passes: bool = True) -> None:
@@ -81,36 +81,36 @@ class Desk:
 async def test_the_hand_of_the_kind_is_asked_for_what_was_recorded(how: str, asked: list[str], detail: str) -> None:
     """Mutants: what is to be observed is performed once more; any hand is asked; the fence is not."""
     other, driver = ScriptedHand("gpu_reset"), ScriptedHand("reboot", "power_on")
-    desk = Desk(other, driver)
-    (outcome,) = await desk.send(how, an_operation())
-    assert (driver.asked, other.asked, desk.asked) == (asked, [], [how])
+    bench = DispatcherBench(other, driver)
+    (outcome,) = await bench.send(how, an_operation())
+    assert (driver.asked, other.asked, bench.asked) == (asked, [], [how])
     assert outcome == Outcome("a-o1", "a", "done", detail, attempt=2)
 
 
 async def test_what_is_out_is_kept_until_it_is_answered_and_no_longer() -> None:
     """Mutant: every operation that was ever sent is remembered."""
-    desk, endless = Desk(ScriptedHand("reboot")), Desk(ScriptedHand("reboot", endless=True))
-    for one in (desk, endless):
+    bench, endless = DispatcherBench(ScriptedHand("reboot")), DispatcherBench(ScriptedHand("reboot", endless=True))
+    for one in (bench, endless):
         await one.send("perform", an_operation())
-    assert (len(desk.replies), len(endless.replies)) == (1, 0)
-    assert (len(desk.sender._tasks), len(endless.sender._tasks)) == (0, 1)  # noqa: SLF001
+    assert (len(bench.replies), len(endless.replies)) == (1, 0)
+    assert (len(bench.sender._tasks), len(endless.sender._tasks)) == (0, 1)  # noqa: SLF001
     await endless.sender.stop()
 
 
 async def test_what_no_driver_performs_is_refused_and_said() -> None:
-    desk = Desk(ScriptedHand("gpu_reset"))
-    (outcome,) = await desk.send("perform", an_operation())
+    bench = DispatcherBench(ScriptedHand("gpu_reset"))
+    (outcome,) = await bench.send("perform", an_operation())
     assert outcome == Outcome("a-o1", "a", "refused", "no driver performs reboot", attempt=2)
-    assert desk.asked == []
+    assert bench.asked == []
 
 
 @pytest.mark.parametrize("how", ["perform", "observe"])
 async def test_what_is_out_of_date_behind_the_fence_is_not_sent(how: str) -> None:
     """Mutant: the fence's answer is not looked at."""
     driver = ScriptedHand("reboot")
-    desk = Desk(driver, passes=False)
-    assert await desk.send(how, an_operation()) == []
-    assert (driver.asked, desk.asked) == ([], [how])
+    bench = DispatcherBench(driver, passes=False)
+    assert await bench.send(how, an_operation()) == []
+    assert (driver.asked, bench.asked) == ([], [how])
 
 
 @pytest.mark.parametrize("raises", [None, UnreachableError("gone"), RefusedError("no"), ConflictError("changed")])
@@ -120,9 +120,9 @@ async def test_a_revocation_waits_for_no_fence_and_is_no_outcome(
     """Mutants: it is performed; its failing is told as the operation's, or not logged."""
     caplog.set_level(logging.INFO, "hostler")
     driver = ScriptedHand("reboot", raises=raises)
-    desk = Desk(driver, passes=False)
-    assert await desk.send("revoke", an_operation()) == []
-    assert (driver.asked, desk.asked) == (["revoke reboot on a"], [])
+    bench = DispatcherBench(driver, passes=False)
+    assert await bench.send("revoke", an_operation()) == []
+    assert (driver.asked, bench.asked) == (["revoke reboot on a"], [])
     assert [record.getMessage() for record in caplog.records] == (["revoke_failed"] if raises else [])
 
 
@@ -138,7 +138,7 @@ async def test_a_revocation_waits_for_no_fence_and_is_no_outcome(
 )
 async def test_only_what_was_to_be_done_and_would_not_be_is_refused(error: Exception, how: str, result: str) -> None:
     """Of all else nobody knows what came. Mutants: either half of the rule alone."""
-    (outcome,) = await Desk(ScriptedHand("reboot", raises=error)).send(how, an_operation())
+    (outcome,) = await DispatcherBench(ScriptedHand("reboot", raises=error)).send(how, an_operation())
     assert outcome == Outcome("a-o1", "a", result, "no", attempt=2)
     assert fate(Send(how, an_operation(), NODE), type(error)()).detail == type(error).__name__
 
@@ -146,20 +146,20 @@ async def test_only_what_was_to_be_done_and_would_not_be_is_refused(error: Excep
 async def test_a_drivers_bug_is_an_unknown_outcome_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     """Mutants: it counts as refused; it stops the sender; its text has no end."""
     driver = ScriptedHand("reboot", raises=KeyError("x" * 900))
-    desk = Desk(driver)
-    (outcome,) = await desk.send("perform", an_operation())
+    bench = DispatcherBench(driver)
+    (outcome,) = await bench.send("perform", an_operation())
     assert (outcome.result, outcome.attempt, len(outcome.detail)) == ("unknown", 2, 500)
     assert outcome.detail.startswith("driver error: KeyError: 'xxx")
     assert [record.getMessage() for record in caplog.records] == ["driver_failed"]
     driver.raises = None
-    assert [one.result for one in await desk.send("perform", an_operation())] == ["unknown", "done"]
+    assert [one.result for one in await bench.send("perform", an_operation())] == ["unknown", "done"]
 
 
 async def test_each_line_of_an_operation_names_it_and_its_node(caplog: pytest.LogCaptureFixture) -> None:
     """The driver's own lines too. Mutant: nothing is bound before the driver is asked."""
     caplog.set_level(logging.INFO, "hostler")
     caplog.handler.setFormatter(formatter(json=False))
-    await Desk(ScriptedHand("reboot", raises=KeyError("x"))).send("perform", an_operation())
+    await DispatcherBench(ScriptedHand("reboot", raises=KeyError("x"))).send("perform", an_operation())
     assert "event=driver_failed node=a operation=a-o1 kind=reboot\n" in caplog.text
 
 
@@ -176,7 +176,9 @@ async def test_a_hand_has_until_the_deadline_and_a_moment_of_grace(
         return timeout(0.0)
 
     monkeypatch.setattr(asyncio, "timeout", noting)
-    (outcome,) = await Desk(ScriptedHand("reboot", endless=True)).send("perform", an_operation(deadline_s=deadline_s))
+    (outcome,) = await DispatcherBench(ScriptedHand("reboot", endless=True)).send(
+        "perform", an_operation(deadline_s=deadline_s)
+    )
     assert limits == [limit_s]
     assert (outcome.result, outcome.detail) == ("unknown", "TimeoutError")
     assert GRACE_S == 5.0
@@ -189,18 +191,18 @@ async def test_a_revocation_has_a_moment_of_grace(
     caplog.set_level(logging.INFO, "hostler")
     timeout = asyncio.timeout
     monkeypatch.setattr(asyncio, "timeout", lambda delay: timeout(delay and 0.0))
-    await Desk(ScriptedHand("reboot", endless=True)).send("revoke", an_operation())
+    await DispatcherBench(ScriptedHand("reboot", endless=True)).send("revoke", an_operation())
     assert [record.getMessage() for record in caplog.records] == ["revoke_failed"]
 
 
 async def test_stopping_lets_go_of_what_is_out_and_says_nothing_of_it() -> None:
     """The next active controller observes those operations. Mutants: it is waited for; it is told as an outcome."""
     driver = ScriptedHand("reboot", endless=True)
-    desk = Desk(driver)
-    assert await desk.send("perform", an_operation()) == []
+    bench = DispatcherBench(driver)
+    assert await bench.send("perform", an_operation()) == []
     async with asyncio.timeout(10):
-        await desk.sender.stop()
-    assert desk.replies == []
+        await bench.sender.stop()
+    assert bench.replies == []
     assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
 
 

@@ -146,7 +146,7 @@ def test_power_is_not_taken_from_a_node_that_serves() -> None:
     assert not two().ask("power-off", "a").granted
 
 
-def test_a_wish_counts_on_an_unmanaged_node_too() -> None:
+def test_a_remedy_request_counts_on_an_unmanaged_node_too() -> None:
     pools = {"bare": pool_document(target=1, profile="unmanaged", modes={})}
     drive = Drive(configuration(pools), [a_node("u", pool="bare", profile=Profile.unmanaged)])
     drive.fault("u", "off_bus")

@@ -50,7 +50,7 @@ def cordon(severity: int) -> RequestRank:
     return RequestRank(Urgency.cordon, severity)
 
 
-async def test_the_gravest_cordon_is_next_then_acts_then_marks_each_in_the_order_in_which_they_came() -> None:
+async def test_the_gravest_cordon_is_next_then_acts_then_node_status_each_in_the_order_in_which_they_came() -> None:
     """Mutants: first come, first served; the least grave first; acts before cordons; marks with the acts."""
     asked = Asked()
     for number in range(PLACES[Urgency.cordon]):

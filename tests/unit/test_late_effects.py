@@ -12,7 +12,7 @@ from hostler.core.state.deadlines import extend
 from hostler.core.state.decisions import Act
 from hostler.core.tables.operations import OPERATIONS
 from tests.kit import a_node, after
-from tests.unit.planning.values import a_fleet, a_scene, an_operation, idle, with_plan
+from tests.unit.planning.values import a_context, a_fleet, an_operation, idle, with_plan
 
 LATE = an_operation("power_off", settling=True)
 
@@ -22,7 +22,7 @@ def test_what_is_given_up_settles_for_the_time_of_its_kind() -> None:
     node, plan = with_plan("power_cycle", at="power_off", disturbed=True)
     asked = an_operation("power_off")
     node, now = replace(node, operation=asked), asked.deadline
-    answer = advance(idle(a_scene(node, now=now), "a"), node, plan, None)
+    answer = advance(idle(a_context(node, now=now), "a"), node, plan, None)
     assert isinstance(answer, Act)
     settles = now + timedelta(seconds=OPERATIONS["power_off"].settle_s)
     assert settles > now
@@ -33,7 +33,7 @@ def test_what_is_given_up_settles_for_the_time_of_its_kind() -> None:
 def test_a_late_effect_is_settled_at_its_deadline_and_wakes_its_node_then(seconds: int, settled: list[str]) -> None:
     """Mutants: it is settled a moment late; the node is not woken for it."""
     node = replace(a_node("a"), settling=(LATE,))
-    context = a_scene(node, now=LATE.deadline + timedelta(seconds=seconds))
+    context = a_context(node, now=LATE.deadline + timedelta(seconds=seconds))
     told = [event for event in by_clock(context, node, {}) if isinstance(event, e.OperationSettled)]
     assert [event.operation for event in told] == settled
     assert settled or next_by_clock(context, node) == LATE.deadline

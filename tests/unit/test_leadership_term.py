@@ -74,13 +74,13 @@ class Term:
             release=release,
         )
         self.fleet = follower.fleet
-        self.office = LeadershipTerm(around, epoch, {"a/agent": ("s", 7)})
-        assert (self.office.commit_ms, self.office.now) == (0.0, NOW), "before it is open, it is as late as the journal"
-        await self.office.open(None)
-        self._listen_to(self.office)
+        self.term = LeadershipTerm(around, epoch, {"a/agent": ("s", 7)})
+        assert (self.term.commit_ms, self.term.now) == (0.0, NOW), "before it is open, it is as late as the journal"
+        await self.term.open(None)
+        self._listen_to(self.term)
 
-    def _listen_to(self, office: LeadershipTerm) -> None:
-        controller = office._controller  # noqa: SLF001 - what finds nothing leaves no other trace
+    def _listen_to(self, term: LeadershipTerm) -> None:
+        controller = term._controller  # noqa: SLF001 - what finds nothing leaves no other trace
         sweep, step = controller.sweep, controller.step
 
         def heard(nodes: Iterable[str]) -> None:
@@ -123,31 +123,31 @@ def hold(node: str) -> Callable[[int], Input]:
 async def test_the_time_is_that_of_the_last_turn_though_nothing_was_decided(term: Term) -> None:
     """Mutant: the time is the controller's, which stands still between its steps."""
     await term.begin(["a"])
-    await term.office.decide()
+    await term.term.decide()
     before, began = term.appended, term.now
     for _ in range(2):
         term.pass_by(0.1)
-        await term.office.decide()
-    assert term.office.now == began + timedelta(seconds=0.2)
+        await term.term.decide()
+    assert term.term.now == began + timedelta(seconds=0.2)
     assert term.appended == before, "nothing was to be decided, so nothing is written"
 
 
 async def test_what_is_due_is_decided_at_its_moment_and_nothing_without_cause(term: Term) -> None:
     """Mutants: what is due alone is not decided; it is a moment late; each turn decides because something will be."""
     await term.begin(["a"])
-    await term.office.decide()
-    agenda, before = term.office._controller.agenda, term.steps  # noqa: SLF001 - whatever it is that wakes
+    await term.term.decide()
+    agenda, before = term.term._controller.agenda, term.steps  # noqa: SLF001 - whatever it is that wakes
     agenda.wake("a", term.now + timedelta(seconds=10), term.now)
     term.pass_by(9.9)
-    await term.office.decide()
+    await term.term.decide()
     assert term.steps == before
     term.pass_by(0.1)
-    await term.office.decide()
+    await term.term.decide()
     assert term.steps == before + 1
-    await term.office.decide()
+    await term.term.decide()
     assert term.steps == before + 1
     term.pass_by(SWEEP_S)
-    await term.office.decide()
+    await term.term.decide()
     assert (term.steps, term.swept) == (before + 2, [["a"]]), "what is swept is looked at in the same turn"
 
 
@@ -155,53 +155,53 @@ async def test_a_turn_waits_for_work_and_not_beside_it(term: Term, monkeypatch: 
     """Mutants: what came while the last turn was completed waits for a tick; a turn without work does not wait."""
     monkeypatch.setattr(offices, "TICK_S", 10 * PATIENCE_S)
     await term.begin(["a"])
-    turning = asyncio.create_task(term.office.turn())
+    turning = asyncio.create_task(term.term.turn())
     for _ in range(50):
         await asyncio.sleep(0)
     assert not turning.done()
     async with asyncio.timeout(PATIENCE_S):
-        asked = asyncio.create_task(term.office.ask(hold("a")))
+        asked = asyncio.create_task(term.term.ask(hold("a")))
         await turning
         assert (await asked).granted
-    asked = asyncio.create_task(term.office.ask(hold("a")))
+    asked = asyncio.create_task(term.term.ask(hold("a")))
     await asyncio.sleep(0)
-    assert term.office.queued == 1
-    term.office._work.clear()  # noqa: SLF001 - rung by another before it, and heard
+    assert term.term.queued == 1
+    term.term._work.clear()  # noqa: SLF001 - rung by another before it, and heard
     async with asyncio.timeout(PATIENCE_S):
-        await term.office.turn()
+        await term.term.turn()
         await asked
 
 
 async def test_an_answer_nobody_waits_for_any_more_keeps_no_other_from_its_own(term: Term) -> None:
     """Mutants: an answer to a question that was given up ends the turn, or one that has its answer gets another."""
     await term.begin(["a", "b"])
-    given_up = asyncio.create_task(term.office.ask(hold("a")))
-    asked = asyncio.create_task(term.office.ask(hold("b")))
+    given_up = asyncio.create_task(term.term.ask(hold("a")))
+    asked = asyncio.create_task(term.term.ask(hold("b")))
     await asyncio.sleep(0)
-    assert term.office.queued == 2
+    assert term.term.queued == 2
     given_up.cancel()
     await asyncio.gather(given_up, return_exceptions=True)
-    await term.office.decide()
+    await term.term.decide()
     assert (await asked).granted
-    assert not term.office._answers, "nobody is waited for any more"  # noqa: SLF001
+    assert not term.term._answers, "nobody is waited for any more"  # noqa: SLF001
     assert {event.hold.scope.text for event in term.recorded(e.HoldPlaced)} == {"a", "b"}, "both were decided"
 
 
 async def test_who_asked_is_answered_after_the_commit_or_told_to_come_again(term: Term) -> None:
     """Mutants: answers are given before the commit; who waits at the end of the term waits for ever."""
     await term.begin(["a"])
-    asked = asyncio.create_task(term.office.ask(hold("a")))
+    asked = asyncio.create_task(term.term.ask(hold("a")))
     await asyncio.sleep(0)
-    assert term.office.queued == 1
+    assert term.term.queued == 1
     term.refuses = True
     with pytest.raises(JournalError):
-        await term.office.decide()
+        await term.term.decide()
     assert not asked.done()
-    term.office.close(7.0)
+    term.term.close(7.0)
     with pytest.raises(BusyError) as told:
         await asked
     assert told.value.retry_after_s == 7.0
-    assert term.office.queued == 0
+    assert term.term.queued == 0
     assert not term.sent
     assert not term.fleet.holds_of("a"), "what was not committed is forgotten"
 
@@ -209,13 +209,13 @@ async def test_who_asked_is_answered_after_the_commit_or_told_to_come_again(term
 async def test_who_follows_is_told_what_was_committed_and_how_long_that_took_is_known(term: Term) -> None:
     """Mutants: nobody who follows is told; the time is in other units, or not a difference."""
     await term.begin(["a"])
-    assert term.office.commit_ms == 250.0
+    assert term.term.commit_ms == 250.0
     following = term.subscribers.follow(0)
     known = [await anext(following) for _ in range(term.fleet.cell.seq)]
-    asked = asyncio.create_task(term.office.ask(hold("a")))
+    asked = asyncio.create_task(term.term.ask(hold("a")))
     await asyncio.sleep(0)
     fresh = asyncio.ensure_future(anext(following))
-    await term.office.decide()
+    await term.term.decide()
     async with asyncio.timeout(PATIENCE_S):
         assert (await fresh).seq == known[-1].seq + 1
         await asked
@@ -226,14 +226,14 @@ async def test_a_question_that_is_answered_as_the_term_ends_keeps_its_answer(ter
     await term.begin(["a"])
     future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
     future.set_result(Reply(1))
-    term.office._answers[1] = future  # noqa: SLF001 - between its answer and the end of who asked
-    term.office.close(1.0)
+    term.term._answers[1] = future  # noqa: SLF001 - between its answer and the end of who asked
+    term.term.close(1.0)
     assert future.result() == Reply(1)
 
 
 def test_how_far_an_agents_spool_was_read_is_known_and_of_no_other_nothing(term: Term) -> None:
     asyncio.run(term.begin(["a"]))
-    assert (term.office.read_to("a"), term.office.read_to("b")) == (("s", 7), ("", 0))
+    assert (term.term.read_to("a"), term.term.read_to("b")) == (("s", 7), ("", 0))
 
 
 async def test_what_is_told_wakes_and_is_decided(term: Term, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,16 +242,16 @@ async def test_what_is_told_wakes_and_is_decided(term: Term, monkeypatch: pytest
     await term.begin(["a"])
 
     def tell() -> None:
-        term.office.tell(NodeSeen("a", "off"))
+        term.term.tell(NodeSeen("a", "off"))
 
-    for wake in (tell, term.office.wake):
-        turning = asyncio.create_task(term.office.turn())
+    for wake in (tell, term.term.wake):
+        turning = asyncio.create_task(term.term.turn())
         await asyncio.sleep(0)
         assert not turning.done()
         wake()
         async with asyncio.timeout(PATIENCE_S):
             await turning
-    assert term.office.live.of("a").power == "off"
+    assert term.term.live.of("a").power == "off"
 
 
 async def test_a_snapshot_is_taken_in_the_background_when_one_is_due(
@@ -262,9 +262,9 @@ async def test_a_snapshot_is_taken_in_the_background_when_one_is_due(
     assert not term.background, "so few records need none"
     monkeypatch.setattr(checkpoints, "EVERY", term.fleet.cell.seq + 1)
     for number in range(2):
-        asked = asyncio.create_task(term.office.ask(hold(f"pool:{number}")))
+        asked = asyncio.create_task(term.term.ask(hold(f"pool:{number}")))
         await asyncio.sleep(0)
-        await term.office.decide()
+        await term.term.decide()
         await asked
     assert len(term.background) == 1
     await term.background.pop()
@@ -277,13 +277,13 @@ async def test_a_snapshot_is_taken_in_the_background_when_one_is_due(
 async def test_who_is_not_heard_for_long_is_silent_once_and_a_node_nobody_knows_never(term: Term) -> None:
     """Mutants: the table begins anew each turn, so that nobody ever is; who has gone is accused."""
     await term.begin(["a", "b"])
-    term.office.heartbeats.begin(["gone"], term.office.now)
-    silence_s = term.office._view.policy.agent_silence_s  # noqa: SLF001
+    term.term.heartbeats.begin(["gone"], term.term.now)
+    silence_s = term.term._view.policy.agent_silence_s  # noqa: SLF001
     for _ in range(int(silence_s / 5) + 2):
         term.pass_by(5)
-        term.office.heartbeats.beat("b", "b-b1", term.office.now)
-        await term.office.decide()
-    await term.office.decide()
+        term.term.heartbeats.beat("b", "b-b1", term.term.now)
+        await term.term.decide()
+    await term.term.decide()
     assert term.lost() == ["a"]
 
 
@@ -291,8 +291,8 @@ async def test_nobody_fell_silent_while_nobody_listened(term: Term) -> None:
     """Mutant: who was not heard while the process stood still counts as silent at its next turn."""
     await term.begin(["a", "b"])
     term.pass_by(GAP_S + 1)
-    await term.office.decide()
-    await term.office.decide()
+    await term.term.decide()
+    await term.term.decide()
     assert term.lost() == []
     assert term.recorded(e.ClockGap)
 
@@ -301,15 +301,15 @@ async def test_a_wall_clock_that_leapt_is_doubted_until_it_agrees(term: Term) ->
     """Mutants: whether the time is doubted is not read; the doubt is never over."""
     await term.begin(["a"])
     term.now += timedelta(days=30)
-    await term.office.decide()
+    await term.term.decide()
     assert term.fleet.cell.doubt is not None
     for _ in range(3):
         term.pass_by(1)
-        await term.office.decide()
-        assert term.office.now - NOW < timedelta(minutes=1), "what is doubted is not followed"
+        await term.term.decide()
+        assert term.term.now - NOW < timedelta(minutes=1), "what is doubted is not followed"
     term.now -= timedelta(days=30)
     for _ in range(3):
-        await term.office.decide()
+        await term.term.decide()
     assert term.fleet.cell.doubt is None
 
 
@@ -321,9 +321,9 @@ async def test_each_node_is_swept_once_a_minute_in_even_shares(term: Term) -> No
     names = [f"n{number}" for number in range(240)]
     await term.begin(names)
     for name in names:
-        term.office.heartbeats.forget(name)  # who falls silent is another's test
+        term.term.heartbeats.forget(name)  # who falls silent is another's test
     for _ in range(int(SWEEP_S / TICK_S) * 2 + 1):
-        await term.office.decide()
+        await term.term.decide()
         term.pass_by(TICK_S / 2)
     each = SWEEP_S / TICK_S
     assert {len(share) for share in term.swept} == {int(240 / each)}
@@ -336,7 +336,7 @@ async def test_a_small_fleet_is_swept_as_soon_as_a_share_is_a_node(term: Term) -
     await term.begin(["a", "b"])
     moments: list[int] = []
     for second in range(62):
-        await term.office.decide()
+        await term.term.decide()
         if len(term.swept) > len(moments):
             moments.append(second)
         term.pass_by(1)
@@ -347,17 +347,17 @@ async def test_a_small_fleet_is_swept_as_soon_as_a_share_is_a_node(term: Term) -
 async def test_after_a_long_pause_a_sweep_looks_at_each_node_once(term: Term) -> None:
     """Mutant: for the time that was missed each is looked at as often."""
     await term.begin(["a", "b", "c"])
-    await term.office.decide()
+    await term.term.decide()
     term.pass_by(GAP_S * 100)
-    await term.office.decide()
+    await term.term.decide()
     assert [sorted(share) for share in term.swept] == [["a", "b", "c"]]
 
 
 async def test_a_node_that_has_gone_meanwhile_is_not_swept(term: Term) -> None:
     """Mutants: only those that have gone are looked at; a node that is gone is asked for."""
     await term.begin(["a", "b"])
-    term.office._unswept = ["gone", "a"]  # noqa: SLF001 - listed when it was there still
-    await term.office.decide()
+    term.term._unswept = ["gone", "a"]  # noqa: SLF001 - listed when it was there still
+    await term.term.decide()
     term.pass_by(SWEEP_S)
-    await term.office.decide()
+    await term.term.decide()
     assert term.swept == [["a"]]

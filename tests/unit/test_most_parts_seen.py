@@ -11,7 +11,7 @@ from tests.kit import NOW, a_node, fold, seen
 DRIVES = tuple(Part(f"D{n}", "drive", slot=f"drive{n}") for n in range(4))
 
 
-def test_marks_rise_and_never_fall_with_what_is_seen() -> None:
+def test_the_most_seen_rises_and_never_falls_with_what_is_seen() -> None:
     """Mutants: the last look counts; a kind that nobody looked at counts as none."""
     once = raised((), ("drive", "gpu"), DRIVES, 2015.5)
     assert dict(once) == {"drive": 4, "gpu": 0, "host memory": 2015.5}
@@ -50,7 +50,7 @@ def test_what_comes_back_from_vendor_or_engineers_is_another_machine() -> None:
     assert not fold(recorded([*seen(node), back])).nodes["a"].most_seen
 
 
-def test_a_snapshot_keeps_the_marks_and_like_nodes_share_them() -> None:
+def test_a_snapshot_keeps_the_most_seen_and_like_nodes_share_it() -> None:
     """A hundred thousand nodes have some tens of kinds of marks. Mutants: they are left out; each node has its own."""
     fleet = load(dump(state_of(fold(recorded([*seen(a_node("a")), *seen(a_node("b"))])))))
     assert dict(fleet.nodes["a"].most_seen) == {"gpu": 8}

@@ -179,7 +179,7 @@ def test_our_cordon_is_laid_and_lifted_by_what_was_done(kind: str, result: str, 
 
 
 @pytest.mark.parametrize(("plan", "busy"), [("p1", True), ("another", False)])
-def test_what_was_held_marks_its_own_plan(plan: str, busy: bool) -> None:
+def test_what_was_held_is_told_of_its_own_plan(plan: str, busy: bool) -> None:
     """Mutant: an idle check that found a holder makes a remedy pass to its next rung."""
     world = World()
     world.plan()

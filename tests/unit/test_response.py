@@ -146,7 +146,7 @@ def test_application_faults_unknown_codes_and_earlier_boots_ask_for_nothing() ->
         assert need_of(POLICY, node, NOW) is None
 
 
-def test_a_wish_is_done_as_asked_and_never_climbs() -> None:
+def test_a_remedy_request_is_done_as_asked_and_never_climbs() -> None:
     """Mutant: the second reset a person asks for becomes a reboot."""
     drive = Drive(ALONE, [a_node("a")])
     for _ in range(4):

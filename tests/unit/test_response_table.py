@@ -153,7 +153,7 @@ def test_what_is_left_out_is_left_out_unless_a_person_asks() -> None:
     assert found(seen("boot"), seen("reset"), without=("reboot",)).causes == ("reset",)
 
 
-def test_the_row_of_a_condition_is_its_wish_before_its_rule_and_shadow_only_watches() -> None:
+def test_the_row_of_a_condition_is_its_remedy_request_before_its_rule_and_shadow_only_watches() -> None:
     """Mutants: a row in shadow acts; a request has the rule's timing, or its dooms."""
     assert rule_for(POLICY, seen("shadowed")).remedy == ""
     assert rule_for(POLICY, seen("shadowed", remedy="reboot")).remedy == "reboot"

@@ -25,149 +25,151 @@ def done(name: str = "o1", result: str = "done", attempt: int = 1) -> Outcome:
 
 
 @pytest.fixture
-def desk() -> AgentMailboxes:
+def mailboxes() -> AgentMailboxes:
     return AgentMailboxes(lambda: 7, lambda: NOW)
 
 
 async def asked(
-    desk: AgentMailboxes, act: Callable[[Operation, Node], object], one: Operation
+    mailboxes: AgentMailboxes, act: Callable[[Operation, Node], object], one: Operation
 ) -> "asyncio.Task[Outcome]":
     task: asyncio.Task[Outcome] = asyncio.create_task(act(one, NODE))  # type: ignore[arg-type]
     await asyncio.sleep(0)
     return task
 
 
-async def test_an_order_is_fetched_and_answered(desk: AgentMailboxes) -> None:
-    driver: OperationDriver = desk
-    task = await asked(desk, driver.perform, operation())
-    (order,) = await desk.collect("n1", 0)
+async def test_an_order_is_fetched_and_answered(mailboxes: AgentMailboxes) -> None:
+    driver: OperationDriver = mailboxes
+    task = await asked(mailboxes, driver.perform, operation())
+    (order,) = await mailboxes.collect("n1", 0)
     assert (order.operation.id, order.epoch, order.mode, order.left_s) == ("o1", 7, "perform", 30.0)
-    assert desk.answer(done())
+    assert mailboxes.answer(done())
     assert (await task).result == "done"
-    assert await desk.collect("n1", 0) == ()
+    assert await mailboxes.collect("n1", 0) == ()
 
 
-async def test_a_waiting_agent_has_it_at_once(desk: AgentMailboxes) -> None:
-    poll = asyncio.create_task(desk.collect("n1", 20))
+async def test_a_waiting_agent_has_it_at_once(mailboxes: AgentMailboxes) -> None:
+    poll = asyncio.create_task(mailboxes.collect("n1", 20))
     await asyncio.sleep(0)
-    task = await asked(desk, desk.perform, operation())
+    task = await asked(mailboxes, mailboxes.perform, operation())
     assert len(await asyncio.wait_for(poll, 30)) == 1
-    desk.answer(done())
+    mailboxes.answer(done())
     await task
 
 
 async def test_no_order_is_handed_out_while_nothing_may_be_sent() -> None:
     """Mutant: a desk that does not ask; a controller that was replaced still gives orders."""
     may = [False]
-    desk = AgentMailboxes(lambda: 7, lambda: NOW, lambda: may[0])
-    task = await asked(desk, desk.perform, operation())
-    assert await desk.collect("n1", 0) == ()
+    mailboxes = AgentMailboxes(lambda: 7, lambda: NOW, lambda: may[0])
+    task = await asked(mailboxes, mailboxes.perform, operation())
+    assert await mailboxes.collect("n1", 0) == ()
     may[0] = True
-    assert len(await desk.collect("n1", 0)) == 1
-    desk.answer(done())
+    assert len(await mailboxes.collect("n1", 0)) == 1
+    mailboxes.answer(done())
     await task
 
 
-async def test_who_waits_is_sent_away_when_orders_are_given_elsewhere(desk: AgentMailboxes) -> None:
-    poll = asyncio.create_task(desk.collect("n1", 20))
+async def test_who_waits_is_sent_away_when_orders_are_given_elsewhere(mailboxes: AgentMailboxes) -> None:
+    poll = asyncio.create_task(mailboxes.collect("n1", 20))
     await asyncio.sleep(0)
-    desk.send_away()
+    mailboxes.send_away()
     assert await asyncio.wait_for(poll, 30) == ()
-    task = await asked(desk, desk.perform, operation())
-    assert len(await desk.collect("n1", 0)) == 1, "the desk goes on"
-    desk.answer(done())
+    task = await asked(mailboxes, mailboxes.perform, operation())
+    assert len(await mailboxes.collect("n1", 0)) == 1, "the desk goes on"
+    mailboxes.answer(done())
     await task
 
 
-async def test_other_nodes_get_nothing(desk: AgentMailboxes) -> None:
-    task = await asked(desk, desk.perform, operation())
-    assert await desk.collect("n2", 0) == ()
-    assert not desk.answer(Outcome("o1", "n2", "done"))
-    desk.answer(done())
+async def test_other_nodes_get_nothing(mailboxes: AgentMailboxes) -> None:
+    task = await asked(mailboxes, mailboxes.perform, operation())
+    assert await mailboxes.collect("n2", 0) == ()
+    assert not mailboxes.answer(Outcome("o1", "n2", "done"))
+    mailboxes.answer(done())
     await task
 
 
 async def test_a_lost_order_is_repeated_later_but_not_at_once(
-    desk: AgentMailboxes, monkeypatch: pytest.MonkeyPatch
+    mailboxes: AgentMailboxes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Mutant: hand it out at every poll; an agent in a two-day burn-in then polls every second."""
-    task = await asked(desk, desk.perform, operation())
-    assert await desk.collect("n1", 0)
-    assert await desk.collect("n1", 0) == ()
+    task = await asked(mailboxes, mailboxes.perform, operation())
+    assert await mailboxes.collect("n1", 0)
+    assert await mailboxes.collect("n1", 0) == ()
     monkeypatch.setattr(desks, "REPEAT_S", 0.05)
-    assert await desk.collect("n1", 1)
-    desk.answer(done())
+    assert await mailboxes.collect("n1", 1)
+    mailboxes.answer(done())
     await task
 
 
-async def test_without_an_outcome_the_deadline_ends_it(desk: AgentMailboxes, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_an_outcome_the_deadline_ends_it(
+    mailboxes: AgentMailboxes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(desks, "OVERDUE_S", 0.01)
     with pytest.raises(UnreachableError, match="never asked"):
-        await desk.perform(operation(seconds=0.01), NODE)
-    task = await asked(desk, desk.perform, operation(seconds=0.05))
-    await desk.collect("n1", 0)
+        await mailboxes.perform(operation(seconds=0.01), NODE)
+    task = await asked(mailboxes, mailboxes.perform, operation(seconds=0.05))
+    await mailboxes.collect("n1", 0)
     with pytest.raises(UnreachableError, match="has not answered"):
         await task
 
 
-async def test_an_order_that_was_never_fetched_is_taken_back(desk: AgentMailboxes) -> None:
-    task = await asked(desk, desk.perform, operation())
-    await desk.revoke(operation(), NODE)
+async def test_an_order_that_was_never_fetched_is_taken_back(mailboxes: AgentMailboxes) -> None:
+    task = await asked(mailboxes, mailboxes.perform, operation())
+    await mailboxes.revoke(operation(), NODE)
     assert (await task).result == "refused"
-    assert await desk.collect("n1", 0) == ()
+    assert await mailboxes.collect("n1", 0) == ()
 
 
 async def test_a_fetched_order_is_called_off_by_its_agent_and_not_repeated(
-    desk: AgentMailboxes, monkeypatch: pytest.MonkeyPatch
+    mailboxes: AgentMailboxes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Mutant: leave the fetched order in the mailbox; the agent is handed it again after it was revoked."""
-    task = await asked(desk, desk.perform, operation())
-    await desk.collect("n1", 0)
-    revoking = asyncio.create_task(desk.revoke(operation(), NODE))
+    task = await asked(mailboxes, mailboxes.perform, operation())
+    await mailboxes.collect("n1", 0)
+    revoking = asyncio.create_task(mailboxes.revoke(operation(), NODE))
     await asyncio.sleep(0)
     monkeypatch.setattr(desks, "REPEAT_S", 0.0)
-    assert [o.mode for o in await desk.collect("n1", 0)] == ["revoke"]
+    assert [o.mode for o in await mailboxes.collect("n1", 0)] == ["revoke"]
     assert not task.done()
-    assert desk.answer(done(result="revoked"))
+    assert mailboxes.answer(done(result="revoked"))
     await revoking
     assert not task.done()
-    desk.answer(done(result="failed"))
+    mailboxes.answer(done(result="failed"))
     assert (await task).result == "failed"
 
 
-async def test_not_done_answers_the_observation_only(desk: AgentMailboxes) -> None:
-    performing = await asked(desk, desk.perform, operation())
-    observing = await asked(desk, desk.observe, operation())
-    assert [o.mode for o in await desk.collect("n1", 0)] == ["perform", "observe"]
-    assert desk.answer(done(result="not_done"))
+async def test_not_done_answers_the_observation_only(mailboxes: AgentMailboxes) -> None:
+    performing = await asked(mailboxes, mailboxes.perform, operation())
+    observing = await asked(mailboxes, mailboxes.observe, operation())
+    assert [o.mode for o in await mailboxes.collect("n1", 0)] == ["perform", "observe"]
+    assert mailboxes.answer(done(result="not_done"))
     assert (await observing).result == "not_done"
     assert not performing.done()
-    desk.answer(done())
+    mailboxes.answer(done())
     await performing
 
 
-async def test_an_outcome_of_another_attempt_is_not_taken(desk: AgentMailboxes) -> None:
-    task = await asked(desk, desk.perform, operation(attempt=2))
-    assert not desk.answer(done(attempt=1))
-    assert desk.answer(done(attempt=2))
+async def test_an_outcome_of_another_attempt_is_not_taken(mailboxes: AgentMailboxes) -> None:
+    task = await asked(mailboxes, mailboxes.perform, operation(attempt=2))
+    assert not mailboxes.answer(done(attempt=1))
+    assert mailboxes.answer(done(attempt=2))
     await task
 
 
-async def test_a_mailbox_has_room_for_so_many(desk: AgentMailboxes) -> None:
-    tasks = [await asked(desk, desk.perform, operation(f"o{n}")) for n in range(ORDERS_MAX)]
+async def test_a_mailbox_has_room_for_so_many(mailboxes: AgentMailboxes) -> None:
+    tasks = [await asked(mailboxes, mailboxes.perform, operation(f"o{n}")) for n in range(ORDERS_MAX)]
     with pytest.raises(UnreachableError, match="wait for the agent"):
-        await desk.perform(operation("one-more"), NODE)
+        await mailboxes.perform(operation("one-more"), NODE)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    assert desk.waiting == 0
+    assert mailboxes.waiting == 0
 
 
-async def test_a_second_poll_ends_the_first(desk: AgentMailboxes) -> None:
-    first = asyncio.create_task(desk.collect("n1", 20))
+async def test_a_second_poll_ends_the_first(mailboxes: AgentMailboxes) -> None:
+    first = asyncio.create_task(mailboxes.collect("n1", 20))
     await asyncio.sleep(0)
-    second = asyncio.create_task(desk.collect("n1", 20))
+    second = asyncio.create_task(mailboxes.collect("n1", 20))
     assert await asyncio.wait_for(first, 30) == ()
-    desk.close()
+    mailboxes.close()
     assert await asyncio.wait_for(second, 30) == ()
-    assert desk.waiting == 0
+    assert mailboxes.waiting == 0

@@ -79,7 +79,7 @@ def test_a_mutant_that_acts_is_caught_by_the_watcher(monkeypatch: pytest.MonkeyP
     assert any("in shadow" in text for text in judged(drive))
 
 
-def test_a_wish_is_done_all_the_same() -> None:
+def test_a_remedy_request_is_done_all_the_same() -> None:
     drive = world("operator.reboot", FAULT)
     assert drive.ask("reboot", "a", now="true").granted
     drive.run()

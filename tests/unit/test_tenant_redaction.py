@@ -96,7 +96,7 @@ def fleet(word: str = "globex") -> Fleet:
     return made
 
 
-VEIL = TenantRedaction(fleet(), "acme")
+REDACTION = TenantRedaction(fleet(), "acme")
 
 
 @pytest.mark.parametrize(
@@ -107,15 +107,17 @@ VEIL = TenantRedaction(fleet(), "acme")
     ],
 )  # fmt: skip
 def test_a_scope_is_named_where_it_is_the_tenants_or_a_place(scope: str, shown: str) -> None:
-    assert VEIL.over(Hold("h", Scope.of(scope), HoldKind.operator, "ann", "why", T0)).scope.text == shown
+    assert REDACTION.over(Hold("h", Scope.of(scope), HoldKind.operator, "ann", "why", T0)).scope.text == shown
 
 
 def test_a_reason_is_shown_to_who_gave_it() -> None:
     """Mutants: every reason is shown; none is; one customer's person is named to another."""
     for tenant, owner, reason in (("", "ann", UNTOLD), ("acme", "ann", "why"), ("globex", OTHERS, UNTOLD)):
-        shown = VEIL.over(Hold("h", Scope.of("n1"), HoldKind.cordon, "ann", "why", T0, tenant=tenant))
+        shown = REDACTION.over(Hold("h", Scope.of("n1"), HoldKind.cordon, "ann", "why", T0, tenant=tenant))
         assert (shown.owner, shown.reason) == (owner, reason)
-        intent = VEIL.over(intent_of("i", "cordon", "n1", "ann", "why", T0, {"x": "why"}, bounds=Bounds(tenant=tenant)))
+        intent = REDACTION.over(
+            intent_of("i", "cordon", "n1", "ann", "why", T0, {"x": "why"}, bounds=Bounds(tenant=tenant))
+        )
         assert (intent.person, intent.reason) == (owner, reason)
         assert ("why" in intent.args.values()) is (tenant == "acme")
 
@@ -123,11 +125,11 @@ def test_a_reason_is_shown_to_who_gave_it() -> None:
 @pytest.mark.parametrize("kind", [*BLOCKED, "of-a-later-version"])
 def test_a_blocker_says_what_its_kind_says(kind: str) -> None:
     """Mutant: the text of a kind that may name others is shown."""
-    shown = VEIL.over(Blocker(kind, "globex", "globex has it", "globex is done"))
+    shown = REDACTION.over(Blocker(kind, "globex", "globex has it", "globex is done"))
     assert "globex" not in str(msgspec.to_builtins(shown, enc_hook=text_hook))
     assert shown.text
     assert shown.ends_when
-    assert shown == VEIL.over(Blocker(kind, "another", "another text", "else")), "whatever it says"
+    assert shown == REDACTION.over(Blocker(kind, "another", "another text", "else")), "whatever it says"
 
 
 def test_a_nodes_own_words_are_kept_and_those_of_others_are_not() -> None:
@@ -136,7 +138,7 @@ def test_a_nodes_own_words_are_kept_and_those_of_others_are_not() -> None:
     def shown(**fields: Any) -> Evidence:
         told = Evidence(T0, "agent", "NVRM: Xid 79", "n1/s/1", {"code": 79}, "kernel_log")
         row = Condition("n1/c", "gpu.fallen_off_bus", "n1", Severity.critical, T0, T0, "remedy", "hostler")
-        return VEIL.over(replace(row, evidence=(replace(told, **fields),))).evidence[0]
+        return REDACTION.over(replace(row, evidence=(replace(told, **fields),))).evidence[0]
 
     assert shown().text == "NVRM: Xid 79"
     for others in (
@@ -148,7 +150,7 @@ def test_a_nodes_own_words_are_kept_and_those_of_others_are_not() -> None:
     assert shown(source="ann", observation="", facts={"tenant": "acme"}).text == "NVRM: Xid 79"
     assert shown(source="ann", observation="", facts={"tenant": "globex"}).source == "operator"
     for kind, kept in (("run_checks", True), ("power_off", False), ("cordon", False), ("of-a-later-version", False)):
-        ended = VEIL.over(e.OperationFinished("n1", "op", kind, "failed", "https://10.0.0.1 failed", {"a": "b"}))
+        ended = REDACTION.over(e.OperationFinished("n1", "op", kind, "failed", "https://10.0.0.1 failed", {"a": "b"}))
         assert (ended.detail, bool(ended.facts)) == (("https://10.0.0.1 failed", True) if kept else (UNTOLD, False))
 
 
@@ -157,18 +159,18 @@ def test_a_node_is_shown_without_its_bmc_its_tags_and_its_life_before() -> None:
     node = a_node(
         "n1", bindings=(bmc, name), tags=(("note", "globex"),), left_cluster="k-globex", phase=Phase.production
     )
-    shown = VEIL.over(node)
+    shown = REDACTION.over(node)
     assert (shown.bindings, shown.tags, shown.left_cluster) == ((name,), (), OTHERS)
     assert (shown.id, shown.domains, shown.slots) == (node.id, node.domains, node.slots)
-    assert VEIL.over(e.BindingChanged("n1", bmc)).binding.value == ""
+    assert REDACTION.over(e.BindingChanged("n1", bmc)).binding.value == ""
 
 
 def test_what_was_theirs_then_is_named_and_what_is_not_is_not() -> None:
     moved = e.PartMoved("S1", "n1", "n-globex", "gpu0")
-    assert (VEIL.over(moved).before, VEIL.over(moved).after) == ("n1", OTHERS)
+    assert (REDACTION.over(moved).before, REDACTION.over(moved).after) == ("n1", OTHERS)
     assert TenantRedaction(fleet(), "acme", frozenset({"n-globex"})).over(moved).after == "n-globex"
     record = e.Record(1, T0, 1, "n-globex/s/1", moved)
-    assert [VEIL.over(replace(record, cause=c)).cause for c in ("n-globex/s/1", "n1/s/1", "clock")] == [
+    assert [REDACTION.over(replace(record, cause=c)).cause for c in ("n-globex/s/1", "n1/s/1", "clock")] == [
         "",
         "n1/s/1",
         "clock",
@@ -177,8 +179,8 @@ def test_what_was_theirs_then_is_named_and_what_is_not_is_not() -> None:
 
 def test_to_show_what_was_shown_changes_nothing() -> None:
     for node in fleet().nodes.values():
-        once = VEIL.over(node)
-        assert VEIL.over(once) == once
+        once = REDACTION.over(node)
+        assert REDACTION.over(once) == once
 
 
 def test_who_works_at_the_racks_is_not_for_customers_to_read() -> None:

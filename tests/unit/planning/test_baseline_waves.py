@@ -8,7 +8,7 @@ from hostler.core.planning.what_if import disturbed, supposing
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.model import Node, Phase
 from tests.kit import a_node, configuration, pool_document
-from tests.unit.planning.values import a_condition, a_scene, idle
+from tests.unit.planning.values import a_condition, a_context, idle
 
 
 def with_bios(version: str, mode: str = "act") -> Configuration:
@@ -41,14 +41,14 @@ def test_only_a_changed_baseline_of_a_sku_that_stays_brings_one() -> None:
 )
 def test_who_lags_behind_is_written_to_by_itself_and_is_known_to_be_off(node: Node, mode: str, is_behind: bool) -> None:
     """Mutants: a version that nobody has listed counts; nodes that are only proposed for hold a wave for days."""
-    context = idle(a_scene(node), "a")
+    context = idle(a_context(node), "a")
     after = supposing(context, with_bios("2.0.0", mode))
     assert behind(after, OLD, [node]) == (("a",) if is_behind else ())
 
 
 def test_an_activation_says_whom_a_new_baseline_disturbs() -> None:
     """Mutant: only conditions that stand already are looked at, and nobody is foreseen."""
-    context = idle(a_scene(NODE), "a")
+    context = idle(a_context(NODE), "a")
     context.fleet.configurations.put("active", OLD)
     assert disturbed(context, NEW) == ("a",)
     assert disturbed(context, OLD) == ()
@@ -58,5 +58,5 @@ def test_without_a_rule_that_writes_nobody_waits_for_a_wave() -> None:
     """Mutant: a site that writes firmware by hand has its configuration held for three days."""
     rules = {**NEW.policy.rules, DRIFT: replace(NEW.policy.rules[DRIFT], remedy="")}
     silent = replace(NEW, policy=replace(NEW.policy, rules=rules))
-    context = idle(a_scene(NODE), "a")
+    context = idle(a_context(NODE), "a")
     assert behind(supposing(context, silent), OLD, [NODE]) == ()

@@ -15,7 +15,7 @@ from hostler.core.state.decisions import Act, Rest, Wait
 from hostler.core.state.model import Binding, HoldKind, Node, Phase
 from hostler.core.state.operations import RenewBmcLogin
 from tests.kit import NOW, a_node
-from tests.unit.planning.values import TWO, a_scene, an_operation, held, idle
+from tests.unit.planning.values import TWO, a_context, an_operation, held, idle
 
 DAY = timedelta(days=1)
 EVERY = BmcCredentialPolicy(90 * 86_400.0)
@@ -31,7 +31,7 @@ def spare(login: BmcLogin | None = None, **fields: Any) -> Node:
 
 
 def asked(node: Node, *, config: Any = ON, **live: Any) -> Act | Wait | datetime | None:
-    return renewal(idle(a_scene(node, config=config), "a", **live), node)
+    return renewal(idle(a_context(node, config=config), "a", **live), node)
 
 
 def begun(answer: object) -> tuple[str, bool]:
@@ -86,37 +86,37 @@ def test_what_failed_is_tried_later_and_at_last_by_a_person_alone() -> None:
 
 def test_giving_up_is_a_condition_and_a_word_ends_it() -> None:
     gone = spare(replace(FRESH, result="refused", detail="2 wrong passwords were shown", failures=1))
-    (raised,) = concluded(a_scene(gone, config=ON), gone)
+    (raised,) = concluded(a_context(gone, config=ON), gone)
     assert isinstance(raised, e.ConditionRaised)
     assert raised.condition.type == "bmc.login_failed"
     assert "2 wrong passwords" in raised.condition.evidence[-1].text
     again = replace(gone, conditions=(raised.condition,), bmc_login=replace(FRESH, asked_at=NOW, asked_by="ann"))
-    (cleared,) = concluded(a_scene(again, config=ON), again)
+    (cleared,) = concluded(a_context(again, config=ON), again)
     assert isinstance(cleared, e.ConditionCleared)
 
 
 def test_guards_are_asked_and_a_person_who_asked_needs_no_mode() -> None:
     """Mutants: a pool at observe has its BMCs' passwords changed; a hold stops nobody."""
     member = replace(a_node("a"), bindings=BMC)
-    waits = renewal(idle(a_scene(member, config=ON, modes=(("train", "*", "observe"),)), "a"), member)
+    waits = renewal(idle(a_context(member, config=ON, modes=(("train", "*", "observe"),)), "a"), member)
     assert isinstance(waits, Wait)
     assert [b.kind for b in waits.blockers] == ["mode"]
     wanted = replace(member, bmc_login=replace(FRESH, asked_at=NOW, asked_by="ann"))
-    assert begun(renewal(idle(a_scene(wanted, config=ON), "a"), wanted))
-    stopped = renewal(held(idle(a_scene(wanted, config=ON), "a"), HoldKind.operator), wanted)
+    assert begun(renewal(idle(a_context(wanted, config=ON), "a"), wanted))
+    stopped = renewal(held(idle(a_context(wanted, config=ON), "a"), HoldKind.operator), wanted)
     assert isinstance(stopped, Wait)
     assert [b.kind for b in stopped.blockers] == ["hold"]
 
 
 def test_the_clock_wakes_a_node_at_rest_and_a_plan_is_not_displaced() -> None:
     node = spare(FRESH)
-    scene = idle(a_scene(node, config=ON), "a")
-    assert beside(scene, node, Rest()) == Rest(NOW + 89 * DAY)
+    context_of = idle(a_context(node, config=ON), "a")
+    assert beside(context_of, node, Rest()) == Rest(NOW + 89 * DAY)
     other = Wait("zap", (), until=NOW + DAY)
-    assert beside(scene, node, other) == other
+    assert beside(context_of, node, other) == other
     act = Act(())
-    assert beside(scene, spare(), act) is act
-    assert RENEW in {event.operation.kind for event in _events(beside(scene, spare(), other))}
+    assert beside(context_of, spare(), act) is act
+    assert RENEW in {event.operation.kind for event in _events(beside(context_of, spare(), other))}
 
 
 def _events(answer: object) -> list[e.OperationStarted]:

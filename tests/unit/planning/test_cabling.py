@@ -23,7 +23,7 @@ from hostler.core.state.model import Node, Phase, Plan, Step, Verdict
 from hostler.core.state.operations import VerifyCabling
 from hostler.core.state.repairs import RepairAction, RepairDone
 from tests.kit import NOW, a_node, after
-from tests.unit.planning.values import a_plan, a_scene
+from tests.unit.planning.values import a_context, a_plan
 
 LINK = DesignedLink("a:1", "leaf-0:1", "4X NDR", LinkCondition.as_designed, "leaf-0:1", "a:1", "4X NDR")
 BEFORE = NOW - timedelta(hours=1)
@@ -40,7 +40,7 @@ def at_cabling(
     step = Step(VerifyCabling("ib", "a"), 1800.0)
     plan = replace(a_plan("reboot"), name="seatrial", steps=(step,), index=0, step_since=NOW)
     node = replace(a_node("a", phase=Phase.seatrial, phase_since=BEFORE), plan=plan)
-    context = a_scene(node, now=after(minutes=10))
+    context = a_context(node, now=after(minutes=10))
     fabric = Fabric("ib", "", "d1", DiscoverySource(), 14_400.0, {"a": 1}, 1, 1, ())
     context.fleet.fabrics.put("ib", fabric)
     context.fleet.merge()

@@ -10,7 +10,7 @@ from hostler.core.state.decisions import Act, Wait
 from hostler.core.state.model import Phase
 from hostler.core.state.scopes import WHOLE_CELL
 from tests.kit import a_node
-from tests.unit.planning.values import a_scene
+from tests.unit.planning.values import a_context
 
 
 def registered(**fields: Any) -> Any:
@@ -29,7 +29,7 @@ def registered(**fields: Any) -> Any:
 def test_it_is_brought_up_or_adopted_or_waits(fields: dict[str, Any], phase: Phase | None) -> None:
     """Mutants: an adopted node serves before it was seen; a node that somebody else powers on is powered on."""
     node = registered(**fields)
-    answer = enrol(a_scene(node), node)
+    answer = enrol(a_context(node), node)
     if phase is None:
         assert isinstance(answer, Wait)
         assert len(answer.blockers) == 1
@@ -41,7 +41,7 @@ def test_it_is_brought_up_or_adopted_or_waits(fields: dict[str, Any], phase: Pha
 def test_it_waits_while_as_many_are_brought_up_as_may_be_at_once() -> None:
     busy = [a_node(f"n{number}", pool="", phase=Phase.initializing) for number in range(99)]
     node = registered()
-    context = a_scene(node, *busy)
+    context = a_context(node, *busy)
     answer = enrol(context, node)
     assert isinstance(answer, Wait)
     assert [b.name for b in answer.blockers] == ["bring_up"]
@@ -49,6 +49,6 @@ def test_it_waits_while_as_many_are_brought_up_as_may_be_at_once() -> None:
 
 def test_a_pause_of_the_fleet_stops_it() -> None:
     node = registered()
-    answer = enrol(a_scene(node, paused=(WHOLE_CELL,)), node)
+    answer = enrol(a_context(node, paused=(WHOLE_CELL,)), node)
     assert isinstance(answer, Wait)
     assert [b.kind for b in answer.blockers] == ["pause"]

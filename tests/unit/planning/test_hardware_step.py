@@ -12,7 +12,7 @@ from hostler.core.state.decisions import Act, Wait
 from hostler.core.state.model import CheckResult, Node, Phase, Plan, Step, Verdict
 from hostler.core.state.operations import VerifyHardware
 from tests.kit import NOW, a_node, after, configuration, pool_document
-from tests.unit.planning.values import a_plan, a_scene
+from tests.unit.planning.values import a_context, a_plan
 
 CONFIG = configuration({"train": pool_document(target=1)}, hardware={"bios": {"SriovEnable": "Enabled"}})
 LIMIT_S = 1800.0
@@ -26,7 +26,7 @@ def at_step(*said: str, late: bool = False, checks: tuple[CheckResult, ...] = ()
     node = a_node("a", phase=Phase.seatrial, boot_id="b1", hardware=hardware, hardware_boots=boots, checks=checks)
     node = replace(node, plan=plan)
     now = after(seconds=LIMIT_S + 1) if late else after(minutes=1)
-    return a_scene(node, now=now, config=CONFIG), node, plan
+    return a_context(node, now=now, config=CONFIG), node, plan
 
 
 def recorded(found: Act) -> CheckResult:

@@ -11,11 +11,11 @@ from hostler.core.state.decisions import Act, Answer, Rest, Wait
 from hostler.core.state.model import HoldKind, Node
 from hostler.core.state.scopes import WHOLE_CELL
 from tests.kit import a_hold, a_node
-from tests.unit.planning.values import a_scene, held, idle
+from tests.unit.planning.values import a_context, held, idle
 
 
 def served(node: Node, *holds: HoldKind, **cell: Any) -> Answer:
-    return serve(held(idle(a_scene(node, **cell), "a"), *holds), node)
+    return serve(held(idle(a_context(node, **cell), "a"), *holds), node)
 
 
 def planned(answer: Answer) -> list[str]:

@@ -12,7 +12,7 @@ from hostler.core.state.decisions import Act
 from hostler.core.state.model import GONE, ActClass, Assignment, Node, Operation, Outcome
 from hostler.core.tables.recipes import RECIPES
 from tests.kit import NOW, Drive, a_node, configuration, encoded, pool_document
-from tests.unit.planning.values import a_scene, idle, with_plan
+from tests.unit.planning.values import a_context, idle, with_plan
 
 JOINING = ["join_cluster", "start_kubelet", "confirm_join", "run_checks", "uncordon"]
 
@@ -87,7 +87,7 @@ def test_an_agent_that_is_not_heard_is_not_waited_for(heard: bool, kinds: list[s
     asked = []
     for index in range(plan.index, len(plan.steps)):
         standing = replace(plan, index=index, disturbed=True, touched=True)
-        answer = advance(idle(a_scene(node), "a", heard=heard), replace(node, plan=standing), standing, None)
+        answer = advance(idle(a_context(node), "a", heard=heard), replace(node, plan=standing), standing, None)
         assert isinstance(answer, Act)
         asked += [one.operation.kind for one in answer.events if isinstance(one, e.OperationStarted)]
     assert asked == kinds
@@ -107,7 +107,7 @@ def test_a_pool_without_a_cluster_has_no_kubelets_and_without_tokens_none_is_sta
     node: Node = replace(a_node("a"), assignment=Assignment("train", "acme", cluster, NOW))
     config = configuration({"train": pool_document(target=1, cluster=cluster)})
     config = replace(config, policy=replace(config.policy, join_token_ttl_s=ttl_s))
-    plan = freeze(a_scene(node, config=config), node, RECIPES["deliver"], Frame(ActClass.bring_up))
+    plan = freeze(a_context(node, config=config), node, RECIPES["deliver"], Frame(ActClass.bring_up))
     assert [step.operation for step in plan.steps if step.operation not in ("run_checks", "uncordon")] == joins
     tokens = [step.act.token_ttl_s for step in plan.steps if isinstance(step.act, op.JoinCluster | op.ConfirmJoin)]
     assert set(tokens) == {ttl_s}

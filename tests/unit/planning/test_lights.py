@@ -12,7 +12,7 @@ from hostler.core.state.decisions import Act, Rest
 from hostler.core.state.light import TRIES_MOST, Light
 from hostler.core.state.model import Node, Phase
 from tests.kit import NOW, a_node
-from tests.unit.planning.values import TWO, a_scene, an_operation, idle
+from tests.unit.planning.values import TWO, a_context, an_operation, idle
 
 HOUR = timedelta(hours=1)
 ASKED = Light("tess", NOW, NOW + HOUR)
@@ -24,7 +24,7 @@ def lit(light: Light | None = ASKED, **fields: Any) -> Node:
 
 def answered(node: Node) -> Act | datetime | None:
     """The act that is begun, or when the light is looked at again."""
-    answer = beside(idle(a_scene(node, config=TWO), "a"), node, Rest(None))
+    answer = beside(idle(a_context(node, config=TWO), "a"), node, Rest(None))
     return answer if isinstance(answer, Act) else answer.until
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from hostler.core.planning.needs_nothing import candidates, needs_nothing
 from hostler.core.state.model import Attempt, HoldKind, Phase, Waiting
 from tests.kit import NOW, a_hold, a_node, after
-from tests.unit.planning.values import a_condition, a_fleet, a_plan, a_scene, an_operation, held
+from tests.unit.planning.values import a_condition, a_context, a_fleet, a_plan, an_operation, held
 
 
 def test_a_healthy_node_in_service_rests() -> None:
@@ -40,7 +40,7 @@ def test_whatever_stands_on_it_keeps_it_from_resting(fields: dict[str, Any]) -> 
 
 def test_a_hold_on_it_or_on_a_scope_that_may_be_its_own_keeps_it_from_resting() -> None:
     node, other = a_node("a"), a_node("b")
-    fleet = held(a_scene(node, other), HoldKind.cordon, node="b").fleet
+    fleet = held(a_context(node, other), HoldKind.cordon, node="b").fleet
     assert needs_nothing(fleet, node)
     assert not needs_nothing(fleet, other)
     hold = a_hold("rack:r1")

@@ -8,14 +8,14 @@ from hostler.core.state import events as e
 from hostler.core.state.decisions import Act, Answer, Rest, Wait
 from hostler.core.state.model import Assignment, Node, Phase
 from tests.kit import CLUSTER, NOW, a_node, after
-from tests.unit.planning.values import a_condition, a_scene, an_operation, idle, with_plan
+from tests.unit.planning.values import a_condition, a_context, an_operation, idle, with_plan
 
 LEAK = a_condition("cooling.leak")
 FAULT = a_condition("gpu.fallen_off_bus")
 
 
 def asked(node: Node) -> Answer:
-    return next_step(idle(a_scene(node), "a"), node)
+    return next_step(idle(a_context(node), "a"), node)
 
 
 def begun(answer: Answer) -> list[str]:

@@ -14,14 +14,16 @@ from hostler.core.state.decisions import Act
 from hostler.core.state.model import ActClass, Attempt, Condition, HoldKind, Node, Phase, Plan, Severity
 from hostler.core.state.scopes import ActGroup
 from tests.kit import NOW, a_node, after, configuration, pool_document
-from tests.unit.planning.values import a_condition, a_scene, held, idle, with_plan
+from tests.unit.planning.values import a_condition, a_context, held, idle, with_plan
 
 ROOMY = configuration({"train": pool_document(target=2, budget={"count": 2, "percent": 100})})
 ILL = replace(a_node("a"), conditions=(a_condition(),))
 
 
 def ended(node: Node, plan: Plan, need: Need | None = None, *holds: HoldKind) -> tuple[e.Event, ...] | None:
-    found = abort_at_boundary(held(idle(a_scene(node, a_node("b"), config=ROOMY), "a", "b"), *holds), node, plan, need)
+    found = abort_at_boundary(
+        held(idle(a_context(node, a_node("b"), config=ROOMY), "a", "b"), *holds), node, plan, need
+    )
     return found.events if isinstance(found, Act) else None
 
 
@@ -88,7 +90,7 @@ def test_a_phases_own_work_fails_over_its_limit_or_by_a_grave_condition(
     stood = (a_condition(condition),) if condition else ()
     made = replace(a_node("a", pool="", phase=phase), conditions=stood, deadline=after(hours=1))
     node, plan = with_plan(phase.value, made)
-    context = a_scene(node, now=after(hours=2) if late else after(minutes=1))
+    context = a_context(node, now=after(hours=2) if late else after(minutes=1))
     assert bool(bring_up_fails(context, node, plan)) is fails
 
 
@@ -193,13 +195,13 @@ def test_an_open_gate_is_asked_about_again_when_the_release_or_a_graver_remedy_m
     node, plan = waiting(UNANSWERED, ASKED, *ILL.conditions)
     node = replace(node, attempts=(tried,))
     retried = after(minutes=5)
-    assert abort_at_boundary(idle(a_scene(node, a_node("b"), config=ROOMY), "a", "b"), node, plan, None) == retried
+    assert abort_at_boundary(idle(a_context(node, a_node("b"), config=ROOMY), "a", "b"), node, plan, None) == retried
     brake = ROOMY.policy.brake
     recent = tuple(
         Removal(NOW - timedelta(seconds=brake.window_s - 5 - i / 1000), f"n{i}", "train", "reboot")
         for i in reversed(range(brake.disruptions + 1))
     )
-    stormy = idle(a_scene(node, a_node("b"), config=ROOMY, recent=recent), "a", "b")
+    stormy = idle(a_context(node, a_node("b"), config=ROOMY, recent=recent), "a", "b")
     graver = replace(FAULT, remedy="triage")
     ebbs = recent[0].at + timedelta(seconds=brake.window_s)
     assert ebbs < retried
@@ -211,7 +213,7 @@ def test_a_release_that_was_asked_for_a_group_ends_no_plan_of_one_node() -> None
     asked = replace(ASKED, group=ActGroup.of("i-1"))
     other = replace(a_node("b"), conditions=(replace(asked, id="b/operator.release/", node="b"),))
     node, plan = waiting(UNANSWERED, asked)
-    assert abort_at_boundary(idle(a_scene(node, other, config=ROOMY), "a", "b"), node, plan, None) is None
+    assert abort_at_boundary(idle(a_context(node, other, config=ROOMY), "a", "b"), node, plan, None) is None
 
 
 @pytest.mark.parametrize(
@@ -247,6 +249,6 @@ def test_a_node_that_is_down_again_at_its_gate_has_failed_where_two_paths_say_so
     if lost is not None:
         standing.append(a_condition("agent.lost", **lost))
     node, plan = waiting(*standing)
-    found = abort_at_boundary(idle(a_scene(node), "a", power=power), node, plan, None)
+    found = abort_at_boundary(idle(a_context(node), "a", power=power), node, plan, None)
     told = [event.reason for event in found.events if isinstance(event, e.PlanEnded)] if isinstance(found, Act) else []
     assert told == (["it went down before its gate was answered: as seen"] if fails else [])

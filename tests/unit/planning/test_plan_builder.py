@@ -10,7 +10,7 @@ from hostler.core.state.model import ActClass, Node, Plan
 from hostler.core.state.operations import ResetGpus, VerifyFirmware, WriteFirmware
 from hostler.core.tables.recipes import RECIPES
 from tests.kit import NOW, a_node, configuration, pool_document
-from tests.unit.planning.values import TWO, a_condition, a_scene, idle
+from tests.unit.planning.values import TWO, a_condition, a_context, idle
 
 FAULT = a_condition("gpu.fallen_off_bus")
 
@@ -18,7 +18,9 @@ FAULT = a_condition("gpu.fallen_off_bus")
 def frozen(recipe: str, node: Node, **site: Any) -> Plan:
     config = configuration({"train": pool_document(target=2)}, **site) if site else TWO
     causes = tuple(c.id for c in node.conditions)
-    return freeze(a_scene(node, config=config), node, RECIPES[recipe], Frame(ActClass.immediate, causes, remedy=recipe))
+    return freeze(
+        a_context(node, config=config), node, RECIPES[recipe], Frame(ActClass.immediate, causes, remedy=recipe)
+    )
 
 
 def steps(plan: Plan) -> list[str]:
@@ -52,7 +54,7 @@ def test_the_drain_has_the_pools_time_and_twice_that_where_the_pool_lets_work_be
 ) -> None:
     config = configuration({"train": pool_document(target=2, drain_deadline_s=600, evict_after_deadline=evict)})
     node = a_node("a")
-    plan = freeze(a_scene(node, config=config), node, RECIPES["reboot"], Frame(ActClass.pending))
+    plan = freeze(a_context(node, config=config), node, RECIPES["reboot"], Frame(ActClass.pending))
     assert next(step.deadline_s for step in plan.steps if step.operation == "drain") == drain_s
 
 
@@ -83,13 +85,13 @@ def test_a_reset_of_single_gpus_is_confined_to_those_that_every_cause_names(
 def test_what_the_record_shows_is_what_was_seen_then() -> None:
     node = replace(a_node("a"), conditions=(FAULT, a_condition("gpu.thermal")))
     frame = Frame(ActClass.immediate, (FAULT.id,), remedy="reboot")
-    told = record(idle(a_scene(node), "a"), node, RECIPES["reboot"], frame)
+    told = record(idle(a_context(node), "a"), node, RECIPES["reboot"], frame)
     assert told.evidence == FAULT.evidence
     assert told.present == {"power": "on", "workloads": "", "ready": "true"}
-    assert record(a_scene(node), node, RECIPES["reboot"], frame).present["workloads"] == "unknown"
+    assert record(a_context(node), node, RECIPES["reboot"], frame).present["workloads"] == "unknown"
 
 
 def test_a_proposed_plan_waits_as_proposed() -> None:
     node = a_node("a")
-    plan = freeze(a_scene(node), node, RECIPES["reboot"], Frame(ActClass.pending, proposed=True))
+    plan = freeze(a_context(node), node, RECIPES["reboot"], Frame(ActClass.pending, proposed=True))
     assert plan.state == "proposed"

@@ -21,7 +21,7 @@ from hostler.core.state.live_state import LiveFabric
 from hostler.core.state.model import Node, Profile
 from hostler.core.state.operations import ResetPort
 from tests.kit import NOW, a_node
-from tests.unit.planning.values import a_condition, a_scene
+from tests.unit.planning.values import a_condition, a_context
 
 LINK = DesignedLink("a:1", "leaf-0:1", "4X NDR", LinkCondition.as_designed, "leaf-0:1", "a:1", "4X NDR")
 OTHER = replace(LINK, a="a:2", z="leaf-0:2", a_found="leaf-0:2", z_found="a:2")
@@ -31,7 +31,7 @@ DESIGN = "device,port,device,port\na,1,leaf-0,1\na,2,leaf-0,2\n"
 def seen(*links: DesignedLink, design: str = "d1", **fields: Any) -> tuple[DecisionContext, Node]:
     """A node whose first link fails, and a network whose last whole validation found these cables."""
     node = replace(a_node("a"), conditions=(a_condition(CONDITION, "a", part="1"),), **fields)
-    context = a_scene(node)
+    context = a_context(node)
     context.fleet.fabrics.put("ib", Fabric("ib", DESIGN, "d1", DiscoverySource(), 14_400.0, {"a": 2}, 1, 2, ()))
     context.fleet.merge()
     look = FabricLook(NOW, design, FabricVerdict.differs, 2, 2, 0, "r1")

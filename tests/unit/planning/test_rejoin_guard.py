@@ -12,14 +12,14 @@ from hostler.core.state.decisions import Act, Rest, Wait
 from hostler.core.state.model import AsideFailure, Blocker, HoldKind, Node
 from tests.acts import an_act
 from tests.kit import CLUSTER, NOW, a_node, a_workload, after
-from tests.unit.planning.values import a_condition, a_scene, an_operation, held, idle
+from tests.unit.planning.values import a_condition, a_context, an_operation, held, idle
 
 GONE = replace(a_node("a", pool=""), left_cluster=CLUSTER, left_pool="train", conditions=(a_condition(UNINVITED),))
 FAILED = AsideFailure("cordon_uninvited", NOW, "failed", "no such node", 1)
 
 
 def turned(node: Node = GONE, **fields: Any) -> Act | Wait | None:
-    return turn_away(idle(a_scene(node), "a", **fields), node)
+    return turn_away(idle(a_context(node), "a", **fields), node)
 
 
 def asked(answer: Act | Wait | None) -> str:
@@ -51,7 +51,7 @@ def test_there_is_nothing_to_do_where_it_is_not_listed_or_never_left() -> None:
 
 
 def test_what_the_cluster_lists_must_be_known_and_be_this_machine() -> None:
-    unheard = turn_away(a_scene(GONE), GONE)
+    unheard = turn_away(a_context(GONE), GONE)
     other = turned(scheduler_boot="x-b9")
     assert isinstance(unheard, Wait)
     assert isinstance(other, Wait)
@@ -59,7 +59,7 @@ def test_what_the_cluster_lists_must_be_known_and_be_this_machine() -> None:
 
 
 def test_holds_stop_it_as_if_it_were_still_a_member() -> None:
-    answer = turn_away(held(idle(a_scene(GONE), "a"), HoldKind.operator), GONE)
+    answer = turn_away(held(idle(a_context(GONE), "a"), HoldKind.operator), GONE)
     assert isinstance(answer, Wait)
     assert [b.kind for b in answer.blockers] == ["hold"]
 
@@ -78,14 +78,14 @@ def test_what_failed_is_tried_again_later_each_time(failed: AsideFailure, pause_
     answer = turned(node)
     assert isinstance(answer, Wait)
     assert answer.until == after(seconds=pause_s)
-    again = turn_away(idle(a_scene(node, now=after(seconds=pause_s)), "a"), node)
+    again = turn_away(idle(a_context(node, now=after(seconds=pause_s)), "a"), node)
     assert asked(again) == "delete_uninvited"
 
 
 def test_one_that_is_out_is_given_up_at_its_deadline() -> None:
     node = replace(GONE, aside=an_operation("delete_uninvited"))
-    assert turn_away(a_scene(node), node) == Wait("turn_away", (), until=after(minutes=5))
-    late = turn_away(a_scene(node, now=after(minutes=5)), node)
+    assert turn_away(a_context(node), node) == Wait("turn_away", (), until=after(minutes=5))
+    late = turn_away(a_context(node, now=after(minutes=5)), node)
     assert isinstance(late, Act)
     (event,) = late.events
     assert isinstance(event, e.OperationFinished)
@@ -93,12 +93,12 @@ def test_one_that_is_out_is_given_up_at_its_deadline() -> None:
 
 
 def test_it_goes_beside_whatever_the_node_does_or_waits_for() -> None:
-    context = idle(a_scene(GONE), "a", workloads={CLUSTER: (a_workload("w1"),)})
+    context = idle(a_context(GONE), "a", workloads={CLUSTER: (a_workload("w1"),)})
     blocker = Blocker("person", "x", "y", "z")
     both = beside(context, GONE, Wait("examine", (blocker,), until=None))
     assert isinstance(both, Wait)
     assert (both.what, [b.name for b in both.blockers]) == ("examine, turn_away", ["x", "w1"])
     acting = Act((e.BootObserved("a", "a-b2"),))
     assert beside(context, GONE, acting) == acting
-    rests = beside(idle(a_scene(GONE), "a"), GONE, Rest())
+    rests = beside(idle(a_context(GONE), "a"), GONE, Rest())
     assert isinstance(rests, Act)

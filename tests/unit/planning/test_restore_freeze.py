@@ -11,14 +11,14 @@ from hostler.core.state import events as e
 from hostler.core.state.decisions import Act, Answer, Rest, Wait
 from hostler.core.state.model import ActClass, Difference, Node
 from tests.kit import NOW, a_node, after
-from tests.unit.planning.values import a_condition, a_plan, a_scene, an_operation, with_plan
+from tests.unit.planning.values import a_condition, a_context, a_plan, an_operation, with_plan
 
 REBOOT = Act((e.OperationStarted(an_operation("reboot")),))
 UNCORDON = Act((e.PlanRecorded(a_plan("uncordon")),))
 
 
 def frozen(node: Node, answer: Answer, need: Need | None = None, restored: datetime | None = NOW) -> Answer:
-    return standing_still(a_scene(node, now=after(hours=1), restored=restored), node, need, answer)
+    return standing_still(a_context(node, now=after(hours=1), restored=restored), node, need, answer)
 
 
 def test_without_a_restore_nothing_stands_still() -> None:

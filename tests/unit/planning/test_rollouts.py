@@ -13,7 +13,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import Node
 from hostler.core.state.scopes import Scope
 from tests.kit import NOW, a_node, after, configuration, pool_document
-from tests.unit.planning.values import a_condition, a_plan, a_scene
+from tests.unit.planning.values import a_condition, a_context, a_plan
 
 SIZES = {"dev": 2, "train": 6}
 POOLS = {name: pool_document(target=size) for name, size in SIZES.items()}
@@ -32,7 +32,7 @@ NEW = configuration(POOLS, reboots)
 def running(now: datetime = NOW, node: Node | None = None, **fields: Any) -> tuple[DecisionContext, Rollout]:
     """A cell in which the new configuration's rollout runs."""
     nodes = [node if node is not None and one.id == node.id else one for one in NODES]
-    context = a_scene(*nodes, config=OLD, now=now)
+    context = a_context(*nodes, config=OLD, now=now)
     started = begin(replace_now(context, NOW), RolloutOrder(NEW, {}, "ann", "a new rule")).rollout
     rollout = replace(started, **fields)
     context.fleet.rollouts.put(rollout.id, rollout)
@@ -47,12 +47,12 @@ def replace_now(context: DecisionContext, now: datetime) -> DecisionContext:
 
 
 def test_the_smallest_pool_comes_first_and_what_is_in_no_pool_last() -> None:
-    fleet = a_scene(*NODES, a_node("s", pool=""), config=OLD).fleet
+    fleet = a_context(*NODES, a_node("s", pool=""), config=OLD).fleet
     assert slices_of(fleet, NEW) == (Slice("dev", 2), Slice("train", 6), Slice("", 1))
 
 
 def test_the_first_slice_is_a_few_named_nodes() -> None:
-    context = a_scene(*[one for one in NODES if one.pool == "train"], config=OLD)
+    context = a_context(*[one for one in NODES if one.pool == "train"], config=OLD)
     first, rest = slices_of(context.fleet, NEW)
     assert (first.pool, first.size, len(first.nodes)) == ("train", 4, 4)
     assert (rest.pool, rest.size, rest.nodes) == ("train", 2, ())

@@ -9,12 +9,12 @@ from hostler.core.planning.spares import balance
 from hostler.core.state import events as e
 from hostler.core.state.model import Attempt, HoldKind, Node, Profile
 from tests.kit import NOW, a_node, configuration, pool_document
-from tests.unit.planning.values import a_scene, held
+from tests.unit.planning.values import a_context, held
 
 
 def delivered(*nodes: Node, dark: dict[str, str] | None = None, **pool: Any) -> list[str]:
     config = configuration({"train": pool_document(**{"target": 2, **pool})})
-    context = a_scene(*nodes, config=config)
+    context = a_context(*nodes, config=config)
     found = balance(context, context.fleet.pools["train"], dark or {})
     assert [type(event) for event in found] == [e.NodeAssigned, e.PlanRecorded] * (len(found) // 2)
     return [event.node for event in found if isinstance(event, e.NodeAssigned)]
@@ -58,7 +58,7 @@ def test_who_is_not_fit_is_passed_over(fields: dict[str, Any]) -> None:
 
 
 def test_a_held_spare_is_passed_over() -> None:
-    context = held(a_scene(A, S), HoldKind.cordon, node="s")
+    context = held(a_context(A, S), HoldKind.cordon, node="s")
     assert balance(context, context.fleet.pools["train"], {}) == ()
 
 

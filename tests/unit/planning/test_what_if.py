@@ -20,7 +20,7 @@ from hostler.core.state.configuration import Reach
 from hostler.core.state.model import Blocker, Waiting
 from hostler.core.state.scopes import WHOLE_CELL
 from tests.kit import NOW, a_node, configuration, pool_document
-from tests.unit.planning.values import TWO, a_condition, a_fleet, a_scene, idle
+from tests.unit.planning.values import TWO, a_condition, a_context, a_fleet, idle
 
 HARMLESS = "kernel_log.userspace_origin"
 ILL = replace(a_node("a"), conditions=(a_condition(HARMLESS),))
@@ -39,7 +39,7 @@ STRICT = configuration({"train": pool_document(target=2)}, reboots)
 
 def test_supposing_changes_nothing() -> None:
     """Mutant: the fleet itself gets the other configuration."""
-    context = a_scene(ILL)
+    context = a_context(ILL)
     assert supposing(context, STRICT).fleet.configuration.sha256 == STRICT.sha256
     assert supposing(context, paused=(WHOLE_CELL,)).fleet.cell.paused == (WHOLE_CELL,)
     assert context.fleet.configuration.sha256 == TWO.sha256
@@ -47,7 +47,7 @@ def test_supposing_changes_nothing() -> None:
 
 
 def test_only_what_begins_by_itself_counts() -> None:
-    context = idle(a_scene(ILL), "a")
+    context = idle(a_context(ILL), "a")
     assert begins(context, ILL) == ""
     assert begins(supposing(context, STRICT), ILL) == "reboot"
     watching = configuration({"train": pool_document(target=2, modes={"*": "observe"})}, reboots)
@@ -56,7 +56,7 @@ def test_only_what_begins_by_itself_counts() -> None:
 
 def test_disturbed_are_those_whom_only_the_new_one_would_disturb() -> None:
     doomed = replace(a_node("b"), conditions=(a_condition("gpu.fallen_off_bus", "b"),))
-    context = idle(a_scene(ILL, doomed, a_node("c")), "a", "b", "c")
+    context = idle(a_context(ILL, doomed, a_node("c")), "a", "b", "c")
     assert disturbed(context, STRICT) == ("a",)
     assert disturbed(context, TWO) == ()
 
@@ -64,7 +64,7 @@ def test_disturbed_are_those_whom_only_the_new_one_would_disturb() -> None:
 def test_a_larger_budget_lets_those_begin_that_wait_for_it() -> None:
     wait = Waiting("reboot", NOW, (Blocker("budget", "pool:train", "full", "room"),))
     waiting = [replace(a_node(name), waiting=wait) for name in ("a", "b")]
-    context = a_scene(*waiting, config=with_pool(budget={"count": 0, "percent": 100}))
+    context = a_context(*waiting, config=with_pool(budget={"count": 0, "percent": 100}))
     assert waiting_for(context.fleet, "budget", "pool:train") == ("a", "b")
     assert waiting_for(context.fleet, "budget", "pool:other") == ()
     assert disturbed(context, with_pool(budget={"count": 1, "percent": 100})) == ("a",)

@@ -31,7 +31,7 @@ def a_fleet(*nodes: Node, config: Configuration = TWO, **cell: Any) -> Fleet:
     return fleet
 
 
-def a_scene(*nodes: Node, now: datetime = NOW, config: Configuration = TWO, **cell: Any) -> DecisionContext:
+def a_context(*nodes: Node, now: datetime = NOW, config: Configuration = TWO, **cell: Any) -> DecisionContext:
     """The fleet of these nodes, of whose work and readings nothing is known."""
     return DecisionContext(a_fleet(*nodes, config=config, **cell), LiveState(), now)
 
@@ -71,7 +71,7 @@ def a_plan(recipe: str = "reboot", node: Node | None = None, *, at: str = "", **
     row = RECIPES[recipe]
     remedy = recipe if row.disruptive else ""
     frame = Frame(row.act_class or ActClass.immediate, tuple(c.id for c in laid.conditions), remedy=remedy)
-    plan = freeze(a_scene(laid), laid, row, frame)
+    plan = freeze(a_context(laid), laid, row, frame)
     index = [step.operation for step in plan.steps].index(at) if at else 0
     return replace(plan, **{"index": index, **fields})
 

@@ -6,7 +6,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 from hostler.cli.reference.markdown import block, code, first_sentence, table
-from hostler.cli.reference.syntax import syntax, uncollected
+from hostler.cli.reference.syntax import statements, syntax, uncollected
 
 Imports = dict[str, frozenset[str]]
 """Room → the rooms that it imports."""
@@ -82,23 +82,12 @@ def _modules(folder: Traversable, above: tuple[str, ...]) -> Iterator[tuple[str,
 
 
 def _imported(text: str, known: Iterable[str]) -> Iterator[str]:
-    for node in _statements(syntax(text)):
+    for node in statements(syntax(text)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "hostler":
             inside = (node.module or "").removeprefix("hostler").removeprefix(".")
             for alias in node.names:
                 whole = f"{inside}.{alias.name}".removeprefix(".")
                 yield whole if whole in known else inside
-
-
-def _statements(tree: ast.Module) -> Iterator[ast.stmt]:
-    """Every statement: an import is one, and what stands within expressions need not be walked."""
-    ahead: list[ast.AST] = [tree]
-    while ahead:
-        for node in ast.iter_child_nodes(ahead.pop()):
-            if isinstance(node, ast.stmt):
-                yield node
-            if isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):
-                ahead.append(node)
 
 
 def _arrows(imports: Imports) -> Iterator[str]:
