@@ -88,13 +88,19 @@ def test_our_code_imports_what_it_declares_and_nothing_else() -> None:
         assert of & declared, f"{file} imports {module}, which is of {of or 'nobody'} and not among the dependencies"
 
 
+OF_EXTRAS = ("hostler.app.trace_export",)
+"""Modules that need an extra, and say which where it is not installed."""
+
 RUNS_WITHOUT = """
 import sys, pkgutil, importlib
 sys.modules.update(dict.fromkeys({blocked}))  # as if they were not installed, also to who only looks
 import hostler
 for found in pkgutil.walk_packages(hostler.__path__, "hostler."):
     if not found.name.endswith("__main__") and ".migrations." not in found.name:
-        importlib.import_module(found.name)
+        try:
+            importlib.import_module(found.name)
+        except importlib.import_module("hostler.core.state.input_problems").InvalidInputError as why:
+            assert found.name in {extras} and "hostler[" in str(why), (found.name, str(why))
 import pathlib, tempfile
 from hostler.journal.memory import MemoryJournal
 from hostler.runtime.runner import Cell
@@ -115,7 +121,7 @@ def test_all_of_it_is_there_without_the_tools_of_tests() -> None:
     of_tests = {module for module, of in owners.items() if not {canonical(n) for n in of} & (runtime | {"hostler"})}
     blocked = {"faker", "polyfactory"} | of_tests - set(sys.stdlib_module_names)
     assert {"pytest", "hypothesis", "sushy"} <= blocked
-    code = RUNS_WITHOUT.format(blocked=repr(blocked))
+    code = RUNS_WITHOUT.format(blocked=repr(blocked), extras=repr(OF_EXTRAS))
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 40

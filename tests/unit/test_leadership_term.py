@@ -68,6 +68,7 @@ class Term:
             follower=follower,
             subscribers=self.subscribers,
             send=self.sent.append,
+            followed=lambda _: None,
             background=self.background.append,
             clock=lambda: self.now,
             moment=lambda: self.moment_s,

@@ -113,7 +113,7 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
     stop = _told_to_stop()
     documents = _read(settings.config)
     data = Path(settings.data)
-    standing = Standing(data, settings.journal, settings.name, settings.advertise, settings.lease_s, settings.archive)
+    standing = _standing(settings)
     async with Connections() as connections, contextlib.AsyncExitStack() as stack:
         gate = Gate()
         outside = await stack.enter_async_context(aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()))
@@ -172,6 +172,11 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
 def _before_agents(gate: Gate, clients: Clients, redfish: RedfishDriver) -> tuple[OperationDriver, ...]:
     """Drivers that take agents' operations, hand them on, and have more to do."""
     return EvidenceKeeper(gate, clients), NodeSanitiser(gate, clients, redfish)
+
+
+def _standing(settings: ServeSettings) -> Standing:
+    of, data = settings, Path(settings.data)
+    return Standing(data, of.journal, of.name, of.advertise, of.lease_s, of.archive, of.traces)
 
 
 def _own_drivers(clients: Clients, secrets: KeptSecrets, gate: Gate) -> tuple[RedfishDriver, LoginDriver, PortResetter]:

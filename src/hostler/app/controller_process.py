@@ -7,13 +7,14 @@ import re
 import secrets
 import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from msgspec import Struct
+from prometheus_client import CollectorRegistry
 
 from hostler.app.audit_sealing import sealing
 from hostler.app.first_start import TOKEN, TOKENS, refuse_a_second_beginning
@@ -76,6 +77,8 @@ EVIDENCE, BUNDLES, CERTIFICATES = "evidence", "bundles", "certificates"
 class Standing(Struct, frozen=True):
     """How a controller stands in its cell: what it is called, where the others reach it, how long its lease lasts.
 
+    `traces` is the address of a collector of traces, "" for none.
+
     `journal` is a path or a postgresql:// URL, "" for a file in the data directory; `name` and `advertise` "" are
     made of host and port. `archive` is the folder of what has had its time, beside which readings are kept; "": in the
     data directory.
@@ -87,6 +90,7 @@ class Standing(Struct, frozen=True):
     advertise: str = ""
     lease_s: float = LeaseTerms().lease_s
     archive: str = ""
+    traces: str = ""
 
 
 class ControllerProcess(Struct):
@@ -206,9 +210,15 @@ async def running(
         trends = gate.trends = TrendArchive(Path(standing.archive or standing.data) / READINGS)
         log = NotificationLog(outbox, notifier.sent, notifier.failed)
         trail = AuditTrail(audit, seat.controller, settings.clock)
-        evidence = EvidenceFiles(Path(standing.archive or standing.data) / EVIDENCE)
         gate.certificates = CertificateFiles(Path(standing.archive or standing.data) / CERTIFICATES)
-        files = (evidence, bundles, gate.certificates, Path(standing.archive) if standing.archive else None)
+        archive = Path(standing.archive) if standing.archive else None
+        files = (
+            EvidenceFiles(Path(standing.archive or standing.data) / EVIDENCE),
+            bundles,
+            gate.certificates,
+            archive,
+            _sent(stack, standing, seat),
+        )
         outside = Outside(gate.machines, log, trends, gate.sign_in, trail, gate.pairs, *files)
         try:
             await cell.start()
@@ -225,6 +235,18 @@ async def running(
                     await cell.stop()  # before the server: another takes over while this one says goodbye
         finally:
             await cell.stop()
+
+
+def _sent(stack: ExitStack, standing: Standing, seat: ControllerIdentity) -> CollectorRegistry | None:
+    """Counters of the spans that are sent until the stack ends, None where none are."""
+    return stack.enter_context(_traced(standing, seat)) if standing.traces else None
+
+
+def _traced(standing: Standing, seat: ControllerIdentity) -> AbstractContextManager[CollectorRegistry]:
+    """Spans on their way to the collector. Raises InvalidInputError, also where the extra `tracing` is not there."""
+    from hostler.app.trace_export import sending  # noqa: PLC0415 - what it needs is installed where traces are wanted
+
+    return sending(standing.traces, seat.release.version, seat.controller)
 
 
 async def _attended(mailboxes: AgentMailboxes) -> None:

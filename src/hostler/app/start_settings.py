@@ -34,7 +34,7 @@ class ServeSettings(Struct, frozen=True):
     journal; "": all of it stays there. `slurm` are clusters, each "NAME" or "NAME=FILE" (`drivers/slurm/settings`);
     `clusters` are Kubernetes', each "NAME=KUBECONFIG[@CONTEXT]". `boot` is the host and port of the boot listener,
     None for none; `boot_images` the folder of what is booted; `boot_key` names the secret with the key of boots, ""
-    for the data directory's own.
+    for the data directory's own. `traces` is the address of an OpenTelemetry collector, "" for none.
     """
 
     data: str
@@ -57,3 +57,4 @@ class ServeSettings(Struct, frozen=True):
     boot: tuple[str, int] | None = None
     boot_images: str = ""
     boot_key: str = ""
+    traces: str = ""

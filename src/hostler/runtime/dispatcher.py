@@ -5,8 +5,12 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol
 
+from opentelemetry.trace import SpanContext
+
 from hostler.controller.step_output import Send
 from hostler.core.state.model import Operation, Outcome
+from hostler.core.tables.operations import OPERATIONS
+from hostler.logs import traces
 from hostler.logs.structured import bound, logger
 from hostler.ports import ConflictError, OperationDriver, RefusedError, UnreachableError
 from hostler.runtime.performers import Performers
@@ -26,7 +30,10 @@ class Fence(Protocol):
 
 
 class Sender:
-    """The drivers and what they are at. `replied` takes every outcome, `clock` says what is left of a deadline."""
+    """The drivers and what they are at. `replied` takes every outcome, `clock` says what is left of a deadline.
+
+    `traced` gives the span of the intent that an operation is for, None where there is none.
+    """
 
     def __init__(
         self,
@@ -34,11 +41,13 @@ class Sender:
         fence: Fence,
         replied: Callable[[Send, Outcome], None],
         clock: Callable[[], datetime],
+        traced: Callable[[str], SpanContext | None] = lambda _: None,
     ) -> None:
         self._drivers = drivers
         self._fence = fence
         self._replied = replied
         self._clock = clock
+        self._traced = traced
         self._limit = asyncio.Semaphore(AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -66,7 +75,27 @@ class Sender:
             elif send.how == "revoke":
                 await self._revoke(driver, send)
             elif await self._fence.passes(send):
-                self._replied(send, await self._ask(driver, send))
+                self._replied(send, await self._traced_ask(driver, send))
+
+    async def _traced_ask(self, driver: OperationDriver, send: Send) -> Outcome:
+        """Ask the driver, as a span of the intent's trace where it has one."""
+        operation, parent = send.operation, self._traced(send.operation.id)
+        told: traces.Facts = {
+            "hostler.operation": operation.id,
+            "hostler.kind": operation.kind,
+            "hostler.plan": operation.plan,
+            "hostler.node": send.node.id,
+            "hostler.port": OPERATIONS[operation.kind].port,
+            "hostler.attempt": operation.attempt,
+        }
+        with traces.after(parent, f"{send.how} {operation.kind}", told) as span:
+            if parent is not None:
+                bound(trace=traces.trace_id(parent))
+            outcome = await self._ask(driver, send)
+            span.set_attribute("hostler.outcome", outcome.result)
+            if outcome.result != "done":
+                traces.failed(span, outcome.result)
+        return outcome
 
     async def _ask(self, driver: OperationDriver, send: Send) -> Outcome:
         operation, node = send.operation, send.node

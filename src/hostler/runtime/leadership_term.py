@@ -5,7 +5,7 @@ What is volatile begins anew with each term: queues, heartbeats, the present. An
 
 import asyncio
 import itertools
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from hostler.controller.inputs import AgentSilent, Input
 from hostler.controller.loop import Controller
 from hostler.controller.step_output import Reply, Send, StepOutput
 from hostler.core.state.clock_doubt import Witness
+from hostler.core.state.events import Record
 from hostler.core.state.live_state import LiveState, Release
 from hostler.core.state.snapshot import state_of
 from hostler.ports import Journal
@@ -46,7 +47,8 @@ def commit_durations() -> Histogram:
 class Around(Struct):
     """The surroundings of a controller's terms. `background` keeps a task until it is done.
 
-    `clock` is the wall's, `moment` the seconds of a clock that also counts while the machine sleeps.
+    `followed` is told what was recorded before anything of it is sent. `clock` is the wall's, `moment` the seconds of a
+    clock that also counts while the machine sleeps.
     """
 
     journal: Journal
@@ -54,6 +56,7 @@ class Around(Struct):
     follower: Follower
     subscribers: Subscribers
     send: Callable[[Send], None]
+    followed: Callable[[Sequence[Record]], None]
     background: Callable[[Coroutine[Any, Any, None]], None]
     clock: Callable[[], datetime]
     moment: Callable[[], float]
@@ -188,6 +191,7 @@ class LeadershipTerm:
             self._around.commits.observe(took_s)
         self._controller.committed()
         self._around.subscribers.publish(ready.batch.records)
+        self._around.followed(ready.batch.records)
         for reply in ready.replies:
             future = self._answers.get(reply.token)
             if future is not None and not future.done():

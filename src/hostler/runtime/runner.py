@@ -26,6 +26,7 @@ from hostler.core.state.intent import Intent
 from hostler.core.state.live_state import Fellow, LiveState
 from hostler.core.state.model import ActClass, Observation, Outcome
 from hostler.core.tables.operations import OPERATIONS
+from hostler.logs import traces
 from hostler.logs.structured import logger
 from hostler.ports import ControllerMember, FencedError, Journal, JournalError, Lease, UnreachableError
 from hostler.runtime.cell_controllers import ALONE, ControllerHealth, ControllerIdentity, ControllerLiveness
@@ -33,6 +34,7 @@ from hostler.runtime.checkpoints import Checkpoints
 from hostler.runtime.dispatcher import Sender
 from hostler.runtime.heartbeats import HeartbeatTable
 from hostler.runtime.input_queues import StandbyError
+from hostler.runtime.intent_traces import IntentTraces
 from hostler.runtime.leadership_term import TICK_S, Around, LeadershipTerm
 from hostler.runtime.lease_renewal import Holding
 from hostler.runtime.lease_validity import LeaseWatch
@@ -84,7 +86,8 @@ class Cell:
         self._term: LeadershipTerm | None = None
         self._follower = Follower(journal, seat.release.reads, boottime)
         self._subscribers = Subscribers(journal.records)
-        self._sender = Sender(drivers, self, self._answered, self.now)
+        self._traces = IntentTraces()
+        self._sender = Sender(drivers, self, self._answered, self.now, self._traces.of)
         self._checkpoints = Checkpoints(journal)
         self._around = Around(
             journal=journal,
@@ -92,6 +95,7 @@ class Cell:
             follower=self._follower,
             subscribers=self._subscribers,
             send=self._sender.send,
+            followed=self._traces.follow,
             background=self._background,
             clock=clock,
             moment=boottime,
@@ -224,7 +228,12 @@ class Cell:
         self, intent: Intent, configuration: Configuration | None = None, documents: dict[str, str] | None = None
     ) -> Reply:
         """Have an intent answered; the answer is durable when this returns. Raises BusyError."""
-        return await self._deciding().ask(lambda token: IntentAsked(token, intent, configuration, documents or {}))
+        told = {"hostler.intent": intent.id, "hostler.verb": intent.verb, "hostler.target": intent.target}
+        with traces.child(f"decide {intent.verb}", told) as span:
+            self._traces.asked(intent.id)
+            reply = await self._deciding().ask(lambda token: IntentAsked(token, intent, configuration, documents or {}))
+            span.set_attribute("hostler.granted", reply.granted)
+        return reply
 
     async def boot(self, request: BootRequest) -> Reply:
         """Have a request from the boot network answered; the answer is durable when this returns. Raises BusyError."""

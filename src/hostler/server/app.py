@@ -24,7 +24,7 @@ from hostler.server.cell_view import CellView
 from hostler.server.dependencies import Reporter
 from hostler.server.event_stream import NOT_COMPRESSED
 from hostler.server.load_shedding import AdmissionFence
-from hostler.server.middleware import AudienceFence, HostFence, RequestIds, StandbyFence, add_headers
+from hostler.server.middleware import AudienceFence, HostFence, RequestIds, StandbyFence, TraceRequests, add_headers
 from hostler.server.openapi import DescriptionFence, DescriptionPlugin, ScopeDescription
 from hostler.server.paging import selection
 from hostler.server.query_keys import KnownKeys, QueryFence
@@ -137,6 +137,7 @@ def create_app(
             DefineMiddleware(CountRequests, counters=app_state.requests),
             *_audited(app_state),
             DefineMiddleware(RequestIds),
+            DefineMiddleware(TraceRequests),
             DefineMiddleware(HostFence, settings=settings),
             DefineMiddleware(AudienceFence),
             DefineMiddleware(AdmissionFence),

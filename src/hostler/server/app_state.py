@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from msgspec import Struct
+from prometheus_client import CollectorRegistry
 
 from hostler.client.answers import AgentView
 from hostler.core.fabric.path_blame import PairResult
@@ -45,7 +46,7 @@ T = TypeVar("T")
 
 
 class Outside(Struct, frozen=True):
-    """Questions of the server beside the cell: BMCs, notifications, readings, sign-in, audit, kept files.
+    """Questions of the server beside the cell: BMCs, notifications, readings, sign-in, audit, kept files, traces.
 
     `archive`: the folder of records that left the journal, None where none is named.
     """
@@ -60,6 +61,7 @@ class Outside(Struct, frozen=True):
     bundles: BundleFiles | None = None
     certificates: CertificateFiles | None = None
     archive: Path | None = None
+    traces: CollectorRegistry | None = None
 
 
 class AppState:

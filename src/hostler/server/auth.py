@@ -56,6 +56,10 @@ SEE_CELL = [needs(Permission.see_cell)]
 """The guards of most routes."""
 
 
+ON_PERSON = "on_person"
+"""Key of a request's state: what is called once its sender is known to be a person, or what acts for one."""
+
+
 async def authenticate(scope: Scope, tokens: TokenStore) -> Identity:
     """Authenticate the sender of this request once; its connection counts as the sender's from now on.
 
@@ -71,6 +75,9 @@ async def authenticate(scope: Scope, tokens: TokenStore) -> Identity:
         problem = problem_details(503, "busy", what, "close some, or use them again")
         raise ProblemError(problem, {"Retry-After": "1", "Connection": "close"})
     scope["user"] = who
+    on_person = scope.get("state", {}).get(ON_PERSON)
+    if on_person is not None and who.role is not Role.agent:
+        on_person()
     return who
 
 

@@ -227,7 +227,8 @@ def exposition(app_state: AppState, queues: Mapping[str, RouteCounts]) -> bytes:
     registry.register(CellCollector(app_state, queues))
     ProcessCollector(registry=registry)
     GCCollector(registry=registry)
-    counted = (app_state.counted.registry, app_state.requests.registry)
+    sent = app_state.outside.traces
+    counted = (app_state.counted.registry, app_state.requests.registry, *((sent,) if sent is not None else ()))
     return b"".join(generate_latest(one) for one in (registry, *counted))
 
 

@@ -2,15 +2,19 @@
 
 import re
 import secrets
+from contextlib import ExitStack
+from http import HTTPStatus
 from urllib.parse import urlsplit
 
 from litestar.datastructures import Headers, MutableScopeHeaders
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
+from opentelemetry.trace import Span
 
+from hostler.logs import traces
 from hostler.logs.structured import bound
 from hostler.server.app_state import AppState
-from hostler.server.auth import authenticate
+from hostler.server.auth import ON_PERSON, authenticate
 from hostler.server.problems import refuse, standby
 from hostler.server.server_settings import Settings, is_loopback
 from hostler.server.standby_proxy import MARK, REQUEST_ID
@@ -23,6 +27,9 @@ _AGENTS_POLL = "/v1/agent/operations"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _BEFORE_THE_BODY = frozenset({401, 403, 413, 421})
 """Answers given before the body was read: what follows on that connection would be taken for the rest of it."""
+
+TRACE_ID = "x-trace-id"
+"""Header of an answer that names the request's trace."""
 
 CONTENT_POLICY = (
     "default-src 'none'; "
@@ -58,6 +65,54 @@ class RequestIds:
             scope["state"]["request_id"] = name
             bound(request=name)  # the server runs each request in a task of its own
         await self._app(scope, receive, send)
+
+
+class TraceRequests:
+    """Traces each request of a person that may change something, once its sender is known; answer and log name it.
+
+    What a stranger sends has no span: whoever can reach the port could fill the queue, and join others' traces.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != ScopeType.HTTP or not traces.on() or _is_untraced(scope):
+            await self._app(scope, receive, send)
+            return
+        method = str(scope["method"])
+        told = {"http.request.method": method, "hostler.request": scope["state"]["request_id"]}
+        begun: list[Span] = []
+        with ExitStack() as until_answered:
+
+            def begin() -> None:
+                begun.append(until_answered.enter_context(traces.root(method, Headers.from_scope(scope), told)))
+                if name := traces.trace_id():
+                    bound(trace=name)
+
+            async def sent(message: Message) -> None:
+                if begun and message["type"] == "http.response.start":
+                    if name := traces.trace_id():
+                        MutableScopeHeaders(message)[TRACE_ID] = name
+                    _ended(begun[0], scope, method, message["status"])
+                await send(message)
+
+            scope["state"][ON_PERSON] = begin
+            await self._app(scope, receive, sent)
+
+
+def _is_untraced(scope: HTTPScope) -> bool:
+    """Whether it is a read, or an agent's: there is one of those for each node and turn."""
+    return scope["method"] in _SAFE or scope["path"].startswith(_AGENTS)
+
+
+def _ended(span: Span, scope: HTTPScope, method: str, status: int) -> None:
+    route = str(scope.get("path_template") or "none")
+    span.update_name(f"{method} {route}")
+    span.set_attribute("http.route", route)
+    span.set_attribute("http.response.status_code", status)
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        traces.failed(span, str(status))
 
 
 class HostFence:

@@ -15,6 +15,7 @@ from litestar.datastructures import Headers
 from litestar.types import HTTPScope, Receive, Send
 from yarl import URL
 
+from hostler.logs import traces
 from hostler.server.problems import standby
 from hostler.server.server_settings import Settings, is_loopback
 
@@ -44,7 +45,7 @@ _HOP = frozenset(
 )
 REQUEST_ID = "x-request-id"
 """Header that names a request: the active's log lines carry the same name as ours."""
-_OURS = frozenset({"host", "origin", "referer", "accept-encoding", MARK, REQUEST_ID})
+_OURS = frozenset({"host", "origin", "referer", "accept-encoding", MARK, REQUEST_ID, traces.PARENT})
 """Judged or done here already: names under which this controller was called, and compression of what it answers."""
 
 
@@ -92,7 +93,12 @@ class Forwarder:
             async with self._open().request(
                 scope["method"],
                 _url(address, scope),
-                headers=[*_kept(scope), (MARK, self._controller), (REQUEST_ID, scope["state"]["request_id"])],
+                headers=[
+                    *_kept(scope),
+                    *traces.outgoing(Headers.from_scope(scope)),
+                    (MARK, self._controller),
+                    (REQUEST_ID, scope["state"]["request_id"]),
+                ],
                 data=body.chunks() if body.expected else None,
                 skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
                 allow_redirects=False,

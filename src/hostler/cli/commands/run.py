@@ -210,6 +210,10 @@ class ControllerStart:
 
     config: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False, help="Documents to activate.")] = ()
     log_format: LogFormat = "auto"
+    traces: Annotated[
+        str,
+        Parameter(show_default=False, help="Send traces of requests to this OpenTelemetry collector (OTLP over HTTP)."),
+    ] = ""
 
 
 PEERS, CLUSTERS, START = Peers(), Clusters(), ControllerStart()
@@ -280,6 +284,7 @@ def serve(
         boot=address_of(transport.boot_listen, "--boot-listen") if transport.boot_listen else None,
         boot_images=transport.boot_images,
         boot_key=transport.boot_key,
+        traces=start.traces,
     )
     return _until_stopped(run_serve(settings, _announce_serve))
 

@@ -7,6 +7,7 @@ import hashlib
 import ssl
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
+from http import HTTPStatus
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -17,6 +18,7 @@ from yarl import URL
 from hostler.core.state.durations import duration
 from hostler.drivers.bounded_body import read_body
 from hostler.drivers.redfish.multipart import Upload
+from hostler.logs import traces
 from hostler.ports import CertificateChangedError, LoginRefusedError, RefusedError, Secrets, UnreachableError
 
 SYSTEM = "system"
@@ -176,6 +178,17 @@ class HttpExchange:
         return {"Authorization": "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()}
 
     async def _send(self, method: str, path: str, body: Body, headers: dict[str, str]) -> HttpResponse:
+        """Send as a span of the running operation's trace; polls, which have none, are not traced."""
+        host = urlsplit(self._origin).hostname or ""
+        told = {"http.request.method": method, "url.path": path.partition("?")[0], "server.address": host}
+        with traces.child(f"BMC {method}", told, leaves=True) as span:
+            answer = await self._exchange(method, path, body, headers)
+            span.set_attribute("http.response.status_code", answer.status)
+            if answer.status >= HTTPStatus.BAD_REQUEST:
+                traces.failed(span, str(answer.status))
+        return answer
+
+    async def _exchange(self, method: str, path: str, body: Body, headers: dict[str, str]) -> HttpResponse:
         size = body.size if isinstance(body, Upload) else len(body or b"")
         limit = aiohttp.ClientTimeout(
             total=self._access.timeout_s + size / UPLOAD_BYTES_PER_S,
