@@ -69,7 +69,7 @@ class WrittenBody(NoSensors):
         return emulated_gate.answer(expects, emulated_gate.readings(self.inventory().parts))
 
     def begin_checks(self) -> None:
-        """Nothing was called off before."""
+        """Forget what was called off before."""
 
     def call_off(self) -> None:
         """A check that is called off here ends by itself."""

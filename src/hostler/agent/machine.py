@@ -525,7 +525,7 @@ class EmulatedHostMachine(NoSensors):
         return emulated_gate.answer(expects, self.gate or emulated_gate.readings(self.parts))
 
     def begin_checks(self) -> None:
-        """Nothing was called off before."""
+        """Forget what was called off before."""
 
     def call_off(self) -> None:
         """Note the call."""
