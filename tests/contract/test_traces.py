@@ -234,6 +234,26 @@ async def test_strangers_and_agents_begin_no_trace_and_take_no_room_from_an_oper
         assert len(collector.named(part)) == 1
 
 
+@pytest.mark.parametrize(
+    ("came", "status"), [("done", 0), ("unknown", 0), ("not_done", 0), ("failed", 2), ("refused", 2)]
+)
+async def test_an_operations_span_is_an_error_where_it_failed_alone(tmp_path: Path, came: str, status: int) -> None:
+    """Mutant: what may have worked is an error."""
+    collector = Collector()
+    async with listening(("POST", "/v1/traces", collector.take)) as address, house(tmp_path) as world:
+        await world.adopt(1)
+
+        async def ends(operation: Operation, node: Node) -> Outcome:
+            return Outcome(operation.id, node.id, came, attempt=operation.attempt)
+
+        world.driver.perform = ends  # type: ignore[method-assign]
+        with sending(address, "1", "a"):
+            assert (await world.operator.post("/v1/nodes/n0/reboot", {"reason": "x"}))[0] == 200
+            await soon_so(lambda: bool(collector.named("perform cordon")))
+    span = collector.named("perform cordon")[0]
+    assert (facts(span)["hostler.outcome"], span.status.code) == (came, status)
+
+
 async def test_a_caller_who_does_not_sample_has_no_trace_named(tmp_path: Path) -> None:
     """Mutant: the answer has an empty header."""
     collector = Collector()

@@ -223,8 +223,8 @@ def test_what_is_called_off_just_before_it_begins_ends_at_once(tmp_path: Path, m
     outcomes: list[Outcome] = []
     program = a_program(tmp_path, "exec sleep 300")
     body = RevokedFirst("n1", tmp_path, Powers(), SensorSources(suite=SuiteSettings(program)))
-    with closing(OperationLog(tmp_path / "marks.sqlite")) as marks:
-        operations = NodeOperations("n1", body, marks)
+    with closing(OperationLog(tmp_path / "marks.sqlite")) as operation_log:
+        operations = NodeOperations("n1", body, operation_log)
         outcomes.append(operations.perform(asked, 1))
         outcomes.append(operations.perform(replace(asked, attempt=2), 1))
     assert [one.detail for one in outcomes] == ["the suite: called off", "the suite: it did not end in its time"]

@@ -93,7 +93,7 @@ class Sender:
                 bound(trace=traces.trace_id(parent))
             outcome = await self._ask(driver, send)
             span.set_attribute("hostler.outcome", outcome.result)
-            if outcome.result != "done":
+            if outcome.result in ("failed", "refused"):  # not "unknown": it may have worked
                 traces.failed(span, outcome.result)
         return outcome
 
