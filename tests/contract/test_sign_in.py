@@ -309,11 +309,12 @@ async def test_without_a_provider_cookies_are_nobodys(tmp_path: Path) -> None:
         ({"issuer": "login.example.org"}, "is no address"),
         ({"address": "http://hostler.example.org"}, "plain http"),
         ({"session_s": 999_999}, "session_s"),
-        ({"grants": []}, "0 grants"),
+        ({"grants": []}, "grants lists 0 groups"),
         ({"grants": [{"group": "g", "role": "tenant"}]}, "needs a tenant"),
         ({"grants": [{"group": "g", "role": "root"}]}, "root"),
+        ({"grants": [{"group": "g", "role": "agent"}]}, "write one of operator, technician, tenant, viewer"),
         ({"scope": "openid"}, "unknown field"),
-        ({"scopes": ["email"]}, "without openid"),
+        ({"scopes": ["email"]}, "lacks openid"),
     ],
 )
 def test_a_file_that_is_wrong_is_refused_and_says_where(tmp_path: Path, changed: dict[str, Any], said: str) -> None:

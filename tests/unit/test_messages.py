@@ -70,6 +70,12 @@ def test_every_call_is_listed_with_its_text(texts: messages.Texts, sources: Sour
     assert [site for site in found if not all(site.arguments)] == []
 
 
+def test_what_is_wrong_in_a_settings_file_is_on_the_page(sources: Sources) -> None:
+    """Mutant: a file's problems are pairs of texts until they are raised, so the page has only their frame."""
+    texts = {way for one in messages.INPUTS for site in sites(sources, one) for ways in site.arguments for way in ways}
+    assert {"session_s is {session s}", "operands: '{label}' is not a label key"} <= texts
+
+
 def test_no_text_has_a_word_that_is_not_used() -> None:
     """Mutant: a riddle of the glossary's last table comes back in a message."""
     unused = re.findall(r"^\| prose \| (.+?) \|", GLOSSARY.read_text("utf-8"), re.MULTILINE)

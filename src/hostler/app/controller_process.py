@@ -144,11 +144,6 @@ class Gate:
             raise UnreachableError("the controller has not started; ask again in a minute")
         return self.cell.view
 
-    def is_heard(self, node: str) -> bool:
-        """Whether the node's agent is heard now."""
-        here = self.cell.live.nodes.get(node) if self.cell is not None else None
-        return here is not None and here.heard
-
     def show(self) -> None:
         """Put what the schedulers show now before the controller."""
         self._tell(self.read_schedulers())

@@ -1,12 +1,13 @@
 """How people sign in through an OpenID provider: the file `oidc.json` in the data folder, checked whole."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
 
-from hostler.core.state.input_problems import InvalidInputError, Problem
+from hostler.core.state.input_problems import InvalidInputError, Problem, WrongEntry
 from hostler.server.tokens import Grant, InvalidGrantError, Role, check_grant
 
 FILE = "oidc.json"
@@ -73,32 +74,41 @@ def read_sign_in(data: Path) -> SignInSettings | None:
         settings = msgspec.json.decode(path.read_bytes(), type=SignInSettings)
     except (msgspec.DecodeError, OSError) as error:
         raise InvalidInputError((Problem(str(path), 0, str(error), f"write {EXAMPLE}"),)) from error
-    if problems := tuple(Problem(str(path), 0, what, instead) for what, instead in _problems(settings)):
+    if problems := tuple(Problem(str(path), 0, one.what, one.instead) for one in _wrong(settings)):
         raise InvalidInputError(problems)
     return settings
 
 
-def _problems(settings: SignInSettings) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
-    for name, url in (("issuer", settings.issuer), ("address", settings.address)):
-        parts = urlsplit(url)
-        local = parts.hostname in ("localhost", "127.0.0.1", "::1")
-        if parts.scheme not in ("https", "http") or not parts.netloc or parts.query or parts.fragment:
-            found.append((f"{name} '{url[:100]}' is no address", "write https://HOST"))
-        elif parts.scheme == "http" and not local:
-            found.append((f"{name} is plain http, which anybody on the way reads", "write https://HOST"))
+def _wrong(settings: SignInSettings) -> Iterator[WrongEntry]:
+    yield from _wrong_address("issuer", settings.issuer)
+    yield from _wrong_address("address", settings.address)
     if not SESSION_LEAST_S <= settings.session_s <= SESSION_MOST_S:
         span = f"{SESSION_LEAST_S:.0f} to {SESSION_MOST_S:.0f}"
-        found.append((f"session_s is {settings.session_s:g}", f"write {span} seconds"))
+        yield WrongEntry(f"session_s is {settings.session_s:g}", f"write {span} seconds")
     if not settings.grants or len(settings.grants) > GRANTS_MOST:
-        found.append((f"{len(settings.grants)} grants", f"write 1 to {GRANTS_MOST}: who is in none may not sign in"))
+        rest = "who is in none may not sign in"
+        yield WrongEntry(f"grants lists {len(settings.grants)} groups", f"write 1 to {GRANTS_MOST}: {rest}")
     if "openid" not in settings.scopes:
-        found.append(("scopes without openid", 'add "openid"'))
+        yield WrongEntry("scopes lacks openid, without which a provider names nobody", 'add "openid"')
     for one in settings.grants:
-        try:
-            check_grant(Grant("somebody", one.role, site=one.site, pool=one.pool, tenant=one.tenant))
-        except InvalidGrantError as error:
-            found.append((f"group '{one.group[:60]}': {error}", "give it a grant that a token could have"))
-        if one.role is Role.agent:
-            found.append((f"group '{one.group[:60]}' would be an agent", "agents have tokens of their own"))
-    return found
+        yield from _wrong_grant(one)
+
+
+def _wrong_address(name: str, url: str) -> Iterator[WrongEntry]:
+    parts = urlsplit(url)
+    if parts.scheme not in ("https", "http") or not parts.netloc or parts.query or parts.fragment:
+        yield WrongEntry(f"{name} '{url[:100]}' is no address", "write https://HOST")
+    elif parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+        yield WrongEntry(f"{name} is plain http, which anybody on the way reads", "write https://HOST")
+
+
+def _wrong_grant(one: GroupGrant) -> Iterator[WrongEntry]:
+    group = f"group '{one.group[:60]}'"
+    if one.role is Role.agent:
+        people = ", ".join(role.value for role in Role if role is not Role.agent)
+        yield WrongEntry(f"{group} has the role of an agent, which nobody signs in as", f"write one of {people}")
+        return
+    try:
+        check_grant(Grant("somebody", one.role, site=one.site, pool=one.pool, tenant=one.tenant))
+    except InvalidGrantError as error:
+        yield WrongEntry(f"{group}: {error}", "change its role, site, pool or tenant to what a token may have")

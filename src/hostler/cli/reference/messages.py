@@ -39,6 +39,7 @@ PROBLEMS = (
         ("status", "what", "what to do"),
         ("server",),
     ),
+    Texts("SignInError", ((0, ""),), ("text",), ("server",)),
 )
 REFUSALS = Texts("RefusalError", ((0, "text"),), ("text",))
 FINDINGS = (
@@ -51,7 +52,12 @@ COMMANDS = (
     Texts("ApiError", ((1, "what"), (2, "instead")), ("what", "what to do"), ("client",)),
 )
 INPUTS = (
-    Texts("Problem", ((0, "where"), (2, "what"), (3, "instead")), ("where", "what", "what to do"), ("core", "app")),
+    Texts(
+        "Problem",
+        ((0, "where"), (2, "what"), (3, "instead")),
+        ("where", "what", "what to do"),
+        ("core", "app", "drivers", "server"),
+    ),
     Texts(
         "_unusable", ((0, "where"), (1, "what"), (2, "instead")), ("where", "what", "what to do"), ("app", "drivers")
     ),

@@ -8,7 +8,7 @@ import yaml
 from msgspec import Struct
 
 from hostler.core.state.durations import duration
-from hostler.core.state.input_problems import InvalidInputError, Problem
+from hostler.core.state.input_problems import InvalidInputError, Problem, WrongEntry
 from hostler.drivers.kubernetes.external_controllers import ACTORS, DUTIES, Actor
 from hostler.drivers.kubernetes.gpu_operator import OPERANDS, Operand
 from hostler.drivers.kubernetes.workloads import CHECKS, EVICT, WAIT, DrainMethod, Spaces
@@ -47,7 +47,7 @@ class KubernetesSettings(Struct, frozen=True, forbid_unknown_fields=True):
 def parse(name: str, text: str) -> KubernetesSettings:
     """The settings in a YAML document called `name`. Raises InvalidInputError with every problem found."""
     if len(text) > MAX_TEXT:
-        raise _unusable(Problem(name, 0, f"{len(text)} characters", f"write at most {MAX_TEXT}"))
+        raise _unusable(Problem(name, 0, f"the document has {len(text)} characters", f"write at most {MAX_TEXT}"))
     try:
         loaded = yaml.safe_load(text)
         found = msgspec.convert({} if loaded is None else loaded, KubernetesSettings)
@@ -56,41 +56,51 @@ def parse(name: str, text: str) -> KubernetesSettings:
     except (msgspec.ValidationError, RecursionError) as error:
         known = ", ".join(field.name for field in msgspec.structs.fields(KubernetesSettings))
         raise _unusable(Problem(name, 0, str(error), f"a Kubernetes cluster has {known}")) from error
-    if wrong := _problems(found):
-        raise _unusable(*(Problem(name, 0, what, instead) for what, instead in wrong))
+    if wrong := tuple(Problem(name, 0, one.what, one.instead) for one in _wrong(found)):
+        raise _unusable(*wrong)
     return found
 
 
-def _problems(found: KubernetesSettings) -> list[tuple[str, str]]:
-    wrong = [problem for name, manner in found.namespaces.items() for problem in _of_manner(found, name, manner)]
+def _wrong(found: KubernetesSettings) -> Iterator[WrongEntry]:
+    for name, manner in found.namespaces.items():
+        yield from _wrong_manner(found, name, manner)
     if "" in (*found.platform, *found.namespaces):
-        wrong.append(("a namespace without a name", "name it"))
-    instead = "write it as kubectl does: acme.io/gpu"
-    unnamed = [one.label[:100] for one in found.operands if not LABEL.fullmatch(one.label)]
-    wrong.extend((f"operands: '{label}' is not a label key", instead) for label in unnamed)
-    return [*wrong, *(problem for tool in found.tools for problem in _of_tool(tool))]
+        yield WrongEntry("a namespace has no name", "write its name")
+    for one in found.operands:
+        if not LABEL.fullmatch(one.label):
+            yield WrongEntry(
+                f"operands: '{one.label[:100]}' is not a label key", "write it as kubectl does: acme.io/gpu"
+            )
+    for tool in found.tools:
+        yield from _wrong_tool(tool)
 
 
-def _of_manner(found: KubernetesSettings, name: str, manner: DrainMethod) -> Iterator[tuple[str, str]]:
+def _wrong_manner(found: KubernetesSettings, name: str, manner: DrainMethod) -> Iterator[WrongEntry]:
     where, after_s = f"namespaces: {name}", manner.evict_after_s
     if found.spaces.is_platform(name):
-        yield f"{where}: it is the platform's", "leave it out of one of the two"
+        yield WrongEntry(f"{where}: it is the platform's", "remove it here, or from platform")
     if manner.drain not in (WAIT, EVICT):
-        yield f"{where}: drain '{manner.drain}'", f"write {WAIT} or {EVICT}"
+        yield WrongEntry(f"{where}: drain is '{manner.drain}'", f"write {WAIT} or {EVICT}")
     if manner.drain == EVICT and after_s is not None:
-        yield f"{where}: evicted at once and after {duration(after_s)}", "keep one of the two"
+        yield WrongEntry(
+            f"{where}: drain says {EVICT}, which is at once, and evict_after_s after {duration(after_s)}",
+            "keep one of the two",
+        )
     if after_s is not None and not 0 <= after_s <= LONGEST_S:
-        yield f"{where}: evict_after_s {after_s:g}", f"take 0 to {LONGEST_S:g} seconds"
+        yield WrongEntry(f"{where}: evict_after_s is {after_s:g}", f"write 0 to {LONGEST_S:g} seconds")
 
 
-def _of_tool(tool: Actor) -> Iterator[tuple[str, str]]:
+def _wrong_tool(tool: Actor) -> Iterator[WrongEntry]:
     signs = (*tool.managers, *tool.node_keys, *tool.images, *tool.apis)
     if tool.duty not in DUTIES:
-        yield f"tools: {tool.name}: duty '{tool.duty}'", f"write one of {', '.join(DUTIES)}"
+        yield WrongEntry(f"tools: {tool.name}: duty is '{tool.duty}'", f"write one of {', '.join(DUTIES)}")
     if not tool.name or not signs:
-        yield f"tools: '{tool.name}' shows by nothing", "give a name, and managers, marks, images or apis"
+        yield WrongEntry(
+            f"tools: '{tool.name}' has no name, or nothing that it is known by",
+            "write its name, and managers, marks, images or apis",
+        )
     if "" in signs:
-        yield f"tools: {tool.name}: an empty sign is everybody's", "leave it out"
+        yield WrongEntry(f"tools: {tool.name}: an empty sign would match every tool", "remove it")
 
 
 def _unusable(*problems: Problem) -> InvalidInputError:
