@@ -19,3 +19,11 @@ def test_an_entry_of_ci_calls_targets_that_the_makefile_has(entry: str, targets:
     assert subprocess.run(["bash", "-n", str(path)], check=False).returncode == 0
     (called,) = re.findall(r"^exec timeout \S+ \S+ make (.+)$", path.read_text(), re.MULTILINE)
     assert set(called.split()) == targets <= TARGETS
+
+
+@pytest.mark.parametrize("script", sorted(path for path in (HOUSE / "scripts").iterdir() if not path.suffix))
+def test_a_script_of_the_set_up_is_read_by_its_shell(script: Path) -> None:
+    """Mutant: an apostrophe in the list of packages, which ends its quotation."""
+    if script.is_file() and script.read_bytes().startswith(b"#!/usr/bin/env bash"):
+        read = subprocess.run(["bash", "-n", str(script)], capture_output=True, text=True, check=False)
+        assert (read.returncode, read.stderr) == (0, "")
