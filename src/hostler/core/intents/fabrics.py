@@ -273,7 +273,7 @@ def register(ask: Ask[RegisterFabric]) -> Granted:
 
 def by_size(cables: int) -> float:
     """Seconds that a discovery may take where its registration does not say: 300, and in proportion beyond."""
-    return round(min(max(TIMEOUT_S, cables * A_CABLE_S), TIMEOUTS_S[1]))
+    return float(round(min(max(TIMEOUT_S, cables * A_CABLE_S), TIMEOUTS_S[1])))
 
 
 def _renewed(known: Fabric, fresh: Fabric) -> Fabric:
