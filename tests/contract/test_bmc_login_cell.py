@@ -1,6 +1,5 @@
 """A whole cell gives a BMC its password: planned, guarded, recorded, sent by the dispatcher; and nothing tells it."""
 
-import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import asynccontextmanager
@@ -12,27 +11,20 @@ import msgspec
 import pytest
 
 from hostler.controller.inputs import NodeSeen
-from hostler.core.policy.documents import parse
 from hostler.core.report.evidence_bundle import Known, evidence_bundle
 from hostler.core.state import events as e
-from hostler.core.state.intent import Intent
-from hostler.core.state.live_state import Release
-from hostler.core.state.model import BMC_CERTIFICATE, Node
-from hostler.core.state.scopes import FLEET, text_hook
-from hostler.core.state.verbs.activation import Activate
+from hostler.core.state.model import BMC_CERTIFICATE
+from hostler.core.state.scopes import text_hook
 from hostler.core.state.verbs.bmc_logins import RenewLogin
-from hostler.core.state.verbs.facts import Verb
-from hostler.core.state.verbs.nodes import Rebind, Register
+from hostler.core.state.verbs.nodes import Rebind
 from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.login_driver import LoginDriver
 from hostler.drivers.redfish.operation_driver import RedfishDriver
-from hostler.journal.memory import MemoryJournal
 from hostler.ports import CertificateChangedError, LoginRefusedError
-from hostler.runtime.performers import Wiring, performers
-from hostler.runtime.runner import Cell
 from hostler.sim.bmc.bmc_accounts import AccountRules
-from tests.contract.api_world import PATIENCE_S, POLICY
+from tests.contract.api_world import POLICY
 from tests.contract.credential_world import CERTIFICATES, CredentialWorld, credential_world
+from tests.contract.one_node_cell import OneNodeCell
 
 RULES = "  bmc_credentials: {renew_every_s: 86400}\n  pages:"
 DOCUMENTS = {"policy.yaml": POLICY.replace("  pages:", RULES, 1), "fleet.yaml": "skus:\n  h100: {gpus: 2}\n"}
@@ -42,31 +34,20 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-class Running:
+class Running(OneNodeCell):
     """A cell with one node, whose BMC is the world's."""
 
     def __init__(self, world: CredentialWorld) -> None:
-        self.world = world
         redfish = RedfishDriver(world.clients, now)
-        self.cell = Cell(MemoryJournal(), performers(Wiring((redfish, LoginDriver(world.clients, world.secrets, now)))))
+        super().__init__(redfish, LoginDriver(world.clients, world.secrets, now))
+        self.world = world
         self.secrets: set[str] = {"factory"}
-        self.asked = 0
 
-    @property
-    def node(self) -> Node:
-        return self.cell.view.nodes["n1"]
-
-    async def ask(self, act: Verb, target: str, documents: dict[str, str] | None = None) -> None:
-        self.asked += 1
-        intent = Intent(f"i{self.asked}", act, target, "ann", "a test", now())
-        answer = await (self.cell.ask(intent, parse(documents), documents) if documents else self.cell.ask(intent))
-        assert answer.granted, answer.text
+    def look(self) -> None:
+        self.secrets |= {self.world.password, *self.world.accounts.pending.values()}
 
     async def until(self, holds: Callable[[], object]) -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            while not holds():
-                self.secrets |= {self.world.password, *self.world.accounts.pending.values()}
-                await asyncio.sleep(0.005)
+        await super().until(holds)
         self.secrets |= {value for name, value in (await self.world.kept()).items() if name in PASSWORDS}
         self.secrets.add(self.world.password)
 
@@ -83,17 +64,11 @@ PASSWORDS = ("password", "pending", "previous")
 
 @asynccontextmanager
 async def a_cell(folder: Path) -> Any:
-    async with credential_world(folder, pin="first_contact") as world:
-        inside = Running(world)
-        await inside.cell.start()
-        try:
-            await inside.ask(Activate(), FLEET, DOCUMENTS)
-            await inside.until(lambda: inside.cell.view.cell.format >= Release().reads)
-            spec = {"id": "n1", "sku": "h100", "serial": "SN1", "bmc": world.node.binding("bmc"), "provisioner": "none"}
-            await inside.ask(Register(nodes=msgspec.json.encode([spec]).decode()), FLEET)
-            yield inside
-        finally:
-            await inside.cell.stop()
+    async with (
+        credential_world(folder, pin="first_contact") as world,
+        Running(world).running(world.node.binding("bmc"), DOCUMENTS) as inside,
+    ):
+        yield inside
 
 
 async def test_from_the_factory_to_a_swapped_board_and_no_word_tells_a_password(

@@ -123,6 +123,10 @@ def _add_file(fleet: Fleet, event: TicketFileAdded, at: datetime) -> None:
         fleet.put_ticket(ticket.id, replace(ticket, files=(*ticket.files, event.file), updated=at))
 
 
+def _ticket_and_node(event: TicketFileAdded | TicketClaimed | TicketHandedOver) -> tuple[str, ...]:
+    return tuple(name for name in (event.ticket, event.node) if name)
+
+
 def _claim(fleet: Fleet, event: TicketClaimed, at: datetime) -> None:
     _give(fleet, event.ticket, event.person, event.until, at)
 
@@ -181,9 +185,9 @@ def _close_incident(fleet: Fleet, event: IncidentClosed, at: datetime) -> None:
 ROWS: EventRows = (
     EventRow(TicketOpened, _of_ticket, _put),
     EventRow(TicketUpdated, _of_ticket, _put),
-    EventRow(TicketFileAdded, lambda e: tuple(name for name in (e.ticket, e.node) if name), _add_file),
-    EventRow(TicketClaimed, lambda e: tuple(name for name in (e.ticket, e.node) if name), _claim),
-    EventRow(TicketHandedOver, lambda e: tuple(name for name in (e.ticket, e.node) if name), _hand_over),
+    EventRow(TicketFileAdded, _ticket_and_node, _add_file),
+    EventRow(TicketClaimed, _ticket_and_node, _claim),
+    EventRow(TicketHandedOver, _ticket_and_node, _hand_over),
     EventRow(WalkStopChanged, lambda e: (e.ticket, f"fabric:{e.stop.finding.partition('/')[0]}"), _change_stop),
     EventRow(TicketClosed, lambda e: (e.ticket,), _close_ticket),
     EventRow(
