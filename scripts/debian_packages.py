@@ -122,14 +122,18 @@ def _install(package: DebianPackage, staging: Path, home: Path, version: str) ->
 
 
 def closure(package: DebianPackage) -> set[str]:
-    """Names of the distributions that the package's own needs on this Python, its extras left out."""
+    """Names of the distributions that the package's own needs on this Python, its extras left out.
+
+    What the lock names for no Python is left out too: pyproject.toml overrides who asks for it.
+    """
+    never = {name for name, text in _entries() if _is_for_none(text)}
     wanted = tomllib.loads((package.source / "pyproject.toml").read_text())["project"]["dependencies"]
     found: set[str] = set()
     while wanted:
         one = Requirement(wanted.pop())
         name = one.name.lower().replace("_", "-")
         extras = [{"extra": extra} for extra in one.extras] or [{"extra": ""}]
-        if name in found or (one.marker and not one.marker.evaluate({"extra": ""})):
+        if name in found or name in never or (one.marker and not one.marker.evaluate({"extra": ""})):
             continue
         found.add(name)
         listed = [Requirement(text) for text in requires(name) or ()]
@@ -142,6 +146,12 @@ def locked(names: set[str]) -> Iterator[str]:
     entries = dict(_entries())
     for name in sorted(names):
         yield entries[name]
+
+
+def _is_for_none(entry: str) -> bool:
+    """Whether the marker of a lock's entry holds nowhere here."""
+    marker = Requirement(entry.partition(" --hash=")[0].strip()).marker
+    return marker is not None and not marker.evaluate()
 
 
 def _entries() -> Iterator[tuple[str, str]]:

@@ -43,6 +43,26 @@ async def test_only_an_operator_is_a_shift_lead(world: House) -> None:
     assert any("handed over to tom by" in row["text"] for row in history["items"])
 
 
+async def test_a_technicians_token_switches_off_what_its_person_has_claimed(world: House) -> None:
+    """Mutants: the role is not looked at; an argument or another route goes round it; the dry run says otherwise."""
+    tess, tom = (world.client(Grant(name, Role.technician, site="north")) for name in ("tess", "tom"))
+    ticket = ticket_of(world)
+    why = f"you have claimed no ticket about m0 and begun no work on it: claim it first (hostler ticket claim {ticket})"
+    for dry_run in (True, False):
+        sent = {"reason": "fans", "dry_run": dry_run}
+        status, body = await tess.post("/v1/nodes/m0/power-off", sent)
+        assert (status, body["detail"]) == (409, why)
+        status, body = await tess.post("/v1/intents", {"verb": "power-off", "target": "nodes", "nodes": ["m0"], **sent})
+        assert (status, body["detail"]) == (409, why)
+    for word in ("shift_lead", "own_work"):
+        status, text = await asked(tess, "power-off", "m0", **{word: "false"})
+        assert status >= 400, text
+    assert (await asked(tess, "claim-ticket", ticket))[0] == 200
+    assert (await asked(tom, "power-off", "m0"))[0] == 409
+    assert (await asked(world.operator, "power-off", "m0"))[0] == 200
+    assert (await asked(tess, "power-off", "m0"))[0] == 200
+
+
 async def test_commands_claim_hand_over_and_list(world: House) -> None:
     ticket = ticket_of(world)
     await cli(world, "ticket", "claim", ticket, "--reason", "my shift")

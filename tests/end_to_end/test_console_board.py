@@ -45,6 +45,8 @@ async def world(tmp_path: Path) -> AsyncIterator[House]:
 async def test_a_scan_begins_work_at_its_machine_and_at_no_other(world: House, tab: Tab) -> None:  # noqa: F811
     """Mutants: any serial begins work on the first card; a serial that is nobody's says nothing."""
     tess = world.client(Grant("tess", Role.technician))
+    (ticket,) = (t.id for t in world.cell.view.tickets.values() if t.node == "m1")
+    await tess.post("/v1/intents", {"verb": "claim-ticket", "target": ticket, "reason": "my shift"})
     await tess.post("/v1/nodes/m1/power-off", {"reason": "the board"})
     await world.until(lambda: any(h.kind == "power" for h in world.cell.view.holds.values()))
     world.cell.tell(NodeSeen("m1", power="off"))

@@ -5,11 +5,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.controller.inputs import NodeSeen
+from hostler.controller.inputs import IntentAsked, NodeSeen
+from hostler.controller.step_output import Reply
 from hostler.core.state import events as e
 from hostler.core.state.model import HoldKind, Node, Operation, Phase
 from hostler.core.state.operations import PowerOn
-from tests.kit import NOW, Drive, a_node, a_workload, after, configuration, pool_document
+from tests.kit import NOW, Drive, a_node, a_workload, after, configuration, intent_of, pool_document
+from tests.scenario.test_ticket_claims import with_ticket
 
 ONE = configuration({"train": pool_document(target=1)})
 
@@ -172,6 +174,56 @@ def test_work_begun_by_another_than_had_it_powered_off_ends_in_a_node_that_runs(
     assert drive.ask("end-work", "a", person="tina").granted
     drive.wait(hours=1)
     assert drive.is_on("a")
+
+
+# --- whose machine it is
+
+
+def of_technician(drive: Drive, person: str = "tina", *, dry_run: bool = False) -> Reply:
+    """The answer to a power-off that a technician's token asks for."""
+    words = (f"t{drive.fleet.cell.seq}{dry_run}", "power-off", "a", person, "fans", drive.now)
+    intent = intent_of(*words, own_work=True, dry_run=dry_run)
+    return drive.step(IntentAsked(99, intent)).replies[0]
+
+
+def refused(drive: Drive, person: str = "tina") -> str:
+    """Why a technician may not switch it off, which a dry run says in the same words; "" where they may."""
+    tried, reply = of_technician(drive, person, dry_run=True), of_technician(drive, person)
+    assert tried.granted is reply.granted
+    assert reply.granted or tried.text == reply.text
+    return "" if reply.granted else reply.text
+
+
+def test_a_technician_switches_off_no_machine_that_is_not_theirs() -> None:
+    """An operator does. Mutants: nobody's is anybody's; the dry run promises what is refused."""
+    drive = Drive(ONE, [a_node("a", pool="", phase=Phase.debug)])
+    drive.step()
+    why = refused(drive)
+    assert "you have claimed no ticket about a and begun no work on it" in why
+    assert "hostler node start-work a --serial SERIAL --prepare" in why
+    drive.wait(minutes=10)
+    assert drive.is_on("a")
+    assert drive.ask("power-off", "a", person="olga").granted
+
+
+def test_a_technician_switches_off_what_they_have_claimed_until_their_shift_ends() -> None:
+    """Mutants: another's claim will do; one that has lapsed; any free ticket."""
+    drive, ticket = with_ticket()
+    drive.fleet.put_node("a", replace(drive.node("a"), phase=Phase.debug, assignment=None))
+    assert f"hostler ticket claim {ticket}" in refused(drive)
+    assert drive.ask("claim-ticket", ticket, "tom", hours="1").granted
+    assert f"ask tom to hand it over first (hostler ticket hand-over {ticket})" in refused(drive)
+    assert refused(drive, "tom") == ""
+    drive.wait(hours=2)
+    assert f"hostler ticket claim {ticket}" in refused(drive, "tom")
+
+
+def test_a_technician_switches_off_again_what_they_work_on() -> None:
+    """Mutant: who works on a machine without a ticket has to ask an operator."""
+    drive = dark()
+    assert answer(drive) == ""
+    assert refused(drive) == ""
+    assert "begun no work" in refused(drive, "tom")
 
 
 # --- several people

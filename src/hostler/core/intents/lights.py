@@ -2,10 +2,9 @@
 
 from datetime import timedelta
 
-from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, RefusalError, node_of
+from hostler.core.intents import own_work
+from hostler.core.intents.ask import Ask, Granted, Handler, Handlers, RefusalError, node_of
 from hostler.core.state import events as e
-from hostler.core.state.cases import Ticket
-from hostler.core.state.model import HoldKind, Node
 from hostler.core.state.verbs.lights import Locate, Unlocate
 
 
@@ -14,8 +13,8 @@ def locate(ask: Ask[Locate]) -> Granted:
     node = node_of(ask)
     if not node.binding("bmc"):
         raise RefusalError(f"{node.id} has no bmc binding: its BMC's address is not known")
-    ticket = next((ticket for ticket in ask.context.fleet.tickets.values() if _is_theirs(ask, node, ticket)), None)
-    if ticket is None and not _works(ask, node) and not ask.act.shift_lead:
+    ticket = own_work.claimed(ask, node)
+    if ticket is None and not own_work.works(ask, node) and not ask.act.shift_lead:
         raise RefusalError(
             f"you have claimed no ticket about {node.id}: claim one first (hostler ticket list --claim nobody), "
             "or ask an operator to light it as shift lead"
@@ -35,17 +34,6 @@ def unlocate(ask: Ask[Unlocate]) -> Granted:
     if light.by != person and not ask.act.shift_lead:
         raise RefusalError(f"{light.by} has {node.id}'s locate LED lit until {light.until:%H:%M} UTC; ask them first")
     return f"{node.id}'s locate LED is to be put out", (e.LightAsked(node.id, person, ask.intent.reason),)
-
-
-def _is_theirs(ask: AnyAsk, node: Node, ticket: Ticket) -> bool:
-    """Whether they have claimed the ticket, and it is about the node, or asks for a walk through its rack."""
-    about = ticket.node == node.id or any(stop.rack == node.position.rack != "" for stop in ticket.walk)
-    return about and ticket.holder(ask.context.now) == ask.intent.person
-
-
-def _works(ask: AnyAsk, node: Node) -> bool:
-    holds = ask.context.fleet.holds_of(node.id)
-    return any(hold.kind is HoldKind.physical_work and hold.owner == ask.intent.person for hold in holds)
 
 
 HANDLERS: Handlers = {Locate: Handler(locate), Unlocate: Handler(unlocate)}

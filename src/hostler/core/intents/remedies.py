@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from hostler.core.intents import own_work
 from hostler.core.intents.affected_nodes import named
 from hostler.core.intents.ask import Answered, Ask, Granted, Handler, Handlers, RefusalError, hold_of, nodes_of
 from hostler.core.intents.bounds import is_theirs
@@ -55,6 +56,14 @@ def grant_remedy(ask: Ask[RemedyVerb]) -> Granted:
             f"it can never begin: {why}; name so many of its nodes at a time, or raise the pool's budget"
         )
     return f"{ask.intent.verb} is asked for on {len(nodes)} node{'s' if len(nodes) > 1 else ''}", tuple(events)
+
+
+def power_off(ask: Ask[RemedyVerb]) -> Granted:
+    """The same for a power-off: a technician's is of a machine that they work on or have claimed a ticket about."""
+    if ask.intent.own_work:
+        for node in nodes_of(ask):
+            own_work.demand(ask, node)
+    return grant_remedy(ask)
 
 
 def _asked_for(ask: Ask[RemedyVerb], nodes: tuple[Node, ...], group: ActGroup) -> DisruptionRequest:
@@ -155,6 +164,6 @@ HANDLERS: Handlers = {
         (Drain, ResetGpu, Reboot, PowerCycle, UpdateFirmware, ReturnForMaintenance, RequestReplacement, ReleaseNode),
         Handler(grant_remedy, named),
     ),
-    PowerOff: Handler(grant_remedy),
+    PowerOff: Handler(power_off),
     CallOff: Handler(call_off),
 }

@@ -41,7 +41,7 @@ class Intent(Struct, frozen=True):
     """Request of a person, or of a tool in a person's name. Recorded whether it is granted or refused.
 
     `target` is a node id, "rack:…", "pool:…", FLEET, or NODES with their ids in `nodes`; `key` makes a repeated
-    request the same request.
+    request the same request. `own_work`: asked under a token that powers only machines that its person works on.
     """
 
     id: str
@@ -54,6 +54,7 @@ class Intent(Struct, frozen=True):
     dry_run: bool = False
     bounds: Bounds = Bounds()
     nodes: tuple[str, ...] = ()
+    own_work: bool = False
 
     @property
     def scope(self) -> Scope:

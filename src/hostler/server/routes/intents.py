@@ -148,6 +148,7 @@ async def submit(
         key=f"{who.token}/{key}" if key else "",
         dry_run=asked.dry_run,
         bounds=who.grant.bounds,
+        own_work=who.role is Role.technician,
     )
     if not kind.facts.partly:
         demand_visible(who, app_state.fleet, intent.target, intent.nodes)
