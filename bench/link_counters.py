@@ -50,7 +50,7 @@ def main() -> Figures:
             for at in ports
         }
         now = NOW + timedelta(hours=hour + 1)
-        standing = frozenset(case.fault.key for case in drive.fleet.link_cases.values())
+        standing = {case.fault.key: case.reset_at for case in drive.fleet.link_cases.values()}
         start = time.process_time()
         faults, clean = watch.take(wiring, LinkReadings(found, {}, whole=True), standing, now)
         judging += time.process_time() - start

@@ -62,7 +62,7 @@ async def test_ibqueryerrors_tells_the_counters_of_both_ends_of_a_link() -> None
                 )
             page = await error_counters_here(Diagnostics(timeout_s=60.0), environment)
             assert (page.whole, page.why) == (True, "")
-            faults, _ = watch.take(wired, LinkReadings(page.ports, {}, page.whole), frozenset(), NOW)
+            faults, _ = watch.take(wired, LinkReadings(page.ports, {}, page.whole), {}, NOW)
     (fault,) = faults
     assert {fault.a, fault.z} == {str(host), str(leaf)}
     assert (fault.check, fault.text[:7]) == (LinkCheck.flaps, "5 flaps")
@@ -107,7 +107,7 @@ def test_a_page_that_is_not_all_of_it_makes_no_port_clean(page: str, said: str) 
     assert not seen.whole
     assert said in seen.why
     watch = LinkWatch()
-    faults, clean = watch.take(wiring(a_fabric()), LinkReadings(seen.ports, {}, seen.whole), frozenset({"x"}), NOW)
+    faults, clean = watch.take(wiring(a_fabric()), LinkReadings(seen.ports, {}, seen.whole), {"x": None}, NOW)
     assert (faults, clean) == ([], [])
 
 
@@ -184,9 +184,9 @@ def test_what_one_end_alone_tells_is_no_flap_and_an_unread_link_is_not_clean() -
     key = "|".join(map(str, sorted((host, cables.links[host]))))
     for count in (0, 9):
         named = {str(host): PortReading(link_downed=count)}
-        faults, clean = watch.take(wired, LinkReadings(named=named), frozenset({key, "a|b"}), NOW)
+        faults, clean = watch.take(wired, LinkReadings(named=named), {key: None, "a|b": None}, NOW)
         assert (faults, clean) == ([], [key])
-    assert watch.take(wired, LinkReadings(), frozenset({key}), NOW) == ([], [])
+    assert watch.take(wired, LinkReadings(), {key: None}, NOW) == ([], [])
 
 
 async def test_rounds_are_told_to_the_controller_and_one_that_hangs_tells_nothing_of_a_link() -> None:

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.controller.inputs import LinksSeen
+from hostler.core.policy import link_cases
 from hostler.core.state import events as e
 from hostler.core.state.fabrics import LinkCondition
 from hostler.core.state.links import LinkCheck, LinkFault, LinkGrade, LinkRound
@@ -74,6 +75,26 @@ def test_a_rule_has_the_port_at_the_switch_reset_after_the_node_is_drained() -> 
     assert not any(c.type == "network.link_flaps" for c in cell.drive.node("gpu-0001").conditions)
     cell.drive.wait(hours=3)
     assert len(resets(cell)) == 1
+
+
+@pytest.mark.parametrize("answer", ["done", "unknown", "mute"])
+def test_an_open_fault_knows_when_a_port_of_its_link_was_reset(answer: str) -> None:
+    """Mutants: only a reset that is known to be done counts; another link's fault takes note of it."""
+    cell = a_cell(**RULE)
+    cell.drive.script("reset_port", answer)
+    (other,) = {str(z) for a, z in a_fabric().links.items() if str(a) == "gpu-0001:mlx5_1"}
+    faults = [
+        LinkFault(*ports, LinkCheck.flaps, LinkGrade.act, "5 flaps in 24 h", ())
+        for ports in ((HOST, far(a_fabric())), ("gpu-0001:mlx5_1", other))
+    ]
+    cell.drive.step(LinksSeen(LinkRound(NAME, cell.drive.now, 224, tuple(faults[:1]), ())))
+    assert list(link_cases.resets(cell.drive.fleet, NAME).values()) == [None]
+    cell.drive.run()
+    cell.drive.step(LinksSeen(LinkRound(NAME, cell.drive.now, 224, tuple(faults), ())))
+    known = link_cases.resets(cell.drive.fleet, NAME)
+    (sent,) = [s for s in cell.drive.sent if s.operation.kind == "reset_port" and s.how == "perform"]
+    assert known[faults[1].key] is None
+    assert (known[faults[0].key] or cell.drive.now) >= sent.operation.started
 
 
 def test_a_link_that_goes_on_flapping_is_reset_three_times_an_hour_apart_and_then_a_person_is_asked() -> None:

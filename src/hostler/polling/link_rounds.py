@@ -5,7 +5,7 @@ without. After a start histories begin anew.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from msgspec import Struct
@@ -18,7 +18,7 @@ from hostler.core.fabric.link_quality import LinkHistory, judge, seen
 from hostler.core.fabric.path_blame import PathVerdict
 from hostler.core.fabric.routes import NO_ROUTES, Routes, routes_of
 from hostler.core.fabric.switch_blame import joined, links_heard
-from hostler.core.policy.link_cases import links_of
+from hostler.core.policy.link_cases import links_of, resets
 from hostler.core.state.fabrics import Fabric, RouteSource
 from hostler.core.state.links import LinkCase, LinkCheck, LinkFault, LinkRound, PortReading, switch_key
 from hostler.logs.structured import logger
@@ -60,43 +60,47 @@ class LinkWatch:
         self.latest: dict[Port, PortReading] = {}
 
     def take(
-        self, wiring: BoundCables, told: LinkReadings, open_links: frozenset[str], now: datetime
+        self, wiring: BoundCables, told: LinkReadings, open_links: Mapping[str, datetime | None], now: datetime
     ) -> tuple[list[LinkFault], list[str]]:
-        """Faults of the links that were read, and the keys of open ones that were read and show none."""
+        """Faults of the links that were read, and the keys of open ones that were read and show none.
+
+        `open_links`: keys of links with an open fault → when Hostler last reset a port of it, None for never.
+        """
         self.latest = self._readings(wiring, told)
         faults: list[LinkFault] = []
         clean: list[str] = []
         kept: dict[tuple[Port, Port], LinkHistory] = {}
         for cable in wiring.cables:
-            history = self._joined(cable, now)
+            ports = (str(cable.a), str(cable.z))
+            key = "|".join(ports)
+            history = self._joined(cable, open_links.get(key), now)
             kept[cable.a, cable.z] = history
             if cable.a not in self.latest and cable.z not in self.latest:
                 continue
-            ports = (str(cable.a), str(cable.z))
             fault = judge(ports, history, now)
             if fault is not None:
                 faults.append(fault)
-            elif (key := "|".join(ports)) in open_links:
+            elif key in open_links:
                 clean.append(key)
         self._histories = kept
         told_faults = joined(faults, wiring.cables, self.latest, wiring.switches.__contains__)
         return told_faults, [*clean, *self._sound_switches(wiring, told_faults, open_links)]
 
-    def _sound_switches(self, wiring: BoundCables, faults: list[LinkFault], open_links: frozenset[str]) -> list[str]:
+    def _sound_switches(self, wiring: BoundCables, faults: list[LinkFault], open_links: Collection[str]) -> list[str]:
         """Keys of switches with an open fault that none of their links shows any more, though links were read."""
         asked = [name for name in wiring.switches if switch_key(name) in open_links]
         blamed = {fault.switch for fault in faults}
         heard = links_heard(wiring.cables, self.latest, LinkCheck.down) if asked else {}
         return [switch_key(name) for name in sorted(asked) if name not in blamed and heard.get(name)]
 
-    def _joined(self, cable: Cable, now: datetime) -> LinkHistory:
+    def _joined(self, cable: Cable, reset_at: datetime | None, now: datetime) -> LinkHistory:
         known = self._histories.get((cable.a, cable.z), _NEW)
         a, z = self.latest.get(cable.a), self.latest.get(cable.z)
         if a is None and z is None:
             return known
         return LinkHistory(
-            seen(known.a, a, cable.rate, now) if a is not None else known.a,
-            seen(known.z, z, cable.rate, now) if z is not None else known.z,
+            seen(known.a, a, cable.rate, now, reset_at) if a is not None else known.a,
+            seen(known.z, z, cable.rate, now, reset_at) if z is not None else known.z,
         )
 
     @staticmethod
@@ -209,7 +213,7 @@ class LinkRounds:
         except TimeoutError:
             told = LinkReadings(why="the ports were not read in their time")
         watch = self._watches.setdefault(fabric.name, LinkWatch())
-        standing = frozenset(case.fault.key for case in links_of(self._cell.view, fabric.name))
+        standing = resets(self._cell.view, fabric.name)
         wiring = self._looks[fabric.name]
         faults, clean = await asyncio.to_thread(watch.take, wiring, told, standing, began)
         paths = await self._paths(fabric, began)

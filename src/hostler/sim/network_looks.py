@@ -14,7 +14,7 @@ from hostler.core.fabric.design import Design
 from hostler.core.fabric.design_csv import parse_csv
 from hostler.core.fabric.discovery import Discovery, FoundPort
 from hostler.core.fabric.validation_report import report
-from hostler.core.policy.link_cases import links_of
+from hostler.core.policy.link_cases import resets
 from hostler.core.state.fabrics import Fabric, FabricVerdict
 from hostler.core.state.links import LinkRound
 from hostler.core.state.live_state import Fellow, Release
@@ -163,7 +163,7 @@ class NetworkLooks:
             return
         self._network.observe()
         began = self._drive.world.site.recorded
-        standing = frozenset(case.fault.key for case in links_of(self._active().fleet, NAME))
+        standing = resets(self._active().fleet, NAME)
         faults, clean = self._watch.take(self._wiring, self._network.readings(), standing, began)
         count = len(self._watch.latest)
         self._drive.world.site.tell(LinksSeen(LinkRound(NAME, began, count, tuple(faults), tuple(clean))))

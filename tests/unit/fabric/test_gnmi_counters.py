@@ -111,7 +111,7 @@ def test_a_link_that_flaps_by_both_switches_counters_is_one_fault(tmp_path: Path
             (tmp_path / f"{at.device}.json").write_bytes(tree(interface(f"Ethernet{at.port}", moves)))
         page = _gnmi(tmp_path)
         assert page.why == ""
-        faults, _ = watch.take(wiring, LinkReadings(page.ports), frozenset(), NOW + timedelta(minutes=12 * round_))
+        faults, _ = watch.take(wiring, LinkReadings(page.ports), {}, NOW + timedelta(minutes=12 * round_))
     (fault,) = faults
     assert (fault.check, fault.text) == (LinkCheck.flaps, "5 flaps in 24 h, counted at both ends")
     (tmp_path / "leaf-1.json").write_text("<html>")

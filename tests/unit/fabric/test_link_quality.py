@@ -23,12 +23,18 @@ class Link:
         self.history = LinkHistory()
         self.read()
 
-    def read(self, a: dict[str, object] | None = None, z: dict[str, object] | None = None, minutes: float = 12) -> None:
+    def read(
+        self,
+        a: dict[str, object] | None = None,
+        z: dict[str, object] | None = None,
+        minutes: float = 12,
+        reset_at: datetime | None = None,
+    ) -> None:
         """Values that are not given stay as they were read last."""
         self.now += timedelta(minutes=minutes)
         self.history = LinkHistory(
-            seen(self.history.a, self._reading(self.history.a.last, a), self.rate, self.now),
-            seen(self.history.z, self._reading(self.history.z.last, z), self.rate, self.now),
+            seen(self.history.a, self._reading(self.history.a.last, a), self.rate, self.now, reset_at),
+            seen(self.history.z, self._reading(self.history.z.last, z), self.rate, self.now, reset_at),
         )
 
     @staticmethod
@@ -37,10 +43,10 @@ class Link:
         known = HEALTHY if known["link_downed"] is None else known
         return PortReading(**{**known, **(values or {})})
 
-    def flap(self, times: int = 1, minutes: float = 12) -> None:
+    def flap(self, times: int = 1, minutes: float = 12, reset_at: datetime | None = None) -> None:
         """Both ends count it."""
         a, z = self.history.a.last.link_downed or 0, self.history.z.last.link_downed or 0
-        self.read({"link_downed": a + times}, {"link_downed": z + times}, minutes)
+        self.read({"link_downed": a + times}, {"link_downed": z + times}, minutes, reset_at)
 
     @property
     def fault(self) -> LinkFault | None:
@@ -49,6 +55,21 @@ class Link:
     @property
     def told(self) -> tuple[LinkCheck, LinkGrade] | None:
         return (self.fault.check, self.fault.grade) if self.fault else None
+
+
+def test_a_fall_by_our_own_reset_is_no_flap() -> None:
+    """Mutants: resets count, so that five of them ask for the next; whatever comes after a reset is forgiven too."""
+    link = Link()
+    for _ in range(6):
+        link.flap(reset_at=link.now + timedelta(minutes=11))
+    assert link.fault is None, "six resets in 72 minutes"
+    reset_at = link.now
+    link.flap(2, minutes=1, reset_at=reset_at)
+    assert link.fault is None, "read at the moment of the reset, it trains yet"
+    link.read(minutes=12, reset_at=reset_at)
+    for _ in range(5):
+        link.flap(reset_at=reset_at)
+    assert link.told == (LinkCheck.flaps, LinkGrade.act), "falls of its own, long after"
 
 
 def test_a_flap_is_counted_where_both_ends_have_counted_it() -> None:

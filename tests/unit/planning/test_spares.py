@@ -40,6 +40,14 @@ def test_spares_that_are_kept_back_stay() -> None:
     assert delivered(A, S, budget=floor) == []
 
 
+def test_a_floor_is_of_spares_that_could_be_delivered() -> None:
+    """Mutants: who is not fit counts for the floor, or takes the turn of one who is."""
+    floor = {"count": 1, "percent": 100, "spares_floor": 1}
+    unfit = replace(S, profile=Profile.unmanaged)
+    assert delivered(A, unfit, T, budget=floor) == [], "the one fit spare is what the floor keeps back"
+    assert delivered(A, unfit, T, a_node("u", pool=""), budget=floor) == ["t"]
+
+
 @pytest.mark.parametrize(
     "fields",
     [

@@ -22,6 +22,7 @@ ERRORS_EXPECTED = 2.88
 FLAPS_WARN, WARN_S = 3, 12 * 3600.0
 FLAPS_ACT, ACT_S = 5, 24 * 3600.0
 DOWN_S = 240.0
+"""A link that is down for so long does not train any more; after a reset it may fall again until then."""
 BOOT_S = 1800.0
 """After a boot links come up several times: what is counted then says nothing."""
 TEMPERATURE_C = 70.0
@@ -52,15 +53,25 @@ class LinkHistory(Struct, frozen=True):
     z: EndHistory = EndHistory()
 
 
-def seen(history: EndHistory, reading: PortReading, rate: Rate | None, now: datetime) -> EndHistory:
-    """The history with one more reading of this end."""
+def seen(
+    history: EndHistory, reading: PortReading, rate: Rate | None, now: datetime, reset_at: datetime | None = None
+) -> EndHistory:
+    """The history with one more reading of this end. `reset_at`: when Hostler last reset a port of the link.
+
+    A reset is a fall that both ends count: five of a sound link, taken for flaps, would ask for the next.
+    """
     rises = tuple((at, n) for at, n in history.rises if now - at <= timedelta(seconds=ACT_S))
     if grown := _growth(history.last.link_downed, reading.link_downed, saturates=True):
         booting = reading.up_s is not None and reading.up_s < BOOT_S
-        rises = rises if booting else (*rises, (now, grown))[-KEPT:]
+        rises = rises if booting or _was_reset(history.at, reset_at) else (*rises, (now, grown))[-KEPT:]
     down = (history.down_since or now) if reading.state == "down" else None
     fresh = replace(history, last=_merged(history.last, reading), at=now, rises=rises, down_since=down)
     return _counted(fresh, _growth(history.last.symbol_errors, reading.symbol_errors), rate, now)
+
+
+def _was_reset(last: datetime | None, reset_at: datetime | None) -> bool:
+    """Whether the port was reset since its last reading, or may still have trained then."""
+    return reset_at is not None and (last is None or last <= reset_at + timedelta(seconds=DOWN_S))
 
 
 def _merged(known: PortReading, fresh: PortReading) -> PortReading:

@@ -1,5 +1,7 @@
 """Delivery of spares: which spare fills which place of a pool."""
 
+from itertools import islice
+
 from msgspec.structs import replace
 
 from hostler.core.conditions.sku_match import gaps
@@ -31,20 +33,28 @@ def balance(context: DecisionContext, pool: Pool, dark: pool_places.Dark) -> tup
     if missing <= 0:
         return ()
     found: list[e.Event] = []
+    for node, assignment in _fitting(context, pool, missing):
+        found.append(e.NodeAssigned(node.id, assignment, _why(context, node, dark)))
+        joined = replace(node, assignment=assignment)
+        found.append(record(context, joined, RECIPES["deliver"], Frame(ActClass.bring_up)))
+    return tuple(found)
+
+
+def _fitting(context: DecisionContext, pool: Pool, missing: int) -> list[tuple[Node, Assignment]]:
+    """So many spares as are missing, while the pool's floor of spares is left.
+
+    Only who could be delivered counts for the floor: a spare of another profile, or one that is held, replaces nobody.
+    """
     suspected = pool_places.suspected(context.fleet)
     spares = [context.fleet.nodes[i] for i in context.fleet.spares(pool.sku)]
     sound = _by_trend(context, [node for node in spares if suspected.isdisjoint(node.shares)])
-    for node in sound[: max(0, len(sound) - pool.budget.spares_floor)]:
-        if missing == 0:
-            break
-        assignment = Assignment(pool.name, pool.tenant, pool.cluster, context.now)
-        joined = replace(node, assignment=assignment)
-        if not _is_deliverable(context, node, joined, pool):
-            continue
-        missing -= 1
-        found.append(e.NodeAssigned(node.id, assignment, _why(context, node, dark)))
-        found.append(record(context, joined, RECIPES["deliver"], Frame(ActClass.bring_up)))
-    return tuple(found)
+    assignment = Assignment(pool.name, pool.tenant, pool.cluster, context.now)
+    floor = pool.budget.spares_floor
+    deliverable = (
+        node for node in sound if _is_deliverable(context, node, replace(node, assignment=assignment), pool)
+    )
+    fitting = list(islice(deliverable, missing + floor))
+    return [(node, assignment) for node in fitting[: max(0, len(fitting) - floor)]]
 
 
 def _why(context: DecisionContext, node: Node, dark: pool_places.Dark) -> str:

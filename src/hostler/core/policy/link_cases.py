@@ -5,6 +5,7 @@ asked, and its managed node is drained after its job by the policy's rule for `n
 """
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from msgspec.structs import replace
 
@@ -69,6 +70,11 @@ def of_round(context: DecisionContext, seen: LinkRound) -> Iterator[e.Event]:
 def links_of(fleet: Fleet, fabric: str) -> list[LinkCase]:
     """The open faults of a network's links."""
     return [] if fleet.link_cases.bare else [c for c in fleet.link_cases.values() if c.fabric == fabric]
+
+
+def resets(fleet: Fleet, fabric: str) -> dict[str, datetime | None]:
+    """Keys of the network's links with an open fault → when Hostler last reset a port of it, None for never."""
+    return {case.fault.key: case.reset_at for case in links_of(fleet, fabric)}
 
 
 def act_of(fault: LinkFault) -> str:

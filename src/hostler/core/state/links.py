@@ -122,6 +122,7 @@ class LinkCase(Struct, frozen=True):
     """A link with a fault that stands since then. `clean`: rounds in a row that read it and saw none.
 
     `ticket` asks for the repair; "" where none does, and `waits` says why. `nodes` are those at its ends.
+    `reset_at`: when Hostler last reset a port of it, for such a fall is none of the link's own.
     """
 
     fabric: str
@@ -131,6 +132,7 @@ class LinkCase(Struct, frozen=True):
     ticket: str = ""
     waits: str = ""
     clean: int = 0
+    reset_at: datetime | None = None
 
     @property
     def id(self) -> str:

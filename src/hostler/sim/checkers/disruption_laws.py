@@ -7,7 +7,7 @@ from hostler.core.state import events as e
 from hostler.core.state.cases import Incident
 from hostler.core.state.configuration import Pool
 from hostler.core.state.intent import Intent
-from hostler.core.state.model import ActClass, Condition, Phase, Plan
+from hostler.core.state.model import ActClass, Condition, Phase, Plan, Profile
 from hostler.sim.checkers.journal_reading import OURS, JournalReading, NodeHistory
 from hostler.sim.checkers.law import LawCase
 from hostler.sim.world.ledger import ActualDisturbance
@@ -154,10 +154,14 @@ def _forgotten(reading: JournalReading) -> Iterator[str]:
     if reading.brake or reading.paused or reading.holds or reading.incidents or reading.configuration is None:
         return
     for pool in reading.configuration.pools.values():
-        idle = [page.id for page in reading.pages.values() if page.sku == pool.sku and _is_idle(page)]
+        idle = [page.id for page in reading.pages.values() if _fits(page, pool) and _is_idle(page)]
         members = sum(page.pool == pool.name for page in reading.pages.values())
         if members < pool.target and len(idle) > pool.budget.spares_floor:
             yield f"{idle[0]} is idle and waits for nobody, and {pool.name} has {members} of its {pool.target} nodes"
+
+
+def _fits(page: NodeHistory, pool: Pool) -> bool:
+    return page.sku == pool.sku and page.managed is (pool.profile is Profile.managed)
 
 
 def _is_idle(page: NodeHistory) -> bool:

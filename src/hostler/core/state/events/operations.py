@@ -12,6 +12,7 @@ from hostler.core.state.events.row import EventRow, EventRows, FoldError, node_o
 from hostler.core.state.evidence import BUNDLES_KEPT, COLLECT, KeptBundle
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import HELD, OWNER, RECOVERY, STAGED, AsideFailure, Node, Operation
+from hostler.core.state.operations import ResetPort
 from hostler.core.state.packed_strings import pairs
 
 GIVEN_UP_KEPT = 8
@@ -52,9 +53,10 @@ class OutcomeLate(Struct, frozen=True, tag="outcome_late"):
     detail: str
 
 
-def _start_operation(fleet: Fleet, event: OperationStarted, _at: datetime) -> None:
+def _start_operation(fleet: Fleet, event: OperationStarted, at: datetime) -> None:
     operation = event.operation
     node = node_of(fleet, operation.node)
+    _note_reset(fleet, operation, at)
     if operation.aside:
         fleet.put_node(node.id, replace(node, aside=operation))
         return
@@ -74,6 +76,7 @@ def _finish_operation(fleet: Fleet, event: OperationFinished, at: datetime) -> N
     operation = node.operation
     if operation is None or operation.id != event.operation:
         raise FoldError(f"{event.node} has no outstanding operation {event.operation}")
+    _note_reset(fleet, operation, at)
     settling = node.settling
     if event.settle_until is not None:
         settling = (*settling, replace(operation, deadline=event.settle_until, settling=True))
@@ -95,6 +98,16 @@ def _finish_operation(fleet: Fleet, event: OperationFinished, at: datetime) -> N
         node.id,
         replace(node, plan=plan, operation=None, settling=settling, given_up=given_up, cordons=cordons),
     )
+
+
+def _note_reset(fleet: Fleet, operation: Operation, at: datetime) -> None:
+    """Note at an open fault of a link that its port is reset: at the beginning, and at the end."""
+    act = operation.act
+    if not isinstance(act, ResetPort):
+        return
+    for ends in ((act.a, act.z), (act.z, act.a)):
+        if (case := fleet.link_cases.get(f"{act.fabric}/{'|'.join(ends)}")) is not None:
+            fleet.link_cases.put(case.id, replace(case, reset_at=at))
 
 
 VERSIONS_KEPT = 256
