@@ -50,9 +50,7 @@ def _fitting(context: DecisionContext, pool: Pool, missing: int) -> list[tuple[N
     sound = _by_trend(context, [node for node in spares if suspected.isdisjoint(node.shares)])
     assignment = Assignment(pool.name, pool.tenant, pool.cluster, context.now)
     floor = pool.budget.spares_floor
-    deliverable = (
-        node for node in sound if _is_deliverable(context, node, replace(node, assignment=assignment), pool)
-    )
+    deliverable = (node for node in sound if _is_deliverable(context, node, replace(node, assignment=assignment), pool))
     fitting = list(islice(deliverable, missing + floor))
     return [(node, assignment) for node in fitting[: max(0, len(fitting) - floor)]]
 

@@ -56,10 +56,14 @@ def of_report(context: DecisionContext, seen: FabricReport) -> Iterator[e.Event]
     if not seen.look.verdict.concludes:
         return
     left = {finding.key: finding for finding in seen.findings}
+    dark = frozenset(name for finding in seen.findings if finding.kind == DARK for name in finding.devices)
     for case in context.fleet.cases_of(fabric.name):
         if case.finding.kind in KINDS:
             continue  # a subnet's, of which cables say nothing
         same = _same(case.finding, left)
+        if same is None and (hidden := dark.intersection(case.finding.devices)):
+            yield from _hidden(case, min(hidden))
+            continue
         yield from went_on(context, case, left.pop(same) if same is not None else None)
     for key in sorted(left):
         yield from opened(context, fabric, left[key])
@@ -92,6 +96,13 @@ def _same(old: FabricFindingSeen, fresh: dict[str, FabricFindingSeen]) -> str | 
         return old.key
     ports = frozenset(old.ports)
     return min((key for key, finding in fresh.items() if ports.intersection(finding.ports)), default=None)
+
+
+def _hidden(case: FabricCase, device: str) -> Iterator[e.Event]:
+    """The case where a device that takes part does not answer: nobody sees how its cables lie, so nothing is repaired."""
+    waits = case.waits if case.ticket else f"{device} does not answer: how its cables lie is seen when it does"
+    if waits != case.waits:
+        yield e.FabricFindingChanged(replace(case, waits=waits))
 
 
 def went_on(context: DecisionContext, case: FabricCase, seen: FabricFindingSeen | None) -> Iterator[e.Event]:
