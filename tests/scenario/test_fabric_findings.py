@@ -77,6 +77,28 @@ def test_84_faults_are_84_tickets_and_half_a_repair_leaves_the_rest() -> None:
     assert len(cell.tickets) == len(left) == 42
 
 
+def test_a_finding_whose_device_does_not_answer_is_not_taken_for_repaired() -> None:
+    """Mutants: what nobody sees counts as repaired; the dark device is taken for the same finding."""
+    cell = a_cell(7)
+    whole = a_fabric(7).discovery()
+    miss(cell.cables)
+    cell.look()
+    (case,) = cell.cases
+    cell.close(cell.tickets[0])
+    host = next(name for name in case.finding.devices if name not in case.finding.switches)
+    cell.cables.silent.add(host)
+    for _ in range(3):
+        cell.look()
+        cell.drive.wait(seconds=60)
+    (known,) = [one for one in cell.cases if one.finding.key == case.finding.key]
+    assert (known.finding.kind, known.clean) == ("missing", 0)
+    assert known.waits == f"{host} does not answer: how its cables lie is seen when it does"
+    assert [ticket.fault for ticket in cell.tickets] == ["dark_device"]
+    cell.look(whole)
+    cell.look(whole)
+    assert (cell.cases, cell.tickets) == ([], [])
+
+
 def test_a_link_that_comes_back_between_two_looks_starts_the_count_anew() -> None:
     cell = a_cell()
     whole = cell.cables.discovery()

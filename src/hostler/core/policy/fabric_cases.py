@@ -91,15 +91,19 @@ def _is_news(fabric: Fabric, seen: FabricReport) -> bool:
 
 
 def _same(old: FabricFindingSeen, fresh: dict[str, FabricFindingSeen]) -> str | None:
-    """The finding that an open one is: by its key, or by its ports, of which half a repair leaves fewer."""
+    """The finding that an open one is: by its key, or by its ports, of which half a repair leaves fewer.
+
+    A device that does not answer is another finding than how its cables lay before.
+    """
     if old.key in fresh:
         return old.key
-    ports = frozenset(old.ports)
-    return min((key for key, finding in fresh.items() if ports.intersection(finding.ports)), default=None)
+    ports, dark = frozenset(old.ports), old.kind == DARK
+    alike = (key for key, finding in fresh.items() if (finding.kind == DARK) is dark)
+    return min((key for key in alike if ports.intersection(fresh[key].ports)), default=None)
 
 
 def _hidden(case: FabricCase, device: str) -> Iterator[e.Event]:
-    """The case where a device that takes part does not answer: nobody sees how its cables lie, so nothing is repaired."""
+    """The case while a device that takes part does not answer: nobody sees how its cables lie."""
     waits = case.waits if case.ticket else f"{device} does not answer: how its cables lie is seen when it does"
     if waits != case.waits:
         yield e.FabricFindingChanged(replace(case, waits=waits))
