@@ -55,7 +55,7 @@ def test_ports_are_reset_in_simulated_networks_and_tools_leave_it_open_whether_t
     """The driver is production's. Mutants: the simulated port is up at once; an unknown reset is repeated."""
     answers: list[list[str]] = []
     ends: set[bool] = set()
-    for seed in (4, 9, 17, 27):
+    for seed in (4, 17, 27, 35):
         injection = build(draw_wired(seed), MemoryJournal())
         injection.drive.run(START + timedelta(hours=12))
         hand, ledger = injection.world.actuators.ports, injection.world.site.ledger

@@ -101,6 +101,15 @@ def test_an_adopted_node_names_a_pool_that_exists() -> None:
     assert drive.node("a").pool == "train"
 
 
+def test_an_adopted_node_enters_a_pool_of_its_own_profile_alone() -> None:
+    """Mutant: an unmanaged node enters a managed pool, which never takes it back once it has left."""
+    drive = Drive(CONFIG)
+    reply = drive.ask("adopt", "fleet", nodes='[{"sku":"h100","id":"a","pool":"train","profile":"unmanaged"}]')
+    assert not reply.granted
+    assert "pool 'train' is managed and the node unmanaged; give profile: managed" in reply.text
+    assert list(drive.fleet.nodes) == []
+
+
 def test_a_name_moves_with_its_binding_and_the_old_one_ends() -> None:
     drive = Drive(CONFIG, [a_node("a"), a_node("b")])
     assert not drive.ask_two("rebind", "a", kind="bmc", value="https://bmc/b").granted

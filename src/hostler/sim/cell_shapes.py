@@ -30,6 +30,8 @@ BRAKED = 0.25
 SCARCE = 0.3
 """Share of cells whose nodes may leave one a day, and whose last spare is kept back."""
 
+OUTSIDE = "outside"
+"""The pool of an unmanaged node: it has no cluster."""
 UNMANAGED = 0.5
 """Share of wired cells in which one node is unmanaged."""
 
@@ -77,7 +79,8 @@ class Shape(Struct, frozen=True):
     @property
     def roles(self) -> list[str]:
         """The pool that each node serves, or its role without one."""
-        return [_ROLES[self.kind](number) for number in range(self.nodes)]
+        drawn = _ROLES[self.kind]
+        return [OUTSIDE if number == self.unmanaged else drawn(number) for number in range(self.nodes)]
 
 
 def shape_of(seed: int) -> Shape:
@@ -173,6 +176,8 @@ def _pool(shape: Shape, name: str) -> dict[str, object]:
         base["tenant_root"] = True
     if shape.checked:
         base["modes"] = {"*": "act", "idle_check": "act"}
+    if name == OUTSIDE:
+        base |= {"cluster": "", "profile": "unmanaged"}
     terms: dict[str, object] = {"drain_deadline_s": 4 * HOUR_S}
     if shape.kind == "brink":
         budget |= {"percent": 100 / members, "removals_per_day": 1}

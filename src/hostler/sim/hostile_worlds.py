@@ -173,7 +173,7 @@ def found(drive: Drive, shape: cell_shapes.Shape) -> None:
     drive.run(world.clock.now + timedelta(seconds=1))
     for spec in adopted:
         name = str(spec["id"])
-        world.scheduler.seat(name).joined = bool(spec["pool"])
+        world.scheduler.seat(name).joined = spec["pool"] not in ("", cell_shapes.OUTSIDE)
         world.hosts[name].start_running()
         world.watch(name)
     for host in world.hosts.values():

@@ -187,8 +187,18 @@ def spec_problems(fleet: Fleet, spec: NodeSpec, where: str, adopt: bool = False)
     if len(spec.tags) > TAGS_MAX or not all(_is_name(k) and len(v) <= TAG_LENGTH for k, v in spec.tags.items()):
         what = f"{TAGS_MAX} tags at most, each a name of letters, digits, '-' and '.' with {TAG_LENGTH} characters"
         yield Problem(where, 0, "its tags are too many, too long or no names", f"give {what}")
-    if adopt and spec.pool and spec.pool not in fleet.configuration.pools:
+    if adopt and spec.pool:
+        yield from _pool_problems(fleet, spec, where)
+
+
+def _pool_problems(fleet: Fleet, spec: NodeSpec, where: str) -> Iterator[Problem]:
+    """A pool takes nodes of its own profile alone: one of another would never come back once it left."""
+    pool = fleet.configuration.pools.get(spec.pool)
+    if pool is None:
         yield Problem(where, 0, f"unknown pool '{spec.pool[:80]}'", "add it to the configuration first")
+    elif pool.profile is not spec.profile:
+        what = f"pool '{pool.name}' is {pool.profile.value} and the node {spec.profile.value}"
+        yield Problem(where, 0, what, f"give profile: {pool.profile.value}, or a pool whose profile is the node's")
 
 
 def outside_problem(kind: str, name: str) -> str:
