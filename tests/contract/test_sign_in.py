@@ -5,6 +5,7 @@ import re
 import sys
 import time
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -39,9 +40,9 @@ class Kept:
         return Secret({"client_secret": "s3cret"})
 
 
-@pytest.fixture
-async def issuer(tmp_path: Path) -> AsyncIterator[str]:
-    """A real provider (Authlib's server), a process of its own, with four people."""
+@asynccontextmanager
+async def provider(folder: Path) -> AsyncIterator[str]:
+    """A real provider (Authlib's server), a process of its own, with four people: its address."""
     port = free_port()
     people = [
         word
@@ -50,8 +51,14 @@ async def issuer(tmp_path: Path) -> AsyncIterator[str]:
     ]
     argv = (sys.executable, "-m", "oidc_provider_mock", "--port", str(port), "--require-nonce", "true", *people)
     url = f"http://127.0.0.1:{port}"
-    async with process(*argv, log=tmp_path / "provider.log") as child, aiohttp.ClientSession() as session:
+    async with process(*argv, log=folder / "provider.log") as child, aiohttp.ClientSession() as session:
         await answers(session, f"{url}/.well-known/openid-configuration", PATIENCE_S, child)
+        yield url
+
+
+@pytest.fixture
+async def issuer(tmp_path: Path) -> AsyncIterator[str]:
+    async with provider(tmp_path) as url:
         yield url
 
 
@@ -66,8 +73,8 @@ async def world(tmp_path: Path, issuer: str) -> AsyncIterator[House]:
         yield world
 
 
-def signs_in(world: House, issuer: str, **more: Any) -> None:
-    settings = rules(issuer, world.url, **more)
+def signs_in(world: House, issuer: str, address: str = "", **more: Any) -> None:
+    settings = rules(issuer, address or world.url, **more)
     sign_in = SignIn(settings, OidcProvider(settings, Kept(), world.session))
     world.app_state.outside = replace(world.app_state.outside, sign_in=sign_in)
 
@@ -148,11 +155,11 @@ async def test_a_session_changes_something_from_our_own_pages_alone(world: House
 
 async def test_a_session_ends_where_it_is_ended_and_by_itself(world: House, browser: Browser) -> None:
     await browser.sign_in("ada")
-    assert (await browser.ask("GET", "/sign-in/ways"))[1] == {"oidc": True, "session": True}
+    assert (await browser.ask("GET", "/sign-in/ways"))[1] == {"oidc": True, "session": True, "failure": ""}
     status, _ = await browser.ask("POST", "/sign-in/out", headers={"Origin": world.url})
     assert status == 204
     assert (await browser.ask("GET", "/v1/me"))[0] == 401
-    assert (await browser.ask("GET", "/sign-in/ways"))[1] == {"oidc": True, "session": False}
+    assert (await browser.ask("GET", "/sign-in/ways"))[1] == {"oidc": True, "session": False, "failure": ""}
     grants = [identity.grant for identity in world.tokens.list()]
     assert not [grant for grant in grants if grant.name == "ada@example.org"]
 
@@ -298,7 +305,7 @@ async def test_without_a_provider_cookies_are_nobodys(tmp_path: Path) -> None:
         async with session.get(f"{world.url}/v1/me", headers=cookie) as answer:
             assert answer.status == 401
         async with session.get(f"{world.url}/sign-in/ways") as answer:
-            assert await answer.json() == {"oidc": False, "session": False}
+            assert await answer.json() == {"oidc": False, "session": False, "failure": ""}
         async with session.get(f"{world.url}/sign-in/", allow_redirects=False) as answer:
             assert (answer.status, answer.headers["Location"]) == (302, "/")
 

@@ -42,7 +42,7 @@ class AuditRequests:
             nonlocal told
             if message["type"] == "http.response.start" and not told:
                 told = True
-                await self._tell(scope, note, message["status"])
+                await self._tell(scope, note, note.refused or message["status"])
             await send(message)
 
         try:

@@ -28,7 +28,10 @@ PENDING_MOST = 10_000
 
 
 class RequestNote(Struct):
-    """Facts that the handler of a request adds: a verb, its target, who came to be recognised."""
+    """Facts that the handler of a request adds: a verb, its target, who came to be recognised.
+
+    `refused`: the status of a refusal that a browser is told by the page it is led to, 0 where the answer says it.
+    """
 
     verb: str = ""
     target: str = ""
@@ -38,6 +41,7 @@ class RequestNote(Struct):
     person: str = ""
     role: str = ""
     token: str = ""
+    refused: int = 0
 
 
 NOTE: ContextVar[RequestNote | None] = ContextVar("audit_note", default=None)

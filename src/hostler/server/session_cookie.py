@@ -14,8 +14,8 @@ from litestar.types import Scope
 from hostler.server.problems import refuse
 from hostler.server.standby_proxy import MARK
 
-SESSION, FLOW = "hostler_session", "hostler_sign_in"
-FLOW_S = 600
+SESSION, FLOW, FAILURE = "hostler_session", "hostler_sign_in", "hostler_sign_in_failure"
+FLOW_S, FAILURE_S = 600, 60
 COOKIES_MOST = 8_192
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 

@@ -10,6 +10,10 @@ const SESSION = "session";
 export const token = signal(takeToken());
 // Whether people may sign in through an OpenID provider here.
 export const provider = signal(false);
+// Whether it is known how people may sign in: before, no page is shown that may be the wrong one.
+export const greeted = signal(false);
+// Why this tab asks with nothing: a session that has ended, a sign-in that failed. "" where there is nothing to say.
+export const ended = signal("");
 export const live = signal("connecting");
 
 // `hostler up` opens the console with #token=…; a fragment is never sent anywhere. It is kept for this tab only.
@@ -28,23 +32,41 @@ addEventListener("hashchange", () => {
 
 // Asks how people may sign in, and goes on with a session that stands.
 export async function greet() {
-  const answer = await fetch("/sign-in/ways");
-  if (!answer.ok) return;
-  const ways = await answer.json();
-  provider.value = ways.oidc;
-  if (!token.value && ways.session) token.value = SESSION;
+  try {
+    const answer = await fetch("/sign-in/ways");
+    if (!answer.ok) return;
+    const ways = await answer.json();
+    provider.value = ways.oidc;
+    ended.value = ways.failure;
+    if (!token.value && ways.session) token.value = SESSION;
+  } catch (error) {
+    ended.value = `The server does not answer: ${said(error)}`;
+  } finally {
+    greeted.value = true;
+  }
 }
 
 // Ends what this tab asks with; of a session the cookie goes too.
 export async function leave() {
-  if (token.value === SESSION) await fetch("/sign-in/out", { method: "POST" });
-  setToken("");
+  const session = token.value === SESSION;
+  forget();  // first, so that the stream ends here before the server cuts it
+  try {
+    if (session) await fetch("/sign-in/out", { method: "POST" });
+    ended.value = "You are signed out.";
+  } catch (error) {
+    ended.value = `The server does not answer, so your session goes on until it ends by itself: ${said(error)}`;
+  }
+}
+
+function forget() {
+  sessionStorage.removeItem(KEPT);
+  token.value = "";
 }
 
 /** @param {string} value */
 export function setToken(value) {
-  if (value) sessionStorage.setItem(KEPT, value);
-  else sessionStorage.removeItem(KEPT);
+  sessionStorage.setItem(KEPT, value);
+  ended.value = "";
   token.value = value;
 }
 
@@ -109,7 +131,10 @@ async function problem(answer) {
   } catch {
     body = {};
   }
-  if (answer.status === 401) setToken("");
+  if (answer.status === 401 && token.value) {
+    ended.value = token.value === SESSION ? "Your session has ended." : "The server does not take this token, or no longer.";
+    forget();
+  }
   return new Problem(answer.status, body);
 }
 

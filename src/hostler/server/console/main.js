@@ -1,6 +1,6 @@
 // Puts the pages together: who is asked for a token, what the bar shows, and which page is open.
 import { ActDialog } from "./acts.js";
-import { greet, leave, live, provider, setToken, token } from "./api.js";
+import { ended, greet, greeted, leave, live, provider, setToken, token } from "./api.js";
 import { Board } from "./board.js";
 import { BringUp } from "./bring_up.js";
 import { Audit, Maintenance, Policy, Trends } from "./control_pages.js";
@@ -11,7 +11,7 @@ import { Node } from "./node.js";
 import { Approvals, Incidents, Nodes, Parts, Pools, Tickets, Waiting } from "./pages.js";
 import { Menu } from "./menu.js";
 import { Returns } from "./returns.js";
-import { go, nodePath, route } from "./router.js";
+import { address, go, nodePath, route } from "./router.js";
 import { begin, configures, end, failure, me, openNode, opened, status, whole } from "./state.js";
 import { effect, html, render, signal } from "./ui.js";
 import { count } from "./words.js";
@@ -21,7 +21,7 @@ import { count } from "./words.js";
 const theme = signal(localStorage.getItem("hostler.theme") || "");
 
 function App() {
-  if (!token.value) return html`<${Login} />`;
+  if (!token.value) return greeted.value ? html`<${Login} />` : html`<p class="loading">Reading …</p>`;
   return html`
     <a class="skip" href="#main">Skip to content</a>
     <${Bar} />
@@ -104,7 +104,8 @@ function Login() {
   return html`
     <main class="login">
       <h1>Hostler</h1>
-      ${provider.value && html`<p><a class="button" href=${`/sign-in/?to=${encodeURIComponent(location.pathname + location.search)}`}>Sign in</a></p>`}
+      ${ended.value && html`<p class="banner warning" role="alert">${ended.value}</p>`}
+      ${provider.value && html`<p><a class="button" rel="external" href=${`/sign-in/?${new URLSearchParams({ to: address() })}`}>Sign in</a></p>`}
       <form onSubmit=${enter}>
         <label for="token">Token</label>
         <input id="token" name="token" type="password" required autocomplete="off" autofocus placeholder="hst_…" />

@@ -10,6 +10,11 @@ function read() {
   return { page, name: decoded(name), query };
 }
 
+// The address that is shown, without its host; what draws it is drawn anew when it changes.
+export function address() {
+  return route.value ? location.pathname + location.search : "/";
+}
+
 /** @param {string} name */
 function decoded(name) {
   try {
@@ -44,10 +49,11 @@ addEventListener("popstate", () => {
   route.value = read();
 });
 
-// Links within the console turn pages without loading anew; with a key held they open a tab as links do.
+// Links within the console turn pages without loading anew; with a key held they open a tab as links do. Those marked
+// external are of this server and no page of the console.
 addEventListener("click", (event) => {
   const link = event.target instanceof Element ? /** @type {HTMLAnchorElement | null} */ (event.target.closest("a[href^='/']")) : null;
-  if (!link || link.download || event.defaultPrevented || event.button) return;
+  if (!link || link.download || link.relList.contains("external") || event.defaultPrevented || event.button) return;
   if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
   event.preventDefault();
   go(link.getAttribute("href") ?? "/");

@@ -1,6 +1,7 @@
 """Sign-in through an OpenID provider: there, back with a code, and a session; and out again."""
 
 import asyncio
+import re
 import secrets
 from datetime import datetime, timedelta
 from typing import Annotated, Any
@@ -13,36 +14,60 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.logs.structured import logger
+from hostler.server.app_state import AppState
 from hostler.server.audit_trail import note
 from hostler.server.dependencies import TheAppState
-from hostler.server.oidc_provider import SignInError
+from hostler.server.oidc_provider import SignIn, SignInError
 from hostler.server.problems import ProblemError, refuse
-from hostler.server.session_cookie import FLOW, FLOW_S, SESSION, cookie, demand_own_page, read_cookie
+from hostler.server.session_cookie import (
+    FAILURE,
+    FAILURE_S,
+    FLOW,
+    FLOW_S,
+    SESSION,
+    cookie,
+    demand_own_page,
+    read_cookie,
+)
 from hostler.server.tokens import NAME
 
 log = logger()
+
+_ERROR = re.compile(r"[a-z_]{1,60}")
+
+FAILURE_MAX = 600
+"""Characters of a failure that go into its cookie."""
 
 Text = Annotated[str, QueryParameter(max_length=2_000)]
 
 
 class Ways(Struct, frozen=True):
-    """How people may sign in beside by a token: through an OpenID provider; and whether they are (`session`)."""
+    """How people may sign in beside by a token: through an OpenID provider; and whether they are (`session`).
+
+    `failure`: why the last attempt of this browser failed; it is told once.
+    """
 
     oidc: bool
     session: bool
+    failure: str = ""
 
 
 @get("/ways")
-async def ways(request: Request[Any, Any, Any], app_state: TheAppState) -> Ways:
+async def ways(request: Request[Any, Any, Any], app_state: TheAppState) -> Response[Ways]:
     """How people may sign in here, and whether this browser is signed in."""
     found = app_state.outside.sign_in
-    kept = read_cookie(request.headers, SESSION, secure=found.settings.secure) if found is not None else ""
+    if found is None:
+        return Response(Ways(oidc=False, session=False))
+    secure = found.settings.secure
+    kept = read_cookie(request.headers, SESSION, secure=secure)
     known = bool(kept) and await app_state.tokens.recognise(kept) is not None
-    return Ways(found is not None, known)
+    failure = unquote(read_cookie(request.headers, FAILURE, secure=secure))
+    told = {"Set-Cookie": cookie(FAILURE, "", 0, secure=secure)} if failure else {}
+    return Response(Ways(oidc=True, session=known, failure=failure), headers=told)
 
 
 @get("/", include_in_schema=False)
-async def begin(app_state: TheAppState, to: Text = "/") -> Response[None]:
+async def begin(request: Request[Any, Any, Any], app_state: TheAppState, to: Text = "/") -> Response[None]:
     """Send the person to the provider; afterwards they are back at `to`, a page of the console."""
     found = app_state.outside.sign_in
     if found is None:
@@ -51,7 +76,7 @@ async def begin(app_state: TheAppState, to: Text = "/") -> Response[None]:
     try:
         address = await found.provider.address(state, nonce, verifier)
     except SignInError as error:
-        raise _failed(error) from error
+        return _led_back(request, to, _failed(error), secure=found.settings.secure)
     flow = f"{state}.{nonce}.{verifier}.{quote(local(to), safe='')}"
     kept = cookie(FLOW, flow, FLOW_S, secure=found.settings.secure, same_site="Lax")
     return Response(None, status_code=302, headers={"Location": address, "Set-Cookie": kept})
@@ -65,16 +90,33 @@ async def callback(
     found = app_state.outside.sign_in
     if found is None:
         return _by_token()
-    state, nonce, verifier, to = _flow(request.headers, secure=found.settings.secure)
-    if not state or not secrets.compare_digest(state, str(request.query_params.get("state", ""))):
-        raise refuse(400, "sign_in", "this sign-in was not begun in this browser, or too long ago", "begin it anew: /")
-    if error or not code:
+    flow = _flow(request.headers, secure=found.settings.secure)
+    try:
+        token = await _signed_in(request, app_state, found, flow, code, error)
+    except ProblemError as failed:
+        return _led_back(request, unquote(flow[3]), failed, secure=found.settings.secure)
+    session = cookie(SESSION, token, int(found.settings.session_s), secure=found.settings.secure)
+    return Response(None, status_code=303, headers={"Location": local(unquote(flow[3])), "Set-Cookie": session})
+
+
+async def _signed_in(
+    request: Request[Any, Any, Any],
+    app_state: AppState,
+    found: SignIn,
+    flow: tuple[str, str, str, str],
+    code: str,
+    error: str,
+) -> str:
+    """The token of a session for who it is that the code names. Raises ProblemError."""
+    state, nonce, verifier, _ = flow
+    if state and error:  # some providers refuse without the state; nothing is granted here, and a code says no sentence
         raise refuse(
-            403,
-            "sign_in",
-            f"the sign-in provider refuses: {error[:100] or 'it sent no code'}",
-            "ask the provider's administrator",
+            403, "sign_in", f"the sign-in provider refuses: {_code(error)}", "ask the provider's administrator"
         )
+    if not state or not secrets.compare_digest(state, str(request.query_params.get("state", ""))):
+        raise refuse(400, "sign_in", "this sign-in was not begun in this browser, or too long ago", "begin it anew")
+    if not code:
+        raise refuse(502, "sign_in", "the sign-in provider sent no code", "ask the provider's administrator")
     try:
         claims = await found.provider.claims(code, nonce, verifier)
     except SignInError as failed:
@@ -89,8 +131,25 @@ async def callback(
     heard = note()
     heard.verb, heard.person, heard.role, heard.token = "sign-in", grant.name, grant.role.value, token.split("_")[1]
     log.info("signed_in", person=grant.name, role=grant.role.value, until=expires.isoformat())
-    session = cookie(SESSION, token, int(found.settings.session_s), secure=found.settings.secure)
-    return Response(None, status_code=303, headers={"Location": local(unquote(to)), "Set-Cookie": session})
+    return token
+
+
+def _code(error: str) -> str:
+    """The provider's error where it is one of OAuth's form, so that no link has the console say a sentence."""
+    return error if _ERROR.fullmatch(error) else "an error without a code"
+
+
+def _led_back(request: Request[Any, Any, Any], to: str, failed: ProblemError, *, secure: bool) -> Response[None]:
+    """Lead a browser back to the page it came for, which then says what failed. Raises it for everybody else.
+
+    The text goes by a cookie: in the address, anybody could have the console say anything by a link.
+    """
+    if "text/html" not in request.headers.get("accept", ""):
+        raise failed
+    note().refused = failed.status
+    said = f"{failed.problem.detail}: {failed.problem.instead}"[:FAILURE_MAX]
+    kept = cookie(FAILURE, quote(said, safe=""), FAILURE_S, secure=secure)
+    return Response(None, status_code=303, headers={"Location": local(to), "Set-Cookie": kept})
 
 
 @post("/out", status_code=204, include_in_schema=False)
