@@ -127,7 +127,7 @@ async def test_a_provider_that_refuses_leads_back_to_the_link_which_says_so_once
 
 
 async def refusals(world: House) -> list[dict[str, Any]]:
-    """What the audit trail has of refusals, all of which are written when the trail ends."""
+    """Refusals in the audit trail, all of which are written when the trail ends."""
     trail = asyncio.create_task(world.app_state.outside.audit.run())
     await asyncio.sleep(0)
     trail.cancel()
@@ -249,7 +249,7 @@ async def test_the_sign_in_page_can_be_used_by_everybody(person: Person, scheme:
 
 
 async def judged(page: Page) -> None:
-    """Nothing for axe-core to say, and nothing beyond the screen's edge."""
+    """Demand that axe-core finds nothing, and nothing is beyond the screen's edge."""
     found = (await Axe().run(page)).response["violations"]
     assert not [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found]
     assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")

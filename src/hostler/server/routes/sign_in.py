@@ -84,7 +84,7 @@ async def begin(request: Request[Any, Any, Any], app_state: TheAppState, to: Tex
 
 @get("/callback", include_in_schema=False)
 async def callback(
-    request: Request[Any, Any, Any], app_state: TheAppState, code: Text = "", error: Text = ""
+    request: Request[Any, Any, Any], app_state: TheAppState, state: Text = "", code: Text = "", error: Text = ""
 ) -> Response[None]:
     """Back from the provider with a code: who it is gets a session as long as the settings say."""
     found = app_state.outside.sign_in
@@ -92,33 +92,44 @@ async def callback(
         return _by_token()
     flow = _flow(request.headers, secure=found.settings.secure)
     try:
-        token = await _signed_in(request, app_state, found, flow, code, error)
+        token = await _signed_in(app_state, found, flow, ProviderAnswer(state, code, error))
     except ProblemError as failed:
-        return _led_back(request, unquote(flow[3]), failed, secure=found.settings.secure)
+        return _led_back(request, flow.to, failed, secure=found.settings.secure)
     session = cookie(SESSION, token, int(found.settings.session_s), secure=found.settings.secure)
-    return Response(None, status_code=303, headers={"Location": local(unquote(flow[3])), "Set-Cookie": session})
+    return Response(None, status_code=303, headers={"Location": local(flow.to), "Set-Cookie": session})
 
 
-async def _signed_in(
-    request: Request[Any, Any, Any],
-    app_state: AppState,
-    found: SignIn,
-    flow: tuple[str, str, str, str],
-    code: str,
-    error: str,
-) -> str:
+class SignInFlow(Struct, frozen=True):
+    """A sign-in that this browser has begun: what binds the answer to it, and where it leads."""
+
+    state: str
+    nonce: str
+    verifier: str
+    to: str
+
+
+class ProviderAnswer(Struct, frozen=True):
+    """The words that the provider sent the browser back with."""
+
+    state: str
+    code: str
+    error: str
+
+
+async def _signed_in(app_state: AppState, found: SignIn, flow: SignInFlow, answer: ProviderAnswer) -> str:
     """The token of a session for who it is that the code names. Raises ProblemError."""
-    state, nonce, verifier, _ = flow
-    if state and error:  # some providers refuse without the state; nothing is granted here, and a code says no sentence
+    if (
+        flow.state and answer.error
+    ):  # some providers refuse without the state; nothing is granted here, and a code says no sentence
         raise refuse(
-            403, "sign_in", f"the sign-in provider refuses: {_code(error)}", "ask the provider's administrator"
+            403, "sign_in", f"the sign-in provider refuses: {_code(answer.error)}", "ask the provider's administrator"
         )
-    if not state or not secrets.compare_digest(state, str(request.query_params.get("state", ""))):
+    if not flow.state or not secrets.compare_digest(flow.state, answer.state):
         raise refuse(400, "sign_in", "this sign-in was not begun in this browser, or too long ago", "begin it anew")
-    if not code:
+    if not answer.code:
         raise refuse(502, "sign_in", "the sign-in provider sent no code", "ask the provider's administrator")
     try:
-        claims = await found.provider.claims(code, nonce, verifier)
+        claims = await found.provider.claims(answer.code, flow.nonce, flow.verifier)
     except SignInError as failed:
         raise _failed(failed) from failed
     grant = found.settings.grant(claims.name, claims.groups)
@@ -174,11 +185,11 @@ def local(to: str) -> str:
     return to if plain and not parts.netloc and not parts.scheme and "\\" not in to else "/"
 
 
-def _flow(headers: Headers, *, secure: bool) -> tuple[str, str, str, str]:
+def _flow(headers: Headers, *, secure: bool) -> SignInFlow:
     parts = read_cookie(headers, FLOW, secure=secure).split(".", 3)
     if len(parts) != 4:
-        return "", "", "", "/"
-    return parts[0], parts[1], parts[2], parts[3]
+        return SignInFlow("", "", "", "/")
+    return SignInFlow(parts[0], parts[1], parts[2], unquote(parts[3]))
 
 
 def _by_token() -> Response[None]:
