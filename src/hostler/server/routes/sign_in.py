@@ -84,15 +84,16 @@ async def begin(request: Request[Any, Any, Any], app_state: TheAppState, to: Tex
 
 @get("/callback", include_in_schema=False)
 async def callback(
-    request: Request[Any, Any, Any], app_state: TheAppState, state: Text = "", code: Text = "", error: Text = ""
+    request: Request[Any, Any, Any], app_state: TheAppState, code: Text = "", error: Text = ""
 ) -> Response[None]:
     """Back from the provider with a code: who it is gets a session as long as the settings say."""
     found = app_state.outside.sign_in
     if found is None:
         return _by_token()
     flow = _flow(request.headers, secure=found.settings.secure)
+    answer = ProviderAnswer(str(request.query_params.get("state", "")), code, error)
     try:
-        token = await _signed_in(app_state, found, flow, ProviderAnswer(state, code, error))
+        token = await _signed_in(app_state, found, flow, answer)
     except ProblemError as failed:
         return _led_back(request, flow.to, failed, secure=found.settings.secure)
     session = cookie(SESSION, token, int(found.settings.session_s), secure=found.settings.secure)
