@@ -15,6 +15,7 @@ export const greeted = signal(false);
 // Why this tab asks with nothing: a session that has ended, a sign-in that failed. "" where there is nothing to say.
 export const ended = signal("");
 export const live = signal("connecting");
+let asking = new AbortController();
 
 // `hostler up` opens the console with #token=…; a fragment is never sent anywhere. It is kept for this tab only.
 function takeToken() {
@@ -59,6 +60,8 @@ export async function leave() {
 }
 
 function forget() {
+  asking.abort();
+  asking = new AbortController();
   sessionStorage.removeItem(KEPT);
   token.value = "";
 }
@@ -94,28 +97,37 @@ export function said(error) {
 
 /** @param {string} path @returns {Promise<Row>} */
 export async function ask(path) {
-  const answer = await fetch(`/v1${path}`, { headers: headers() });
-  if (!answer.ok) throw await problem(answer);
-  return answer.json();
+  return reach(path, { headers: headers() }, (answer) => answer.json());
 }
 
 // The bytes of a file, as a Blob.
 /** @param {string} path */
 export async function take(path) {
-  const answer = await fetch(`/v1${path}`, { headers: headers() });
-  if (!answer.ok) throw await problem(answer);
-  return answer.blob();
+  return reach(path, { headers: headers() }, (answer) => answer.blob());
 }
 
 /** @param {string} path @param {Row} body @returns {Promise<Row>} */
 export async function send(path, body) {
-  const answer = await fetch(`/v1${path}`, {
+  const options = {
     method: "POST",
     headers: headers({ "Content-Type": "application/json", "Idempotency-Key": crypto.randomUUID() }),
     body: JSON.stringify(body),
-  });
-  if (!answer.ok) throw await problem(answer);
-  return answer.json();
+  };
+  return reach(path, options, (answer) => answer.json());
+}
+
+// Nothing is asked in nobody's name, and what is under way when somebody signs out ends with it.
+/** @template T @param {string} path @param {RequestInit} options @param {(answer: Response) => Promise<T>} read @returns {Promise<T>} */
+async function reach(path, options, read) {
+  if (!token.value) throw new Problem(401, { detail: "You are signed out." });
+  const stopped = asking.signal;
+  try {
+    const answer = await fetch(`/v1${path}`, { ...options, signal: stopped });
+    if (!answer.ok) throw await problem(answer);
+    return await read(answer);
+  } catch (error) {
+    throw stopped.aborted ? new Problem(401, { detail: "You are signed out." }) : error;
+  }
 }
 
 /** @param {Record<string, string>} [more] @returns {Record<string, string>} */
