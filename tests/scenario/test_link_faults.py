@@ -67,6 +67,23 @@ def test_a_fault_is_one_case_with_one_ticket_and_its_node_is_to_be_drained_after
     assert plan.name == "triage"
 
 
+def test_a_finding_that_says_more_of_a_cable_takes_over_what_its_dark_link_asked_for() -> None:
+    """Two cables that are exchanged came up again. Mutants: both tickets stand; one for flaps is closed with it."""
+    links = Links()
+    links.round(replace(FAULT, check=LinkCheck.down))
+    (case,) = links.cases
+    assert case.ticket in links.tickets
+    host, other = Port("gpu-0001", "mlx5_0"), Port("gpu-0001", "mlx5_1")
+    near, far = links.cell.cables.pull(host), links.cell.cables.pull(other)
+    links.cell.cables.join(host, far)
+    links.cell.cables.join(other, near)
+    links.cell.look()
+    (asked,) = links.cell.tickets
+    (told,) = links.cases
+    assert (links.tickets, told.ticket) == ([], "")
+    assert told.waits == f"finding {links.cell.cases[0].finding.key} (swapped) explains it, ticket {asked.id}"
+
+
 @pytest.mark.parametrize("check", list(LinkCheck))
 def test_of_an_unmanaged_node_each_fault_is_tracked_and_shown_and_nothing_follows(check: LinkCheck) -> None:
     """Mutants: a ticket, a condition, a plan for a node that is not ours to act upon."""

@@ -146,7 +146,23 @@ def _asked_for(context: DecisionContext, before: FabricCase | None, case: Fabric
     if told != before:
         yield e.FabricFindingOpened(told) if before is None else e.FabricFindingChanged(told)
     if ticket:
+        yield from _takes_over(fleet, told)
         yield e.TicketOpened(_ticket(context, told))
+
+
+def _takes_over(fleet: Fleet, told: FabricCase) -> Iterator[e.Event]:
+    """Links that are down at the finding's ports ask for nothing themselves from now on: it says more of them."""
+    for link in [] if fleet.link_cases.bare else list(fleet.link_cases.values()):
+        down = link.fabric == told.fabric and link.fault.check is LinkCheck.down and link.ticket in fleet.tickets
+        if down and not {link.fault.a, link.fault.z}.isdisjoint(told.finding.ports):
+            yield e.TicketClosed(link.ticket, explains(told), HOSTLER)
+            yield e.LinkFaultChanged(replace(link, ticket="", waits=explains(told)))
+
+
+def explains(case: FabricCase) -> str:
+    """Sentence with which a finding answers for a link's fault."""
+    asks = f", ticket {case.ticket}" if case.ticket else ""
+    return f"finding {case.finding.key} ({case.finding.kind}) explains it{asks}"
 
 
 def ended(case: FabricCase, why: str, by: str) -> Iterator[e.Event]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from hostler.core.conditions.lifecycle import stand
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.policy import switch_incidents
-from hostler.core.policy.fabric_cases import node_in_maintenance, switch_in_maintenance
+from hostler.core.policy.fabric_cases import explains, node_in_maintenance, switch_in_maintenance
 from hostler.core.policy.switch_incidents import DARK, HOSTLER
 from hostler.core.state import events as e
 from hostler.core.state.cases import Ticket
@@ -160,7 +160,7 @@ def _explained(fleet: Fleet, case: LinkCase) -> str:
         ):
             return f"switch {min(dark)} is dark{asks}"
         if asks and ports.intersection(one.finding.ports) and case.fault.check is LinkCheck.down:
-            return f"finding {one.finding.key} ({one.finding.kind}) explains it{asks}"
+            return explains(one)
     return ""
 
 
