@@ -357,6 +357,19 @@ class Archived(Struct, frozen=True):
         return f"records 1 to {self.seq} are archived, the last of them in {self.files[-1]}"
 
 
+class RecordWindow(Struct, frozen=True):
+    """Records after `after` and before `before` (None: to the end), of one subject and of names that begin so.
+
+    "" is every subject, and every name. They come newest first, or oldest first.
+    """
+
+    after: int = 0
+    before: int | None = None
+    subject: str = ""
+    name: str = ""
+    oldest_first: bool = False
+
+
 class Journal(Protocol):
     """The append-only log of one cell. One writer; `epoch` is checked inside every append.
 
@@ -430,6 +443,14 @@ class Journal(Protocol):
 
     def named_since(self, names: Sequence[str], at: datetime, limit: int) -> list[Record]:
         """At most `limit` records of these event names, of that moment and later, the latest first."""
+        ...
+
+    def window(self, wanted: RecordWindow, limit: int) -> list[Record]:
+        """At most `limit` records of the window, in its order."""
+        ...
+
+    def first_since(self, at: datetime) -> int:
+        """The first record, by moment, of that moment or later; 0 where there is none."""
         ...
 
     def observation(self, identity: str) -> Observation | None:

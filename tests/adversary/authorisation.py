@@ -125,6 +125,7 @@ ROUTES: dict[str, Route] = {
     "GET /v1/approvals": Route("see", tells=True),
     "GET /v1/status": Route("see", tells=True),
     "GET /v1/events": Route("see", tells=True),
+    "GET /v1/records": Route("see", query="?limit=1000", tells=True),
     "GET /v1/me": Route("see"),
     "GET /v1/lifecycle": Route("see"),
     "GET /v1/verbs": Route("see"),

@@ -15,6 +15,7 @@ import pytest
 from hostler.controller.inputs import WorkSeen
 from hostler.ports import Archived
 from hostler.server.openapi import DescriptionPlugin
+from hostler.server.routes import nodes
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import PATIENCE_S, XID79, House, house
 
@@ -128,6 +129,24 @@ async def test_a_nodes_life_is_told_in_lanes(world: House) -> None:
     acme = await world.client(Grant("acme", Role.tenant, tenant="acme")).get("/v1/nodes/n0/lanes")
     assert ("condition", "gpu.fallen_off_bus") in {(one["lane"], one["what"]) for one in acme["intervals"]}
     assert "person" not in {one["lane"] for one in acme["intervals"]}
+
+
+async def test_a_life_longer_than_one_answer_is_told_part_by_part(
+    world: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mutants: the earlier part is the latest once more; a record is in no part; the first part claims another."""
+    monkeypatch.setattr(nodes, "LANES_MAX", 4)
+    await world.adopt(1)
+    for turn in range(6):
+        await world.operator.post("/v1/nodes/n0/cordon", {"reason": f"turn {turn}"})
+    parts = [await world.operator.get("/v1/nodes/n0/lanes")]
+    while parts[-1]["partial"]:
+        parts.append(await world.operator.get(f"/v1/nodes/n0/lanes?before={parts[-1]['first']}"))
+    assert len(parts) > 2
+    asked = [one["text"] for part in parts for one in part["intervals"] if one["lane"] == "person"]
+    assert sorted(text for text in asked if "turn" in text) == [f"ada: turn {turn}" for turn in range(6)]
+    assert [part["until"] is None for part in parts] == [True] + [False] * (len(parts) - 1)
+    assert (await world.operator.call("GET", "/v1/nodes/n0/lanes?before=0"))[0] == 400
 
 
 async def test_a_pool_counts_what_it_has(world: House) -> None:

@@ -14,7 +14,7 @@ from hostler.journal.codec import LIMIT_MAX, OutOfPlaceError, UnwritableError
 from hostler.journal.memory import MemoryJournal
 from hostler.journal.opening import open_journal
 from hostler.journal.sql import SqlJournal
-from hostler.ports import Batch, FencedError, Journal, JournalError, Snapshot
+from hostler.ports import Batch, FencedError, Journal, JournalError, RecordWindow, Snapshot
 from tests.contract.journal_samples import START, at, boot, boots, every_event, observed, of_events, sample
 
 
@@ -75,6 +75,28 @@ def test_records_of_some_names_since_a_moment_the_latest_first(journal: SqlJourn
     assert [r.seq for r in journal.named_since(("x", str(name)), at(4), limit=3)] == [9, 8, 7]
     assert [r.seq for r in journal.named_since((str(name),), at(8), limit=9)] == [9, 8]
     assert journal.named_since(("phase_changed",), at(0), limit=9) == []
+
+
+def test_a_window_is_read_from_either_end(journal: SqlJournal | MemoryJournal) -> None:
+    """Mutants: either end is within; a subject's or a name's rows come from outside; the order is one and the same."""
+    journal.append(boots(1, 50), journal.acquire("a"))
+    name = str(boot(1).event.__struct_config__.tag)
+    window = RecordWindow(10, 20)
+    assert [r.seq for r in journal.window(window, 99)] == list(range(19, 10, -1))
+    assert [r.seq for r in journal.window(replace(window, oldest_first=True), 3)] == [11, 12, 13]
+    assert [r.seq for r in journal.window(RecordWindow(10, None, "n3"), 3)] == [43, 33, 23]
+    assert [r.seq for r in journal.window(RecordWindow(10, 40, "n3", name[:4], oldest_first=True), 9)] == [13, 23, 33]
+    assert journal.window(replace(window, name=name + "x"), 9) == []
+    assert journal.window(replace(window, name=name.upper()), 9) == []
+    assert journal.window(RecordWindow(subject="nobody"), 9) == []
+    assert len(journal.window(RecordWindow(), 10**9)) == 50
+
+
+def test_the_first_record_since_a_moment(journal: SqlJournal | MemoryJournal) -> None:
+    """Mutants: the one before; by number where a clock went back; none is the last."""
+    records = [Record(seq, at(moment), 1, "", boot(seq).event) for seq, moment in enumerate((5, 9, 7, 7, 1), 1)]
+    journal.append(Batch(records=tuple(records)), journal.acquire("a"))
+    assert [journal.first_since(at(moment)) for moment in (0, 1, 2, 6, 8, 10)] == [5, 5, 1, 3, 2, 0]
 
 
 def test_changes_come_by_moment_where_a_clock_went_back(journal: SqlJournal | MemoryJournal) -> None:

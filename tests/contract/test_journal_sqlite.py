@@ -19,7 +19,7 @@ from hostler.journal.codec import DIGEST_BYTES, UnknownEventError
 from hostler.journal.memory import MemoryJournal
 from hostler.journal.sql import SNAPSHOT_PART_BYTES
 from hostler.journal.sqlite import SqliteDatabase, SqliteJournal
-from hostler.ports import Batch, CorruptJournalError, FencedError, JournalError, Snapshot
+from hostler.ports import Batch, CorruptJournalError, FencedError, JournalError, RecordWindow, Snapshot
 from tests.contract.journal_samples import START, boot, boots, observed
 
 BATCH = 40
@@ -469,6 +469,9 @@ def test_no_question_walks_a_whole_table(path: Path) -> None:
     journal.history("n1", before=5)
     journal.changes_since(START, 10)
     journal.records_between(3, 10)
+    journal.window(RecordWindow(3, 10, name="boot"), 10)
+    journal.window(RecordWindow(3, 10, "n1", oldest_first=True), 10)
+    journal.first_since(START)
     journal.observations_of("n1", START)
     journal.observation("n1/s/1")
     list(journal.records(after=0))

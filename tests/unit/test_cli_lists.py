@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from hostler.cli import server_contexts
 from hostler.cli.exit_codes import ExitCode
@@ -104,16 +105,47 @@ EVENTS = [
 ]
 
 
-def test_events_are_the_last_ones_up_to_where_the_fleet_stands(
-    api: FakeApi, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Mutants: the stream is not told its end, and waits for what comes; the first ones are shown."""
-    api.says("GET /v1/status", {"seq": 7})
-    api.streams(*EVENTS)
-    assert hostler("events", "--name", "phase_", "--limit", "1", "-o", "jsonl") == ExitCode.ok
-    assert [json.loads(line)["seq"] for line in capsys.readouterr().out.splitlines()] == [7]
-    stream = api.asked[-1]
-    assert (stream.query["until"], stream.headers["Last-Event-ID"]) == ("7", "0")
+def test_events_are_the_last_ones_and_the_newest_comes_last(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    """Mutants: the newest comes first; a page too many is read; the moment is sent without its zone."""
+    api.says("GET /v1/records", page(EVENTS[2], EVENTS[0], cursor="5"))
+    said = hostler("events", "--name", "phase_", "--limit", "2", "--since", "2026-01-01", "-o", "jsonl")
+    assert said == ExitCode.ok
+    assert [json.loads(line)["seq"] for line in capsys.readouterr().out.splitlines()] == [5, 7]
+    (asked,) = api.asked
+    assert asked.query == {"name": "phase_", "limit": "2", "since": "2026-01-01T00:00:00+00:00"}
+
+
+def test_all_events_come_oldest_first_as_they_are_read(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    """Mutant: all are kept until the last is there."""
+    shown: list[str] = []
+
+    def second(_: object) -> web.Response:
+        shown.append(capsys.readouterr().out)
+        return web.json_response(page(EVENTS[2]))
+
+    api.says("GET /v1/records", page(*EVENTS[:2], cursor="6"))
+    api.does("GET /v1/records", second)
+    assert hostler("events", "--limit", "0", "-o", "json") == ExitCode.ok
+    assert [json.loads(line)["seq"] for line in shown[0].splitlines()] == [5, 6]
+    assert json.loads(capsys.readouterr().out)["seq"] == 7
+    assert [asked.query.get("cursor", "") for asked in api.asked] == ["", "6"]
+
+
+def test_events_go_on_from_where_the_list_stood(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    """Mutants: an event of the list is told again; the stream begins with what comes now; another name is told."""
+    api.says("GET /v1/records", {**page(EVENTS[0]), "seq": 5})
+    api.streams(EVENTS[0], *EVENTS[1:])
+    api.says("GET /v1/events", {"title": "no"}, status=403)
+    hostler("events", "-w", "--name", "phase_", "-o", "json")
+    assert [json.loads(line)["seq"] for line in capsys.readouterr().out.splitlines()] == [5, 7]
+    assert api.asked[1].headers["Last-Event-ID"] == "5"
+
+
+@pytest.mark.parametrize("words", [("--until", "2026-01-01", "-w"), ("--limit", "10001"), ("--since", "soon")])
+def test_events_that_cannot_be_listed_so_are_refused_before_anybody_is_asked(api: FakeApi, words: list[str]) -> None:
+    """Mutants: a stream that never tells; memory without a bound; a moment that the server reads otherwise."""
+    assert hostler("events", *words) == ExitCode.usage
+    assert not api.asked
 
 
 def test_every_context_is_asked_with_its_own_token_and_one_that_is_down_is_said(

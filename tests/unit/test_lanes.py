@@ -64,5 +64,17 @@ def test_what_began_before_the_records_is_shown_from_the_first_of_them() -> None
     assert [one.partial for one in found.intervals] == [True, False, True, False]
 
 
+def test_an_earlier_part_ends_at_its_last_record() -> None:
+    """Mutants: what had not ended by then is said to last; the next earlier part is looked for from its end."""
+    found = lanes("n1", LIFE[1:6], earlier=True)
+    assert told(found.intervals) == [
+        ("phase", "registered", 2, 2, ""),
+        ("phase", "production", 2, 6, ""),
+        ("condition", "gpu.thermal", 3, 6, "critical"),
+        ("phase", "triage", 6, 6, ""),
+    ]
+    assert (found.first, found.partial, found.until) == (2, True, NOW + timedelta(minutes=6))
+
+
 def test_no_records_are_no_lanes() -> None:
     assert lanes("n1", []).intervals == ()

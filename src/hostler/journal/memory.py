@@ -23,7 +23,7 @@ from hostler.journal.codec import (
     verified,
 )
 from hostler.journal.lease_succession import changed_hands, next_holder, refuse_fenced
-from hostler.ports import Archived, Batch, ControllerMember, Lease, Restored, Snapshot
+from hostler.ports import Archived, Batch, ControllerMember, Lease, RecordWindow, Restored, Snapshot
 
 
 class MemoryJournal:
@@ -153,6 +153,20 @@ class MemoryJournal:
         """Records about the subject, newest first, before record `before` where one is given."""
         found = (seq for seq in reversed(self._about.get(subject, ())) if before is None or seq < before)
         return [unseal(self._rows[seq - 1]) for seq in islice(found, capped(limit))]
+
+    def window(self, wanted: RecordWindow, limit: int) -> list[Record]:
+        """At most `limit` records of the window, in its order."""
+        end = len(self._rows) if wanted.before is None else wanted.before - 1
+        numbers = self._about.get(wanted.subject, ()) if wanted.subject else range(1, len(self._rows) + 1)
+        within = [seq for seq in numbers if wanted.after < seq <= end]
+        rows = (self._rows[seq - 1] for seq in (within if wanted.oldest_first else reversed(within)))
+        found = (row for row in rows if row.name.startswith(wanted.name))
+        return [unseal(row) for row in islice(found, capped(limit))]
+
+    def first_since(self, at: datetime) -> int:
+        """The first record, by moment, of that moment or later; 0 where there is none."""
+        since = micros(at)
+        return min(((row.at, row.seq) for row in self._rows if row.at >= since), default=(0, 0))[1]
 
     def observation(self, identity: str) -> Observation | None:
         """The raw observation of this id, None where it is not kept."""

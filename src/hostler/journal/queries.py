@@ -16,7 +16,7 @@ from hostler.journal.schema import (
     snapshots,
     subjects,
 )
-from hostler.ports import Archived, Restored, Snapshot
+from hostler.ports import Archived, RecordWindow, Restored, Snapshot
 
 
 def page(connection: Connection, after: int, limit: int) -> list[StoredRow]:
@@ -42,6 +42,26 @@ def history(connection: Connection, subject: str, before: int | None, limit: int
     if before is not None:
         found = found.where(subjects.c.seq < before)
     return _rows(connection, found.order_by(subjects.c.seq.desc()), limit)
+
+
+def window(connection: Connection, wanted: RecordWindow, limit: int) -> list[StoredRow]:
+    """Rows of the window, in its order; a prefix of names is a range of them, which no collation reads otherwise."""
+    found, seq = select(records), records.c.seq
+    if wanted.subject:
+        seq = subjects.c.seq
+        found = found.join(subjects, seq == records.c.seq).where(subjects.c.subject == wanted.subject)
+    found = found.where(seq > wanted.after)
+    if wanted.before is not None:
+        found = found.where(seq < wanted.before)
+    if wanted.name:
+        found = found.where(records.c.name >= wanted.name, records.c.name < wanted.name + "~")
+    return _rows(connection, found.order_by(seq if wanted.oldest_first else seq.desc()), limit)
+
+
+def first_since(connection: Connection, at: int) -> int:
+    """The first record, by moment, of moment `at` (µs) or later; 0 where there is none."""
+    query = select(records.c.seq).where(records.c.at >= at).order_by(records.c.at, records.c.seq).limit(1)
+    return connection.execute(query).scalar_one_or_none() or 0
 
 
 def beginning(connection: Connection) -> tuple[int, bytes]:

@@ -31,6 +31,7 @@ from hostler.ports import (
     ControllerMember,
     CorruptJournalError,
     Lease,
+    RecordWindow,
     Restored,
     Snapshot,
 )
@@ -219,6 +220,16 @@ class SqlJournal:
         """Records about a node, part, asset, ticket or scope, newest first, older than record `before`."""
         with self._database.reading() as connection:
             return [unseal(row) for row in queries.history(connection, subject, before, limit)]
+
+    def window(self, wanted: RecordWindow, limit: int) -> list[Record]:
+        """At most `limit` records of the window, in its order."""
+        with self._database.reading() as connection:
+            return [unseal(row) for row in queries.window(connection, wanted, limit)]
+
+    def first_since(self, at: datetime) -> int:
+        """The first record, by moment, of that moment or later; 0 where there is none."""
+        with self._database.reading() as connection:
+            return queries.first_since(connection, micros(at))
 
     def observation(self, identity: str) -> Observation | None:
         """One observation by its id "node/spool/sequence"."""

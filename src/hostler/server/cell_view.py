@@ -14,7 +14,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Intent
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Observation, Outcome
-from hostler.ports import Archived
+from hostler.ports import Archived, RecordWindow
 from hostler.runtime.cell_controllers import ControllerHealth
 
 
@@ -30,6 +30,14 @@ class JournalView(Protocol):
 
     def named_since(self, names: Sequence[str], at: datetime, limit: int) -> list[Record]:
         """Records of these event names since a moment, the latest first."""
+        ...
+
+    def window(self, wanted: RecordWindow, limit: int) -> list[Record]:
+        """At most `limit` records of the window, in its order."""
+        ...
+
+    def first_since(self, at: datetime) -> int:
+        """The first record, by moment, of that moment or later; 0 where there is none."""
         ...
 
     def observation(self, identity: str) -> Observation | None:

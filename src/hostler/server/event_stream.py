@@ -229,9 +229,9 @@ def _without_designs(event: e.Event) -> e.Event:
     return event
 
 
-def encode(record: Record) -> bytes:
-    """One record as a server-sent event; `id` is what a client resumes from."""
-    body = StreamedRecord(
+def streamed(record: Record) -> StreamedRecord:
+    """The record as streams and lists of records tell it."""
+    return StreamedRecord(
         record.seq,
         record.at,
         name_of(record.event),
@@ -240,5 +240,9 @@ def encode(record: Record) -> bytes:
         record.cause,
         _without_designs(record.event),
     )
-    data = msgspec.json.encode(body, enc_hook=text_hook)
+
+
+def encode(record: Record) -> bytes:
+    """One record as a server-sent event; `id` is what a client resumes from."""
+    data = msgspec.json.encode(streamed(record), enc_hook=text_hook)
     return b"id: %d\nevent: record\ndata: %s\n\n" % (record.seq, data)

@@ -11,6 +11,7 @@ from cyclopts import App, Parameter
 from hostler.cli.command_errors import unusable
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.list_commands import describe, show_list
+from hostler.cli.moments import moment
 from hostler.cli.options import CONNECT, SHOW_LIST, SHOW_ONCE, Connect, ShowList, ShowOnce
 from hostler.cli.output import say
 from hostler.cli.table_columns import AUDIT
@@ -46,7 +47,7 @@ class Filters:
         """The filters as the API takes them. Raises CommandError."""
         given = asdict(self)
         given["result"] = given.pop("outcome")
-        return given | {name: _moment(given[name]) for name in ("since", "until")}
+        return given | {name: moment(given[name]) for name in ("since", "until")}
 
 
 ALL = Filters()
@@ -113,14 +114,3 @@ def verify(place: Annotated[str, Parameter(env_var="HOSTLER_JOURNAL")], *, show:
     else:
         describe(msgspec.to_builtins(report) | {"sound": report.sound}, report.place, show.output)
     return ExitCode.ok if report.sound else ExitCode.unsound
-
-
-def _moment(text: str) -> str:
-    """The moment as the API reads it; without a zone it is UTC. Raises CommandError."""
-    if not text:
-        return ""
-    try:
-        read = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise unusable(f"'{text[:60]}' is not a date or time", "write 2026-01-31, or 2026-01-31T08:00:00Z") from error
-    return (read if read.tzinfo else read.replace(tzinfo=UTC)).isoformat()

@@ -169,11 +169,20 @@ def history(node: NodeName, *, limit: Limit = HISTORY_SHOWN, show: Show = SHOW, 
 
 
 @app.command(group="Look")
-def timeline(node: NodeName, *, lane: Lane = "", show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
+def timeline(
+    node: NodeName,
+    *,
+    lane: Lane = "",
+    before: Annotated[int, Parameter(show_default=False, help="The part of its life before this record.")] = 0,
+    show: ShowList = SHOW_LIST,
+    connect: Connect = CONNECT,
+) -> int:
     """Show a node's life as spans: phases, pools, conditions, plans, operations, checks, tickets, holds, people."""
-    found = connect.client().get(NODES.one(node, "/lanes"))
-    if found["partial"]:
-        print(f"what was before {found['since']} is not shown", file=sys.stderr)
+    found = connect.client().get(NODES.one(node, "/lanes"), {"before": before})
+    if found["partial"] and found["since"]:
+        print(
+            f"what was before {found['since']}: hostler node timeline {node} --before {found['first']}", file=sys.stderr
+        )
     show.emit([one for one in found["intervals"] if lane in ("", one["lane"])], LANES)
     return 0
 

@@ -1,6 +1,7 @@
 """A node's life as intervals in lanes, from its records: phases, pools, conditions, plans, operations, tickets, holds.
 
-Pure, and content with part of a history: what began before its first record is shown from there on, as `partial`.
+Pure, and content with part of a history: what began before its first record is shown from there on, what had not ended
+at the last one of an earlier part up to there; both as `partial`.
 """
 
 from collections.abc import Sequence
@@ -35,25 +36,33 @@ class LaneSpan(Struct, frozen=True):
 
 
 class Lanes(Struct, frozen=True):
-    """Intervals in the order in which they began. `since` is the first record's time, None without records."""
+    """Intervals in the order in which they began. `since` is the first record's time, None without records.
+
+    `until` is the last record's of an earlier part, None of what lasts until now. `first` is the first record: where
+    they are `partial`, an earlier part is before it.
+    """
 
     node: str
     since: datetime | None
     intervals: tuple[LaneSpan, ...]
     partial: bool = False
+    until: datetime | None = None
+    first: int = 0
 
 
-def lanes(node: str, records: Sequence[e.Record]) -> Lanes:
-    """The lanes of one node from records about it, in any order."""
+def lanes(node: str, records: Sequence[e.Record], *, earlier: bool = False) -> Lanes:
+    """The lanes of one node from records about it, in any order. `earlier`: they are not the latest ones about it."""
     ordered = sorted(records, key=lambda r: r.seq)
     if not ordered:
         return Lanes(node, None, ())
     reading = _Reading(node, ordered[0].at)
     for record in ordered:
         reading.take(record)
-    found = sorted((*reading.ended, *reading.open.values()), key=lambda i: (i.since, i.seq))
+    until = ordered[-1].at if earlier else None
+    lasting = (replace(one, until=until, partial=earlier) for one in reading.open.values())
+    found = sorted((*reading.ended, *lasting), key=lambda i: (i.since, i.seq))
     whole = isinstance(ordered[0].event, e.NodeRegistered)
-    return Lanes(node, ordered[0].at, tuple(found), not whole)
+    return Lanes(node, ordered[0].at, tuple(found), not whole, until, ordered[0].seq)
 
 
 class _Reading:

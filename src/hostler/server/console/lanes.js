@@ -18,22 +18,23 @@ const DRAWN_MAX = 1500;
 /** @param {{ id: string, now: Row }} props */
 export function Lanes({ id, now }) {
   const [found, show] = useState(/** @type {Row} */ (null));
+  const before = /^[1-9][0-9]*$/.test(route.value.query.before ?? "") ? `?before=${route.value.query.before}` : "";
   useEffect(() => {
     let left = false;
     const read = async () => {
-      const answer = await ask(`/nodes/${encodeURIComponent(id)}/lanes`).catch(() => null);
+      const answer = await ask(`/nodes/${encodeURIComponent(id)}/lanes${before}`).catch(() => null);
       if (!left && answer) show(answer);
     };
     read();
     const later = throttled(read);
-    const end = onRecord((record) => !left && record?.subjects.includes(id) && later(1500));
+    const end = onRecord((record) => !left && !before && record?.subjects.includes(id) && later(1500));
     return () => {
       left = true;
       end();
     };
-  }, [id]);
-  if (!found?.since || !now) return null;
-  return html`<${Drawing} found=${found} now=${Date.parse(now)} />`;
+  }, [id, before]);
+  if (!found?.since || !now) return before ? html`<p><button onClick=${() => setQuery({ before: "" })}>The timeline up to now</button></p>` : null;
+  return html`<${Drawing} found=${found} now=${Date.parse(found.until ?? now)} />`;
 }
 
 /** @param {{ found: Row, now: Row }} props */
@@ -48,7 +49,10 @@ function Drawing({ found, now }) {
   const height = rows.length * ROW + 22;
   return html`
     <section class="lanes" aria-label="Timeline">
-      <h2>Timeline ${found.partial && html`<small>what was before ${moment(found.since)} is not shown</small>`}</h2>
+      <h2>Timeline ${found.until && html`<small>up to ${moment(found.until)}</small>`}</h2>
+      ${(found.partial || found.until) && html`<div class="buttons" role="group" aria-label="Part of the timeline">
+        ${found.partial && html`<button onClick=${() => setQuery({ before: String(found.first) })}>Before ${moment(found.since)}</button>`}
+        ${found.until && html`<button onClick=${() => setQuery({ before: "" })}>Up to now</button>`}</div>`}
       <div class="buttons" role="group" aria-label="Span of the timeline">
         ${Object.keys(SPANS).map((name) => html`<button aria-pressed=${name === wanted} onClick=${() => setQuery({ span: name === "all" ? "" : name })}>${name}</button>`)}
       </div>

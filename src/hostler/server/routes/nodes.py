@@ -199,14 +199,15 @@ async def node_explain(app_state: TheAppState, who: Who, node_id: FromPath[str])
 
 
 @get("/nodes/{node_id:str}/lanes", guards=SEE)
-async def node_lanes(app_state: TheAppState, who: Who, node_id: FromPath[str]) -> Lanes:
+async def node_lanes(app_state: TheAppState, who: Who, node_id: FromPath[str], before: Before = None) -> Lanes:
     """A node's life as spans: phases, pools, conditions, plans, operations, checks, tickets, holds, parts, people.
 
-    Of its last 10,000 records; `partial` where there were more.
+    Of its last 10,000 records, or the last ones before record `before`. Where they are `partial`, an earlier part is
+    before their `first` record.
     """
-    records = await history(app_state, who, node_id, None, LANES_MAX)
+    records = await history(app_state, who, node_id, before, LANES_MAX)
     node = app_state.fleet.resolve(node_id)
-    return lanes(node.id if node else node_id, records)
+    return lanes(node.id if node else node_id, records, earlier=before is not None)
 
 
 @get("/nodes/{node_id:str}/cloud-init", guards=[needs(Permission.configure)])
