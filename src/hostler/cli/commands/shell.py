@@ -26,11 +26,14 @@ complete -F _hostler_names hostler
 """,
     "zsh": """
 _hostler_names() {
-  _hostler "$@" && return
+  _cyclopts_hostler "$@" && return
   if (( CURRENT >= 4 )) && [[ "${words[CURRENT]}" != -* && "${words[CURRENT-1]}" != -* ]]; then
     compadd -- ${(f)"$(hostler complete "${words[2]}" "${words[CURRENT]}" 2>/dev/null)"}
   fi
 }
+if [[ "${funcstack[1]}" == _hostler ]]; then
+  _hostler_names "$@"
+fi
 compdef _hostler_names hostler
 """,
     "fish": """
