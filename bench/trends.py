@@ -8,6 +8,7 @@ import os
 import random
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from hostler.core.statistics.drift import judge
 from hostler.core.statistics.false_alarms import AlarmBudget
 from hostler.core.statistics.medians import Floats, Whole
+from hostler.core.statistics.pair_odds import PairTestRates
 from hostler.core.statistics.pairing import Pair, find_bad
 from hostler.core.statistics.series import Cohort
 from hostler.sim.degrading.readings import Degradation, ReadingWorld, draw
@@ -23,7 +25,28 @@ from hostler.sim.degrading.rules import RULES, Rule, ours
 SEEDS = 20
 WITHIN_DAYS, NEVER = 7, 99
 NODES, METRICS = 100_000, 20
-PAIRED, BAD, WRONG_FAIL, MISS, PAIRINGS = 512, 4, 0.01, 0.10, 1_000
+PAIRED, BAD, WRONG_FAIL, MISS, PAIRINGS = 512, 4, 0.01, 0.10, 4_000
+
+
+@dataclass(frozen=True)
+class Screening:
+    """How many of the nodes are bad, how often tests answer wrongly, and what the screening assumes of them."""
+
+    bad: int
+    wrong_fail: float
+    miss: float
+    rates: PairTestRates = PairTestRates()
+
+
+PASSES = {"one pass is enough": 2e-3, "two passes (what runs)": PairTestRates().sound_odds, "three passes": 7e-5}
+"""Odds at which a node is sound, by how many passes that takes."""
+WORSE = {
+    "16 bad": Screening(16, WRONG_FAIL, MISS),
+    "4 bad, 3 % fail wrongly": Screening(BAD, 0.03, MISS),
+    "4 bad, 20 % pass wrongly": Screening(BAD, WRONG_FAIL, 0.2),
+    "4 bad of which each fails half of its tests": Screening(BAD, WRONG_FAIL, 0.5),
+}
+"""Two passes, as it runs, where the world is not as assumed."""
 
 
 def main() -> str:
@@ -124,38 +147,41 @@ def _shared(daily: Floats, stacks: Whole) -> Whole:
 
 
 def _pairs() -> str:
+    """Recall beside tests: by how many passes a node needs, and where the tests answer worse than is assumed."""
+    head = "| screening | bad found | tests | rounds: mean, most | screenings that blame an innocent | unresolved nodes |"
+    lines = [f"pairs: {PAIRED} nodes, {PAIRINGS} screenings a row", "", head, "|---|---|---|---|---|---|"]
+    for name, odds in PASSES.items():
+        screening = Screening(BAD, WRONG_FAIL, MISS, PairTestRates(sound_odds=odds))
+        lines.append(_screened(f"{BAD} bad, {name}", screening))
+    lines += [_screened(name, screening) for name, screening in WORSE.items()]
+    return "\n".join(lines)
+
+
+def _screened(name: str, screening: Screening) -> str:
     rng = random.Random(1)
-    tests, rounds, hit, innocent, open_ones = 0, 0, 0, 0, 0
-    screens = {1: 0, 2: 0, 3: 0}
+    tests, rounds, most, hit, wrong, open_ones = 0, 0, 0, 0, 0, 0
     for _ in range(PAIRINGS):
-        bad = set(rng.sample(range(PAIRED), BAD))
-        caught: set[int] = set()
-        for turn in range(3):
-            order = rng.sample(range(PAIRED), PAIRED)
-            found = find_bad(order, partial(_round, rng, bad))
-            caught |= found.blamed
-            innocent += len(found.blamed - bad)
-            tests, rounds, open_ones = tests + found.tests, max(rounds, found.rounds), open_ones + len(found.unresolved)
-            if turn + 1 in screens:
-                screens[turn + 1] += len(caught & bad)
-        hit += BAD
-    return (
-        f"pairs: {PAIRED} nodes, {BAD} bad, {WRONG_FAIL:.0%} false fail, {MISS:.0%} miss, {PAIRINGS} fleets: "
-        f"one screening finds {_share(screens[1], hit)}, two {_share(screens[2], hit)}, "
-        f"three {_share(screens[3], hit)}; "
-        f"{tests / PAIRINGS / 3:.0f} tests a screening in {rounds} rounds; "
-        f"innocent blamed: {innocent} in {3 * PAIRINGS} screenings; unresolved: {open_ones}"
+        bad = set(rng.sample(range(PAIRED), screening.bad))
+        order = rng.sample(range(PAIRED), PAIRED)
+        found = find_bad(order, partial(_round, rng, bad, screening), screening.rates)
+        hit, wrong = hit + len(found.blamed & bad), wrong + bool(found.blamed - bad)
+        tests, rounds, most = tests + found.tests, rounds + found.rounds, max(most, found.rounds)
+        open_ones += len(found.unresolved)
+    row = (
+        name,
+        _share(hit, screening.bad * PAIRINGS),
+        f"{tests / PAIRINGS:.0f}",
+        f"{rounds / PAIRINGS:.1f}, {most}",
+        f"{wrong}: {_share(wrong, PAIRINGS, percent=True)}",
+        f"{open_ones / PAIRINGS:.2f}",
     )
+    return f"| {' | '.join(row)} |"
 
 
-def _round(rng: random.Random, bad: set[int], pairs: Sequence[Pair]) -> list[bool]:
-    return [_passes(rng, pair, bad) for pair in pairs]
-
-
-def _passes(rng: random.Random, pair: Pair, bad: set[int]) -> bool:
-    if bad & set(pair):
-        return rng.random() < MISS
-    return rng.random() >= WRONG_FAIL
+def _round(rng: random.Random, bad: set[int], screening: Screening, pairs: Sequence[Pair]) -> list[bool]:
+    return [
+        rng.random() < screening.miss if bad & set(pair) else rng.random() >= screening.wrong_fail for pair in pairs
+    ]
 
 
 def _scale() -> str:

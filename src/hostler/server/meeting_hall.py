@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from hostler.core.fabric.path_blame import PEERS, SLOW, PairResult
 from hostler.core.state.meetings import MeetingOrder, MeetingReply
-from hostler.core.statistics.pair_screen import PairScreen
+from hostler.core.statistics.pair_screen import PairScreen, PairStanding
 
 DEADLINE_S, SECONDS_S, SIZE_MIB = 30.0, 5.0, 64
 """Time for the other to come, time of summing up, and what is summed up."""
@@ -77,7 +77,7 @@ class MeetingHall:
         self._now = now
         self._guests: dict[tuple[str, str], _Guest] = {}
         self._meetings: dict[str, _Meeting] = {}
-        self._screens: dict[str, PairScreen] = {}
+        self._screens: dict[str, PairScreen[str]] = {}
         self._rates: dict[str, deque[float]] = {}
         self._tidied = now() - timedelta(seconds=TIDY_S)
 
@@ -93,12 +93,10 @@ class MeetingHall:
         guest.seen, guest.way = now, way
         if guest.order is None:
             self._match(guest, screen)
-        own = screen.standing(operation)
-        standing = "blamed" if own.is_blamed else "sound" if own.sound else "acquitted" if own.is_acquitted else "open"
         is_done = guest.order is None and self._is_done(guest, screen)
         if is_done:
             del self._guests[way.via, operation]
-        return MeetingReply(guest.order, is_done, standing)
+        return MeetingReply(guest.order, is_done, word_of(screen.standing(operation)))
 
     def tell(self, operation: str, told: MeetingTold) -> None:
         """One's word of its meeting; of one that is not known, or told twice, nothing is taken."""
@@ -112,7 +110,7 @@ class MeetingHall:
         if len(meeting.told) == len(meeting.guests):
             self._end(told.meeting)
 
-    def _match(self, guest: _Guest, screen: PairScreen) -> None:
+    def _match(self, guest: _Guest, screen: PairScreen[str]) -> None:
         via, now = guest.way.via, self._now()
         if len(self._meetings) >= AT_ONCE:
             guest.moved = now  # the wait for a place is not for a partner
@@ -122,8 +120,10 @@ class MeetingHall:
             for (at, _), one in self._guests.items()
             if at == via and one.order is None and one.node != guest.node and not self._is_out(one)
         }
-        if not (other := free.get(screen.partner(guest.operation, free))) or self._is_out(guest):
+        chosen = None if self._is_out(guest) else screen.partner(guest.operation, free)
+        if chosen is None:
             return
+        other = free[chosen]
         until = now + timedelta(seconds=DEADLINE_S + SECONDS_S + SLACK_S)
         meeting, secret, first = secrets.token_hex(8), secrets.token_hex(16), other.way
         names = (other.node, guest.node)
@@ -143,7 +143,7 @@ class MeetingHall:
         """Whether its last meeting goes on, for the other at least."""
         return any(guest in one.guests for one in self._meetings.values())
 
-    def _is_done(self, guest: _Guest, screen: PairScreen) -> bool:
+    def _is_done(self, guest: _Guest, screen: PairScreen[str]) -> bool:
         if self._is_out(guest):
             return False
         if self._now() - guest.moved >= timedelta(seconds=PATIENCE_S):
@@ -152,7 +152,7 @@ class MeetingHall:
         if own.is_open:
             return False
         others = [one for (via, _), one in self._guests.items() if via == guest.way.via and one is not guest]
-        return not own.sound or not any(screen.standing(one.operation).is_open for one in others)
+        return own.is_blamed or not any(screen.standing(one.operation).is_open for one in others)
 
     def _end(self, name: str) -> None:
         """The meeting is over: what both say counts, and what only one says, or each otherwise, counts for nothing."""
@@ -189,6 +189,15 @@ class MeetingHall:
                 del self._guests[key]
         used = {via for via, _ in self._guests} | {one.guests[0].way.via for one in self._meetings.values()}
         self._screens = {via: screen for via, screen in self._screens.items() if via in used}
+
+
+def word_of(standing: PairStanding) -> str:
+    """How a node stands, in a word: sound, acquitted, blamed, passed (with too few to be sound), or open."""
+    if standing.is_blamed:
+        return "blamed"
+    if standing.is_sound:
+        return "acquitted" if standing.was_suspect else "sound"
+    return "passed" if standing.is_witness else "open"
 
 
 def agreed(one: float | None, other: float | None) -> float | None:

@@ -1,21 +1,21 @@
-"""Finds bad nodes by tests of two: random pairs, then each suspect beside nodes that have passed.
+"""Finds bad nodes by rounds of tests of two, where all nodes can be tested at any time.
 
-A test of a pair fails where either node is bad; it also fails wrongly and passes wrongly. So one failure blames nobody:
-a suspect is tested beside witness after witness until it has failed beside three or passed beside two. A witness may be
-bad itself, so each test has another. Who passed is sound until the next screening only: what one screening misses,
-another with other pairs finds.
+Who meets whom and whom that blames is `pair_screen`. A test that passes wrongly is why each node has to pass beside
+two others: of bad nodes that are tested once, one test of ten believes.
 """
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from hostler.core.statistics.pair_odds import PairTestRates
+from hostler.core.statistics.pair_screen import RATES, PairScreen
 
 Pair = tuple[int, int]
 RunPairs = Callable[[Sequence[Pair]], Sequence[bool | None]]
 """Runs one round of disjoint pairs: True passed, False failed, None inconclusive (pre-empted, harness error)."""
 
-BLAMED_AFTER, ACQUITTED_AFTER, ROUNDS_MOST = 3, 2, 8
-"""Failures beside witnesses that blame a suspect, passes that acquit it, and rounds after which it stays open."""
+ROUNDS_MOST = 12
+"""Rounds after which who is undecided stays open."""
 
 
 @dataclass(frozen=True)
@@ -28,26 +28,29 @@ class PairFindings:
     rounds: int
 
 
-def find_bad(order: Sequence[int], run: RunPairs) -> PairFindings:
+def find_bad(order: Sequence[int], run: RunPairs, rates: PairTestRates = RATES) -> PairFindings:
     """Test all nodes of `order`, whose neighbours are the first pairs: shuffle it, or pair nodes of different racks.
 
-    An odd one out is a suspect. A suspect whose tests come to nothing, or for which no witness is left, is unresolved:
-    neither blamed nor passed.
+    A node whose tests come to nothing, or for which no witness is left, is unresolved: neither blamed nor sound.
     """
-    pairs = [(order[i], order[i + 1]) for i in range(0, len(order) - 1, 2)]
-    said = run(pairs) if pairs else ()
-    tests, rounds = len(pairs), int(bool(pairs))
-    sound = [node for pair, passed in zip(pairs, said, strict=True) if passed for node in pair]
-    undecided = [node for pair, passed in zip(pairs, said, strict=True) if not passed for node in pair]
-    undecided += [order[-1]] if len(order) % 2 else []
-    failures, passes = Counter[int](), Counter[int]()
-    used = 0
-    while undecided and sound and rounds < ROUNDS_MOST:
-        beside = [(node, sound[(used + place) % len(sound)]) for place, node in enumerate(undecided[: len(sound)])]
-        for (node, _), passed in zip(beside, run(beside), strict=True):
-            failures[node] += passed is False
-            passes[node] += passed is True
-        tests, rounds, used = tests + len(beside), rounds + 1, used + len(beside)
-        undecided = [n for n in undecided if failures[n] < BLAMED_AFTER and passes[n] < ACQUITTED_AFTER]
-    blamed = frozenset(node for node, count in failures.items() if count >= BLAMED_AFTER)
-    return PairFindings(blamed, frozenset(undecided), tests, rounds)
+    screen, tests, rounds = PairScreen[int](rates), 0, 0
+    while rounds < ROUNDS_MOST and (pairs := _round(order, screen)):
+        for (a, b), passed in zip(pairs, run(pairs), strict=True):
+            screen.told(a, b, passed=passed)
+        tests, rounds = tests + len(pairs), rounds + 1
+    standings = {node: screen.standing(node) for node in order}
+    blamed = frozenset(node for node, one in standings.items() if one.is_blamed)
+    return PairFindings(blamed, frozenset(node for node, one in standings.items() if one.is_open), tests, rounds)
+
+
+def _round(order: Sequence[int], screen: PairScreen[int]) -> list[Pair]:
+    """Disjoint pairs, suspects' first: the others find a partner among many."""
+    free = dict.fromkeys(order)
+    asking = [node for node in order if screen.standing(node).is_open]
+    asking.sort(key=lambda node: not screen.standing(node).is_suspect)
+    pairs = list[Pair]()
+    for node in asking:
+        if node in free and (other := screen.partner(node, free)) is not None:
+            pairs.append((node, other))
+            del free[node], free[other]
+    return pairs
