@@ -17,6 +17,7 @@ from hostler.core.statistics.drift import judge
 from hostler.core.statistics.false_alarms import AlarmBudget
 from hostler.core.statistics.medians import Floats, Whole
 from hostler.core.statistics.pair_odds import PairTestRates
+from hostler.core.statistics.pair_screen import RATES
 from hostler.core.statistics.pairing import Pair, find_bad
 from hostler.core.statistics.series import Cohort
 from hostler.sim.degrading.readings import Degradation, ReadingWorld, draw
@@ -35,10 +36,10 @@ class Screening:
     bad: int
     wrong_fail: float
     miss: float
-    rates: PairTestRates = PairTestRates()
+    rates: PairTestRates = RATES
 
 
-PASSES = {"one pass is enough": 2e-3, "two passes (what runs)": PairTestRates().sound_odds, "three passes": 7e-5}
+PASSES = {"one pass is enough": 2e-3, "two passes (what runs)": RATES.sound_odds, "three passes": 7e-5}
 """Odds at which a node is sound, by how many passes that takes."""
 WORSE = {
     "16 bad": Screening(16, WRONG_FAIL, MISS),
@@ -148,7 +149,9 @@ def _shared(daily: Floats, stacks: Whole) -> Whole:
 
 def _pairs() -> str:
     """Recall beside tests: by how many passes a node needs, and where the tests answer worse than is assumed."""
-    head = "| screening | bad found | tests | rounds: mean, most | screenings that blame an innocent | unresolved nodes |"
+    head = (
+        "| screening | bad found | tests | rounds: mean, most | screenings that blame an innocent | unresolved nodes |"
+    )
     lines = [f"pairs: {PAIRED} nodes, {PAIRINGS} screenings a row", "", head, "|---|---|---|---|---|---|"]
     for name, odds in PASSES.items():
         screening = Screening(BAD, WRONG_FAIL, MISS, PairTestRates(sound_odds=odds))

@@ -192,7 +192,7 @@ class MeetingHall:
 
 
 def word_of(standing: PairStanding) -> str:
-    """How a node stands, in a word: sound, acquitted, blamed, passed (with too few to be sound), or open."""
+    """Name how a node stands: sound, acquitted, blamed, passed (with too few to be sound), or open."""
     if standing.is_blamed:
         return "blamed"
     if standing.is_sound:

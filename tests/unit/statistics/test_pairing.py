@@ -89,7 +89,13 @@ def test_a_node_that_fails_beside_half_of_its_partners_ends() -> None:
 
 
 def test_rates_that_tell_nothing_are_refused() -> None:
-    for rates in ({"miss": 0.5}, {"wrong_fail": 0.0}, {"sound_odds": 0.02}, {"blamed_odds": 0.5}, {"miss": float("nan")}):
+    for rates in (
+        {"miss": 0.5},
+        {"wrong_fail": 0.0},
+        {"sound_odds": 0.02},
+        {"blamed_odds": 0.5},
+        {"miss": float("nan")},
+    ):
         with pytest.raises(ValueError, match="must be above 0"):
             PairTestRates(**rates)
 

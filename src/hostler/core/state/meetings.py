@@ -27,7 +27,7 @@ class MeetingOrder(Struct, frozen=True):
 
 
 class MeetingReply(Struct, frozen=True):
-    """An order, or to ask again. `is_done`: nobody is left to meet; `standing`: sound, acquitted, blamed, passed, open."""
+    """An order, or to ask again. `is_done`: nobody is left. `standing`: sound, acquitted, blamed, passed, open."""
 
     order: MeetingOrder | None = None
     is_done: bool = False

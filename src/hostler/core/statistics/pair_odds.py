@@ -10,7 +10,7 @@ from msgspec import Struct
 
 
 class PairTestRates(Struct, frozen=True):
-    """How often tests of two answer wrongly, how many nodes are bad, and the odds at which a node is decided.
+    """Rates at which tests of two answer wrongly and nodes are bad, and the odds at which a node is decided.
 
     Our judgement: one node of a hundred is bad before any test, one test of a hundred fails wrongly, and one of ten
     passes wrongly. `sound_odds`: at most, so that two passes are needed, and three after a failure. `blamed_odds`: at
