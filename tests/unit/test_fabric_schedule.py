@@ -10,10 +10,12 @@ from msgspec.structs import replace
 from hostler.controller.inputs import FabricSeen
 from hostler.core.fabric.discovery import Discovery
 from hostler.core.state.fabrics import DiscoverySource
+from hostler.core.state.live_state import OFF
+from hostler.core.state.model import Phase
 from hostler.polling.fabric_schedule import FabricPace, FabricSchedule, FabricTurn, due_s
 from tests.fabric_cell import NAME, FabricCell
 from tests.fabrics import a_fabric, swap_at_host
-from tests.kit import Drive
+from tests.kit import Drive, a_node
 
 PACE = FabricPace()
 SWIFT = FabricPace(gap_s=0.0, confirm_s=0.0, retry_s=0.0, look_s=0.001, slack_s=0.01)
@@ -143,7 +145,12 @@ class Told:
             for name, fabric in self._cell.drive.fleet.fabrics.base.items()
         }
         fleet = self._cell.drive.fleet
-        return SimpleNamespace(fabrics=fabrics, cases_of=fleet.cases_of, index=fleet.index, nodes=fleet.nodes)
+        known = {name: getattr(fleet, name) for name in ("cases_of", "index", "nodes", "resolve")}
+        return SimpleNamespace(fabrics=fabrics, **known)
+
+    @property
+    def live(self) -> Any:
+        return self._cell.drive.controller.live
 
     def now(self) -> Any:
         return self._cell.drive.now
@@ -155,8 +162,9 @@ class Told:
             self.enough.set()
 
 
-async def told(source: Source, words: int) -> Told:
-    cell = Told(FabricCell(Drive(), a_fabric()), words)
+async def told(source: Source, cell: Told | int) -> Told:
+    """The cell after its schedule has told so many reports."""
+    cell = Told(FabricCell(Drive(), a_fabric()), cell) if isinstance(cell, int) else cell
     running = asyncio.create_task(FabricSchedule(cast("Any", cell), source, SWIFT).run())
     async with asyncio.timeout(60):
         await cell.enough.wait()
@@ -171,6 +179,23 @@ async def test_one_discovery_of_a_network_at_a_time_and_its_result_is_told() -> 
     cell = await told(source, 5)
     assert source.most == 1
     assert {one.report.look.verdict.value for one in cell.said} == {"as_designed"}
+
+
+async def test_hosts_without_power_keep_nobody_from_concluding() -> None:
+    """Mutants: a machine at its vendor is awaited; so is one that its BMC calls off; a node in service is excused."""
+    cables = a_fabric()
+    cables.silent = set(sorted(cables.hosts())[:6])
+    for phase, off, verdict in (
+        (Phase.rma, False, "differs"),
+        (Phase.production, True, "differs"),
+        (Phase.production, False, "shrunken"),
+    ):
+        nodes = [a_node(name, pool="", phase=phase) for name in sorted(cables.silent)]
+        cell = Told(FabricCell(Drive(nodes=nodes), a_fabric()), 1)
+        for node in nodes:
+            cell.live.of(node.id).power = OFF if off else "on"
+        await told(Source(cables.discovery()), cell)
+        assert cell.said[0].report.look.verdict.value == verdict
 
 
 async def test_a_source_that_hangs_past_its_own_limit_is_left_and_the_look_partial() -> None:

@@ -18,6 +18,7 @@ from hostler.core.fabric.discovery import Discovery
 from hostler.core.fabric.recabling import Against, against
 from hostler.core.fabric.validation_report import report
 from hostler.core.planning.cabling import wanted_since
+from hostler.core.policy.hosts_without_power import without_power
 from hostler.core.state.fabrics import Fabric, FabricLook, FabricReport, FabricVerdict
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.growing_pause import growing_s
@@ -165,6 +166,7 @@ class FabricSchedule:
                 found = await self._source.discover(fabric)
         except TimeoutError:
             found = Discovery({}, (), "the discovery did not end in its time, and was left")
+        found = replace(found, off=without_power(self._cell.view, self._cell.live, fabric))
         design = await asyncio.to_thread(self._design, fabric.digest, fabric.design, fabric)
         planned = await asyncio.to_thread(self._planned, fabric, design, found, began)
         told = await asyncio.to_thread(report, fabric, design, found, began, planned)

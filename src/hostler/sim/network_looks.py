@@ -7,6 +7,8 @@ from collections import deque
 from datetime import datetime
 from random import Random
 
+from msgspec.structs import replace
+
 from hostler.controller.inputs import FabricSeen, FellowsSeen, LinksSeen
 from hostler.controller.loop import Controller
 from hostler.core.fabric.binding import names_of
@@ -14,6 +16,7 @@ from hostler.core.fabric.design import Design
 from hostler.core.fabric.design_csv import parse_csv
 from hostler.core.fabric.discovery import Discovery, FoundPort
 from hostler.core.fabric.validation_report import report
+from hostler.core.policy.hosts_without_power import without_power
 from hostler.core.policy.link_cases import resets
 from hostler.core.state.fabrics import Fabric, FabricVerdict
 from hostler.core.state.links import LinkRound
@@ -142,6 +145,8 @@ class NetworkLooks:
             self._wiring = wiring_of(self._design(fabric), names_of(self._design(fabric), found), found)
 
     def _tell(self, fabric: Fabric, found: Discovery, began: datetime) -> FabricVerdict:
+        controller = self._active()
+        found = replace(found, off=without_power(controller.fleet, controller.live, fabric))
         told = report(fabric, self._design(fabric), found, began)
         verdict = told.look.verdict
         self.verdicts[verdict.value] = self.verdicts.get(verdict.value, 0) + 1

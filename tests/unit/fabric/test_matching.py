@@ -4,6 +4,7 @@ from collections import Counter
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from hostler.core.fabric.design import Port
 from hostler.core.fabric.discovery import Discovery
@@ -111,6 +112,20 @@ def test_a_shrunken_look_and_a_partial_one_conclude_nothing() -> None:
         assert seen.verdict in (FabricVerdict.partial, FabricVerdict.shrunken)
         assert seen.findings == ()
         assert seen.why
+
+
+def test_hosts_without_power_say_nothing_against_a_look() -> None:
+    """Of a new site half is not switched on yet. Mutants: they count as lost; whatever else is dark counts no more."""
+    fabric = a_fabric()
+    fabric.silent = off = set(fabric.hosts()[:6])
+    lost = fabric.discovery()
+    assert validate(fabric.design, lost).verdict is FabricVerdict.shrunken
+    seen = validate(fabric.design, replace(lost, off=frozenset(off)))
+    assert (seen.verdict, Counter(one.kind for one in seen.findings)) == (FabricVerdict.differs, {Kind.dark_device: 6})
+    fabric.silent = off | {"spine-001", "spine-002", "spine-003", "spine-004"}
+    seen = validate(fabric.design, replace(fabric.discovery(), off=frozenset(off)))
+    assert seen.verdict is FabricVerdict.shrunken
+    assert seen.why.startswith(f"4 of {len(fabric.design.devices) - 6} devices")
 
 
 def test_two_adapters_of_one_name_are_told_and_neither_is_believed() -> None:

@@ -52,7 +52,8 @@ class Discovery(Struct, frozen=True):
 
     From a partial one nothing is concluded that needs everything to have been seen. `also`: GUIDs of adapters' ports,
     where a tool tells them beside the adapter's own; `lids`: LIDs of adapters' ports, where it tells those.
-    `forwarding` is None where the network's registration does not ask for routes.
+    `forwarding` is None where the network's registration does not ask for routes. `off`: hosts that are known to have
+    no power, by their names in the design.
     """
 
     devices: dict[str, FoundDevice]
@@ -61,3 +62,4 @@ class Discovery(Struct, frozen=True):
     also: dict[str, FoundPort] = {}
     lids: dict[FoundPort, int] = {}
     forwarding: Forwarding | None = None
+    off: frozenset[str] = frozenset()

@@ -50,7 +50,7 @@ def compare(design: Design, discovery: Discovery) -> Compared:
     if why := _knows_no_more(design, bound):
         return Compared(Validation(FabricVerdict.partial, count, links, why=why))
     findings = match(design, bound)
-    if why := _shrunken(design, findings):
+    if why := _shrunken(design, findings, discovery.off):
         return Compared(Validation(FabricVerdict.shrunken, count, links, why=why))
     verdict = FabricVerdict.differs if findings else FabricVerdict.as_designed
     renamed = tuple(sorted(bound.renamed.items()))
@@ -76,13 +76,15 @@ def _knows_no_more(design: Design, bound: Bound) -> str:
     return f"{what}: {instead}"
 
 
-def _shrunken(design: Design, findings: tuple[FabricFinding, ...]) -> str:
-    """Why the fabric is not believed to have lost so much; "" where it is."""
-    dark = sum(finding.kind is Kind.dark_device for finding in findings)
-    if dark > FEW and dark > (1 - LEAST_SHARE) * len(design.devices):
-        return (
-            f"{dark} of {len(design.devices)} devices did not answer: the discovery saw another fabric, or part of it"
-        )
+def _shrunken(design: Design, findings: tuple[FabricFinding, ...], off: frozenset[str]) -> str:
+    """Why the fabric is not believed to have lost so much; "" where it is.
+
+    Where hosts of a new site are not switched on yet, that they do not answer says nothing against the look.
+    """
+    silent = {name for finding in findings if finding.kind is Kind.dark_device for name in finding.devices}
+    dark, awaited = len(silent - off), len(design.devices.keys() - (silent & off))
+    if dark > FEW and dark > (1 - LEAST_SHARE) * awaited:
+        return f"{dark} of {awaited} devices did not answer: the discovery saw another fabric, or part of it"
     missing = sum(finding.kind is Kind.missing for finding in findings)
     if missing > FEW and missing > (1 - LEAST_SHARE) * len(design.cables):
         return f"{missing} of {len(design.cables)} cables have no link: the discovery saw part of the fabric"
