@@ -1,7 +1,7 @@
 """`hostler policy`: configuration documents, checked offline, shown and activated."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -62,6 +62,80 @@ def activate(
     """
     body = {"documents": read_documents(files), "at_once": at_once}
     return submit(connect.client(), routes.CONFIG, body, why, show.output)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class SyncOptions:
+    """Which commit of the checkout is read, and what may be done with it."""
+
+    ref: Annotated[
+        str, Parameter(show_default=False, help="A branch, tag or commit instead of what is checked out.")
+    ] = ""
+    yes: Annotated[bool, Parameter(negative=(), help="Activate it; without this the plan is printed alone.")] = False
+    allow_older: Annotated[
+        bool, Parameter(negative=(), help="Also a commit that does not come after the active one.")
+    ] = False
+    again: Annotated[bool, Parameter(negative=(), help="Also where a rollout of these documents was stopped.")] = False
+    at_once: AtOnce = False
+
+
+SYNC = SyncOptions()
+
+
+@app.command
+def sync(
+    path: str,
+    *,
+    options: SyncOptions = SYNC,
+    why: Why,
+    show: ShowOnce = SHOW_ONCE,
+    connect: Connect = CONNECT,
+) -> int:
+    """Activate the documents of a Git commit: a file, or the YAML files of a folder, inside a checkout.
+
+    Prints the plan: what differs from the active configuration, whom it disturbs, whether it rolls out or waits for a
+    second person. With `--yes` it is activated, and the commit recorded. Run again, it says that nothing is to do.
+    """
+    from hostler.cli.policy_checkout import read_commit
+    from hostler.cli.policy_sync import demand_later, differences, under_way
+
+    client, committed = connect.client(), read_commit(path, options.ref)
+    fresh = _parsed(committed.documents)
+    active = client.get(routes.CONFIG)
+    where = f"commit {committed.commit[:12]}{f' of {committed.ref}' if committed.ref else ''}"
+    if fresh["sha256"] == active["sha256"]:
+        say(f"{where}: configuration {fresh['sha256'][:12]} is active already; nothing to do")
+        return ExitCode.ok
+    if not options.allow_older:
+        demand_later(committed, active)
+    if not options.again and (rollout := under_way(client, fresh["sha256"])):
+        say(f"{where}: configuration {fresh['sha256'][:12]}: {rollout}; nothing to do")
+        return ExitCode.ok
+    say(f"{where}: configuration {active['sha256'][:12]} → {fresh['sha256'][:12]}")
+    for line in differences(active, fresh):
+        say(shown(line))
+    body = {"documents": committed.documents, "at_once": options.at_once, "source": committed.source()}
+    tried = submit(client, routes.CONFIG, body, replace(why, dry_run=True), show.output)
+    if not options.yes or why.dry_run:
+        say("nothing is activated; add --yes")
+        return tried
+    return submit(client, routes.CONFIG, body, why, show.output)
+
+
+def _parsed(documents: dict[str, str]) -> dict[str, Any]:
+    """The configuration as the API shows one. Raises CommandError with every problem, by file and line."""
+    import msgspec
+
+    from hostler.core.policy.documents import parse
+    from hostler.core.state.input_problems import InvalidInputError
+    from hostler.core.state.scopes import text_hook
+
+    try:
+        found = msgspec.json.encode(parse(documents), enc_hook=text_hook)
+    except InvalidInputError as error:
+        raise CommandError(ExitCode.usage, "\n".join(str(one) for one in error.problems)) from error
+    return dict(msgspec.json.decode(found))
 
 
 @app.command(name="show")

@@ -1,11 +1,13 @@
 """A whole checked configuration takes the place of the one before: at once where little acts, else slice by slice."""
 
+from msgspec.structs import replace
+
 from hostler.core.intents.ask import Ask, Granted, Handler, Handlers, Nodes, RefusalError
 from hostler.core.planning.rollouts import RolloutOrder, begin
 from hostler.core.planning.what_if import acting, decides_otherwise, disturbed, pool_changes, supposing
 from hostler.core.state import events as e
 from hostler.core.state.change_control import Rollout
-from hostler.core.state.configuration import Configuration
+from hostler.core.state.configuration import Configuration, PolicySource
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.durations import duration
 from hostler.core.state.remediators import begins_to_act, blockers
@@ -16,7 +18,7 @@ CHANGES_SHOWN = 50
 
 def activate(ask: Ask[Activate]) -> Granted:
     """The configuration is in force, or its rollout has begun."""
-    fresh = _checked(ask)
+    fresh = replace(_checked(ask), source=_source(ask.act))
     fleet = ask.context.fleet
     if fresh.sha256 == fleet.configuration.sha256:
         return f"configuration {fresh.sha256[:12]} is active already", ()
@@ -25,6 +27,10 @@ def activate(ask: Ask[Activate]) -> Granted:
         started = begin(ask.context, order)
         return f"configuration {fresh.sha256[:12]}: {_planned(started.rollout)}", (started,)
     return f"configuration {fresh.sha256[:12]} is active", (e.ConfigActivated(fresh, ask.documents, ask.intent.person),)
+
+
+def _source(act: Activate) -> PolicySource | None:
+    return PolicySource(act.commit, act.ref, act.origin) if act.commit else None
 
 
 def _checked(ask: Ask[Activate]) -> Configuration:

@@ -230,6 +230,11 @@ def _audit_sealed(event: e.AuditSealed) -> str:
     return f"audit log sealed up to {' and '.join(f'entry {seal.number} of {seal.chain}' for seal in event.seals)}"
 
 
+def _activated(event: e.ConfigActivated) -> str:
+    fresh = event.configuration
+    return f"configuration {fresh.sha256[:12]} activated by {event.person}{f', {fresh.source}' if fresh.source else ''}"
+
+
 def _intent_recorded(event: e.IntentRecorded) -> str:
     intent = event.intent
     said = "granted" if event.granted else "refused"
@@ -421,9 +426,7 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.AuditSealed, _audit_sealed),
     EventTelling(e.BrakeLatched, lambda event: f"storm brake latched: {event.reason}"),
     EventTelling(e.BrakeReleased, lambda event: f"storm brake released by {event.person}: {event.reason}"),
-    EventTelling(
-        e.ConfigActivated, lambda event: f"configuration {event.configuration.sha256[:12]} activated by {event.person}"
-    ),
+    EventTelling(e.ConfigActivated, _activated),
     EventTelling(e.IntentRecorded, _intent_recorded),
     EventTelling(e.ApprovalRequested, lambda event: asked_for(event.approval)),
     EventTelling(

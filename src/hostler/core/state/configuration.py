@@ -339,10 +339,23 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     checklist: tuple[str, ...] = ()
 
 
+class PolicySource(Struct, frozen=True):
+    """The Git commit that documents were read from, the branch or tag that led to it, and the repository's address."""
+
+    commit: str
+    ref: str = ""
+    origin: str = ""
+
+    def __str__(self) -> str:
+        ref = f" of {self.ref}" if self.ref else ""
+        return f"commit {self.commit[:12]}{ref}{f' in {self.origin}' if self.origin else ''}"
+
+
 class Configuration(Struct, frozen=True):
     """Documents that are active, with the digest every decision cites. `routes`: by which people are told.
 
-    `admission`: who decides which field of a registered node when an inventory says otherwise.
+    `admission`: who decides which field of a registered node when an inventory says otherwise. `source`: None where
+    the documents were given by hand.
     """
 
     policy: Policy
@@ -353,6 +366,7 @@ class Configuration(Struct, frozen=True):
     routes: dict[str, Route] = {}
     boot: BootConfiguration | None = None
     admission: AdmissionRules | None = None
+    source: PolicySource | None = None
 
 
 LAB_FLOOR_S = 15.0

@@ -120,7 +120,7 @@ export function Policy() {
   const { found, problem } = useDocument("/config");
   return html`<${Page} title="Policy" about="What is in force, what comes into force slice by slice, and what another one would do.">
     ${problem && html`<p class="banner critical" role="alert">${problem}</p>`}
-    ${found && html`<p>In force since ${moment(found.activated)}: <code class="cli">${found.sha256.slice(0, 12)}</code></p>`}
+    ${found && html`<p>In force since ${moment(found.activated)}: <code class="cli">${found.sha256.slice(0, 12)}</code>${found.source && html`, from commit <code class="cli" title=${found.source.commit}>${found.source.commit.slice(0, 12)}</code>${found.source.ref && ` of ${found.source.ref}`}${found.source.origin && ` in ${found.source.origin}`}`}</p>`}
     <h2>Rollouts</h2>
     <${Table} name="rollouts" columns=${ROLLOUTS} found=${useList("/rollouts")} id=${(/** @type {Row} */ row) => row.id} cli="hostler rollout list" />
     ${configures.value && html`<${Another} />`}

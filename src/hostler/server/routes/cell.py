@@ -11,10 +11,11 @@ from msgspec import Meta, Struct
 
 from hostler.client.answers import IntentView
 from hostler.core.policy.guards import GUARDS
-from hostler.core.state.configuration import Policy, Pool, Sku
+from hostler.core.state.configuration import Policy, PolicySource, Pool, Sku
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import ActClass
 from hostler.core.state.notify_routes import Route
+from hostler.core.state.verbs.activation import COMMIT, PLAIN
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import Permission
 from hostler.core.tables.operations import OPERATIONS, OperationKind
@@ -42,7 +43,10 @@ async def get_status(app_state: TheAppState, who: Who) -> FleetStatus:
 
 
 class ConfigView(Struct, frozen=True):
-    """Active configuration: read from the journal, cited by every decision as `sha256`."""
+    """Active configuration: read from the journal, cited by every decision as `sha256`.
+
+    `source`: the Git commit that it is of, null where its documents were given by hand.
+    """
 
     sha256: str
     activated: datetime | None
@@ -50,24 +54,36 @@ class ConfigView(Struct, frozen=True):
     skus: dict[str, Sku]
     pools: dict[str, Pool]
     routes: dict[str, Route]
+    source: PolicySource | None = None
 
 
 @get("/config", guards=SEE_CELL)
 async def get_config(app_state: TheAppState) -> ConfigView:
     """The active configuration."""
     active = app_state.fleet.configuration
-    return ConfigView(active.sha256, active.activated, active.policy, active.skus, active.pools, active.routes)
+    return ConfigView(
+        active.sha256, active.activated, active.policy, active.skus, active.pools, active.routes, active.source
+    )
+
+
+class ConfigSource(Struct, frozen=True, forbid_unknown_fields=True):
+    """The Git commit that documents are of; the address of its repository goes without a login."""
+
+    commit: Annotated[str, Meta(pattern=COMMIT, min_length=40)]
+    ref: Annotated[str, Meta(pattern=PLAIN, max_length=255)] = ""
+    origin: Annotated[str, Meta(pattern=PLAIN, max_length=500)] = ""
 
 
 class ConfigBody(Struct, frozen=True, forbid_unknown_fields=True):
     """Configuration documents, name → YAML text; together they are the whole configuration.
 
-    `at_once`: without a rollout, which takes a second person.
+    `at_once`: without a rollout, which takes a second person. `source`: the Git commit that they are of.
     """
 
     documents: Annotated[dict[str, str], Meta(min_length=1, max_length=DOCUMENTS_MAX)]
     reason: Reason
     at_once: bool = False
+    source: ConfigSource | None = None
     dry_run: bool = False
     key: Key = ""
 
@@ -83,6 +99,8 @@ async def post_config(app_state: TheAppState, caller: TheCaller, data: JSONBody[
     except InvalidInputError as error:
         raise invalid(error) from error
     args = {"at_once": "true"} if data.at_once else {}
+    if data.source is not None:
+        args |= {"commit": data.source.commit, "ref": data.source.ref, "origin": data.source.origin}
     asked = RequestedIntent("activate", "fleet", data.reason, args, data.dry_run, data.key)
     return await submit(app_state, caller, asked, fresh, data.documents)
 
