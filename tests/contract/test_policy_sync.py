@@ -155,7 +155,9 @@ async def test_a_second_person_approves_the_commit_and_a_stopped_rollout_is_not_
     code, said = await checkout.sync("--yes")
     assert (code, "slices, each watched" in said) == (ExitCode.ok, True), said
     rollout = world.cell.view.rollout
-    assert rollout is not None and rollout.configuration is not None and rollout.configuration.source is not None
+    assert rollout is not None
+    assert rollout.configuration is not None
+    assert rollout.configuration.source is not None
     assert rollout.configuration.source.commit == commit
     code, said = await checkout.sync("--yes")
     assert (code, f"rollout {rollout.id} is bringing it" in said) == (ExitCode.ok, True), said
@@ -170,6 +172,26 @@ async def test_a_second_person_approves_the_commit_and_a_stopped_rollout_is_not_
     status, answer = await second.post(f"/v1/approvals/{asked.id}/approve", {"reason": "read it"})
     assert status == 200, answer
     assert (await checkout.active() or {})["commit"] == commit
+
+
+async def test_a_pipelines_checkout_has_no_branch_and_a_shallow_one_not_the_active_commit(
+    checkout: Checkout, tmp_path: Path
+) -> None:
+    """The ways of the how-to's pipelines and timer: a clone that pulls, a detached commit, a clone of depth one."""
+    checkout.commit()
+    clone, shallow = tmp_path / "clone", tmp_path / "shallow"
+    checkout.git("clone", "-q", str(checkout.folder), str(clone))
+    first = checkout.commit(fleet=FOUR)
+    pulled = await run("git", "-C", str(clone), "pull", "--quiet", "--ff-only")
+    assert pulled[0] == 0, pulled
+    await run("git", "-C", str(clone), "checkout", "-q", "--detach")
+    code, said = await checkout.sync("--yes", path=str(clone / "site"))
+    assert code == ExitCode.ok, said
+    assert await checkout.active() == {"commit": first, "ref": "", "origin": str(checkout.folder)}
+    checkout.commit(fleet=FLEET)
+    checkout.git("clone", "-q", "--depth=1", f"file://{checkout.folder}", str(shallow))
+    code, said = await checkout.sync("--yes", path=str(shallow / "site"))
+    assert (code, "git fetch --unshallow" in said) == (ExitCode.refused, True), said
 
 
 @pytest.mark.parametrize(

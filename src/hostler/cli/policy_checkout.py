@@ -146,7 +146,7 @@ def _origin(folder: Path) -> str:
 
 
 def _git(folder: Path, *words: str, good: tuple[int, ...] = (0,)) -> str:
-    """What Git answers. Raises CommandError where it fails."""
+    """Answer of Git. Raises CommandError where it fails."""
     done = _run(folder, *words)
     if done.returncode not in good:
         said = done.stderr.decode(errors="replace").strip()[:300]

@@ -67,7 +67,7 @@ def activate(
 @Parameter(name="*")
 @dataclass(frozen=True)
 class SyncOptions:
-    """Which commit of the checkout is read, and what may be done with it."""
+    """Choice of the commit that is read, and of what may be done with it."""
 
     ref: Annotated[
         str, Parameter(show_default=False, help="A branch, tag or commit instead of what is checked out.")
