@@ -21,7 +21,7 @@ START = datetime(2025, 3, 1, 12, tzinfo=UTC)
 EVENTS: tuple[type[Struct], ...] = get_args(Event)
 
 
-FITTING = {"^[0-9a-f]{64}$": "0" * 64}
+FITTING = {"^[0-9a-f]{64}$": "0" * 64, "^([0-9a-f]{40}|[0-9a-f]{64}|)$": "0" * 40}
 """Text for the patterns that no field's name fits."""
 
 
