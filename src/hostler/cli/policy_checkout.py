@@ -13,7 +13,7 @@ from hostler.cli.input_files import MAX_BYTES
 GIT_S = 60.0
 FILES_MOST = 1_000
 _YAML = (".yaml", ".yml")
-_STRAY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE", "GIT_PREFIX")
+_ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE", "GIT_PREFIX")
 """Variables by which a hook or a runner points Git elsewhere than the path says."""
 _SAFE = ("--no-pager", "--literal-pathspecs", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 
@@ -155,7 +155,7 @@ def _git(folder: Path, *words: str, good: tuple[int, ...] = (0,)) -> str:
 
 
 def _run(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
-    kept = {name: value for name, value in os.environ.items() if name not in _STRAY}
+    kept = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
     env = kept | {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
     argv = ["git", *_SAFE, "-C", str(folder), *words]
     try:
