@@ -142,6 +142,9 @@ class Networks:
         faults = [link.fault for link in self._faults.values() if node in link.nodes]
         ends = [{text.rpartition(":")[0] for text in (fault.a, fault.z)} & dead for fault in faults]
         explained = all(ends) and all(fault.check is LinkCheck.down for fault in faults)
+        alive = [fault.a for fault, end in zip(faults, ends, strict=True) if end.isdisjoint(network.dead)]
+        if not all(network.is_lit(port_of(port)) for port in alive):
+            return ""  # the switch is alive again, and the link is dark by itself
         return min(ends[0]) if ends and explained else ""
 
     def unmanaged(self, case: LawCase, record: e.Record) -> Iterator[str]:
