@@ -23,7 +23,7 @@ def the_partial_is_believed(patch: pytest.MonkeyPatch) -> None:
 
 def the_shrunken_is_believed(patch: pytest.MonkeyPatch) -> None:
     """However little was seen, the rest is dark."""
-    patch.setattr(validation, "_shrunken", lambda _design, _findings: "")
+    patch.setattr(validation, "_shrunken", lambda _design, _findings, _off: "")
 
 
 def one_look_counts_twice(patch: pytest.MonkeyPatch) -> None:
@@ -34,6 +34,7 @@ def one_look_counts_twice(patch: pytest.MonkeyPatch) -> None:
 def one_cable_is_asked_for_twice(patch: pytest.MonkeyPatch) -> None:
     """Rounds of readings and validations know nothing of each other."""
     patch.setattr(fabric_cases, "_asked_by_links", lambda _fleet, _case: "")
+    patch.setattr(fabric_cases, "_takes_over", lambda _fleet, _told: iter(()))
     patch.setattr(link_cases, "_explained", lambda _fleet, _case: "")
 
 
