@@ -110,6 +110,17 @@ def test_a_rack_that_does_not_stand_is_told_part_by_part_with_the_next_command(c
     assert refusal(drive) == "", "put right, it is certified"
 
 
+def test_detectors_of_another_coolant_unit_are_not_dry() -> None:
+    """A coolant unit is judged by its detectors alone. Mutant: whoever answers at its address is dry."""
+    unit = {"id": "cdu1", "kind": "bmc", "rack": "r1", "serial": "CDU-1", "bmc": "https://cdu1"}
+    wet = AssetLook(NOW, serial="CDU-9", leaks=(("floor", "ok"), ("manifold", "ok")))
+    silent = replace(TRAY, leaks=())
+    drive = at_onboard({"sw1": silent, "cdu1": wet}, [*ASSETS, unit])
+    assert "leak detectors: cdu1 shows serial CDU-9, registered is CDU-1" in refusal(drive)
+    drive.step(RackSeen("cdu1", replace(wet, at=drive.now, serial="CDU-1")))
+    assert refusal(drive) == ""
+
+
 def test_the_first_stage_that_does_not_stand_is_told_and_what_nobody_saw_is_no_failure() -> None:
     """Mutants: a leak is told before the power is there; a shelf that nobody read has failed."""
     drive = at_onboard({"ps1": AssetLook(NOW, why="no answer"), "sw1": replace(TRAY, health="critical")})

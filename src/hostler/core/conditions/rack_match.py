@@ -82,7 +82,10 @@ def _leaks(manifest: RackManifest, here: list[Asset], now: datetime) -> Iterator
     fresh = [asset for asset in here if asset.look is not None and _is_fresh(asset.look, now)]
     words = [(asset.id, name, word) for asset in fresh if asset.look for name, word in asset.look.leaks]
     yield from (_Gap(f"{asset} {name} says {word}") for asset, name, word in words if word not in _WELL and word)
-    dry = sum(word in _WELL for _, _, word in words)
+    # A leak counts whoever shows it; dry is only what the registered machine shows.
+    strangers = {asset.id: gap for asset in fresh for gap in _unread(asset, now)}
+    yield from (gap for asset, gap in strangers.items() if any(one == asset for one, _, _ in words))
+    dry = sum(word in _WELL for asset, _, word in words if asset not in strangers)
     if dry < manifest.leak_detectors:
         silent = ", ".join(f"{asset} {name}" for asset, name, word in words if not word)
         told = f"{dry} of {manifest.leak_detectors} leak detectors say that they are dry"
