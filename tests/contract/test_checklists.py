@@ -79,3 +79,25 @@ async def test_who_does_not_work_there_is_refused_and_what_is_no_item_keeps_noth
         assert (await world.operator.post(f"{LIST}/files", photo() | {"item": item}))[0] in expected, item
     assert (await world.operator.call("GET", f"{LIST}/files/{'0' * 64}"))[0] == 404
     assert not (tmp_path / "evidence").exists()
+
+
+async def test_a_second_person_certifies_where_the_policy_says_so(world: House) -> None:
+    """Mutants: the setting is read of another configuration; names differ by case; a dry run is granted."""
+    policy = DOCUMENTS["policy.yaml"].replace(
+        "policy:\n", "policy:\n  inspection: {certify_by_second_person: true}\n", 1
+    )
+    documents = {**DOCUMENTS, "fleet.yaml": WITH_ITEMS, "policy.yaml": policy}
+    assert (await world.operator.post("/v1/config", {"documents": documents, "reason": "two people"}))[0] == 200
+    tess, same, bo = (world.client(Grant(name, Role.technician)) for name in ("tess", "Tess", "bo"))
+    for item in ("1", "2"):
+        tick = {"verb": "tick-item", "target": "m0", "reason": "inspection", "args": {"item": item}}
+        assert (await tess.post("/v1/intents", tick))[0] == 200
+    for client in (tess, same):
+        for dry_run in (True, False):
+            status, body = await client.post("/v1/nodes/m0/certify", {"reason": "done", "dry_run": dry_run})
+            assert status == 409, body
+            assert "has ticked items of m0 (1, 2)" in body["detail"]
+            assert "another person, who has ticked none of them: `hostler node certify m0`" in body["detail"]
+    assert (await bo.post("/v1/nodes/m0/certify", {"reason": "done", "dry_run": True}))[0] == 200
+    assert (await bo.post("/v1/nodes/m0/certify", {"reason": "done"}))[0] == 200
+    await world.until(lambda: world.cell.view.nodes["m0"].phase != "onboard")

@@ -1,6 +1,7 @@
 """A node's inspection by hands: items ticked with notes and photos; certified when all are, or rejected."""
 
 from hostler.core.conditions import rack_match
+from hostler.core.intents.approvals import is_same
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, RefusalError, node_of
 from hostler.core.intents.attached_files import attach
 from hostler.core.intents.nodes import move
@@ -54,6 +55,7 @@ def certify(ask: Ask[Certify]) -> Granted:
         how = f"`hostler node tick-item {node.id} --item {numbered[left[0]]}`"
         count = f"{len(left)} of {len(items)} items of {node.id}"
         raise RefusalError(f"{count} are not ticked: {named}{more}. Look at each, then {how}")
+    _demand_second_person(ask, node)
     if (open_stage := rack_match.first_open(ask.context.fleet, node, ask.context.now)) is not None:
         rack = node.position.rack or "(none is recorded)"
         look = f"put that right, look with `hostler asset list --rack {rack}`, then certify {node.id}"
@@ -91,6 +93,20 @@ def reject(ask: Ask[FailInspection]) -> Granted:
         e.NodeRejected(node.id, intent.person, intent.reason[:500]),
         e.TicketOpened(ticket),
     )
+
+
+def _demand_second_person(ask: Ask[Certify], node: Node) -> None:
+    """Raises RefusalError where the policy wants another person's word than that of who ticked an item."""
+    fleet, person = ask.context.fleet, ask.intent.person
+    if not fleet.configuration_of(node).policy.inspection.certify_by_second_person:
+        return
+    ticks = {one.item: one.person for one in (node.inspection or NOT_BEGUN).ticks}
+    own = [n for n, item in enumerate(items_of(fleet, node), 1) if is_same(ticks.get(item, ""), person)]
+    if own:
+        items = ", ".join(str(number) for number in own[:NAMED_MOST])
+        rule = "the policy has a second person certify (inspection.certify_by_second_person)"
+        how = f"another person, who has ticked none of them: `hostler node certify {node.id}`"
+        raise RefusalError(f"{person} has ticked items of {node.id} ({items}), and {rule}; {how}")
 
 
 def _at_onboard(node: Node) -> None:

@@ -314,6 +314,12 @@ class BmcCredentialPolicy(Struct, frozen=True, forbid_unknown_fields=True):
     renew_every_s: float = 0.0
 
 
+class InspectionPolicy(Struct, frozen=True, forbid_unknown_fields=True):
+    """Rules of a node's inspection. `certify_by_second_person`: who has ticked an item does not certify the node."""
+
+    certify_by_second_person: bool = False
+
+
 class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     """The response table with its limits. `time_scale` divides every working time and limit (labs only).
 
@@ -331,6 +337,7 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     trends: TrendPolicy = field(default_factory=TrendPolicy)
     bmc_credentials: BmcCredentialPolicy = field(default_factory=BmcCredentialPolicy)
     pages: PageRules = field(default_factory=PageRules)
+    inspection: InspectionPolicy = field(default_factory=InspectionPolicy)
     bring_up_at_once: int = 64
     agent_silence_s: float = 30.0
     probation_s: float = 259_200.0
