@@ -167,6 +167,7 @@ async def test_a_technician_begins_work_from_a_ticket_with_the_serial_number(
     tab: Tab,  # noqa: F811
 ) -> None:
     """Mutant: a technician is offered what only operators may do."""
+    await world.reads_all()
     world.driver.verdict = "failed"
     nodes = [{"id": "m0", "sku": "h100", "serial": "SN-m0", "rack": "r9", "u": 7}]
     await world.operator.post("/v1/nodes", {"nodes": nodes, "reason": "new"})
@@ -174,6 +175,8 @@ async def test_a_technician_begins_work_from_a_ticket_with_the_serial_number(
     await world.operator.post("/v1/nodes/m0/certify", {"reason": "cabled"})
     await world.until(lambda: len(world.cell.view.tickets))
     technician = world.client(Grant("tess", Role.technician))
+    (ticket,) = world.cell.view.tickets
+    await technician.post("/v1/intents", {"verb": "claim-ticket", "target": ticket, "reason": "my shift"})
     await tab.open(technician.token, "/nodes/m0")
     await tab.page.get_by_text("Act on it").click()
     await tab.page.get_by_role("button", name="power off", exact=True).click()

@@ -4,8 +4,14 @@ import asyncio
 import json
 import os
 import re
+import shutil
+import subprocess
 import sys
+import venv
+import zipfile
 from pathlib import Path
+
+import msgspec
 
 from hostler.client import Address, Client, routes
 from hostler.client.answers import LISTS
@@ -15,8 +21,23 @@ ROOT = Path(__file__).parents[2]
 PATIENCE_S = 60.0
 
 
+def installed(folder: Path) -> Path:
+    """A Python whose environment has the built wheel and msgspec, and nothing else. Returns its program."""
+    build = (sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder))
+    subprocess.run(build, check=True, cwd=ROOT, capture_output=True, timeout=120)
+    venv.create(folder / "env", with_pip=False)
+    (library,) = (folder / "env/lib").glob("python3*/site-packages")
+    (wheel,) = folder.glob("hostler-*.whl")
+    zipfile.ZipFile(wheel).extractall(library)
+    shutil.copytree(Path(msgspec.__file__).parent, library / "msgspec")
+    return folder / "env/bin/python"
+
+
 async def test_the_examples_run_as_they_are_written_and_every_path_is_described(tmp_path: Path) -> None:
-    """Mutants: a route is renamed and the client's constant is not; a type of `answers` no longer fits its list."""
+    """Mutants: a route is renamed and the client's constant is not; a type of `answers` no longer fits its list; the
+    client needs a package beside msgspec, or a file that the wheel leaves out.
+    """
+    python = await asyncio.to_thread(installed, tmp_path / "wheel")
     page = (ROOT / "docs/how-to/use-the-python-client.md").read_text()
     code = "\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
     async with served_without_agent(tmp_path, '""', {}, (), PATIENCE_S) as (world, words):
@@ -26,7 +47,7 @@ async def test_the_examples_run_as_they_are_written_and_every_path_is_described(
                 await asyncio.to_thread(list, client.list(kind))
         described = set(json.loads(await world.read("/schema/openapi.json"))["paths"])
         program = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+            str(python), "-I", "-c", code, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
             env={**os.environ, "HOSTLER_SERVER": server, "HOSTLER_TOKEN": token},
         )  # fmt: skip
         said, wrong = await program.communicate()

@@ -25,7 +25,7 @@ export function Banners({ now }) {
   if (more > 0) told.push(["warning", `${count(more)} more incidents are open`]);
   if (now.rollout) told.push(["warning", `Rollout ${now.rollout}`]);
   if (now.rollout_stopped) told.push(["warning", now.rollout_stopped]);
-  for (const text of now.approvals.slice(0, BANNERS)) told.push(["warning", `Waits for ${text}`]);
+  for (const text of now.approvals.slice(0, BANNERS)) told.push(["warning", text[0].toUpperCase() + text.slice(1)]);
   const others = now.approvals.length - BANNERS;
   if (others > 0) told.push(["warning", `${count(others)} more wait for a second person`]);
   for (const one of now.remediators.filter((/** @type {Row} */ other) => !other.accepted_by).slice(0, BANNERS))

@@ -150,7 +150,7 @@ const words = (value) => (value && typeof value === "object" ? JSON.stringify(va
 const RULES = [
   { key: "condition", title: "condition", of: (row) => row.condition },
   { key: "remedy", title: "remedy", of: (row) => plain(words(row.remedy)) },
-  { key: "rest", title: "the rest", of: (row) => Object.entries(row).filter(([name, value]) => !["condition", "remedy"].includes(name) && value !== null && words(value) !== "" && words(value) !== "[]" && words(value) !== "{}").map(([name, value]) => `${plain(name)} ${words(value)}`).join("; ") },
+  { key: "rest", title: "the rest", of: (row) => Object.entries(row).filter(([name, value]) => !["condition", "remedy"].includes(name) && value !== null && value !== false && words(value) !== "none" && words(value) !== "" && words(value) !== "[]" && words(value) !== "{}").map(([name, value]) => `${plain(name)} ${words(value)}`).join("; ") },
 ];
 
 // Another configuration: what it would change and disturb, and only then a button that puts it in force.

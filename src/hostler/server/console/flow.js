@@ -58,20 +58,22 @@ function Counts({ points }) {
   const most = Math.max(1, ...points.map((/** @type {Row} */ point) => Object.values(point.counts).reduce((sum, one) => sum + one, 0)));
   const x = (/** @type {number} */ at) => LEFT + (at / Math.max(1, points.length - 1)) * (WIDTH - LEFT - 4);
   const y = (/** @type {number} */ nodes) => HEIGHT - (nodes / most) * (HEIGHT - 10);
+  // A count holds from its moment until the next one.
+  const steps = (/** @type {number[]} */ nodes) => nodes.flatMap((one, at) => (at ? [`${x(at).toFixed(1)},${y(nodes[at - 1]).toFixed(1)}`] : []).concat(`${x(at).toFixed(1)},${y(one).toFixed(1)}`));
   const floor = points.map(() => 0);
   const present = PHASES.filter((phase) => points.some((/** @type {Row} */ point) => point.counts[phase]));
   const areas = present.map((phase) => {
     const lower = [...floor];
     points.forEach((/** @type {Row} */ point, /** @type {number} */ at) => { floor[at] += point.counts[phase] ?? 0; });
-    const over = floor.map((/** @type {number} */ nodes, /** @type {number} */ at) => `${x(at).toFixed(1)},${y(nodes).toFixed(1)}`);
-    const under = lower.map((nodes, at) => `${x(at).toFixed(1)},${y(nodes).toFixed(1)}`).reverse();
+    const over = steps(floor);
+    const under = steps(lower).reverse();
     return { phase, path: `M${over.join("L")}L${under.join("L")}Z` };
   });
   const last = points.at(-1);
   const said = present.map((phase) => `${plain(phase)} ${count(last.counts[phase] ?? 0)}`).join(", ");
   return html`<svg class="chart" viewBox=${`0 0 ${WIDTH} ${HEIGHT + 18}`} role="img" aria-label=${`Nodes by phase from ${moment(points[0].at)} to ${moment(last.at)}; at the end: ${said || "none"}`}>
       ${areas.map((one) => html`<path class=${one.phase.replace("_", "-")} d=${one.path}><title>${plain(one.phase)}</title></path>`)}
-      <text class="axis" x="0" y="14">${count(most)}</text><text class="axis" x="0" y=${HEIGHT}>0</text>
+      <text class="axis" x=${LEFT - 8} y="14" text-anchor="end">${count(most)}</text><text class="axis" x=${LEFT - 8} y=${HEIGHT} text-anchor="end">0</text>
       <text class="axis" x=${LEFT} y=${HEIGHT + 14}>${moment(points[0].at)}</text>
       <text class="axis" x=${WIDTH - 4} y=${HEIGHT + 14} text-anchor="end">${moment(last.at)}</text></svg>
     <p class="legend">${present.map((phase) => html`<span><i class="swatch p-${phase.replace("_", "-")}"></i>${plain(phase)}</span>`)}</p>`;

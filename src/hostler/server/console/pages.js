@@ -86,7 +86,7 @@ export function Nodes() {
   const ids = [...chosen];
   const target = { target: "nodes", nodes: ids, named: `${ids.length} nodes` };
   return html`
-    <${Page} title="Nodes">
+    <${Page} title="Nodes" about="Every node. Choose several to compare them, or to act on them as one.">
       <${Filters} names=${SELECTORS} />
       ${ids.length > 0 && html`<div class="buttons" role="group" aria-label="Act on the chosen nodes">
         <b>${ids.length} chosen</b>
@@ -137,16 +137,15 @@ export function Tickets() {
     { key: "rack", title: "rack", of: rack },
     { key: "u", title: "U", of: (row) => where.get(row.node)?.position.u || "", number: true },
     { key: "node", title: "node", of: (row) => row.node, show: (row) => html`<${NodeLink} id=${row.node} />` },
-    { key: "hardware", title: "serial at the rack", of: (row) => row.hardware },
-    { key: "summary", title: "what is to be done", of: (row) => row.summary },
+    { key: "hardware", title: "serial there", of: (row) => row.hardware },
+    { key: "summary", title: "what is to be done, and how", of: (row) => `${row.summary}${row.action && ` – ${row.action}`}`, show: (row) => html`${row.summary}<p class="quiet">${row.action}</p>` },
     { key: "kind", title: "kind", of: (row) => plain(row.kind) },
     { key: "owner", title: "for", of: (row) => row.owner },
     { key: "opened", title: "open for", of: (row) => row.opened, show: (row) => since(row.opened, now()) },
     { key: "due", title: "due by", of: (row) => row.due_by ?? "", show: (row) => (row.due_by ?? "").slice(0, 16).replace("T", " ") },
     { key: "outside", title: "outside", of: (row) => row.outside.map((/** @type {Row} */ one) => one.key).join(" "), show: (row) => row.outside.map((/** @type {Row} */ one) => html`<a href=${one.url} rel="noreferrer">${one.key}</a> `) },
     { key: "claimed", title: "claimed by", of: (row) => row.claimed_by },
-    { key: "done", title: "said done by", of: (row) => row.done_by },
-    { key: "action", title: "how", of: (row) => row.action },
+    { key: "done", title: "said done", of: (row) => row.done_by },
     { key: "id", title: "ticket", of: (row) => row.id },
     { key: "acts", title: "acts", acts: true, of: () => "", show: (row) => html`<${TicketActs} row=${row} />` },
   ];
@@ -213,7 +212,7 @@ export function Parts() {
     { key: "slot", title: "slot", of: (row) => row.slot },
     { key: "firmware", title: "firmware", of: (row) => row.firmware ?? "" },
   ];
-  return html`<${Page} title="Parts"><${Filters} names=${names} />
+  return html`<${Page} title="Parts" about="Parts by serial number, with the machine and slot that each is in."><${Filters} names=${names} />
     <${Table} name="parts" columns=${columns} found=${useList("/parts", selected(names))} id=${(/** @type {Row} */ row) => row.serial} cli="hostler part list" /><//>`;
 }
 
@@ -227,5 +226,5 @@ export function Pools() {
     ...[["reserved", "reserved"], ["delivered", "delivered"], ["healthy", "healthy"], ["unknown", "unknown"], ["dark", "dark"], ["in_use", "in use"], ["spares", "spares"]].map(([key, title]) => number(key, title)),
     { key: "acts", title: "acts", acts: true, of: () => "", show: (row) => html`<${ActButton} verb="mode" target=${`pool:${row.pool.name}`} named=${row.pool.name} label="Change mode" />` },
   ];
-  return html`<${Page} title="Pools"><${Table} name="pools" columns=${columns} found=${useList("/pools")} id=${(/** @type {Row} */ row) => row.pool.name} cli="hostler pool list" /><//>`;
+  return html`<${Page} title="Pools" about="What each pool was promised, what it has, and what works."><${Table} name="pools" columns=${columns} found=${useList("/pools")} id=${(/** @type {Row} */ row) => row.pool.name} cli="hostler pool list" /><//>`;
 }

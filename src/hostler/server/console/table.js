@@ -36,14 +36,21 @@ export function Table({ name, columns, found, id, cli, chosen = new Set(), choos
         <tbody>
           ${shown.map((row) => html`<tr key=${id(row)}>
             ${choose && html`<td><input type="checkbox" aria-label=${`Choose ${id(row)}`} checked=${chosen.has(id(row))} onChange=${() => choose(turned(chosen, id(row)))} /></td>`}
-            ${columns.map((one) => html`<td class=${one.number ? "number" : ""}>${one.show ? one.show(row) : one.of(row)}</td>`)}
+            ${columns.map((one) => html`<td class=${one.number ? "number" : isShort(one, row) ? "short" : ""}>${one.show ? one.show(row) : one.of(row)}</td>`)}
           </tr>`)}
         </tbody>
       </table>
-      ${rows.length === 0 && html`<p class="quiet">None.</p>`}
+      ${rows.length === 0 && html`<p class="none quiet">None.</p>`}
       ${shown.length < rows.length && html`<button onClick=${() => showAll(true)}>Show all ${count(rows.length)}</button>`}
     </div>
   `;
+}
+
+// A name, a phase or a span of time stays on one line; sentences wrap.
+/** @param {import("./types.js").Column} one @param {Row} row */
+function isShort(one, row) {
+  const text = String(one.of(row) ?? "");
+  return !one.acts && (text.length <= 16 || (Boolean(one.show) && /^\d{4}-\d\d-\d\dT/.test(text)));
 }
 
 /** @param {{ one: import("./types.js").Column, sort: string, order: string, sorting: boolean }} props */
