@@ -1,12 +1,13 @@
 """A fleet that the installed command serves: its journal, tokens and documents laid out, its nodes adopted."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import aiohttp
 from msgspec import Struct
 
+from hostler.core.intents.registration import MAX_NODES
 from hostler.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
 from tests.end_to_end.processes import HOSTLER, answers, free_port, process
@@ -18,7 +19,8 @@ READY_S = 600.0
 class Layout(Struct, frozen=True):
     """Describes a served fleet: texts of policy and pools, nodes of a SKU in one pool, and further words for `serve`.
 
-    `program` is the command; `connections` is how many the clients' session may have, 0 for any number.
+    `program` is the command; `connections` is how many the clients' session may have, 0 for any number. Racks hold
+    `per_rack` nodes each; with 0 no node says its rack.
     """
 
     pools: str
@@ -29,6 +31,18 @@ class Layout(Struct, frozen=True):
     given: Sequence[str] = ()
     program: str = HOSTLER
     connections: int = 0
+    per_rack: int = 0
+
+    def adoptions(self) -> Iterator[list[dict[str, str]]]:
+        """Nodes as they are adopted, as many at a time as one request takes."""
+        rows = [
+            {"id": name, "sku": self.sku, "pool": self.pool, **self._place(number)}
+            for number, name in enumerate(self.nodes)
+        ]
+        return (rows[first : first + MAX_NODES] for first in range(0, len(rows), MAX_NODES))
+
+    def _place(self, number: int) -> dict[str, str]:
+        return {"rack": f"r{number // self.per_rack:05d}"} if self.per_rack else {}
 
 
 class ServedFleet(Struct, frozen=True):
@@ -61,10 +75,10 @@ async def a_served_fleet(folder: Path, layout: Layout) -> AsyncIterator[ServedFl
     ):
         fleet = ServedFleet(child.pid, session, f"http://{server}", operator, tokens)
         await answers(session, f"{fleet.server}/readyz", READY_S, child)
-        adopted = [{"id": name, "sku": layout.sku, "pool": layout.pool} for name in layout.nodes]
-        body = {"nodes": adopted, "reason": "they serve already"}
-        async with session.post(f"{fleet.server}/v1/adopt", json=body, headers=fleet.as_operator) as answer:
-            assert answer.status == 200, await answer.text()
+        for adopted in layout.adoptions():
+            body = {"nodes": adopted, "reason": "they serve already"}
+            async with session.post(f"{fleet.server}/v1/adopt", json=body, headers=fleet.as_operator) as answer:
+                assert answer.status == 200, await answer.text()
         yield fleet
 
 

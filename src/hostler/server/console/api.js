@@ -150,10 +150,11 @@ async function problem(answer) {
   return new Problem(answer.status, body);
 }
 
-// Calls `take` with every record after `seq`, resuming after the last one seen whenever the connection breaks. When too
-// much was missed to resume, `lost` reads all anew and says which record that stands at. Returns a way to stop it.
+// Calls `take` with the records after `seq`, those that come together in one call, resuming after the last one seen
+// whenever the connection breaks. When too much was missed to resume, `lost` reads all anew and says which record that
+// stands at. Returns a way to stop it.
 /**
- * @param {number} seq @param {(record: import("./types.js").JournalRecord) => void} take @param {() => Promise<number>} lost
+ * @param {number} seq @param {(records: import("./types.js").JournalRecord[]) => void} take @param {() => Promise<number>} lost
  */
 export function follow(seq, take, lost) {
   const stop = new AbortController();
@@ -162,7 +163,7 @@ export function follow(seq, take, lost) {
 }
 
 /**
- * @param {number} seq @param {(record: import("./types.js").JournalRecord) => void} take @param {() => Promise<number>} lost
+ * @param {number} seq @param {(records: import("./types.js").JournalRecord[]) => void} take @param {() => Promise<number>} lost
  * @param {AbortSignal} stopped
  */
 async function run(seq, take, lost, stopped) {
@@ -181,9 +182,9 @@ async function run(seq, take, lost, stopped) {
       live.value = "live";
       started = true;
       pause = 500;
-      for await (const [id, data] of messages(/** @type {ReadableStream<Uint8Array<ArrayBuffer>>} */ (answer.body))) {
-        last = id;
-        take(JSON.parse(data));
+      for await (const told of messages(/** @type {ReadableStream<Uint8Array<ArrayBuffer>>} */ (answer.body))) {
+        last = told[told.length - 1].id;
+        take(told.map(({ data }) => JSON.parse(data)));
       }
     } catch (error) {
       if (stopped.aborted) return;
@@ -195,21 +196,18 @@ async function run(seq, take, lost, stopped) {
   }
 }
 
-/** @param {ReadableStream<Uint8Array<ArrayBuffer>>} body @returns {AsyncGenerator<[string, string]>} */
+// The messages of each read of the stream, where it brought any to their end.
+/** @param {ReadableStream<Uint8Array<ArrayBuffer>>} body @returns {AsyncGenerator<Record<string, string>[]>} */
 async function* messages(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
-    rest += value;
-    let end = rest.indexOf("\n\n");
-    while (end >= 0) {
-      const message = fields(rest.slice(0, end));
-      rest = rest.slice(end + 2);
-      if (message.data) yield [message.id, message.data];
-      end = rest.indexOf("\n\n");
-    }
+    const blocks = (rest + value).split("\n\n");
+    rest = blocks.pop() ?? "";
+    const told = blocks.map(fields).filter((message) => message.data);
+    if (told.length) yield told;
   }
 }
 

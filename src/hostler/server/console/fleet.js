@@ -3,7 +3,7 @@ import { html } from "./ui.js";
 import { Banners } from "./banners.js";
 import { Grid } from "./grid.js";
 import { NodeLink } from "./pages.js";
-import { filter, fleet, status } from "./state.js";
+import { filter, status } from "./state.js";
 import { PHASES, count, plain, since } from "./words.js";
 
 /** @typedef {import("./types.js").Row} Row */
@@ -189,8 +189,4 @@ function folded(rows) {
     else kinds.set(kind, { row, times: 1 });
   }
   return [...kinds.values()];
-}
-
-export function total() {
-  return fleet.value.ids.length;
 }

@@ -5,7 +5,7 @@ import { Board } from "./board.js";
 import { BringUp } from "./bring_up.js";
 import { Audit, Maintenance, Policy, Trends } from "./control_pages.js";
 import { Fabrics } from "./fabrics.js";
-import { Fleet, total } from "./fleet.js";
+import { Fleet } from "./fleet.js";
 import { Flow } from "./flow.js";
 import { Node } from "./node.js";
 import { Approvals, Incidents, Nodes, Parts, Pools, Tickets, Waiting } from "./pages.js";
@@ -70,7 +70,7 @@ function Bar() {
       <a class="home" href="/">Hostler</a>
       <${Pages} />
       <span>${now ? `cell ${now.cell}` : ""}</span>
-      <span class="quiet">${now ? `${count(total())} nodes` : ""}</span>
+      <span class="quiet">${now ? `${count(now.nodes)} nodes` : ""}</span>
       <form role="search" onSubmit=${find}>
         <input name="q" type="search" placeholder="node, serial or host name" aria-label="Open a node by id, serial or host name" autocomplete="off" />
       </form>

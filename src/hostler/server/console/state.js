@@ -1,6 +1,7 @@
 // What the pages show, kept true by the stream: the fleet's map, its status, and the node that is open.
 import { readVerbs } from "./acts.js";
 import { ask, follow, said, token } from "./api.js";
+import { drawRecord, fleet, forgetFleet, readFleet } from "./fleet_map.js";
 import { route } from "./router.js";
 import { batch, computed, signal } from "./ui.js";
 
@@ -13,8 +14,6 @@ export const status = signal(null);
 // Whether the caller's token reaches the whole cell, and whether it may configure it.
 export const whole = computed(() => Boolean(me.value) && !me.value.tenant && !me.value.site && !me.value.pool);
 export const configures = computed(() => whole.value && me.value.role === "operator");
-/** @type {import("./vendor/signals.js").Signal<import("./types.js").FleetMap>} */
-export const fleet = signal({ phases: [], ids: [], phase: [], severity: [], flags: [], rack: [] });
 /** @type {import("./vendor/signals.js").Signal<Row>} */
 export const lifecycle = signal(null);
 export const failure = signal("");
@@ -28,8 +27,6 @@ export const missing = signal("");
 export const filter = signal("");
 
 const TIMELINE_MAX = 500;
-/** @type {Map<string, number>} */
-let places = new Map();
 /** @type {(() => void) | null} */
 let stop = null;
 
@@ -51,11 +48,17 @@ export function opened() {
 export async function begin() {
   stop?.();
   await attempt(async () => {
-    me.value = await ask("/me");
-    await readVerbs();
-    lifecycle.value = await ask("/lifecycle");
-    stop = follow(await readAll(), take, readAll);
+    const [, seq] = await Promise.all([readMe(), readAll(), readVerbs(), readLifecycle()]);
+    stop = follow(seq, take, readAll);
   });
+}
+
+async function readMe() {
+  me.value = await ask("/me");
+}
+
+async function readLifecycle() {
+  lifecycle.value = await ask("/lifecycle");
 }
 
 export function end() {
@@ -63,12 +66,13 @@ export function end() {
   stop = null;
   batch(() => {
     me.value = status.value = node.value = story.value = null;
+    forgetFleet();
   });
 }
 
 // The earlier of the records that what was read stands at: what comes after it is in the stream.
 async function readAll() {
-  return Math.min(...(await Promise.all([readFleet(), readStatus(), readOpen()])));
+  return Math.min(...(await Promise.all([readStatus(), readFleet(), readOpen()])));
 }
 
 /** @param {() => unknown} act */
@@ -79,25 +83,6 @@ async function attempt(act) {
   } catch (error) {
     if (token.value) failure.value = said(error);
   }
-}
-
-async function readFleet() {
-  /** @type {import("./types.js").FleetMap} */
-  const whole = { phases: [], ids: [], phase: [], severity: [], flags: [], rack: [] };
-  let cursor = "";
-  let seq = Infinity;
-  do {
-    const page = await ask(`/map?cursor=${encodeURIComponent(cursor)}`);
-    seq = Math.min(seq, page.seq);
-    whole.ids = whole.ids.concat(page.ids);
-    whole.rack = whole.rack.concat(page.rack);
-    for (const column of /** @type {("phase" | "severity" | "flags")[]} */ (["phase", "severity", "flags"])) whole[column] = whole[column].concat(page[column]);
-    cursor = page.cursor;
-    whole.phases = page.phases;
-  } while (cursor);
-  places = new Map(whole.ids.map((id, place) => [id, place]));
-  fleet.value = whole;
-  return seq;
 }
 
 async function readStatus() {
@@ -146,29 +131,21 @@ function merged(...lists) {
   return [...bySeq.values()].sort((a, b) => b.seq - a.seq).slice(0, TIMELINE_MAX);
 }
 
-// A record arrived. What it says of phases and conditions is drawn at once; the rest is read again, not too often.
-/** @param {import("./types.js").JournalRecord} record */
-function take(record) {
-  draw(record);
-  for (const tell of listeners) tell(record);
+// Records arrived together. What they say of phases and conditions is drawn at once; the rest is read again, not too often.
+/** @param {import("./types.js").JournalRecord[]} records */
+function take(records) {
+  const open = node.value?.node.id;
+  const own = open ? records.filter((record) => record.subjects.includes(open)) : [];
+  batch(() => {
+    for (const record of records) {
+      drawRecord(record);
+      for (const tell of listeners) tell(record);
+    }
+    if (own.length) timeline.value = merged(own, timeline.value);
+  });
   later.status(1000);
   later.fleet(pace());
-  if (node.value && record.subjects.includes(node.value.node.id)) {
-    timeline.value = merged([record], timeline.value);
-    later.node(400);
-  }
-}
-
-/** @param {import("./types.js").JournalRecord} record */
-function draw(record) {
-  const place = places.get(record.subjects[0]);
-  const shown = fleet.value;
-  if (place === undefined) return;
-  if (record.name === "phase_changed") shown.phase[place] = shown.phases.indexOf(record.event.after);
-  else if (record.name === "condition_raised") {
-    shown.severity[place] = Math.max(shown.severity[place], record.event.condition.severity);
-  } else return;
-  fleet.value = { ...shown };
+  if (own.length) later.node(400);
 }
 
 // One timer per thing: the first call starts it, those that follow change nothing, so reading is never put off forever.

@@ -98,26 +98,21 @@ export interface DocumentProblem {
   instead: string;
 }
 
-export interface Cell {
-  place: number;
-  x: number;
-  y: number;
-}
-
 export interface Label {
   text: string;
   x: number;
   y: number;
 }
 
-// Where the cells of the fleet's grid lie, in CSS pixels.
+// Where the cells of the fleet's grid lie, in CSS pixels: `x` and `y` by place, `order` as they are read.
 export interface GridShape {
-  cells: Cell[];
+  order: number[];
+  x: Int32Array;
+  y: Int32Array;
+  at(x: number, y: number): number;
   labels: Label[];
   size: number;
   pitch: number;
-  rows: Map<number, Cell[]>;
-  order: number[];
   height: number;
   columns: number;
 }

@@ -1,0 +1,124 @@
+// The fleet's map: a column for each property, an entry for each node. Read page by page, kept true by the stream.
+import { ask } from "./api.js";
+import { signal } from "./ui.js";
+
+/** @typedef {import("./types.js").FleetMap} FleetMap */
+/** @typedef {import("./types.js").JournalRecord} JournalRecord */
+
+/** @type {("phase" | "severity" | "flags")[]} */
+const COLUMNS = ["phase", "severity", "flags"];
+
+// Another map for every other set of nodes or racks; entries of its columns change in place.
+/** @type {import("./vendor/signals.js").Signal<FleetMap>} */
+export const fleet = signal(empty());
+// Counts the frames before which entries changed in place: whoever draws them looks at this.
+export const revision = signal(0);
+
+/** @type {Map<string, number>} */
+let places = new Map();
+/** @type {Set<number>} */
+let changed = new Set();
+// The records that have come since a reading of the map began, for each that is under way.
+/** @type {Set<JournalRecord[]>} */
+const readings = new Set();
+let frame = 0;
+
+// The places whose entries changed since this was asked last.
+export function takeChanged() {
+  const taken = changed;
+  changed = new Set();
+  return taken;
+}
+
+export function forgetFleet() {
+  show(empty());
+}
+
+// Reads all of it anew. Answers the earliest record that it stands at.
+export async function readFleet() {
+  /** @type {JournalRecord[]} */
+  const meanwhile = [];
+  readings.add(meanwhile);
+  try {
+    const { read, seq } = await readPages();
+    if (sameCells(fleet.value, read)) compare(fleet.value, read);
+    else show(read);
+    for (const record of meanwhile) if (record.seq > seq) apply(record);
+    return seq;
+  } finally {
+    readings.delete(meanwhile);
+  }
+}
+
+// The first page is shown before the others come, where nothing has been shown yet.
+async function readPages() {
+  const read = empty();
+  let cursor = "";
+  let seq = Infinity;
+  do {
+    const page = await ask(`/map?cursor=${encodeURIComponent(cursor)}`);
+    seq = Math.min(seq, page.seq);
+    append(read, page);
+    cursor = page.cursor;
+    if (cursor && !fleet.value.ids.length) show(structuredClone(read));
+  } while (cursor);
+  return { read, seq };
+}
+
+// What a record says of a node's phase and conditions. What comes while the map is read is said again of what was read.
+/** @param {JournalRecord} record */
+export function drawRecord(record) {
+  for (const meanwhile of readings) meanwhile.push(record);
+  apply(record);
+}
+
+/** @param {JournalRecord} record */
+function apply(record) {
+  const place = places.get(record.subjects[0]);
+  if (place === undefined) return;
+  const shown = fleet.value;
+  if (record.name === "phase_changed") set(shown.phase, place, shown.phases.indexOf(record.event.after));
+  else if (record.name === "condition_raised") set(shown.severity, place, Math.max(shown.severity[place], record.event.condition.severity));
+}
+
+/** @returns {FleetMap} */
+function empty() {
+  return { phases: [], ids: [], phase: [], severity: [], flags: [], rack: [] };
+}
+
+/** @param {FleetMap} read @param {FleetMap} page */
+function append(read, page) {
+  read.phases = page.phases;
+  for (const id of page.ids) read.ids.push(id);
+  for (const rack of page.rack) read.rack.push(rack);
+  for (const column of COLUMNS) for (const value of page[column]) read[column].push(value);
+}
+
+/** @param {FleetMap} map */
+function show(map) {
+  places = new Map(map.ids.map((id, place) => [id, place]));
+  fleet.value = map;
+}
+
+/** @param {FleetMap} before @param {FleetMap} read */
+function sameCells(before, read) {
+  if (before.ids.length !== read.ids.length || before.phases.length !== read.phases.length) return false;
+  return read.ids.every((id, place) => before.ids[place] === id && before.rack[place] === read.rack[place]);
+}
+
+/** @param {FleetMap} shown @param {FleetMap} read */
+function compare(shown, read) {
+  for (const column of COLUMNS) read[column].forEach((value, place) => set(shown[column], place, value));
+}
+
+// However many entries change, they are drawn once in a frame.
+/** @param {number[]} column @param {number} place @param {number} value */
+function set(column, place, value) {
+  if (column[place] === value) return;
+  column[place] = value;
+  changed.add(place);
+  frame ||= requestAnimationFrame(() => {
+    frame = 0;
+    revision.value += 1;
+  });
+}
