@@ -22,6 +22,7 @@ let changed = new Set();
 /** @type {Set<JournalRecord[]>} */
 const readings = new Set();
 let frame = 0;
+let owner = 0;
 
 // The places whose entries changed since this was asked last.
 export function takeChanged() {
@@ -30,7 +31,9 @@ export function takeChanged() {
   return taken;
 }
 
+// What was asked for before this is not shown after it.
 export function forgetFleet() {
+  owner += 1;
   show(empty());
 }
 
@@ -38,9 +41,11 @@ export function forgetFleet() {
 export async function readFleet() {
   /** @type {JournalRecord[]} */
   const meanwhile = [];
+  const asker = owner;
   readings.add(meanwhile);
   try {
     const { read, seq } = await readPages();
+    if (asker !== owner) return seq;
     if (sameCells(fleet.value, read)) compare(fleet.value, read);
     else show(read);
     for (const record of meanwhile) if (record.seq > seq) apply(record);
