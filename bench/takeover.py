@@ -36,12 +36,12 @@ KILLS = 20
 BATCH = 2_000
 
 
-def fill(place: str) -> int:
-    """Write a fleet of 100,000 nodes in production with its snapshot, and resign; the last record's number."""
+def fill(place: str, nodes: int = NODES) -> int:
+    """Write a fleet of so many nodes in production with its snapshot, and resign; the last record's number."""
     journal, now, fleet = open_journal(place), datetime.now(UTC), Fleet()
     epoch = journal.acquire("bench")
     events: list[Event] = [ConfigActivated(parse({"policy.yaml": PATIENT, "pools.yaml": POOLS}), {}, "bench")]
-    serials = (replace(node, bindings=node.bindings[:1]) for node in a_fleet(now, NODES))  # without BMCs
+    serials = (replace(node, bindings=node.bindings[:1]) for node in a_fleet(now, nodes))  # without BMCs
     events += [NodeRegistered(node) for node in serials]
     for start in range(0, len(events), BATCH):
         chunk = enumerate(events[start : start + BATCH], start + 1)

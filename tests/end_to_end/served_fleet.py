@@ -1,13 +1,12 @@
 """A fleet that the installed command serves: its journal, tokens and documents laid out, its nodes adopted."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import aiohttp
 from msgspec import Struct
 
-from hostler.core.intents.registration import MAX_NODES
 from hostler.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
 from tests.end_to_end.processes import HOSTLER, answers, free_port, process
@@ -16,11 +15,16 @@ POLICY = Path(__file__).parents[2] / "src/hostler/core/policy/default_policy.yam
 READY_S = 600.0
 
 
+def an_empty_journal(place: str) -> None:
+    """Make the journal: tokens without one are a cell that has lost it."""
+    open_journal(place).close()
+
+
 class Layout(Struct, frozen=True):
     """Describes a served fleet: texts of policy and pools, nodes of a SKU in one pool, and further words for `serve`.
 
-    `program` is the command; `connections` is how many the clients' session may have, 0 for any number. Racks hold
-    `per_rack` nodes each; with 0 no node says its rack.
+    `program` is the command; `connections` is how many the clients' session may have, 0 for any number. `fill` makes the
+    journal at a path: an empty one, or one that holds a fleet already, of which `agents` have tokens.
     """
 
     pools: str
@@ -31,18 +35,8 @@ class Layout(Struct, frozen=True):
     given: Sequence[str] = ()
     program: str = HOSTLER
     connections: int = 0
-    per_rack: int = 0
-
-    def adoptions(self) -> Iterator[list[dict[str, str]]]:
-        """Nodes as they are adopted, as many at a time as one request takes."""
-        rows = [
-            {"id": name, "sku": self.sku, "pool": self.pool, **self._place(number)}
-            for number, name in enumerate(self.nodes)
-        ]
-        return (rows[first : first + MAX_NODES] for first in range(0, len(rows), MAX_NODES))
-
-    def _place(self, number: int) -> dict[str, str]:
-        return {"rack": f"r{number // self.per_rack:05d}"} if self.per_rack else {}
+    fill: Callable[[str], object] = an_empty_journal
+    agents: Sequence[str] = ()
 
 
 class ServedFleet(Struct, frozen=True):
@@ -75,11 +69,17 @@ async def a_served_fleet(folder: Path, layout: Layout) -> AsyncIterator[ServedFl
     ):
         fleet = ServedFleet(child.pid, session, f"http://{server}", operator, tokens)
         await answers(session, f"{fleet.server}/readyz", READY_S, child)
-        for adopted in layout.adoptions():
-            body = {"nodes": adopted, "reason": "they serve already"}
-            async with session.post(f"{fleet.server}/v1/adopt", json=body, headers=fleet.as_operator) as answer:
-                assert answer.status == 200, await answer.text()
+        if layout.nodes:
+            await _adopt(fleet, layout)
         yield fleet
+
+
+async def _adopt(fleet: ServedFleet, layout: Layout) -> None:
+    """Take over the nodes as a fleet that serves already."""
+    adopted = [{"id": name, "sku": layout.sku, "pool": layout.pool} for name in layout.nodes]
+    body = {"nodes": adopted, "reason": "they serve already"}
+    async with fleet.session.post(f"{fleet.server}/v1/adopt", json=body, headers=fleet.as_operator) as answer:
+        assert answer.status == 200, await answer.text()
 
 
 def _laid_out(folder: Path, layout: Layout) -> tuple[str, dict[str, str]]:
@@ -88,8 +88,9 @@ def _laid_out(folder: Path, layout: Layout) -> tuple[str, dict[str, str]]:
     data.mkdir(mode=0o700)
     (folder / "policy.yaml").write_text(layout.policy)
     (folder / "pools.yaml").write_text(layout.pools)
-    open_journal(data / "journal.db").close()  # tokens without a journal are a cell that has lost it
+    layout.fill(str(data / "journal.db"))
     with closing(TokenStore(data / "tokens.db")) as store:
         operator = store.create(Grant("ann", Role.operator))
-        made = store.create_all([Grant(f"agent-{name}", Role.agent, node=name) for name in layout.nodes])
-    return operator, dict(zip(layout.nodes, made, strict=True))
+        agents = [*layout.nodes, *layout.agents]
+        made = store.create_all([Grant(f"agent-{name}", Role.agent, node=name) for name in agents])
+    return operator, dict(zip(agents, made, strict=True))
