@@ -128,7 +128,9 @@ async def _batches(figures: Figures, browser: Browser, fleet: ServedFleet, nodes
     busy = sorted(_main_thread(trace, "tdur"))
     assert frames, "the faults were not drawn"
     figures.add(f"{nodes:,} nodes: frames drawn for {BATCHES} batches of {FAULTY} faults", len(frames), "")
-    figures.add(f"{nodes:,} nodes: main thread a batch, CPU", sum(busy) / BATCHES, "ms", f"load {os.getloadavg()[0]:.1f}")
+    figures.add(
+        f"{nodes:,} nodes: main thread a batch, CPU", sum(busy) / BATCHES, "ms", f"load {os.getloadavg()[0]:.1f}"
+    )
     figures.add(f"{nodes:,} nodes: longest task, CPU", busy[-1], "ms")
     figures.add(f"{nodes:,} nodes: longest task by the clock", tasks[-1], "ms")
     await context.close()

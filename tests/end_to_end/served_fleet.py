@@ -23,7 +23,7 @@ def an_empty_journal(place: str) -> None:
 class Layout(Struct, frozen=True):
     """Describes a served fleet: texts of policy and pools, nodes of a SKU in one pool, and further words for `serve`.
 
-    `program` is the command; `connections` is how many the clients' session may have, 0 for any number. `fill` makes the
+    `program` is the command; `connections` is how many the clients' session may have, 0 for any. `fill` makes the
     journal at a path: an empty one, or one that holds a fleet already, of which `agents` have tokens.
     """
 

@@ -1,4 +1,4 @@
-"""The fleet's map in Debian's Chromium: read page by page, kept true by the stream, drawn once for what comes together."""
+"""The fleet's map in Debian's Chromium: read in pages, kept true by the stream, drawn once for what comes at once."""
 
 import asyncio
 import re
