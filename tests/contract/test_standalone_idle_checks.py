@@ -20,7 +20,7 @@ from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.model import Assignment, CheckResult, Node, Operation, Outcome, Verdict
 from hostler.core.state.operations import RunChecks
 from hostler.core.tables.operations import IDLE_CHECK
-from hostler.drivers.standalone.scheduler import StandaloneScheduler, work_of
+from hostler.drivers.standalone.scheduler import StandaloneScheduler, work_news
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import Batch
 from hostler.runtime.merged_schedulers import SchedulerDriver
@@ -126,7 +126,8 @@ class World:
         async def look() -> None:
             while True:
                 cell.heartbeat("n1", self.agent.machine.boot_id(), ("gate", "idle"))
-                cell.tell(work_of(cell.view))
+                for seen in work_news(cell.view, cell.live):
+                    cell.tell(seen)
                 await asyncio.sleep(TURN_S)
 
         try:

@@ -63,7 +63,7 @@ from hostler.drivers.redfish.operation_driver import RedfishDriver
 from hostler.drivers.redfish.rack_reader import RackReader
 from hostler.drivers.redfish.system_discovery import Introduction
 from hostler.drivers.secrets.secret_cache import KeptSecrets
-from hostler.drivers.standalone.scheduler import StandaloneScheduler, work_of
+from hostler.drivers.standalone.scheduler import StandaloneScheduler, work_news
 from hostler.drivers.tickets.ticket_target import ticket_systems
 from hostler.polling.bmc_poller import BmcPoller
 from hostler.polling.bmc_series import SeriesReader
@@ -143,7 +143,8 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
             reader = SeriesReader(RedfishReader(clients), inside.trends, now)
             watching = cell.while_active(lambda: BmcPoller(cell, reader, now).run())
             watched = SchedulerReader(clusters, lambda: cell.view, lambda: cell.live)
-            gate.read_schedulers, gate.read_node = lambda: [work_of(cell.view), *watched.news()], watched.of_node
+            gate.read_schedulers = lambda: [*work_news(cell.view, cell.live), *watched.news()]
+            gate.read_node = watched.of_node
             telling = cell.while_active(lambda: _tell(gate))
             notifying = cell.while_active(inside.notifier.run)
             status_writers = [one.marker(lambda: cell.view).run for one in kubernetes]

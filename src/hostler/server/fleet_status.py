@@ -204,12 +204,15 @@ def _in_use(cell: CellView, pool: Pool) -> list[list[Workload]] | None:
     """Customers' work by node, where there is any; None where schedulers have not told."""
     if not cell.live.synced(pool.cluster):
         return None
-    found = []
+    if not pool.cluster:
+        return []  # nobody places work there
+    nodes, found = cell.live.nodes, list[list[Workload]]()
     for node_id in cell.view.index.base.get(f"pool:{pool.name}", {}):
-        here = cell.live.nodes.get(node_id)
-        work = here.workloads.get(pool.cluster) if here else None
-        own = [w for w in work or () if w.work_class is not WorkClass.infrastructure]
-        found += [own] if own else []
+        here = nodes.get(node_id)
+        if here is None or not (work := here.workloads.get(pool.cluster)):
+            continue
+        if own := [w for w in work if w.work_class is not WorkClass.infrastructure]:
+            found.append(own)
     return found
 
 

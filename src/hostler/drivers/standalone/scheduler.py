@@ -1,15 +1,18 @@
 """The scheduler port where there is no scheduler: for pools that name no cluster, and for spares."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
 from hostler.controller.inputs import WorkSeen
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Node, Operation, Outcome
 from hostler.core.state.operations import IdleCheck, RunChecks
 from hostler.core.tables.operations import IDLE_CHECK
 from hostler.ports import SCHEDULED, OperationDriver, RefusedError, UnreachableError, WorkloadView
+
+NO_CLUSTER = ""
 
 
 class StandaloneScheduler:
@@ -65,12 +68,22 @@ def for_agent(operation: Operation) -> Operation:
     return replace(operation, act=RunChecks(profile))
 
 
-def work_of(fleet: Fleet) -> WorkSeen:
-    """Workloads of nodes in pools without a cluster: none."""
-    idle = [
-        WorkloadView(node_id, ())
-        for pool in fleet.configuration.pools.values()
-        if not pool.cluster
-        for node_id in fleet.index.members(f"pool:{pool.name}")
-    ]
-    return WorkSeen(tuple(idle), whole=True)
+def work_news(fleet: Fleet, live: LiveState) -> list[WorkSeen]:
+    """Workloads of nodes in pools without a cluster: none. Told of whom the present does not know it yet.
+
+    After a start, a gap or a change of office the present knows nothing, and all are told, as a whole.
+    """
+    whole = not live.synced(NO_CLUSTER)
+    idle = tuple(WorkloadView(node_id, ()) for node_id in _members(fleet) if whole or not _is_told(live, node_id))
+    return [WorkSeen(idle, whole=whole, cluster=NO_CLUSTER)] if whole or idle else []
+
+
+def _members(fleet: Fleet) -> Iterator[str]:
+    for pool in fleet.configuration.pools.values():
+        if not pool.cluster:
+            yield from fleet.index.members(f"pool:{pool.name}")
+
+
+def _is_told(live: LiveState, node_id: str) -> bool:
+    here = live.nodes.get(node_id)
+    return here is not None and NO_CLUSTER in here.workloads
