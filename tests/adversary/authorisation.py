@@ -227,6 +227,7 @@ ROUTES: dict[str, Route] = {
         "work", of="ticket", beyond=NOT_YOURS, body={"name": "a.txt", "content": "YQ==", **BECAUSE}
     ),
     "GET /v1/tickets/{ticket}/files/{digest}": Route("work", of="ticket"),
+    "GET /v1/tickets/{ticket}/people": Route("work", of="ticket"),
     "POST /v1/nodes/{node_id}/checklist/files": Route(
         "work", of="node", beyond=NOT_YOURS, body={"name": "a.txt", "content": "YQ==", "item": 1, **BECAUSE}
     ),

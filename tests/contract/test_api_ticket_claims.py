@@ -1,5 +1,7 @@
 """Claims of tickets over HTTP and by command: lists by whose they are, shift leads, and what a customer reads."""
 
+import re
+
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import Client, House
 from tests.contract.test_api_audit import cli
@@ -43,6 +45,40 @@ async def test_only_an_operator_is_a_shift_lead(world: House) -> None:
     assert any("handed over to tom by" in row["text"] for row in history["items"])
 
 
+async def test_a_ticket_is_handed_over_to_a_known_person_who_may_work_on_it(world: House) -> None:
+    """Mutants: any name will do; a viewer, a customer, an agent or a token of another site counts as a colleague."""
+    tess = world.client(Grant("tess", Role.technician))
+    world.client(Grant("tom", Role.technician, site="north"))
+    world.client(Grant("tim", Role.technician, site="south"))
+    world.client(Grant("vera", Role.viewer))
+    world.client(Grant("pat", Role.tenant, tenant="acme"))
+    world.client(Grant("agent-m0", Role.agent, node="m0"))
+    ticket = ticket_of(world)
+    assert (await asked(tess, "claim-ticket", ticket))[0] == 200
+    for name in ("tmo", "Tom", "tim", "vera", "pat", "agent-m0"):
+        for dry_run in (True, False):
+            sent = {"verb": "hand-over-ticket", "target": ticket, "reason": "shift", "dry_run": dry_run}
+            status, body = await tess.post("/v1/intents", {**sent, "args": {"to": name}})
+            assert (status, body["detail"]) == (
+                422,
+                f"'{name}' may not take ticket {ticket}: no such colleague is known",
+            )
+            assert body["instead"].startswith("did you mean tom? " if name in ("tmo", "Tom", "tim") else "name one of ")
+            assert not {"tim", "vera", "pat", "agent-m0"} & set(re.findall(r"[\w-]+", body["instead"]))
+    assert await ids(tess, "mine") == [ticket]
+    assert (await asked(tess, "hand-over-ticket", ticket, to="tom"))[0] == 200
+    assert (await tess.get(f"/v1/tickets/{ticket}/people")) == [
+        {"name": "ada", "role": "operator"},
+        {"name": "tess", "role": "technician"},
+        {"name": "tom", "role": "technician"},
+    ]
+    assert (await tess.call("GET", "/v1/tickets/none/people"))[0] == 404
+    assert (await world.client(Grant("vera", Role.viewer)).call("GET", f"/v1/tickets/{ticket}/people"))[0] == 403
+    assert (
+        await world.client(Grant("tim", Role.technician, site="south")).call("GET", f"/v1/tickets/{ticket}/people")
+    )[0] == 404
+
+
 async def test_a_technicians_token_switches_off_what_its_person_has_claimed(world: House) -> None:
     """Mutants: the role is not looked at; an argument or another route goes round it; the dry run says otherwise."""
     tess, tom = (world.client(Grant(name, Role.technician, site="north")) for name in ("tess", "tom"))
@@ -65,6 +101,7 @@ async def test_a_technicians_token_switches_off_what_its_person_has_claimed(worl
 
 async def test_commands_claim_hand_over_and_list(world: House) -> None:
     ticket = ticket_of(world)
+    world.client(Grant("tom", Role.technician))
     await cli(world, "ticket", "claim", ticket, "--reason", "my shift")
     assert ticket in await cli(world, "ticket", "list", "--claim", "mine", "-o", "name")
     assert ticket not in await cli(world, "ticket", "list", "--claim", "nobody", "-o", "name")

@@ -8,9 +8,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from hostler.ports import JournalError
 from hostler.server import tokens
+from hostler.server.sign_in_record import KNOWN_DAYS
 from hostler.server.tokens import Grant, InvalidGrantError, Role
 from tests.postgres import PostgresServer
 
@@ -179,3 +181,34 @@ def test_the_revision_is_another_after_every_change(store: Open) -> None:
     seen.append(one.revision())
     assert len(set(seen)) == 3
     assert one.ids() == {second}
+
+
+def test_who_signed_in_is_known_after_the_session_and_after_signing_out(store: Open) -> None:
+    """Mutants: people are their living tokens alone; the first grant stands for ever; nobody is ever forgotten."""
+    clock = Clock()
+    kept = store(clock)
+    tina = Grant("tina", Role.technician, site="ams1", expires=clock.now + timedelta(hours=8))
+    session = kept.begin_session(tina)
+    assert [one.name for one in kept.people()] == ["tina"]
+    assert kept.revoke(session.split("_")[1])
+    kept.create(Grant("agent-m0", Role.agent, node="m0"))
+    kept.create(Grant("old", Role.technician, expires=clock.now + timedelta(minutes=1)))
+    clock.now += timedelta(days=1)
+    assert [(one.name, one.site) for one in store(clock).people()] == [("tina", "ams1")]
+    kept.begin_session(replace(tina, site="ams2", expires=clock.now + timedelta(hours=8)))
+    assert [(one.name, one.site) for one in kept.people()] == [("tina", "ams2")]
+    clock.now += timedelta(days=KNOWN_DAYS + 1)
+    kept.begin_session(Grant("bob", Role.operator, expires=clock.now + timedelta(hours=8)))
+    assert [one.name for one in kept.people()] == ["bob"]
+
+
+def test_sessions_that_are_over_are_no_longer_kept(store: Open) -> None:
+    """Mutants: ended sessions pile up; a token that a person made is deleted with them."""
+    clock = Clock()
+    kept = store(clock)
+    made = kept.create(Grant("tina", Role.technician, expires=clock.now + timedelta(hours=1)))
+    for _ in range(3):
+        kept.begin_session(Grant("tina", Role.technician, expires=clock.now + timedelta(hours=1)))
+        clock.now += timedelta(hours=2)
+    assert len(kept.list()) == 2
+    assert made.split("_")[1] in kept.ids()

@@ -61,6 +61,7 @@ from hostler.server.routes import (
     sign_in,
     sku_manifests,
     ticket_files,
+    ticket_people,
     trends,
     verbs,
 )
@@ -83,6 +84,7 @@ ROUTERS = (
     manual_tests.router,
     pair_results.router,
     ticket_files.router,
+    ticket_people.router,
     restore.router,
     goldens.router,
     rma_cases.router,

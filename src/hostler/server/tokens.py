@@ -25,6 +25,7 @@ from sqlalchemy.schema import CreateTable
 from hostler.core.state.intent import Bounds
 from hostler.journal.opening import on_server
 from hostler.ports import JournalError
+from hostler.server.sign_in_record import SIGN_INS, ended_sessions, last_sign_ins, record_sign_in
 from hostler.server.token_storage import SharedTokenDatabase, TokenDatabaseFile, TokenStorage
 
 TOKEN = re.compile(r"hst_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
@@ -130,6 +131,8 @@ class TokenStore:
         self._known: OrderedDict[str, tuple[Row[Any], float]] = OrderedDict()
         try:
             with self._place.alone() as db:
+                if make:
+                    db.execute(CreateTable(SIGN_INS, if_not_exists=True))
                 db.execute(CreateTable(_TOKENS, if_not_exists=True) if make else select(_TOKENS.c.id).limit(1))
         except BaseException:
             self._place.close()
@@ -147,6 +150,30 @@ class TokenStore:
         with self._place.alone() as db:
             db.execute(insert(_TOKENS), [row for _, row in drawn])
         return [token for token, _ in drawn]
+
+    def begin_session(self, grant: Grant) -> str:
+        """A new token for somebody who has signed in, who is known from then on. Raises InvalidGrantError.
+
+        Tokens of sessions that are over are deleted.
+        """
+        check_grant(grant)
+        token, row = self._drawn(grant)
+        now = self._clock()
+        with self._place.alone() as db:
+            db.execute(delete(_TOKENS).where(_TOKENS.c.id.in_(ended_sessions(now))))
+            db.execute(insert(_TOKENS), [row])
+            record_sign_in(db, row, now)
+        return token
+
+    def people(self) -> list[Grant]:
+        """Grants of tokens that are good, agents' left out, and of people's last sign-ins; by name."""
+        now = self._clock()
+        with self._place.reading() as db:
+            rows = db.execute(select(_TOKENS).where(_TOKENS.c.role != Role.agent.value)).all()
+            signed_in = last_sign_ins(db, now)
+        sessions = {row.id for row in signed_in}
+        good = [row for row in rows if row.id not in sessions and (not row.expires or row.expires > now.isoformat())]
+        return sorted((_identity(row).grant for row in (*good, *signed_in)), key=lambda grant: grant.name)
 
     def renew(self, grant: Grant) -> str:
         """A new token for the grant; those of the same name and node are revoked. Raises InvalidGrantError."""

@@ -19,6 +19,10 @@ export function may(verb) {
   return verbs.value.some((one) => one.verb === verb);
 }
 
+// Where the console reads what an argument may be: its name below the verb's.
+/** @type {Record<string, (target: string) => string>} */
+const OFFERED = { "hand-over-ticket to": (target) => `/tickets/${encodeURIComponent(target)}/people` };
+
 // Opens the dialog. `target` as the API has it, `nodes` where it is several; `named` is how people call it; `args` and
 // `reason` are filled in already.
 /** @param {{ verb: string, target: string, nodes?: string[], named: string, args?: Record<string, string>, reason?: string }} props */
@@ -94,7 +98,7 @@ function Asking({ now }) {
         <h2 id="act-title">${now.verb.verb.replaceAll("-", " ")} ${now.named}</h2>
         <p class="quiet">${now.verb.help}</p>
         <label>Reason<input required maxlength="500" value=${form.reason} onInput=${(/** @type {Row} */ event) => change({ reason: event.target.value })} disabled=${state.done} /></label>
-        ${now.verb.args.map((/** @type {Row} */ arg) => html`<${Argument} arg=${arg} value=${form.args[arg.name]} set=${(/** @type {Row} */ value) => change({ args: { ...form.args, [arg.name]: value } })} />`)}
+        ${now.verb.args.map((/** @type {Row} */ arg) => html`<${Argument} arg=${arg} offered=${OFFERED[`${now.verb.verb} ${arg.name}`]?.(now.target) ?? ""} value=${form.args[arg.name]} set=${(/** @type {Row} */ value) => change({ args: { ...form.args, [arg.name]: value } })} />`)}
         ${plan && html`<dl class="plan">${Object.entries(plan.detail).filter(([, value]) => value).map(([name, value]) => html`<dt>${plain(name)}</dt><dd>${value}</dd>`)}</dl>`}
         ${grave && !state.done && html`<label>It disturbs ${touched(plan)} node(s). Type <b>${now.named}</b> to go on<input value=${typed} onInput=${(/** @type {Row} */ event) => type(event.target.value)} autocomplete="off" /></label>`}
         <p role="status" class=${state.bad ? "bad" : ""}>${state.text}</p>
@@ -108,9 +112,14 @@ function Asking({ now }) {
   `;
 }
 
-/** @param {{ arg: Row, value: Row, set: Row }} props */
-function Argument({ arg, value, set }) {
+/** @param {{ arg: Row, offered: string, value: Row, set: Row }} props */
+function Argument({ arg, offered, value, set }) {
   const title = plain(arg.name);
+  const [names, offer] = useState(/** @type {string[]} */ ([]));
+  useEffect(() => {
+    // Without the offer the name is typed; the server says whether it is known.
+    if (offered) ask(offered).then((people) => offer(people.map((/** @type {Row} */ one) => one.name)), () => offer([]));
+  }, [offered]);
   if (arg.kind === "boolean") {
     return html`<label class="check"><input type="checkbox" checked=${value === "true"} onChange=${(/** @type {Row} */ event) => set(event.target.checked ? "true" : "")} />${title}<small>${arg.help}</small></label>`;
   }
@@ -118,7 +127,8 @@ function Argument({ arg, value, set }) {
     return html`<label>${title}<small>${arg.help}</small><select required=${arg.required} value=${value ?? ""} onChange=${(/** @type {Row} */ event) => set(event.target.value)}>
       <option value=""></option>${arg.choices.map((/** @type {Row} */ one) => html`<option>${one}</option>`)}</select></label>`;
   }
-  return html`<label>${title}<small>${arg.help}</small><input type=${arg.kind === "number" ? "number" : "text"} step="any" required=${arg.required} value=${value ?? ""} onInput=${(/** @type {Row} */ event) => set(event.target.value)} /></label>`;
+  return html`<label>${title}<small>${arg.help}</small><input type=${arg.kind === "number" ? "number" : "text"} step="any" required=${arg.required} value=${value ?? ""} list=${names.length ? `offered-${arg.name}` : undefined} onInput=${(/** @type {Row} */ event) => set(event.target.value)} />
+    ${names.length > 0 && html`<datalist id=${`offered-${arg.name}`}>${names.map((one) => html`<option value=${one}></option>`)}</datalist>`}</label>`;
 }
 
 /** @param {Row} now @param {Row} form @param {boolean} dryRun */

@@ -34,6 +34,7 @@ from hostler.server.dependencies import TheAppState, Who
 from hostler.server.intent_progress import HISTORY, Asked, asked, progress
 from hostler.server.problems import ProblemError, invalid, problem_details, refuse, unknown
 from hostler.server.tenant_redaction_rules import UNTOLD
+from hostler.server.ticket_people import demand_colleague
 from hostler.server.token_scope import demand_visible, sees
 from hostler.server.tokens import Identity, Role
 
@@ -155,6 +156,8 @@ async def submit(
     leads = isinstance(intent.act, EndWork | HandOverTicket | Locate | Unlocate) and intent.act.shift_lead
     if leads and who.role is not Role.operator:
         raise refuse(403, "forbidden", f"{who.name} is not a shift lead", "ask who started the work, or an operator")
+    if isinstance(intent.act, HandOverTicket) and intent.act.to:
+        await demand_colleague(app_state, intent.target, intent.act.to)
     heard.intent = intent.id
     reply = await app_state.cell.ask(intent, configuration, documents or {})
     latched = app_state.fleet.cell.brake

@@ -139,7 +139,7 @@ async def _signed_in(app_state: AppState, found: SignIn, flow: SignInFlow, answe
         what = f"{claims.name[:100]} is in no group that may do anything here"
         raise refuse(403, "sign_in", what, "an operator names the group in oidc.json")
     expires: datetime = app_state.settings.clock() + timedelta(seconds=found.settings.session_s)
-    token = await asyncio.to_thread(app_state.tokens.create, replace(grant, expires=expires))
+    token = await asyncio.to_thread(app_state.tokens.begin_session, replace(grant, expires=expires))
     heard = note()
     heard.verb, heard.person, heard.role, heard.token = "sign-in", grant.name, grant.role.value, token.split("_")[1]
     log.info("signed_in", person=grant.name, role=grant.role.value, until=expires.isoformat())
