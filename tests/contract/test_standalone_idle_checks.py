@@ -126,8 +126,8 @@ class World:
         async def look() -> None:
             while True:
                 cell.heartbeat("n1", self.agent.machine.boot_id(), ("gate", "idle"))
-                for seen in work_news(cell.view, cell.live):
-                    cell.tell(seen)
+                for news in work_news(cell.view, cell.live):
+                    cell.tell(news)
                 await asyncio.sleep(TURN_S)
 
         try:

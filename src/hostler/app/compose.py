@@ -146,7 +146,6 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
             gate.read_schedulers = lambda: [*work_news(cell.view, cell.live), *watched.news()]
             gate.read_node = watched.of_node
             telling = cell.while_active(lambda: _tell(gate))
-            notifying = cell.while_active(inside.notifier.run)
             status_writers = [one.marker(lambda: cell.view).run for one in kubernetes]
             requests = [one.requester(lambda: cell.view, cell.ask).run for one in kubernetes]
             tidying = [one.tidier(lambda: cell.view).run for one in kubernetes]
@@ -167,7 +166,16 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
                 *compacting,
             )
             marking = [cell.while_active(run) for run in turns]
-            await _until_told(stop, [watching, telling, notifying, *marking, *(one.watch() for one in schedulers)])
+            await _until_told(
+                stop,
+                [
+                    watching,
+                    telling,
+                    cell.while_active(inside.notifier.run),
+                    *marking,
+                    *(one.watch() for one in schedulers),
+                ],
+            )
 
 
 def _before_agents(gate: Gate, clients: Clients, redfish: RedfishDriver) -> tuple[OperationDriver, ...]:
