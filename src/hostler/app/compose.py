@@ -8,7 +8,7 @@ import signal
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
@@ -142,10 +142,9 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
             announce(inside.address, cell.role)
             reader = SeriesReader(RedfishReader(clients), inside.trends, now)
             watching = cell.while_active(lambda: BmcPoller(cell, reader, now).run())
-            watched = SchedulerReader(clusters, lambda: cell.view, lambda: cell.live)
-            gate.read_schedulers = lambda: [*work_news(cell.view, cell.live), *watched.news()]
-            gate.read_node = watched.of_node
+            _read_schedulers(gate, cell, clusters)
             telling = cell.while_active(lambda: _tell(gate))
+            notifying = cell.while_active(inside.notifier.run)
             status_writers = [one.marker(lambda: cell.view).run for one in kubernetes]
             requests = [one.requester(lambda: cell.view, cell.ask).run for one in kubernetes]
             tidying = [one.tidier(lambda: cell.view).run for one in kubernetes]
@@ -166,16 +165,14 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
                 *compacting,
             )
             marking = [cell.while_active(run) for run in turns]
-            await _until_told(
-                stop,
-                [
-                    watching,
-                    telling,
-                    cell.while_active(inside.notifier.run),
-                    *marking,
-                    *(one.watch() for one in schedulers),
-                ],
-            )
+            await _until_told(stop, [watching, telling, notifying, *marking, *(one.watch() for one in schedulers)])
+
+
+def _read_schedulers(gate: Gate, cell: Cell, clusters: Mapping[str, tuple[Scheduler, ...]]) -> None:
+    """Read workloads through the gate from the pools' clusters, and of pools without one."""
+    watched = SchedulerReader(clusters, lambda: cell.view, lambda: cell.live)
+    gate.read_schedulers = lambda: [*work_news(cell.view, cell.live), *watched.news()]
+    gate.read_node = watched.of_node
 
 
 def _before_agents(gate: Gate, clients: Clients, redfish: RedfishDriver) -> tuple[OperationDriver, ...]:

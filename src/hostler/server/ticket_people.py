@@ -18,7 +18,7 @@ NAMED_MOST = 5
 
 
 async def people_of(app_state: AppState, ticket: Ticket) -> dict[str, Grant]:
-    """Everybody who may take the ticket, by name. Raises JournalError where tokens cannot be read."""
+    """People who may take the ticket, by name. Raises JournalError where tokens cannot be read."""
     known = await asyncio.to_thread(app_state.tokens.people)
     return {grant.name: grant for grant in known if _may_take(app_state.fleet, ticket, grant)}
 
@@ -44,7 +44,7 @@ def _may_take(fleet: Fleet, ticket: Ticket, grant: Grant) -> bool:
 
 
 def _offer(name: str, people: Sequence[str]) -> str:
-    """What to do instead: the names that are spelt nearly so, or some that there are."""
+    """Advice: the names that are spelt nearly so, or some that there are."""
     spelt = {one.casefold(): one for one in people}
     near = [spelt[one] for one in get_close_matches(name.casefold(), spelt, NAMED_MOST, 0.5)]
     known = "who has a token for this work or signs in with a group for it is known"

@@ -22,7 +22,7 @@ class PersonView(Struct, frozen=True):
 
 @get("/tickets/{ticket:str}/people", guards=[needs(Permission.work)])
 async def list_ticket_people(app_state: TheAppState, who: Who, ticket: FromPath[str]) -> tuple[PersonView, ...]:
-    """Who may take an open ticket: known by a token or a sign-in of the last 90 days, and within reach of its node."""
+    """People who may take an open ticket: known by a token or a sign-in of the last 90 days and within reach."""
     found = app_state.fleet.tickets.get(ticket)
     node = app_state.fleet.nodes.get(found.node) if found is not None else None
     if found is None or not (who.whole or (node is not None and sees(who, node))):
