@@ -22,7 +22,7 @@ from hostler_checks.reference import Golden, Reference, stack_key
 from hostler_checks.runner import CheckRunner, Request
 from tests.checks.lying_tools import LIES, TOOLS
 from tests.checks.lying_tools import request as lying_request
-from tests.checks.suite_runs import PACKAGE, SMALL
+from tests.checks.suite_runs import PACKAGE, SMALL, quiet
 
 DEBIAN = "/usr/bin/python3"
 SECONDS, DEADLINE_S = 0.1, 20.0
@@ -66,14 +66,14 @@ def _row(name: str, folder: Path, python: str) -> list[str]:
 
 def _golden(name: str, folder: Path, python: str) -> Reference:
     """The golden of a sound run, as three peers would have given it."""
-    found = CheckRunner(python=python).run([_request(name, "", folder)])[0]
+    found = CheckRunner(python=python, watch=quiet).run([_request(name, "", folder)])[0]
     if not CHECKS[name].golden or not found.digest:
         return Reference()
     return Reference({stack_key(name, found.version, found.stack): Golden(name, found.digest, 3, found.stack)})
 
 
 def _verdict(name: str, plant: str, folder: Path, python: str, reference: Reference) -> str:
-    found = CheckRunner(reference, python=python).run([_request(name, plant, folder)])[0]
+    found = CheckRunner(reference, python=python, watch=quiet).run([_request(name, plant, folder)])[0]
     print(f"{name:16}{plant or 'none':12}{found.verdict:14}{found.detail[:100]}", file=sys.stderr)
     return SHORT[found.verdict]
 
@@ -83,7 +83,7 @@ def _of_tool(tool: str, lie: str, folder: Path, python: str) -> str:
     asked = lying_request(tool, lie, folder)
     if asked is None:
         return ""
-    found = CheckRunner(python=python).run([asked])[0]
+    found = CheckRunner(python=python, watch=quiet).run([asked])[0]
     print(f"{tool:16}{lie:12}{found.verdict:14}{found.detail[:100]}", file=sys.stderr)
     return SHORT[found.verdict]
 

@@ -11,6 +11,7 @@ from hostler_checks.judging import Comparison, judge
 from hostler_checks.runner import CheckRunner
 from hostler_checks.work import Work
 from tests.checks.lying_tools import LIES, NUMBERS, TOOLS, request
+from tests.checks.suite_runs import quiet
 
 FAILS = {"admits", "exit_0", "slow"}
 
@@ -50,5 +51,5 @@ def test_each_tool_is_seen_to_fail_and_to_say_nothing(tool: str, tmp_path: Path)
 def test_a_lie_is_found_in_a_child_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(site.__file__).parents[2]))
     asked = [request("nccl_tests", lie, tmp_path) for lie in ("none", "exit_0", "cut_off")]
-    found = [CheckRunner().run([one])[0].verdict for one in asked if one is not None]
+    found = [CheckRunner(watch=quiet).run([one])[0].verdict for one in asked if one is not None]
     assert found == ["passed", "failed", "inconclusive"]

@@ -65,11 +65,12 @@ def report(**told: Any) -> str:
 
 
 def test_readings_are_told_with_their_stack_and_broken_ones_are_not(tmp_path: Path) -> None:
-    """Mutant: an inconclusive look's reading, beyond what physics allows, moves a node's median."""
+    """Mutant: an inconclusive look's reading, beyond what physics allows, moves a node's median; so does one beside others' work."""
     look = {"check": "gemm_perf", "part": "cuda:0", "detail": "", "stack": {"driver": "550", "device": "H100"}}
     latest = [
         {**look, "verdict": "passed", "readings": {"bf16_tflops": 701.5}},
         {**look, "check": "hbm_bandwidth", "verdict": "inconclusive", "readings": {"copy_gb_s": 9e9}},
+        {**look, "check": "gemm_fp8", "verdict": "passed", "readings": {"fp8_tflops": 1.0}, "disturbed": "a build"},
     ]
     found = suite_saying(tmp_path, report(latest=latest), 0).check("burn_in", "o1")
     told = {name: value for name, value in found.facts.items() if not name.startswith("look:")}

@@ -26,7 +26,8 @@ class Verdict(StrEnum):
 class Answer:
     """Measurements of one run of a check, without a judgement.
 
-    `faults` are definite: each convicts. `unable` says why nothing was measured. `digest` is of the result's bits,
+    `faults` are definite: each convicts. `throttled` is what a device names as its reasons to be slow, which convict
+    where nobody else heated it. `unable` says why nothing was measured. `digest` is of the result's bits,
     and `replays` of the same work done again at once. `load_s` is time under load by the monotonic clock. `pairs` are
     results between this node's ports and other nodes', "PORT>NODE" → Gbit/s: they judge the way between, not the node.
     """
@@ -40,11 +41,15 @@ class Answer:
     load_s: float = 0.0
     stack: dict[str, str] = field(default_factory=dict)
     pairs: dict[str, float] = field(default_factory=dict)
+    throttled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One check's verdict. `basis` names what it rests on; `planted` the fault that a test planted."""
+    """One check's verdict. `basis` names what it rests on; `planted` the fault that a test planted.
+
+    `disturbed` says who else worked on the node meanwhile: its readings are compared with nobody's.
+    """
 
     check: str
     verdict: Verdict
@@ -62,6 +67,7 @@ class CheckResult:
     required: bool = True
     planted: str = ""
     pairs: dict[str, float] = field(default_factory=dict)
+    disturbed: str = ""
 
 
 def clean(text: str, most: int = MAX_TEXT) -> str:
@@ -87,6 +93,7 @@ def answer_of(data: bytes, nonce: str) -> Answer:
         load_s=_seconds(told.get("load_s", 0.0)),
         stack=words_of(told.get("stack", {})),
         pairs=readings_of(told.get("pairs", {})),
+        throttled=tuple(clean(one) for one in _texts(told, "throttled")),
     )
 
 
@@ -116,6 +123,7 @@ def result_of(told: Any) -> CheckResult:
         required=told.get("required") is not False,
         planted=clean(_text(told, "planted"), MAX_NAME),
         pairs=readings_of(told.get("pairs", {})),
+        disturbed=clean(_text(told, "disturbed")),
     )
 
 

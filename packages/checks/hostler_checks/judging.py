@@ -1,4 +1,6 @@
-"""The order in which an answer is judged: digest → physical sanity → hard floor → peers → own history.
+"""The order in which an answer is judged: digest → physical sanity → throttling → hard floor → peers → own history.
+
+Wrong bits convict whatever else ran on the node; what is only slow or hot does not beside others' work.
 
 Pure: values in, a verdict out. A reading that nothing is known to compare with is not judged, and an answer of which
 nothing was judged is inconclusive.
@@ -8,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hostler_checks.answers import Answer, Verdict
+from hostler_checks.answers import Answer, Verdict, clean
 from hostler_checks.catalogue import CheckSpec
 from hostler_checks.limits import Limit, limit_of
 
@@ -38,6 +40,7 @@ class Comparison:
     """Standards to compare an answer with. `history` holds earlier residuals per reading, oldest first.
 
     `golden` is the peers' digest for exactly this stack, "" for none; `near` tells of goldens of other stacks.
+    `disturbed` says who else worked on the node meanwhile, "" for nobody.
     """
 
     device: str = "cpu"
@@ -48,6 +51,7 @@ class Comparison:
     peers: Mapping[str, PeerReading] = field(default_factory=dict)
     history: Mapping[str, Sequence[float]] = field(default_factory=dict)
     limits: Mapping[str, Limit] = field(default_factory=dict)
+    disturbed: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,8 +71,11 @@ def judge(spec: CheckSpec, answer: Answer, beside: Comparison) -> Judgement:
     if said is not None:
         return said
     basis = _bits_basis(spec, answer, beside)
-    for rule in (_floor, _peers, _history):
+    for rule in (_throttled, _floor, _peers, _history):
         found, rests_on = rule(spec, answer, beside)
+        if found and beside.disturbed:
+            text = f"{clean(beside.disturbed, 200)} meanwhile, which proves nothing of the node: {found}"
+            return Judgement(Verdict.inconclusive, f"{text}; run it again when nothing else runs there"[:500], basis)
         if found:
             return Judgement(Verdict.failed, found, (*basis, rests_on))
         basis = (*basis, rests_on) if rests_on else basis
@@ -134,6 +141,10 @@ def _judged(spec: CheckSpec, answer: Answer) -> list[tuple[str, float, bool, str
     """The readings that are judged: name, value, whether more is better, unit."""
     rows = ((name, value, spec.readings[name]) for name, value in answer.readings.items())
     return [(name, value, reading.higher, reading.unit) for name, value, reading in rows if not reading.informative]
+
+
+def _throttled(_: CheckSpec, answer: Answer, __: Comparison) -> tuple[str, str]:
+    return "; ".join(answer.throttled)[:500], "exact" if answer.throttled else ""
 
 
 def _floor(spec: CheckSpec, answer: Answer, beside: Comparison) -> tuple[str, str]:

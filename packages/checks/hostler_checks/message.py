@@ -31,7 +31,7 @@ def message(state: RunState, most: int = MOST_BYTES) -> str:
     """The message of a run in at most so many bytes."""
     line = verdict_line(state)
     looked = [] if state.planted else [one for one in state.latest.values() if one.verdict is not Verdict.inconclusive]
-    readings = _readings(looked)
+    readings = _readings([one for one in looked if not one.disturbed])
     bits = {} if state.planted else _bits(list(state.latest.values()))
     for more in ({**readings, **bits}, *_by_turns(state, readings, bits)):
         plain = json.dumps({**line, **more}, separators=(",", ":"))

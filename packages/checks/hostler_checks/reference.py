@@ -1,7 +1,7 @@
 """Goldens and cohorts: what peers measured, learned from their results, looked up by stack.
 
 A golden needs three nodes with the same stack that agree and outnumber those that do not. A planted result teaches
-nothing, and a node counts once.
+nothing, readings beside others' work neither, and a node counts once.
 """
 
 import json
@@ -72,7 +72,7 @@ def learn(results: Iterable[tuple[str, CheckResult]]) -> tuple[Reference, list[s
             continue
         if result.digest:
             digests[stack_key(result.check, result.version, result.stack)][f"{node}/{result.part}"] = result
-        if result.readings and result.verdict is Verdict.passed:
+        if result.readings and result.verdict is Verdict.passed and not result.disturbed:
             readings[cohort_key(result.check, result.version, result.stack)][f"{node}/{result.part}"] = result
     goldens: dict[str, Golden] = {}
     dissent: list[str] = []

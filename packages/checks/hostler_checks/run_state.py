@@ -160,7 +160,7 @@ def _count(state: RunState, tally: StageTally, result: CheckResult) -> None:
         known = any((f.check, f.part, f.detail) == (result.check, result.part, result.detail) for f in state.findings)
         if not known:
             state.findings.append(result)
-    if result.verdict in (Verdict.passed, Verdict.failed):
+    if result.verdict in (Verdict.passed, Verdict.failed) and not result.disturbed:
         for reading, value in result.readings.items():
             if math.isfinite(value) and (f"{name}/{reading}" in state.series or len(state.series) < MAX_SERIES):
                 state.series.setdefault(f"{name}/{reading}", Series()).add(value)

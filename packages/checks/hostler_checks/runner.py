@@ -7,14 +7,15 @@ import sys
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hostler_checks import bounded_child
+from hostler_checks import bounded_child, disturbance
 from hostler_checks.answers import Answer, CheckResult, Verdict, answer_of, clean
 from hostler_checks.bounded_child import ChildEnd
 from hostler_checks.catalogue import CheckSpec
 from hostler_checks.child import PROBE
+from hostler_checks.disturbance import Watch
 from hostler_checks.judging import Comparison, Judgement, judge, residual
 from hostler_checks.limits import Limit
 from hostler_checks.plants import PERMISSION
@@ -39,11 +40,17 @@ class Request:
 
 
 class CheckRunner:
-    """Runs checks one after the other, each on all its parts at once. `call_off` may come from another thread."""
+    """Runs checks one after the other, each on all its parts at once. `call_off` may come from another thread.
 
-    def __init__(self, reference: Reference | None = None, python: str = sys.executable) -> None:
+    `watch` looks at the node before and after each, for work of others.
+    """
+
+    def __init__(
+        self, reference: Reference | None = None, python: str = sys.executable, watch: Watch = disturbance.look
+    ) -> None:
         self._reference = reference or Reference()
         self._python = python
+        self._watch = watch
         self._stop = threading.Event()
 
     def parts(self, wanted: str) -> tuple[tuple[str, ...], str]:
@@ -58,11 +65,17 @@ class CheckRunner:
         return (found, "") if found else (("cpu",), "no GPU was found")
 
     def run(self, requests: list[Request], history: Mapping[str, list[float]] | None = None) -> list[CheckResult]:
-        """Run the same check on several parts at once."""
+        """Run the same check on several parts at once. Beside others' work none is slow by its own fault."""
+        on_gpus = any(one.part.startswith("gpu") for one in requests)
+        before = self._watch(on_gpus)
         if len(requests) == 1:
-            return [self._one(requests[0], history or {})]
-        with ThreadPoolExecutor(len(requests)) as pool:
-            return list(pool.map(lambda one: self._one(one, history or {}), requests))
+            answered = [self._answered(requests[0])]
+        else:
+            with ThreadPoolExecutor(len(requests)) as pool:
+                answered = list(pool.map(self._answered, requests))
+        others = disturbance.between(before, self._watch(on_gpus))
+        pairs = zip(requests, answered, strict=True)
+        return [self._judged(one, ended, "" if one.plant else others, history or {}) for one, ended in pairs]
 
     def call_off(self) -> None:
         """End what runs; it is inconclusive, and so is all that is asked afterwards."""
@@ -84,16 +97,27 @@ class CheckRunner:
 
     _nonce = "probe"
 
-    def _one(self, request: Request, history: Mapping[str, list[float]]) -> CheckResult:
+    def _answered(self, request: Request) -> tuple[ChildEnd, Answer | None, str]:
         spec, nonce = request.spec, secrets.token_hex(8)
         asked = {"check": spec.name, "entry": spec.entry, "part": request.part, "seconds": request.seconds}
         asked |= {"params": dict(request.params), "plant": request.plant}
         ended = self._child(nonce, asked, spec.deadline_s + 2 * request.seconds)
-        answer, trouble = _read(ended, nonce)
+        return ended, *_read(ended, nonce)
+
+    def _judged(
+        self,
+        request: Request,
+        answered: tuple[ChildEnd, Answer | None, str],
+        others: str,
+        history: Mapping[str, list[float]],
+    ) -> CheckResult:
+        """The verdict. What a test planted is known to be the cause, whoever else worked there."""
+        ended, answer, trouble = answered
         if answer is None:
             return _result(request, Judgement(Verdict.inconclusive, trouble), Answer(), ended)
-        said = judge(spec, answer, self._beside(request, answer.stack, answer.readings, history))
-        return _result(request, said, answer, ended)
+        beside = self._beside(request, answer.stack, answer.readings, history)
+        said = judge(request.spec, answer, replace(beside, disturbed=others))
+        return replace(_result(request, said, answer, ended), disturbed=clean(others))
 
     def _beside(
         self,

@@ -155,9 +155,9 @@ def _history(wanted: SuiteRun, state: RunState) -> dict[str, list[float]]:
 def _remember(
     runner: CheckRunner, requests: list[Request], results: list[CheckResult], past: dict[str, list[float]]
 ) -> None:
-    """Residuals of sound readings; a planted run teaches nothing."""
+    """Residuals of sound readings; a planted run teaches nothing, nor one beside others' work."""
     for request, result in zip(requests, results, strict=True):
-        if result.verdict in (Verdict.passed, Verdict.failed) and not result.planted:
+        if result.verdict in (Verdict.passed, Verdict.failed) and not (result.planted or result.disturbed):
             history.add(past, runner.residuals(request, result))
 
 

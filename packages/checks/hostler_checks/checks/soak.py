@@ -35,10 +35,10 @@ def thermal(work: Work) -> Answer:
     quarter = len(times) // QUARTER
     first, last = median(times[:quarter]), median(times[-quarter:])
     readings = {"soak_tflops": 2 * n**3 / median(times) / 1e12, "fade_percent": (1 - first / last) * 100}
-    heat, faults = _gpu_heat(work) if work.device.is_cuda else (_hottest_c(), [])
+    heat, throttled = _gpu_heat(work) if work.device.is_cuda else (_hottest_c(), [])
     if heat:
         readings["hottest_c"] = heat
-    return work.answer(f"{len(times)} products of {n} x {n} under steady load", readings, faults=tuple(faults))
+    return work.answer(f"{len(times)} products of {n} x {n} under steady load", readings, throttled=tuple(throttled))
 
 
 def pulse(work: Work) -> Answer:

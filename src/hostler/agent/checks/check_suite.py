@@ -70,6 +70,7 @@ class _Look(Struct, frozen=True):
     pairs: dict[str, float] = {}
     version: int = 0
     digest: str = ""
+    disturbed: str = ""
 
 
 class _Report(Struct, frozen=True):
@@ -303,11 +304,14 @@ def _bits(report: _Report) -> Facts:
 
 
 def _readings(report: _Report) -> Facts:
-    """Readings with the stack that they are of; a look that came to nothing has none that could be believed."""
+    """Readings with the stack that they are of; a look that came to nothing has none that could be believed.
+
+    Nor has one beside others' work: it would lower what peers and the node's own past are compared with.
+    """
     facts: Facts = {}
     for look in report.latest[:MAX_LOOKS]:
         name = _clean(f"{look.check}|{look.part}", 64)
-        if look.verdict == "inconclusive":
+        if look.verdict == "inconclusive" or look.disturbed:
             continue
         facts |= {f"{PAIR}{_clean(key, PAIR_CHARS)}": value for key, value in look.pairs.items()}
         if not look.readings:
