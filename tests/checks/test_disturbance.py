@@ -155,7 +155,9 @@ def test_reasons_for_throttling_come_back_from_a_child() -> None:
 @contextmanager
 def a_neighbour() -> Iterator[subprocess.Popen[bytes]]:
     """A program that keeps every processor busy."""
-    text = "import os\nfor _ in os.sched_getaffinity(0):\n    os.fork() or exec('while True: pass')\nprint(flush=True)\n"
+    text = (
+        "import os\nfor _ in os.sched_getaffinity(0):\n    os.fork() or exec('while True: pass')\nprint(flush=True)\n"
+    )
     program = f"{text}while True: pass\n"
     child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, start_new_session=True)
     assert child.stdout is not None
@@ -192,7 +194,7 @@ def test_a_real_neighbour_is_seen_named_and_no_fault_of_the_node(monkeypatch: py
 
 
 def test_the_checks_own_work_is_nobody_elses() -> None:
-    """A child of ours computes, and has ended by the second look: a mutant without children's time takes it for others."""
+    """A child of ours computes and has ended by the second look. Mutant without children's time: it is others' work."""
     before = disturbance.look(False)
     burn = "import time\nwhile time.process_time() < 1.5:\n    for _ in range(100_000): pass"
     subprocess.run([sys.executable, "-c", burn], check=True)

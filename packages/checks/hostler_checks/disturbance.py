@@ -30,9 +30,11 @@ _TICKS_S = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Look:
-    """The node at one moment. `user_s` is what all programs, guests and other tenants of the host have used on the
-    processors that a check may have, `own_s` the share of checks; None is unknown. `processes` has each one's name
-    and seconds; `computing` is who computes on a GPU.
+    """The node at one moment.
+
+    `user_s` is what all programs, guests and other tenants of the host have used on the processors that a check may
+    have, `own_s` the share of checks; None is unknown. `processes` has each one's name and seconds; `computing` is
+    who computes on a GPU.
     """
 
     at_s: float
@@ -47,7 +49,7 @@ Watch = Callable[[bool], Look]
 """Looks at the node, and at its GPUs where that is asked for."""
 
 
-def look(gpus: bool) -> Look:  # noqa: FBT001 - the port's one word
+def look(gpus: bool) -> Look:
     """Look at this node. It is asked for when no child of a check is left. Never raises."""
     own = [resource.getrusage(who).ru_utime for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     processors = os.sched_getaffinity(0)
