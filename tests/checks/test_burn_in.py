@@ -14,13 +14,15 @@ from typing import Any
 
 import pytest
 
-from hostler_checks import run_state, state_dir
+from hostler_checks import run_state, state_dir, suite
 from hostler_checks.answers import CheckResult, Verdict
+from hostler_checks.disturbance import Look
 from hostler_checks.plants import PERMISSION
 from hostler_checks.profiles import Profile, parsed
 from hostler_checks.progress import left_s, sentence
 from hostler_checks.report import body, html
-from tests.checks.suite_runs import argv, command, env, told
+from hostler_checks.runner import CheckRunner
+from tests.checks.suite_runs import argv, command, env, quiet, told
 
 PROFILE = """profile: burn_in
 for: 1s
@@ -141,7 +143,7 @@ def fill(path: Path) -> None:
 
 
 def test_two_runners_of_one_node_are_one_and_one_that_says_so(profile: Path, tmp_path: Path) -> None:
-    runner = started(tmp_path / "s", "--profile", str(profile))
+    runner = started(tmp_path / "s", "--profile", str(profile), "--for", "60s")
     wait_for(tmp_path / "s", 1, runner)
     other = told(command(tmp_path / "s", "--profile", str(profile)))
     assert (other["verdict"], f"in use by another run of checks (process {runner.pid})" in other["detail"]) == (
@@ -219,7 +221,9 @@ def test_a_node_in_the_words_of_a_plug_in(profile: Path, tmp_path: Path) -> None
     assert (json.loads(sound.stdout)["verdict"], sound.returncode) == ("passed", 0)
     carried = json.loads(message.read_text())
     assert {name: carried[name] for name in ("verdict", "detail")} == json.loads(sound.stdout)
-    assert carried["readings"]["gemm_abft|products"]["cpu"] > 0
+    looked = state_dir.verified((tmp_path / "a/burn_in.report.json").read_bytes())["latest"]
+    kept = [one["part"] for one in looked if one["check"] == "gemm_abft" and not one["disturbed"]]
+    assert list(carried.get("readings", {}).get("gemm_abft|products", {})) == kept
     planted = command(tmp_path / "b", *options, "--plant", "slow_link", **{PERMISSION: "1"})
     assert (json.loads(planted.stdout)["verdict"], planted.returncode) == ("inconclusive", 3)
 
@@ -302,11 +306,20 @@ def test_the_page_escapes_what_it_shows() -> None:
     assert "&lt;script&gt;" in page
 
 
-def test_a_gate_remembers_its_readings_and_a_failing_write_is_said(tmp_path: Path) -> None:
+def beside_a_build(on_gpus: bool) -> Look:
+    return replace(quiet(on_gpus), computing=("cc1 (pid 7, GPU-1)",))
+
+
+def test_a_gate_remembers_its_readings_and_a_failing_write_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readings beside others' work are not remembered. A mutant that keeps them lowers what the node is held to."""
+    monkeypatch.setenv("PYTHONPATH", env()["PYTHONPATH"])
     own = tmp_path / "own.yaml"
     own.write_text("profile: gate\nhistory: true\nstages: [{checks: [{check: launch_latency, seconds: 0.2s}]}]")
-    for count in (1, 2):
-        command(tmp_path / "s", "--profile", str(own))
+    wanted = suite.SuiteRun(parsed(own.read_text(), str(own)), tmp_path / "s", "n1", 1.0, "cpu")
+    for count, watch in ((1, quiet), (1, beside_a_build), (2, quiet)):
+        suite.run(wanted, CheckRunner(watch=watch))
         (row,) = state_dir.read(tmp_path / "s/history.json")["history"].values()  # type: ignore[index]
         assert len(row) == count
     limited = subprocess.run(

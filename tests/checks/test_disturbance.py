@@ -1,4 +1,4 @@
-"""Others' work beside a check: what is slow meanwhile is inconclusive, wrong bits convict all the same."""
+"""Work of others beside a check: what is slow meanwhile is inconclusive, wrong bits convict all the same."""
 
 import subprocess
 import sys

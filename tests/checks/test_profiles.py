@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hostler_checks import profiles, site_checks
+from hostler_checks import profiles, site_checks, suite
 from hostler_checks.profiles import NAMES, load, parsed
+from hostler_checks.runner import CheckRunner
+from hostler_checks.suite import SuiteRun
 from hostler_checks.yaml_reader import ProfileError, duration_s
-from tests.checks.suite_runs import command, told
+from tests.checks.suite_runs import env, quiet
 
 HOW_TO = Path(__file__).parents[2] / "docs/how-to/write-a-check.md"
 
@@ -104,14 +106,18 @@ def example() -> str:
         ("garbage", "inconclusive"),
     ],
 )
-def test_the_example_of_the_how_to_runs_as_one_file(tmp_path: Path, printed: str, verdict: str) -> None:
+def test_the_example_of_the_how_to_runs_as_one_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: str, verdict: str
+) -> None:
     text = example()
     assert "script: scratch-speed --json /scratch" in text
     place = _site(tmp_path, text.replace("script: scratch-speed --json /scratch", f"script: |\n  echo '{printed}'"))
     own = tmp_path / "own_profile.yaml"
     own.write_text("profile: gate\nstages: [{checks: [{check: gemm_abft, seconds: 0.1s, with: {n: 64}}]}]")
-    found = told(command(tmp_path / "s", "--profile", str(own), "--site", str(place)))
-    assert found["verdict"] == verdict, found["detail"]
+    monkeypatch.setenv("PYTHONPATH", env()["PYTHONPATH"])
+    profile = site_checks.added(load(str(own)), place, os.geteuid())
+    found = suite.run(SuiteRun(profile, tmp_path / "s", "n1", 1.0, "cpu"), CheckRunner(watch=quiet))
+    assert found.verdict == verdict, found.detail
 
 
 def test_a_sites_file_that_others_may_write_is_refused(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def report(**told: Any) -> str:
 
 
 def test_readings_are_told_with_their_stack_and_broken_ones_are_not(tmp_path: Path) -> None:
-    """Mutant: an inconclusive look's reading, beyond what physics allows, moves a node's median; so does one beside others' work."""
+    """Mutants: an inconclusive look's reading moves a node's median, or that of a look beside others' work."""
     look = {"check": "gemm_perf", "part": "cuda:0", "detail": "", "stack": {"driver": "550", "device": "H100"}}
     latest = [
         {**look, "verdict": "passed", "readings": {"bf16_tflops": 701.5}},
