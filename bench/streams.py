@@ -1,6 +1,6 @@
 """Measures how late 200 clients of the event stream hear of a record, and what the status route costs meanwhile.
 
-An operator places and releases holds; each client notes when it has the record, in one process beside the server's.
+An operator places and releases holds; each client notes when it has the record, in a process of their own.
 """
 
 import asyncio
@@ -8,10 +8,12 @@ import os
 import statistics
 import tempfile
 import time
-from collections import defaultdict
-from contextlib import closing, suppress
+from contextlib import closing
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 
+import aiohttp
 import msgspec
 
 from bench.figures import Figures
@@ -26,69 +28,96 @@ EVERY_S = 0.2
 POOLS = f"skus: {{this: {{gpus: 0}}}}\npools: {{train: {{sku: this, target: {NODES}, tenant: t}}}}\n"
 
 
-class Heard:
-    """When each client had each record of the bench, by the reason in it."""
+async def _listen(session: aiohttp.ClientSession, url: str, token: str, heard: list[tuple[float, bytes]]) -> None:
+    """One client, until its stream ends: each line with the moment at which it came."""
+    async with session.get(url, headers={"Authorization": f"Bearer {token}"}) as answer:
+        assert answer.status == 200, await answer.text()
+        lines = ((time.monotonic(), line) async for line in answer.content)
+        async for at, line in lines:
+            if line.startswith(b"data:"):
+                heard.append((at, line))
 
-    def __init__(self) -> None:
-        self.at: dict[str, list[float]] = defaultdict(list)
-        self.open = 0
 
-    async def listen(self, fleet: ServedFleet, token: str) -> None:
-        """One client, to the end."""
-        headers = {"Authorization": f"Bearer {token}"}
-        async with fleet.session.get(f"{fleet.server}/v1/events", headers=headers) as answer:
+async def _listen_all(url: str, tokens: list[str], told: Connection) -> None:
+    """All clients, until they are told to stop; then they hand over what came, by the reason in it."""
+    heard: list[tuple[float, bytes]] = []
+    timeout = aiohttp.ClientTimeout(total=None)
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=timeout) as session:
+        clients = [asyncio.create_task(_listen(session, url, token, heard)) for token in tokens]
+        await asyncio.to_thread(told.recv)
+        for client in clients:
+            client.cancel()
+        await asyncio.gather(*clients, return_exceptions=True)
+    events = ((at, msgspec.json.decode(line[5:])["event"]) for at, line in heard)
+    told.send([(at, event["hold"]["reason"]) for at, event in events if event["type"] == "hold_placed"])
+
+
+def _clients(url: str, tokens: list[str], told: Connection) -> None:
+    asyncio.run(_listen_all(url, tokens, told))
+
+
+async def _open_streams(fleet: ServedFleet) -> int:
+    """How many streams the server says are open."""
+    async with fleet.session.get(f"{fleet.server}/metrics", headers=fleet.as_operator) as answer:
+        text = await answer.text()
+    (line,) = (line for line in text.splitlines() if line.startswith("hostler_event_streams "))
+    return int(float(line.split()[1]))
+
+
+async def _place_holds(fleet: ServedFleet) -> tuple[dict[str, float], list[float]]:
+    """Place them one by one: when each was asked for, by its reason, and how long each answer took in seconds."""
+    posted, answered = {}, []
+    for number in range(RECORDS):
+        reason = f"bench {number}"
+        posted[reason] = time.monotonic()
+        body = {"verb": "hold", "target": f"n{number % NODES}", "reason": reason}
+        async with fleet.session.post(f"{fleet.server}/v1/intents", json=body, headers=fleet.as_operator) as answer:
             assert answer.status == 200, await answer.text()
-            self.open += 1
-            async for line in answer.content:
-                if line.startswith(b"data:") and b"hold_placed" in line:
-                    now = time.monotonic()
-                    self.at[msgspec.json.decode(line[5:])["event"]["hold"]["reason"]].append(now)
+        answered.append(time.monotonic() - posted[reason])
+        await asyncio.sleep(EVERY_S)
+    return posted, answered
+
+
+async def _status_answers(fleet: ServedFleet) -> list[float]:
+    """How long each answer of the status route took, in seconds."""
+    took = []
+    for _ in range(STATUS):
+        began = time.monotonic()
+        async with fleet.session.get(f"{fleet.server}/v1/status", headers=fleet.as_operator) as answer:
+            await answer.read()
+        took.append(time.monotonic() - began)
+        await asyncio.sleep(0.01)
+    return took
 
 
 async def main_async() -> Figures:
-    """Serve, listen, place holds, and ask for the status."""
-    figures = Figures(f"200 clients of the event stream, {NODES} nodes")
+    """Serve, listen from a process of its own, place holds, and ask for the status."""
+    figures = Figures(f"{CLIENTS} clients of the event stream, {NODES} nodes")
     layout = Layout(POOLS, [f"n{n}" for n in range(NODES)])
     with tempfile.TemporaryDirectory() as folder:
         async with a_served_fleet(Path(folder), layout) as fleet:
-            heard = Heard()
             with closing(TokenStore(Path(folder) / "data/tokens.db")) as store:
                 tokens = store.create_all([Grant(f"viewer-{n}", Role.operator) for n in range(CLIENTS)])
-            clients = [asyncio.create_task(heard.listen(fleet, token)) for token in tokens]
-            while heard.open < CLIENTS:
-                done = [c for c in clients if c.done()]
-                if done:
-                    done[0].result()
+            alone = (await _place_holds(fleet))[1]
+            here, there = get_context("spawn").Pipe()
+            child = get_context("spawn").Process(target=_clients, args=(f"{fleet.server}/v1/events", tokens, there))
+            child.start()
+            while await _open_streams(fleet) < CLIENTS:
+                assert child.is_alive()
                 await asyncio.sleep(0.1)
-            posted, answered = {}, []
-            for number in range(RECORDS):
-                reason = f"bench {number}"
-                posted[reason] = time.monotonic()
-                body = {"verb": "hold", "target": f"n{number % NODES}", "reason": reason}
-                async with fleet.session.post(f"{fleet.server}/v1/intents", json=body, headers=fleet.as_operator) as a:
-                    assert a.status == 200, await a.text()
-                answered.append(time.monotonic() - posted[reason])
-                await asyncio.sleep(EVERY_S)
-            await asyncio.sleep(1)
-            late = sorted(at - posted[reason] for reason, times in heard.at.items() for at in times)
+            posted, answered = await _place_holds(fleet)
+            note = f"load {os.getloadavg()[0]:.1f}"
+            here.send("stop")
+            heard = await asyncio.to_thread(here.recv)
+            child.join()
+            late = sorted(at - posted[reason] for at, reason in heard)
             assert len(late) == CLIENTS * RECORDS, len(late)
             cuts = statistics.quantiles(late, n=100)
-            note = f"load {os.getloadavg()[0]:.1f}"
             for name, value in (("P50", cuts[49]), ("P99", cuts[98]), ("longest", late[-1])):
                 figures.add(f"from the request to a client, {name}", value * 1e3, "ms", note)
             figures.add("answer to the request, P50", statistics.median(answered) * 1e3, "ms")
-            for client in clients:
-                client.cancel()
-            with suppress(asyncio.CancelledError):
-                await asyncio.gather(*clients)
-            took = []
-            for _ in range(STATUS):
-                began = time.monotonic()
-                async with fleet.session.get(f"{fleet.server}/v1/status", headers=fleet.as_operator) as answer:
-                    await answer.read()
-                took.append(time.monotonic() - began)
-                await asyncio.sleep(0.01)
-            cuts = statistics.quantiles(took, n=100)
+            figures.add("answer to the request without clients, P50", statistics.median(alone) * 1e3, "ms")
+            cuts = statistics.quantiles(await _status_answers(fleet), n=100)
             figures.add("status, P50", cuts[49] * 1e3, "ms")
             figures.add("status, P99", cuts[98] * 1e3, "ms")
     return figures

@@ -28,7 +28,7 @@ from hostler.journal.outbox import open_outbox
 from hostler.ports import Batch, Journal, NotificationDriver, Outbox, RefusedError, UnreachableError
 from hostler.runtime import notifier as notifiers
 from hostler.runtime.notifier import Notifier
-from hostler.runtime.subscribers import Subscribers
+from hostler.runtime.subscribers import Subscribers, Subscription
 from tests.contract.notify_twin import FIELDS, NotifyTwin, notify_twin
 from tests.contract.test_notify_targets import LOOPBACK, Kept
 from tests.contract.ticket_twins import FIELDS as JIRA
@@ -69,7 +69,7 @@ class Recorded:
     def may_send(self) -> bool:
         return self.leads
 
-    def subscribe(self, after: int) -> AsyncIterator[e.Record]:
+    def subscribe(self, after: int) -> Subscription:
         return self._subscribers.follow(after)
 
     def record(self, *events: e.Event) -> None:

@@ -173,8 +173,8 @@ async def test_records_reach_who_follows_a_standby(make: Any, place: str) -> Non
     coming = asyncio.ensure_future(anext(stream))
     await a.hold("rack:far")
     async with asyncio.timeout(DEADLINE_S):
-        assert name_of((await coming).event) == "intent_recorded"
-    await stream.aclose()
+        assert name_of((await coming)[0].event) == "intent_recorded"
+    stream.close()
 
 
 async def test_a_stream_goes_on_at_a_standby_from_what_the_active_one_listed(make: Any, place: str) -> None:
@@ -202,7 +202,7 @@ async def test_a_stream_goes_on_at_a_standby_from_what_the_active_one_listed(mak
     finally:
         slow.set()
     async with asyncio.timeout(DEADLINE_S):
-        assert (await coming).seq == listed + 1
+        assert (await coming)[0].seq == listed + 1
 
 
 async def test_who_resigns_is_followed_at_once(make: Any, place: str) -> None:

@@ -6,7 +6,7 @@ and the stream of events are the same, byte for byte.
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any, cast
 from urllib.parse import quote, unquote
@@ -26,6 +26,7 @@ from hostler.core.state.model import Assignment, Binding, Observation, WorkClass
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import Batch
 from hostler.runtime.cell_controllers import ControllerHealth
+from hostler.runtime.subscribers import Subscribers, Subscription
 from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.app import create_app
 from hostler.server.cell_view import CellView
@@ -203,9 +204,8 @@ class Still:
     def health(self) -> ControllerHealth:
         return ControllerHealth("active", 1, len(self.records), 0, 0.0, "", ok=True)
 
-    async def subscribe(self, after: int) -> AsyncIterator[e.Record]:
-        for record in self.records[after:]:
-            yield record
+    def subscribe(self, after: int, quiet_s: float | None = None) -> Subscription:
+        return Subscribers(lambda seen: iter(self.records[seen:])).follow(after, quiet_s)
 
 
 class Answers:
@@ -237,7 +237,8 @@ class Answers:
 
     async def stream(self, who: Identity) -> bytes:
         room = self.app.state["app_state"]
-        return b"".join([line async for line in room.streams.lines(who, 0, keeper(room.cell, who, ""))])
+        lines = room.streams.lines(who, 0, keeper(room.cell, who, ""), self.cell.records[-1].seq)
+        return b"".join([line async for line in lines])
 
 
 _OTHER = ("/v1/agent/", "/v1/events")

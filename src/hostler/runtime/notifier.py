@@ -8,7 +8,7 @@ under the same id and key.
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -35,7 +35,7 @@ from hostler.ports import (
     UnreachableError,
 )
 from hostler.runtime.notice_places import NoticePlaces
-from hostler.runtime.subscribers import SlowSubscriberError
+from hostler.runtime.subscribers import SlowSubscriberError, Subscription
 
 log = logger()
 
@@ -78,8 +78,8 @@ class NotifiedCell(Protocol):
         """Whether this controller still holds the lease."""
         ...
 
-    def subscribe(self, after: int) -> AsyncIterator[Record]:
-        """Every record after `after`, from the journal and then live."""
+    def subscribe(self, after: int) -> Subscription:
+        """Every record after `after`, from the journal and then live, in batches."""
         ...
 
 
@@ -138,8 +138,8 @@ class Notifier:
     async def _read(self) -> None:
         try:
             number = 0
-            async with contextlib.aclosing(self._records()) as records:
-                async for record in records:
+            with contextlib.closing(self._cell.subscribe(self._seen)) as batches:
+                async for record in (record async for batch in batches for record in batch):
                     if isinstance(record.event, TOLD_OF):
                         await self._take(record)
                     self._seen = record.seq
@@ -151,16 +151,6 @@ class Notifier:
             self._seen = self._cell.view.cell.seq
             await self._keep()
             raise
-
-    async def _records(self) -> AsyncGenerator[Record, None]:
-        source = self._cell.subscribe(self._seen)
-        try:
-            async for record in source:
-                yield record
-        finally:
-            close = getattr(source, "aclose", None)
-            if close is not None:
-                await close()
 
     async def _take(self, record: Record) -> None:
         routes = self._routes()

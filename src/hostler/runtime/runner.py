@@ -7,7 +7,7 @@ a commit, stands by again by itself. What is decided is `loop`'s, what may be do
 import asyncio
 import gc
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,7 +20,6 @@ from hostler.core.conditions.known_inventory import still_known
 from hostler.core.state.clock_doubt import Witness
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.durations import duration
-from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Intent
 from hostler.core.state.live_state import Fellow, LiveState
@@ -40,7 +39,7 @@ from hostler.runtime.lease_renewal import Holding
 from hostler.runtime.lease_validity import LeaseWatch
 from hostler.runtime.performers import Performers
 from hostler.runtime.replica import Follower
-from hostler.runtime.subscribers import Subscribers
+from hostler.runtime.subscribers import Subscribers, Subscription
 
 log = logger()
 
@@ -214,9 +213,9 @@ class Cell:
             return f"the journal has not been read to its end for {duration(behind_s)}"
         return self._checkpoints.fault(self.view.cell.seq)
 
-    def subscribe(self, after: int) -> AsyncIterator[Record]:
-        """Every record after `after`, from the journal and then live. Raises SlowSubscriberError."""
-        return self._subscribers.follow(after)
+    def subscribe(self, after: int, quiet_s: float | None = None) -> Subscription:
+        """Every record after `after`, from the journal and then live, in batches."""
+        return self._subscribers.follow(after, quiet_s)
 
     # --- what it is told
 

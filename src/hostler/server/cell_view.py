@@ -1,6 +1,6 @@
 """Port from the server to the running cell, as it is seen from HTTP. `engine.runner.Cell` answers it."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
@@ -16,6 +16,7 @@ from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Observation, Outcome
 from hostler.ports import Archived, RecordWindow
 from hostler.runtime.cell_controllers import ControllerHealth
+from hostler.runtime.subscribers import Subscription
 
 
 class JournalView(Protocol):
@@ -131,8 +132,8 @@ class CellView(Protocol):
     def replied(self, outcome: Outcome) -> None:
         """Hand in an operation's outcome."""
 
-    def subscribe(self, after: int) -> AsyncIterator[Record]:
-        """Records after `after`, then live; ends with an error for a consumer that does not keep up."""
+    def subscribe(self, after: int, quiet_s: float | None = None) -> Subscription:
+        """Records after `after`, then live, in batches; ends with an error for a consumer that does not keep up."""
         ...
 
     def health(self) -> ControllerHealth:

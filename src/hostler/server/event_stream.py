@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 
 import msgspec
@@ -15,7 +15,7 @@ from hostler.core.state import events as e
 from hostler.core.state.events import Record, name_of, subjects_of
 from hostler.core.state.scopes import text_hook
 from hostler.ports import JournalError
-from hostler.runtime.subscribers import SlowSubscriberError
+from hostler.runtime.subscribers import SlowSubscriberError, Subscription
 from hostler.server.cell_view import CellView
 from hostler.server.problems import refuse
 from hostler.server.token_scope import sees, shown
@@ -26,6 +26,8 @@ ALIVE_S = 15.0
 BEHIND_MAX = 50_000
 """Records a stream may be resumed over; who missed more reads histories instead."""
 RETRY_MS = 2_000
+LINES_KEPT = 256
+"""Encoded records that are kept to be shared: all clients that keep up ask for the same few in the same moment."""
 NOT_COMPRESSED = "not_compressed"
 """Option of routes whose answer is not compressed: a compressor would hold records back."""
 
@@ -103,7 +105,9 @@ class Streams:
     def __init__(self, cell: CellView, most: int) -> None:
         self._cell = cell
         self._most = most
-        self._closing = asyncio.Event()
+        self._closed = False
+        self._following: set[Subscription] = set()
+        self._lines = SharedLines()
         self._of_role: Counter[Role] = Counter()
         self._of_owner: Counter[str] = Counter()
 
@@ -114,7 +118,9 @@ class Streams:
 
     def close(self) -> None:
         """End every stream, so that the server can stop. Clients resume elsewhere."""
-        self._closing.set()
+        self._closed = True
+        for one in self._following:
+            one.close()
 
     async def begin(self, who: Identity, last: int | None) -> int:
         """The record after which a stream starts: `last`, or only what comes from now on. Raises ProblemError."""
@@ -160,64 +166,58 @@ class Streams:
 
         Room is looked for once more: many may have begun in the same moment.
         """
-        if self._taken(who) or (until is not None and until <= after):
+        if self._closed or self._taken(who) or (until is not None and until <= after):
             return
         self._of_role[who.role] += 1
         self._of_owner[_owner(who)] += 1
+        batches = self._cell.subscribe(after, ALIVE_S)
+        self._following.add(batches)
         try:
             yield f"retry: {RETRY_MS}\n: from {after}\n\n".encode()
-            async with aclosing(self._records(after)) as records:
-                async for record in records:
-                    if record is None:
-                        yield b": alive\n\n"
-                    elif (kept := keep(record)) is not None:
-                        yield encode(kept)
-                    if until is not None and record is not None and record.seq >= until:
+            with suppress(SlowSubscriberError, JournalError):
+                async for batch in batches:
+                    if told := self._told(batch, keep, until):
+                        yield told
+                    if until is not None and batches.seen >= until:
                         return
         finally:
+            batches.close()
+            self._following.discard(batches)
             self._of_role[who.role] -= 1
             self._of_owner -= Counter((_owner(who),))
 
-    async def _records(self, after: int) -> AsyncGenerator[Record | None, None]:
-        """Records as they come, None where nothing has come for a while."""
-        source = self._cell.subscribe(after)
-        closing = asyncio.create_task(self._closing.wait())
-        coming = asyncio.ensure_future(anext(source, None))
-        try:
-            while True:
-                done, _ = await asyncio.wait({coming, closing}, timeout=ALIVE_S, return_when=asyncio.FIRST_COMPLETED)
-                if closing in done:
-                    return
-                if coming not in done:
-                    yield None
-                    continue
-                record = await _got(coming)
-                if record is None:
-                    return
-                yield record
-                coming = asyncio.ensure_future(anext(source, None))
-        finally:
-            for task in (coming, closing):
-                task.cancel()
-            await asyncio.gather(coming, closing, return_exceptions=True)
-            await _end(source)
+    def _told(self, batch: Sequence[Record], keep: Keep, until: int | None) -> bytes:
+        """Tell a client of the batch in one write; an empty batch is told as a keep-alive."""
+        if not batch:
+            return b": alive\n\n"
+        due = (record for record in batch if until is None or record.seq <= until)
+        return b"".join(self._line(record, kept) for record in due if (kept := keep(record)) is not None)
+
+    def _line(self, record: Record, kept: Record) -> bytes:
+        """The record's line: shared where the caller is shown the record itself, its own where it is redacted."""
+        return self._lines.of(record) if kept is record else encode(kept)
+
+
+class SharedLines:
+    """The latest records as they are streamed to everybody who is shown them whole: each encoded once."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, tuple[Record, bytes]] = {}
+
+    def of(self, record: Record) -> bytes:
+        """The record's line. Another record under the same number, as a redacted one, is never given its line."""
+        kept = self._kept.get(record.seq)
+        if kept is not None and kept[0] is record:
+            return kept[1]
+        line = encode(record)
+        self._kept[record.seq] = record, line
+        if len(self._kept) > LINES_KEPT:
+            del self._kept[next(iter(self._kept))]
+        return line
 
 
 def _owner(who: Identity) -> str:
     return f"tenant {who.grant.tenant}" if who.role is Role.tenant else who.token
-
-
-async def _got(coming: "asyncio.Future[Record | None]") -> Record | None:
-    """The record, None when the subscription ended or dropped us: the client resumes from what it has."""
-    with suppress(SlowSubscriberError, JournalError):
-        return await coming
-    return None
-
-
-async def _end(source: AsyncIterator[Record]) -> None:
-    close = getattr(source, "aclose", None)
-    if close is not None:
-        await close()
 
 
 def _without_designs(event: e.Event) -> e.Event:

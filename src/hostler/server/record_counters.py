@@ -5,7 +5,8 @@ once. What began before the process did is timed from what the fleet says of it.
 """
 
 import asyncio
-from contextlib import suppress
+from collections.abc import Sequence
+from contextlib import closing, suppress
 from datetime import datetime
 
 from msgspec import Struct
@@ -88,15 +89,19 @@ class RecordCounters:
         """Count until cancelled. Whoever is too slow begins again with what comes then."""
         while True:
             self._begin(self._cell.view)
-            with suppress(SlowSubscriberError):
-                async for record in self._cell.subscribe(self._cell.view.cell.seq):
-                    self.take(record, own=record.epoch == self._cell.epoch and self._cell.role == "active")
+            with suppress(SlowSubscriberError), closing(self._cell.subscribe(self._cell.view.cell.seq)) as batches:
+                async for batch in batches:
+                    self._take_all(batch)
             await asyncio.sleep(AGAIN_S)
 
     def _begin(self, fleet: Fleet) -> None:
         plans = (node.plan for node in fleet.nodes.values() if node.plan is not None)
         self._plans = {plan.id: _timed(plan, plan.recorded_at) for plan in plans}
         self._phases = {node.id: node.phase_since for node in fleet.nodes.values()}
+
+    def _take_all(self, batch: Sequence[Record]) -> None:
+        for record in batch:
+            self.take(record, own=record.epoch == self._cell.epoch and self._cell.role == "active")
 
     def take(self, record: Record, *, own: bool = True) -> None:
         """Follow what the record says, and count it where it is of this controller's own term."""
