@@ -78,6 +78,12 @@ async def _place_holds(fleet: ServedFleet) -> tuple[dict[str, float], list[float
     return posted, answered
 
 
+def _cpu_s(pid: int) -> float:
+    """CPU that the process has used, in seconds (proc(5): fields 14 and 15 of its stat)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 async def _status_answers(fleet: ServedFleet) -> list[float]:
     """How long each answer of the status route took, in seconds."""
     took = []
@@ -98,14 +104,18 @@ async def main_async() -> Figures:
         async with a_served_fleet(Path(folder), layout) as fleet:
             with closing(TokenStore(Path(folder) / "data/tokens.db")) as store:
                 tokens = store.create_all([Grant(f"viewer-{n}", Role.operator) for n in range(CLIENTS)])
+            began = _cpu_s(fleet.pid)
             alone = (await _place_holds(fleet))[1]
+            alone_cpu_s = _cpu_s(fleet.pid) - began
             here, there = get_context("spawn").Pipe()
             child = get_context("spawn").Process(target=_clients, args=(f"{fleet.server}/v1/events", tokens, there))
             child.start()
             while await _open_streams(fleet) < CLIENTS:
                 assert child.is_alive()
                 await asyncio.sleep(0.1)
+            began = _cpu_s(fleet.pid)
             posted, answered = await _place_holds(fleet)
+            cpu_s = _cpu_s(fleet.pid) - began - alone_cpu_s
             note = f"load {os.getloadavg()[0]:.1f}"
             here.send("stop")
             heard = await asyncio.to_thread(here.recv)
@@ -115,6 +125,7 @@ async def main_async() -> Figures:
             cuts = statistics.quantiles(late, n=100)
             for name, value in (("P50", cuts[49]), ("P99", cuts[98]), ("longest", late[-1])):
                 figures.add(f"from the request to a client, {name}", value * 1e3, "ms", note)
+            figures.add("the server's CPU a record and client", cpu_s / len(late) * 1e6, "µs", "beyond the same without clients")
             figures.add("answer to the request, P50", statistics.median(answered) * 1e3, "ms")
             figures.add("answer to the request without clients, P50", statistics.median(alone) * 1e3, "ms")
             cuts = statistics.quantiles(await _status_answers(fleet), n=100)
