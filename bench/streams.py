@@ -9,6 +9,7 @@ import statistics
 import tempfile
 import time
 from contextlib import closing
+from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -16,7 +17,9 @@ from pathlib import Path
 import aiohttp
 import msgspec
 
+from bench.controller import POOLS
 from bench.figures import Figures
+from bench.takeover import PATIENT, fill
 from hostler.server.tokens import Grant, Role, TokenStore
 from tests.end_to_end.served_fleet import Layout, ServedFleet, a_served_fleet
 
@@ -25,7 +28,6 @@ RECORDS = 100
 NODES = int(os.environ.get("BENCH_NODES", "1000"))
 STATUS = 200
 EVERY_S = 0.2
-POOLS = f"skus: {{this: {{gpus: 0}}}}\npools: {{train: {{sku: this, target: {NODES}, tenant: t}}}}\n"
 
 
 async def _listen(session: aiohttp.ClientSession, url: str, token: str, heard: list[tuple[float, bytes]]) -> None:
@@ -70,7 +72,7 @@ async def _place_holds(fleet: ServedFleet) -> tuple[dict[str, float], list[float
     for number in range(RECORDS):
         reason = f"bench {number}"
         posted[reason] = time.monotonic()
-        body = {"verb": "hold", "target": f"n{number % NODES}", "reason": reason}
+        body = {"verb": "hold", "target": f"c1-n{number:06d}", "reason": reason}
         async with fleet.session.post(f"{fleet.server}/v1/intents", json=body, headers=fleet.as_operator) as answer:
             assert answer.status == 200, await answer.text()
         answered.append(time.monotonic() - posted[reason])
@@ -99,7 +101,7 @@ async def _status_answers(fleet: ServedFleet) -> list[float]:
 async def main_async() -> Figures:
     """Serve, listen from a process of its own, place holds, and ask for the status."""
     figures = Figures(f"{CLIENTS} clients of the event stream, {NODES} nodes")
-    layout = Layout(POOLS, [f"n{n}" for n in range(NODES)])
+    layout = Layout(POOLS, (), policy=PATIENT, fill=partial(fill, nodes=NODES))
     with tempfile.TemporaryDirectory() as folder:
         async with a_served_fleet(Path(folder), layout) as fleet:
             with closing(TokenStore(Path(folder) / "data/tokens.db")) as store:
@@ -125,7 +127,8 @@ async def main_async() -> Figures:
             cuts = statistics.quantiles(late, n=100)
             for name, value in (("P50", cuts[49]), ("P99", cuts[98]), ("longest", late[-1])):
                 figures.add(f"from the request to a client, {name}", value * 1e3, "ms", note)
-            figures.add("the server's CPU a record and client", cpu_s / len(late) * 1e6, "µs", "beyond the same without clients")
+            cost = cpu_s / len(late)
+            figures.add("the server's CPU a client and record", cost * 1e6, "µs", "beyond that without clients")
             figures.add("answer to the request, P50", statistics.median(answered) * 1e3, "ms")
             figures.add("answer to the request without clients, P50", statistics.median(alone) * 1e3, "ms")
             cuts = statistics.quantiles(await _status_answers(fleet), n=100)

@@ -212,3 +212,10 @@ def test_sessions_that_are_over_are_no_longer_kept(store: Open) -> None:
         clock.now += timedelta(hours=2)
     assert len(kept.list()) == 2
     assert made.split("_")[1] in kept.ids()
+
+
+def test_no_grants_are_no_tokens(store: Open) -> None:
+    """Mutant: a row without an id is written for them, which the database refuses."""
+    kept = store()
+    assert kept.create_all([]) == []
+    assert kept.people() == []

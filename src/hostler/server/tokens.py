@@ -148,7 +148,8 @@ class TokenStore:
             check_grant(grant)
         drawn = [self._drawn(grant) for grant in grants]
         with self._place.alone() as db:
-            db.execute(insert(_TOKENS), [row for _, row in drawn])
+            if drawn:
+                db.execute(insert(_TOKENS), [row for _, row in drawn])
         return [token for token, _ in drawn]
 
     def begin_session(self, grant: Grant) -> str:
