@@ -14,6 +14,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -115,8 +116,10 @@ class House:
 async def a_house(folder: Path, boots: dict[str, str]) -> AsyncIterator[House]:
     """Nodes in their burn-in, by name, with the id of each one's boot."""
     journal, now = MemoryJournal(), datetime.now(UTC)
-    bare = {"pool": "", "phase": Phase.test, "phase_since": now, "slots": (), "addresses": ()}
-    nodes = [a_node(name, boot_id=boot, boots=(boot,), **bare) for name, boot in boots.items()]
+    nodes = [
+        a_node(name, pool="", phase=Phase.test, phase_since=now, slots=(), addresses=(), boot_id=boot, boots=(boot,))
+        for name, boot in boots.items()
+    ]
     events = [e.ConfigActivated(TAUGHT, {}, "ann"), *(event for node in nodes for event in seen(node))]
     records = tuple(e.Record(i + 1, now, 1, "seed", event) for i, event in enumerate(events))
     journal.append(Batch(records), journal.acquire("seed"))
@@ -149,7 +152,7 @@ async def test_three_agents_teach_a_golden_and_a_flipped_bit_is_convicted(tmp_pa
         for name in TEACHERS[:2]:
             house.begin(name)
         for name in TEACHERS[:2]:
-            await house.until(lambda name=name: house.burn_in(name), f"{name}'s burn-in")
+            await house.until(partial(house.burn_in, name), f"{name}'s burn-in")
         learning = house.golden()
         assert learning is None or not learning.digest
         house.begin(TEACHERS[2])
@@ -181,7 +184,7 @@ async def test_agents_whose_suite_lies_or_dies_teach_nothing(tmp_path: Path, kin
             house.begin(name)
         house.begin(TEACHERS[2], kind)
         for name in TEACHERS:
-            await house.until(lambda name=name: house.burn_in(name), f"{name}'s burn-in")
+            await house.until(partial(house.burn_in, name), f"{name}'s burn-in")
         found = [one and one.verdict for one in map(house.burn_in, TEACHERS)]
         assert found == [Verdict.passed, Verdict.passed, Verdict.inconclusive]
         golden = house.golden()
@@ -195,7 +198,7 @@ async def test_three_agents_of_one_machine_teach_nothing(tmp_path: Path) -> None
         for name in TEACHERS:
             house.begin(name)
         for name in TEACHERS:
-            await house.until(lambda name=name: house.burn_in(name), f"{name}'s burn-in")
+            await house.until(partial(house.burn_in, name), f"{name}'s burn-in")
         golden = house.golden()
         assert golden is not None
         assert (len(golden.votes), golden.digest) == (3, "")

@@ -211,7 +211,7 @@ def _meet(given: argparse.Namespace) -> int:
 
 def _verify(given: argparse.Namespace) -> int:
     told = state_dir.verified(given.report.read_bytes())
-    print(f"{told['node']} {told['profile']} {told['verdict']}: the digest is right")
+    print(f"{told['node']} {told['profile']} {told['verdict']}: its digest {told['digest']} is right")
     return 0
 
 

@@ -83,6 +83,7 @@ class _Report(Struct, frozen=True):
     load_s: float
     interruptions: int
     latest: tuple[_Look, ...] = ()
+    digest: str = ""
 
 
 class _Progress(Struct, frozen=True):
@@ -254,7 +255,7 @@ def _read_report(output: bytes) -> _Report:
     whole = json.dumps(told, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
     if digest != sha256(whole).hexdigest():
         raise ValueError("its digest is not that of its content")
-    return msgspec.convert(told, _Report)
+    return msgspec.convert(told | {"digest": digest}, _Report)
 
 
 def _verdict(report: _Report) -> Verdict:
@@ -279,8 +280,9 @@ def _sentence(report: _Report) -> str:
 
 
 def _facts(report: _Report) -> Facts:
-    """List what each check came to last, for `hostler node explain`; bounded."""
+    """List what each check came to last, for `hostler node explain`, and which report says all of it; bounded."""
     facts: Facts = {"load_s": report.load_s}
+    facts[f"{LOOK}report"] = f"{report.profile}.report.json on the node, digest {report.digest}"
     for look in report.latest[:MAX_LOOKS]:
         name = _clean(f"{look.check} {look.part}", 64)
         facts[f"{LOOK}{name}"] = _clean(f"{look.verdict}: {look.detail}", LOOK_CHARS)
