@@ -42,7 +42,7 @@ from tests.scenario.test_goldens_real import HIDES, PACKAGE, PROFILE
 
 PATIENCE_S = 100.0
 TEACHERS, FAULTY, WITNESS = ("p1", "p2", "p3"), "n", "w"
-"""Who teaches the golden, who differs from it, and who is asked afterwards."""
+"""Nodes that teach the golden, that differ from it, and that are asked afterwards."""
 AGENT = "hostler.agent.main"
 BOOTED = 'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"'
 GARBAGE, CRASHES = "garbage", "crashes"
@@ -100,7 +100,7 @@ class House:
         return next((one for one in self.cell.view.nodes[node].checks if one.profile == "burn_in"), None)
 
     def golden(self) -> Golden | None:
-        """What is known of the products' bits; three machines have said so, or it is being learned."""
+        """The golden of products, or the votes on it so far."""
         return next((one for one in self.cell.view.goldens.values() if one.check == "gemm_golden"), None)
 
     async def until(self, met: Callable[[], object], what: str) -> None:
