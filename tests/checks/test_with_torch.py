@@ -44,6 +44,30 @@ def test_training_gives_the_same_bits_in_every_process() -> None:
     assert (first.verdict, "no golden of this stack" in first.detail) == ("inconclusive", True)
 
 
+ONE_STEP = """
+import torch
+from hostler_checks.checks import training
+from hostler_checks.device import Device
+from hostler_checks.work import Work
+model = training._gpt(torch, Work("train_replay", Device("cpu"), {"width": 16, "blocks": 3, "length": 8}, 0.1))
+runs = []
+for block in model.blocks:
+    block.register_forward_hook(lambda *_: runs.append(1))
+words = torch.randint(0, training.WORDS, (2, 9))
+with torch.no_grad():
+    model(words[:, :-1])
+forward = len(runs)
+training._step(torch, model, torch.optim.AdamW(model.parameters()), words)
+print(forward, len(runs) - forward)
+"""
+
+
+def test_backward_computes_each_block_again() -> None:
+    """Three blocks: three runs forward, six in a step. A mutant without checkpoints has three."""
+    done = subprocess.run((PYTHON, "-c", ONE_STEP), capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["3", "6"]
+
+
 def test_a_flaky_bit_in_a_gradient_fails_and_names_its_step() -> None:
     found = here("train_replay", "flaky_bit")
     assert (found.verdict, found.grave, "differs from the first by step 2" in found.detail) == ("failed", True, True)

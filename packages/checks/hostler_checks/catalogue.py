@@ -115,7 +115,7 @@ CHECKS: dict[str, CheckSpec] = {
         ),
         CheckSpec(
             "train_replay",
-            1,
+            2,
             "corruption as training meets it, and software drift: a small GPT with AdamW, its bits at every k-th step",
             "training:replay",
             "20 s; needs PyTorch",

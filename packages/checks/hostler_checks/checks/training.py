@@ -3,6 +3,7 @@
 Two runs from the same seed on one device must agree bit for bit; peers with the same stack must agree with both.
 """
 
+import importlib
 from contextlib import nullcontext
 from hashlib import sha256
 from typing import Any
@@ -97,8 +98,11 @@ def _spoil(work: Work, torch: Any, model: Any, *, first: bool) -> None:
 
 
 def _gpt(torch: Any, work: Work) -> Any:
-    """Embeddings, pre-norm blocks of attention and a feed-forward layer, and a head."""
-    nn = torch.nn
+    """Embeddings, pre-norm blocks of attention and a feed-forward layer, and a head.
+
+    Activations are checkpointed: backward computes each block again, as trainings of large models do.
+    """
+    nn, again = torch.nn, importlib.import_module("torch.utils.checkpoint")
     width, length = int(work.params["width"]), int(work.params["length"])
 
     class Block(nn.Module):  # type: ignore[misc, name-defined]
@@ -117,11 +121,14 @@ def _gpt(torch: Any, work: Work) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.words, self.places = nn.Embedding(WORDS, width), nn.Parameter(torch.zeros(length, width))
-            self.blocks = nn.Sequential(*(Block() for _ in range(int(work.params["blocks"]))))
+            self.blocks = nn.ModuleList(Block() for _ in range(int(work.params["blocks"])))
             self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, WORDS)
 
         def forward(self, words: Any) -> Any:
-            return self.head(self.norm(self.blocks(self.words(words) + self.places)))
+            x = self.words(words) + self.places
+            for block in self.blocks:
+                x = again.checkpoint(block, x, use_reentrant=False)
+            return self.head(self.norm(x))
 
     return Gpt()
 
