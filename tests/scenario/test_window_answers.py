@@ -110,5 +110,5 @@ def test_a_window_concerns_whom_the_list_of_windows_shows_it(scope: str, tenant:
     """
     drive = fleet()
     bounds, context = Bounds(tenant=tenant, pool=pool), DecisionContext(drive.fleet, drive.controller.live, drive.now)
-    own = {one for node in drive.fleet.nodes.values() if within(bounds, node) for one in scopes(context, node)}
+    own = {one for node in drive.fleet.nodes.values() if within(bounds, node) for one in scopes(context.fleet, node)}
     assert concerns(drive.fleet, Scope.of(scope), bounds) is (Scope.of(scope) in own)

@@ -40,7 +40,7 @@ def test_a_machine_that_boots_amid_a_firmware_update_is_held() -> None:
 
 def test_hands_in_a_machine_keep_it_from_booting() -> None:
     fleet = fleet_with()
-    fleet.holds.put("h1", a_hold("n1", HoldKind.physical_work))
+    fleet.put_hold("h1", a_hold("n1", HoldKind.physical_work))
     assert boot_target_of(fleet, a_node("n1")).kind == "hold"
 
 

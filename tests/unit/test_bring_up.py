@@ -131,7 +131,7 @@ def test_what_a_person_does_next_is_a_command(phase: Phase, blocker: Blocker | N
     """Mutant: `hold release` for work that somebody has the hands in."""
     fleet = Fleet()
     for name, kind in (("h-1", HoldKind.operator), ("h-2", HoldKind.physical_work)):
-        fleet.holds.put(name, Hold(name, Scope.of("n"), kind, "pat", "why", NOW))
+        fleet.put_hold(name, Hold(name, Scope.of("n"), kind, "pat", "why", NOW))
     assert next_act(fleet, bringing_up("n", phase, blocker)) == wanted
 
 

@@ -142,7 +142,7 @@ def test_silence_matters_unless_the_node_is_meant_to_be_away(fields: dict[str, A
 def test_a_node_that_is_dark_or_in_somebodys_hands_is_not_lost(kind: HoldKind, lost: bool) -> None:
     """Mutant: a technician who unplugs a node gets it a condition."""
     world = World()
-    world.drive.fleet.holds.put("h", Hold("h", Scope.of("a"), kind, "tina", "because", NOW))
+    world.drive.fleet.put_hold("h", Hold("h", Scope.of("a"), kind, "tina", "because", NOW))
     world.drive.fleet.merge()
     assert isinstance(agent_presence.of_silence(world.context, world.node, NOW), e.ConditionRaised) is lost
 
@@ -207,7 +207,7 @@ def test_a_lifted_cordon_is_recorded_once() -> None:
     """Mutant: with every look of the scheduler there is one more hold."""
     world = World(cordons=(OWNER,))
     (event,) = lifted(world)
-    world.drive.fleet.holds.put(event.hold.id, event.hold)
+    world.drive.fleet.put_hold(event.hold.id, event.hold)
     world.drive.fleet.merge()
     assert lifted(world) == []
 

@@ -77,7 +77,7 @@ class BmcPoller:
 
     def _add_nodes(self, now: float) -> None:
         """Take the nodes that have a BMC; what was kept of nodes that are gone is let go."""
-        nodes = [node.id for node in self._cell.view.nodes.values() if node.binding("bmc")]
+        nodes = self._cell.view.index.members("bmc")
         self._schedule.add_nodes(nodes, now)
         self._looks.forget(len(nodes))
 

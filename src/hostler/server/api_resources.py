@@ -97,7 +97,7 @@ class NodeView(Struct, frozen=True):
 
 def holds_on(context: DecisionContext, node: Node) -> tuple[Hold, ...]:
     """Every hold that the node feels: its own, its rack's, its pool's, the fleet's."""
-    return tuple(context.fleet.holds_on(scopes(context, node)))
+    return tuple(context.fleet.holds_on(scopes(context.fleet, node)))
 
 
 def parts_of(fleet: Fleet, node: Node) -> tuple[Part, ...]:

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.core.planning.needs_nothing import candidates, needs_nothing
+from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.state.model import Attempt, HoldKind, Phase, Waiting
 from tests.kit import NOW, a_hold, a_node, after
 from tests.unit.planning.values import a_condition, a_context, a_fleet, a_plan, an_operation, held
@@ -44,7 +45,7 @@ def test_a_hold_on_it_or_on_a_scope_that_may_be_its_own_keeps_it_from_resting() 
     assert needs_nothing(fleet, node)
     assert not needs_nothing(fleet, other)
     hold = a_hold("rack:r1")
-    fleet.holds.put(hold.id, hold)
+    fleet.put_hold(hold.id, hold)
     assert not needs_nothing(fleet, node)
 
 
@@ -59,5 +60,18 @@ def test_a_sweep_looks_at_everybody_once_a_scope_is_held() -> None:
     fleet = a_fleet(a_node("a"), replace(a_node("b"), conditions=(a_condition(node="b"),)))
     assert list(candidates(fleet)) == ["b"]
     hold = a_hold("rack:r1")
-    fleet.holds.put(hold.id, hold)
+    fleet.put_hold(hold.id, hold)
     assert sorted(candidates(fleet)) == ["a", "b"]
+
+
+@pytest.mark.parametrize("scope", ["rack:r1", "pool:train", "cluster:k1", "fleet"])
+def test_a_hold_on_what_a_node_is_part_of_keeps_that_node_alone_from_resting(scope: str) -> None:
+    """Mutants: one of the scopes is left out; a hold anywhere keeps everybody from resting."""
+    node = a_node("a")
+    fleet = a_fleet(node)
+    reached = scope in {one.text for one in scopes(fleet, node)}
+    hold = a_hold(scope)
+    fleet.put_hold(hold.id, hold)
+    assert needs_nothing(fleet, node) is not reached
+    fleet.put_hold(hold.id, None)
+    assert needs_nothing(fleet, node)

@@ -269,7 +269,7 @@ def test_protection_is_tried_again_where_power_is_seen_or_the_try_has_failed(
 ) -> None:
     """Mutant: a node that was switched on again, or whose power was never cut, counts as held dark."""
     world = World()
-    world.drive.fleet.holds.put("h", Hold("h", Scope.of("a"), HoldKind.power, "hostler", "leak", NOW))
+    world.drive.fleet.put_hold("h", Hold("h", Scope.of("a"), HoldKind.power, "hostler", "leak", NOW))
     world.drive.fleet.merge()
     world.tried(Attempt("protective_power_off", "", NOW - timedelta(hours=2), failed=failed))
     world.drive.controller.live.entry("a").power = power

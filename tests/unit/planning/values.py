@@ -51,7 +51,7 @@ def held(context: DecisionContext, *kinds: HoldKind, node: str = "a") -> Decisio
     """The same context with a person's holds of these kinds on the node."""
     for kind in kinds:
         hold = a_hold(node, kind)
-        context.fleet.holds.put(hold.id, hold)
+        context.fleet.put_hold(hold.id, hold)
     context.fleet.merge()
     return context
 

@@ -193,7 +193,9 @@ def _window(ask: AnyAsk) -> Nodes:
     nodes = (fleet.nodes[i] for i in fleet.index.members("waiting"))
     waiting = (n for n in nodes if n.waiting and any(b.kind == "window" for b in n.waiting.blockers))
     return tuple(
-        n.id for n in waiting if begins(ask.context, n) and (scope in scopes(ask.context, n) or scope == WHOLE_CELL)
+        n.id
+        for n in waiting
+        if begins(ask.context, n) and (scope in scopes(ask.context.fleet, n) or scope == WHOLE_CELL)
     )
 
 

@@ -158,7 +158,7 @@ def _cordon_again(context: DecisionContext, node: Node, plan: Plan) -> Act | Non
     laid = next((step for step in plan.steps[: plan.index] if step.operation == "cordon"), None)
     if laid is None or LIFTED not in node.cordons or plan.act_class is ActClass.protective:
         return None
-    if any(hold.kind is HoldKind.override for hold in context.fleet.holds_on(scopes(context, node))):
+    if any(hold.kind is HoldKind.override for hold in context.fleet.holds_on(scopes(context.fleet, node))):
         return None
     return Act((e.OperationStarted(start(context, node, plan, laid)),))
 
@@ -170,7 +170,7 @@ def _stays_cordoned(node: Node, plan: Plan) -> bool:
 
 def _cordoned_by_person(context: DecisionContext, node: Node) -> bool:
     """A person keeps new work away too: our cordon stays until theirs is lifted, or somebody overrides it."""
-    kinds = {h.kind for h in context.fleet.holds_on(scopes(context, node))}
+    kinds = {h.kind for h in context.fleet.holds_on(scopes(context.fleet, node))}
     return HoldKind.physical_work in kinds or (HoldKind.cordon in kinds and HoldKind.override not in kinds)
 
 
@@ -194,7 +194,7 @@ def _preconditions(context: DecisionContext, node: Node, plan: Plan, row: Operat
 
 def _dark(context: DecisionContext, node: Node, powers_on: bool) -> list[Blocker]:
     kinds = (HoldKind.physical_work, HoldKind.power) if powers_on else (HoldKind.physical_work,)
-    return [held(h) for h in context.fleet.holds_on(scopes(context, node)) if h.kind in kinds]
+    return [held(h) for h in context.fleet.holds_on(scopes(context.fleet, node)) if h.kind in kinds]
 
 
 _PRESENT = {

@@ -39,7 +39,7 @@ def serve(context: DecisionContext, node: Node) -> Answer:
 def _serve(context: DecisionContext, node: Node) -> Answer:
     if context.fleet.holds.bare and not node.cordons and not node.attempts and not node.repairs:
         return _unseen(context, node) or Rest()
-    holds = list(context.fleet.holds_on(scopes(context, node)))
+    holds = list(context.fleet.holds_on(scopes(context.fleet, node)))
     kept = keeping_away(holds)
     if kept and OWNER not in node.cordons and node.assignment is not None:
         overrides = tuple(held(hold) for hold in holds if hold.kind is HoldKind.override)

@@ -3,6 +3,7 @@
 from hostler.core.conditions.sku_match import gaps
 from hostler.core.planning import evidence_keeping
 from hostler.core.planning.idle_checks import serves
+from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node, Phase
 from hostler.core.state.requalification import has_proven_itself
@@ -24,7 +25,7 @@ def needs_nothing(fleet: Fleet, node: Node) -> bool:
         and not node.under_way
         and node.waiting is None
         and node.deadline is None
-        and not _may_be_held(fleet, node)
+        and not _is_held(fleet, node)
         and fleet.index.lacks(f"ticket:{node.id}")
         and fleet.index.lacks(f"approval:{node.id}")
         and not serves(fleet, node)
@@ -47,9 +48,6 @@ def candidates(fleet: Fleet) -> dict[str, None]:
     return found
 
 
-def _may_be_held(fleet: Fleet, node: Node) -> bool:
-    """Whether a hold reaches the node, or might: one on another node certainly does not."""
-    if fleet.holds.bare:
-        return False
-    held = (hold.scope.identity for hold in fleet.holds.values())
-    return any(node_id == node.id or node_id not in fleet.nodes for node_id in held)
+def _is_held(fleet: Fleet, node: Node) -> bool:
+    """Whether a hold reaches the node; told by its own scopes, so that many holds cost no more than one."""
+    return not fleet.holds.bare and any(not fleet.index.lacks(f"hold:{one.text}") for one in scopes(fleet, node))

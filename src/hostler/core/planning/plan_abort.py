@@ -169,7 +169,7 @@ def _overridden(context: DecisionContext, node: Node, plan: Plan) -> str:
     """
     if has_left(plan) or plan.touched or any(theirs.touched for _, theirs in domain_plans.mates(context.fleet, node)):
         return ""
-    found = (h for h in context.fleet.holds_on(scopes(context, node)) if h.kind is HoldKind.override)
+    found = (h for h in context.fleet.holds_on(scopes(context.fleet, node)) if h.kind is HoldKind.override)
     return next((held(hold).text for hold in found), "")
 
 

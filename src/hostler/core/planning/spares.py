@@ -84,7 +84,7 @@ def _is_deliverable(context: DecisionContext, node: Node, joined: Node, pool: Po
         return False
     if node.adopted and mode_of(context, joined, "deliver") is not Mode.act:
         return False
-    if keeping_away(context.fleet.holds_on(scopes(context, node))) or gaps(context.fleet, node):
+    if keeping_away(context.fleet.holds_on(scopes(context.fleet, node))) or gaps(context.fleet, node):
         return False
     return not retry_wait(context, node, "deliver") and not blockers(
         context, DisruptionRequest("deliver", ActClass.bring_up, (joined,))

@@ -4,14 +4,15 @@ from datetime import datetime
 
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import OWNER, ActClass, Blocker, Hold, HoldKind, Node
 from hostler.core.state.scopes import CLUSTER, POOL, RACK, WHOLE_CELL, Scope
 from hostler.core.tables.recipe_facts import rules_of
 
 
-def scopes(context: DecisionContext, node: Node) -> tuple[Scope, ...]:
+def scopes(fleet: Fleet, node: Node) -> tuple[Scope, ...]:
     """Every scope that a hold, pause or window on the node may be placed on."""
-    pool = context.fleet.pool_of(node)
+    pool = fleet.pool_of(node)
     found = [WHOLE_CELL, node.scope, *node.domains, Scope(RACK, node.position.rack)]
     if pool is not None:
         found += [Scope(POOL, pool.name), Scope(CLUSTER, pool.cluster)]
@@ -34,7 +35,7 @@ def paused(context: DecisionContext, request: DisruptionRequest) -> list[Blocker
     """Blockers of the scopes for which a person has paused disruption."""
     if not context.fleet.cell.paused:
         return []
-    paused = sorted({s for node in request.nodes for s in scopes(context, node)} & set(context.fleet.cell.paused))
+    paused = sorted({s for node in request.nodes for s in scopes(context.fleet, node)} & set(context.fleet.cell.paused))
     return [
         Blocker(
             "pause",
@@ -63,10 +64,10 @@ def worked_on(context: DecisionContext, request: DisruptionRequest) -> list[Bloc
 
 
 def _holds(context: DecisionContext, request: DisruptionRequest, kinds: tuple[HoldKind, ...]) -> list[Blocker]:
-    if not len(context.fleet.holds):
+    if context.fleet.holds.bare:
         return []
-    wanted = {scope for node in request.nodes for scope in scopes(context, node)}
-    found = [h for h in context.fleet.holds.values() if h.scope in wanted and h.kind in kinds]
+    wanted = {scope for node in request.nodes for scope in scopes(context.fleet, node)}
+    found = [h for h in context.fleet.holds_on(wanted) if h.kind in kinds]
     return [held(h) for h in sorted(found, key=lambda h: h.id) if h.until is None or h.until > context.sure]
 
 

@@ -10,7 +10,7 @@ def outside_window(context: DecisionContext, request: DisruptionRequest) -> list
     """Blocker where the nodes' scopes have windows and none is open now, or a doubted clock cannot tell."""
     if not len(context.fleet.windows):
         return []
-    wanted = {scope for node in request.nodes for scope in scopes(context, node)}
+    wanted = {scope for node in request.nodes for scope in scopes(context.fleet, node)}
     windows = [w for w in context.fleet.windows.values() if w.scope in wanted and w.ends > context.sure]
     if windows and (doubt := context.fleet.cell.doubt):
         scope = min(w.scope for w in windows)

@@ -244,14 +244,24 @@ class Fleet:
                 return self.nodes.get(members[0])
         return None
 
+    def put_hold(self, hold_id: str, hold: Hold | None) -> None:
+        """Set or delete a hold and keep the index of what is held in step."""
+        before = self.holds.get(hold_id)
+        old, new = ((one.scope.text,) if one is not None else () for one in (before, hold))
+        self._list_under("hold", hold_id, old, new)
+        self.holds.put(hold_id, hold)
+
     def holds_on(self, scopes: Iterable[Scope]) -> list[Hold]:
-        """Holds on any of these scopes."""
-        wanted = frozenset(scopes)
-        return [hold for hold in self.holds.values() if hold.scope in wanted]
+        """Holds on any of these scopes, the oldest first."""
+        if self.holds.bare:
+            return []
+        keys = (f"hold:{scope.text}" for scope in frozenset(scopes))
+        found = [self.holds[i] for key in keys if not self.index.lacks(key) for i in self.index.members(key)]
+        return sorted(found, key=lambda hold: (hold.since, hold.id))
 
     def holds_of(self, node_id: str) -> list[Hold]:
-        """Holds on this node by its id; those on its rack, pool or cluster are left out."""
-        return [hold for hold in self.holds.values() if hold.scope.identity == node_id]
+        """Holds on this node by its id, the oldest first; those on its rack, pool or cluster are left out."""
+        return self.holds_on((Scope("", node_id),))
 
     def _tables(self) -> tuple[Table[Any] | PartTable | Index, ...]:
         return (  # one overlay discipline for tables of many types

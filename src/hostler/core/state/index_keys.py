@@ -75,9 +75,11 @@ def index_keys(node: Node) -> tuple[str, ...]:
 
 
 def lasting_keys(node: Node) -> tuple[str, ...]:
-    """The index entries of a node that mostly stay as they are: member: of a domain or firmware, and its names."""
+    """The index entries of a node that mostly stay as they are: member: of a domain or firmware, bmc, and its names."""
     members = [domain.shared for domain in node.domains]
     members.extend(Scope(FIRMWARE, version).shared for version in node.changed)
+    if node.binding("bmc"):
+        members.append("bmc")
     return (*members, *(f"{b.kind}:{b.value}" for b in node.bindings if b.until is None))
 
 

@@ -222,7 +222,8 @@ def _take_others(fleet: Fleet, state: State) -> None:
     fleet.assets.base.update((a.id, a) for a in state.assets)
     for serial, part in state.loose.items():
         fleet.put_part(serial, part)
-    fleet.holds.base.update((h.id, h) for h in state.holds)
+    for hold in state.holds:
+        fleet.put_hold(hold.id, hold)
     fleet.windows.base.update((w.id, w) for w in state.windows)
     fleet.rollouts.base.update((r.id, r) for r in state.rollouts)
     for approval in state.approvals:

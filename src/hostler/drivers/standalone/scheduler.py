@@ -1,6 +1,6 @@
 """The scheduler port where there is no scheduler: for pools that name no cluster, and for spares."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -74,16 +74,12 @@ def work_news(fleet: Fleet, live: LiveState) -> list[WorkSeen]:
     After a start, a gap or a change of office the present knows nothing, and all are told, as a whole.
     """
     whole = not live.synced(NO_CLUSTER)
-    idle = tuple(WorkloadView(node_id, ()) for node_id in _members(fleet) if whole or not _is_told(live, node_id))
+    members, here = _members(fleet), live.nodes
+    fresh = members if whole else [i for i in members if i not in here or NO_CLUSTER not in here[i].workloads]
+    idle = tuple(WorkloadView(node_id, ()) for node_id in fresh)
     return [WorkSeen(idle, whole=whole, cluster=NO_CLUSTER)] if whole or idle else []
 
 
-def _members(fleet: Fleet) -> Iterator[str]:
-    for pool in fleet.configuration.pools.values():
-        if not pool.cluster:
-            yield from fleet.index.members(f"pool:{pool.name}")
-
-
-def _is_told(live: LiveState, node_id: str) -> bool:
-    here = live.nodes.get(node_id)
-    return here is not None and NO_CLUSTER in here.workloads
+def _members(fleet: Fleet) -> list[str]:
+    pools = (pool.name for pool in fleet.configuration.pools.values() if not pool.cluster)
+    return [node_id for name in pools for node_id in fleet.index.members(f"pool:{name}")]

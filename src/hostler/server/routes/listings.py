@@ -229,7 +229,7 @@ def _scopes_within(app_state: AppState, who: Identity) -> frozenset[Scope]:
     context, all_nodes = app_state.context(), Selection(limit=1)
     ids = ids_for(app_state, who, all_nodes)
     nodes = (n for i in ids for n in reached(app_state, who, all_nodes, i))
-    return frozenset(scope for node in nodes for scope in scopes(context, node))
+    return frozenset(scope for node in nodes for scope in scopes(context.fleet, node))
 
 
 @get("/assets", guards=SEE_CELL)
@@ -292,7 +292,7 @@ async def _of_one(app_state: AppState, who: Identity, name: str) -> Maintenance:
         repairs.append(repair(node, ticket, app_state.shown(who, closing)))
     if node is None:
         return Maintenance((), (), (), tuple(repairs), tuple(deeds_of(name, records)))
-    holding = frozenset(scopes(app_state.context(), node))
+    holding = frozenset(scopes(app_state.context().fleet, node))
     windows = app_state.shown(who, tuple(w for w in fleet.windows.values() if w.scope in holding))
     tickets = app_state.shown(who, tuple(t for t in fleet.tickets.values() if t.node == node.id))
     deeds = tuple(deeds_of(node.id, records))

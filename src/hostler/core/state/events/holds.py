@@ -49,7 +49,7 @@ class WindowAnswered(Struct, frozen=True, tag="window_answered"):
 
 
 def _place(fleet: Fleet, event: HoldPlaced, _at: datetime) -> None:
-    fleet.holds.put(event.hold.id, event.hold)
+    fleet.put_hold(event.hold.id, event.hold)
     _lift(fleet, event.hold)
 
 
@@ -71,7 +71,7 @@ def _answer(fleet: Fleet, event: WindowAnswered, _at: datetime) -> None:
 
 ROWS: EventRows = (
     EventRow(HoldPlaced, lambda e: (e.hold.scope.text,), _place),
-    EventRow(HoldReleased, lambda e: (e.scope.text,), lambda fleet, e, _at: fleet.holds.put(e.hold, None)),
+    EventRow(HoldReleased, lambda e: (e.scope.text,), lambda fleet, e, _at: fleet.put_hold(e.hold, None)),
     EventRow(
         WindowScheduled,
         lambda e: (e.window.scope.text,),
