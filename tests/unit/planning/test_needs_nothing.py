@@ -74,4 +74,5 @@ def test_a_hold_on_what_a_node_is_part_of_keeps_that_node_alone_from_resting(sco
     fleet.put_hold(hold.id, hold)
     assert needs_nothing(fleet, node) is not reached
     fleet.put_hold(hold.id, None)
+    fleet.merge()
     assert needs_nothing(fleet, node)

@@ -23,7 +23,6 @@ from hostler.core.state.cases import Ticket
 from hostler.core.state.live_state import OFF
 from hostler.core.state.model import OWNER, ActClass, HoldKind, Node, Phase, WorkClass
 from hostler.core.state.repairs import RepairAction, RepairDone
-from hostler.core.state.scopes import WHOLE_CELL
 from hostler.core.state.verbs.maintenance import (
     AnswerMaintenance,
     CancelMaintenance,
@@ -192,11 +191,7 @@ def _window(ask: AnyAsk) -> Nodes:
     scope = window.scope if window is not None else ask.intent.scope
     nodes = (fleet.nodes[i] for i in fleet.index.members("waiting"))
     waiting = (n for n in nodes if n.waiting and any(b.kind == "window" for b in n.waiting.blockers))
-    return tuple(
-        n.id
-        for n in waiting
-        if begins(ask.context, n) and (scope in scopes(ask.context.fleet, n) or scope == WHOLE_CELL)
-    )
+    return tuple(n.id for n in waiting if begins(ask.context, n) and scope in scopes(fleet, n))
 
 
 HANDLERS: Handlers = {
