@@ -133,13 +133,23 @@ def test_a_large_fleet_comes_up_less_often_and_who_is_gone_not_at_all() -> None:
 # looking
 
 
+class Bmcs:
+    """The index as the fleet keeps it: the nodes that have a BMC, sorted."""
+
+    def __init__(self, nodes: dict[str, Node]) -> None:
+        self._nodes = nodes
+
+    def members(self, key: str) -> list[str]:
+        assert key == "bmc"
+        return sorted(node.id for node in self._nodes.values() if node.binding("bmc"))
+
+
 class Cell:
     """A cell that notes what it is told."""
 
     def __init__(self, *nodes: Node) -> None:
-        self.view = SimpleNamespace(
-            nodes={node.id: node for node in nodes}, configuration_of=lambda _node: configuration()
-        )
+        known = {node.id: node for node in nodes}
+        self.view = SimpleNamespace(nodes=known, index=Bmcs(known), configuration_of=lambda _node: configuration())
         self.journal = SimpleNamespace(cursors=self.cursors, observation=self.observation)
         self.told: list[NodeSeen] = []
         self.seen: list[Observation] = []
@@ -484,7 +494,7 @@ async def test_what_only_a_bmc_lists_is_asked_for_again_in_each_boot(monkeypatch
     seen = ("gpu", "bmc:psu")
     whole = (a_node("b", pool="", inventory_covers=seen), a_node("d", inventory_covers=seen))
     cell, supplied = Cell(a_node("a", pool=""), a_node("c"), *whole), configuration(parts={"psu": 2})
-    cell.view = SimpleNamespace(nodes=cell.view.nodes, configuration_of=lambda _node: supplied, parts=PartTable())
+    cell.view.configuration_of, cell.view.parts = lambda _node: supplied, PartTable()
     reader = Script(**{name: [{"inlet_c": 20.0}] for name in "abcd"})
     reader.stock = (Part("P0", "psu", "3000 W", "psu0"),)
     await watch_until(cell, reader, PollLimits(), lambda: reader.errands.count("inventory") > 6)
