@@ -252,7 +252,7 @@ async def test_a_busy_agent_is_asked_again_until_it_answers(world: World) -> Non
     await begun(world)
     async with world.controller():
         await until(lambda: world.node.operation, "an order")
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(0.5)  # it is looked at again after a second
         assert (world.last, world.agent.machine.begun) == (None, ["gate other"])
         world.agent.machine.end.set()
         await running_on
