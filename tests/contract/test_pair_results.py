@@ -1,6 +1,7 @@
 """From a check between nodes to one finding: the suite's report, agent's facts, server, rounds, controller."""
 
 import json
+import os
 from collections.abc import Sequence
 from copy import copy
 from datetime import UTC, datetime, timedelta
@@ -20,7 +21,13 @@ from hostler.polling import pair_results
 from hostler.polling.link_rounds import with_paths
 from hostler.polling.pair_results import KEPT_FOR, PairResults
 from hostler.server.check_readings import pairs_of, taken_out
-from tests.checks.suite_runs import command
+from hostler_checks import site_checks, suite
+from hostler_checks.profiles import load
+from hostler_checks.report import body
+from hostler_checks.runner import CheckRunner
+from hostler_checks.state_dir import signed
+from hostler_checks.suite import SuiteRun
+from tests.checks.suite_runs import env, quiet
 from tests.fabric_cell import NAME, FabricCell
 from tests.fabrics import a_fabric
 from tests.kit import Drive, a_node, configuration, pool_document
@@ -34,16 +41,23 @@ def _outcome(facts: Facts) -> Outcome:
     return Outcome("op-1", "gpu-0001", "done", facts=facts)
 
 
-def test_a_sites_check_between_nodes_reaches_the_server_as_pairs_and_judges_no_node(tmp_path: Path) -> None:
-    """The suite's program is run. Mutants: pairs are readings of the node; they stay in the journal's outcome."""
+def test_a_sites_check_between_nodes_reaches_the_server_as_pairs_and_judges_no_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Run the suite on a quiet node: beside others' work it tells no pair.
+
+    Mutants: pairs are readings of the node; they stay in the journal's outcome.
+    """
     site = tmp_path / "suite.d"
     site.mkdir(mode=0o755)
     check = f"check: rails\nscript: |\n  echo '{json.dumps(PRINTED)}'\nprofiles: [gate]\n"
     (site / "rails.yaml").write_text(check)
     own = tmp_path / "own_profile.yaml"
     own.write_text("profile: gate\nstages: [{checks: [{check: gemm_abft, seconds: 0.1s, with: {n: 64}}]}]")
-    done = command(tmp_path / "state", "--profile", str(own), "--site", str(site), "-o", "json")
-    facts = _facts(_read_report(done.stdout.encode()))
+    monkeypatch.setenv("PYTHONPATH", env()["PYTHONPATH"])
+    profile = site_checks.added(load(str(own)), site, os.geteuid())
+    found = suite.run(SuiteRun(profile, tmp_path / "state", "gpu-0001", 1.0, "cpu"), CheckRunner(watch=quiet))
+    facts = _facts(_read_report(json.dumps(signed(body(profile, found))).encode()))
     outcome = _outcome(facts)
     told = pairs_of(a_node("gpu-0001"), outcome, NOW, str)
     assert [(one.a, one.z, one.gbps) for one in told.results] == [
