@@ -74,7 +74,7 @@ def _golden(name: str, folder: Path, python: str) -> Reference:
 
 def _verdict(name: str, plant: str, folder: Path, python: str, reference: Reference) -> str:
     found = CheckRunner(reference, python=python, watch=quiet).run([_request(name, plant, folder)])[0]
-    print(f"{name:16}{plant or 'none':12}{found.verdict:14}{found.detail[:100]}", file=sys.stderr)
+    print(f"{name:18}{plant or 'none':12}{found.verdict:14}{found.detail[:100]}", file=sys.stderr)
     return SHORT[found.verdict]
 
 
@@ -84,7 +84,7 @@ def _of_tool(tool: str, lie: str, folder: Path, python: str) -> str:
     if asked is None:
         return ""
     found = CheckRunner(python=python, watch=quiet).run([asked])[0]
-    print(f"{tool:16}{lie:12}{found.verdict:14}{found.detail[:100]}", file=sys.stderr)
+    print(f"{tool:18}{lie:12}{found.verdict:14}{found.detail[:100]}", file=sys.stderr)
     return SHORT[found.verdict]
 
 

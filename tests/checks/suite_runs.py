@@ -33,6 +33,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "host_memory": {"mib": 8},
     "nvme_fio": {"mib": 4},
     "allreduce": {"mib": 1},
+    "pipeline_sendrecv": {"mib": 1, "n": 32},
 }
 """Parameters with which a check takes a fraction of a second."""
 

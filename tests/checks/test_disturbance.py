@@ -114,7 +114,7 @@ SLOW = [
     ("gemm_perf", Answer("x", {"fp32_tflops": 0.0001}), {}),
     ("gemm_perf", Answer("x", {"fp32_tflops": 0.045}), {"peers": {"fp32_tflops": PeerReading(0.05, 0.0005, 12)}}),
     ("gemm_perf", Answer("x", {"fp32_tflops": 0.05}), {"history": {"fp32_tflops": [1.0] * 40 + [0.05] * 20}}),
-    ("thermal_soak", Answer("x", {"soak_tflops": 1.0}, throttled=("hardware thermal slowdown",)), {"device": "H100"}),
+    ("thermal_soak", Answer("x", {"soak_tflops": 1.0}, slowness=("hardware thermal slowdown",)), {"device": "H100"}),
 ]
 
 
@@ -148,7 +148,7 @@ def test_what_is_well_beside_others_work_has_passed_and_teaches_nobody() -> None
 
 
 def test_reasons_for_throttling_come_back_from_a_child() -> None:
-    told = Answer("x", throttled=("power brake",))
+    told = Answer("x", slowness=("power brake",))
     assert answer_of(encoded(told, "1"), "1") == told
 
 

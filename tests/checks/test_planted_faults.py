@@ -35,7 +35,7 @@ CONVICTED = {
     "nvme_fio": "bit_flip",
     "clock_sync": "slow_clock",
 }
-WITH_TORCH = {"train_replay", "allreduce"}
+WITH_TORCH = {"train_replay", "allreduce", "pipeline_sendrecv"}
 
 
 def test_every_check_of_the_catalogue_is_convicted_somewhere() -> None:

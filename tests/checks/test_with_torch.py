@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hostler_checks.answers import CheckResult
+from hostler_checks.checks import pipeline
 from hostler_checks.device import TORCH
 from hostler_checks.reference import Golden, Reference, stack_key
 from tests.checks.suite_runs import PACKAGE, one, planting
@@ -100,6 +101,30 @@ def test_sums_over_ranks(plant: str, verdict: str) -> None:
     assert found.stack.get("backend") == "gloo"
 
 
+@pytest.mark.parametrize(
+    ("plant", "verdict", "says"),
+    [
+        ("", "passed", "gloo, 3 ranks, 1 MiB a batch"),
+        ("bit_flip", "failed", "1 of the numbers that rank 1 was given by rank 0 are wrong, the first at 131072"),
+        ("stall", "failed", "rank 1 works"),
+        ("slow_link", "failed", "pipe_gb_s is"),
+    ],
+)
+def test_a_pipeline_of_ranks(plant: str, verdict: str, says: str) -> None:
+    """A mutant whose ranks do not look at what they are given passes `bit_flip`."""
+    found = here("pipeline_sendrecv", plant)
+    assert (found.verdict, says in found.detail) == (verdict, True), found.detail
+    assert found.stack.get("ranks") == "3"
+
+
+def test_two_ranks_are_compared_with_each_other() -> None:
+    assert pipeline.slow_ranks([0.001, 0.0011]) == []
+    assert pipeline.slow_ranks([0.001, 0.004]) == ["rank 1 works 4 times as long as the others' middle"]
+    assert pipeline.slow_ranks([0.001, 0.001, 0.0035, 0.001]) == [
+        "rank 2 works 3.5 times as long as the others' middle"
+    ]
+
+
 @pytest.mark.parametrize("check", ["gemm_abft", "hbm_pattern"])
 def test_exact_checks_find_the_flip_on_tensors_too(check: str) -> None:
     assert here(check, part=TORCH).verdict == "passed"
@@ -123,6 +148,6 @@ def test_the_others_run_on_tensors(check: str) -> None:
 
 
 def test_without_pytorch_it_says_so() -> None:
-    for check in ("train_replay", "allreduce"):
+    for check in ("train_replay", "allreduce", "pipeline_sendrecv"):
         found = one(check, python=sys.executable)
         assert (found.verdict, found.detail) == ("inconclusive", "no PyTorch: install hostler-checks[torch]")

@@ -26,8 +26,8 @@ class Verdict(StrEnum):
 class Answer:
     """Measurements of one run of a check, without a judgement.
 
-    `faults` are definite: each convicts. `throttled` is what a device names as its reasons to be slow, which convict
-    where nobody else heated it. `unable` says why nothing was measured. `digest` is of the result's bits,
+    `faults` are definite: each convicts. `slowness` names what is slow (a device's own reasons, a rank): it convicts
+    where nobody else worked on the node. `unable` says why nothing was measured. `digest` is of the result's bits,
     and `replays` of the same work done again at once. `load_s` is time under load by the monotonic clock. `pairs` are
     results between this node's ports and other nodes', "PORT>NODE" → Gbit/s: they judge the way between, not the node.
     """
@@ -41,7 +41,7 @@ class Answer:
     load_s: float = 0.0
     stack: dict[str, str] = field(default_factory=dict)
     pairs: dict[str, float] = field(default_factory=dict)
-    throttled: tuple[str, ...] = ()
+    slowness: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def answer_of(data: bytes, nonce: str) -> Answer:
         load_s=_seconds(told.get("load_s", 0.0)),
         stack=words_of(told.get("stack", {})),
         pairs=readings_of(told.get("pairs", {})),
-        throttled=tuple(clean(one) for one in _texts(told, "throttled")),
+        slowness=tuple(clean(one) for one in _texts(told, "slowness")),
     )
 
 

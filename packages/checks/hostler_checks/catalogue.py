@@ -268,5 +268,20 @@ CHECKS: dict[str, CheckSpec] = {
             exact=True,
             host=True,
         ),
+        CheckSpec(
+            "pipeline_sendrecv",
+            1,
+            "congestion and a slow rank: batches that ranks pass on in a row, exact, and whose work takes longest",
+            "pipeline:sendrecv",
+            "2 min; needs PyTorch",
+            "3 batches and 2 matrices a rank: 224 MiB on GPUs, 4 MiB on a CPU",
+            {"pipe_gb_s": _GBS, "slowest_rank_ratio": Reading("", higher=False, informative=True)},
+            cpu={"mib": 1, "ranks": 3, "n": 128},
+            gpu={"mib": 64, "ranks": 0, "n": 2048},
+            deadline_s=120.0,
+            grave=True,
+            exact=True,
+            host=True,
+        ),
     )
 }

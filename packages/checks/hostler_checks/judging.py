@@ -1,4 +1,4 @@
-"""The order in which an answer is judged: digest → physical sanity → throttling → hard floor → peers → own history.
+"""The order in which an answer is judged: digest → physical sanity → named slowness → hard floor → peers → own history.
 
 Wrong bits convict whatever else ran on the node; what is only slow or hot does not beside others' work.
 
@@ -71,7 +71,7 @@ def judge(spec: CheckSpec, answer: Answer, beside: Comparison) -> Judgement:
     if said is not None:
         return said
     basis = _bits_basis(spec, answer, beside)
-    for rule in (_throttled, _floor, _peers, _history):
+    for rule in (_slowness, _floor, _peers, _history):
         found, rests_on = rule(spec, answer, beside)
         if found and beside.disturbed:
             text = f"{clean(beside.disturbed, 200)} meanwhile, which proves nothing of the node: {found}"
@@ -143,8 +143,8 @@ def _judged(spec: CheckSpec, answer: Answer) -> list[tuple[str, float, bool, str
     return [(name, value, reading.higher, reading.unit) for name, value, reading in rows if not reading.informative]
 
 
-def _throttled(_: CheckSpec, answer: Answer, __: Comparison) -> tuple[str, str]:
-    return "; ".join(answer.throttled)[:500], "exact" if answer.throttled else ""
+def _slowness(_: CheckSpec, answer: Answer, __: Comparison) -> tuple[str, str]:
+    return "; ".join(answer.slowness)[:500], "exact" if answer.slowness else ""
 
 
 def _floor(spec: CheckSpec, answer: Answer, beside: Comparison) -> tuple[str, str]:

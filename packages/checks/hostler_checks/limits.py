@@ -44,6 +44,8 @@ _GPUS: tuple[tuple[str, dict[str, Limit]], ...] = tuple(
 """The last row is of any other GPU."""
 _FP8_BOUNDS = {"H100": 1_979.0, "H200": 1_979.0, "B200": 4_500.0, "": 20_000.0}
 """Data sheets' peaks, dense. No floor: peers judge, for nobody has measured a sound one here."""
+HOP_FLOOR_GB_S = 2.0
+"""Under what a hop through the host's memory over PCIe 3 x8 (7.9 GB/s) leaves beside a batch's own work."""
 _FAMILY = {
     "bf16_tflops": "half",
     "fp16_tflops": "half",
@@ -57,8 +59,14 @@ _FAMILY = {
     "h2d_gb_s": "pcie",
     "d2h_gb_s": "pcie",
     "bus_gb_s": "bus",
+    "pipe_gb_s": "hop",
 }
-_CPU = {"memory": Limit(0.1, 2_000.0), "pcie": Limit(0.1, 2_000.0), "bus": Limit(0.005, 200.0)}
+_CPU = {
+    "memory": Limit(0.1, 2_000.0),
+    "pcie": Limit(0.1, 2_000.0),
+    "bus": Limit(0.005, 200.0),
+    "hop": Limit(0.005, 200.0),
+}
 CORE_TFLOPS = 0.384
 """Peak of one core: two 512-bit fused multiply-adds a cycle are 64 fp32 operations, at 6 GHz."""
 
@@ -76,6 +84,8 @@ def limit_of(reading: str, device: str, cores: int) -> Limit | None:
     if device.startswith("cpu"):
         peak = CORE_TFLOPS * max(1, cores)
         return _CPU.get(family) or Limit(0.001, peak)
+    if family == "hop":
+        return Limit(HOP_FLOOR_GB_S, next(row for name, row in _GPUS if name in device)["bus"].bound / 2)
     if family == "fp8":
         return Limit(0.0, next(bound for name, bound in _FP8_BOUNDS.items() if name in device))
     return next(row for name, row in _GPUS if name in device)[family]

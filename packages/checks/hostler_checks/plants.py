@@ -33,7 +33,7 @@ IN_CHILDREN: dict[str, str] = {
     "silent": "the child ends well and says nothing",
 }
 PLANTS = {**IN_CHECKS, **IN_CHILDREN}
-_LINKS = frozenset({"pcie_bandwidth", "allreduce", "nvme_fio", "meeting"})
+_LINKS = frozenset({"pcie_bandwidth", "allreduce", "pipeline_sendrecv", "nvme_fio", "meeting"})
 
 
 def permitted() -> bool:

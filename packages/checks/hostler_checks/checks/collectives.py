@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,38 +25,45 @@ MAX_RANKS, MAX_TURNS = 32, 10_000
 
 def allreduce(work: Work) -> Answer:
     """Start the ranks, each a process of its own; a rank that is late is as bad as one that is gone."""
+    torch, backend, ranks = backend_and_ranks(work)
+    asked = {"backend": backend, "ranks": ranks, "mib": work.params["mib"]}
+    with tempfile.TemporaryDirectory() as folder:
+        told = run_ranks(work, __name__, asked, Path(folder))
+    faults = tuple(f"rank {rank}: {one['fault']}" for rank, one in enumerate(told) if one["fault"])
+    slowest = max(median(one["times"]) for one in told) * clock_factor(work.plant, work.check)
+    size = int(work.params["mib"]) << 20
+    readings = {"bus_gb_s": size * 2 * (ranks - 1) / ranks / slowest / 1e9}
+    answer = work.answer(f"{backend}, {ranks} ranks, {size >> 20} MiB", readings, faults=faults)
+    if backend == "nccl":
+        answer.stack["device"] = str(torch.cuda.get_device_name(0))
+    answer.stack.update({"torch": str(torch.__version__), "backend": backend, "ranks": str(ranks)})
+    return answer
+
+
+def backend_and_ranks(work: Work) -> tuple[Any, str, int]:
+    """PyTorch, and how many ranks meet by which backend: one a GPU, or processes on a CPU. Raises UnableError."""
     torch = torch_or_none()
     if torch is None:
         raise UnableError("no PyTorch: install hostler-checks[torch]")
     gpus = int(torch.cuda.device_count()) if torch.cuda.is_available() else 0
     backend, ranks = ("nccl", gpus) if gpus else ("gloo", int(work.params["ranks"]) or 2)
     if not 2 <= ranks <= MAX_RANKS:
-        raise UnableError(f"one all-reduce needs 2 to {MAX_RANKS} ranks, there are {ranks}")
-    with tempfile.TemporaryDirectory() as folder:
-        told = _run_ranks(work, backend, ranks, Path(folder))
-    faults = tuple(f"rank {rank}: {one['fault']}" for rank, one in enumerate(told) if one["fault"])
-    slowest = max(median(one["times"]) for one in told) * clock_factor(work.plant, work.check)
-    size = int(work.params["mib"]) << 20
-    readings = {"bus_gb_s": size * 2 * (ranks - 1) / ranks / slowest / 1e9}
-    answer = work.answer(f"{backend}, {ranks} ranks, {size >> 20} MiB", readings, faults=faults)
-    if gpus:
-        answer.stack["device"] = str(torch.cuda.get_device_name(0))
-    answer.stack.update({"torch": str(torch.__version__), "backend": backend, "ranks": str(ranks)})
-    return answer
+        raise UnableError(f"{work.check} needs 2 to {MAX_RANKS} ranks, there are {ranks}")
+    return torch, backend, ranks
 
 
-def _run_ranks(work: Work, backend: str, ranks: int, folder: Path) -> list[dict[str, Any]]:
-    base = {"backend": backend, "ranks": ranks, "store": str(folder / "store"), "mib": work.params["mib"]}
-    base |= {"seconds": work.seconds, "plant": work.plant}
+def run_ranks(work: Work, module: str, asked: Mapping[str, Any], folder: Path) -> list[dict[str, Any]]:
+    """Run the module's ranks, as many as `asked` says, and take what each printed. Raises UnableError."""
+    base = {**asked, "store": str(folder / "store"), "seconds": work.seconds, "plant": work.plant}
     children = [
         subprocess.Popen(
-            (sys.executable, "-m", "hostler_checks.checks.collectives", json.dumps({**base, "rank": rank})),
+            (sys.executable, "-m", module, json.dumps({**base, "rank": rank})),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={"GLOO_SOCKET_IFNAME": "lo", **os.environ},
         )
-        for rank in range(ranks)
+        for rank in range(asked["ranks"])
     ]
     try:
         return [_told(rank, child, work.seconds + 2 * TIMEOUT_S) for rank, child in enumerate(children)]
@@ -80,6 +88,15 @@ def _told(rank: int, child: subprocess.Popen[bytes], limit_s: float) -> dict[str
 
 def rank_main(asked: dict[str, Any]) -> dict[str, Any]:
     """One rank: whole numbers that fp32 sums exactly, so every element must be the sum over all ranks."""
+    torch, place = join_ranks(asked)
+    group = Group(int(asked["rank"]), int(asked["ranks"]), place, int(asked["mib"]), str(asked["plant"]))
+    times, fault = sum_up(torch, group, float(asked["seconds"]))
+    torch.distributed.destroy_process_group()
+    return {"times": times, "fault": fault}
+
+
+def join_ranks(asked: Mapping[str, Any]) -> tuple[Any, str]:
+    """Join the group in a rank's own process: PyTorch, and the device of this rank."""
     import datetime as dt  # noqa: PLC0415 - ranks alone
 
     import torch  # noqa: PLC0415
@@ -93,10 +110,7 @@ def rank_main(asked: dict[str, Any]) -> dict[str, Any]:
     dist.init_process_group(
         asked["backend"], init_method=f"file://{asked['store']}", rank=rank, world_size=ranks, timeout=limit
     )
-    group = Group(rank, ranks, place, int(asked["mib"]), str(asked["plant"]))
-    times, fault = sum_up(torch, group, float(asked["seconds"]))
-    dist.destroy_process_group()
-    return {"times": times, "fault": fault}
+    return torch, place
 
 
 @dataclass(frozen=True, slots=True)

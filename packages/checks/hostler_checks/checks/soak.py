@@ -38,7 +38,7 @@ def thermal(work: Work) -> Answer:
     heat, throttled = _gpu_heat(work) if work.device.is_cuda else (_hottest_c(), [])
     if heat:
         readings["hottest_c"] = heat
-    return work.answer(f"{len(times)} products of {n} x {n} under steady load", readings, throttled=tuple(throttled))
+    return work.answer(f"{len(times)} products of {n} x {n} under steady load", readings, slowness=tuple(throttled))
 
 
 def pulse(work: Work) -> Answer:

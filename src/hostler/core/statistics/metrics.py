@@ -39,6 +39,7 @@ METRICS: dict[str, Metric] = {
     "nvme_fio.write_gb_s": _SLOWER,
     "nvme_fio.read_gb_s": _SLOWER,
     "allreduce.bus_gb_s": _SLOWER,
+    "pipeline_sendrecv.pipe_gb_s": _SLOWER,
     "gpu.over_ambient_c": Metric(False, Scale.difference, 10.0, ("power_w",)),
     "gpu.temperature_c": Metric(False, Scale.difference, 10.0, ("power_w",)),
     "gpu.ecc_corrected": _ERRORS,
