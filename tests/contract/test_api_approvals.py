@@ -54,6 +54,21 @@ async def test_a_second_operator_approves_and_nobody_else_does(world: House) -> 
     assert (await bob.post(f"/v1/approvals/{approval}/approve", body))[0] in (403, 404, 409)
 
 
+async def test_what_one_command_asked_for_node_by_node_goes_by_one_request(world: House) -> None:
+    """Mutant: an approval of another reason goes by the same request."""
+    await world.adopt(12)
+    for number in range(12):
+        world.driver.works(f"n{number}", ())
+    for number in range(12):
+        body = {"verb": "drain", "target": f"n{number}", "reason": "a new floor" if number < 11 else "a new wall"}
+        await world.operator.post("/v1/intents", body)
+    listed = (await world.operator.get("/v1/approvals"))["items"]
+    first = listed[0]["id"]
+    assert len(listed) > 2
+    assert [row["request"] for row in listed] == [first] * (len(listed) - 1) + [listed[-1]["id"]]
+    assert (await world.operator.get(f"/v1/approvals/{listed[1]['id']}"))["request"] == first
+
+
 async def test_a_list_of_nodes_is_one_act_and_the_target_says_so(world: House) -> None:
     await world.adopt(10)
     names = [f"n{number}" for number in range(9)]

@@ -139,29 +139,6 @@ async def test_chosen_nodes_are_compared_and_acted_upon_as_one(world: House, tab
     assert not world.cell.view.nodes["n1"].cordons
 
 
-async def test_a_second_person_approves_with_a_button(world: House, tab: Tab) -> None:  # noqa: F811
-    await world.adopt(8, start=4)
-    for number in range(12):
-        world.driver.works(f"n{number}", ())
-    drain = {"verb": "drain", "target": "pool:alpha", "reason": "a new floor"}
-    status, body = await world.operator.post("/v1/intents", drain)
-    assert status == 202, body
-    second = world.client(Grant("bob", Role.operator))
-    await tab.open(second.token, "/approvals")
-    await expect(tab.page.locator("tbody tr")).to_contain_text("a new floor")
-    await tab.page.get_by_role("button", name="Approve").click()
-    dialog = tab.page.get_by_role("dialog")
-    await dialog.get_by_label("Reason").fill("I have looked")
-    await dialog.get_by_role("button", name="Show what it would do").click()
-    do_it = dialog.get_by_role("button", name="Do it")
-    await expect(do_it).to_be_visible()
-    if await (again := dialog.get_by_label("Type ")).count():
-        await again.fill(body["detail"]["approval"])
-    await do_it.click()
-    await world.until(lambda: not world.cell.view.approvals)
-    await expect(tab.page.locator("tbody tr")).to_have_count(0)
-
-
 async def test_a_technician_begins_work_from_a_ticket_with_the_serial_number(
     world: House,  # noqa: F811
     tab: Tab,  # noqa: F811

@@ -290,3 +290,18 @@ def test_only_who_is_asked_or_an_operator_consents() -> None:
     assert not ask(drive, "consent", "n00").granted
     assert not ask(drive, "consent", ticket, person="x", bounds=Bounds(tenant="other")).granted
     assert ask(drive, "consent", ticket, person="pat@acme", bounds=Bounds(tenant="acme")).granted
+
+
+def test_a_second_person_tries_a_yes_and_is_told_what_would_be_done_to_whom() -> None:
+    """Mutant: the dry run of an approval tells of its own act, which disturbs nobody."""
+    drive = fleet()
+    drive.ask("reboot", "rack:r1")
+    approval = waiting(drive)
+    tried = ask(drive, "approve-request", approval, "bob", dry_run=True)
+    assert tried.granted
+    assert len(tried.detail["nodes"].split(",")) == 10
+    assert (tried.detail["gpus"], tried.detail["plan"].split(" → ")[0]) == ("80", "cordon")
+    assert tried.text.startswith("would be granted: ")
+    assert waiting(drive) == approval
+    refused = ask(drive, "approve-request", approval, "ann", dry_run=True)
+    assert not refused.granted

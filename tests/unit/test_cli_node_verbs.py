@@ -195,6 +195,17 @@ def test_several_approvals_are_answered_one_by_one_and_a_refusal_stops_none(
     assert ("a1 has expired" in said.err, said.out) == (True, "a2: approved\n")
 
 
+def test_all_that_one_request_asked_for_is_answered_by_naming_one_of_it(api: FakeApi) -> None:
+    """Mutants: another request's approvals are answered too; one that has ended stops the others being asked."""
+    rows = [{"id": one, "request": "a2" if one != "a9" else "a9"} for one in ("a2", "a3", "a4", "a9")]
+    api.says("GET /v1/approvals", page(*rows))
+    assert hostler("approval", "approve", "a3", "--together", "--reason", "r") == ExitCode.ok
+    assert hostler("approval", "deny", "a1", "a9", "--together", "--reason", "r") == ExitCode.ok
+    asked = [(body["verb"], body["target"]) for body in api.posted()]
+    approved = [("approve-request", one) for one in ("a3", "a2", "a4")]
+    assert asked == [*approved, ("deny-request", "a1"), ("deny-request", "a9")]
+
+
 @pytest.mark.parametrize("command", [["approval", "deny"], ["ticket", "close"], ["hold", "release"]])
 def test_an_act_on_nothing_named_is_refused(
     api: FakeApi, command: list[str], capsys: pytest.CaptureFixture[str]

@@ -364,6 +364,7 @@ APPROVALS = View(
     routes.APPROVALS,
     (
         Column("APPROVAL", "id"),
+        Column("REQUEST", "request"),
         Column("ASKED BY", "person"),
         Column("FOR", "verb"),
         Column("ON", "target"),

@@ -106,6 +106,12 @@ def _the_approval(ask: AnyAsk) -> Approval:
     return approval
 
 
+def asked_again(ask: AnyAsk) -> AnyAsk:
+    """The intent that the approval waits for, as the second person's yes has it decided. Raises RefusalError."""
+    approval = _the_approval(ask)
+    return Ask(ask.context, approval.intent, approval.configuration, approval.documents, ask.intent.person)
+
+
 def approving(
     grant: Callable[[AnyAsk], Granted], disturbed_by: Callable[[AnyAsk], Nodes]
 ) -> Callable[[AnyAsk], Granted]:
@@ -117,7 +123,7 @@ def approving(
             raise RefusalError(
                 f"{ask.intent.person} asked for it; a second person has to approve it under their own name"
             )
-        again: AnyAsk = Ask(ask.context, approval.intent, approval.configuration, approval.documents, ask.intent.person)
+        again = asked_again(ask)
         try:
             check_bounds(again)
             _refuse_more(again, approval, disturbed_by(again))

@@ -99,7 +99,14 @@ def _waiting(ask: AnyAsk, needs: approvals.Demand) -> Answered:
 
 
 def _tried(ask: AnyAsk, needs: approvals.Demand, text: str) -> Answered:
-    """Answer of a dry run: the plan or the effect, and whether a second person would be asked."""
+    """Answer of a dry run: the plan or the effect, and whether a second person would be asked.
+
+    Of an approval it is the plan or the effect of what would be approved.
+    """
+    if isinstance(ask.act, ApproveRequest):
+        again = approvals.asked_again(ask)
+        effect = _tried(again, approvals.Demand(_disturbed_by(again)), text)
+        return replace(effect, text=f"would be granted: {text}")
     if isinstance(ask.act, RemedyVerb):
         shown = remedies.preview(ask)
     else:

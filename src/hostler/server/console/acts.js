@@ -23,12 +23,12 @@ export function may(verb) {
 /** @type {Record<string, (target: string) => string>} */
 const OFFERED = { "hand-over-ticket to": (target) => `/tickets/${encodeURIComponent(target)}/people` };
 
-// Opens the dialog. `target` as the API has it, `nodes` where it is several; `named` is how people call it; `args` and
-// `reason` are filled in already.
-/** @param {{ verb: string, target: string, nodes?: string[], named: string, args?: Record<string, string>, reason?: string }} props */
-export function act({ verb, target, nodes = [], named, args = {}, reason = "" }) {
+// Opens the dialog. `target` as the API has it, `nodes` where it is several nodes as one act, `targets` where it is asked
+// for on each of several; `named` is how people call it; `args` and `reason` are filled in already.
+/** @param {{ verb: string, target: string, targets?: string[], nodes?: string[], named: string, args?: Record<string, string>, reason?: string }} props */
+export function act({ verb, target, targets = [], nodes = [], named, args = {}, reason = "" }) {
   const offered = verbs.value.find((one) => one.verb === verb);
-  if (offered) asked.value = { verb: offered, target, nodes, named, given: args, reason };
+  if (offered) asked.value = { verb: offered, target, targets: targets.length > 1 ? targets : [], nodes, named, given: args, reason };
 }
 
 // A button for each verb that may be asked for, under the headings of the command line.
@@ -82,9 +82,9 @@ function Asking({ now }) {
   const put = async (/** @type {boolean} */ dryRun) => {
     say({ busy: true, text: "", bad: false, done: false });
     try {
-      const answer = await send("/intents", body(now, form, dryRun));
-      if (dryRun) show(answer);
-      say({ busy: false, text: answer.text, bad: false, done: !dryRun });
+      const { answer, bad } = now.targets.length ? await sendEach(now, form, dryRun) : { answer: await send("/intents", body(now, form, dryRun)), bad: false };
+      if (dryRun) show(answer.granted || !bad ? answer : null);
+      say({ busy: false, text: answer.text, bad, done: !dryRun });
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       say({ busy: false, text: error.text, bad: true, done: false });
@@ -131,6 +131,40 @@ function Argument({ arg, offered, value, set }) {
     ${names.length > 0 && html`<datalist id=${`offered-${arg.name}`}>${names.map((one) => html`<option value=${one}></option>`)}</datalist>`}</label>`;
 }
 
+// Asks on each target by itself, as one refusal stops none of the others, and adds up what was answered.
+/** @param {AskedAct} now @param {Row} form @param {boolean} dryRun @returns {Promise<{ answer: ActAnswer, bad: boolean }>} */
+async function sendEach(now, form, dryRun) {
+  /** @type {ActAnswer[]} */
+  const answers = [];
+  /** @type {string[]} */
+  const refusals = [];
+  for (const target of now.targets) {
+    try {
+      answers.push(await send("/intents", body({ ...now, target }, form, dryRun)));
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      refusals.push(`${target}: ${error.text}`);
+    }
+  }
+  const told = `${answers.length} of ${now.targets.length} ${dryRun ? "would be answered so" : "are answered"}`;
+  return { answer: { granted: answers.length > 0, text: [told, ...refusals].join("; "), detail: added(answers) }, bad: refusals.length > 0 };
+}
+
+// What several answers come to: each node once, numbers added, words that differ one after the other.
+/** @param {ActAnswer[]} answers @returns {Record<string, string>} */
+function added(answers) {
+  const all = (/** @type {string} */ name) => [...new Set(answers.map((one) => one.detail[name] ?? "").filter(Boolean))];
+  const nodes = [...new Set(all("nodes").flatMap((one) => one.split(",")))];
+  const sum = (/** @type {string} */ name) => answers.reduce((total, one) => total + (Number(one.detail[name]) || 0), 0);
+  return {
+    plan: all("plan").join("; "),
+    disturbs: String(nodes.length || sum("disturbs") || ""),
+    nodes: nodes.join(","),
+    gpus: String(sum("gpus") || ""),
+    waits_for: all("waits_for").join("; "),
+  };
+}
+
 /** @param {Row} now @param {Row} form @param {boolean} dryRun */
 function body(now, form, dryRun) {
   const args = Object.fromEntries(Object.entries(form.args).filter(([, value]) => value));
@@ -146,7 +180,7 @@ function touched(plan) {
 /** @param {Row} now @param {Row} form */
 function command(now, form) {
   if (!now.verb.command) return "";
-  const targets = (now.nodes.length ? now.nodes : [now.target]).map(quoted).join(" ");
+  const targets = (now.nodes.length ? now.nodes : now.targets.length ? now.targets : [now.target]).map(quoted).join(" ");
   const args = Object.entries(form.args).filter(([, value]) => value)
     .map(([name, value]) => ` --${name.replaceAll("_", "-")}${value === "true" ? "" : ` ${quoted(value)}`}`);
   return `hostler ${now.verb.command} ${targets} --reason ${quoted(form.reason || "…")}${args.join("")}`;

@@ -1,6 +1,7 @@
 // Puts the pages together: who is asked for a token, what the bar shows, and which page is open.
 import { ActDialog } from "./acts.js";
 import { ended, greet, greeted, leave, live, provider, setToken, token } from "./api.js";
+import { Approvals } from "./approvals.js";
 import { Board } from "./board.js";
 import { BringUp } from "./bring_up.js";
 import { Audit, Maintenance, Policy, Trends } from "./control_pages.js";
@@ -8,7 +9,7 @@ import { Fabrics } from "./fabrics.js";
 import { Fleet } from "./fleet.js";
 import { Flow } from "./flow.js";
 import { Node } from "./node.js";
-import { Approvals, Incidents, Nodes, Parts, Pools, Tickets, Waiting } from "./pages.js";
+import { Incidents, Nodes, Parts, Pools, Tickets, Waiting } from "./pages.js";
 import { Menu } from "./menu.js";
 import { Returns } from "./returns.js";
 import { address, go, nodePath, route } from "./router.js";

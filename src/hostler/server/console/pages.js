@@ -1,11 +1,11 @@
-// Pages that are tables: nodes, who waits, tickets, approvals, incidents, parts, pools.
+// Pages that are tables: nodes, who waits, tickets, incidents, parts, pools.
 import { ActButton, act, may, verbs } from "./acts.js";
 import { useList } from "./lists.js";
 import { nodePath, route, setQuery } from "./router.js";
 import { status } from "./state.js";
 import { Table } from "./table.js";
 import { html, useState } from "./ui.js";
-import { PHASES, SEVERITIES, moment, plain, since } from "./words.js";
+import { PHASES, SEVERITIES, plain, since } from "./words.js";
 
 /** @typedef {import("./types.js").Row} Row */
 
@@ -162,25 +162,6 @@ function TicketActs({ row }) {
     ${row.kind === "consent" && html`<${ActButton} verb="consent" target=${row.id} named=${row.id} label="Consent" />`}
     <${ActButton} verb="close-ticket" target=${row.id} named=${row.id} label="Close" />
   </span>`;
-}
-
-export function Approvals() {
-  /** @type {import("./types.js").Column[]} */
-  const columns = [
-    { key: "text", title: "what is asked for", of: (row) => row.text },
-    { key: "person", title: "by", of: (row) => row.person },
-    { key: "reason", title: "reason", of: (row) => row.reason },
-    { key: "why", title: "why a second person", of: (row) => row.why },
-    { key: "disturbs", title: "nodes", of: (row) => row.disturbs, number: true },
-    { key: "gpus", title: "GPUs", of: (row) => row.gpus, number: true },
-    { key: "expires", title: "until", of: (row) => row.expires, show: (row) => moment(row.expires) },
-    { key: "acts", title: "acts", acts: true, of: () => "", show: (row) => html`<span class="buttons noprint">
-      <${ActButton} verb="approve-request" target=${row.id} named=${row.id} label="Approve" />
-      <${ActButton} verb="deny-request" target=${row.id} named=${row.id} label="Deny" />
-      <${ActButton} verb="withdraw-request" target=${row.id} named=${row.id} label="Withdraw" /></span>` },
-  ];
-  return html`<${Page} title="Approvals" about="What waits for a second person.">
-    <${Table} name="approvals" columns=${columns} found=${useList("/approvals")} id=${(/** @type {Row} */ row) => row.id} cli="hostler approval list" /><//>`;
 }
 
 export function Incidents() {

@@ -79,6 +79,7 @@ export interface VerbView {
 export interface AskedAct {
   verb: VerbView;
   target: string;
+  targets: string[];
   nodes: string[];
   named: string;
   given: Record<string, string>;

@@ -10,6 +10,7 @@ from msgspec import Struct
 from hostler.client.answers import IntentView
 from hostler.core.intents.bounds import concerned
 from hostler.core.planning.rollouts import waits_for
+from hostler.core.report.approval_requests import requests_of
 from hostler.core.report.sentences import asked_for
 from hostler.core.state.change_control import Approval, Rollout, Slice, SliceError
 from hostler.core.state.verbs.facts import Permission
@@ -30,9 +31,11 @@ class ApprovalView(Struct, frozen=True):
     """An intent that waits: who asked for what, why, how many nodes of which pools ("" none) it would disturb.
 
     `nodes` are the first of them, `text` says it all in a sentence, `configuration` is the digest of one that waits.
+    `request`: the first of the approvals that were asked for together with it (the same person, act and reason).
     """
 
     id: str
+    request: str
     person: str
     verb: str
     target: str
@@ -49,12 +52,13 @@ class ApprovalView(Struct, frozen=True):
     text: str
 
 
-def approval_view(approval: Approval) -> ApprovalView:
-    """The approval as the API shows it."""
+def approval_view(approval: Approval, request: str) -> ApprovalView:
+    """The approval as the API shows it; `request` is the first of those that were asked for together with it."""
     intent = approval.intent
     return row_of(
         ApprovalView,
         approval,
+        request=request,
         person=intent.person,
         verb=intent.verb,
         target=intent.target,
@@ -121,16 +125,19 @@ def _reaches(app_state: AppState, who: Identity, approval: Approval) -> bool:
 @get("/approvals", guards=SEE)
 async def list_approvals(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[ApprovalView]:
     """Intents that wait for a second person."""
-    return listed(((a.id, approval_view(a)) for a in approvals_of(app_state, who)), wanted)
+    found = approvals_of(app_state, who)
+    requests = requests_of(found)
+    return listed(((a.id, approval_view(a, requests[a.id])) for a in found), wanted)
 
 
 @get("/approvals/{approval:str}", guards=SEE)
 async def get_approval(app_state: TheAppState, who: Who, approval: FromPath[str]) -> ApprovalView:
     """One intent that waits. What has been answered stands in the history of its target."""
-    found = next((a for a in approvals_of(app_state, who) if a.id == approval), None)
+    waiting = approvals_of(app_state, who)
+    found = next((a for a in waiting if a.id == approval), None)
     if found is None:
         raise unknown("approval", approval)
-    return approval_view(found)
+    return approval_view(found, requests_of(waiting)[found.id])
 
 
 _VERBS = {"approve": "approve-request", "deny": "deny-request", "withdraw": "withdraw-request"}
