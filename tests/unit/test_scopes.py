@@ -38,6 +38,7 @@ READS = {
     "core/intents/bounds.py": "an intent's target, and that of what it names: a ticket, a return, an approval",
     "core/intents/fabrics.py": "a network's name, as a person wrote it",
     "core/intents/registration.py": "domains of a document",
+    "controller/rack_turns.py": "the agenda's entry of a rack",
     "runtime/notice_places.py": "what a ticket or a plan is about",
     "server/tenant_redaction_rules.py": "an intent's target, what a ticket is about",
     "cli/reference/example_values.py": "texts of examples",

@@ -21,7 +21,7 @@ GENTLE = frozenset({
     # says something, and disturbs no node
     "claim-ticket", "hand-over-ticket", "locate", "unlocate",
     "add-item-file", "add-manual-test-file", "add-ticket-file", "admit", "adopt",
-    "answer-maintenance",
+    "answer-maintenance", "rack-bring-up", "rack-call-off", "rack-certify", "rebind-asset",
     "cancel-recabling", "enter-manual-test", "move-recabling", "plan-recabling",
     "fail-inspection", "register", "register-assets", "register-fabric", "remove-fabric", "renew-login",
     "report-remediators", "retire-golden", "schedule-manual-test", "sign-manual-test", "tick-item",

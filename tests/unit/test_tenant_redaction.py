@@ -2,7 +2,7 @@
 
 import typing
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -40,7 +40,8 @@ from tests.scenario.test_ticket_claims import with_ticket
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 UNREACHED = frozenset(
     {
-        e.AssetRegistered, e.AssetChanged, e.AssetSeen, e.ModeSet, e.RemediatorsFound, e.RemediatorAccepted,
+        e.AssetRegistered, e.AssetChanged, e.AssetSeen, e.AssetRebound,
+        *get_args(e.RackEvent), e.ModeSet, e.RemediatorsFound, e.RemediatorAccepted,
         e.ConfigActivated,
         e.RolloutStarted, e.SliceStarted, e.RolloutStopped, e.RolloutCompleted, e.ControllerStarted, e.ClockGap,
         e.ClockConfirmed, e.FormatRaised, e.JournalRestored, e.RestoreReleased, e.FabricRegistered, e.FabricRemoved,

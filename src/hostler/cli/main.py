@@ -41,6 +41,7 @@ COMMANDS: tuple[tuple[str, str, Group, str], ...] = (
     ("admission", "admission:app", _THINGS, "Expected nodes: compare an inventory with what is registered."),
     ("node", "node:app", _THINGS, "Look at nodes, explain them, ask for acts."),
     ("pool", "pool:app", _THINGS, "Counts, modes and pauses of pools."),
+    ("rack", "rack:app", _THINGS, "Racks, brought up as one and certified."),
     ("domain", "domain:app", _THINGS, "Racks and NVLink domains, taken as one."),
     ("incident", "incident:app", _THINGS, "One cause, many nodes."),
     ("plan", "plan:app", _THINGS, "What is under way or proposed."),

@@ -95,6 +95,7 @@ _FIRST_WORDS = {
             Target.fabric,
             Target.rma,
             Target.golden,
+            Target.asset,
         )
     },
 } | {

@@ -13,6 +13,7 @@ from hostler.controller.agenda import CALENDAR, OBSERVED_WITHIN, Agenda
 from hostler.controller.batch_draft import BatchDraft
 from hostler.controller.boot_replies import answered
 from hostler.controller.observation_intake import caused_by, received_at, see_devices, unread
+from hostler.controller.rack_turns import ROUNDS, RackTurns
 from hostler.controller.reply_effect import again
 from hostler.controller.report_intake import cause_of, of_report, waiting_for
 from hostler.controller.startup import first_words, of_clock
@@ -40,9 +41,6 @@ from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Node, Outcome
 from hostler.ports import Restored
 
-ROUNDS = 32
-"""Steps forward one node may take within one batch; more is a loop, and a bug."""
-
 
 class Controller:
     """One active controller of one cell. Not reentrant: step, committed, step, and so on."""
@@ -56,6 +54,7 @@ class Controller:
         self.swept = 0
         self.agenda = Agenda()
         self.slot_waiters = wakeups.SlotWaiters()
+        self._racks = RackTurns(self.agenda, self._record_all)
         self._ready: StepOutput | None = None
         self._touched: dict[str, str] = {}
         self._sweeping: dict[str, None] = {}
@@ -84,12 +83,12 @@ class Controller:
 
     def _look_again(self) -> None:
         """Observe what is outstanding before anything of it can expire, and look at every node anew."""
-        for node_id in self.fleet.index.members("operating"):
-            node = self.fleet.nodes[node_id]
+        for node in (self.fleet.nodes[i] for i in self.fleet.index.members("operating")):
             for operation in node.under_way:
                 if operation.id not in self.live.unobserved:
                     self.live.unobserved[operation.id] = self._now + OBSERVED_WITHIN
                     self._draft.sends.append(Send("observe", operation, node))
+        self._draft.sends += self._racks.look_again(self._context)
         self._touched.update(dict.fromkeys(self.fleet.nodes, "clock"))
         self.agenda.wake(CALENDAR, self._now, self._now)
 
@@ -130,7 +129,7 @@ class Controller:
 
     def _finish(self) -> StepOutput:
         self._ready = self._draft.ready(self.fleet.cell.format)
-        if self._touched or self._suspects:
+        if self._touched or self._suspects or self._racks.touched:
             self.agenda.wake(CALENDAR, self._now, self._now)
         return self._ready
 
@@ -163,6 +162,7 @@ class Controller:
         if isinstance(event, ENTRIES):
             self._watch_calendar()
         self._touch_all(wakeups.concerned(self.fleet, event), cause)
+        self._draft.sends += self._racks.noted(self._context, event, cause)
 
     def _watch_calendar(self) -> None:
         if (at := next_moment(self.fleet, self._now)) is not None:
@@ -261,6 +261,7 @@ class Controller:
     def _reply(self, outcome: Outcome) -> None:
         node = self.fleet.nodes.get(outcome.node)
         if node is None:
+            self._racks.reply(self._context, outcome)
             return
         if operation_replies.is_known_by(node, outcome) and self.live.observed(outcome.operation):
             self._touch(node.id, f"operation:{outcome.operation}")
@@ -285,6 +286,7 @@ class Controller:
                 self._watch_calendar()
             self._touch(node_id, "clock")
             node = self.fleet.nodes.get(node_id)
+            self._draft.sends += self._racks.due(self._context, node_id)
             if node is None:
                 continue
             for operation in node.under_way:
@@ -305,10 +307,11 @@ class Controller:
             busy = (i for i in touched if not needs_no_step(self._context, self.silent, i))
             for node_id in wakeups.ranked(self._context, busy):
                 self._forward(node_id, touched[node_id])
+            self._racks.forward(self._context)
             self._fill_and_ease()
             if not self._touched and not self._suspects:
                 self._record_all(advance(self._context), "clock")
-            if not (self._touched or self._suspects or self._eased):
+            if not (self._touched or self._suspects or self._eased or self._racks.touched):
                 break
         found = len(self._draft.records)
         for node_id in to_visit(self._context, self.silent, self._sweeping):
@@ -325,8 +328,7 @@ class Controller:
             for name, pool in self.fleet.pools.items():
                 self._record_all(balance(self._context, pool, dark.get(name, {})), f"pool:{name}")
         if eased:
-            for node_id in self.fleet.index.members("blocked"):
-                self._touch(node_id, "eased")
+            self._touch_all(self.fleet.index.members("blocked"), "eased")
 
     def _review(self) -> None:
         """Before anybody is treated: do the nodes that changed in this batch share a cause?"""
@@ -361,9 +363,7 @@ class Controller:
                 events = answer.events
             for event in events:
                 self._emit(event, cause)
-                for subject in e.subjects_of(event):
-                    if subject != node_id:
-                        self._touch(subject, cause)
+                self._touch_all((one for one in e.subjects_of(event) if one != node_id), cause)
         raise AssertionError(f"{node_id} did not come to rest in {ROUNDS} steps: {self._draft.last_names()}")
 
     def _settle_down(self, node: Node, answer: Wait | Rest, cause: str) -> None:

@@ -15,7 +15,7 @@ def forget(
 ) -> None:
     """Forget what is not recorded and of no use any more after the event."""
     match event:
-        case e.OperationFinished(operation=operation_id):
+        case e.OperationFinished(operation=operation_id) | e.AssetOperationFinished(operation=operation_id):
             agenda.known(operation_id)
             live.observed(operation_id)
         case e.PhaseChanged(node=node_id, after=Phase.retired):

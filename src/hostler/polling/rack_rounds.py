@@ -73,6 +73,7 @@ class RackRounds:
 
 
 def awaited_racks(fleet: Fleet) -> set[str]:
-    """Racks in which nodes are on their way to their first test."""
+    """Racks in which nodes are on their way to their first test, and those that are being brought up as one."""
+    running = {rack.name for rack in fleet.racks.values() if rack.run is not None}
     names = (name for phase in AWAITING for name in fleet.index.members(f"phase:{phase.value}"))
-    return {fleet.nodes[name].position.rack for name in names} - {""}
+    return ({fleet.nodes[name].position.rack for name in names} | running) - {""}

@@ -23,7 +23,7 @@ from hostler.core.state.durations import duration
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Intent
 from hostler.core.state.live_state import Fellow, LiveState
-from hostler.core.state.model import ActClass, Observation, Outcome
+from hostler.core.state.model import ActClass, Observation, Operation, Outcome
 from hostler.core.tables.operations import OPERATIONS
 from hostler.logs import traces
 from hostler.logs.structured import logger
@@ -316,13 +316,15 @@ class Cell:
 
     def _is_current(self, send: Send) -> bool:
         """Only the active controller sends, and only what stands recorded."""
-        node = self.view.nodes.get(send.operation.node)
+        known = self.view.nodes.get(send.operation.node)
+        under_way = known.under_way if known is not None else _on_asset(self.view, send.operation.node)
         asked = (send.operation.id, send.operation.attempt)
-        same = any((one.id, one.attempt) == asked for one in (node.under_way if node else ()))
+        same = any((one.id, one.attempt) == asked for one in under_way)
         return self.role == "active" and same
 
     def _answered(self, send: Send, outcome: Outcome) -> None:
-        if outcome.result == "done" and OPERATIONS[send.operation.kind].removes_power:
+        is_node = send.node.id in self.view.nodes
+        if is_node and outcome.result == "done" and OPERATIONS[send.operation.kind].removes_power:
             self.heartbeats.renew(send.node.id)
         self.replied(outcome)
 
@@ -490,6 +492,12 @@ class Cell:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _on_asset(fleet: Fleet, asset_id: str) -> tuple[Operation, ...]:
+    asset = fleet.assets.get(asset_id)
+    rack = fleet.racks.get(asset.position.rack) if asset is not None else None
+    return rack.operations if rack is not None else ()
 
 
 def _disturbs(send: Send) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import Enum
-from typing import Any
+from typing import Any, get_args
 
 from msgspec import Struct
 
@@ -79,6 +79,7 @@ from hostler.core.state.operations import (
 )
 from hostler.core.state.packed_strings import Pairs
 from hostler.core.state.plan_rules import PlanRules
+from hostler.core.state.rack_runs import AssetAct, Rack, RackCertificate, RackEnd, RackEvidence, RackRun, RackStep
 from hostler.core.state.racks import AssetLook
 from hostler.core.state.repairs import RepairDone
 from hostler.core.state.rma_cases import RmaCase, StockLine, TakenStep
@@ -399,6 +400,8 @@ def _rows(kept: str = "", /, **others: Rule) -> Mapping[str, Rule]:
 
 _PERSON: dict[str, Rule] = {"node": _node, "reason": _untold}
 
+_OF_RACKS = (RackRun, RackStep, AssetAct, RackEnd, RackEvidence, RackCertificate, Rack)
+
 FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     # nouns
     Position: _rows("cell site row rack"),
@@ -529,6 +532,8 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.EvidenceKept: _rows(node=_node),
     e.NodeSanitised: _rows(node=_node),
     e.AssetSeen: _rows(),
+    e.AssetRebound: _rows(),
+    **{kind: _rows() for kind in (*get_args(e.RackEvent), *_OF_RACKS)},
     e.OnboardTicked: _rows(node=_node),
     e.OnboardFileAdded: _rows(node=_node),
     e.NodeRejected: _rows(node=_node, person=_untold, reason=_untold),

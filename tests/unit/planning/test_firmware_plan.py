@@ -4,7 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.core.planning.firmware_plan import firmware_rows, firmware_steps, to_verify
-from hostler.core.state.configuration import FirmwareStage, FirmwareUpdate, Sku
+from hostler.core.state.configuration import Sku
+from hostler.core.state.firmware_updates import FirmwareStage, FirmwareUpdate
 from hostler.core.state.firmware_versions import is_older
 from hostler.core.state.model import Node, Phase, Profile
 from hostler.core.state.operations import ResetBmc, VerifyFirmware, WriteFirmware

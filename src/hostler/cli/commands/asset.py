@@ -4,9 +4,11 @@ from cyclopts import App
 
 from hostler.cli.input_files import read_entries, submit
 from hostler.cli.list_commands import show_list
+from hostler.cli.node_verbs import offer
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
 from hostler.cli.table_columns import ASSETS
 from hostler.client import routes
+from hostler.core.state.verbs.racks import RebindAsset
 
 app = App(name="asset", help="Assets that are not nodes.")
 
@@ -21,3 +23,6 @@ def list_(*, show: Show = SHOW, connect: Connect = CONNECT) -> int:
 def register(file: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Make the assets of a JSON or YAML list known. FILE `-` reads standard input."""
     return submit(connect.client(), routes.ASSETS, {"assets": read_entries(file, "assets")}, why, show.output)
+
+
+offer(app, RebindAsset)

@@ -12,14 +12,14 @@ from hostler.core.state.configuration import (
     Brake,
     Budget,
     DomainBudget,
-    FirmwareStage,
-    FirmwareUpdate,
     Policy,
     Pool,
     Rule,
     Rung,
     Sku,
 )
+from hostler.core.state.firmware_updates import FirmwareStage, FirmwareUpdate
+from hostler.core.state.racks import RackManifest
 
 _STRUCTS: tuple[type[msgspec.Struct], ...] = (
     Policy,
@@ -28,6 +28,7 @@ _STRUCTS: tuple[type[msgspec.Struct], ...] = (
     DomainBudget,
     Brake,
     Sku,
+    RackManifest,
     FirmwareUpdate,
     FirmwareStage,
     Pool,

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.sensor_findings import Subject
-from hostler.core.state.configuration import FirmwareUpdate, Sku
+from hostler.core.state.configuration import Sku
+from hostler.core.state.firmware_updates import FirmwareUpdate
 from hostler.core.state.firmware_versions import OR, downgrade
 from hostler.core.state.model import Facts, Node, Observation, Phase
 

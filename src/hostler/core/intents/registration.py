@@ -57,7 +57,8 @@ class AssetSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """An asset that is not a node.
 
     A rack's, NVLink domain's, power shelf's or switch's id is the name that its nodes give as failure domain ("nvl1"
-    for "nvlink:nvl1"); a switch tray names the domains it serves. `bmc` is the Redfish URL of its own BMC.
+    for "nvlink:nvl1"); a switch tray names the domains it serves. `bmc` is the Redfish URL of its own BMC, `nvos`
+    the https address of a switch tray's own system.
     """
 
     id: str
@@ -69,6 +70,7 @@ class AssetSpec(Struct, frozen=True, forbid_unknown_fields=True):
     domains: tuple[str, ...] = ()
     serial: str = ""
     bmc: str = ""
+    nvos: str = ""
 
 
 def read_assets(document: str) -> tuple[AssetSpec, ...]:
@@ -98,7 +100,7 @@ def register_assets(fleet: Fleet, specs: tuple[AssetSpec, ...], now: datetime) -
 
 def _asset(spec: AssetSpec, now: datetime) -> Asset:
     place = Position(spec.cell, spec.site, "", spec.rack, spec.u)
-    named = (("serial", spec.serial), ("bmc", spec.bmc))
+    named = (("serial", spec.serial), ("bmc", spec.bmc), ("nvos", spec.nvos))
     bindings = tuple(Binding(kind, value, now) for kind, value in named if value)
     return Asset(spec.id, spec.kind, place, bindings, _domains(spec.domains))
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from hostler.core.state import operations as op
-from hostler.core.state.configuration import ACTIVATIONS, FirmwareStage, FirmwareUpdate, Sku
+from hostler.core.state.configuration import Sku
+from hostler.core.state.firmware_updates import ACTIVATIONS, FirmwareStage, FirmwareUpdate
 from hostler.core.state.firmware_versions import downgrade, is_adapter_name, is_older, plain_name
 from hostler.core.state.model import RECOVERY, STAGED, Node, Profile
 from hostler.core.tables.recipes import StepRow

@@ -10,7 +10,8 @@ from hostler.core.tables.recipes import RECIPES
 class DisruptionRequest(Struct, frozen=True):
     """A disruption that asks to pass: what, under which class, for which conditions, on which nodes.
 
-    `scope`: the failure domain that is taken whole.
+    `scope`: the failure domain that is taken whole. `beside`: what it concerns besides its nodes, a rack and an asset
+    of it.
     """
 
     remedy: str
@@ -20,6 +21,7 @@ class DisruptionRequest(Struct, frozen=True):
     confirm: bool = False
     approved: bool = False
     scope: Scope | None = None
+    beside: tuple[Scope, ...] = ()
 
 
 def is_harmless(remedy: str) -> bool:

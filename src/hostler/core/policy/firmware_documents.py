@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from hostler.core.state.configuration import ACTIVATIONS, FirmwareUpdate, Sku
+from hostler.core.state.configuration import Sku
+from hostler.core.state.firmware_updates import ACTIVATIONS, FirmwareUpdate
 from hostler.core.state.firmware_versions import OR, is_older
 from hostler.core.state.input_problems import WrongEntry
 
@@ -20,10 +21,11 @@ def firmware_problems(sku: Sku) -> Iterator[WrongEntry]:
             yield WrongEntry(told, "write one version; others are listed under `allowed`", place)
     for name, how in sku.updates.items():
         place = ("skus", sku.name, "updates", name)
-        yield from (wrong.below(place, f"SKU {sku.name}, updates: {name}") for wrong in _of_update(sku, name, how))
+        yield from (wrong.below(place, f"SKU {sku.name}, updates: {name}") for wrong in update_problems(sku, name, how))
 
 
-def _of_update(sku: Sku, name: str, how: FirmwareUpdate) -> Iterator[WrongEntry]:
+def update_problems(sku: Sku, name: str, how: FirmwareUpdate) -> Iterator[WrongEntry]:
+    """Problems of how one component is brought to the version that the SKU's `firmware` has for it."""
     if name not in sku.firmware:
         yield WrongEntry("the baseline has no version for it", "add it to `firmware`")
     if name in sku.images:

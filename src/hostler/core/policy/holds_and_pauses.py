@@ -35,7 +35,7 @@ def paused(context: DecisionContext, request: DisruptionRequest) -> list[Blocker
     """Blockers of the scopes for which a person has paused disruption."""
     if not context.fleet.cell.paused:
         return []
-    paused = sorted({s for node in request.nodes for s in scopes(context.fleet, node)} & set(context.fleet.cell.paused))
+    paused = sorted(_concerned(context.fleet, request) & set(context.fleet.cell.paused))
     return [
         Blocker(
             "pause",
@@ -66,9 +66,12 @@ def worked_on(context: DecisionContext, request: DisruptionRequest) -> list[Bloc
 def _holds(context: DecisionContext, request: DisruptionRequest, kinds: tuple[HoldKind, ...]) -> list[Blocker]:
     if context.fleet.holds.bare:
         return []
-    wanted = {scope for node in request.nodes for scope in scopes(context.fleet, node)}
-    found = [h for h in context.fleet.holds_on(wanted) if h.kind in kinds]
+    found = [h for h in context.fleet.holds_on(_concerned(context.fleet, request)) if h.kind in kinds]
     return [held(h) for h in sorted(found, key=lambda h: h.id) if h.until is None or h.until > context.sure]
+
+
+def _concerned(fleet: Fleet, request: DisruptionRequest) -> set[Scope]:
+    return {scope for node in request.nodes for scope in scopes(fleet, node)} | set(request.beside)
 
 
 def held(hold: Hold) -> Blocker:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from hostler.core.policy.firmware_documents import update_problems
 from hostler.core.state.configuration import Sku
 from hostler.core.state.input_problems import WrongEntry
 from hostler.core.state.racks import LISTED_MOST
@@ -17,8 +18,20 @@ def rack_problems(sku: Sku) -> Iterator[WrongEntry]:
         "supplies_needed": rack.supplies_needed,
         "leak_detectors": rack.leak_detectors,
         "switch_trays": rack.switch_trays,
+        "coolant_units": rack.coolant_units,
+        "control_planes": rack.control_planes,
+        "compute_trays": rack.compute_trays,
     }
     for field, count in counts.items():
         if not 0 <= count <= LISTED_MOST:
             told = f"SKU {sku.name}, rack: {count} {field.replace('_', ' ')}"
             yield WrongEntry(told, f"write 0 (not judged) to {LISTED_MOST}", ("skus", sku.name, "rack", field))
+    versions = {**rack.shelf_firmware, **rack.coolant_firmware, **rack.switch_firmware}
+    bundle = Sku(sku.name, gpus=0, firmware=versions, updates=rack.updates)
+    for name, how in rack.updates.items():
+        place = ("skus", sku.name, "rack", "updates", name)
+        told = f"SKU {sku.name}, rack, updates: {name}"
+        yield from (wrong.below(place, told) for wrong in update_problems(bundle, name, how))
+        if name not in rack.switch_firmware and how.activate not in ("none", "bmc_reset"):
+            text = f"{told}: {how.activate} of a power shelf or coolant unit takes power or coolant off the whole rack"
+            yield WrongEntry(text, "write none or bmc_reset", (*place, "activate"))

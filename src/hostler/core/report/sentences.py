@@ -4,12 +4,13 @@ Console, CLI and API show a sentence as it stands.
 """
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_args
 
 from msgspec import Struct
 
 from hostler.core.report.fabric_sentences import of_fabric, of_link, of_manual_test, of_recabling, of_walk_stop
 from hostler.core.report.golden_sentences import of_golden
+from hostler.core.report.rack_sentences import of_rack
 from hostler.core.report.rma_sentences import of_rma
 from hostler.core.report.story import NodeStory
 from hostler.core.state import events as e
@@ -340,6 +341,8 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.NodeRegistered, _node_registered, NodeStory.registered),
     EventTelling(e.AssetRegistered, lambda event: f"{event.asset.kind} {event.asset.id} registered"),
     EventTelling(e.AssetSeen, _asset_seen),
+    EventTelling(e.AssetRebound, lambda event: f"{event.binding.kind} of {event.asset} is now {event.binding.value}"),
+    *(EventTelling(kind, of_rack) for kind in get_args(e.RackEvent)),
     EventTelling(e.AssetChanged, lambda event: f"{event.asset} is {event.state.replace('_', ' ')}: {event.reason}"),
     EventTelling(e.BindingChanged, lambda event: f"{event.binding.kind} binding is now {event.binding.value}"),
     EventTelling(e.NodeFieldChanged, _field_changed),

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node
+from hostler.core.state.rack_runs import Rack
 
 
 def extend(fleet: Fleet, gap: timedelta) -> None:
@@ -15,10 +16,19 @@ def extend(fleet: Fleet, gap: timedelta) -> None:
     for incident in list(fleet.incidents.values()):
         calm = incident.calm_since + gap if incident.calm_since else None
         fleet.put_incident(incident.id, replace(incident, deadline=incident.deadline + gap, calm_since=calm))
+    for rack in list(fleet.racks.values()):
+        fleet.racks.put(rack.name, _shifted(rack, gap))
     for node_id in fleet.nodes:
         node = fleet.nodes[node_id]
         if node.deadline or node.plan or node.under_way or node.settling or node.conditions:
             fleet.put_node(node_id, _extended(node, gap))
+
+
+def _shifted(rack: Rack, gap: timedelta) -> Rack:
+    run = replace(rack.run, since=rack.run.since + gap) if rack.run is not None else None
+    later = tuple(replace(one, deadline=one.deadline + gap) for one in rack.operations)
+    settling = tuple(replace(one, deadline=one.deadline + gap) for one in rack.settling)
+    return replace(rack, run=run, operations=later, settling=settling)
 
 
 def _extended(node: Node, gap: timedelta) -> Node:

@@ -23,6 +23,7 @@ from hostler.core.state.model import Asset, Hold, Node, Part, Tally
 from hostler.core.state.overlay_table import Table
 from hostler.core.state.packed_strings import one_line
 from hostler.core.state.part_table import PartTable
+from hostler.core.state.rack_runs import Rack
 from hostler.core.state.rma_cases import RmaCase, StockLine
 from hostler.core.state.scopes import Scope
 from hostler.core.state.windows import Window
@@ -59,6 +60,7 @@ class Fleet:
         self.rma_cases: Table[RmaCase] = Table()
         self.stock: Table[StockLine] = Table()
         self.goldens: Table[Golden] = Table()
+        self.racks: Table[Rack] = Table()
         self.index = Index()
         self.singles: Table[CellRecord] = Table({"cell": CellRecord()})
         self.configurations: Table[Configuration] = Table(
@@ -127,6 +129,17 @@ class Fleet:
         for key in new:
             if key not in old:
                 self.index.add(key, member)
+
+    def put_asset(self, asset_id: str, asset: Asset | None) -> None:
+        """Set or delete an asset and keep the index of its rack in step."""
+        before = self.assets.get(asset_id)
+        old, new = ((one.position.rack,) if one is not None and one.position.rack else () for one in (before, asset))
+        self._list_under("assets", asset_id, old, new)
+        self.assets.put(asset_id, asset)
+
+    def assets_of(self, rack: str) -> list[Asset]:
+        """The assets that stand in the rack, in the order of their ids."""
+        return [self.assets[i] for i in self.index.members(f"assets:{rack}")] if rack else []
 
     def put_part(self, serial: str, part: Part | None) -> None:
         """Set or delete a part and keep the index of the shelf in step."""
@@ -284,6 +297,7 @@ class Fleet:
             self.rma_cases,
             self.stock,
             self.goldens,
+            self.racks,
             self.index,
             self.singles,
             self.configurations,

@@ -23,11 +23,7 @@ from hostler.core.state.repairs import RepairDone
 from hostler.core.state.scopes import FIRMWARE, POOL, ActGroup, Scope, alone
 
 Scalar = str | int | float | bool | None
-
-
 Facts = dict[str, Scalar]
-
-
 MostSeen = tuple[tuple[str, float], ...]
 """Kind of part → how many a node has shown at most, of the host's memory how many GiB (`most_parts_seen`)."""
 
@@ -151,6 +147,7 @@ class AssetKind(StrEnum):
     dpu = "dpu"
     bmc = "bmc"
     switch = "switch"
+    coolant_unit = "coolant_unit"
 
 
 class HoldKind(StrEnum):

@@ -26,6 +26,7 @@ from hostler.core.state.manual_tests import ManualTest
 from hostler.core.state.model import Asset, Hold, Node, Part, Tally
 from hostler.core.state.packed_strings import NO_PAIRS, Pairs
 from hostler.core.state.part_table import Fitted, Layout, PackedParts
+from hostler.core.state.rack_runs import Rack
 from hostler.core.state.rma_cases import RmaCase, StockLine
 from hostler.core.state.scopes import scope_hook, text_hook
 from hostler.core.state.windows import Window
@@ -62,6 +63,7 @@ class State(Struct, frozen=True):
     rma_cases: list[RmaCase] = []
     stock: list[StockLine] = []
     goldens: list[Golden] = []
+    racks: list[Rack] = []
 
 
 class NodePartsRow(Struct, frozen=True, array_like=True):
@@ -119,6 +121,7 @@ def state_of(fleet: Fleet) -> State:
         rma_cases=list(fleet.rma_cases.base.values()),
         stock=list(fleet.stock.base.values()),
         goldens=list(fleet.goldens.base.values()),
+        racks=list(fleet.racks.base.values()),
     )
 
 
@@ -219,7 +222,8 @@ def _older_node(raw: msgspec.Raw, node_of: Decoder[Node]) -> Node:
 
 def _take_others(fleet: Fleet, state: State) -> None:
     fleet.singles.base["cell"] = state.cell
-    fleet.assets.base.update((a.id, a) for a in state.assets)
+    for asset in state.assets:
+        fleet.put_asset(asset.id, asset)
     for serial, part in state.loose.items():
         fleet.put_part(serial, part)
     for hold in state.holds:
@@ -236,6 +240,7 @@ def _take_others(fleet: Fleet, state: State) -> None:
     fleet.link_cases.base.update((c.id, c) for c in state.link_cases)
     fleet.manual_tests.base.update((t.fabric, t) for t in state.manual_tests)
     fleet.stock.base.update((line.id, line) for line in state.stock)
+    fleet.racks.base.update((rack.name, rack) for rack in state.racks)
     for golden in state.goldens:
         fleet.put_golden(golden.id, golden)
     for case in state.rma_cases:

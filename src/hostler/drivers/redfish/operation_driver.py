@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hostler.core.state.model import BMC_CERTIFICATE, Facts, Node, Operation, Outcome
 from hostler.core.state.operations import ResetBmc, SetBootNetwork
-from hostler.drivers.redfish import firmware_inventory, firmware_update, part_inventory, wire, wire_firmware
+from hostler.drivers.redfish import equipment, firmware_inventory, firmware_update, part_inventory, wire, wire_firmware
 from hostler.drivers.redfish.client import BmcFailureError, NotOfferedError, RedfishClient
 from hostler.drivers.redfish.firmware_images import FirmwareImages, HttpImages
 from hostler.drivers.redfish.http_exchange import parse_address
@@ -82,7 +82,7 @@ class RedfishDriver:
         return client, address.system
 
     async def _ask(self, client: RedfishClient, name: str, operation: Operation, node: Node) -> OperationRequest:
-        system = await client.system(name)
+        system = await equipment.machine(client, name)
         check_identity(client.origin, system, node, nameless=_row(operation).nameless)
         return OperationRequest(client, system, operation, self._memory_of(operation), self._clock())
 

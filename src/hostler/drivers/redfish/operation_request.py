@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from hostler.core.state.durations import duration
 from hostler.core.state.model import Facts, Operation, Outcome
-from hostler.drivers.redfish import wire
+from hostler.drivers.redfish import equipment, wire
 from hostler.drivers.redfish.client import RedfishClient
 
 
@@ -68,7 +68,7 @@ class OperationRequest(Struct, frozen=True):
 
     async def again(self) -> "OperationRequest":
         """The same with the system read once more."""
-        system = await self.client.system(self.system.path)
+        system = await equipment.machine(self.client, self.system.path)
         return replace(self, system=system)
 
 

@@ -8,14 +8,19 @@ a BMC that has none of these shows a system with chassis, as switch trays and ma
 from collections.abc import Callable
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from hostler.core.state.model import BMC_CERTIFICATE, Asset, Facts
-from hostler.core.state.racks import LISTED_MOST, AssetLook, Words
-from hostler.drivers.redfish import firmware_inventory, sensor_reader, wire_firmware, wire_sensors
+from hostler.core.state.racks import CONFIGURED, LISTED_MOST, AssetLook, Words
+from hostler.drivers.redfish import equipment, firmware_inventory, sensor_reader, wire, wire_firmware, wire_sensors
 from hostler.drivers.redfish.bulk_read import Survey
 from hostler.drivers.redfish.client import ROOT, NotOfferedError, RedfishClient
 from hostler.drivers.redfish.http_exchange import parse_address
 from hostler.drivers.redfish.tolerant_json import Document, child, document, link, name_of, text, worst
 from hostler.ports import PortError, RefusedError
+
+CONTROLLER = "/nvue_v1/cluster/apps/nmx-controller"
+"""Where NVOS tells of the NMX controller, which is an NVLink domain's fabric manager."""
 
 
 class RackReader:
@@ -39,17 +44,29 @@ class RackReader:
         client.begin()
         survey = Survey(client)
         root = document(await client.get(ROOT), ROOT)
-        shelves = await _equipment(survey, root, "PowerEquipment", "PowerShelves")
-        units = await _equipment(survey, root, "ThermalEquipment", "CDUs")
+        shelves = await equipment.listed(survey, root, "PowerEquipment", "PowerShelves")
+        units = await equipment.listed(survey, root, "ThermalEquipment", "CDUs")
         if shelves or units:
             return await _of_equipment(survey, now, shelves, units)
-        return await _of_system(client, now, address.system)
+        return replace(await _of_system(client, now, address.system), control_plane=await self._fabric_manager(asset))
 
+    async def _fabric_manager(self, asset: Asset) -> str:
+        """The word of the tray's own system (NVOS) for the fabric manager on it, "" where its address is not recorded.
 
-async def _equipment(survey: Survey, root: Document, service: str, kind: str) -> list[Document]:
-    if not link(root, service):
-        return []
-    return await survey.many(link(await survey.one(link(root, service)), kind), kind)
+        Source: NVIDIA's NVOS manual, cluster management; its REST API gives `status` and `addition-info`.
+        """
+        if not asset.binding("nvos"):
+            return ""
+        client = self._clients(parse_address(asset.binding("nvos")).origin, "")
+        client.begin()
+        try:
+            said = document(await client.get(CONTROLLER), "nmx-controller")
+        except PortError as error:
+            return f"not read: {error}"[:200]
+        state = (text(said, "addition-info") or text(said, "additional-info")).removeprefix("CONTROL_PLANE_STATE_")
+        if text(said, "status").lower() == "ok" and state.lower() == CONFIGURED:
+            return CONFIGURED
+        return f"{text(said, 'status') or 'no status'} {state} {text(said, 'reason')}".strip().lower()[:200]
 
 
 async def _of_equipment(survey: Survey, now: datetime, shelves: list[Document], units: list[Document]) -> AssetLook:
@@ -65,6 +82,7 @@ async def _of_equipment(survey: Survey, now: datetime, shelves: list[Document], 
         detectors = await survey.many(link(detection, "LeakDetectors"), "LeakDetectors")
         leaks.extend((name_of(doc), text(doc, "DetectorState").lower()) for doc in detectors)
     both = (*shelves, *units)
+    runs, gaps = await _inventory(survey.client, equipment.as_system(both[0]))
     words = [text(child(doc, "Status"), "Health").lower() for doc in both]
     return AssetLook(
         now,
@@ -72,21 +90,16 @@ async def _of_equipment(survey: Survey, now: datetime, shelves: list[Document], 
         health=worst(*words),
         supplies=_words(supplies, "_health"),
         leaks=tuple(sorted(leaks)[:LISTED_MOST]),
-        firmware=tuple(("FirmwareVersion", v) for doc in both[:1] if (v := text(doc, "FirmwareVersion"))),
-        gaps=tuple(survey.gaps),
+        firmware=tuple(sorted({**_own_version(both[0]), **runs}.items())[:LISTED_MOST]),
+        gaps=(*survey.gaps, *gaps),
     )
 
 
 async def _of_system(client: RedfishClient, now: datetime, wanted: str) -> AssetLook:
     system = await client.system(wanted)
     read = await sensor_reader.sensors(client, system)
-    gaps = list(read.gaps)
-    try:
-        components = await firmware_inventory.components(client, system)
-    except NotOfferedError as error:
-        components = ()
-        gaps.append(str(error))
-    runs = wire_firmware.versions(component for component in components if not component.updating)
+    runs, unlisted = await _inventory(client, system)
+    gaps = [*read.gaps, *unlisted]
     return AssetLook(
         now,
         serial=system.serial.strip(),
@@ -96,6 +109,20 @@ async def _of_system(client: RedfishClient, now: datetime, wanted: str) -> Asset
         firmware=tuple(sorted(runs.items())[:LISTED_MOST]),
         gaps=tuple(gap[:200] for gap in gaps[:8]),
     )
+
+
+def _own_version(doc: Document) -> dict[str, str]:
+    version = text(doc, "FirmwareVersion")
+    return {"FirmwareVersion": version} if version else {}
+
+
+async def _inventory(client: RedfishClient, system: wire.System) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Versions that the BMC's update service lists, by component; or why there is none."""
+    try:
+        components = await firmware_inventory.components(client, system)
+    except NotOfferedError as error:
+        return {}, (str(error),)
+    return wire_firmware.versions(component for component in components if not component.updating), ()
 
 
 def _words(facts: Facts, ending: str) -> Words:

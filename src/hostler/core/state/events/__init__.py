@@ -28,6 +28,7 @@ from hostler.core.state.events import (
     onboarding,
     operations,
     plans,
+    racks,
     restore,
     rma_cases,
     rollouts,
@@ -109,6 +110,7 @@ from hostler.core.state.events.manual_tests import (
 )
 from hostler.core.state.events.nodes import (
     AssetChanged,
+    AssetRebound,
     AssetRegistered,
     AssetSeen,
     BindingChanged,
@@ -132,6 +134,20 @@ from hostler.core.state.events.plans import (
     PlanRecorded,
     PlanUndoing,
     WorkConsented,
+)
+from hostler.core.state.events.racks import (
+    AssetOperationFinished,
+    AssetOperationSettled,
+    AssetOperationStarted,
+    RackActDone,
+    RackActsLaid,
+    RackCertificateVoided,
+    RackCertified,
+    RackEvent,
+    RackRunBegan,
+    RackRunEnded,
+    RackStepDone,
+    RackWaitChanged,
 )
 from hostler.core.state.events.restore import JournalRestored, NodeCompared, RestoreReleased
 from hostler.core.state.events.rma_cases import RmaCaseChanged, RmaCaseClosed, RmaCaseOpened, RmaEvent, StockChanged
@@ -164,6 +180,10 @@ __all__ = [
     "ApprovalEnded",
     "ApprovalRequested",
     "AssetChanged",
+    "AssetOperationFinished",
+    "AssetOperationSettled",
+    "AssetOperationStarted",
+    "AssetRebound",
     "AssetRegistered",
     "AssetSeen",
     "AuditSealed",
@@ -248,6 +268,15 @@ __all__ = [
     "PlanEnded",
     "PlanRecorded",
     "PlanUndoing",
+    "RackActDone",
+    "RackActsLaid",
+    "RackCertificateVoided",
+    "RackCertified",
+    "RackEvent",
+    "RackRunBegan",
+    "RackRunEnded",
+    "RackStepDone",
+    "RackWaitChanged",
     "RecablingEnded",
     "RecablingEvent",
     "RecablingMoved",
@@ -297,6 +326,7 @@ Event = (
     | AssetRegistered
     | AssetChanged
     | AssetSeen
+    | AssetRebound
     | BindingChanged
     | PhaseChanged
     | ConditionRaised
@@ -399,6 +429,7 @@ Event = (
     | OnboardTicked
     | OnboardFileAdded
     | NodeRejected
+    | RackEvent
 )
 
 
@@ -478,6 +509,18 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("agent_enrolled", 1): 6,
     ("window_answered", 1): 6,
     ("walk_stop_changed", 1): 6,
+    ("asset_rebound", 1): 6,
+    ("rack_bring_up_began", 1): 6,
+    ("rack_acts_laid", 1): 6,
+    ("rack_act_done", 1): 6,
+    ("rack_step_done", 1): 6,
+    ("rack_wait_changed", 1): 6,
+    ("rack_bring_up_ended", 1): 6,
+    ("asset_operation_started", 1): 6,
+    ("asset_operation_finished", 1): 6,
+    ("asset_operation_settled", 1): 6,
+    ("rack_certified", 1): 6,
+    ("rack_certificate_voided", 1): 6,
 }
 """(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
 
@@ -516,6 +559,7 @@ ROWS: dict[type, EventRow[Any]] = {
         onboarding,
         operations,
         plans,
+        racks,
         restore,
         rma_cases,
         rollouts,

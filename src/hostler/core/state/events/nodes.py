@@ -43,6 +43,13 @@ class AssetChanged(Struct, frozen=True, tag="asset_changed"):
     reason: str
 
 
+class AssetRebound(Struct, frozen=True, tag="asset_rebound"):
+    """The outside has a new name for the asset: it was swapped, or its BMC was."""
+
+    asset: str
+    binding: Binding
+
+
 class BindingChanged(Struct, frozen=True, tag="binding_changed"):
     """The outside has a new name for the node; the old binding of that kind ends."""
 
@@ -257,18 +264,27 @@ class AssetSeen(Struct, frozen=True, tag="asset_seen"):
 
 
 def _see_asset(fleet: Fleet, event: AssetSeen, _at: datetime) -> None:
-    fleet.assets.put(event.asset, replace(fleet.assets[event.asset], look=event.look))
+    fleet.put_asset(event.asset, replace(fleet.assets[event.asset], look=event.look))
+
+
+def _rebind_asset(fleet: Fleet, event: AssetRebound, at: datetime) -> None:
+    asset = fleet.assets[event.asset]
+    ended = tuple(
+        replace(b, until=at) if b.kind == event.binding.kind and b.until is None else b for b in asset.bindings
+    )
+    fleet.put_asset(asset.id, replace(asset, bindings=_remembered_names((*ended, event.binding))))
 
 
 def _change_asset(fleet: Fleet, event: AssetChanged, _at: datetime) -> None:
-    fleet.assets.put(event.asset, replace(fleet.assets[event.asset], state=event.state))
+    fleet.put_asset(event.asset, replace(fleet.assets[event.asset], state=event.state))
 
 
 ROWS: EventRows = (
     EventRow(NodeRegistered, lambda e: (e.node.id,), lambda fleet, e, _at: fleet.put_node(e.node.id, e.node)),
-    EventRow(AssetRegistered, lambda e: (e.asset.id,), lambda fleet, e, _at: fleet.assets.put(e.asset.id, e.asset)),
+    EventRow(AssetRegistered, lambda e: (e.asset.id,), lambda fleet, e, _at: fleet.put_asset(e.asset.id, e.asset)),
     EventRow(AssetSeen, lambda e: (e.asset,), _see_asset),
     EventRow(AssetChanged, lambda e: (e.asset,), _change_asset),
+    EventRow(AssetRebound, lambda e: (e.asset,), _rebind_asset),
     EventRow(BindingChanged, of_node, _bind),
     EventRow(NodeFieldChanged, of_node, _change_field),
     EventRow(PhaseChanged, of_node, _change_phase),

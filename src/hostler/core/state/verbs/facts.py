@@ -41,6 +41,8 @@ class Target(StrEnum):
     fabric = "a network"
     rma = "a return to the vendor"
     golden = "a golden"
+    rack = "a rack"
+    asset = "an asset"
 
     @property
     def may_be_node(self) -> bool:
@@ -50,7 +52,7 @@ class Target(StrEnum):
     @property
     def may_be_rack(self) -> bool:
         """Whether it may be a rack."""
-        return self in (Target.nodes, Target.scope, Target.domain)
+        return self in (Target.nodes, Target.scope, Target.domain, Target.rack)
 
 
 class Heading(StrEnum):

@@ -1,0 +1,66 @@
+"""Acts that bring the firmware of a rack's assets to its bundle, asset by asset. Pure.
+
+What differs is written component by component in the order of the bundle, then made to run by the deepest of the
+activations, then read back. A component without an image is left: the stage behind tells that it differs.
+"""
+
+from collections.abc import Iterator
+
+from hostler.core.conditions import rack_match
+from hostler.core.state import operations as op
+from hostler.core.state.firmware_updates import ACTIVATIONS, FirmwareUpdate
+from hostler.core.state.model import Asset, AssetKind
+from hostler.core.state.rack_runs import AssetAct
+from hostler.core.state.racks import RackManifest
+
+_WRITE_S, _BMC_S, _POWER_S, _VERIFY_S = 5400.0, 900.0, 180.0, 900.0
+_DEEPEST = {name: depth for depth, name in enumerate(ACTIVATIONS)}
+
+
+def acts_of(place: rack_match.RackPlace, kind: AssetKind) -> Iterator[AssetAct]:
+    """The acts on all assets of this kind, one asset after the other: a rack loses one shelf or tray at a time."""
+    for asset in place.of(kind):
+        yield from _of_asset(place.manifest, asset)
+
+
+def _of_asset(manifest: RackManifest, asset: Asset) -> Iterator[AssetAct]:
+    due = sorted(_due(manifest, asset), key=lambda one: (one[2].order, one[0]))
+    if not due:
+        return
+    for name, version, how in due:
+        yield AssetAct(asset.id, _write(name, version, how), _WRITE_S)
+    depth = max((how.activate for _, _, how in due), key=_DEEPEST.__getitem__)
+    if depth == "bmc_reset":
+        yield AssetAct(asset.id, op.ResetBmc(), _BMC_S)
+    if depth in ("dc_cycle", "ac_cycle"):
+        yield AssetAct(asset.id, op.SwitchOff(), _POWER_S)
+        if depth == "ac_cycle":
+            yield AssetAct(asset.id, op.CycleMains(), _BMC_S)
+        yield AssetAct(asset.id, op.PowerOn(), _POWER_S)
+    wanted = {name: (version, *how.allowed) for name, version, how in due}
+    yield AssetAct(asset.id, op.VerifyFirmware(wanted), _VERIFY_S)
+
+
+def _due(manifest: RackManifest, asset: Asset) -> Iterator[tuple[str, str, FirmwareUpdate]]:
+    """Components that have an image and do not run what the bundle says; of one that shows no version too."""
+    look = asset.look
+    for name, version in rack_match.wanted_firmware(manifest, asset.kind).items():
+        how = manifest.updates.get(name)
+        runs = rack_match.running(look, name) if look is not None else ""
+        if how is not None and how.image and runs not in (version, *how.allowed):
+            yield name, version, how
+
+
+def _write(name: str, version: str, how: FirmwareUpdate) -> op.WriteFirmware:
+    return op.WriteFirmware(
+        component=name,
+        version=version,
+        image=how.image,
+        sha256=how.sha256,
+        good=(version, *how.allowed),
+        activates=how.activate,
+        needs=dict(sorted(how.needs.items())),
+        downgrade=how.downgrade,
+        push=how.push,
+        targets=how.targets,
+    )

@@ -1,0 +1,40 @@
+"""How a component is brought to its baseline: its image, what makes it run, and what has to come before."""
+
+from msgspec import Struct
+
+ACTIVATIONS = ("none", "bmc_reset", "dc_cycle", "ac_cycle")
+"""Acts that make written firmware run, the deepest last: none, the BMC restarted, a power cycle, mains off and on."""
+
+
+class FirmwareStage(Struct, frozen=True, forbid_unknown_fields=True):
+    """A version that must run before the next one may be written, as its BMC reports it, and its image."""
+
+    version: str
+    image: str
+    sha256: str
+
+
+class FirmwareUpdate(Struct, frozen=True, forbid_unknown_fields=True):
+    """How one component of a SKU is brought to its baseline.
+
+    `image` is fetched by the BMC, or pushed to it where it takes pushes only or `push` says so; it is offered to no BMC
+    unless its bytes have `sha256`. Components of the lowest `order` are written first; those of one order share the
+    deepest of their activations (`activate`, one of ACTIVATIONS). `allowed`: versions that are left as they are.
+    `through`: versions to be passed through, oldest first. `needs`: components that must run at least these versions
+    before. `power`: on or off while it is written, "" for either. A version that is not known to be older is never
+    written over a newer one, unless `downgrade`. `targets`: what the BMC is told to write, where it is not the
+    component's own entry. `infiniband`: whether it is an InfiniBand adapter, None to tell by its name.
+    """
+
+    image: str = ""
+    sha256: str = ""
+    order: int = 0
+    activate: str = "dc_cycle"
+    allowed: tuple[str, ...] = ()
+    through: tuple[FirmwareStage, ...] = ()
+    needs: dict[str, str] = {}
+    power: str = ""
+    downgrade: bool = False
+    push: bool = False
+    targets: tuple[str, ...] = ()
+    infiniband: bool | None = None

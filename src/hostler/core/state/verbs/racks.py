@@ -1,0 +1,36 @@
+"""Racks as one: brought up with recorded steps, certified; their assets named anew after a swap."""
+
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from hostler.core.state.verbs.facts import Name, Permission, Target, Verb, VerbFacts
+
+
+class RackBringUp(Verb, frozen=True):
+    """Bring a rack up: power shelves, coolant, leak detectors, switch trays with their firmware, compute trays."""
+
+    facts: ClassVar = VerbFacts(Permission.enrol, Target.rack, command="rack bring-up")
+    sku: Annotated[
+        Name, Meta(description="The SKU whose rack manifest holds; needed while no node of it stands there.")
+    ] = ""
+
+
+class RackCallOff(Verb, frozen=True):
+    """End a rack's bring-up where it stands; what is under way on an asset is finished first."""
+
+    facts: ClassVar = VerbFacts(Permission.enrol, Target.rack, command="rack call-off", easing=True)
+
+
+class RackCertify(Verb, frozen=True):
+    """Certify a rack as a whole, with what each of its parts shows now as evidence."""
+
+    facts: ClassVar = VerbFacts(Permission.work, Target.rack, command="rack certify")
+
+
+class RebindAsset(Verb, frozen=True):
+    """Give an asset another name: a swapped tray's serial number, a replaced BMC's address."""
+
+    facts: ClassVar = VerbFacts(Permission.operate, Target.asset, command="asset rebind")
+    kind: Annotated[Name, Meta(description="Kind of name: serial, bmc, bmc_certificate or nvos.")]
+    value: Annotated[Name, Meta(description="The new name; for bmc and nvos an https address.")]

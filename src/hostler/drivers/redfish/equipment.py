@@ -1,0 +1,47 @@
+"""Equipment that a BMC serves in the place of a system: a power shelf or a coolant distribution unit.
+
+Sources: DMTF's schemas ServiceRoot (PowerEquipment, ThermalEquipment), PowerEquipment (PowerShelves), ThermalEquipment
+(CDUs).
+"""
+
+from hostler.drivers.redfish import wire
+from hostler.drivers.redfish.bulk_read import Survey
+from hostler.drivers.redfish.client import ROOT, RedfishClient
+from hostler.drivers.redfish.tolerant_json import Document, child, document, link, text
+from hostler.ports import RefusedError
+
+
+async def listed(survey: Survey, root: Document, service: str, kind: str) -> list[Document]:
+    """Equipment of one kind, () where the BMC has no such service."""
+    if not link(root, service):
+        return []
+    return await survey.many(link(await survey.one(link(root, service)), kind), kind)
+
+
+async def machine(client: RedfishClient, wanted: str) -> wire.System:
+    """The system behind the BMC, or its only equipment as one: known by its serial number, without reset or boot.
+
+    Raises RefusedError where it is not clear which is meant.
+    """
+    if wanted or (await client.root()).systems:
+        return await client.system(wanted)
+    survey = Survey(client)
+    root = document(await client.get(ROOT), ROOT)
+    found = await listed(survey, root, "PowerEquipment", "PowerShelves")
+    found += await listed(survey, root, "ThermalEquipment", "CDUs")
+    if len(found) != 1:
+        raise RefusedError(f"{client.origin} serves no system and {len(found)} pieces of equipment; one is acted upon")
+    return as_system(found[0])
+
+
+def as_system(doc: Document) -> wire.System:
+    """The equipment as drivers know a machine."""
+    return wire.System(
+        link(doc),
+        id=text(doc, "Id"),
+        serial=text(doc, "SerialNumber").strip(),
+        manufacturer=text(doc, "Manufacturer"),
+        model=text(doc, "Model"),
+        power=text(doc, "PowerState").lower(),
+        health=text(child(doc, "Status"), "Health"),
+    )
