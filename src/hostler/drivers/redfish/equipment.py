@@ -30,7 +30,10 @@ async def machine(client: RedfishClient, wanted: str) -> wire.System:
     found = await listed(survey, root, "PowerEquipment", "PowerShelves")
     found += await listed(survey, root, "ThermalEquipment", "CDUs")
     if len(found) != 1:
-        raise RefusedError(f"{client.origin} serves no system and {len(found)} pieces of equipment; one is acted upon")
+        raise RefusedError(
+            f"{client.origin} serves no system and {len(found)} pieces of equipment"
+            "; name the address of one with its own BMC (hostler asset rebind --kind bmc)"
+        )
     return as_system(found[0])
 
 
