@@ -171,6 +171,14 @@ class House:
         )
         assert status == 200, body
 
+    async def make_room(self, nodes: int) -> None:
+        """Have alpha be a pool of so many nodes, all of which may be away at once."""
+        wide = FLEET.replace("target: 3, tenant: acme", f"target: {nodes}, tenant: acme", 1)
+        wide = wide.replace("count: 3,", f"count: {nodes},", 1)
+        body = {"documents": {**DOCUMENTS, "fleet.yaml": wide}, "reason": "more room"}
+        status, answer = await self.operator.post("/v1/config", body)
+        assert status == 200, answer
+
     async def adopt(self, count: int, pool: str = "alpha", start: int = 0) -> list[str]:
         """Nodes that serve the pool already, in production: n0, n1 … in racks of four."""
         names = [f"n{number}" for number in range(start, start + count)]

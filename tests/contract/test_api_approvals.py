@@ -16,6 +16,7 @@ async def world(tmp_path: Path) -> AsyncIterator[House]:
 
 
 async def a_rack_asked_for(world: House) -> str:
+    await world.make_room(12)
     await world.adopt(12)
     for number in range(12):
         world.driver.works(f"n{number}", ())
@@ -70,6 +71,7 @@ async def test_what_one_command_asked_for_node_by_node_goes_by_one_request(world
 
 
 async def test_a_list_of_nodes_is_one_act_and_the_target_says_so(world: House) -> None:
+    await world.make_room(10)
     await world.adopt(10)
     names = [f"n{number}" for number in range(9)]
     status, body = await world.operator.post(

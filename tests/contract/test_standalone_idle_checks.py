@@ -20,7 +20,7 @@ from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.model import Assignment, CheckResult, Node, Operation, Outcome, Verdict
 from hostler.core.state.operations import RunChecks
 from hostler.core.tables.operations import IDLE_CHECK
-from hostler.drivers.standalone.scheduler import StandaloneScheduler, work_news
+from hostler.drivers.standalone.scheduler import StandaloneScheduler, StandaloneWork
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import Batch
 from hostler.runtime.merged_schedulers import SchedulerDriver
@@ -124,9 +124,10 @@ class World:
         await cell.start()
 
         async def look() -> None:
+            work = StandaloneWork()
             while True:
                 cell.heartbeat("n1", self.agent.machine.boot_id(), ("gate", "idle"))
-                for news in work_news(cell.view, cell.live):
+                for news in work.news(cell.view, cell.live):
                     cell.tell(news)
                 await asyncio.sleep(TURN_S)
 

@@ -10,6 +10,7 @@ pytestmark = CONSOLE
 
 
 async def a_busy_fleet(world: House) -> None:  # noqa: F811
+    await world.make_room(12)
     await world.adopt(8, start=4)
     for number in range(12):
         world.driver.works(f"n{number}", ())

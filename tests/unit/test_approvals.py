@@ -147,7 +147,7 @@ def test_a_list_is_one_act() -> None:
     few = ask(drive, "reboot", "nodes", args={"nodes": "n00,n01"})
     assert few.granted
     assert "2 nodes" in few.text
-    many = ask(drive, "reboot", "nodes", person="bob", args={"nodes": ",".join(f"n{i:02d}" for i in range(9))})
+    many = ask(drive, "reboot", "nodes", person="bob", args={"nodes": ",".join(f"n{i:02d}" for i in range(10))})
     assert "approval" in many.detail
     for wrong in ("", "n00,nobody"):
         assert not ask(drive, "reboot", "nodes", args={"nodes": wrong}).granted

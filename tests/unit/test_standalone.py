@@ -6,11 +6,11 @@ from msgspec.structs import replace
 from hostler.controller.inputs import WorkSeen
 from hostler.controller.scheduler_views import see_work
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.live_state import LiveState
+from hostler.core.state.live_state import LiveNode, LiveState
 from hostler.core.state.model import Node, Operation, Outcome
 from hostler.core.state.operations import RunChecks
 from hostler.core.tables.operations import IDLE_CHECK
-from hostler.drivers.standalone.scheduler import StandaloneScheduler, work_news
+from hostler.drivers.standalone.scheduler import StandaloneScheduler, StandaloneWork
 from hostler.ports import SCHEDULED, RefusedError, UnreachableError, WorkloadView
 from tests.acts import an_act
 from tests.kit import NOW, a_node, after, configuration, pool_document
@@ -81,28 +81,57 @@ async def test_nobody_checks_a_cluster_s_idle_nodes_here_and_a_controller_that_s
 
 def test_only_nodes_of_pools_without_a_cluster_are_shown_and_shown_whole() -> None:
     """Mutants: nodes of a cluster are shown as idle; what is shown is a part."""
-    assert work_news(a_fleet(), LiveState()) == [WorkSeen((WorkloadView("b", ()),), whole=True)]
+    assert StandaloneWork().news(a_fleet(), LiveState()) == [WorkSeen((WorkloadView("b", ()),), whole=True)]
 
 
 def test_what_the_present_knows_is_not_told_again_and_who_comes_is() -> None:
     """Mutants: every turn tells all; who joins the pool is never told; after a gap nobody is."""
-    fleet, live = a_fleet(), LiveState()
-    see_work(live, work_news(fleet, live)[0], NOW)
-    assert work_news(fleet, live) == []
+    fleet, live, work = a_fleet(), LiveState(), StandaloneWork()
+    see_work(live, work.news(fleet, live)[0], NOW)
+    assert work.news(fleet, live) == []
     fleet.put_node("d", a_node("d", pool="bare"))
     fleet.merge()
-    assert work_news(fleet, live) == [WorkSeen((WorkloadView("d", ()),))]
+    assert work.news(fleet, live) == [WorkSeen((WorkloadView("d", ()),))]
     live.forget(NOW)
-    assert work_news(fleet, live) == [WorkSeen((WorkloadView("b", ()), WorkloadView("d", ())), whole=True)]
+    both = [WorkSeen((WorkloadView("b", ()), WorkloadView("d", ())), whole=True)]
+    assert work.news(fleet, live) == both
+    see_work(live, both[0], NOW)
+    assert work.news(fleet, live) == []
+
+
+def test_what_was_told_and_not_taken_is_told_again() -> None:
+    """Mutant: who was told once counts as known, though the controller never took it."""
+    fleet, live, work = a_fleet(), LiveState(), StandaloneWork()
+    assert work.news(fleet, live) == work.news(fleet, live)
+    see_work(live, work.news(fleet, live)[0], NOW)
+    fleet.put_node("d", a_node("d", pool="bare"))
+    fleet.merge()
+    assert work.news(fleet, live) == work.news(fleet, live) == [WorkSeen((WorkloadView("d", ()),))]
+
+
+def test_whom_the_present_knows_is_not_looked_at_again() -> None:
+    """A look at each node twice a second costs a large fleet's loop its answers. Mutant: every turn looks at all."""
+    fleet, live, work = a_fleet(), LiveState(), StandaloneWork()
+    see_work(live, work.news(fleet, live)[0], NOW)
+    assert work.news(fleet, live) == []
+    live.nodes = Unread(live.nodes)
+    assert work.news(fleet, live) == []
+
+
+class Unread(dict[str, LiveNode]):
+    """Nodes of which nobody asks."""
+
+    def __contains__(self, key: object) -> bool:
+        raise AssertionError(f"{key} is looked at")
 
 
 def test_a_cell_without_such_nodes_is_told_once_that_there_are_none() -> None:
     """Mutant: nothing is told, and what runs there stays unknown for ever."""
     fleet, live = Fleet(configuration({"train": pool_document(target=1)})), LiveState()
-    (seen,) = work_news(fleet, live)
+    (seen,) = StandaloneWork().news(fleet, live)
     assert seen == WorkSeen((), whole=True)
     see_work(live, seen, NOW)
-    assert work_news(fleet, live) == []
+    assert StandaloneWork().news(fleet, live) == []
 
 
 def a_fleet() -> Fleet:

@@ -1,7 +1,7 @@
 """Subscriptions: pages of the journal, batches of what comes, a mark of quiet, and an end for the slow."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -46,6 +46,32 @@ async def test_the_journal_comes_first_a_page_at_a_time_and_nothing_twice(monkey
     assert await soon(one) == [4, 5]
     assert await soon(one) == [6]
     assert await soon(one) == [7]
+
+
+async def test_who_has_kept_up_asks_nothing_of_the_journal_and_misses_nothing() -> None:
+    """Two hundred clients that come at once would each have a thread read nothing.
+
+    Mutants: who is behind what was told reads nothing either; a process that has told nobody yet reads nothing.
+    """
+    asked: list[int] = []
+    kept = records(1, 3)
+
+    def read(after: int) -> Iterator[Record]:
+        asked.append(after)
+        return iter(kept[after:])
+
+    all_of_them = Subscribers(read)
+    first = all_of_them.follow(2)
+    assert await soon(first) == [3]
+    assert asked == [2], "nobody was told of anything yet"
+    all_of_them.publish(records(3, 3))
+    asked.clear()
+    one, behind = all_of_them.follow(3), all_of_them.follow(1)
+    all_of_them.publish(records(4, 4))
+    assert await soon(one) == [4]
+    assert asked == []
+    assert await soon(behind) == [2, 3]
+    assert asked == [1]
 
 
 async def test_what_came_since_it_last_asked_is_one_batch() -> None:

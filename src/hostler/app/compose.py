@@ -63,7 +63,7 @@ from hostler.drivers.redfish.operation_driver import RedfishDriver
 from hostler.drivers.redfish.rack_reader import RackReader
 from hostler.drivers.redfish.system_discovery import Introduction
 from hostler.drivers.secrets.secret_cache import KeptSecrets
-from hostler.drivers.standalone.scheduler import StandaloneScheduler, work_news
+from hostler.drivers.standalone.scheduler import StandaloneScheduler, StandaloneWork
 from hostler.drivers.tickets.ticket_target import ticket_systems
 from hostler.polling.bmc_poller import BmcPoller
 from hostler.polling.bmc_series import SeriesReader
@@ -170,8 +170,8 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
 
 def _read_schedulers(gate: Gate, cell: Cell, clusters: Mapping[str, tuple[Scheduler, ...]]) -> None:
     """Read workloads through the gate from the pools' clusters, and of pools without one."""
-    watched = SchedulerReader(clusters, lambda: cell.view, lambda: cell.live)
-    gate.read_schedulers = lambda: [*work_news(cell.view, cell.live), *watched.news()]
+    watched, without = SchedulerReader(clusters, lambda: cell.view, lambda: cell.live), StandaloneWork()
+    gate.read_schedulers = lambda: [*without.news(cell.view, cell.live), *watched.news()]
     gate.read_node = watched.of_node
 
 

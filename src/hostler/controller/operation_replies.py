@@ -84,7 +84,7 @@ def _see_effect(context: DecisionContext, node: Node, operation: Operation, outc
     if operation.kind == "evict":  # of a node in no pool any cluster may have shown the work
         shown = {name: works for name, works in here.workloads.items() if cluster in ("", name)}
         here.workloads |= {name: _without(works, operation, outcome) for name, works in shown.items()}
-    if operation.kind == "leave_cluster":
+    if operation.kind == "leave_cluster" and cluster:  # without one nobody placed work there, and nobody will
         here.workloads.pop(cluster, None)
         unlist(here, cluster)
     if operation.kind == "join_cluster":

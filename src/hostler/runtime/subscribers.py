@@ -18,14 +18,17 @@ class Subscription:
     """One subscriber's records in batches: first pages of the journal, then whatever has come since it last asked.
 
     Iterating gives batches of one record or more, and an empty one after `quiet_s` seconds without news. Raises
-    SlowSubscriberError behind the last record that had room. Ends when it is closed, or the subscribers are.
+    SlowSubscriberError behind the last record that had room. Ends when it is closed, or the subscribers are. `kept_up`:
+    everybody has been told of `after` and of nothing later, so that the journal need not be asked.
     """
 
-    def __init__(self, page: Callable[[int], list[Record]], after: int, quiet_s: float | None) -> None:
+    def __init__(
+        self, page: Callable[[int], list[Record]], after: int, quiet_s: float | None, *, kept_up: bool = False
+    ) -> None:
         self.seen = after
         self._page = page
         self._quiet_s = quiet_s
-        self._from_journal = True
+        self._from_journal = not kept_up
         self._coming: list[Record] = []
         self._news = asyncio.Event()
         self._closed = False
@@ -94,9 +97,12 @@ class Subscribers:
         self._read = read
         self._open: list[Subscription] = []
         self._closed = False
+        self._told: int | None = None
 
     def publish(self, records: Sequence[Record]) -> None:
         """Tell everybody; whoever has no room for it, or has left, is dropped."""
+        if records:
+            self._told = records[-1].seq
         for one in self._open:
             one.offer(records)
         self._open = [one for one in self._open if not one.ended]
@@ -109,7 +115,8 @@ class Subscribers:
 
     def follow(self, after: int, quiet_s: float | None = None) -> Subscription:
         """Every record after `after`, from the journal and then live. `quiet_s`: see Subscription."""
-        one = Subscription(self._next_page, after, quiet_s)
+        kept_up = self._told is not None and self._told <= after
+        one = Subscription(self._next_page, after, quiet_s, kept_up=kept_up)
         if self._closed:
             one.close()
         self._open.append(one)

@@ -17,14 +17,18 @@ from hostler.core.intents.ask import (
     workplace_of,
 )
 from hostler.core.intents.bounds import is_theirs
+from hostler.core.intents.what_fits import demand_room
+from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.state import events as e
-from hostler.core.state.model import HoldKind
+from hostler.core.state.model import ActClass, HoldKind
 from hostler.core.state.verbs.holds import Cordon, Pause, PlaceHold, ReleaseHold, Resume, Uncordon
 
 
 def cordon(ask: Ask[Cordon]) -> Granted:
     """Keep new work away."""
     nodes = nodes_of(ask)
+    open_yet = tuple(node for node in nodes if not node.cordons and node.assignment is not None)
+    demand_room(ask, DisruptionRequest("cordon", ActClass.immediate, open_yet, approved=True), together=False)
     events = tuple(e.HoldPlaced(hold_of(ask, node.scope, HoldKind.cordon, ask.act.hours)) for node in nodes)
     return f"no new work on {len(nodes)} node(s); running work finishes", events
 

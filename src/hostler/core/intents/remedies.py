@@ -6,11 +6,11 @@ from hostler.core.intents import own_work
 from hostler.core.intents.affected_nodes import named
 from hostler.core.intents.ask import Answered, Ask, Granted, Handler, Handlers, RefusalError, hold_of, nodes_of
 from hostler.core.intents.bounds import is_theirs
+from hostler.core.intents.what_fits import demand_room
 from hostler.core.planning.domain_plans import DomainAct, acts, request_of
 from hostler.core.planning.outcomes import HOURS, TENANT
 from hostler.core.planning.plan_builder import Frame, freeze
 from hostler.core.policy.blast_radius import blast_radius, group_of, resolve
-from hostler.core.policy.budgets import never_fits
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.policy.response import need_of
@@ -51,10 +51,8 @@ def grant_remedy(ask: Ask[RemedyVerb]) -> Granted:
         events.append(e.ConditionRaised(_condition_of(ask, node, request, group)))
     if found := [n.id for n in nodes if any(c.type == request.condition and c.group.scope for c in n.conditions)]:
         raise RefusalError(f"{found[0]} is part of another act already; see `hostler domain list`")
-    if group.scope is not None and (why := never_fits(ask.context, _asked_for(ask, nodes, group))):
-        raise RefusalError(
-            f"it can never begin: {why}; name so many of its nodes at a time, or raise the pool's budget"
-        )
+    if not isinstance(ask.act, PowerOff):
+        demand_room(ask, _asked_for(ask, nodes, group))
     return f"{ask.intent.verb} is asked for on {len(nodes)} node{'s' if len(nodes) > 1 else ''}", tuple(events)
 
 

@@ -36,14 +36,25 @@ def _pool_budget(
     context: DecisionContext, pool: Pool, members: list[Node], request: DisruptionRequest
 ) -> list[Blocker]:
     serving = frozenset(context.fleet.index.members(f"serving:{pool.name}")) if len(members) > 1 else None
-    cost = sum(1 for node in members if _is_serving(node, serving))
+    cost = sum(1 for node in members if (is_serving(node) if serving is None else node.id in serving))
     if cost == 0:
         return []
     now_out, limit = unavailable(context, pool), allowance(pool.budget, pool.target, request.act_class)
     if now_out + cost <= limit:
         return []
     text = f"pool {pool.name}: {now_out} of {pool.target} unavailable, {cost} more would exceed the budget of {limit}"
-    return [Blocker("budget", f"pool:{pool.name}", text, "another node of the pool is back in service")]
+    return [Blocker("budget", f"pool:{pool.name}", text, _ends(context, pool, cost, limit))]
+
+
+def _ends(context: DecisionContext, pool: Pool, cost: int, limit: int) -> str:
+    """Name what gives the budget room; no node's return does where the pool could not hold so many anyway."""
+    if cost > limit:
+        fewer = ", or fewer are asked for at once" if cost > 1 else ""
+        return f"the budget of pool {pool.name} allows {cost} at once{fewer}"
+    missing = max(0, pool.target - context.fleet.index.count(f"pool:{pool.name}"))
+    if missing + cost > limit:
+        return f"the pool has nodes for the {missing} of {pool.target} that are missing, or its budget is raised"
+    return "another node of the pool is back in service"
 
 
 def allowance(budget: Budget, target: int, act_class: ActClass) -> int:
@@ -63,9 +74,8 @@ def unavailable(context: DecisionContext, pool: Pool) -> int:
     return max(0, pool.target - context.fleet.index.count(f"serving:{pool.name}"))
 
 
-def _is_serving(node: Node, serving: frozenset[str] | None) -> bool:
-    if serving is not None:
-        return node.id in serving
+def is_serving(node: Node) -> bool:
+    """Whether it does its pool's work: nothing is done to it and nobody keeps work away."""
     return (node.plan is None or node.plan.state == "proposed") and not node.cordons
 
 
@@ -79,7 +89,11 @@ def _removal_budget(
     if done + len(members) <= pool.budget.removals_per_day:
         return []
     text = f"pool {pool.name}: {done} nodes were removed within 24 h, the limit is {pool.budget.removals_per_day}"
-    return [Blocker("budget", f"removals:{pool.name}", text, "24 h have passed since the first removal")]
+    ends = "24 h have passed since the first removal"
+    if len(members) > pool.budget.removals_per_day:
+        fewer = ", or fewer are asked for at once" if len(members) > 1 else ""
+        ends = f"the budget of pool {pool.name} lets {len(members)} leave in a day{fewer}"
+    return [Blocker("budget", f"removals:{pool.name}", text, ends)]
 
 
 def reopens(context: DecisionContext, found: tuple[Blocker, ...]) -> datetime | None:
@@ -112,21 +126,6 @@ def _spares_floor(context: DecisionContext, pool: Pool, request: DisruptionReque
     return [Blocker("budget", f"spares:{pool.sku}", text, "another spare is ready")]
 
 
-def never_fits(context: DecisionContext, request: DisruptionRequest) -> str:
-    """Why the request could not begin though nothing else were out: it asks for more than its pools allow at once."""
-    for name in sorted({node.pool for node in request.nodes if node.pool}):
-        pool, cost = context.fleet.pools.get(name), sum(1 for node in request.nodes if node.pool == name)
-        if pool is None or cost <= 1:
-            continue
-        limit = allowance(pool.budget, pool.target, request.act_class)
-        if cost > limit:
-            return f"pool {name} allows {limit} of {pool.target} to be unavailable at once, and this takes {cost}"
-        most = pool.budget.removals_per_day
-        if removes(request.remedy) and cost > most:
-            return f"pool {name} lets {most} nodes leave it in a day, and this takes {cost}"
-    return ""
-
-
 def _bring_up_budget(context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     if request.remedy != PHASES[Phase.initializing].recipe:
         return []
@@ -144,23 +143,34 @@ def over_domain_budget(context: DecisionContext, request: DisruptionRequest) -> 
     found: list[Blocker] = []
     ids = frozenset(node.id for node in request.nodes)
     for domain in sorted({domain for node in request.nodes for domain in node.domains}):
-        budget = context.fleet.policy.domains.get(domain.kind)
-        if budget is None:
+        limit = domain_limit(context, domain)
+        if limit is None:
             continue
-        size = context.fleet.index.count(domain.shared)
         members = [node for node in request.nodes if domain in node.domains]
         asking = sum(1 for n in members if n.plan is None or not n.plan.disruptive or n.plan.state == "proposed")
-        if not asking or domain == request.scope or (len(ids) > 1 and _is_whole(context, domain, ids)):
+        if not asking or domain == request.scope or (len(ids) > 1 and is_whole(context, domain, ids)):
             continue
         busy = context.fleet.index.count(f"disturbed:{domain}")
-        limit = min(budget.count, max(1, int(size * budget.percent / 100)))
         if busy + asking > limit:
+            size = context.fleet.index.count(domain.shared)
             text = f"{domain}: {busy} of {size} nodes disturbed, {asking} more would exceed the budget of {limit}"
-            found.append(Blocker("budget", domain.text, text, "another node of the domain is back in service"))
+            ends = "another node of the domain is back in service"
+            if asking > limit:
+                ends = f"the policy's budget of a {domain.kind} allows {asking} at once, or fewer are asked for at once"
+            found.append(Blocker("budget", domain.text, text, ends))
     return found
 
 
-def _is_whole(context: DecisionContext, domain: Scope, asking: frozenset[str]) -> bool:
+def domain_limit(context: DecisionContext, domain: Scope) -> int | None:
+    """How many nodes of the failure domain may be disturbed at once, None where none are counted."""
+    budget = context.fleet.policy.domains.get(domain.kind)
+    if budget is None:
+        return None
+    size = context.fleet.index.count(domain.shared)
+    return min(budget.count, max(1, int(size * budget.percent / 100)))
+
+
+def is_whole(context: DecisionContext, domain: Scope, asking: frozenset[str]) -> bool:
     """Whether all of the domain that is in production is asked for at once: nothing of it is left to be spared."""
     others = [i for i in context.fleet.index.members(domain.shared) if i not in asking]
     return all(context.fleet.nodes[i].phase is not Phase.production for i in others)

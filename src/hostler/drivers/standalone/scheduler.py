@@ -68,18 +68,30 @@ def for_agent(operation: Operation) -> Operation:
     return replace(operation, act=RunChecks(profile))
 
 
-def work_news(fleet: Fleet, live: LiveState) -> list[WorkSeen]:
-    """Workloads of nodes in pools without a cluster: none. Told of whom the present does not know it yet.
+class StandaloneWork:
+    """Tells of nodes in pools without a cluster that nothing runs there, once each.
 
-    After a start, a gap or a change of office the present knows nothing, and all are told, as a whole.
+    It remembers of whom the present knows it: looking at each node of a large fleet anew would hold up the loop.
     """
-    whole = not live.synced(NO_CLUSTER)
-    members, here = _members(fleet), live.nodes
-    fresh = members if whole else [i for i in members if i not in here or NO_CLUSTER not in here[i].workloads]
-    idle = tuple(WorkloadView(node_id, ()) for node_id in fresh)
-    return [WorkSeen(idle, whole=whole, cluster=NO_CLUSTER)] if whole or idle else []
 
+    def __init__(self) -> None:
+        self._known: set[str] = set()
 
-def _members(fleet: Fleet) -> list[str]:
-    pools = (pool.name for pool in fleet.configuration.pools.values() if not pool.cluster)
-    return [node_id for name in pools for node_id in fleet.index.members(f"pool:{name}")]
+    def news(self, fleet: Fleet, live: LiveState) -> list[WorkSeen]:
+        """Workloads of those nodes: none. Told of whom the present does not know it yet.
+
+        After a start, a gap or a change of office the present knows nothing, and all are told, as a whole.
+        """
+        pools = [
+            fleet.index.base.get(f"pool:{p.name}", {}) for p in fleet.configuration.pools.values() if not p.cluster
+        ]
+        if not live.synced(NO_CLUSTER):
+            self._known = set()
+            every = tuple(WorkloadView(node_id, ()) for node_id in sorted(i for pool in pools for i in pool))
+            return [WorkSeen(every, whole=True, cluster=NO_CLUSTER)]
+        fresh = [i for pool in pools if not self._known.issuperset(pool) for i in pool.keys() - self._known]
+        here = live.nodes
+        seen = {i for i in fresh if i in here and NO_CLUSTER in here[i].workloads}
+        self._known |= seen
+        idle = tuple(WorkloadView(node_id, ()) for node_id in sorted(fresh) if node_id not in seen)
+        return [WorkSeen(idle, cluster=NO_CLUSTER)] if idle else []
