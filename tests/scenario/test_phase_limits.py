@@ -13,11 +13,11 @@ LIMIT_S = 30.0
 CONFIG = configuration(firmware={"bios": "2"})
 
 
-def at_work(phase: Phase, kind: str, **fields: Any) -> Drive:
-    """A node in a phase that ends in half a minute; what it is asked for (`kind`) never answers."""
+def at_work(phase: Phase, kind: str, answer: str = "mute", **fields: Any) -> Drive:
+    """A node in a phase that ends in half a minute; what it is asked for (`kind`) never answers, or late."""
     node = a_node("a", pool="", phase=phase, deadline=after(seconds=LIMIT_S), **fields)
     drive = Drive(CONFIG)
-    drive.script(kind, "mute", "mute")
+    drive.script(kind, answer, answer)
     drive.step()
     drive.journal.append(e.Record(len(drive.journal) + 1, drive.now, 1, "seed", e.NodeRegistered(node)))
     drive.power["a"], drive.boots["a"], drive.work["a"] = True, 1, ()
@@ -134,3 +134,52 @@ def test_a_hold_stops_a_phase_s_work_at_its_next_step_and_turns_nothing_back() -
     drive.ask("release", next(iter(drive.fleet.holds)))
     drive.run()
     assert drive.node("a").phase is not Phase.seatrial
+
+
+@pytest.mark.parametrize(("verb", "target", "release"), [("pause", "fleet", "resume"), ("hold", "a", "release")])
+@pytest.mark.parametrize("phase", [Phase.seatrial, Phase.zap, Phase.test, Phase.initializing])
+def test_time_in_which_others_keep_a_node_waiting_is_no_time_of_its_phase(
+    phase: Phase, verb: str, target: str, release: str
+) -> None:
+    """A weekend's pause convicts nobody. Mutants: the limit ends the phase meanwhile, or once the pause is over."""
+    node = a_node("a", pool="", phase=phase, deadline=after(hours=60))
+    drive = Drive(configuration(), [node], quiet=True)
+    drive.ask(verb, target)
+    drive.wait(days=4)
+    assert drive.events(e.PhaseChanged) == [], drive.transcript("a")
+    stuck = [c for c in drive.node("a").conditions if c.type == "node.stuck"]
+    assert len(stuck) == 1, "its age is visible"
+    drive.ask(release, target if verb == "pause" else next(iter(drive.fleet.holds)))
+    drive.wait(days=1)
+    moves = [one.after for one in drive.events(e.PhaseChanged)]
+    assert moves, "it goes on"
+    assert not {Phase.triage, Phase.zap_fail} & set(moves), drive.transcript("a")
+    assert drive.node("a").probation_until is None
+    assert "node.stuck" not in {c.type for c in drive.node("a").conditions}
+
+
+def test_a_hold_in_the_middle_of_a_phase_s_work_uses_up_none_of_its_time() -> None:
+    """Mutants: a held node is over its limit; its limit is over in the moment in which the hold is released."""
+    drive = at_work(Phase.seatrial, "collect_inventory", answer="late")
+    drive.ask("hold", "a")
+    drive.land()
+    drive.wait(days=2)
+    assert drive.node("a").phase is Phase.seatrial, drive.transcript("a")
+    drive.ask("release", next(iter(drive.fleet.holds)))
+    drive.wait(days=1)
+    assert Phase.triage not in [one.after for one in drive.events(e.PhaseChanged)], drive.transcript("a")
+
+
+def test_a_node_that_waited_for_hands_is_tested_anew_and_not_sent_to_triage() -> None:
+    """Mutant: the technician has done what was asked for, and the node is over its limit for it."""
+    drive = Drive(configuration(), [a_node("a", pool="", phase=Phase.zap)])
+    drive.script("sanitise", *["refused"] * 20)
+    drive.wait(days=5)
+    drive.ask("start-work", "a", serial="S-a", prepare="true")
+    drive.wait(minutes=1)
+    drive.ask("start-work", "a", serial="S-a", prepare="true")
+    drive.wait(hours=1)
+    drive.scripts.clear()
+    assert drive.ask("end-work", "a", did="swapped", part="psu").granted
+    drive.wait(days=1)
+    assert [one.after for one in drive.events(e.PhaseChanged)] == [Phase.test, Phase.production], drive.transcript("a")

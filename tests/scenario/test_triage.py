@@ -5,7 +5,9 @@ from datetime import timedelta
 import pytest
 
 from hostler.core.planning.triage import AGAIN_S
+from hostler.core.state import events as e
 from hostler.core.state.model import Attempt, CheckResult, Phase, Verdict
+from hostler.core.state.packed_strings import NO_PAIRS, Pairs, pairs
 from tests.kit import NOW, Drive, a_node, configuration, pool_document
 
 TRIES = len(AGAIN_S)
@@ -98,3 +100,56 @@ def test_who_came_because_of_a_failed_gate_serves_again_after_its_burn_in() -> N
     back = drive.node("a")
     assert (back.phase, back.pool, back.waiting) == (Phase.production, "train", None)
     assert drive.fleet.index.count("healthy:train") == 1
+
+
+BASELINE = {"BIOS": "1.1.0"}
+OLD, RUNS, NEWER = (pairs((("BIOS", version),)) for version in ("1.0.0", "1.1.0", "1.2.0"))
+
+
+@pytest.mark.parametrize(
+    ("before", "versions", "after"),
+    [
+        (Phase.initializing, OLD, Phase.onboard),
+        (Phase.seatrial, OLD, Phase.seatrial),
+        (Phase.seatrial, RUNS, Phase.seatrial),
+        (Phase.zap_fail, RUNS, Phase.zap),
+        (Phase.test, RUNS, Phase.test),
+        (Phase.test, OLD, Phase.zap),
+        (Phase.production, OLD, Phase.zap),
+        (Phase.production, NEWER, Phase.test),
+        (Phase.production, NO_PAIRS, Phase.test),
+    ],
+)
+def test_a_node_goes_on_after_its_examination_where_it_had_got_to(before: Phase, versions: Pairs, after: Phase) -> None:
+    """Triage is no way round Seatrial, cables or firmware. Mutant: every examination that passed leads to test."""
+    node = a_node("a", pool="", phase=Phase.triage, came_from=before, versions=versions)
+    drive = Drive(configuration(firmware=BASELINE), [node])
+    drive.wait(minutes=1)
+    moved = [one.after for one in drive.events(e.PhaseChanged) if one.before is Phase.triage]
+    assert moved[:1] == [after], drive.transcript("a")
+    assert drive.node("a").came_from is None
+
+
+def test_a_fault_in_seatrial_leaves_out_neither_the_rest_of_it_nor_firmware() -> None:
+    """Mutant: nobody remembers where the node fell out, and it serves with what firmware it came with."""
+    node = a_node("a", pool="", phase=Phase.seatrial, versions=OLD)
+    drive = Drive(configuration({"train": pool_document(target=1)}, firmware=BASELINE), [node])
+    drive.script("run_checks", "failed")
+    drive.wait(days=3)
+    way = [one.after.value for one in drive.events(e.PhaseChanged)]
+    assert way == ["triage", "seatrial", "zap", "test", "production"], drive.transcript("a")
+    assert "update_firmware" in drive.operations("a")
+
+
+def test_firmware_that_holds_up_a_test_is_brought_to_the_baseline_on_a_persons_word() -> None:
+    """Mutants: zap-again is for zap_fail alone; the wait names no command but to vouch for old firmware."""
+    drive = Drive(configuration({"train": pool_document(target=1)}), [a_node("a", pool="", phase=Phase.test)])
+    drive.script("sanitise", *["refused"] * 9)
+    drive.wait(days=1)
+    waiting = drive.node("a").waiting
+    assert waiting is not None
+    assert "where its firmware is not the baseline, hostler node zap-again a --reason" in waiting.blockers[0].ends_when
+    assert drive.ask("zap-again", "a").granted
+    moves = [(one.before, one.after) for one in drive.events(e.PhaseChanged)]
+    assert (Phase.test, Phase.zap) in moves
+    assert not drive.fleet.tickets_about("a"), "the ticket that asked for the erasure"

@@ -390,7 +390,9 @@ class Agent:
                 await self._uploader.send_all()
                 await self._operator.report_all()
         except (UnavailableError, RejectedError, sqlite3.Error, TimeoutError) as error:
-            log.info("stopped_with_unsent", extra=facts(observations=self._spool.waiting, reason=str(error)))
+            if left := self._spool.waiting:
+                reason = str(error) or f"not sent within {LAST_POST_S} s"
+                log.info("stopped_with_unsent", extra=facts(observations=left, reason=reason))
 
 
 def log_source(name: str) -> Source:

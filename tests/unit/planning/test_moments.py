@@ -68,10 +68,10 @@ def test_protection_is_tried_again_though_another_plan_runs() -> None:
 
 
 def test_a_phase_is_asked_again_at_its_limit() -> None:
-    """Mutants: a phase that waits is not looked at when its time is over, with a plan or without one."""
+    """Mutants: a plan is not looked at when its phase's time is over; a node without one that is held is."""
     made = replace(a_node("a", pool="", phase=Phase.seatrial), deadline=after(minutes=3))
     stopped = held(idle(a_context(made), "a"), HoldKind.operator)
-    assert until(next_step(stopped, made)) == after(minutes=3)
+    assert until(next_step(stopped, made)) is None
     node, plan = with_plan("seatrial", made, at="wait_agent", step_since=NOW)
     assert until(advance(idle(a_context(node), "a", heard=False), node, plan, None)) == after(minutes=3)
 

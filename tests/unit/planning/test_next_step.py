@@ -69,8 +69,13 @@ def test_where_only_a_person_moves_it_on_it_says_for_what_it_waits(phase: Phase)
 
 
 def test_over_its_limit_a_phase_leads_where_its_row_says() -> None:
+    """Mutant: work that begins only now, since others held its node, is over its limit already."""
     late = replace(a_node("a", pool="", phase=Phase.initializing), deadline=NOW)
-    answer = asked(late)
+    begun = asked(late)
+    assert isinstance(begun, Act)
+    assert [type(event) for event in begun.events] == [e.PlanRecorded]
+    node, _ = with_plan("initializing", late, at="wait_agent", step_since=NOW)
+    answer = asked(node)
     assert isinstance(answer, Act)
     assert [event.after for event in answer.events if isinstance(event, e.PhaseChanged)] == [Phase.triage]
 

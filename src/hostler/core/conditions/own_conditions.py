@@ -49,11 +49,13 @@ def next_moment(context: DecisionContext, node: Node) -> datetime | None:
 
 
 def _stuck_at(context: DecisionContext, node: Node) -> datetime | None:
-    """When the node counts as stuck in its phase; None in a phase with a limit of its own, or none.
+    """When the node counts as stuck in its phase; None where its phase's work has a limit and goes on, or none is set.
 
     Who clears the condition grants it another usual stay.
     """
-    usual_s = PHASES[node.phase].usual_s
+    row = PHASES[node.phase]
+    kept_waiting = node.plan is None and not unanswered_checks.holds_the_phase(node)
+    usual_s = row.usual_s or (row.limit_s if kept_waiting else None)
     if usual_s is None:
         return None
     return (node.stay_granted or node.phase_since) + timedelta(
@@ -66,7 +68,7 @@ def _stuck(context: DecisionContext, node: Node, stood: bool) -> Finding | None:
     if (at is not None and at <= context.sure) == stood:
         return None
     if stood:
-        return over(STUCK, f"the node moved on to {node.phase}")
+        return over(STUCK, f"the node moved on to {node.phase}" if node.plan is None else f"{node.plan.name} goes on")
     stay = duration((context.sure - node.phase_since).total_seconds())
     waits = node.waiting.blockers[0].text if node.waiting and node.waiting.blockers else "the reason is not recorded"
     text = f"in phase {node.phase} for {stay}: {waits}"

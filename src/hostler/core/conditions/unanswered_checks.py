@@ -175,6 +175,8 @@ def _words(node: Node, profile: str) -> str:
     vouch = f"hostler node vouch {node.id} --profile {profile} --reason …"
     if node.phase is Phase.triage:
         return f"{vouch}, or, where it is faulty, hostler node rma-send {node.id} --reason …"
+    if profile == SANITISE and node.phase is Phase.test:
+        return f"{vouch}, or, where its firmware is not the baseline, hostler node zap-again {node.id} --reason …"
     return vouch
 
 

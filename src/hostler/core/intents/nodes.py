@@ -79,6 +79,12 @@ def moving(before: Phase, after: Phase) -> Callable[[AnyAsk], Granted]:
     return grant
 
 
+def zap_again(ask: Ask[ZapAgain]) -> Granted:
+    """The firmware is brought to the baseline once more, of a node in zap_fail or one that is being tested."""
+    before = Phase.test if node_of(ask).phase is Phase.test else Phase.zap_fail
+    return moving(before, Phase.zap)(ask)
+
+
 def return_from_vendor(ask: Ask[RmaReturn]) -> Granted:
     """The vendor has sent it back: its faults are theirs to have mended, and it begins again at onboard."""
     node = node_of(ask)
@@ -205,7 +211,7 @@ HANDLERS: Handlers = {
     RmaReturn: Handler(return_from_vendor),
     Debug: Handler(moving(Phase.triage, Phase.debug)),
     Onboard: Handler(moving(Phase.debug, Phase.onboard)),
-    ZapAgain: Handler(moving(Phase.zap_fail, Phase.zap)),
+    ZapAgain: Handler(zap_again),
     Triage: Handler(moving(Phase.zap_fail, Phase.triage)),
     Rebind: Handler(rebind),
     Retire: Handler(retire),

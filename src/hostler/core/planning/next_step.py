@@ -5,8 +5,6 @@ What does this node need *now*? A plan that runs is advanced (`execution`); else
 reasoned wait, or rest.
 """
 
-from datetime import datetime
-
 from hostler.core.conditions import unanswered_checks
 from hostler.core.planning import evidence_keeping, idle_checks, lights, rejoin_guard, triage
 from hostler.core.planning.enrolment import enrol
@@ -72,23 +70,12 @@ def _settling(node: Node) -> Wait:
 
 
 def _phase_work(context: DecisionContext, node: Node) -> Answer:
-    row = PHASES[node.phase]
+    """The phase's own work. Its limit is the plan's: a node without one waits for others, and has not failed."""
     if node.phase is Phase.production:
         return serve(context, node)
     if node.phase is Phase.registered:
         return enrol(context, node)
-    limit = _limit_at(node)
-    if limit is not None and row.on_limit and limit <= context.now:
-        return Act(change_phase(context, node, row.on_limit, f"over the limit of {node.phase}"))
-    return asked_again(context.now, _in_phase(context, node), limit)
-
-
-def _limit_at(node: Node) -> datetime | None:
-    """When the node has had its time in its phase; None where none is set, or an answer is waited for."""
-    row = PHASES[node.phase]
-    if row.limit_s is None or not row.on_limit or unanswered_checks.holds_the_phase(node):
-        return None
-    return node.deadline
+    return _in_phase(context, node)
 
 
 def _in_phase(context: DecisionContext, node: Node) -> Answer:

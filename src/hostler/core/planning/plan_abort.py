@@ -68,6 +68,8 @@ def limit_at(node: Node, plan: Plan) -> datetime | None:
 
 def abort_at_boundary(context: DecisionContext, node: Node, plan: Plan, need: Need | None) -> Act | datetime | None:
     """The end of the plan at this boundary; None where it goes on, a moment where the clock alone may end it then."""
+    if held := _held_beyond_its_limit(context, node, plan):
+        return Act((e.PlanEnded(node.id, plan.id, "cancelled", held),))
     if why := bring_up_fails(context, node, plan) or _down_at_its_gate(context, node, plan):
         return Act(fail_plan(context, node, plan, why))
     remedial = plan.disruptive or plan.act_class in (ActClass.pending, ActClass.immediate)
@@ -83,6 +85,20 @@ def abort_at_boundary(context: DecisionContext, node: Node, plan: Plan, need: Ne
     if (turned := _turns_back(context, node, plan)) is not None:
         return Act(turned)
     return soonest(context.now, release, graver)
+
+
+_OTHERS = ("hold", "pause", "brake", "restored")
+"""Blockers that keep a phase's own work from its next step: its time is not used by it meanwhile."""
+
+
+def _held_beyond_its_limit(context: DecisionContext, node: Node, plan: Plan) -> str:
+    """Reason why others keep the phase's work as its time ends, "" for none; the work begins anew once they let go."""
+    limit = limit_at(node, plan)
+    if limit is None or limit > context.now:
+        return ""
+    request = DisruptionRequest(plan.name, plan.act_class, (node,), approved=True)
+    stops = [b for b in blockers(context, request) if b.kind in _OTHERS]
+    return f"{stops[0].text}, beyond the limit of {node.phase}" if stops else ""
 
 
 def _turns_back(context: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...] | None:

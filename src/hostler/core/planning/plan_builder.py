@@ -1,6 +1,7 @@
 """Laying a plan down: a frozen copy of a recipe for one node, with everything that decided it."""
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -8,15 +9,17 @@ from msgspec.structs import replace
 from hostler.core.conditions import site_checks
 from hostler.core.planning import cabling, gate_requirements, port_reset, return_depth
 from hostler.core.planning.firmware_plan import firmware_steps, to_verify
+from hostler.core.planning.phase_after_triage import phase_after_triage
 from hostler.core.planning.sanitise_order import sanitise_order
 from hostler.core.policy.blast_radius import blast_radius
 from hostler.core.state import events as e
 from hostler.core.state import operations as op
-from hostler.core.state.configuration import Reset, scaled
+from hostler.core.state.configuration import LAB_PHASE_FLOOR_S, Reset, scaled
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.model import ActClass, Node, Plan, Step
+from hostler.core.state.model import ActClass, Node, Phase, Plan, Step
 from hostler.core.state.scopes import ALONE, ActGroup
 from hostler.core.tables.operations import OPERATIONS
+from hostler.core.tables.phases import PHASES
 from hostler.core.tables.recipes import Recipe, StepRow
 
 
@@ -63,10 +66,10 @@ def freeze(context: DecisionContext, node: Node, recipe: Recipe, frame: Frame) -
         radius=blast_radius(context.fleet, node.id),
         recorded_at=context.now,
         remedy=frame.remedy,
-        to_phase=recipe.to_phase.value if recipe.to_phase else "",
+        to_phase=_to_phase(context, node, recipe),
         failed_phase=recipe.failed_phase.value if recipe.failed_phase else "",
         convicted_phase=recipe.convicted_phase.value if recipe.convicted_phase else "",
-        limit=node.deadline,
+        limit=_limit(context, node, recipe),
         part=frame.part,
         pool=node.pool,
         boot_id=node.boot_id,
@@ -78,6 +81,26 @@ def freeze(context: DecisionContext, node: Node, recipe: Recipe, frame: Frame) -
         step_since=context.now,
     )
     return gate_requirements.seeing(context.fleet, node, plan)
+
+
+def _limit(context: DecisionContext, node: Node, recipe: Recipe) -> datetime | None:
+    """When the phase has had its time; work that begins late, since others held it, has the whole of it."""
+    row = PHASES[node.phase]
+    if node.deadline is None or row.limit_s is None or row.recipe != recipe.name:
+        return node.deadline
+    limit_s = scaled(context.fleet.configuration_of(node).policy, row.limit_s, LAB_PHASE_FLOOR_S)
+    whole = min(timedelta(seconds=limit_s), node.deadline - node.phase_since)
+    return max(node.deadline, context.now + whole)
+
+
+def _to_phase(context: DecisionContext, node: Node, recipe: Recipe) -> str:
+    """Where the node stands afterwards, "" where it stays; out of triage it goes on where it had got to."""
+    if recipe.to_phase is None:
+        return ""
+    if node.phase is not Phase.triage or recipe.to_phase is not Phase.test:
+        return recipe.to_phase.value
+    sku = context.fleet.configuration_of(node).skus.get(node.sku)
+    return phase_after_triage(node, sku).value
 
 
 def _asking_again(recipe: Recipe, checks: tuple[str, ...]) -> Iterator[StepRow]:

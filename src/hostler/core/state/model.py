@@ -542,16 +542,15 @@ class Node(Struct, frozen=True):
     kinds that were looked at in it, `memory_gib` the host's memory as it was read then, 0: it was not; `most_seen` is
     the most that it has shown since it last came back from its vendor or from engineers.
     `versions` are the versions of firmware that its BMC last listed, by component; before the name of what does not run
-    stands STAGED or RECOVERY.
-    `stay_granted` is when a person last said that it may stand in its phase (cleared STUCK). `boot` is its last boot
-    over the network, None before one was asked for.
+    stands STAGED or RECOVERY. `stay_granted` is when a person last said that it may stand in its phase (cleared STUCK).
+    `boot` is its last boot over the network, None before one was asked for.
     `hardware` are readings of links, settings and places (`hardware`), "SOURCE/NAME" → text, `hardware_own` those that
     differ from machine to machine, `hardware_boots` the boot in which each source read them. `repairs` is what hands
     did since it left production, or, in a spare, since its last return. `bmc_login`: what is known of its BMC's own
     password, None where it was never to have one. `bundles` are the last of its evidence, kept or not to be had.
-    `certificates` are the last proofs that it was sanitised.
-    `inspection` is what hands have looked at so far, None where that is over or not begun. `light` is the locate LED
-    that a person has asked for, None once it is out.
+    `certificates` are the last proofs that it was sanitised. `inspection` is what hands have looked at so far, None
+    where that is over or not begun. `light` is the locate LED that a person has asked for, None once it is out.
+    `came_from` is the phase that a node in triage left for it.
     """
 
     id: str
@@ -616,6 +615,7 @@ class Node(Struct, frozen=True):
     certificates: tuple[KeptCertificate, ...] = ()
     inspection: Inspection | None = None
     light: Light | None = None
+    came_from: Phase | None = None
 
     def binding(self, kind: str) -> str:
         """The current value of the binding of this kind, "" where there is none."""

@@ -320,7 +320,9 @@ def _answers(case: LawCase, operation: Operation) -> tuple[int, int]:
 def _due(page: NodeHistory) -> Iterator[tuple[str, datetime]]:
     for one in page.outstanding:
         yield f"{one.kind} {one.id}", one.deadline
-    if page.deadline is not None and (page.operation is None or page.phase is not Phase.zap) and not _is_asked(page):
+    kept = page.plan is None and page.waiting is not None  # by others, who are named
+    writes = page.operation is not None and page.phase is Phase.zap
+    if page.deadline is not None and not (kept or writes or _is_asked(page)):
         yield f"{page.phase} of {page.id} since {page.deadline:%d %H:%M}", page.deadline
     for operation, until in page.settling.items():
         yield f"settling of {operation}", until

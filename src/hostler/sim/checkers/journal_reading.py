@@ -231,6 +231,8 @@ def _cleared(reading: JournalReading, event: e.ConditionCleared, _at: datetime) 
 def _planned(reading: JournalReading, event: e.PlanRecorded, _at: datetime) -> NodeHistory:
     page = reading.pages[event.plan.node]
     page.plan, page.state, page.index, page.passed = event.plan, event.plan.state, 0, False
+    if event.plan.failed_phase and event.plan.limit is not None:
+        page.deadline = event.plan.limit
     return page
 
 

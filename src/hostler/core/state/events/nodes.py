@@ -204,6 +204,7 @@ def _change_phase(fleet: Fleet, event: PhaseChanged, at: datetime) -> None:
         most_seen=() if event.before in _WORKED_ON else node.most_seen,
         probation_until=event.probation_until if event.after is Phase.production else None,
         repairs=() if Phase.production in (event.before, event.after) else node.repairs,
+        came_from=event.before if event.after is Phase.triage else None,
     )
     fleet.put_node(node.id, changed)
 

@@ -82,7 +82,8 @@ def _record_plan(fleet: Fleet, event: PlanRecorded, at: datetime) -> None:
     node = node_of(fleet, plan.node)
     attempts = _kept((*node.attempts, Attempt(plan.remedy or plan.name, plan.part, at)))
     counts = plan.disruptive or plan.act_class in (ActClass.pending, ActClass.immediate)
-    fleet.put_node(node.id, replace(node, plan=plan, attempts=attempts if counts else node.attempts))
+    deadline = plan.limit if plan.failed_phase and plan.limit else node.deadline
+    fleet.put_node(node.id, replace(node, plan=plan, attempts=attempts if counts else node.attempts, deadline=deadline))
     note_plan(fleet, plan)
     if plan.state != "proposed":
         _count_removal(fleet, fleet.nodes[node.id], at)

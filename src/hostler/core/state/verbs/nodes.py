@@ -71,7 +71,7 @@ class Certify(Verb, frozen=True):
 
 
 class ZapAgain(Verb, frozen=True):
-    """Try the firmware again after zap_fail."""
+    """Bring the firmware to the baseline again, from zap_fail or from test."""
 
     facts: ClassVar = VerbFacts(Permission.operate, Target.node, Heading.life)
 
