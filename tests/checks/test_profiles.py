@@ -11,6 +11,7 @@ from hostler_checks import profiles, site_checks, suite
 from hostler_checks.profiles import NAMES, load, parsed
 from hostler_checks.runner import CheckRunner
 from hostler_checks.suite import SuiteRun
+from hostler_checks.trusted_files import UntrustedError
 from hostler_checks.yaml_reader import ProfileError, duration_s
 from tests.checks.suite_runs import env, quiet
 
@@ -123,7 +124,7 @@ def test_the_example_of_the_how_to_runs_as_one_file(
 def test_a_sites_file_that_others_may_write_is_refused(tmp_path: Path) -> None:
     place = _site(tmp_path, "check: mine\nscript: 'true'\nprofiles: [gate]\n")
     (place / "own.yaml").chmod(0o666)
-    with pytest.raises(ProfileError, match="others than its owner"):
+    with pytest.raises(UntrustedError, match="others than its owner"):
         site_checks.added(load("gate"), place, os.geteuid())
 
 
@@ -132,7 +133,7 @@ def test_a_sites_check_says_what_is_wrong_with_it() -> None:
     with pytest.raises(ProfileError) as refused:
         site_checks.parsed(text, "own.yaml")
     said = str(refused.value)
-    assert all(part in said for part in ("one of the two", "is taken by the suite", "gate, idle", "floor is missing"))
+    assert all(part in said for part in ("one of the three", "is taken by the suite", "gate, idle", "floor is missing"))
 
 
 def test_a_check_of_another_profile_is_left_out(tmp_path: Path) -> None:

@@ -50,15 +50,16 @@ import torch
 from hostler_checks.checks import training
 from hostler_checks.device import Device
 from hostler_checks.work import Work
-model = training._gpt(torch, Work("train_replay", Device("cpu"), {"width": 16, "blocks": 3, "length": 8}, 0.1))
+each = {"steps": 1, "every": 1}
+work = Work("train_replay", Device("cpu"), {"width": 16, "blocks": 3, "batch": 2, "length": 8, **each}, 0.1)
+one = training._own(work, torch)
 runs = []
-for block in model.blocks:
+for block in one.model.blocks:
     block.register_forward_hook(lambda *_: runs.append(1))
-words = torch.randint(0, training.WORDS, (2, 9))
 with torch.no_grad():
-    model(words[:, :-1])
+    one.loss(1)
 forward = len(runs)
-training._step(torch, model, torch.optim.AdamW(model.parameters()), words)
+training.trained(work, torch, one, [], first=True)
 print(forward, len(runs) - forward)
 """
 

@@ -43,6 +43,8 @@ class CheckSpec:
     gpu_only: bool = False
     host: bool = False
     """Looks at the host, once a node, also where there are GPUs."""
+    sites: bool = False
+    """The work is a site's own code, which may not repeat itself: peers alone show that it does."""
 
 
 MEETING = CheckSpec(
@@ -56,6 +58,25 @@ MEETING = CheckSpec(
     host=True,
 )
 """Run by `hostler-check meet` alone: a profile runs on one node, and has nobody to meet."""
+
+_MS, _LOSS = Reading("ms", higher=False), Reading("", higher=False, informative=True)
+TRAIN_MODEL = CheckSpec(
+    "train_model",
+    1,
+    "corruption as a site's own model meets it: the site's module trained with AdamW, its bits at every k-th step",
+    "own_module:replay",
+    "the site's; needs PyTorch",
+    "the site's",
+    {"model_step_ms": Reading("ms", higher=False, informative=True), "loss": _LOSS},
+    seconds=60.0,
+    cpu={"steps": 10, "every": 5, "model": "", "shapes": {}},
+    gpu={"steps": 10, "every": 5, "model": "", "shapes": {}},
+    deadline_s=600.0,
+    grave=True,
+    golden=True,
+    sites=True,
+)
+"""Run where a site names a module: `hostler-check run --model`, or a file of its own checks."""
 
 _TFLOPS, _GBS, _US = Reading("TFLOP/s"), Reading("GB/s"), Reading("µs", higher=False)
 _LESS = Reading("%", higher=False)
@@ -115,12 +136,12 @@ CHECKS: dict[str, CheckSpec] = {
         ),
         CheckSpec(
             "train_replay",
-            2,
+            3,
             "corruption as training meets it, and software drift: a small GPT with AdamW, its bits at every k-th step",
             "training:replay",
             "20 s; needs PyTorch",
             "under 1 GiB",
-            {"step_ms": Reading("ms", higher=False)},
+            {"step_ms": _MS, "loss": _LOSS},
             cpu={"steps": 8, "every": 2, "width": 64, "blocks": 2, "batch": 8, "length": 32},
             gpu={"steps": 50, "every": 10, "width": 512, "blocks": 4, "batch": 16, "length": 256},
             deadline_s=180.0,

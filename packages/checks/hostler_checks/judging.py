@@ -61,6 +61,8 @@ class Judgement:
     verdict: Verdict
     detail: str
     basis: tuple[str, ...] = ()
+    uncompared: bool = False
+    """It measured, and there is nothing to compare it with."""
 
 
 def judge(spec: CheckSpec, answer: Answer, beside: Comparison) -> Judgement:
@@ -92,16 +94,36 @@ def _bits(spec: CheckSpec, answer: Answer, beside: Comparison) -> Judgement | No
     """Wrong bits: definite faults, a result that does not repeat itself, one that differs from peers'."""
     if answer.faults:
         return Judgement(Verdict.failed, "; ".join(answer.faults)[:500], ("exact",))
-    if any(replay != answer.digest for replay in answer.replays):
+    repeats = all(replay == answer.digest for replay in answer.replays)
+    if not repeats and spec.sites:
+        return (
+            _unrepeated(answer, beside)
+            if answer.digest == beside.golden or not beside.golden
+            else _differs(answer, beside)
+        )
+    if not repeats:
         return Judgement(Verdict.failed, "the same work gave other bits when it was done again", ("replay",))
     if spec.golden and beside.golden and answer.digest != beside.golden:
-        stack = ", ".join(f"{k} {v}" for k, v in answer.stack.items() if not k.startswith("param") and v)
-        text = (
-            f"its bits {answer.digest[:12]} differ from {beside.golden[:12]} of {beside.golden_peers} peers with this "
-            f"stack; a witness must tell apart the node, the stack ({stack}) and the golden: run it on another node"
-        )
-        return Judgement(Verdict.suspect, text[:500], ("golden",))
+        return _differs(answer, beside)
     return None
+
+
+def _differs(answer: Answer, beside: Comparison) -> Judgement:
+    stack = ", ".join(f"{k} {v}" for k, v in answer.stack.items() if not k.startswith("param") and v)
+    text = (
+        f"its bits {answer.digest[:12]} differ from {beside.golden[:12]} of {beside.golden_peers} peers with this "
+        f"stack; a witness must tell apart the node, the stack ({stack}) and the golden: run it on another node"
+    )
+    return Judgement(Verdict.suspect, text[:500], ("golden",))
+
+
+def _unrepeated(answer: Answer, beside: Comparison) -> Judgement:
+    """A site's own code that gave other bits when it was run again: peers tell whether it does that everywhere."""
+    if not beside.golden:
+        text = f"{answer.looked}: the module does not repeat itself, or the node does not; no peers tell which"
+        return Judgement(Verdict.inconclusive, text[:500])
+    text = f"{answer.looked}, and {beside.golden_peers} peers have one result: the node does not repeat its bits"
+    return Judgement(Verdict.failed, text[:500], ("replay", f"golden of {beside.golden_peers} peers"))
 
 
 def _sanity(spec: CheckSpec, answer: Answer, beside: Comparison) -> Judgement | None:
@@ -123,7 +145,7 @@ def _sanity(spec: CheckSpec, answer: Answer, beside: Comparison) -> Judgement | 
     return None
 
 
-_SIGNED = frozenset({"fade_percent"})
+_SIGNED = frozenset({"fade_percent", "loss"})
 
 
 def _limit(name: str, beside: Comparison) -> Limit | None:
@@ -218,9 +240,10 @@ def _unconvicted(spec: CheckSpec, answer: Answer, beside: Comparison, basis: tup
     if spec.golden and not beside.golden:
         near = f"; {beside.near}" if beside.near else ""
         text = f"{answer.looked}: nobody to compare bits {answer.digest[:12]} with, no golden of this stack{near}"
-        return Judgement(Verdict.inconclusive, text[:500], basis)
+        return Judgement(Verdict.inconclusive, text[:500], basis, uncompared=True)
     if not basis:
-        return Judgement(Verdict.inconclusive, f"{answer.looked}: compared with nothing (no floor, peers or history)")
+        text = f"{answer.looked}: compared with nothing (no floor, peers or history)"
+        return Judgement(Verdict.inconclusive, text, uncompared=True)
     told = ", ".join(
         f"{name} {value:.4g} {spec.readings[name].unit}".rstrip() for name, value in answer.readings.items()
     )

@@ -24,6 +24,7 @@ _ANY: dict[str, Limit] = {
     "cycle_us": Limit(50_000.0, 0.1),
     "leaked_mib": Limit(64.0, -INF),
     "step_ms": Limit(10_000.0, 0.001),
+    "model_step_ms": Limit(0.0, 0.001),
     "drift_ppm": Limit(500.0, 0.0),
     "write_gb_s": Limit(0.005, 60.0),
     "read_gb_s": Limit(0.005, 60.0),

@@ -63,6 +63,11 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--device", default="auto", choices=("auto", "gpu", "cpu", "twin"), help="cpu: no GPU is expected")
     run.add_argument("--reference", type=Path, help="what peers measured, see learn")
     run.add_argument("--site", type=Path, default=site_checks.DIRECTORY, help="a site's own checks, a YAML file each")
+    run.add_argument(
+        "--model", default="", help="train a module of the site's too: FILE.py:FUNCTION or module:FUNCTION"
+    )
+    run.add_argument("--model-shape", nargs="+", default=(), metavar="NAME=N", help="what its function is given")
+    run.add_argument("--model-for", default="60s", metavar="TIME", help="how long it is trained")
     run.add_argument("--run-id", default="", help="a finished run of this id is not run again")
     run.add_argument("--with-parent", action="store_true", help="be called off when the program that started it ends")
     run.add_argument("--message", type=Path, help="write the verdict there too, as a container's last message")
@@ -96,6 +101,9 @@ def _run(given: argparse.Namespace) -> int:
     if (given.plant or given.device == "twin") and not plants.permitted():
         raise ValueError(f"faults are planted by tests alone, which set {plants.PERMISSION}=1")
     profile = site_checks.added(load(given.profile), given.site, os.geteuid())
+    if given.model:
+        step = site_checks.model_step(_absolute(given.model), list(given.model_shape), duration_s(given.model_for))
+        profile = site_checks.with_steps(profile, [step])
     for_s = duration_s(given.for_) if given.for_ else profile.for_s
     known = reference.decoded(given.reference.read_bytes()) if given.reference else None
     runner = CheckRunner(known)
@@ -113,6 +121,12 @@ def _run(given: argparse.Namespace) -> int:
         with contextlib.suppress(OSError):  # the exit code says it too
             given.message.write_text(message(state, given.message_bytes), "utf-8")
     return EXITS[Verdict(state.verdict or Verdict.inconclusive)]
+
+
+def _absolute(entry: str) -> str:
+    """A file's entry with the file's whole path: children may run elsewhere."""
+    place, _, name = entry.rpartition(":")
+    return f"{Path(place).resolve()}:{name}" if place.endswith(".py") else entry
 
 
 def _go_before_others() -> None:

@@ -1,10 +1,13 @@
-"""Training replayed: a small GPT with AdamW, the bits of weights, gradients and losses at every k-th step.
+"""Training replayed: forward, backward, AdamW; the bits of weights, gradients, buffers and loss at every k-th step.
 
 Two runs from the same seed on one device must agree bit for bit; peers with the same stack must agree with both.
+The suite's own model is a small GPT; a site's own module (`own_module`) is trained by the same steps.
 """
 
 import importlib
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -15,86 +18,131 @@ from hostler_checks.work import Work, median
 SEED, HEADS, WORDS = 11, 4, 256
 
 
+@dataclass(frozen=True)
+class Trainee:
+    """A model on its device, its optimiser, and the loss of a step."""
+
+    model: Any
+    optimiser: Any
+    loss: Callable[[int], Any]
+
+
 def replay(work: Work) -> Answer:
     """Train from the same seed at least twice, again and again while there is time."""
+    torch = prepared(work)
+    times: list[float] = []
+    first: list[str] = []
+    faults: tuple[str, ...] = ()
+    loss = 0.0
+    rounds = work.rounds(least=2)
+    for turn in rounds:
+        run, loss = trained(work, torch, _own(work, torch), times, first=turn == 0)
+        first = first or run
+        if run != first:
+            step = differing(first, run) * int(work.params["every"])
+            faults = (f"run {turn} differs from the first by step {step}",)
+            break
+    digest = sha256("".join(first).encode()).hexdigest()
+    answer = work.answer(
+        f"{rounds.count} trainings of {int(work.params['steps'])} steps",
+        {"step_ms": median(times) * 1e3, "loss": loss},
+        digest=digest,
+        faults=faults,
+    )
+    answer.stack.update(stack(work, torch))
+    return answer
+
+
+def prepared(work: Work) -> Any:
+    """PyTorch, told to repeat its bits. Raises UnableError where there is none."""
     torch = work.device.torch or torch_or_none()
     if torch is None:
         raise UnableError("no PyTorch: install hostler-checks[torch]")
     torch.use_deterministic_algorithms(mode=True)
     if not work.device.is_gpu:
         torch.set_num_threads(1)
-    times: list[float] = []
-    first: list[str] = []
-    faults: tuple[str, ...] = ()
-    rounds = work.rounds(least=2)
-    for turn in rounds:
-        run = _train(work, torch, times, first=turn == 0)
-        first = first or run
-        if run != first:
-            step = next(at for at, (one, other) in enumerate(zip(first, run, strict=True), 1) if one != other)
-            faults = (f"run {turn} differs from the first by step {step * int(work.params['every'])}",)
-            break
-    digest = sha256("".join(first).encode()).hexdigest()
-    steps = int(work.params["steps"])
-    answer = work.answer(
-        f"{rounds.count} trainings of {steps} steps",
-        {"step_ms": median(times) * 1e3},
-        digest=digest,
-        faults=faults,
-    )
-    extra = {"torch": str(torch.__version__), "train threads": str(torch.get_num_threads()), "dtype": _kind(work)}
-    answer.stack.update(extra)
-    return answer
+    return torch
 
 
-def _kind(work: Work) -> str:
-    return "bf16 autocast" if work.device.is_gpu else "fp32"
+def stack(work: Work, torch: Any) -> dict[str, str]:
+    """What changes the bits of a training besides the device's own stack."""
+    kind = "bf16 autocast" if _halves(work, torch) else "fp32"
+    return {"torch": str(torch.__version__), "train threads": str(torch.get_num_threads()), "dtype": kind}
 
 
-def _train(work: Work, torch: Any, times: list[float], *, first: bool) -> list[str]:
-    """One training; a digest for every k-th step."""
-    torch.manual_seed(SEED)
-    model = _gpt(torch, work).to(work.device.place)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    drawn = torch.Generator().manual_seed(SEED)
-    batch, length = int(work.params["batch"]), int(work.params["length"])
-    digests = []
+def trained(work: Work, torch: Any, one: Trainee, times: list[float], *, first: bool) -> tuple[list[str], float]:
+    """One training: a digest for every k-th step, and the last loss, or the first that is no number."""
+    digests: list[str] = []
+    told = 0.0
     for step in range(1, int(work.params["steps"]) + 1):
-        words = torch.randint(0, WORDS, (batch, length + 1), generator=drawn).to(work.device.place)
-        told: list[Any] = []
-        times.append(work.timed(lambda words=words, told=told: told.append(_step(torch, model, optimiser, words))))  # type: ignore[misc]
+        losses: list[Any] = []
+        times.append(work.timed(lambda step=step, losses=losses: losses.append(_step(work, torch, one, step))))  # type: ignore[misc]
+        told = float(losses[0]) if told == told else told  # noqa: PLR0124 - NaN alone differs from itself
         if step % int(work.params["every"]) == 0:
-            _spoil(work, torch, model, first=first)
-            digests.append(_digest(work, model, told[0]))
-    return digests
+            _spoil(work, torch, one.model, first=first)
+            digests.append(_digest(torch, one.model, losses[0]))
+    return digests, told
 
 
-def _step(torch: Any, model: Any, optimiser: Any, words: Any) -> Any:
+def differing(one: list[str], other: list[str]) -> int:
+    """Number, from 1, of the first digest in which two runs differ."""
+    return next(at for at, (left, right) in enumerate(zip(one, other, strict=True), 1) if left != right)
+
+
+def _halves(work: Work, torch: Any) -> bool:
+    return bool(work.device.is_cuda and torch.cuda.is_bf16_supported())
+
+
+def _step(work: Work, torch: Any, one: Trainee, step: int) -> Any:
     """Forward, backward, optimiser; the loss."""
-    optimiser.zero_grad(set_to_none=True)
-    half = torch.autocast("cuda", dtype=torch.bfloat16) if words.is_cuda else nullcontext()
-    with half:
-        said = model(words[:, :-1])
-    loss = torch.nn.functional.cross_entropy(said.float().flatten(0, 1), words[:, 1:].flatten())
+    one.optimiser.zero_grad(set_to_none=True)
+    with torch.autocast("cuda", dtype=torch.bfloat16) if _halves(work, torch) else nullcontext():
+        loss = one.loss(step)
     loss.backward()
-    optimiser.step()
+    one.optimiser.step()
     return loss.detach()
 
 
-def _digest(work: Work, model: Any, loss: Any) -> str:
-    said = sha256(work.device.host(loss).tobytes() if work.device.torch else loss.numpy().tobytes())
-    for weight in model.parameters():
-        said.update(weight.detach().float().cpu().numpy().tobytes())
-        said.update(weight.grad.float().cpu().numpy().tobytes())
+def bits_of(torch: Any, tensors: Iterable[Any]) -> str:
+    """SHA-256 over kinds, shapes and bits of tensors; None is one without any."""
+    said = sha256()
+    for tensor in tensors:
+        if tensor is None:
+            said.update(b"none")
+            continue
+        held = tensor.detach().cpu().contiguous()
+        said.update(f"{held.dtype} {tuple(held.shape)}".encode())
+        held = torch.view_as_real(held) if held.is_complex() else held
+        said.update(held.reshape(-1).view(torch.uint8).numpy().tobytes())
     return said.hexdigest()
+
+
+def _digest(torch: Any, model: Any, loss: Any) -> str:
+    weights = [tensor for weight in model.parameters() for tensor in (weight, weight.grad)]
+    return bits_of(torch, (loss, *weights, *model.buffers()))
 
 
 def _spoil(work: Work, torch: Any, model: Any, *, first: bool) -> None:
     """With a flip planted, the lowest bit of one gradient's element is changed."""
     if work.plant == "bit_flip" or (work.plant == "flaky_bit" and not first):
-        gradient = next(iter(model.parameters())).grad
+        gradient = next(weight.grad for weight in model.parameters() if weight.grad is not None)
         flat = gradient.view(-1)
         flat[:1] = (flat[:1].view(torch.int32) ^ 1).view(torch.float32)
+
+
+def _own(work: Work, torch: Any) -> Trainee:
+    """The suite's own model, and new words for each step."""
+    torch.manual_seed(SEED)
+    model = _gpt(torch, work).to(work.device.place)
+    drawn = torch.Generator().manual_seed(SEED)
+    batch, length = int(work.params["batch"]), int(work.params["length"])
+
+    def loss(_: int) -> Any:
+        words = torch.randint(0, WORDS, (batch, length + 1), generator=drawn).to(work.device.place)
+        said = model(words[:, :-1])
+        return torch.nn.functional.cross_entropy(said.float().flatten(0, 1), words[:, 1:].flatten())
+
+    return Trainee(model, torch.optim.AdamW(model.parameters(), lr=1e-3), loss)
 
 
 def _gpt(torch: Any, work: Work) -> Any:
