@@ -178,7 +178,7 @@ def test_random_numbers_of_every_library_are_seeded(train: Train) -> None:
 
 
 def test_another_source_or_other_parameters_are_another_stack(train: Train, tmp_path: Path) -> None:
-    """What it imports counts too. A mutant that hashes the named file alone compares two models with each other."""
+    """A file that it imports counts too. A mutant that hashes the named file alone compares two models."""
     (tmp_path / "layers.py").write_text("WIDTH = 1\n")
     text = SOUND.replace("import torch\n", "import torch\nimport layers\n", 1)
     keys = [found.key for found in (train(text), train(text))]
@@ -261,8 +261,8 @@ def test_a_sites_file_names_its_module() -> None:
         ("model: /opt/acme/gpt.py:build", "model: gpt.py", "names no model"),
         ("batch: 4", "batch: many", "a number is expected"),
         ("every: 5", "every: 50", "nothing would be compared"),
-        ("steps: 20", "script: x", "one of the three"),
-        ("steps: 20", "tool: fio", "tool is for checks with a command"),
+        ("steps: 20", "script: x", "one of these"),
+        ("steps: 20", "tool: fio", "tool is for checks with command"),
         ("check: acme_gpt", "check: train_replay", "is taken by the suite"),
         ("check: acme_gpt", "check: train_model", "is taken by the suite"),
     ],
@@ -273,7 +273,7 @@ def test_a_sites_file_that_is_wrong_is_refused(before: str, after: str, said: st
 
 
 def test_a_command_takes_no_shapes() -> None:
-    with pytest.raises(ProfileError, match="shapes is for checks with a model"):
+    with pytest.raises(ProfileError, match="shapes is for checks with model"):
         site_checks.parsed("check: a\nscript: 'true'\nshapes: {batch: 1}\n", "a.yaml")
 
 

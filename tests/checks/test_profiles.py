@@ -133,7 +133,7 @@ def test_a_sites_check_says_what_is_wrong_with_it() -> None:
     with pytest.raises(ProfileError) as refused:
         site_checks.parsed(text, "own.yaml")
     said = str(refused.value)
-    assert all(part in said for part in ("one of the three", "is taken by the suite", "gate, idle", "floor is missing"))
+    assert all(part in said for part in ("one of these", "is taken by the suite", "gate, idle", "floor is missing"))
 
 
 def test_a_check_of_another_profile_is_left_out(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def gpus_of(node: str) -> tuple[Part, ...]:
 
 
 class ObligingHand:
-    """Does everything at once, except kinds in `stuck`, which it never answers. What powers on, boots.
+    """Does everything at once, except kinds and profiles in `stuck`, which it never answers. What powers on, boots.
 
     `verdict` is what checks come to.
     """
@@ -71,7 +71,7 @@ class ObligingHand:
         self._starting: set[asyncio.Task[None]] = set()
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
-        if operation.kind in self.stuck:
+        if self.stuck & {operation.kind, getattr(operation.act, "profile", operation.kind)}:
             await asyncio.Event().wait()
         checks = operation.kind == "run_checks"
         facts: dict[str, Any] = {"verdict": self.verdict, **seen_all(operation)} if checks else {}

@@ -1,14 +1,19 @@
 """The bring-up over HTTP and by command: who is on the way, beside the nodes that went before."""
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from hostler.core.report.burn_ins import running
+from hostler.server.burn_in_times import BurnInTimes
 from hostler.server.routes import bring_up as bring_up_routes
 from hostler.server.tokens import Grant, Role
-from tests.contract.api_world import House, house
+from tests.contract.api_world import PATIENCE_S, House, house
 from tests.contract.test_api_audit import cli
+
+NEVER = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -71,6 +76,37 @@ async def test_the_agents_word_on_a_long_check_is_shown(world: House) -> None:
     assert (await world.agent("m0").post("/v1/agent/heartbeat", beat))[0] < 300
     (row,) = (await world.operator.get("/v1/bring-up"))["items"]
     assert (row["doing"], row["returns"], row["arrives"]) == ("gemm: pass 3 of 40", False, None)
+
+
+async def test_a_burn_in_is_told_beside_those_of_its_sku(world: House) -> None:
+    """By API, command and page, also to a server that knows nothing but the journal. Without others it says so.
+
+    Mutants: the node's own SKU's burn-ins are not found behind what its nodes did since; a tenant is told of others.
+    """
+    await enrolled(world, "m1")
+    world.driver.stuck.add("burn_in")
+    await world.operator.post("/v1/nodes/m1/certify", {"reason": "cabled"})
+    await world.until(lambda: running(world.cell.view.nodes["m1"]))
+    alone = (await world.operator.get("/v1/nodes/m1/explain"))["burn_in"]
+    assert (alone["ended"], alone["ends"]) == (0, None)
+    assert "no other h100 has ended a burn-in here" in await cli(world, "node", "explain", "m1")
+    world.driver.stuck.clear()
+    await through(world, "m0")
+    world.driver.stuck.add("burn_in")
+    fresh = BurnInTimes(world.cell)
+    node = world.cell.view.nodes["m1"]
+    beside = await fresh.standing(node, datetime.now(UTC))
+    assert beside is not None
+    assert (beside.ended, beside.passed, beside.sku) == (1, 1, "h100")
+    assert beside.median_s is not None
+    assert 0 < beside.median_s < PATIENCE_S
+    assert running(node).started == beside.since  # type: ignore[union-attr]
+    assert await fresh.standing(world.cell.view.nodes["m0"], NEVER) is None
+    (row,) = [one for one in (await world.operator.get("/v1/bring-up"))["items"] if one["node"] == "m1"]
+    assert row["burn_in"]["text"].startswith("burning in for ")
+    assert "burning in for " in await cli(world, "node", "get", "m1")
+    assert "burning in for " in await cli(world, "bring-up", "list", "-o", "wide")
+    assert (await world.operator.get("/v1/nodes/m0"))["burn_in"] is None
 
 
 async def test_of_many_moves_the_latest_tell(world: House, monkeypatch: pytest.MonkeyPatch) -> None:

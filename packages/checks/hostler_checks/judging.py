@@ -62,7 +62,7 @@ class Judgement:
     detail: str
     basis: tuple[str, ...] = ()
     uncompared: bool = False
-    """It measured, and there is nothing to compare it with."""
+    """The check measured, and there is nothing to compare it with."""
 
 
 def judge(spec: CheckSpec, answer: Answer, beside: Comparison) -> Judgement:

@@ -1,4 +1,4 @@
-"""A site's own checks of the suite: one YAML file each, which names a command or a model, and who runs it."""
+"""A site's own checks of the suite: one YAML file each, which names a command, a model or drives, and who runs it."""
 
 import re
 from collections.abc import Mapping
@@ -34,9 +34,17 @@ _CHECK = frozenset(
         "shapes",
         "steps",
         "every",
+        "folders",
+        "mib",
     }
 )
-_OF_COMMANDS, _OF_MODELS = frozenset({"tool", "readings"}), frozenset({"shapes", "steps", "every"})
+_OF = {
+    "command": frozenset({"tool", "readings"}),
+    "model": frozenset({"shapes", "steps", "every"}),
+    "folders": frozenset({"mib", "readings"}),
+}
+_KINDS_OWN = frozenset().union(*_OF.values())
+MAX_FOLDERS = 16
 _ENTRY = re.compile(r"(/[^:\0]{1,200}\.py|[A-Za-z_][\w.]{0,99}):[A-Za-z_]\w{0,63}")
 MAX_SHAPES, MAX_SHAPE = 16, 1 << 30
 _READING = frozenset({"unit", "better", "floor", "bound"})
@@ -97,15 +105,18 @@ def parsed(text: str, name: str) -> tuple[Step, tuple[str, ...]]:
     found = y.fields(y.tree(text, problems), _CHECK, problems, needed="check")
     command = [y.text(one, problems) for one in y.items(found.get("command"), problems)]
     script, model = y.text(found.get("script"), problems), y.text(found.get("model"), problems)
-    if sum(map(bool, (command, script, model))) != 1:
-        problems.found.append((1, "a check has a command (a list of words), a script or a model, one of the three"))
-    for key in sorted((_OF_COMMANDS if model else _OF_MODELS) & found.keys()):
-        problems.add(found[key], f"{key} is for checks with a {'command' if model else 'model'}")
+    folders = [y.text(one, problems) for one in y.items(found.get("folders"), problems)]
+    if sum(map(bool, (command, script, model, folders))) != 1:
+        problems.found.append((1, "a check has one of these: a command (a list of words), a script, a model, folders"))
+    kind = "model" if model else "folders" if folders else "command"
+    for key in sorted(_KINDS_OWN & found.keys() - _OF[kind]):
+        whose = " or ".join(one for one, keys in _OF.items() if key in keys)
+        problems.add(found[key], f"{key} is for checks with {whose}")
     title = y.text(found.get("check"), problems, "check")
     if title in CHECKS or title == TRAIN_MODEL.name or not title.replace("_", "").isalnum():
         problems.add(found["check"], f"{title[:40]!r} is taken by the suite, or no word of letters, digits and _")
     readings = _readings(found.get("readings"), problems)
-    spec = _model_spec(found, title, problems) if model else _command_spec(found, title, readings, problems)
+    spec = _spec(kind, found, title, readings, problems)
     tool = y.text(found.get("tool"), problems)
     if tool and tool not in READERS:
         problems.add(found["tool"], f"a tool is one of {', '.join(READERS)}")
@@ -116,6 +127,8 @@ def parsed(text: str, name: str) -> tuple[Step, tuple[str, ...]]:
     params |= {"tool": tool, "wanted": list(readings)} if tool else {}
     if model:
         params = _model_params(found, model, problems)
+    elif folders:
+        params = _drive_params(found, folders, problems)
     problems.raise_any()
     limits = {reading: limit for reading, (_, limit) in readings.items()}
     return Step(spec, seconds, required, params, limits), profiles
@@ -138,14 +151,30 @@ def _command_spec(
     )
 
 
-def _model_spec(found: Mapping[str, Node], title: str, problems: y.Problems) -> CheckSpec:
+def _spec(
+    kind: str,
+    found: Mapping[str, Node],
+    title: str,
+    readings: Mapping[str, tuple[Reading, Limit]],
+    problems: y.Problems,
+) -> CheckSpec:
+    """The check of a command, or the suite's own for a model or drives under the site's name."""
+    if kind == "command":
+        return _command_spec(found, title, readings, problems)
+    own = TRAIN_MODEL if kind == "model" else CHECKS["nvme_fio"]
     return replace(
-        TRAIN_MODEL,
+        own,
         name=title,
         version=_version(found, problems),
-        detects=y.text(found.get("detects"), problems, TRAIN_MODEL.detects),
-        deadline_s=y.duration(found.get("deadline"), (1.0, 3600.0), problems, TRAIN_MODEL.deadline_s),
+        detects=y.text(found.get("detects"), problems, own.detects),
+        deadline_s=y.duration(found.get("deadline"), (1.0, 3600.0), problems, own.deadline_s),
     )
+
+
+def _drive_params(found: Mapping[str, Node], folders: list[str], problems: y.Problems) -> dict[str, Any]:
+    if len(folders) > MAX_FOLDERS or not all(folder.startswith("/") for folder in folders):
+        problems.add(found["folders"], f"at most {MAX_FOLDERS} folders are named by their whole paths")
+    return {"folders": folders, "mib": int(y.number(found.get("mib"), (1, 1 << 16), problems, 1024))}
 
 
 def _model_params(found: Mapping[str, Node], model: str, problems: y.Problems) -> dict[str, Any]:

@@ -169,7 +169,7 @@ def _request(wanted: SuiteRun, state: RunState, step: Step, part: str) -> Reques
     spec = step.spec
     on_gpus = any(one != "cpu" for one in state.parts)
     params: dict[str, Any] = {**(spec.gpu if on_gpus else spec.cpu), **step.params}
-    if spec.name == "nvme_fio":
+    if spec.entry == "storage:fio":
         params["directory"] = str(wanted.folder)
     return Request(
         spec,

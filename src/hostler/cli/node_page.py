@@ -42,6 +42,7 @@ def _facts(found: Object, node: Object, now: datetime) -> Iterator[tuple[str, st
     yield "agent", f"heard {age(agent['last_heard'], now)} ago" if agent.get("last_heard") else "not heard"
     yield "boot", _booted(node.get("boot"), now)
     yield "cordoned by", text_of(node.get("cordons"))
+    yield "burn-in", field(found, "burn_in.text") or ""
     yield "deadline", age(node["deadline"], now) if node.get("deadline") else ""
     yield "workloads", "the scheduler has not told" if found.get("workloads") is None else ""
 

@@ -115,6 +115,7 @@ BRING_UP = View(
         Column("NEXT", "next_act"),
         Column("ENDS WHEN", "ends_when", wide=True),
         Column("DOING", "doing", wide=True),
+        Column("BURN-IN", "burn_in.text", wide=True),
         Column("SKU", "sku", wide=True),
         Column("BACK", "returns", wide=True),
         Column("RACK", "position.rack", wide=True),

@@ -17,6 +17,7 @@ from hostler.client.answers import (
 )
 from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.policy.incident_tickets import part_name
+from hostler.core.report.burn_ins import BurnInStanding
 from hostler.core.report.sentences import sentence
 from hostler.core.state.cases import Incident, Ticket
 from hostler.core.state.decision_context import DecisionContext
@@ -81,6 +82,7 @@ class NodeView(Struct, frozen=True):
     """One node with everything that stands around it. `workloads` None: its scheduler has not told.
 
     `parts` and `addresses` ("pci:0000:4c:00" → serial) are shown here and left out of `node`, which holds them packed.
+    `burn_in` is the burn-in under way beside those of its SKU; tenants are not told it.
     """
 
     node: Node
@@ -93,6 +95,7 @@ class NodeView(Struct, frozen=True):
     tickets: tuple[Ticket, ...]
     parts: tuple[Part, ...]
     addresses: dict[str, str]
+    burn_in: BurnInStanding | None = None
 
 
 def holds_on(context: DecisionContext, node: Node) -> tuple[Hold, ...]:

@@ -23,6 +23,7 @@ from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.api_resources import AgentSeen
 from hostler.server.audit_trail import AuditTrail
 from hostler.server.bmc_system_choice import Machines, nobody
+from hostler.server.burn_in_times import BurnInTimes
 from hostler.server.cell_view import CellView
 from hostler.server.connection_limits import ConnectionTable
 from hostler.server.document_parser import DocumentParser
@@ -83,6 +84,7 @@ class AppState:
         self.outside = Outside()
         self.meetings = MeetingHall(self._take_pairs, self.now)
         self.counted = RecordCounters(cell)
+        self.burn_ins = BurnInTimes(cell)
         self.requests = RequestCounters()
         self.forwarder = Forwarder(settings, cell.health().controller)
 

@@ -189,7 +189,7 @@ def _need_same(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
 
 
 def _kinds(torch: Any) -> dict[str, str]:
-    """What a module may choose, and changes bits: each is another stack."""
+    """Settings that a module may choose and that change bits: each is another stack."""
     tf32 = f"{torch.backends.cuda.matmul.allow_tf32} {torch.backends.cudnn.allow_tf32}"
     return {"default dtype": str(torch.get_default_dtype()), "tf32": tf32}
 

@@ -65,7 +65,7 @@ def prepared(work: Work) -> Any:
 
 
 def stack(work: Work, torch: Any) -> dict[str, str]:
-    """What changes the bits of a training besides the device's own stack."""
+    """Words for whatever changes the bits of a training besides the device's own stack."""
     kind = "bf16 autocast" if _halves(work, torch) else "fp32"
     return {"torch": str(torch.__version__), "train threads": str(torch.get_num_threads()), "dtype": kind}
 

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from hostler.core.conditions import unanswered_checks
+from hostler.core.report.burn_ins import BurnInStanding
 from hostler.core.report.flow import NodeMove, at_share
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Blocker, HoldKind, Node, Phase, Position
@@ -65,7 +66,7 @@ class BringUpRow(Struct, frozen=True):
 
     `steps_done` of `steps` of the plan are done, `doing` is where its agent stands in a long check. `returns`: it comes
     back from triage or repair. `arrives` is None where nobody arrived who stayed as long here. `next_act` is what a
-    person does next, "" where nobody has to.
+    person does next, "" where nobody has to. `burn_in` is the burn-in under way beside those of its SKU.
     """
 
     node: str
@@ -86,6 +87,7 @@ class BringUpRow(Struct, frozen=True):
     next_act: str
     cohort: CohortTimes
     arrives: Arrival | None
+    burn_in: BurnInStanding | None = None
 
 
 class StageRow(Struct, frozen=True):

@@ -54,6 +54,8 @@ def text(explanation: Explanation) -> str:
         lines.append(f"  {explanation.probation}")
     if explanation.progress:
         lines.append(f"  its agent says: {explanation.progress}")
+    if explanation.burn_in:
+        lines.append(f"  {explanation.burn_in.text}")
     for check in explanation.checks:
         detail = f": {check.detail}" if check.detail else ""
         lines.append(f"  checked    {check.profile} {check.verdict.value} at {_moment(check.at)}{detail}")

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from hostler.core.report.burn_ins import BurnInStanding
 from hostler.core.state.certificates import KeptCertificate
 from hostler.core.state.model import CheckResult, Evidence, Phase, Waiting
 
@@ -99,7 +100,8 @@ class Note(Struct, frozen=True):
 class Explanation(Struct, frozen=True):
     """Why a node is where it is. `partial`: something began before the first record that was given.
 
-    `progress` is where a long check stands, as the node's agent told last; no record holds it. `probation`: until when
+    `progress` is where a long check stands, as the node's agent told last; no record holds it. `burn_in` is the burn-in
+    under way beside those of its SKU, by the journal, None where none is. `probation`: until when
     the node is watched after a repair, and what that means for it, "" where it is not. `checks` are the last
     verdicts, one of each profile.
     """
@@ -115,3 +117,4 @@ class Explanation(Struct, frozen=True):
     probation: str = ""
     checks: tuple[CheckResult, ...] = ()
     certificates: tuple[KeptCertificate, ...] = ()
+    burn_in: BurnInStanding | None = None

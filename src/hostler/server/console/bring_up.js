@@ -70,7 +70,7 @@ const NODES = [
   { key: "phase", title: "stage", of: (row) => row.phase, show: (row) => html`<i class="swatch p-${row.phase.replace("_", "-")}"></i> ${plain(row.phase)}` },
   { key: "age", title: "for", of: (row) => row.phase_since, show: (row) => since(row.phase_since, now()) },
   { key: "cohort", title: "beside its cohort", of: beside, show: (row) => html`<${Beside} row=${row} />` },
-  { key: "step", title: "step", of: (row) => (row.steps ? `${row.steps_done + 1} of ${row.steps}: ${plain(row.step)}` : ""), show: (row) => html`${row.steps ? `${Math.min(row.steps_done + 1, row.steps)} of ${row.steps}: ${plain(row.step)}` : ""}${row.doing && html`<br /><small>${row.doing}</small>`}` },
+  { key: "step", title: "step", of: (row) => (row.steps ? `${row.steps_done + 1} of ${row.steps}: ${plain(row.step)}` : ""), show: (row) => html`${row.steps ? `${Math.min(row.steps_done + 1, row.steps)} of ${row.steps}: ${plain(row.step)}` : ""}${row.doing && html`<br /><small>${row.doing}</small>`}${row.burn_in && html`<br /><small>${row.burn_in.text}</small>`}` },
   { key: "arrives", title: "in production", of: (row) => row.arrives?.median ?? "", show: arrives },
   { key: "blockers", title: "waits for", of: (row) => row.blockers.join("; ") },
   { key: "ends", title: "ends when", of: (row) => row.ends_when.join("; ") },

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from litestar import Router, get
+from msgspec.structs import replace
 
 from hostler.core.report.bring_up import STAGES, BringUpRow, Journeys, StageRow, journeys, row_of, stage_rows
 from hostler.core.report.flow import moves_of
@@ -30,7 +31,9 @@ async def list_bring_up(app_state: TheAppState, who: Who, wanted: Wanted) -> Pag
     """
     known, fleet, now = await _journeys(app_state), app_state.fleet, app_state.now()
     page = paged(_ids(app_state, wanted), wanted, lambda i: reached(app_state, who, wanted, i))
-    return page.of(row_of(fleet, node, known, now, _doing(app_state, node)) for node in page.items)
+    rows = [row_of(fleet, node, known, now, _doing(app_state, node)) for node in page.items]
+    standings = [await app_state.burn_ins.standing(node, now) for node in page.items]
+    return page.of(replace(row, burn_in=one) for row, one in zip(rows, standings, strict=True))
 
 
 @get("/bring-up/stages", guards=SEE_CELL)

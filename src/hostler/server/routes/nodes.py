@@ -154,6 +154,7 @@ async def get_node(app_state: TheAppState, who: Who, node_id: FromPath[str]) -> 
         tickets=tuple(t for t in app_state.fleet.tickets.values() if t.node == node.id),
         parts=parts_of(app_state.fleet, node),
         addresses=dict(node.addresses),
+        burn_in=None if who.role is Role.tenant else await app_state.burn_ins.standing(node, app_state.now()),
     )
 
 
@@ -192,7 +193,8 @@ async def node_explain(app_state: TheAppState, who: Who, node_id: FromPath[str])
     told = explain(records, app_state.shown(who, node))
     if node is None or who.role is Role.tenant:
         return told
-    told = replace(told, probation=probation_of(node, app_state.now()))
+    standing = await app_state.burn_ins.standing(node, app_state.now())
+    told = replace(told, probation=probation_of(node, app_state.now()), burn_in=standing)
     if not app_state.agent_view(node).heard:
         return told
     return replace(told, progress=app_state.agents.get(node.id, AgentSeen()).doing)

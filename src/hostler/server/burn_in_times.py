@@ -1,0 +1,71 @@
+"""Burn-ins of a cell and how long each took, read from the journal: a few questions for each, kept once answered."""
+
+import asyncio
+from datetime import datetime, timedelta
+
+from hostler.core.report import burn_ins
+from hostler.core.report.burn_ins import BurnInStanding, EndedBurnIn
+from hostler.core.state.model import Node, Verdict
+from hostler.ports import RecordWindow
+from hostler.server.cell_view import CellView, JournalView
+
+COHORT_DAYS, COHORT_S = 90, 60.0
+"""Days of burn-ins that make a cohort; seconds for which a cohort is not looked up again."""
+RECORDS_MOST = 200
+"""Records of a node's operations that are read for one burn-in."""
+WRITTEN_S = 2.0
+"""A verdict and the end of its operation are written within this time."""
+KEPT_MOST, SKUS_MOST = 5_000, 256
+Ended = tuple[str, Verdict, datetime]
+
+
+class BurnInTimes:
+    """Times of burn-ins. An ended one is read once; its answer never changes."""
+
+    def __init__(self, cell: CellView) -> None:
+        self._cell = cell
+        self._took: dict[Ended, float | None] = {}
+        self._cohorts: dict[str, tuple[datetime, tuple[EndedBurnIn, ...]]] = {}
+
+    async def standing(self, node: Node, now: datetime) -> BurnInStanding | None:
+        """The node's burn-in beside its cohort; None where none is under way."""
+        operation = burn_ins.running(node)
+        if operation is None:
+            return None
+        since = operation.started
+        if operation.attempt > 1:
+            wanted = RecordWindow(subject=node.id, name="operation_started")
+            records = await asyncio.to_thread(self._cell.journal.window, wanted, RECORDS_MOST)
+            since = burn_ins.first_start(records, operation.id) or since
+        return burn_ins.standing(node, since, now, await self._cohort(node.sku, now))
+
+    async def _cohort(self, sku: str, now: datetime) -> tuple[EndedBurnIn, ...]:
+        asked, found = self._cohorts.get(sku, (None, ()))
+        if asked is not None and timedelta() <= now - asked < timedelta(seconds=COHORT_S):
+            return found
+        ended = burn_ins.last_verdicts(self._cell.view.nodes.values(), sku, now - timedelta(days=COHORT_DAYS))
+        found = await asyncio.to_thread(self._read, ended)
+        while len(self._cohorts) >= SKUS_MOST:
+            del self._cohorts[next(iter(self._cohorts))]
+        self._cohorts[sku] = (now, found)
+        return found
+
+    def _read(self, ended: list[Ended]) -> tuple[EndedBurnIn, ...]:
+        """Read those of which the journal still holds begin and end."""
+        for one in ended:
+            if one not in self._took:
+                while len(self._took) >= KEPT_MOST:
+                    del self._took[next(iter(self._took))]
+                self._took[one] = took_s(self._cell.journal, one[0], one[2])
+        times = ((one, self._took[one]) for one in ended)
+        return tuple(EndedBurnIn(one[0], one[1], seconds) for one, seconds in times if seconds is not None)
+
+
+def took_s(journal: JournalView, node: str, ended: datetime) -> float | None:
+    """Seconds from the first start of the burn-in whose verdict came then; None where the journal has it no more."""
+    beyond = journal.first_since(ended + timedelta(seconds=WRITTEN_S))
+    until = RecordWindow(before=beyond or None, subject=node, name="operation_")
+    records = journal.window(until, RECORDS_MOST)[::-1]
+    operation = burn_ins.operation_that_ended(records)
+    begun = burn_ins.first_start(records, operation) if operation else None
+    return (ended - begun).total_seconds() if begun is not None else None
