@@ -14,7 +14,7 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
-from hostler_checks.catalogue import CHECKS
+from hostler_checks.catalogue import CHECKS, TRAIN_MODEL
 from hostler_checks.device import TWIN
 from hostler_checks.judging import CUSUM_LIMIT, MIN_HISTORY, cusum
 from hostler_checks.plants import PERMISSION, PLANTS
@@ -22,11 +22,13 @@ from hostler_checks.reference import Golden, Reference, stack_key
 from hostler_checks.runner import CheckRunner, Request
 from tests.checks.lying_tools import LIES, TOOLS
 from tests.checks.lying_tools import request as lying_request
+from tests.checks.own_modules import PARAMS, SOUND
 from tests.checks.suite_runs import PACKAGE, SMALL, quiet
 
 DEBIAN = "/usr/bin/python3"
 SECONDS, DEADLINE_S = 0.1, 20.0
 SEEDS, RUNS, STEP_AT = 300, 180, 50
+ROWS = {**CHECKS, TRAIN_MODEL.name: TRAIN_MODEL}
 SHORT = {"passed": "·", "failed": "FAILED", "suspect": "SUSPECT", "inconclusive": "inconcl."}
 
 
@@ -35,7 +37,7 @@ def main() -> str:
     os.environ |= {PERMISSION: "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(PACKAGE)}
     with tempfile.TemporaryDirectory() as folder:
         python = _with_torch(Path(folder))
-        rows = [_row(name, Path(folder), python) for name in CHECKS]
+        rows = [_row(name, Path(folder), python) for name in ROWS]
         lies = [[tool, *(_of_tool(tool, lie, Path(folder), python) for lie in LIES)] for tool in TOOLS]
     planted = ["none", *PLANTS]
     head = ["check", *planted]
@@ -67,7 +69,7 @@ def _row(name: str, folder: Path, python: str) -> list[str]:
 def _golden(name: str, folder: Path, python: str) -> Reference:
     """The golden of a sound run, as three peers would have given it."""
     found = CheckRunner(python=python, watch=quiet).run([_request(name, "", folder)])[0]
-    if not CHECKS[name].golden or not found.digest:
+    if not ROWS[name].golden or not found.digest:
         return Reference()
     return Reference({stack_key(name, found.version, found.stack): Golden(name, found.digest, 3, found.stack)})
 
@@ -89,11 +91,14 @@ def _of_tool(tool: str, lie: str, folder: Path, python: str) -> str:
 
 
 def _request(name: str, plant: str, folder: Path) -> Request:
-    spec = CHECKS[name]
+    spec = ROWS[name]
     part = TWIN if spec.gpu_only else "cpu"
     params = {**(spec.gpu if spec.gpu_only else spec.cpu), **SMALL.get(name, {})}
     if name == "nvme_fio":
         params["directory"] = str(folder)
+    if spec is TRAIN_MODEL:
+        (folder / "net.py").write_text(SOUND)
+        params |= {**PARAMS, "model": f"{folder}/net.py:build"}
     deadline_s = 3.0 if plant == "hang" else DEADLINE_S
     return Request(type(spec)(**{**vars(spec), "deadline_s": deadline_s}), part, SECONDS, params, plant=plant)
 

@@ -142,6 +142,62 @@ def fill(path: Path) -> None:
             return
 
 
+LEAPING = """
+import itertools, time
+_leap, _wall, _wall_ns = itertools.cycle((0, 86400, -86400, 3600)), time.time, time.time_ns
+time.time = lambda: _wall() + next(_leap)
+time.time_ns = lambda: _wall_ns() + next(_leap) * 10**9
+"""
+PULSED = PROFILE + "      - {check: power_pulse, seconds: 0.2s, with: {n: 64, period_s: 0.2}}\n"
+
+
+def test_a_wall_clock_that_leaps_by_days_adds_and_takes_no_hour(tmp_path: Path) -> None:
+    """In the runner and in each check. A mutant that counts wall-clock time ends at once, or never."""
+    (tmp_path / "sitecustomize.py").write_text(LEAPING)
+    (tmp_path / "small.yaml").write_text(PULSED)
+    began = time.monotonic()
+    leaping = f"{tmp_path}:{env()['PYTHONPATH']}"
+    words = ("--profile", str(tmp_path / "small.yaml"), "--for", "2s")
+    end = told(command(tmp_path / "s", *words, PYTHONPATH=leaping))
+    passed_s = time.monotonic() - began
+    assert end["verdict"] == "passed", end["detail"]
+    assert 1.0 <= end["load_s"] <= end["elapsed_s"] <= passed_s
+    assert "leapt" in command_of(leaping), "the leaping clock is the one that the checks read"
+
+
+def command_of(path: str) -> str:
+    """Two looks at the wall clock under this PYTHONPATH, told to leap where they lie an hour apart."""
+    text = "import time; a = time.time(); print('leapt' if abs(time.time() - a) > 3000 else 'steady')"
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, check=True, env=env(PYTHONPATH=path)
+    )
+    return done.stdout
+
+
+def test_a_reboot_in_the_middle_is_counted_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The node comes back under another boot id. Mutants: it begins anew; boots are not told; a step counts twice."""
+    monkeypatch.setenv("PYTHONPATH", env()["PYTHONPATH"])
+    boot = tmp_path / "boot_id"
+    monkeypatch.setattr(suite, "BOOT_ID", boot)
+    boot.write_text("boot-1\n")
+    reports: list[str] = []
+    cut = CheckRunner(watch=quiet)
+
+    def off_after_three(said: str) -> None:
+        reports.append(said)
+        if len(reports) == 3:
+            cut.call_off()
+
+    wanted = suite.SuiteRun(small(), tmp_path / "s", "n1", 1.0, "cpu", "o1", told=off_after_three)
+    assert suite.run(wanted, cut).verdict == "inconclusive"
+    boot.write_text("boot-2\n")
+    end = suite.run(replace(wanted, told=lambda _: None), CheckRunner(watch=quiet))
+    assert (end.verdict, end.boots, end.interruptions) == ("passed", ["boot-1", "boot-2"], 1), end.detail
+    assert sum(sum(row.values()) for row in end.counts.values()) == end.steps_done > 3
+    page = (tmp_path / "s/burn_in.report.html").read_text()
+    assert "1 (boots: 2)" in page
+
+
 def test_two_runners_of_one_node_are_one_and_one_that_says_so(profile: Path, tmp_path: Path) -> None:
     runner = started(tmp_path / "s", "--profile", str(profile), "--for", "60s")
     wait_for(tmp_path / "s", 1, runner)

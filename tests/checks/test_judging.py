@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hostler_checks.answers import Answer, CheckResult, Verdict, answer_of, encoded
-from hostler_checks.catalogue import CHECKS
+from hostler_checks.catalogue import CHECKS, TRAIN_MODEL, CheckSpec
 from hostler_checks.judging import CUSUM_LIMIT, MIN_HISTORY, Comparison, PeerReading, cusum, judge
 from hostler_checks.reference import Golden, Reference, decoded, learn, stack_key
 from hostler_checks.reference import encoded as as_file
@@ -29,6 +29,22 @@ def test_bits_come_before_physics_and_physics_before_the_floor() -> None:
     assert perf(99.0)[0] == "inconclusive"
     assert perf(0.0001) == ("failed", ("floor",))
     assert perf(0.05) == ("passed", ("floor",))
+
+
+SIGNED = {"fade_percent", "loss"}
+READINGS = [(spec, reading) for spec in (*CHECKS.values(), TRAIN_MODEL) for reading in spec.readings]
+
+
+@pytest.mark.parametrize(("spec", "reading"), READINGS, ids=lambda one: getattr(one, "name", one))
+@pytest.mark.parametrize("nonsense", [float("nan"), float("inf"), float("-inf"), -1.0])
+def test_no_reading_that_cannot_be_passes(spec: CheckSpec, reading: str, nonsense: float) -> None:
+    """Of every check, also beside a golden of its bits. A mutant that judges informative readings as little as their
+    speed passes what measured NaN."""
+    if reading in SIGNED and nonsense == -1.0:
+        return  # a fade, and a loss, may be below zero
+    golden = {"golden": "ab", "golden_peers": 3} if spec.golden else {}
+    said = judge(spec, Answer("x", {reading: nonsense}, digest="ab"), replace(CPU, **golden))
+    assert said.verdict is Verdict.inconclusive, said
 
 
 def test_the_floor_comes_before_peers_and_peers_before_history() -> None:

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import subprocess
 import sysconfig
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,35 +19,11 @@ from hostler_checks.profiles import parsed
 from hostler_checks.reference import Golden, Reference, learn, stack_key
 from hostler_checks.runner import CheckRunner, Request
 from hostler_checks.yaml_reader import ProfileError
+from tests.checks.own_modules import HEAD, PARAMS, SOUND, in_forward
 from tests.checks.suite_runs import PACKAGE, argv, env, planting, quiet, told
 
 PYTHON = "/usr/bin/python3"
 HOW = "apt-get install --no-install-recommends python3-torch libopenblas0-pthread"
-PARAMS = {"steps": 4, "every": 2, "shapes": {"batch": 2, "width": 8}}
-
-HEAD = "import torch\nfrom torch import nn\n"
-NET = """
-class Net(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        first = nn.Linear(width, width), nn.BatchNorm1d(width), nn.Dropout(0.1)
-        self.layers = nn.Sequential(*first, nn.Linear(width, 1))
-
-    def forward(self, x, y):
-        return torch.nn.functional.mse_loss(self.layers(x), y)
-"""
-BUILD = """
-def build(seed, shapes):
-    drawn = torch.Generator().manual_seed(seed)
-    x, y = (torch.randn(shapes["batch"], width, generator=drawn) for width in (shapes["width"], 1))
-    return Net(shapes["width"]), (x, y)
-"""
-SOUND = HEAD + NET + BUILD
-
-
-def in_forward(text: str) -> str:
-    """The sound module with a line more in its forward."""
-    return SOUND.replace("        return torch.nn.functional", f"        {text}\n        return torch.nn.functional", 1)
 
 
 @pytest.fixture(scope="module")
@@ -275,6 +252,16 @@ def test_a_sites_file_that_is_wrong_is_refused(before: str, after: str, said: st
 def test_a_command_takes_no_shapes() -> None:
     with pytest.raises(ProfileError, match="shapes is for checks with model"):
         site_checks.parsed("check: a\nscript: 'true'\nshapes: {batch: 1}\n", "a.yaml")
+
+
+def test_the_example_of_the_how_to_is_trained(train: Train) -> None:
+    """The function as it stands in the how-to, and the file beside it."""
+    page = (PACKAGE.parents[1] / "docs/how-to/train-your-own-model.md").read_text()
+    code, site = (page.partition(f"```{kind}\n")[2].partition("```")[0] for kind in ("python", "yaml"))
+    found = train(textwrap.dedent(code))
+    assert (found.verdict, "no golden of this stack" in found.detail) == ("inconclusive", True), found.detail
+    step, profiles = site_checks.parsed(textwrap.dedent(site), "acme_model.yaml")
+    assert (step.params["model"], len(profiles)) == ("/opt/acme/model.py:build", 3)
 
 
 def test_a_module_stands_behind_the_profiles_own_stages() -> None:

@@ -191,6 +191,22 @@ def test_called_off_it_keeps_where_it_stood_and_tells_it_meanwhile(tmp_path: Pat
     assert state["steps_done"] > 0
 
 
+def test_two_agents_of_one_node_are_one_run_and_one_that_says_so(tmp_path: Path) -> None:
+    """Both have the node's state directory. A mutant without the lock has two write one state, and counts twice."""
+    program = the_real_one(tmp_path, SMALL.replace("for: 1s", "for: 8s"))
+    first, second = suite(tmp_path, program), suite(tmp_path, program)
+    found: list[StressResult] = []
+    thread = threading.Thread(target=lambda: found.append(first.check("burn_in", "o1")))
+    thread.start()
+    until = time.monotonic() + 60
+    while not (tmp_path / "checks/burn_in.state.json").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    other = second.check("burn_in", "o2")
+    thread.join()
+    assert (other.verdict, "in use by another run of checks" in other.detail) == (Verdict.inconclusive, True)
+    assert found[0].verdict is Verdict.passed, found[0].detail
+
+
 def test_an_operation_that_was_cut_off_goes_on_at_its_next_attempt(tmp_path: Path) -> None:
     """Called off and asked again as the controller asks: the marks end the first attempt, the second goes on."""
     program = the_real_one(tmp_path, SMALL.replace("share: 0.5", "share: 1").replace("for: 1s", "for: 1.2s"))

@@ -48,7 +48,7 @@ def ratios(works: list[float]) -> list[float]:
 
 
 def slow_ranks(works: list[float]) -> list[str]:
-    """What is said of each rank that is slower than the others; nothing where they are alike."""
+    """Words on each rank that is slower than the others; nothing where they are alike."""
     return [
         f"rank {rank} works {ratio:.3g} times as long as the others' middle"
         for rank, ratio in enumerate(ratios(works))
