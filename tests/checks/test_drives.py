@@ -12,8 +12,9 @@ import pytest
 from hostler_checks import site_checks
 from hostler_checks.answers import CheckResult
 from hostler_checks.checks import storage
-from hostler_checks.device import UnableError
+from hostler_checks.device import Device, UnableError
 from hostler_checks.runner import CheckRunner, Request
+from hostler_checks.work import Work
 from hostler_checks.yaml_reader import ProfileError
 from tests.checks.suite_runs import env, planting, quiet
 
@@ -42,8 +43,21 @@ def looked(*folders: Path, plant: str = "") -> CheckResult:
     return CheckRunner(watch=quiet).run([asked])[0]
 
 
-def test_each_folder_is_written_and_the_slowest_is_the_reading(drive: Path) -> None:
-    """Mutants: the state directory alone is looked at; the last folder's speed is told; a file is left there."""
+def test_the_slowest_of_them_is_the_reading_and_each_fault_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mutants: the fastest or the last folder hides the others; a folder with wrong bytes has no speed and no fault."""
+    speeds = {"a": ({"write_gb_s": 3.0, "read_gb_s": 1.0}, ""), "b": ({"write_gb_s": 2.0, "read_gb_s": 5.0}, "")}
+    speeds["c"] = ({"write_gb_s": 9.0}, "fio read other bytes")
+    monkeypatch.setattr(storage, "_measured", lambda work, program, folder, size: speeds[folder.name])
+    monkeypatch.setattr(storage, "_need_drive", lambda _: None)
+    monkeypatch.setattr(storage, "_need_space", lambda *_: None)
+    said = storage.fio(Work("nvme_fio", Device("cpu"), {"mib": 1, "folders": [f"/mnt/{name}" for name in speeds]}, 1.0))
+    assert (said.readings, said.faults) == ({"write_gb_s": 2.0, "read_gb_s": 1.0}, ("fio read other bytes",))
+
+
+def test_each_folder_is_written_and_nothing_is_left_there(drive: Path) -> None:
+    """Mutants: the state directory alone is looked at; a file is left."""
     folders = [drive / "a", drive / "b"]
     for folder in folders:
         folder.mkdir()

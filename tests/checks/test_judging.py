@@ -42,8 +42,7 @@ def test_no_reading_that_cannot_be_passes(spec: CheckSpec, reading: str, nonsens
     speed passes what measured NaN."""
     if reading in SIGNED and nonsense == -1.0:
         return  # a fade, and a loss, may be below zero
-    golden = {"golden": "ab", "golden_peers": 3} if spec.golden else {}
-    said = judge(spec, Answer("x", {reading: nonsense}, digest="ab"), replace(CPU, **golden))
+    said = judge(spec, Answer("x", {reading: nonsense}, digest="ab"), replace(CPU, golden="ab", golden_peers=3))
     assert said.verdict is Verdict.inconclusive, said
 
 

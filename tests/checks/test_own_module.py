@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from hostler.agent.checks.check_suite import CheckSuite, SuiteSettings
+from hostler.core.diagnose.gate.told_bits import read_bits
 from hostler_checks import site_checks
 from hostler_checks.answers import CheckResult
 from hostler_checks.profiles import parsed
@@ -262,6 +264,29 @@ def test_the_example_of_the_how_to_is_trained(train: Train) -> None:
     assert (found.verdict, "no golden of this stack" in found.detail) == ("inconclusive", True), found.detail
     step, profiles = site_checks.parsed(textwrap.dedent(site), "acme_model.yaml")
     assert (step.params["model"], len(profiles)) == ("/opt/acme/model.py:build", 3)
+
+
+def test_the_agent_brings_its_bits_to_the_controller(site: Path, tmp_path: Path) -> None:
+    """From a file of the site's checks, through suite and agent, as the controller reads them."""
+    place = tmp_path / "suite.d"
+    place.mkdir()
+    (tmp_path / "net.py").write_text(SOUND)
+    rows = {"check": "acme_gpt", "model": f"{tmp_path}/net.py:build", "seconds": "0.2s", "steps": 4, "every": 2}
+    written = [f"{name}: {value}\n" for name, value in rows.items()]
+    (place / "acme.yaml").write_text("".join([*written, "shapes: {batch: 2, width: 8}\nprofiles: [suspect]\n"]))
+    own = tmp_path / "small.yaml"
+    own.write_text(PROFILE.format(name="suspect"))
+    program = tmp_path / "hostler-check"
+    words = f'exec {PYTHON} -m hostler_checks.main "$@" --profile {own} --device cpu --site {place}'
+    program.write_text(f"#!/bin/sh\nPYTHONPATH={site} OMP_NUM_THREADS=1 {words}\n")
+    program.chmod(0o755)
+    found = CheckSuite("n1", tmp_path / "checks", SuiteSettings(str(program))).check("suspect", "o1")
+    assert (found.verdict.value, "acme_gpt/cpu" in found.detail) == ("passed", True), found.detail
+    told, unreadable = read_bits(found.facts)
+    (bits,) = told
+    assert (unreadable, bits.check, bits.part) == ("", "acme_gpt", "cpu")
+    assert bits.stack["model"].startswith("net.py:build ")
+    assert str(tmp_path) not in str(bits.stack), "where the file lies is no part of the stack"
 
 
 def test_a_module_stands_behind_the_profiles_own_stages() -> None:
