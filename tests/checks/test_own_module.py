@@ -179,7 +179,9 @@ PROFILE = "profile: {name}\nfor: 1s\nstages: [{{checks: [{{check: gemm_abft, sec
 
 
 @pytest.mark.parametrize(
-    ("text", "verdict", "code"), [(SOUND, "passed", 0), ("import nothing_here\n", "inconclusive", 3)]
+    ("text", "verdict", "code"),
+    [(SOUND, "passed", 0), ("import nothing_here\n", "inconclusive", 3)],
+    ids=["sound", "broken"],
 )
 def test_the_command_trains_it_and_a_broken_one_keeps_the_profile_from_passing(
     text: str, verdict: str, code: int, site: Path, tmp_path: Path
