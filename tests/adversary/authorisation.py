@@ -159,6 +159,8 @@ ROUTES: dict[str, Route] = {
     "GET /v1/nodes/{node_id}/certificates/{digest}": Route("see cell", of="node"),
     "GET /v1/nodes/{node_id}/sku-draft": Route("see cell", of="node"),
     "GET /v1/nodes/{node_id}/sku-differences": Route("see cell", of="node"),
+    "GET /v1/backtests": Route("see cell"),
+    "GET /v1/backtests/{backtest}": Route("see cell", of="backtest"),
     "GET /v1/goldens": Route("see cell"),
     "GET /v1/goldens/{golden_id}": Route("see cell", of="golden"),
     "GET /v1/rma-cases": Route("see cell"),
@@ -232,6 +234,8 @@ ROUTES: dict[str, Route] = {
         "work", of="node", beyond=NOT_YOURS, body={"name": "a.txt", "content": "YQ==", "item": 1, **BECAUSE}
     ),
     "POST /v1/config": Route("configure", body={"documents": DOCUMENTS, **BECAUSE}),
+    "POST /v1/backtests": Route("configure", body={"documents": DOCUMENTS, **BECAUSE}),
+    "POST /v1/backtests/{backtest}/cancel": Route("configure", of="backtest", beyond=NOT_YOURS, body=BECAUSE),
     "POST /v1/notifications/routes/{route}/test": Route("configure", of="route", beyond=NOT_YOURS, body=BECAUSE),
     "POST /v1/notifications/deliveries/{number}/retry": Route("configure", of="letter", beyond=NOT_YOURS, body=BECAUSE),
     "POST /v1/rollouts/{rollout}/stop": Route("operate", of="rollout", beyond=NOT_YOURS, body=BECAUSE),

@@ -82,6 +82,7 @@ class Guarded:
             "fabric": {NETWORK: WHOLE},
             "rma": {self.rma: WHOLE},
             "golden": {"none-told": WHOLE},
+            "backtest": {"b-20260101T000000000-000000000000": WHOLE},
             "ticket": {
                 t.id: whose
                 for t in self.world.cell.view.tickets.values()

@@ -9,11 +9,13 @@ from typing import Any
 import aiohttp
 import msgspec
 
+from hostler.app.backtest_process import BacktestProcess
 from hostler.controller.inputs import FellowsSeen, WorkSeen
 from hostler.core.state.live_state import Fellow, Release
 from hostler.core.state.model import Node, Operation, Outcome, Part, WorkClass, Workload
 from hostler.core.tables.operations import OPERATIONS
 from hostler.journal.audit_log import open_audit_log
+from hostler.journal.backtest_files import BacktestFiles
 from hostler.journal.evidence_files import EvidenceFiles
 from hostler.journal.memory import MemoryJournal
 from hostler.journal.outbox import open_outbox
@@ -27,6 +29,7 @@ from hostler.server.agent_mailbox import KINDS, AgentMailboxes
 from hostler.server.app import create_app
 from hostler.server.app_state import Outside
 from hostler.server.audit_trail import AuditTrail
+from hostler.server.backtests import Backtests
 from hostler.server.bmc_system_choice import Machines, nobody
 from hostler.server.notification_log import NotificationLog
 from hostler.server.server_settings import Settings
@@ -44,6 +47,8 @@ pools:
   beta: {sku: h100, target: 3, tenant: globex, cluster: k-globex, modes: {"*": act}, budget: {count: 3, percent: 100}}
 """
 DOCUMENTS = {"policy.yaml": POLICY, "fleet.yaml": FLEET}
+HISTORY = "history.db"
+"""A journal in the folder of a house, which its backtests replay; there is none until a test writes one."""
 PATIENCE_S = 60.0
 """How long a test waits for what has to come, on a machine that does much else."""
 
@@ -254,7 +259,10 @@ async def house(
         trail = AuditTrail(audit, "test", chosen.clock)
         told = NotificationLog(outbox, notifier.sent, notifier.failed)
         pairs, files = PairResults(), EvidenceFiles(folder / "evidence")
-        outside = Outside(machines, told, trends, audit=trail, pairs=pairs, evidence=files)
+        replay = BacktestProcess(str(folder / HISTORY))
+        backtests = Backtests(BacktestFiles(folder / "backtests"), replay, chosen.clock)
+        stack.push_async_callback(backtests.close)
+        outside = Outside(machines, told, trends, audit=trail, pairs=pairs, evidence=files, backtests=backtests)
         app = create_app(cell, tokens, mailboxes, chosen, outside)
         url = await stack.enter_async_context(serving(app, chosen))
         inside = House(cell, tokens, mailboxes, driver, url)

@@ -266,7 +266,7 @@ async def test_a_policy_is_tried_before_it_is_put_in_force(
     await tab.page.get_by_text("Try another configuration").click()
     await tab.page.get_by_label("Documents").set_input_files([policy, broken])
     await tab.page.get_by_label("Reason").fill("one more node")
-    button = tab.page.locator(".another button")
+    button = tab.page.locator(".another .buttons button")
     await button.click()
     await expect(tab.page.locator(".another")).to_contain_text("broken.yaml:1")
     tab.complaints[:] = [one for one in tab.complaints if "422" not in one]

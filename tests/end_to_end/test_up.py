@@ -6,6 +6,7 @@ import re
 import shlex
 import signal
 import sys
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,10 @@ async def test_an_adopted_fleet_serves_within_seconds_and_its_tour_can_be_walked
             if "·" not in line:
                 code, said = await run(*newcomer, HOSTLER, *words[1:])
                 assert code == 0, (line, said)
+        policy = str(files("hostler.core.policy").joinpath("default_policy.yaml"))
+        code, said = await run(*newcomer, HOSTLER, "backtest", "begin", policy, "--reason", "as it is", "--wait")
+        assert (code, "fidelity" in said) == (0, True), said
+        assert "done, asked by bootstrap: as it is" in said
     assert log.read_text().count("\n  hostler ") == 5
 
 

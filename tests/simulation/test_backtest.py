@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from hostler.controller.step_output import StepOutput
+from hostler.core.report.backtest_result import Backtest
 from hostler.core.state import events as e
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.journal.memory import MemoryJournal
@@ -17,7 +18,6 @@ from hostler.journal.retention import archive_observations
 from hostler.journal.sqlite import SqliteJournal
 from hostler.ports import Batch, JournalError
 from hostler.sim import hostile_worlds
-from hostler.sim.backtest.backtest_report import Backtest
 from hostler.sim.backtest.backtest_run import Question, backtest
 from hostler.sim.backtest.backtest_table import format_backtest
 from hostler.sim.backtest.decisions import Decision

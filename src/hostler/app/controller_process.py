@@ -17,6 +17,7 @@ from msgspec import Struct
 from prometheus_client import CollectorRegistry
 
 from hostler.app.audit_sealing import sealing
+from hostler.app.backtest_process import BacktestProcess
 from hostler.app.first_start import TOKEN, TOKENS, refuse_a_second_beginning
 from hostler.controller.inputs import Input
 from hostler.controller.step_output import Reply
@@ -30,6 +31,7 @@ from hostler.core.state.scopes import FLEET
 from hostler.drivers.tickets.ticket_target import TicketTarget
 from hostler.journal.audit_log import FILE as AUDIT
 from hostler.journal.audit_log import open_audit_log
+from hostler.journal.backtest_files import BacktestFiles
 from hostler.journal.bundle_files import BundleFiles
 from hostler.journal.certificate_files import CertificateFiles
 from hostler.journal.evidence_files import EvidenceFiles
@@ -50,6 +52,7 @@ from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.app import create_app
 from hostler.server.app_state import Outside
 from hostler.server.audit_trail import AuditTrail
+from hostler.server.backtests import Backtests
 from hostler.server.bmc_system_choice import Machines, nobody
 from hostler.server.notification_log import NotificationLog
 from hostler.server.oidc_provider import SignIn
@@ -70,8 +73,8 @@ def now() -> datetime:
 
 
 READINGS = "readings"
-EVIDENCE, BUNDLES, CERTIFICATES = "evidence", "bundles", "certificates"
-"""Folders in that of the archive: of readings, of people's photos and files, of evidence, of certificates."""
+EVIDENCE, BUNDLES, CERTIFICATES, BACKTESTS = "evidence", "bundles", "certificates", "backtests"
+"""Folders in that of the archive: readings, people's photos and files, evidence, certificates, answers of backtests."""
 
 
 class Standing(Struct, frozen=True):
@@ -203,18 +206,11 @@ async def running(
         notifier = Notifier(cell, outbox, {**gate.targets(seat.cell, outbox.links), **mirrors})
         returns = TicketReturns(cell, outbox.links, systems)
         trends = gate.trends = TrendArchive(Path(standing.archive or standing.data) / READINGS)
-        log = NotificationLog(outbox, notifier.sent, notifier.failed)
         trail = AuditTrail(audit, seat.controller, settings.clock)
-        gate.certificates = CertificateFiles(Path(standing.archive or standing.data) / CERTIFICATES)
-        archive = Path(standing.archive) if standing.archive else None
-        files = (
-            EvidenceFiles(Path(standing.archive or standing.data) / EVIDENCE),
-            bundles,
-            gate.certificates,
-            archive,
-            _sent(stack, standing, seat),
-        )
-        outside = Outside(gate.machines, log, trends, gate.sign_in, trail, gate.pairs, *files)
+        trials = _backtests(standing, settings)
+        files = (*_kept(standing, gate, bundles), _sent(stack, standing, seat), trials)
+        told = NotificationLog(outbox, notifier.sent, notifier.failed)
+        outside = Outside(gate.machines, told, trends, gate.sign_in, trail, gate.pairs, *files)
         try:
             await cell.start()
             attending = asyncio.create_task(cell.while_active(lambda: _attended(mailboxes)))
@@ -227,9 +223,26 @@ async def running(
                 try:
                     yield ControllerProcess(cell, tokens, address, standing.data, notifier, returns, trends)
                 finally:
+                    await trials.close()
                     await cell.stop()  # before the server: another takes over while this one says goodbye
         finally:
             await cell.stop()
+
+
+def _kept(
+    standing: Standing, gate: Gate, bundles: BundleFiles
+) -> tuple[EvidenceFiles, BundleFiles, CertificateFiles, Path | None]:
+    """Files of people, evidence and certificates, and the folder of records that left the journal."""
+    folder = Path(standing.archive or standing.data)
+    gate.certificates = CertificateFiles(folder / CERTIFICATES)
+    archive = Path(standing.archive) if standing.archive else None
+    return EvidenceFiles(folder / EVIDENCE), bundles, gate.certificates, archive
+
+
+def _backtests(standing: Standing, settings: Settings) -> Backtests:
+    """Backtests over this controller's own journal; their answers lie beside its readings."""
+    files = BacktestFiles(Path(standing.archive or standing.data) / BACKTESTS)
+    return Backtests(files, BacktestProcess(str(journal_of(standing)), standing.archive), settings.clock)
 
 
 def _sent(stack: ExitStack, standing: Standing, seat: ControllerIdentity) -> CollectorRegistry | None:

@@ -58,6 +58,7 @@ COMMANDS: tuple[tuple[str, str, Group, str], ...] = (
     ("sku", "sku:app", _THINGS, "SKUs: made of a golden node, and compared with one."),
     ("maintenance", "maintenance:app", _THINGS, "Windows, current and upcoming work, repairs."),
     ("policy", "policy:app", _TOOLS, "Check, show and activate configuration."),
+    ("backtest", "backtest:app", _TOOLS, "History replayed through another policy by the server."),
     ("rollout", "rollout:app", _TOOLS, "Configuration that comes into force slice by slice."),
     ("journal", "journal:app", _TOOLS, "Check a journal, copy it, keep it small."),
     ("boot", "boot:app", _TOOLS, "Boots over the network."),

@@ -1,15 +1,12 @@
 """The plan of `hostler policy sync`: what a commit's documents change in the active configuration, told as lines."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from hostler.cli.command_errors import CommandError
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.policy_checkout import Committed, is_later
 from hostler.client import Client, routes
-
-LINES_MOST = 200
-_SECTIONS = ("policy", "skus", "pools", "routes")
 
 
 def demand_later(committed: Committed, active: Mapping[str, Any]) -> None:
@@ -39,24 +36,3 @@ def under_way(client: Client, sha256: str) -> str:
         f"rollout {latest['id']} of this very configuration was stopped: {latest['why']}",
         "commit a change, or add --again",
     )
-
-
-def differences(active: Mapping[str, Any], fresh: Mapping[str, Any]) -> list[str]:
-    """One line for each value that differs, by its place; the first LINES_MOST of them."""
-    before, after = (dict(_flat({name: one.get(name) for name in _SECTIONS})) for one in (active, fresh))
-    lines = [
-        f"  {place}: {before.get(place, 'none')} → {after.get(place, 'none')}"
-        for place in sorted(before.keys() | after.keys())
-        if before.get(place) != after.get(place)
-    ]
-    more = [f"  … and {len(lines) - LINES_MOST} more"] if len(lines) > LINES_MOST else []
-    return [*lines[:LINES_MOST], *more] or ["  nothing in policy, SKUs, pools and routes; comments, boot or admission"]
-
-
-def _flat(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
-    """Each single value with its place; a list is one value."""
-    if isinstance(value, Mapping) and value:
-        for name, inner in value.items():
-            yield from _flat(inner, f"{place}.{name}" if place else str(name))
-    elif value not in (None, "", [], {}):
-        yield place, str(value)

@@ -22,6 +22,7 @@ from hostler.polling.pair_results import PairResults
 from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.api_resources import AgentSeen
 from hostler.server.audit_trail import AuditTrail
+from hostler.server.backtests import Backtests
 from hostler.server.bmc_system_choice import Machines, nobody
 from hostler.server.burn_in_times import BurnInTimes
 from hostler.server.cell_view import CellView
@@ -47,7 +48,7 @@ T = TypeVar("T")
 
 
 class Outside(Struct, frozen=True):
-    """Questions of the server beside the cell: BMCs, notifications, readings, sign-in, audit, kept files, traces.
+    """Questions of the server beside the cell: BMCs, notifications, readings, sign-in, audit, files, traces, backtests.
 
     `archive`: the folder of records that left the journal, None where none is named.
     """
@@ -63,6 +64,7 @@ class Outside(Struct, frozen=True):
     certificates: CertificateFiles | None = None
     archive: Path | None = None
     traces: CollectorRegistry | None = None
+    backtests: Backtests | None = None
 
 
 class AppState:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,6 +13,7 @@ from hostler.cli.input_files import read_documents, submit
 from hostler.cli.list_commands import describe
 from hostler.cli.options import CONNECT, SHOW_LIST, SHOW_ONCE, Connect, ShowList, ShowOnce, Why
 from hostler.cli.output import dump_json, say, shown
+from hostler.cli.period import PERIOD, Period
 from hostler.cli.table_columns import SHADOWS
 from hostler.client import routes
 
@@ -98,7 +98,8 @@ def sync(
     second person. With `--yes` it is activated, and the commit recorded. Run again, it says that nothing is to do.
     """
     from hostler.cli.policy_checkout import read_commit
-    from hostler.cli.policy_sync import demand_later, differences, under_way
+    from hostler.cli.policy_sync import demand_later, under_way
+    from hostler.core.report.configuration_differences import differences
 
     client, committed = connect.client(), read_commit(path, options.ref)
     fresh = _parsed(committed.documents)
@@ -114,7 +115,7 @@ def sync(
         return ExitCode.ok
     say(f"{where}: configuration {active['sha256'][:12]} → {fresh['sha256'][:12]}")
     for line in differences(active, fresh):
-        say(shown(line))
+        say(shown(f"  {line}"))
     body = {"documents": committed.documents, "at_once": options.at_once, "source": committed.source()}
     tried = submit(client, routes.CONFIG, body, replace(why, dry_run=True), show.output)
     if not options.yes or why.dry_run:
@@ -181,36 +182,6 @@ Archive = Annotated[
 ]
 
 
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Period:
-    """Part of the history: all of it, unless a moment is given (2026-03-01, or 2026-03-01T12:00Z)."""
-
-    begins: Annotated[str, Parameter(name="--from", show_default=False, help="Its first moment (UTC).")] = ""
-    ends: Annotated[str, Parameter(name="--to", show_default=False, help="The moment after its last (UTC).")] = ""
-
-    def since(self) -> datetime | None:
-        """First moment of the period, None for the beginning. Raises CommandError for what is no moment."""
-        return _moment("--from", self.begins)
-
-    def until(self) -> datetime | None:
-        """Last moment of the period, None for the end. Raises CommandError for what is no moment."""
-        return _moment("--to", self.ends)
-
-
-def _moment(option: str, text: str) -> datetime | None:
-    if not text:
-        return None
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise unusable(f"{option} {text} is not a date or time", "write 2026-03-01 or 2026-03-01T12:00Z") from error
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
-
-
-PERIOD = Period()
-
-
 @app.command
 def backtest(
     *,
@@ -220,7 +191,7 @@ def backtest(
     archive: Archive = None,
     output: Annotated[Literal["table", "json"], Parameter(name=("--output", "-o"))] = "table",
 ) -> int:
-    """Replay recorded history through another policy, and tell what would have differed. Nothing is done or written.
+    """Replay a journal through another policy, and tell what would have differed. Nothing is done or written.
 
     Nodes, remedies, customers' work that would have been ended, time in service. What a node would have answered after
     its first difference is nobody's knowledge: it is said per node where that begins, and estimated from there.

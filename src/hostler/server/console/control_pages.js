@@ -1,8 +1,10 @@
 // Pages of what governs the fleet: trends of readings, maintenance, the policy in force, and who asked what.
 import { ActButton } from "./acts.js";
 import { Problem, send } from "./api.js";
+import { Backtests, utc } from "./backtests.js";
 import { useDocument, useList } from "./lists.js";
 import { Filters, NodeLink, Page, now, quoted, selected } from "./pages.js";
+import { setQuery } from "./router.js";
 import { configures, whole } from "./state.js";
 import { Table } from "./table.js";
 import { html, useState } from "./ui.js";
@@ -118,12 +120,15 @@ const NOTICES = [
 
 export function Policy() {
   const { found, problem } = useDocument("/config");
-  return html`<${Page} title="Policy" about="What is in force, what comes into force slice by slice, and what another one would do.">
+  const rollouts = useList("/rollouts");
+  const [begun, begin] = useState(0);
+  return html`<${Page} title="Policy" about="What is in force, what comes into force slice by slice, what another one would do, and what it would have done.">
     ${problem && html`<p class="banner critical" role="alert">${problem}</p>`}
     ${found && html`<p>In force since ${moment(found.activated)}: <code class="cli">${found.sha256.slice(0, 12)}</code>${found.source && html`, from commit <code class="cli" title=${found.source.commit}>${found.source.commit.slice(0, 12)}</code>${found.source.ref && ` of ${found.source.ref}`}${found.source.origin && ` in ${found.source.origin}`}`}</p>`}
     <h2>Rollouts</h2>
-    <${Table} name="rollouts" columns=${ROLLOUTS} found=${useList("/rollouts")} id=${(/** @type {Row} */ row) => row.id} cli="hostler rollout list" />
-    ${configures.value && html`<${Another} />`}
+    <${Table} name="rollouts" columns=${ROLLOUTS} found=${rollouts} id=${(/** @type {Row} */ row) => row.id} cli="hostler rollout list" />
+    ${configures.value && html`<${Another} begun=${() => begin(begun + 1)} />`}
+    ${found && html`<${Backtests} active=${found.sha256} rollouts=${rollouts.items ?? []} begun=${begun} />`}
     ${found && html`<h2>Rules</h2>
       <${Table} name="rules" columns=${RULES} found=${{ items: Object.entries(found.policy.rules).map(([condition, rule]) => ({ condition, ...rule })), problem: "" }} id=${(/** @type {Row} */ row) => row.condition} cli="hostler policy show" />
       <details><summary>Everything that is in force</summary><div class="scroll" tabindex="0" role="region" aria-label="configuration"><pre>${JSON.stringify(found, null, 2)}</pre></div></details>`}<//>`;
@@ -153,11 +158,14 @@ const RULES = [
   { key: "rest", title: "the rest", of: (row) => Object.entries(row).filter(([name, value]) => !["condition", "remedy"].includes(name) && value !== null && value !== false && words(value) !== "none" && words(value) !== "" && words(value) !== "[]" && words(value) !== "{}").map(([name, value]) => `${plain(name)} ${words(value)}`).join("; ") },
 ];
 
-// Another configuration: what it would change and disturb, and only then a button that puts it in force.
-function Another() {
+// Another configuration: what it would change and disturb, and only then a button that puts it in force; or what it would
+// have done in recorded history, which disturbs nobody.
+/** @param {{ begun: () => void }} props */
+function Another({ begun }) {
   const [documents, choose] = useState(/** @type {Record<string, string> | null} */ (null));
   const [reason, because] = useState("");
   const [plan, show] = useState(/** @type {import("./types.js").ActAnswer | null} */ (null));
+  const [period, during] = useState({ since: "", until: "" });
   const [said, say] = useState({ text: "", bad: false, problems: /** @type {import("./types.js").DocumentProblem[]} */ ([]), busy: false });
   const read = async (/** @type {Row} */ event) => {
     const files = [...event.target.files];
@@ -165,18 +173,27 @@ function Another() {
     choose(Object.fromEntries(files.map((file, at) => [file.name, texts[at]])));
     show(null);
   };
-  const put = async (/** @type {boolean} */ dryRun) => {
+  const attempt = async (/** @type {() => Promise<string>} */ act) => {
     say({ text: "", bad: false, problems: [], busy: true });
     try {
-      const answer = await send("/config", { documents, reason, dry_run: dryRun });
-      show(dryRun ? answer : null);
-      say({ text: answer.text, bad: false, problems: [], busy: false });
+      say({ text: await act(), bad: false, problems: [], busy: false });
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       show(null);
       say({ text: error.text, bad: true, problems: error.problems, busy: false });
     }
   };
+  const put = (/** @type {boolean} */ dryRun) => attempt(async () => {
+    const answer = await send("/config", { documents, reason, dry_run: dryRun });
+    show(dryRun ? answer : null);
+    return answer.text;
+  });
+  const replay = () => attempt(async () => {
+    const run = await send("/backtests", { documents, reason, since: utc(period.since), until: utc(period.until) });
+    setQuery({ backtest: run.id });
+    begun();
+    return "History is replayed: below, as it comes.";
+  });
   const ready = documents && Object.keys(documents).length > 0 && reason.trim();
   return html`<details class="another"><summary>Try another configuration</summary>
     <form onSubmit=${(/** @type {Row} */ event) => { event.preventDefault(); put(!plan); }}>
@@ -185,7 +202,11 @@ function Another() {
       <p role="status" class=${said.bad ? "bad" : ""}>${said.text}</p>
       ${said.problems.length > 0 && html`<ol>${said.problems.map((one) => html`<li>${one.file}${one.line ? `:${one.line}` : ""}: ${one.what}; ${one.instead}</li>`)}</ol>`}
       ${plan && html`<dl class="plan">${Object.entries(plan.detail).filter(([, value]) => value).map(([name, value]) => html`<dt>${plain(name)}</dt><dd>${value}</dd>`)}</dl>`}
-      <p class="quiet">Through history: <code class="cli">hostler policy backtest JOURNAL FILES</code></p>
+      <fieldset><legend>History that is replayed (UTC; all of it, where nothing is given)</legend>
+        <label>from<input type="datetime-local" value=${period.since} onInput=${(/** @type {Row} */ event) => during({ ...period, since: event.target.value })} /></label>
+        <label>until<input type="datetime-local" value=${period.until} onInput=${(/** @type {Row} */ event) => during({ ...period, until: event.target.value })} /></label>
+        <button type="button" disabled=${!ready || said.busy} onClick=${replay}>Replay history with it</button></fieldset>
+      <p class="quiet"><code class="cli">hostler backtest begin ${documents ? Object.keys(documents).map(quoted).join(" ") : "FILES"} --reason ${quoted(reason || "…")}</code></p>
       <div class="buttons"><button disabled=${!ready || said.busy}>${plan ? "Put it in force" : "Show what it would change and disturb"}</button></div>
     </form></details>`;
 }

@@ -1,16 +1,14 @@
 """Report of a backtest: the differences, what they would have cost, and how far that can be believed."""
 
 from collections import Counter
-from datetime import datetime
 
-from msgspec import Struct
-
+from hostler.core.report.backtest_result import Backtest, DifferenceRow, Estimate, Typical
 from hostler.core.state.configuration import Configuration, Policy
 from hostler.core.state.fleet import Fleet
 from hostler.sim.backtest.decisions import ACTS, PROPOSES
 from hostler.sim.backtest.history import HistoryWindow
-from hostler.sim.backtest.outage_durations import Stays, Typical
-from hostler.sim.backtest.replay import Fidelity, PolicyDifference, Replay
+from hostler.sim.backtest.outage_durations import Stays
+from hostler.sim.backtest.replay import PolicyDifference, Replay
 
 KINDS = ("added", "removed", "changed", "earlier", "later", "told", "diagnosis")
 UNJUDGED = ("agent_silence_s", "bring_up_at_once", "probation_s", "time_scale")
@@ -22,56 +20,6 @@ METHOD = (
     "recorded, by nothing and the recipe's deadlines. It is an upper bound of goodput: what a job over many nodes "
     "loses at each interruption is in no journal."
 )
-
-
-class Estimate(Struct, frozen=True):
-    """A figure on trial: the best guess between its bounds."""
-
-    least: float
-    likely: float
-    most: float
-
-
-class DifferenceRow(Struct, frozen=True):
-    """One difference. `recorded` and `trial` say what each policy decided; hours are of the stay that followed."""
-
-    node: str
-    pool: str
-    at: datetime
-    seq: int
-    kind: str
-    recorded: str
-    trial: str
-    rule: str
-    diverged_at: datetime
-    counterfactual: bool
-    recorded_hours: float
-    trial_hours: Estimate
-    ended: bool
-
-
-class Backtest(Struct, frozen=True):
-    """The whole answer. `not_judged` are settings that differ and that no replay can judge."""
-
-    since: datetime
-    until: datetime
-    config: str
-    records: int
-    observations: int
-    records_per_s: float
-    observed_from: datetime | None
-    nodes: int
-    differences: dict[str, int]
-    remedies: dict[str, int]
-    disruptions_recorded: int
-    disruptions_trial: Estimate
-    service_recorded: float
-    service_trial: Estimate
-    fidelity: Fidelity
-    typical: tuple[Typical, ...]
-    not_judged: tuple[str, ...]
-    method: str
-    rows: tuple[DifferenceRow, ...]
 
 
 def report(replay: Replay, window: HistoryWindow, trial: Configuration, fleet: Fleet, seconds: float) -> Backtest:

@@ -7,8 +7,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from hostler.core.policy.documents import parse
+from hostler.core.report.backtest_result import Backtest
 from hostler.core.state.input_problems import InvalidInputError, Problem
-from hostler.sim.backtest.backtest_report import Backtest, report
+from hostler.sim.backtest.backtest_report import report
 from hostler.sim.backtest.history import History, opened
 from hostler.sim.backtest.replay import Replay
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from hostler.core.report.backtest_result import Backtest, DifferenceRow, Estimate
 from hostler.core.state.durations import duration
-from hostler.sim.backtest.backtest_report import Backtest, DifferenceRow, Estimate
 
 ROWS_SHOWN = 40
 

@@ -4,8 +4,7 @@ from collections import defaultdict, deque
 from datetime import datetime
 from statistics import quantiles
 
-from msgspec import Struct
-
+from hostler.core.report.backtest_result import Typical
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.health import is_serving
 from hostler.core.state.model import Node, Plan
@@ -13,20 +12,6 @@ from hostler.core.tables.recipes import RECIPES
 
 FEW = 3
 """Fewer stays than this say little: then the recipe's deadlines bound the estimate."""
-
-
-class Typical(Struct, frozen=True):
-    """How long a remedy keeps a place out, in seconds: median, and from the 10th to the 90th of a hundred.
-
-    `stays` were recorded; of fewer than three the bounds are nothing and all the recipe's deadlines together, or the
-    longest of them.
-    """
-
-    remedy: str
-    stays: int
-    median_s: float
-    least_s: float
-    most_s: float
 
 
 class Stays:

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from hostler.controller.observation_intake import of_observation
+from hostler.core.report.backtest_result import Fidelity
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.fleet import Fleet
@@ -58,23 +59,6 @@ class PolicyDifference(Struct):
     evicted: int = 0
     plans: tuple[str, ...] = ()
     ended: datetime | None = None
-
-
-class Fidelity(Struct):
-    """How well the recorded policy explains what was recorded.
-
-    `explained` of `remedies` recorded plans are what it decides in the replayed state. `findings` were made again from
-    `observations`; `missing` and `surplus` ones are what today's diagnosis says less and more than was recorded.
-    """
-
-    records: int = 0
-    observations: int = 0
-    remedies: int = 0
-    explained: int = 0
-    findings: int = 0
-    missing: int = 0
-    surplus: int = 0
-    unexplained: list[str] = []
 
 
 class Replay:
