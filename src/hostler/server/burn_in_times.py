@@ -4,19 +4,18 @@ import asyncio
 from datetime import datetime, timedelta
 
 from hostler.core.report import burn_ins
-from hostler.core.report.burn_ins import BurnInStanding, EndedBurnIn
-from hostler.core.state.model import Node, Verdict
+from hostler.core.report.burn_ins import BurnInStanding, EndedBurnIn, EndedCheck
+from hostler.core.state.model import Node
 from hostler.ports import RecordWindow
 from hostler.server.cell_view import CellView, JournalView
 
-COHORT_DAYS, COHORT_S = 90, 60.0
-"""Days of burn-ins that make a cohort; seconds for which a cohort is not looked up again."""
+COHORT_DAYS, COHORT_S, SLICE = 90, 60.0, 2_000
+"""Days of burn-ins that make a cohort; seconds for which a cohort is not looked up again; nodes looked at in one go."""
 RECORDS_MOST = 200
 """Records of a node's operations that are read for one burn-in."""
 WRITTEN_S = 2.0
 """A verdict and the end of its operation are written within this time."""
 KEPT_MOST, SKUS_MOST = 5_000, 256
-Ended = tuple[str, Verdict, datetime]
 
 
 class BurnInTimes:
@@ -24,7 +23,7 @@ class BurnInTimes:
 
     def __init__(self, cell: CellView) -> None:
         self._cell = cell
-        self._took: dict[Ended, float | None] = {}
+        self._took: dict[EndedCheck, float | None] = {}
         self._cohorts: dict[str, tuple[datetime, tuple[EndedBurnIn, ...]]] = {}
 
     async def standing(self, node: Node, now: datetime) -> BurnInStanding | None:
@@ -43,19 +42,29 @@ class BurnInTimes:
         asked, found = self._cohorts.get(sku, (None, ()))
         if asked is not None and timedelta() <= now - asked < timedelta(seconds=COHORT_S):
             return found
-        ended = burn_ins.last_verdicts(self._cell.view.nodes.values(), sku, now - timedelta(days=COHORT_DAYS))
-        found = await asyncio.to_thread(self._read, ended)
+        found = await asyncio.to_thread(self._read, await self._ended(sku, now - timedelta(days=COHORT_DAYS)))
         while len(self._cohorts) >= SKUS_MOST:
             del self._cohorts[next(iter(self._cohorts))]
         self._cohorts[sku] = (now, found)
         return found
 
-    def _read(self, ended: list[Ended]) -> tuple[EndedBurnIn, ...]:
+    async def _ended(self, sku: str, since: datetime) -> list[EndedCheck]:
+        """The last burn-ins of the SKU. The loop has its turns: 100,000 nodes take a tenth of a second."""
+        names = list(self._cell.view.nodes)
+        found: list[EndedCheck] = []
+        for at in range(0, len(names), SLICE):
+            nodes = self._cell.view.nodes
+            some = (node for name in names[at : at + SLICE] if (node := nodes.get(name)) is not None)
+            found = burn_ins.latest([*found, *burn_ins.last_verdicts(some, sku, since)])
+            await asyncio.sleep(0)
+        return found
+
+    def _read(self, ended: list[EndedCheck]) -> tuple[EndedBurnIn, ...]:
         """Read those of which the journal still holds begin and end."""
         for one in ended:
             if one not in self._took:
                 while len(self._took) >= KEPT_MOST:
-                    del self._took[next(iter(self._took))]
+                    self._took.pop(next(iter(self._took)), None)
                 self._took[one] = took_s(self._cell.journal, one[0], one[2])
         times = ((one, self._took[one]) for one in ended)
         return tuple(EndedBurnIn(one[0], one[1], seconds) for one, seconds in times if seconds is not None)

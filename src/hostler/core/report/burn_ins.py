@@ -17,6 +17,8 @@ from hostler.core.state.model import Node, Operation, Verdict
 from hostler.core.state.operations import RunChecks
 
 PROFILE = "burn_in"
+EndedCheck = tuple[str, Verdict, datetime]
+"""Node, verdict, and when it came."""
 COHORT_MOST = 50
 """Burn-ins that make a cohort, the latest."""
 
@@ -62,7 +64,7 @@ def running(node: Node) -> Operation | None:
     return found if found is not None and _is_burn_in(found) else None
 
 
-def last_verdicts(nodes: Iterable[Node], sku: str, since: datetime) -> list[tuple[str, Verdict, datetime]]:
+def last_verdicts(nodes: Iterable[Node], sku: str, since: datetime) -> list[EndedCheck]:
     """Node, verdict and end of the SKU's latest COHORT_MOST burn-ins that a check ended since then, newest first."""
     found = [
         (node.id, check.verdict, check.at)
@@ -71,6 +73,11 @@ def last_verdicts(nodes: Iterable[Node], sku: str, since: datetime) -> list[tupl
         for check in node.checks
         if check.profile == PROFILE and not check.person and check.at >= since
     ]
+    return latest(found)
+
+
+def latest(found: Iterable[EndedCheck]) -> list[EndedCheck]:
+    """The COHORT_MOST that ended last, newest first."""
     return sorted(found, key=lambda one: (one[2], one[0]), reverse=True)[:COHORT_MOST]
 
 
