@@ -90,13 +90,13 @@ def _recall(rule: Rule, fault: Degradation) -> str:
     known = [max(one, 0) for one in delays if one < NEVER]
     soon = sum(one <= WITHIN_DAYS for one in known)
     middle = f"{np.median(known):.0f}" if known else "–"
-    return f"{_share(soon, len(delays))} / {_share(len(known), len(delays))}, {middle}"
+    return f"{share(soon, len(delays))} / {share(len(known), len(delays))}, {middle}"
 
 
 def _healthy(rule: Rule) -> str:
     fleets = [draw(ReadingWorld(), Degradation.none, 1_000 + seed) for seed in range(SEEDS)]
     flags = [rule(fleet.daily, fleet.stacks) < fleet.daily.shape[1] for fleet in fleets]
-    return _share(sum(int(one.sum()) for one in flags), sum(len(one) for one in flags), percent=True)
+    return share(sum(int(one.sum()) for one in flags), sum(len(one) for one in flags), percent=True)
 
 
 def _shift() -> str:
@@ -107,7 +107,7 @@ def _shift() -> str:
             fleet = draw(ReadingWorld(), Degradation.none, 2_000 + seed, shift=-0.06)
             found += int((rule(fleet.daily, fleet.stacks) < 30).sum())
             total += len(fleet.daily)
-        lines.append(f"driver change of -6 %: {name} flags {_share(found, total, percent=True)} of healthy nodes")
+        lines.append(f"driver change of -6 %: {name} flags {share(found, total, percent=True)} of healthy nodes")
     findings = [_judged_shift(seed) for seed in range(SEEDS)]
     nodes = sum(one[0] for one in findings)
     lines.append(
@@ -128,8 +128,8 @@ def _judged_shift(seed: int) -> tuple[int, int]:
 def _budget() -> str:
     """Twenty metrics of a node share its budget."""
     lines = []
-    for share in (0.001, 0.003, 0.01):
-        budget, flagged, count = AlarmBudget(share), 0, 0
+    for monthly in (0.001, 0.003, 0.01):
+        budget, flagged, count = AlarmBudget(monthly), 0, 0
         for seed in range(5):
             flags = np.zeros(1_000, dtype=bool)
             for metric in range(METRICS):
@@ -137,7 +137,7 @@ def _budget() -> str:
                 flags |= ours(fleet.daily, fleet.stacks, budget, METRICS) < 30
             flagged, count = flagged + int(flags.sum()), count + 1_000
         lines.append(
-            f"budget {share:.1%} a month over {METRICS} metrics: {_share(flagged, count, percent=True)} flagged"
+            f"budget {monthly:.1%} a month over {METRICS} metrics: {share(flagged, count, percent=True)} flagged"
         )
     lines.append(f"step_2 where {METRICS} metrics share 0.3 %: {_recall(_shared, Degradation.step_2)}")
     return "\n".join(lines)
@@ -172,10 +172,10 @@ def _screened(name: str, screening: Screening) -> str:
         open_ones += len(found.unresolved)
     row = (
         name,
-        _share(hit, screening.bad * PAIRINGS),
+        share(hit, screening.bad * PAIRINGS),
         f"{tests / PAIRINGS:.0f}",
         f"{rounds / PAIRINGS:.1f}, {most}",
-        f"{wrong}: {_share(wrong, PAIRINGS, percent=True)}",
+        f"{wrong}: {share(wrong, PAIRINGS, percent=True)}",
         f"{open_ones / PAIRINGS:.2f}",
     )
     return f"| {' | '.join(row)} |"
@@ -201,7 +201,7 @@ def _scale() -> str:
     return f"scale: {NODES:,} nodes x {METRICS} metrics in {began:.1f} s ({cpu:.1f} s of CPU), {flags} series flagged"
 
 
-def _share(count: int, of: int, *, percent: bool = False) -> str:
+def share(count: int, of: int, *, percent: bool = False) -> str:
     """A share with Wilson's interval."""
     z, p = 1.96, count / of
     middle = (p + z * z / (2 * of)) / (1 + z * z / of)

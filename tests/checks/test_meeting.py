@@ -63,6 +63,22 @@ def test_four_nodes_sum_up_together(tmp_path: Path, site: Path) -> None:
     assert all(one["readings"]["group_gb_s"] > 0 and not one["pairs"] for one in found)
 
 
+def test_a_wrong_bit_of_any_member_makes_the_group_s_rate_nought(tmp_path: Path, site: Path) -> None:
+    """Mutants: a group with wrong sums was not measured; the second alone can be told to flip a bit."""
+    group = Group(tmp_path, site, "n1", "n2", "n3", deadline_s=60)
+    children = [group.begin(name, *(("--plant", "bit_flip") if name == "n3" else ())) for name in group.names]
+    found = [told(child) for child in children]
+    assert [(one["measured"], one["readings"]["group_gb_s"], one["pairs"]) for one in found] == [(True, 0.0, {})] * 3
+    assert all("1 sums are wrong" in one["detail"] for one in found)
+
+
+def test_members_of_a_group_say_who_did_not_come(tmp_path: Path, site: Path) -> None:
+    """Mutant: all others are named, and nobody knows whom to leave out."""
+    group = Group(tmp_path, site, "n1", "n2", "n3", deadline_s=8)
+    found = [told(child, code=3) for child in [group.begin("n1"), group.begin("n2")]]
+    assert all(one["detail"].startswith("n3 did not come, or went") for one in found), found
+
+
 def test_who_never_comes_makes_nobody_fail(tmp_path: Path, site: Path) -> None:
     """Two cases: either of them stays away. Mutant: who waited has failed."""
     for name, other in (("n1", "n2"), ("n2", "n1")):

@@ -1,6 +1,7 @@
 """Nodes in burn-in meet: real agents as processes, a real server, and `hostler-check meet` with PyTorch and gloo."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -28,6 +29,7 @@ from hostler.server.app_state import Outside
 from hostler.server.server_settings import Settings
 from hostler.server.tokens import Grant, Role, TokenStore
 from hostler.server.uvicorn_server import serving
+from hostler_checks.plants import PERMISSION
 from tests.checks.test_with_torch import PYTHON, site
 from tests.contract.api_world import ObligingHand
 from tests.contract.kubernetes_world import until
@@ -46,7 +48,8 @@ ALONE = configuration({"train": pool_document(target=1)}, gpus=0)
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short meetings, with time to start PyTorch on a machine that does much else."""
-    for name, value in (("SECONDS_S", 0.5), ("SIZE_MIB", 1), ("DEADLINE_S", 90.0), ("SLACK_S", 90.0)):
+    short = {"SECONDS_S": 0.5, "SIZE_MIB": 1, "DEADLINE_S": 90.0, "SLACK_S": 90.0, "GATHER_S": 20.0}
+    for name, value in short.items():
         monkeypatch.setattr(meeting_hall, name, value)
 
 
@@ -56,12 +59,16 @@ class House:
     def __init__(self, folder: Path, suite: Path, cell: Cell, tokens: TokenStore, url: str) -> None:
         self.folder, self.cell, self.tokens, self.url = folder, cell, tokens, url
         self.pairs = PairResults()
+        self.orders = self.folder / "orders"
         self.agents: dict[str, subprocess.Popen[bytes]] = {}
         profile, self.program = folder / "burn_in.yaml", folder / "hostler-check"
         profile.write_text(PROFILE)
         run = f"{PYTHON} -m hostler_checks.main"
         small = f'if [ "$1" = run ]; then exec {run} "$@" --profile {profile} --device cpu; fi'
-        self.program.write_text(f'#!/bin/sh\nexport PYTHONPATH={suite} OMP_NUM_THREADS=1\n{small}\nexec {run} "$@"\n')
+        plant = f'case "$2" in {folder}/bad/*) set -- "$@" --plant bit_flip ;; esac'
+        keep = f'cat "$2" >> {self.orders}; echo >> {self.orders}'
+        variables = f"export PYTHONPATH={suite} OMP_NUM_THREADS=1 {PERMISSION}=1"
+        self.program.write_text(f'#!/bin/sh\n{variables}\n{small}\n{keep}\n{plant}\nexec {run} "$@"\n')
         self.program.chmod(0o755)
 
     def begin(self, node: str) -> None:
@@ -74,6 +81,11 @@ class House:
         self.agents[node] = subprocess.Popen(
             (sys.executable, "-m", "hostler.agent.main", *words, *more), env=os.environ, stderr=subprocess.DEVNULL
         )
+
+    def groups(self) -> list[list[str]]:
+        """Names of each meeting, in the order of the first order of it that an agent carried out."""
+        told = [json.loads(line) for line in self.orders.read_text().splitlines()]
+        return list({one["secret"]: sorted(one["names"]) for one in told}.values())
 
     def burn_in(self, node: str) -> CheckResult | None:
         return next((one for one in self.cell.view.nodes[node].checks if one.profile == "burn_in"), None)
@@ -126,11 +138,55 @@ async def test_nodes_in_burn_in_measure_the_ways_between_them(
             house.begin(name)
         for name in names:
             await comes(house, name)
+        assert len(house.groups()[0]) == count
         found = [house.burn_in(name) for name in names]
         assert [one and one.verdict for one in found] == [Verdict.passed] * count, found
         assert all(one and f"lo0: {standing}" in one.detail for one in found), found
         assert house.pairs.added >= count
         assert not any(list((tmp_path / name).glob("checks/meeting.json")) for name in names)
+
+
+async def test_a_group_with_wrong_sums_is_halved_until_the_node_is_named(tmp_path: Path, site: Path) -> None:
+    """Five sum up together, one flips a bit: three others at least have passed by then, and fail beside it alone.
+
+    By its only port it is not failed: it may be the adapter or the cable. Mutants: a group's wrong sums are nothing;
+    all five are suspects to the end; the bad one's partner is blamed.
+    """
+    names = ["bad", "n1", "n2", "n3", "n4"]
+    async with a_house(tmp_path, site, names) as house:
+        for name in names:
+            house.begin(name)
+        for name in names:
+            await comes(house, name)
+        found = {name: (one.verdict, one.detail) for name in names if (one := house.burn_in(name)) is not None}
+        assert {verdict for verdict, _ in found.values()} == {Verdict.passed}, found
+        assert "lo0: blamed" in found["bad"][1], found
+        assert not any("blamed" in detail for name, (_, detail) in found.items() if name != "bad"), found
+        groups = house.groups()
+        assert groups[0] == sorted(names)
+        assert len(next(one for one in groups[1:] if "bad" in one)) in (2, 3)
+
+
+async def test_a_member_that_dies_convicts_nobody_and_the_others_go_on_as_a_smaller_group(
+    tmp_path: Path, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """n3's agent is killed as it holds its order. Mutants: the others wait in vain, or begin by two; one is blamed."""
+    monkeypatch.setattr(meeting_hall, "DEADLINE_S", 25.0)
+    monkeypatch.setattr(meeting_hall, "SLACK_S", 15.0)
+    monkeypatch.setattr(meeting_hall, "PATIENCE_S", 5.0)
+    names = ["n0", "n1", "n2", "n3"]
+    async with a_house(tmp_path, site, names) as house:
+        for name in names:
+            house.begin(name)
+        async with asyncio.timeout(150.0):
+            while not (tmp_path / "n3/checks/meeting.json").exists():  # noqa: ASYNC110 - another process rings no bell
+                await asyncio.sleep(0.02)
+        house.agents["n3"].kill()
+        for name in names[:3]:
+            await comes(house, name)
+        found = [house.burn_in(name) for name in names[:3]]
+        assert all(one and one.verdict is Verdict.passed and "blamed" not in one.detail for one in found), found
+        assert ["n0", "n1", "n2"] in house.groups(), house.groups()
 
 
 async def test_a_node_whose_partner_dies_in_the_meeting_passes(

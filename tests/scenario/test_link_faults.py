@@ -67,6 +67,27 @@ def test_a_fault_is_one_case_with_one_ticket_and_its_node_is_to_be_drained_after
     assert plan.name == "triage"
 
 
+def test_a_node_that_is_slow_by_all_its_ports_is_one_case_with_one_ticket_and_no_switch_s() -> None:
+    """The node explains its links. Mutants: a ticket for each cable; an incident of a switch; no condition."""
+    links, keys = Links(), (f"{HOST}|{FAR}", "gpu-0001:mlx5_1|leaf-001-2:1")
+    slow = replace(FAULT, check=LinkCheck.slow, parts=())
+    links.round(slow)
+    node = LinkFault("all-ports-of-gpu-0001:", "", LinkCheck.slow, LinkGrade.act, "12 pairs reach 190 Gbit/s", (), keys)
+    assert links.round(node) == 2
+    (case,) = links.cases
+    assert (case.nodes, [case.ticket]) == (("gpu-0001",), links.tickets)
+    ticket = links.drive.fleet.tickets[case.ticket]
+    assert (ticket.node, ticket.component) == ("gpu-0001", "gpu-0001")
+    assert ticket.summary == "node gpu-0001 by all its ports: 12 pairs reach 190 Gbit/s"
+    assert "Look at the node itself" in ticket.action
+    parts = sorted(c.part for c in links.drive.node("gpu-0001").conditions if c.type == "network.link_flaps")
+    assert parts == ["mlx5_0", "mlx5_1"]
+    assert not list(links.drive.fleet.incidents.values())
+    for _ in range(3):
+        links.round(clean=(node.key,))
+    assert (links.cases, links.tickets, links.conditions) == ([], [], [])
+
+
 def test_a_finding_that_says_more_of_a_cable_takes_over_what_its_dark_link_asked_for() -> None:
     """Two cables that are exchanged came up again. Mutants: both tickets stand; one for flaps is closed with it."""
     links = Links()

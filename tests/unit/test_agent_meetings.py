@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from hostler.agent.controller_client import MeetingAsk, RejectedError, UnavailableError
 from hostler.agent.machine import EmulatedHostMachine
@@ -94,6 +95,38 @@ def test_wrong_sums_are_told_as_nought(tmp_path: Path) -> None:
     controller = Controller(MeetingReply(ORDER), DONE)
     meetings(tmp_path, controller, saying(pairs={"mlx5_0>n1": 0.0})).hold("o1", "burn_in")
     assert controller.asked[-1].gbps == 0.0
+
+
+TOGETHER = structs.replace(ORDER, names=("n0", "n1", "n2"))
+
+
+@pytest.mark.parametrize(
+    ("told", "gbps"),
+    [
+        ({"pairs": {}, "readings": {"group_gb_s": 40.0}}, 320.0),
+        ({"pairs": {}, "readings": {"group_gb_s": 0.0}}, 0.0),
+        ({"pairs": {}, "readings": {}}, None),
+        ({"pairs": {"mlx5_0>n1": 300.0}, "readings": {}}, None),
+        ({"pairs": {}, "readings": {"group_gb_s": -1.0}}, None),
+        ({"pairs": {}, "readings": {"group_gb_s": 40.0}, "measured": False}, None),
+    ],
+)
+def test_of_a_group_its_bandwidth_is_told(told: dict[str, Any], gbps: float | None, tmp_path: Path) -> None:
+    """In Gbit/s, as of pairs. Mutants: GB/s; a pair's rate stands for the group; wrong sums are nothing."""
+    controller = Controller(MeetingReply(TOGETHER), DONE)
+    meetings(tmp_path, controller, saying(**told)).hold("o1", "burn_in")
+    assert (controller.asked[0].takes, controller.asked[-1].gbps) == (8, gbps)
+
+
+def test_who_keeps_a_node_from_meeting_is_told_in_the_verdict(tmp_path: Path) -> None:
+    """Asked again until it may. Mutants: it gives up at once; its standing of before is forgotten."""
+    waits = MeetingReply(waits="the cell is paused")
+    controller = Controller(waits, waits, DONE)
+    assert meetings(tmp_path, controller, "exit 3").hold("o1", "burn_in").detail == "mlx5_0: sound"
+    stays = MeetingReply(is_done=True, standing="sound", waits="nodes of other leaves are not met: no window is open")
+    found = meetings(tmp_path, Controller(stays), "exit 3").hold("o1", "burn_in")
+    assert found.detail == "mlx5_0: sound, as nodes of other leaves are not met: no window is open"
+    assert not result_of({"a": "blamed, as x", "b": "blamed, as x"}).facts.keys() - {"met:a", "met:b"}
 
 
 def test_called_off_it_ends_at_once_and_the_program_with_it(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from hostler.core.state.meetings import MeetingOrder, MeetingReply
 from hostler.server.meeting_hall import (
     AT_ONCE,
     DEADLINE_S,
+    GATHER_S,
     GONE_S,
     PATIENCE_S,
     SECONDS_S,
@@ -17,6 +18,7 @@ from hostler.server.meeting_hall import (
     WAYS_MOST,
     MeetingHall,
     MeetingTold,
+    Visitor,
     Way,
     agreed,
     passes,
@@ -32,10 +34,14 @@ class Hall:
     def __init__(self) -> None:
         self.now = START
         self.results: list[PairResult] = []
+        self.places: dict[str, tuple[str, str]] = {}
+        self.takes = 2
         self.hall = MeetingHall(self.results.extend, lambda: self.now)
 
     def ask(self, node: str, via: str = VIA, operation: str = "") -> MeetingReply:
-        return self.hall.ask(node, operation or f"{node}-o1", Way(via, f"10.0.0.{len(node)}", 4000, "ib0"))
+        way = Way(via, f"10.0.0.{len(node)}", 4000, "ib0")
+        fabric, leaf = self.places.get(node, ("", ""))
+        return self.hall.ask(Visitor(node, operation or f"{node}-o1", way, fabric, leaf, self.takes))
 
     def order(self, node: str) -> MeetingOrder:
         found = self.ask(node).order
@@ -129,9 +135,9 @@ def test_two_that_say_different_things_tell_nothing(hall: Hall) -> None:
         hall.tell("b", meeting, told[1])
         hall = Hall()
     assert hall.results == []
-    assert agreed(0.0, 0.0) == 0.0
-    assert agreed(310.0, 300.0) == 300.0
-    assert [agreed(0.0, 300.0), agreed(None, 1.0), agreed(300.0, 3.0)] == [None] * 3
+    assert agreed([0.0, 0.0]) == 0.0
+    assert agreed([310.0, 300.0, 320.0]) == 300.0
+    assert [agreed(told) for told in ([0.0, 300.0], [None, 1.0], [300.0, 3.0], [300.0, 300.0, 3.0])] == [None] * 4
 
 
 def test_what_is_told_twice_or_of_another_meeting_counts_once_or_never(hall: Hall) -> None:
@@ -215,6 +221,119 @@ def test_nobody_waits_for_ever_and_who_has_gone_is_met_by_nobody(hall: Hall) -> 
     assert not hall.ask("b").is_done
     hall.wait(2)
     assert hall.ask("b").is_done
+
+
+def seated(hall: Hall, **leaves: int) -> list[str]:
+    """Nodes under leaves of one network, whose agents take groups of eight: named by leaf and number."""
+    hall.takes = 8
+    names = [f"{leaf}{number}" for leaf, count in leaves.items() for number in range(count)]
+    hall.places = {name: ("ib0", name[0]) for name in names}
+    return names
+
+
+class Floor:
+    """Seated nodes that ask every second and meet: `slow` fail what they are in, `silent` take orders and say nothing.
+
+    Meetings across fail where either leaf is in `slow`.
+    """
+
+    def __init__(self, hall: Hall, names: list[str], *slow: str, silent: str = "") -> None:
+        self.hall, self.names, self.slow, self.silent = hall, names, frozenset(slow), silent
+        self.meetings: list[tuple[str, ...]] = []
+        self.standings: dict[str, str] = {}
+
+    def screen(self, seconds: int = 400) -> None:
+        present = [name for name in self.names if name != self.silent]
+        for _ in range(seconds):
+            self.hall.wait(1, *[self.silent] * bool(self.silent))
+            answers = {name: self.hall.ask(name) for name in present}
+            self.standings |= {name: answer.standing for name, answer in answers.items()}
+            present = [name for name in present if not answers[name].is_done]
+            for order in {one.order.meeting: one.order for one in answers.values() if one.order}.values():
+                self._meet(order)
+            if not present:
+                return
+        raise AssertionError(f"{present} still wait")
+
+    def _meet(self, order: MeetingOrder) -> None:
+        self.meetings.append(order.names)
+        leaves = {name[0] for name in order.names}
+        is_slow = not self.slow.isdisjoint({*order.names, *(leaves if len(leaves) > 1 else ())})
+        gbps = None if self.silent in order.names else 0.0 if is_slow else 300.0
+        for name in order.names:
+            if name != self.silent:
+                self.hall.tell(name, order.meeting, gbps)
+
+    def blamed(self) -> list[str]:
+        return [name for name, standing in self.standings.items() if standing == "blamed"]
+
+
+def test_nodes_under_one_leaf_meet_as_a_group_and_then_across(hall: Hall) -> None:
+    """All members have one secret and a rank each. Mutants: each is told its own address; leaves are mixed."""
+    names = seated(hall, a=4, b=4)
+    hall.wait(GATHER_S + 1, *names)
+    orders = [hall.order(name) for name in names[:4]]
+    assert len({(one.meeting, one.secret, one.address, one.port) for one in orders}) == 1
+    assert sorted(one.rank for one in orders) == [0, 1, 2, 3]
+    assert {one.names for one in orders} == {orders[0].names}
+    assert set(orders[0].names) == set(names[:4])
+    floor = Floor(hall, names)
+    floor.screen()
+    assert set(floor.standings.values()) == {"sound"}
+    assert all(len(met) == 2 for met in floor.meetings if len({name[0] for name in met}) > 1)
+    assert any(len({name[0] for name in met}) > 1 for met in floor.meetings)
+
+
+def test_of_a_group_that_passed_each_port_has_its_rate_and_a_slow_one_says_of_no_two(hall: Hall) -> None:
+    """Mutants: every two of a slow group are slow; a group that passed clears no link."""
+    floor = Floor(hall, seated(hall, a=4))
+    floor.screen()
+    assert {one.a for one in hall.results} == {f"a{number}:{VIA}" for number in range(4)}
+    slow = Hall()
+    Floor(slow, seated(slow, a=8), "a3").screen()
+    tested = {frozenset((one.a, one.z)) for one in slow.results if not one.gbps}
+    assert tested
+    assert all(f"a3:{VIA}" in pair for pair in tested)
+
+
+def test_a_bad_member_of_a_group_is_named_and_no_other(hall: Hall) -> None:
+    floor = Floor(hall, seated(hall, a=8, b=8), "a5")
+    floor.screen()
+    assert floor.blamed() == ["a5"]
+    assert [len(met) for met in floor.meetings if "a5" in met][:3] == [8, 4, 2]
+
+
+def test_slow_up_links_are_no_node_s(hall: Hall) -> None:
+    """Mutant: rates of pairs between leaves judge nodes."""
+    floor = Floor(hall, seated(hall, a=4, b=4, c=4), "b")
+    floor.screen()
+    assert floor.blamed() == []
+    assert {floor.standings[f"b{number}"] for number in range(4)} == {"beyond_leaf"}
+
+
+def test_a_silent_member_convicts_nobody_and_the_others_go_on_without_it(hall: Hall) -> None:
+    """The node takes every order, and never tells. Mutants: the others wait for it each time; they are suspects."""
+    floor = Floor(hall, seated(hall, a=6), silent="a2")
+    floor.screen()
+    assert set(floor.standings.values()) <= {"sound", "passed"}
+    assert set(floor.meetings[1]) == set(floor.names) - {"a2"}
+
+
+def test_ports_of_two_networks_do_not_meet_whatever_they_are_called(hall: Hall) -> None:
+    hall.places = {"a": ("ib0", "l1"), "b": ("ib1", "l1")}
+    hall.ask("a")
+    assert hall.ask("b").order is None
+
+
+def test_links_between_leaves_have_rates_of_their_own(hall: Hall) -> None:
+    """Links may be narrower by design. Mutant: what crosses them is slow beside what does not."""
+    floor = Floor(hall, seated(hall, a=8, b=8))
+    tell = hall.tell
+    hall.tell = lambda node, meeting, gbps: tell(  # type: ignore[method-assign]
+        node, meeting, 100.0 if gbps and len({name[0] for name in floor.meetings[-1]}) > 1 else gbps
+    )
+    floor.screen()
+    assert set(floor.standings.values()) == {"sound"}
 
 
 MANY, BAD = 129, {17, 90}

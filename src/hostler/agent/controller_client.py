@@ -16,7 +16,7 @@ from hostler.agent.private_files import require_private
 from hostler.core.state import version_2
 from hostler.core.state.growing_pause import growing_s
 from hostler.core.state.input_problems import UNREADABLE
-from hostler.core.state.meetings import MeetingReply
+from hostler.core.state.meetings import TAKES_MOST, MeetingReply
 from hostler.core.state.model import Observation, Operation, Outcome
 from hostler.core.state.passive_series import PassiveReading
 
@@ -116,7 +116,10 @@ class UnreadableOrder(Struct, frozen=True):
 
 
 class MeetingAsk(Struct, frozen=True):
-    """How this node is reached by one port, and what its last meeting came to. `gbps` None: nothing was measured."""
+    """How this node is reached by one port, and what its last meeting came to. `gbps` None: nothing was measured.
+
+    `takes`: how many nodes it can meet at once, itself included.
+    """
 
     operation: str
     via: str
@@ -125,6 +128,7 @@ class MeetingAsk(Struct, frozen=True):
     interface: str = ""
     meeting: str = ""
     gbps: float | None = None
+    takes: int = TAKES_MOST
 
 
 class _Call(Struct, frozen=True):

@@ -34,6 +34,8 @@ ASK_S, LOOK_S = 1.0, 0.5
 """Intervals between questions for somebody to meet, and between looks at a meeting."""
 SLACK_S = 45.0
 """Time that `hostler-check meet` may take beside its own."""
+GROUP = "group_gb_s"
+"""The suite's name of a group's bandwidth, in GB/s."""
 MAX_ANSWER_BYTES = 65_536
 SIOCGIFADDR = 0x8915
 """linux/sockios.h."""
@@ -66,6 +68,14 @@ class _Measured(Struct, frozen=True):
     measured: bool
     detail: str = ""
     pairs: dict[str, float] = {}
+    readings: dict[str, float] = {}
+
+    def gbps(self, order: MeetingOrder) -> float | None:
+        """Rate of the meeting in Gbit/s, 0 for sums that are wrong; of more than two the bandwidth of the group."""
+        rates = list(self.pairs.values())
+        if len(order.names) > 2:
+            rates = [gb_s * 8 for name, gb_s in self.readings.items() if name == GROUP]
+        return rates[0] if self.measured and len(rates) == 1 and 0 <= rates[0] < float("inf") else None
 
 
 class Meetings:
@@ -114,7 +124,14 @@ def result_of(told: Mapping[str, str]) -> MeetingResult:
         words.append("sound nodes fail beside it by each of its ways")
     elif blamed:
         words.append(f"sound nodes fail beside it by {', '.join(blamed)}: its cable, adapter or port")
+    words += [f"{via}: {_MEANS[standing]}" for via, standing in told.items() if standing in _MEANS]
     return MeetingResult({f"met:{via}": standing for via, standing in told.items()}, "; ".join(words), is_blamed)
+
+
+_MEANS = {
+    "beyond_leaf": "it fails with nodes of other leaves alone: the links between leaves",
+    "inconclusive": "tests failed, and what nodes share here may be it as well: see the network's findings",
+}
 
 
 def verdict_of(profile: str, found: MeetingResult) -> Verdict:
@@ -162,7 +179,7 @@ class _ByWay:
 
     def _meet(self, operation: str, via: str, interface: str) -> str:
         address = address_of(interface)
-        asked, standing = MeetingAsk(operation, via, address, free_port(address), interface), "open"
+        asked, standing, waits = MeetingAsk(operation, via, address, free_port(address), interface), "open", ""
         while not self._stop.is_now():
             try:
                 said = self._ask(asked)
@@ -171,7 +188,8 @@ class _ByWay:
                 continue
             except RejectedError as error:
                 return standing if standing != "open" else f"not met: {str(error)[:100]}"
-            standing, told = said.standing, None
+            waits, told = said.waits, None
+            standing = said.standing if said.standing != "open" or not waits else standing
             if said.is_done:
                 break
             if said.order is None:
@@ -179,7 +197,7 @@ class _ByWay:
             else:
                 told = said.order.meeting, self._measured(said.order)
             asked = MeetingAsk(operation, via, address, free_port(address), interface, *(told or ()))
-        return standing
+        return f"{standing}, as {waits}"[:200] if waits else standing
 
     def _measured(self, order: MeetingOrder) -> float | None:
         """The rate that was reached in Gbit/s, 0 for sums that are wrong; None where nothing was measured."""
@@ -197,8 +215,7 @@ class _ByWay:
         finally:
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
-        rates = list(found.pairs.values())
-        return rates[0] if found.measured and len(rates) == 1 and 0 <= rates[0] < float("inf") else None
+        return found.gbps(order)
 
     def _ended(self, argv: tuple[str, ...], limit_s: float) -> bytes:
         """Read what the program printed by its end; nothing where it was ended. Raises OSError."""

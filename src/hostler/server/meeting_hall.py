@@ -1,4 +1,4 @@
-"""Meetings between nodes under check: who measures the way to whom, what both say of it, and whom that blames.
+"""Meetings between nodes under check: who measures the way to whom, what all say of it, and whom that blames.
 
 Agents are never called: each asks, while its check is under way, for somebody to meet. All of it is in the memory of
 the controller that decides: after a takeover nodes meet anew, and who holds an order of before waits in vain.
@@ -6,7 +6,7 @@ the controller that decides: after a takeover nodes meet anew, and who holds an 
 
 import secrets
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from statistics import median
 
@@ -14,26 +14,34 @@ from msgspec import Struct
 
 from hostler.core.fabric.path_blame import PEERS, SLOW, PairResult
 from hostler.core.state.meetings import MeetingOrder, MeetingReply
-from hostler.core.statistics.pair_screen import PairScreen, PairStanding
+from hostler.core.statistics.meeting_plan import GROUP_LEAST, MeetingPlan, Seat
+from hostler.logs.structured import logger
+
+log = logger()
 
 DEADLINE_S, SECONDS_S, SIZE_MIB = 30.0, 5.0, 64
-"""Time for the other to come, time of summing up, and what is summed up."""
+"""Time for the others to come, time of summing up, and what is summed up."""
 SLACK_S = 45.0
-"""Time beside these until both have told: PyTorch's start, and the way there and back."""
+"""Time beside these until all have told: PyTorch's start, and the way there and back."""
 PATIENCE_S = 60.0
 """So long a node waits for somebody to meet, since it came or told last."""
+GATHER_S, ALONE_S = 10.0, 20.0
+"""So long who has come waits for a group, and for nodes under its own leaf before it meets those of others."""
 GONE_S = 15.0
 """A node that has not asked for so long has gone: agents ask every second."""
 AT_ONCE = 8
 """Meetings at once in a cell: they load links that others' work uses too. Our judgement."""
 AGREE = 1.5
-"""Two that met measured the same sums: rates that differ by more than this are of a broken test."""
-RATES, RATED_WAYS = 512, 64
-"""Rates of a way's latest meetings, whose median says what is slow; and ways of which they are kept."""
+"""Nodes that met measured the same sums: rates that differ by more than this are of a broken test."""
+RATES, RATED_WAYS = 512, 192
+"""Rates of a way's latest meetings of a kind, whose median says what is slow; and ways of which they are kept."""
 WAYS_MOST, GUESTS_MOST = 16, 20_000
 """Ways by which one node may wait, and those that wait at once; beyond, the answer is that nobody is left."""
 TIDY_S = 1.0
 """Interval between looks for meetings whose time is over and nodes that have gone."""
+
+Rail = tuple[str, str]
+"""Network and port's name: a port of one rail meets a port of the same."""
 
 
 class Way(Struct, frozen=True):
@@ -45,6 +53,27 @@ class Way(Struct, frozen=True):
     interface: str = ""
 
 
+class Visitor(Struct, frozen=True):
+    """A node that asks, during which operation, by which way, and where that way begins.
+
+    `fabric` and `leaf`: the network and the leaf at which the design has the port, "" where none does. `takes`: how
+    many its agent can meet at once, itself included. `may_leave`: it may load the links between leaves now.
+    """
+
+    node: str
+    operation: str
+    way: Way
+    fabric: str = ""
+    leaf: str = ""
+    takes: int = 2
+    may_leave: bool = True
+
+    @property
+    def rail(self) -> Rail:
+        """The rail of its port."""
+        return self.fabric, self.way.via
+
+
 class MeetingTold(Struct, frozen=True):
     """One node's word of a meeting. `gbps` None: nothing was measured; 0: sums were wrong."""
 
@@ -53,20 +82,43 @@ class MeetingTold(Struct, frozen=True):
 
 
 class _Guest:
-    """A node that asks, by one way, during one operation."""
+    """A visitor that waits, or meets. `is_out`: its last meeting goes on, for another at least."""
 
-    def __init__(self, node: str, operation: str, way: Way, now: datetime) -> None:
-        self.node, self.operation, self.way = node, operation, way
-        self.moved = self.seen = now
+    def __init__(self, visitor: Visitor, now: datetime) -> None:
+        self.visitor = visitor
+        self.came = self.moved = self.seen = now
         self.order: MeetingOrder | None = None
+        self.is_out = False
+
+    @property
+    def operation(self) -> str:
+        """The operation during which it asks: a node's next check is another guest."""
+        return self.visitor.operation
+
+    def seat(self, now: datetime) -> Seat[str]:
+        """The guest as the plan of its rail sees it."""
+        asked, is_alone = self.visitor, (now - self.moved).total_seconds() >= ALONE_S
+        gathers = (now - self.came).total_seconds() < GATHER_S
+        return Seat(asked.operation, asked.leaf, asked.takes, is_alone, gathers, asked.may_leave)
 
 
 class _Meeting(Struct):
-    """Two that were told to meet, by operation, what each said, and when nobody waits any more."""
+    """Guests that were told to meet, what each said by its operation, and when nobody waits any more."""
 
-    guests: tuple[_Guest, _Guest]
+    guests: tuple[_Guest, ...]
     until: datetime
     told: dict[str, float | None] = {}
+
+    @property
+    def rail(self) -> Rail:
+        return self.guests[0].visitor.rail
+
+    @property
+    def kind(self) -> str:
+        """Kinds of meetings have rates of their own: links between leaves may be narrower, and groups share."""
+        if len(self.guests) >= GROUP_LEAST:
+            return "group"
+        return "pair" if len({one.visitor.leaf for one in self.guests}) == 1 else "across"
 
 
 class MeetingHall:
@@ -75,28 +127,29 @@ class MeetingHall:
     def __init__(self, add: Callable[[Sequence[PairResult]], None], now: Callable[[], datetime]) -> None:
         self._add = add
         self._now = now
-        self._guests: dict[tuple[str, str], _Guest] = {}
+        self._guests: dict[tuple[Rail, str], _Guest] = {}
         self._meetings: dict[str, _Meeting] = {}
-        self._screens: dict[str, PairScreen[str]] = {}
-        self._rates: dict[str, deque[float]] = {}
+        self._plans: dict[Rail, MeetingPlan[str]] = {}
+        self._rates: dict[tuple[Rail, str], deque[float]] = {}
         self._tidied = now() - timedelta(seconds=TIDY_S)
 
-    def ask(self, node: str, operation: str, way: Way) -> MeetingReply:
+    def ask(self, visitor: Visitor) -> MeetingReply:
         """Say whom the node is to meet now. Asked twice, it is the same order until its end is told."""
         self._tidy()
-        now, screen = self._now(), self._screens.setdefault(way.via, PairScreen())
-        guest = self._guests.get((way.via, operation))
-        if guest is None and self._is_full(node):
+        now, plan = self._now(), self._plans.setdefault(visitor.rail, MeetingPlan())
+        key = visitor.rail, visitor.operation
+        guest = self._guests.get(key)
+        if guest is None and self._is_full(visitor.node):
             return MeetingReply(is_done=True)
         if guest is None:
-            guest = self._guests[way.via, operation] = _Guest(node, operation, way, now)
-        guest.seen, guest.way = now, way
+            guest = self._guests[key] = _Guest(visitor, now)
+        guest.seen, guest.visitor = now, visitor
         if guest.order is None:
-            self._match(guest, screen)
-        is_done = guest.order is None and self._is_done(guest, screen)
+            self._match(guest, plan)
+        is_done = guest.order is None and self._is_done(guest, plan)
         if is_done:
-            del self._guests[way.via, operation]
-        return MeetingReply(guest.order, is_done, word_of(screen.standing(operation)))
+            del self._guests[key]
+        return MeetingReply(guest.order, is_done, plan.standing(visitor.operation))
 
     def tell(self, operation: str, told: MeetingTold) -> None:
         """One's word of its meeting; of one that is not known, or told twice, nothing is taken."""
@@ -110,73 +163,88 @@ class MeetingHall:
         if len(meeting.told) == len(meeting.guests):
             self._end(told.meeting)
 
-    def _match(self, guest: _Guest, screen: PairScreen[str]) -> None:
-        via, now = guest.way.via, self._now()
+    def _match(self, guest: _Guest, plan: MeetingPlan[str]) -> None:
+        rail, now = guest.visitor.rail, self._now()
         if len(self._meetings) >= AT_ONCE:
             guest.moved = now  # the wait for a place is not for a partner
+            return
+        if guest.is_out:
             return
         free = {
             one.operation: one
             for (at, _), one in self._guests.items()
-            if at == via and one.order is None and one.node != guest.node and not self._is_out(one)
+            if at == rail and not one.is_out and one.visitor.node != guest.visitor.node
         }
-        chosen = None if self._is_out(guest) else screen.partner(guest.operation, free)
-        if chosen is None:
-            return
-        other = free[chosen]
-        until = now + timedelta(seconds=DEADLINE_S + SECONDS_S + SLACK_S)
-        meeting, secret, first = secrets.token_hex(8), secrets.token_hex(16), other.way
-        names = (other.node, guest.node)
-        for rank, one in enumerate((other, guest)):
-            where = one.way.interface
-            place = (meeting, first.address, first.port, rank, names, secret, via, where)
-            one.order = MeetingOrder(*place, DEADLINE_S, SECONDS_S, SIZE_MIB)
-        self._meetings[meeting] = _Meeting((other, guest), until)
+        chosen = plan.company(guest.seat(now), [one.seat(now) for one in free.values()])
+        members = (*(free[name] for name in chosen), guest)
+        if len(members) == len({one.visitor.node for one in members}) > 1:
+            self._begin(members)
+
+    def _begin(self, members: tuple[_Guest, ...]) -> None:
+        """Give each its order: the first listens, and all have a secret of this meeting alone."""
+        until = self._now() + timedelta(seconds=DEADLINE_S + SECONDS_S + SLACK_S)
+        meeting, secret, first = secrets.token_hex(8), secrets.token_hex(16), members[0].visitor.way
+        names = tuple(one.visitor.node for one in members)
+        for rank, one in enumerate(members):
+            way = one.visitor.way
+            place = (meeting, first.address, first.port, rank, names, secret, way.via, way.interface)
+            one.order, one.is_out = MeetingOrder(*place, DEADLINE_S, SECONDS_S, SIZE_MIB), True
+        self._meetings[meeting] = _Meeting(members, until)
 
     def _is_full(self, node: str) -> bool:
         """Whether nobody more may wait, or not this node by another way."""
         if len(self._guests) >= GUESTS_MOST:
             return True
-        return sum(one.node == node for one in self._guests.values()) >= WAYS_MOST
+        return sum(one.visitor.node == node for one in self._guests.values()) >= WAYS_MOST
 
-    def _is_out(self, guest: _Guest) -> bool:
-        """Whether its last meeting goes on, for the other at least."""
-        return any(guest in one.guests for one in self._meetings.values())
-
-    def _is_done(self, guest: _Guest, screen: PairScreen[str]) -> bool:
-        if self._is_out(guest):
+    def _is_done(self, guest: _Guest, plan: MeetingPlan[str]) -> bool:
+        if guest.is_out:
             return False
         if self._now() - guest.moved >= timedelta(seconds=PATIENCE_S):
             return True
-        own = screen.standing(guest.operation)
-        if own.is_open:
+        if plan.wants(guest.operation):
             return False
-        others = [one for (via, _), one in self._guests.items() if via == guest.way.via and one is not guest]
-        return own.is_blamed or not any(screen.standing(one.operation).is_open for one in others)
+        rail = guest.visitor.rail
+        others = (one for (at, _), one in self._guests.items() if at == rail and one is not guest)
+        return plan.standing(guest.operation) == "blamed" or not any(plan.wants(one.operation) for one in others)
 
     def _end(self, name: str) -> None:
-        """The meeting is over: what both say counts, and what only one says, or each otherwise, counts for nothing."""
+        """The meeting is over: what all say counts, and what some say, or each otherwise, counts for nothing."""
         meeting = self._meetings.pop(name)
-        one, other = meeting.guests
-        via = one.way.via
-        if via not in self._rates and len(self._rates) >= RATED_WAYS:
-            del self._rates[next(iter(self._rates))]
-        rates = self._rates.setdefault(via, deque(maxlen=RATES))
         for guest in meeting.guests:
-            if guest.order is not None and guest.order.meeting == name:
-                guest.order = None
-        gbps = agreed(meeting.told.get(one.operation), meeting.told.get(other.operation))
+            guest.order, guest.is_out = None, False
+        members = [one.operation for one in meeting.guests]
+        gbps = agreed([meeting.told.get(one) for one in members])
+        rates = self._rates_of(meeting)
         passed = None if gbps is None else passes(gbps, rates)
-        self._screens[via].told(one.operation, other.operation, passed=passed)
+        silent = [one for one in members if one not in meeting.told]
+        self._plans[meeting.rail].told(members, passed=passed, silent=silent)
+        nodes = ",".join(one.visitor.node for one in meeting.guests)
+        log.info("meeting_ended", nodes=nodes, port=meeting.rail[1], kind=meeting.kind, gbps=gbps, passed=passed)
         if gbps is None:
             return
         if gbps > 0:
             rates.append(gbps)
-        ports, at = (f"{one.node}:{via}", f"{other.node}:{via}"), self._now()
-        self._add([PairResult(ports[0], ports[1], gbps, at), PairResult(ports[1], ports[0], gbps, at)])
+        self._add(list(self._results(meeting, gbps, passed=bool(passed))))
+
+    def _rates_of(self, meeting: _Meeting) -> deque[float]:
+        key = meeting.rail, meeting.kind
+        if key not in self._rates and len(self._rates) >= RATED_WAYS:
+            del self._rates[next(iter(self._rates))]
+        return self._rates.setdefault(key, deque(maxlen=RATES))
+
+    def _results(self, meeting: _Meeting, gbps: float, *, passed: bool) -> Iterator[PairResult]:
+        """Rates that ports reached, both ways. Of a group that passed each port did; a slow one says of no two."""
+        ports, at = [f"{one.visitor.node}:{one.visitor.way.via}" for one in meeting.guests], self._now()
+        if len(ports) >= GROUP_LEAST and not passed:
+            return
+        around = zip(ports, [*ports[1:], ports[0]], strict=True)
+        for a, z in around if len(ports) >= GROUP_LEAST else [(ports[0], ports[1])]:
+            yield PairResult(a, z, gbps, at)
+            yield PairResult(z, a, gbps, at)
 
     def _tidy(self) -> None:
-        """End meetings whose time is over, forget nodes that have gone, and screens in which nobody is."""
+        """End meetings whose time is over, forget nodes that have gone, and plans in which nobody is."""
         now = self._now()
         if now - self._tidied < timedelta(seconds=TIDY_S):
             return
@@ -185,26 +253,18 @@ class MeetingHall:
             self._end(name)
         gone = timedelta(seconds=GONE_S)
         for key, guest in list(self._guests.items()):
-            if now - guest.seen > gone and not self._is_out(guest):
+            if now - guest.seen > gone and not guest.is_out:
                 del self._guests[key]
-        used = {via for via, _ in self._guests} | {one.guests[0].way.via for one in self._meetings.values()}
-        self._screens = {via: screen for via, screen in self._screens.items() if via in used}
+        used = {rail for rail, _ in self._guests} | {one.rail for one in self._meetings.values()}
+        self._plans = {rail: plan for rail, plan in self._plans.items() if rail in used}
 
 
-def word_of(standing: PairStanding) -> str:
-    """Name how a node stands: sound, acquitted, blamed, passed (with too few to be sound), or open."""
-    if standing.is_blamed:
-        return "blamed"
-    if standing.is_sound:
-        return "acquitted" if standing.was_suspect else "sound"
-    return "passed" if standing.is_witness else "open"
-
-
-def agreed(one: float | None, other: float | None) -> float | None:
-    """The rate that both tell, None where one tells none, or another."""
-    if one is None or other is None:
+def agreed(told: Sequence[float | None]) -> float | None:
+    """The rate that all tell, None where one tells none, or another."""
+    rates = [one for one in told if one is not None]
+    if len(rates) < len(told):
         return None
-    low, high = min(one, other), max(one, other)
+    low, high = min(rates), max(rates)
     return low if high <= low * AGREE else None
 
 

@@ -92,7 +92,7 @@ class Network:
         for fault in self.judged().faults:
             assert fault.check is LinkCheck.slow
             host = next((port for port in (fault.a, fault.z) if port.startswith("gpu")), "")
-            found.add(host or fault.switch)
+            found |= {*fault.ports} if fault.host else {host or fault.switch}
         return found
 
 
@@ -101,6 +101,27 @@ def test_a_slow_link_or_adapter_is_blamed_and_nothing_else(seed: int) -> None:
     """Mutants: a fast pair does not clear; the leaf is blamed for one of its links; one slow pair is enough."""
     port = f"{Random(seed).choice(HOSTS)}:mlx5_1"
     assert Network(seed, port).blamed() == {port}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_host_that_is_slow_by_all_its_ports_is_one_fault_and_its_nodes(seed: int) -> None:
+    """Mutants: three links are blamed, each with a ticket; two ports that are slow of three are the host's."""
+    host = Random(seed).choice(HOSTS)
+    ports = [f"{host}:{rail}" for rail in ADAPTERS]
+    (fault,) = Network(seed, *ports).judged().faults
+    assert (fault.bearer, fault.host, fault.switch) == (f"node {host} by all its ports", host, "")
+    assert sorted(fault.ports) == ports
+    some = Network(seed, *ports[:2])
+    assert some.blamed() == set(ports[:2])
+    assert not any(one.host for one in some.judged().faults)
+
+
+def test_one_port_that_is_fast_clears_its_host_however_seldom_it_was_tested() -> None:
+    """Mutant: one fast pair of twelve is a test that passed wrongly."""
+    network = Network(2, "gpu-0001:mlx5_0", "gpu-0001:mlx5_1")
+    mine = [r for r in network.results if "gpu-0001:mlx5_2" in (r.a, r.z)]
+    network.results = [r for r in network.results if r not in mine[1:]]
+    assert network.blamed() == {"gpu-0001:mlx5_0", "gpu-0001:mlx5_1"}
 
 
 @pytest.mark.parametrize("seed", range(20))

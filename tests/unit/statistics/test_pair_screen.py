@@ -20,7 +20,7 @@ def screen(nodes: list[str], test: Callable[[str, str], bool | None]) -> tuple[d
         if not pairs:
             return {node: found.standing(node) for node in nodes}, tests, rounds
         for a, b in pairs:
-            found.told(a, b, passed=test(a, b))
+            found.told((a, b), passed=test(a, b))
         tests, rounds = tests + len(pairs), rounds + 1
 
 
@@ -69,20 +69,20 @@ def test_a_node_that_passed_stays_a_witness_whatever_is_told_beside_bad_nodes(to
     """Mutant: a witness is blamed by the suspects that it was brought together with."""
     found = PairScreen[str]()
     for other in ("b", "c"):
-        found.told("a", other, passed=True)
+        found.told(("a", other), passed=True)
     for number in range(5):
         for count in range(3):
-            found.told(f"s{number}", f"w{number}{count}", passed=True)
-            found.told(f"s{number}", f"v{number}{count}", passed=False)
+            found.told((f"s{number}", f"w{number}{count}"), passed=True)
+            found.told((f"s{number}", f"v{number}{count}"), passed=False)
         for witness in ("b", "c", "a"):
-            found.told(f"s{number}", witness, passed=told)
+            found.told((f"s{number}", witness), passed=told)
     assert not any(found.standing(node).is_blamed for node in "abc")
 
 
 def test_the_same_two_do_not_meet_again_once_they_have_told() -> None:
     found = PairScreen[str]()
     for a, b, passed in (("a", "b", True), ("s", "t", False), ("s", "a", False)):
-        found.told(a, b, passed=passed)
+        found.told((a, b), passed=passed)
     assert found.partner("s", ["a", "b", "t"]) == "b"
     assert found.partner("b", ["a", "new", "s"]) == "new"
     assert found.partner("nobody", []) is None
@@ -91,9 +91,9 @@ def test_the_same_two_do_not_meet_again_once_they_have_told() -> None:
 def test_who_is_blamed_meets_nobody_and_two_sound_nodes_have_nothing_to_tell() -> None:
     found = PairScreen[str]()
     for a, b in (("a", "b"), ("c", "d"), ("a", "c"), ("b", "d")):
-        found.told(a, b, passed=True)
+        found.told((a, b), passed=True)
     for witness in "abcd":
-        found.told("x", witness, passed=False)
+        found.told(("x", witness), passed=False)
     assert found.standing("x").is_blamed
     assert found.partner("x", ["new"]) is None
     assert found.partner("new", ["x"]) is None
@@ -106,11 +106,11 @@ def test_a_node_whose_meetings_all_come_to_nothing_is_given_up_and_stays_open() 
     found = PairScreen[str]()
     for number in range(NOTHING_MOST):
         assert found.partner("mute", ["new"]) == "new"
-        found.told("mute", f"n{number}", passed=None)
+        found.told(("mute", f"n{number}"), passed=None)
     assert found.partner("mute", ["new"]) is None
     assert found.partner("new", ["mute"]) is None
     assert found.standing("mute").is_open
-    found.told("mute", "n0", passed=True)
+    found.told(("mute", "n0"), passed=True)
     assert found.partner("mute", ["new"]) == "new"
 
 

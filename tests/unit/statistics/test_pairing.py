@@ -104,8 +104,8 @@ def test_a_failure_beside_a_suspect_tells_little_and_beside_a_witness_much() -> 
     """Bayes' rule by hand: prior odds 1/99, a failure beside a node with odds 1/99."""
     rates = PairTestRates()
     fails = 0.9 / (0.01 * 0.9 + 0.99 * 0.01)
-    assert exp(rates.after(rates.log_prior, rates.log_prior, passed=False)) == pytest.approx(fails / 99)
-    beside_suspect = exp(rates.after(0.0, 5.0, passed=False))
-    beside_witness = exp(rates.after(0.0, -9.0, passed=False))
+    assert exp(rates.after(rates.log_prior, (rates.log_prior,), passed=False)) == pytest.approx(fails / 99)
+    beside_suspect = exp(rates.after(0.0, (5.0,), passed=False))
+    beside_witness = exp(rates.after(0.0, (-9.0,), passed=False))
     assert beside_suspect < 1.1
     assert beside_witness > 80

@@ -21,6 +21,8 @@ from hostler_checks.work import Work, median
 
 TIMEOUT_S = 30.0
 MAX_RANKS, MAX_TURNS = 32, 10_000
+FLIPS = ("bit_flip", "flaky_bit")
+"""Plants that change a number: of ranks of one machine in the second, between nodes in the one that is told to."""
 
 
 def allreduce(work: Work) -> Answer:
@@ -89,7 +91,8 @@ def _told(rank: int, child: subprocess.Popen[bytes], limit_s: float) -> dict[str
 def rank_main(asked: dict[str, Any]) -> dict[str, Any]:
     """One rank: whole numbers that fp32 sums exactly, so every element must be the sum over all ranks."""
     torch, place = join_ranks(asked)
-    group = Group(int(asked["rank"]), int(asked["ranks"]), place, int(asked["mib"]), str(asked["plant"]))
+    rank, flips = int(asked["rank"]), asked["plant"] in FLIPS
+    group = Group(rank, int(asked["ranks"]), place, int(asked["mib"]), flips=rank == 1 and flips)
     times, fault = sum_up(torch, group, float(asked["seconds"]))
     torch.distributed.destroy_process_group()
     return {"times": times, "fault": fault}
@@ -115,13 +118,13 @@ def join_ranks(asked: Mapping[str, Any]) -> tuple[Any, str]:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One rank's place in a group that sums `mib` MiB, on the device `place`; `plant` as `--plant` names it."""
+    """One rank's place in a group that sums `mib` MiB, on the device `place`. `flips`: a test has it spoil a number."""
 
     rank: int
     ranks: int
     place: str
     mib: int
-    plant: str
+    flips: bool
 
 
 def sum_up(torch: Any, group: Group, seconds: float) -> tuple[list[float], str]:
@@ -134,7 +137,7 @@ def sum_up(torch: Any, group: Group, seconds: float) -> tuple[list[float], str]:
     fault, turn, going = "", 0, True
     while going:
         held = summands(torch, words, place, group.rank + turn % 64)
-        if group.plant in ("bit_flip", "flaky_bit") and group.rank == 1:
+        if group.flips:
             held[words // 2] += 1
         began = time.perf_counter()
         dist.all_reduce(held)

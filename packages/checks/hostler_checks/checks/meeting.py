@@ -13,7 +13,7 @@ from typing import Any
 
 from hostler_checks import plants
 from hostler_checks.answers import Answer, clean
-from hostler_checks.checks.collectives import Group, sum_up
+from hostler_checks.checks.collectives import FLIPS, Group, sum_up
 from hostler_checks.device import UnableError, torch_or_none
 from hostler_checks.meeting_order import MeetingOrder, order_of
 from hostler_checks.plants import clock_factor
@@ -33,14 +33,29 @@ def allreduce(work: Work) -> Answer:
     try:
         _join(order, torch, backend)
         times, fault = _sum_up(work, order, torch, backend)
+    except _AbsentError as error:
+        raise UnableError(
+            f"{' and '.join(error.names)} did not come, or went: not within {order.deadline_s:g} s"
+        ) from None
     except (RuntimeError, ValueError, OSError) as error:
         told = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise UnableError(f"{' or '.join(order.others)} did not come, or went: {clean(told, 160)}") from None
     return _told(work, order, backend, (times, fault))
 
 
+class _AbsentError(RuntimeError):
+    """Members that the first did not see within the deadline, by `names`."""
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__(", ".join(names))
+        self.names = names
+
+
 def _join(order: MeetingOrder, torch: Any, backend: str) -> None:
-    """Meet under a name that only who has the secret can make. Raises RuntimeError once the deadline is over."""
+    """Meet under a name that only who has the secret can make. Raises RuntimeError once the deadline is over.
+
+    Raises _AbsentError where the others' names are known by then.
+    """
     import torch.distributed as dist  # noqa: PLC0415 - ranks alone
 
     limit, rank, ranks = dt.timedelta(seconds=order.deadline_s), order.rank, len(order.names)
@@ -51,7 +66,12 @@ def _join(order: MeetingOrder, torch: Any, backend: str) -> None:
     store = dist.TCPStore(order.address, order.port, None, rank == 0, limit, wait_for_workers=False)
     met = dist.PrefixStore(mark, store)
     met.set(f"here/{rank}", "yes")
-    met.wait([f"here/{one}" for one in range(ranks)], limit)
+    try:
+        met.wait([f"here/{one}" for one in range(ranks)], limit)
+    except RuntimeError:
+        if absent := [name for one, name in enumerate(order.names) if not met.check([f"here/{one}"])]:
+            raise _AbsentError(absent) from None
+        raise
     if backend == "nccl":
         torch.cuda.set_device(0)
     dist.init_process_group(backend, store=met, rank=rank, world_size=ranks, timeout=limit)
@@ -62,18 +82,20 @@ def _sum_up(work: Work, order: MeetingOrder, torch: Any, backend: str) -> tuple[
     import torch.distributed as dist  # noqa: PLC0415 - ranks alone
 
     place = "cuda:0" if backend == "nccl" else "cpu"
-    found = sum_up(torch, Group(order.rank, len(order.names), place, order.mib, work.plant), work.seconds)
+    group = Group(order.rank, len(order.names), place, order.mib, flips=work.plant in FLIPS)
+    found = sum_up(torch, group, work.seconds)
     dist.barrier()
     dist.destroy_process_group()
     return found
 
 
 def _told(work: Work, order: MeetingOrder, backend: str, found: tuple[list[float], str]) -> Answer:
-    """Bus bandwidth of the group; of two nodes the way between, in Gbit/s, 0 where sums were wrong."""
+    """Bus bandwidth of the group; of two nodes the way between, in Gbit/s. Both are 0 where sums were wrong."""
     times, fault = found
     ranks, size = len(order.names), order.mib << 20
-    gb_s = size * 2 * (ranks - 1) / ranks / (median(times) * clock_factor(work.plant, work.check)) / 1e9
-    pairs = {f"{order.via}>{order.others[0]}": 0.0 if fault else gb_s * 8} if len(order.others) == 1 else {}
+    seconds = median(times) * clock_factor(work.plant, work.check)
+    gb_s = 0.0 if fault else size * 2 * (ranks - 1) / ranks / seconds / 1e9
+    pairs = {f"{order.via}>{order.others[0]}": gb_s * 8} if len(order.others) == 1 else {}
     looked = f"{backend} with {', '.join(order.others)}, {order.mib} MiB{f'; {fault}' if fault else ''}"
-    readings = {} if fault else {"group_gb_s": gb_s}
-    return Answer(clean(looked), plants.spoil(work.plant, readings), load_s=work.load_s, pairs=pairs)
+    readings = plants.spoil(work.plant, {"group_gb_s": gb_s})
+    return Answer(clean(looked), readings, load_s=work.load_s, pairs=pairs)

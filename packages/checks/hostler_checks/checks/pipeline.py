@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hostler_checks.answers import Answer
-from hostler_checks.checks.collectives import backend_and_ranks, join_ranks, run_ranks
+from hostler_checks.checks.collectives import FLIPS, backend_and_ranks, join_ranks, run_ranks
 from hostler_checks.plants import clock_factor
 from hostler_checks.work import Work, median
 
@@ -134,7 +134,7 @@ class Stage:
 
     def _look(self, held: Any, batch: int) -> None:
         here = self._here
-        if here.plant in ("bit_flip", "flaky_bit") and here.rank == 1:
+        if here.plant in FLIPS and here.rank == 1:
             held[here.words // 2] += 1
         bad = (held != self._pattern + (batch % 64 + here.rank)).nonzero().flatten()
         if len(bad) and not self.fault:

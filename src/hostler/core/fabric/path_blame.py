@@ -3,7 +3,7 @@
 A slow pair blames nobody: every part of its path may be it. A part through which other pairs are fast is not it. What
 is left is blamed where several pairs through it, with different far ends, are slow: the part that explains most of
 them, of those that explain the same the one with fewest fast pairs, then the smallest. Pairs that no such part
-explains, or that two do, decide nothing.
+explains, or that two do, decide nothing. A host is such a part too: slow by two of its ports or more, and by none fast.
 
 What lies above the leaves is told apart where the ways are known. Where switches choose among equal links, the up-links
 of a leaf are one part, and no switch above them is blamed or cleared.
@@ -20,7 +20,7 @@ from msgspec import Struct
 from hostler.core.fabric.design import Cable
 from hostler.core.fabric.link_quality import bits_a_second
 from hostler.core.fabric.routes import NO_ROUTES, Routes
-from hostler.core.state.links import RAIL, UP_LINKS, LinkCheck, LinkFault, LinkGrade
+from hostler.core.state.links import ALL_PORTS, RAIL, UP_LINKS, LinkCheck, LinkFault, LinkGrade
 
 SLOW = 0.85
 """Share of what other pairs reach below which a pair is slow: healthy 4xNDR pairs are within 360 to 384 Gbit/s."""
@@ -54,14 +54,14 @@ class PathVerdict(Struct, frozen=True):
 
 
 class _Part(Struct, frozen=True, order=True):
-    """A part by size, smallest first: 0 a link (its key), 1 a switch, 2 a leaf's up-links, 3 a rail, 4 all above."""
+    """A part by size, smallest first: 0 a link (its key), 1 a host, 2 a switch, 3 up-links, 4 a rail, 5 all above."""
 
     size: int
     name: str
 
 
-_UP = 2
-ABOVE = _Part(4, "the switches above the leaves")
+_HOST, _SWITCH, _UP, _RAIL = 1, 2, 3, 4
+ABOVE = _Part(5, "the switches above the leaves")
 _Pair = tuple[str, str]
 
 
@@ -115,16 +115,17 @@ def _split(
 
 
 def _path(result: PairResult, wiring: _Wiring) -> Iterable[_Part]:
-    """Parts of the pair's path: links, switches, the rail, and what may lie above where the way is not known."""
+    """Parts of the pair's path: links, hosts, switches, the rail, and what may lie above where the way is not known."""
     leaves = []
     for text in (result.a, result.z):
         cable = wiring.cable_of[text]
         yield _link(cable)
         leaves.append((cable.z if str(cable.a) == text else cable.a).device)
+    yield from (_Part(_HOST, f"{ALL_PORTS}{text.rpartition(':')[0]}") for text in (result.a, result.z))
     yield from _between(result, leaves, wiring)
     rails = {text.rpartition(":")[2] for text in (result.a, result.z)}
     if len(rails) == 1:
-        yield _Part(3, f"{RAIL}{rails.pop()}")
+        yield _Part(_RAIL, f"{RAIL}{rails.pop()}")
 
 
 def _link(cable: Cable) -> _Part:
@@ -137,14 +138,14 @@ def _between(result: PairResult, leaves: list[str], wiring: _Wiring) -> Iterable
     way = routes.between(result.a, result.z, result.at)
     if way is not None:
         for port in way:
-            yield _Part(1, port.device)
+            yield _Part(_SWITCH, port.device)
             cable, far = wiring.cable_of.get(str(port)), routes.above[port.device][int(port.port)]
             if cable is not None and far in (cable.a, cable.z):
                 yield _link(cable)
         return
-    yield from (_Part(1, name) for name in dict.fromkeys(leaves))
+    yield from (_Part(_SWITCH, name) for name in dict.fromkeys(leaves))
     if leaves[0] != leaves[1]:
-        yield from (_Part(2, f"{UP_LINKS}{name}") for name in leaves if routes.adaptive)
+        yield from (_Part(_UP, f"{UP_LINKS}{name}") for name in leaves if routes.adaptive)
         yield ABOVE
 
 
@@ -160,7 +161,8 @@ def _blamed(
     for pair in slow:
         for part in through[pair]:
             total[part].add(pair)
-    able = {p: pairs for p, pairs in total.items() if _may_be(p, pairs, passed[p], through)}
+    fine = _hosts_with_a_fast_port(fast, through, total, passed)
+    able = {p: pairs for p, pairs in total.items() if p not in fine and _may_be(p, pairs, passed[p], through)}
     left, found, doubtful = dict(slow), [], []
     waiting = [(-len(pairs), passed[part], part) for part, pairs in able.items()]
     heapify(waiting)
@@ -180,6 +182,19 @@ def _blamed(
     return found, [*doubtful, *(left[pair] for pair in sorted(left))]
 
 
+def _hosts_with_a_fast_port(
+    fast: Iterable[_Pair],
+    through: Mapping[_Pair, tuple[_Part, ...]],
+    total: Mapping[_Part, set[_Pair]],
+    passed: Mapping[_Part, int],
+) -> set[_Part]:
+    """Hosts of which one port at least is fast: what is slow there is some of its links."""
+    links = {link for pair in fast for link in through[pair][:2]}
+    sound = {one.name for one in links if passed[one] > FAST_MOST * (passed[one] + len(total.get(one, ())))}
+    ends = (text for pair in fast for link in through[pair][:2] if link.name in sound for text in link.name.split("|"))
+    return {_Part(_HOST, f"{ALL_PORTS}{text.rpartition(':')[0]}") for text in ends}
+
+
 def _has_rival(
     part: _Part, mine: set[_Pair], able: Mapping[_Part, set[_Pair]], through: Mapping[_Pair, tuple[_Part, ...]]
 ) -> bool:
@@ -193,7 +208,14 @@ def _may_be(part: _Part, pairs: set[_Pair], passed: int, through: Mapping[_Pair,
 
 
 def _enough(part: _Part, pairs: set[_Pair], through: Mapping[_Pair, tuple[_Part, ...]]) -> bool:
-    """Whether the pairs differ enough: in far ends for a host's link, in hosts' links for what others share."""
+    """Whether the pairs differ enough: in far ends for a host's link, in hosts' links for what others share.
+
+    A host is to be slow by two of its own ports, beside two other hosts.
+    """
+    if part.size == _HOST:
+        own = [port for pair in pairs for port in pair if port.rpartition(":")[0] == part.name.removeprefix(ALL_PORTS)]
+        hosts = {port.rpartition(":")[0] for pair in pairs for port in pair}
+        return len(set(own)) >= LINK_LEAST and len(hosts) > LINK_LEAST
     links = {one for pair in pairs for one in through[pair][:2]}
     return len(links - {part}) >= (LINK_LEAST if part in links else SWITCH_LEAST)
 
@@ -224,7 +246,8 @@ def _links_of(
         own = {_link(wiring.cable_of[str(port)]).name for port in ports if str(port) in wiring.cable_of}
     else:
         passed = {one.name for r in mine for one in through[_pair(r)] if one.size == 0}
-        own = {key for key in passed if any(part.name == text.rpartition(":")[0] for text in key.split("|"))}
+        name = part.name.removeprefix(ALL_PORTS)
+        own = {key for key in passed if any(name == text.rpartition(":")[0] for text in key.split("|"))}
     return own or {one.name for r in mine for one in through[_pair(r)][:2]}
 
 

@@ -46,6 +46,7 @@ _ACTS = {
     LinkCheck.down: "Look at both plugs and their LEDs; reseat them; where it stays dark, exchange the cable.",
 }
 
+_HOST = "Look at the node itself: its PCIe links, and its adapters' firmware and settings. Its cables share no fault."
 _SWITCH = "Look at the switch itself: its power supplies, fans, temperature and log; then at what its links share."
 
 
@@ -79,6 +80,8 @@ def resets(fleet: Fleet, fabric: str) -> dict[str, datetime | None]:
 
 def act_of(fault: LinkFault) -> str:
     """Name the act of a technician about a fault."""
+    if fault.host:
+        return _HOST
     return _SWITCH if fault.switch else _ACTS[fault.check]
 
 
@@ -106,8 +109,7 @@ def shared_faults(fleet: Fleet, fabric: str) -> list[FabricCase]:
 
 
 def _opened(context: DecisionContext, fabric: Fabric, fault: LinkFault) -> Iterator[e.Event]:
-    ports = () if fault.switch else (fault.a, fault.z)
-    nodes = tuple(node.id for port in ports if (node := _node(context.fleet, port)) is not None)
+    nodes = tuple({node.id: None for port in fault.ports if (node := _node(context.fleet, port)) is not None})
     yield from _told(context, None, LinkCase(fabric.name, fault, context.now, nodes))
 
 
@@ -131,14 +133,16 @@ def _told(context: DecisionContext, before: LinkCase | None, case: LinkCase) -> 
         yield e.LinkFaultChanged(told)
     if ticket and not case.ticket:
         yield e.TicketOpened(_ticket(context, told))
-    if told.fault.switch:
+    if told.fault.links:
         yield from _absorbed(context, told)
-    elif acts and not _switch_at_work(context, told):
+    if told.fault.switch:
+        return
+    if acts and not _switch_at_work(context, told):
         yield from _on_nodes(context, told, standing=not _explained(context.fleet, told))
 
 
 def _absorbed(context: DecisionContext, told: LinkCase) -> Iterator[e.Event]:
-    """Faults of links that stood each by itself are over: the switch explains them."""
+    """Faults of links that stood each by itself are over: the switch or the host explains them."""
     why = f"{told.fault.bearer} explains it"
     for key in told.fault.links:
         if (case := context.fleet.link_cases.get(f"{told.fabric}/{key}")) is not None:
@@ -217,12 +221,12 @@ def _switch_at_work(context: DecisionContext, case: LinkCase) -> str:
 
 def _on_nodes(context: DecisionContext, case: LinkCase, *, standing: bool) -> Iterator[e.Event]:
     """The condition of the nodes at its ends; an unmanaged node is shown the link's fault and bears none."""
-    for port in () if case.fault.switch else (case.fault.a, case.fault.z):
+    for port in case.fault.ports:
         node = _node(context.fleet, port)
         if node is None or node.profile is Profile.unmanaged:
             continue
         part = port.rpartition(":")[2]
-        text = f"link {case.fault.a} to {case.fault.z}: {case.fault.check}: {case.fault.text}"
+        text = f"{case.fault.bearer}: {case.fault.check}: {case.fault.text}"
         finding = stands(CONDITION, text, part) if standing else over(CONDITION, f"{text} is over", part)
         event = stand(node, finding, Evidence(context.now, PATH, text, path=PATH), "")
         if event is not None:
@@ -239,7 +243,7 @@ def _ticket(context: DecisionContext, case: LinkCase) -> Ticket:
         kind=LINK,
         summary=f"{fault.bearer}: {fault.text}",
         opened=context.now,
-        component=fault.switch or (fault.z if case.nodes else fault.a),
+        component=fault.switch or fault.host or (fault.z if case.nodes else fault.a),
         fault=fault.check.value,
         action=f"{acts}{parts} It is closed when {CLEAN_ROUNDS} rounds have read no fault.",
         owner="technician",

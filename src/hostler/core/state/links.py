@@ -36,6 +36,8 @@ RAIL = "rail-"
 """Before the name of a rail, where the rail as a whole has a fault: "rail-mlx5_0"."""
 UP_LINKS = "up-links-of-"
 """Before the name of a leaf, where all links to the switches above it have a fault together."""
+ALL_PORTS = "all-ports-of-"
+"""Before the name of a host, where its links have a fault together: it is the host's own."""
 
 
 class LinkCheck(StrEnum):
@@ -68,8 +70,8 @@ def switch_key(switch: str) -> str:
 class LinkFault(Struct, frozen=True):
     """The first failing check of a link from `a` to `z`: how grave, in which words, and which parts take part.
 
-    Of a fault that a switch has itself, or a rail, or all up-links of a leaf, `a` is "SWITCH:" without a port, `z` is
-    "", and `links` are the keys of those of its links that it explains.
+    Of a fault that a switch has itself, or a rail, or all up-links of a leaf, or a host by all its ports, `a` is
+    "SWITCH:" without a port, `z` is "", and `links` are the keys of those of its links that it explains.
     """
 
     a: str
@@ -87,14 +89,30 @@ class LinkFault(Struct, frozen=True):
 
     @property
     def switch(self) -> str:
-        """The switch whose own fault this is; "" of a link's."""
-        return self.a.rpartition(":")[0] if self.links else ""
+        """The switch whose own fault this is; "" of a link's or a host's."""
+        name = self.a.rpartition(":")[0] if self.links else ""
+        return "" if name.startswith(ALL_PORTS) else name
+
+    @property
+    def host(self) -> str:
+        """The host whose own fault this is, by all its ports; "" of any other."""
+        name = self.a.rpartition(":")[0] if self.links else ""
+        return name.removeprefix(ALL_PORTS) if name.startswith(ALL_PORTS) else ""
+
+    @property
+    def ports(self) -> tuple[str, ...]:
+        """Ports of nodes that the fault concerns: both ends of a link, all of a host's own, none of a switch's."""
+        if not self.links:
+            return self.a, self.z
+        return tuple(port for key in self.links for port in key.split("|") if port.rpartition(":")[0] == self.host)
 
     @property
     def bearer(self) -> str:
-        """The link or switch that has the fault, as sentences name it."""
+        """The link, switch or host that has the fault, as sentences name it."""
         if not self.links:
             return f"link {self.a} to {self.z}"
+        if self.host:
+            return f"node {self.host} by all its ports"
         if self.switch.startswith(UP_LINKS):
             return f"all up-links of {self.switch.removeprefix(UP_LINKS)}"
         return self.switch.replace(RAIL, "rail ", 1) if self.switch.startswith(RAIL) else f"switch {self.switch}"

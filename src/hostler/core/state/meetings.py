@@ -1,9 +1,12 @@
-"""Nouns of a meeting of two nodes under check, as controller and agent say them to each other."""
+"""Nouns of a meeting of nodes under check, as controller and agent say them to each other."""
 
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict
+
+TAKES_MOST = 8
+"""Nodes that an agent of this version can meet at once, itself included."""
 
 
 class MeetingOrder(Struct, frozen=True):
@@ -27,8 +30,12 @@ class MeetingOrder(Struct, frozen=True):
 
 
 class MeetingReply(Struct, frozen=True):
-    """An order, or to ask again. `is_done`: nobody is left. `standing`: sound, acquitted, blamed, passed, open."""
+    """An order, or to ask again. `is_done`: nobody is left. `waits`: who says that the node meets nobody now, and why.
+
+    `standing`: sound, acquitted, passed, blamed, beyond_leaf, inconclusive, open.
+    """
 
     order: MeetingOrder | None = None
     is_done: bool = False
     standing: str = "open"
+    waits: str = ""

@@ -1,10 +1,11 @@
-"""Odds that a node is bad, by tests of two: what each answer is worth, given how often such tests answer wrongly.
+"""Odds that a node is bad, by tests of two or more: what each answer is worth, given how often they answer wrongly.
 
-A test of a pair fails where either node is bad. It also fails wrongly and passes wrongly, so one answer decides
-nothing, and an answer beside a partner that is probably bad is worth little.
+A test fails where any of its nodes is bad. It also fails wrongly and passes wrongly, so one answer decides nothing,
+and an answer beside a partner that is probably bad is worth little.
 """
 
-from math import exp, log
+from collections.abc import Iterable
+from math import exp, log, prod
 
 from msgspec import Struct
 
@@ -36,11 +37,11 @@ class PairTestRates(Struct, frozen=True):
         """Log odds of a node that met nobody."""
         return log(self.bad_share / (1 - self.bad_share))
 
-    def after(self, own: float, beside: float, *, passed: bool) -> float:
-        """Log odds of a node after a test beside one whose log odds before it were `beside`.
+    def after(self, own: float, beside: Iterable[float], *, passed: bool) -> float:
+        """Log odds of a node after a test beside others whose log odds before it were `beside`.
 
-        Bayes' rule, with the partner's state summed out. What later becomes known of the partner is not carried back.
+        Bayes' rule, with the partners' states summed out. What later becomes known of them is not carried back.
         """
-        partner_bad = 1 / (1 + exp(-beside))
+        partner_bad = 1 - prod(1 / (1 + exp(odds)) for odds in beside)
         if_bad, if_sound = (self.miss, 1 - self.wrong_fail) if passed else (1 - self.miss, self.wrong_fail)
         return own + log(if_bad / (partner_bad * if_bad + (1 - partner_bad) * if_sound))

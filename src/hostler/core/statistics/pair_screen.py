@@ -6,7 +6,8 @@ to nothing changes nothing.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import combinations
 from math import log
 from typing import Generic, TypeVar
 
@@ -18,6 +19,8 @@ TRIES_MOST = 2
 """Meetings of the same two that came to nothing, after which they are not brought together again."""
 NOTHING_MOST = 6
 """Meetings of a node, one after the other, that came to nothing, after which it meets nobody more."""
+AGAINST_LEAST = 3
+"""Failures beside nodes that have all passed, without which no node is blamed whatever its odds."""
 SUSPECT_OVER, WITNESS_UNDER = 2.0, 0.25
 """Of the odds of a node that met nobody: a suspect's are more, a witness' less."""
 RATES = PairTestRates()
@@ -31,7 +34,7 @@ class PairStanding(Struct, frozen=True):
 
     `is_blamed`: enough witnesses have failed beside it. `is_sound`: it has passed beside enough others. `is_suspect`:
     its odds are worse than those of a node that met nobody. `is_witness`: it has passed, so that a failure beside it
-    tells of the other.
+    tells of the other. `against`: failures beside witnesses alone.
     """
 
     log_odds: float
@@ -40,6 +43,7 @@ class PairStanding(Struct, frozen=True):
     is_suspect: bool = False
     is_witness: bool = False
     was_suspect: bool = False
+    against: int = 0
 
     @property
     def is_open(self) -> bool:
@@ -61,17 +65,24 @@ class PairScreen(Generic[Node]):
         """Standing of a node by the tests so far."""
         return self._standings.get(node, self._unknown)
 
-    def told(self, a: Node, b: Node, *, passed: bool | None) -> None:
-        """Take a test of two nodes: True passed, False failed, None came to nothing."""
-        pair, one, other = frozenset((a, b)), self.standing(a), self.standing(b)
+    def told(self, members: Sequence[Node], *, passed: bool | None) -> None:
+        """Take a test of two nodes or more: True passed, False failed, None came to nothing.
+
+        Two that have told do not meet again; those of a group may once more, by two.
+        """
+        pairs = [frozenset(pair) for pair in combinations(members, 2)]
         if passed is None:
-            self._met[pair] = self._met.get(pair, 0) + 1
-            self._nothing.update(pair)
+            self._nothing.update(members)
+        if passed is None or len(pairs) > 1:
+            self._met.update({pair: self._met.get(pair, 0) + 1 for pair in pairs if passed or len(pairs) == 1})
+        else:
+            self._met[pairs[0]] = TRIES_MOST
+        if passed is None:
             return
-        self._met[pair] = TRIES_MOST
-        self._standings[a] = self._after(one, other, passed=passed)
-        self._standings[b] = self._after(other, one, passed=passed)
-        for node in pair:
+        before = {node: self.standing(node) for node in members}
+        for node in members:
+            beside = [other for name, other in before.items() if name != node]
+            self._standings[node] = self._after(before[node], beside, passed=passed)
             self._nothing.pop(node, None)
 
     def partner(self, node: Node, waiting: Iterable[Node]) -> Node | None:
@@ -85,26 +96,41 @@ class PairScreen(Generic[Node]):
         best, found = 0, None
         for other in waiting:
             worth = 0 if other == node else _worth(own, self.standing(other))
-            if worth > best and self._may_meet(node, other):
+            if worth > best and self.may_meet(node, other):
                 best, found = worth, other
             if best == _MOST:
                 break
         return found
 
-    def _may_meet(self, node: Node, other: Node) -> bool:
+    def has_told(self, node: Node) -> bool:
+        """Whether a test of the node has passed or failed."""
+        return node in self._standings
+
+    def nothing_of(self, node: Node) -> int:
+        """Count the node's last tests, one after the other, that came to nothing."""
+        return self._nothing[node]
+
+    def have_met(self, node: Node, other: Node) -> bool:
+        """Whether the two were in a test that came to something, or were told to meet."""
+        return frozenset((node, other)) in self._met
+
+    def may_meet(self, node: Node, other: Node) -> bool:
+        """Whether a test of these two may be made: they have not met, and neither is given up."""
         return self._nothing[other] < NOTHING_MOST and self._met.get(frozenset((node, other)), 0) < TRIES_MOST
 
-    def _after(self, own: PairStanding, beside: PairStanding, *, passed: bool) -> PairStanding:
+    def _after(self, own: PairStanding, beside: Sequence[PairStanding], *, passed: bool) -> PairStanding:
         rates = self._rates
-        odds = rates.after(own.log_odds, beside.log_odds, passed=passed)
+        odds = rates.after(own.log_odds, (other.log_odds for other in beside), passed=passed)
+        against = own.against + (not passed and all(other.is_witness for other in beside))
         is_suspect = odds > rates.log_prior + log(SUSPECT_OVER)
         return PairStanding(
             odds,
-            odds >= log(rates.blamed_odds),
+            odds >= log(rates.blamed_odds) and against >= AGAINST_LEAST,
             odds <= log(rates.sound_odds),
             is_suspect,
             odds < rates.log_prior + log(WITNESS_UNDER),
             own.was_suspect or is_suspect,
+            against,
         )
 
 
