@@ -173,7 +173,6 @@ async def test_a_member_that_dies_convicts_nobody_and_the_others_go_on_as_a_smal
     """n3's agent is killed as it holds its order. Mutants: the others wait in vain, or begin by two; one is blamed."""
     monkeypatch.setattr(meeting_hall, "DEADLINE_S", 25.0)
     monkeypatch.setattr(meeting_hall, "SLACK_S", 15.0)
-    monkeypatch.setattr(meeting_hall, "PATIENCE_S", 5.0)
     names = ["n0", "n1", "n2", "n3"]
     async with a_house(tmp_path, site, names) as house:
         for name in names:

@@ -30,9 +30,10 @@ from hostler.drivers.redfish import operation_driver
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import Lease
 from hostler.runtime.lease_validity import LeaseWatch
-from hostler.sim.cell_shapes import Shape, shape_of, wired_shape
+from hostler.sim.cell_shapes import Shape, meeting_shape, shape_of, wired_shape
 from hostler.sim.checkers.law import Found, Law, LawCheckers, Violation
 from hostler.sim.hostile_worlds import judge
+from tests.simulation import meeting_mutants as meetings
 from tests.simulation import network_mutants as network
 
 SEEDS = 60
@@ -43,7 +44,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 class Mutant(Struct, frozen=True):
     """A bug: which law it breaks, a word of what that law's watcher says of it, and how it is planted.
 
-    `among`: the cells in which it can show at all. `wired`: they have a compute network.
+    `among`: the cells in which it can show at all. `wired`: they have a compute network. `meets`: their nodes meet.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Mutant(Struct, frozen=True):
     plant: Plant
     among: Callable[[Shape], bool] = lambda _shape: True
     wired: bool = False
+    meets: bool = False
 
 
 class Catch(Struct, frozen=True):
@@ -84,7 +86,7 @@ def hunt(mutant: Mutant, known: int | None = None) -> Catch | None:
         for seed in seeds_for(mutant, known):
             tried += 1
             try:
-                found = judge(seed, wired=mutant.wired).violations
+                found = judge(seed, wired=mutant.wired, meets=mutant.meets).violations
             except NoticedError as noticed:
                 return Catch(noticed.violation.text, seed, tried)
             except Exception as trip:  # noqa: BLE001 - it is counted below
@@ -120,7 +122,7 @@ def seeds_for(mutant: Mutant, known: int | None) -> Iterator[int]:
     """The known seed, then SEEDS others in which the mutant can show, from 0 on."""
     if known is not None:
         yield known
-    shape = wired_shape if mutant.wired else shape_of
+    shape = meeting_shape if mutant.meets else wired_shape if mutant.wired else shape_of
     yield from islice((seed for seed in count() if mutant.among(shape(seed)) and seed != known), SEEDS)
 
 
@@ -502,5 +504,6 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("the unmanaged are acted on", 9, "which is unmanaged", network.the_unmanaged_are_acted_on, unmanaged, True),
     Mutant("findings are never over", 8, "stands open", network.findings_are_never_over, wired=True),
     Mutant("a neighbour's port is reset", 9, "and leads to", network.a_neighbour_s_port_is_reset, wired=True),
+    Mutant("nothing is a failed test", 7, "was ever wrong", meetings.nothing_is_a_failed_test, meets=True),
 )
 """Every planted bug; each law has at least one."""

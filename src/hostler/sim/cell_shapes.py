@@ -36,6 +36,9 @@ UNMANAGED = 0.5
 """Share of wired cells in which one node is unmanaged."""
 
 
+ARRIVALS = (11, 14)
+"""Nodes of a cell that meet, least and most: seven are under a leaf, so the second leaf has four to seven."""
+
 RESETS = 0.5
 """Share of wired cells whose policy has the port of a flapping link reset."""
 
@@ -46,13 +49,14 @@ class Shape(Struct, frozen=True):
     `nodes` may be fewer than were drawn: roles and domains stay with a node's number.
 
     kind: `cell` (several pools, an NVLink domain, spares, new nodes), `brink` (pools of one, budgets of one that are
-    met exactly), `rack` (an NVL72: 18 trays of 4 GPUs in one NVLink domain, one job across all of them) `story` (two
-    members, a spare, a new node) or `trio` (three members, a spare). `rooted`: tenants have root on their nodes.
-    `whole`: the pool's budget lets all of its rack be out at once. `checked`: idle nodes are checked once an hour.
+    met exactly), `rack` (an NVL72: 18 trays of 4 GPUs in one NVLink domain, one job across all of them), `arrivals`
+    (nearly all nodes are new), `story` (two members, a spare, a new node) or `trio` (three members, a spare).
+    `rooted`: tenants have root on their nodes. `whole`: the pool's budget lets all of its rack be out at once.
+    `checked`: idle nodes are checked once an hour.
     `braked`: the third disruption of an hour latches the brake. `scarce`: a pool loses one node a day at most, whatever
     else its budget allows, and none that could wait without a spare beyond the last. `wired`: it has a compute network.
     `unmanaged`: the number of a node whose profile is unmanaged, -1 for none. `resets`: a link that flaps has its port
-    reset.
+    reset. `meets`: its nodes meet at the end of checks.
     """
 
     kind: str
@@ -65,6 +69,7 @@ class Shape(Struct, frozen=True):
     wired: bool = False
     unmanaged: int = -1
     resets: bool = False
+    meets: bool = False
 
     @property
     def gpus(self) -> int:
@@ -103,6 +108,11 @@ def wired_shape(seed: int) -> Shape:
     return replace(shape, wired=True, unmanaged=unmanaged, resets=Random(f"{seed}/resets").random() < RESETS)
 
 
+def meeting_shape(seed: int) -> Shape:
+    """A cell of this seed whose nodes are new, but for a few, and are burnt in together under two leaves a rail."""
+    return Shape("arrivals", Random(f"{seed}/arrivals").randint(*ARRIVALS), wired=True, meets=True)
+
+
 def _in_cell(number: int) -> str:
     pattern = ("solo", "alpha", "beta", "alpha", SPARE, FRESH, "beta", "alpha", "alpha", SPARE, "beta", "alpha", FRESH)
     return pattern[number % len(pattern)] if number else "solo"
@@ -120,11 +130,22 @@ def _in_story(number: int) -> str:
     return ("alpha", "alpha", SPARE, FRESH)[number]
 
 
+def _in_arrivals(number: int) -> str:
+    return "alpha" if number % 7 == 0 else FRESH
+
+
 def _in_trio(number: int) -> str:
     return ("alpha", "alpha", "alpha", SPARE)[number]
 
 
-_ROLES = {"cell": _in_cell, "brink": _on_brink, "rack": _in_rack, "story": _in_story, "trio": _in_trio}
+_ROLES = {
+    "cell": _in_cell,
+    "brink": _on_brink,
+    "rack": _in_rack,
+    "story": _in_story,
+    "trio": _in_trio,
+    "arrivals": _in_arrivals,
+}
 
 
 def domains_of(shape: Shape, number: int) -> list[str]:

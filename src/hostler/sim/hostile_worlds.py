@@ -19,10 +19,12 @@ from hostler.sim.checkers.all_laws import law_checkers
 from hostler.sim.checkers.journal_laws import is_at_rest
 from hostler.sim.checkers.law import Violation
 from hostler.sim.fault_injection.injection import InjectionContext
-from hostler.sim.fault_injection.scenario import HOSTILE_S, Scenario, again, draw, draw_wired, plan_faults
+from hostler.sim.fault_injection.scenario import HOSTILE_S, Scenario, again, draw, draw_meeting, draw_wired, plan_faults
+from hostler.sim.meeting_door import MeetingDoor
 from hostler.sim.network_hands import NetworkHands
 from hostler.sim.network_looks import NetworkLooks
 from hostler.sim.simulation_loop import Drive, SweepInterval, Watcher
+from hostler.sim.world.meeting_agents import MeetingAgents
 from hostler.sim.world.message_faults import Hostile
 from hostler.sim.world.people import Errand, Paces
 from hostler.sim.world.port_tools import PortHand
@@ -76,11 +78,14 @@ def replay(scenario: Scenario) -> str:
     without = f" --without {','.join(map(str, scenario.dropped))}" if scenario.dropped else ""
     nodes = f" --nodes {scenario.shape.nodes}" if scenario.shape != again(scenario).shape else ""
     wired = " --wired" if scenario.shape.wired else ""
+    wired = " --meets" if scenario.shape.meets else wired
     return f"hostler sim replay --seed {scenario.seed}{wired}{without}{nodes}"
 
 
-def judge(seed: int, *, wired: bool = False) -> WorldVerdict:
+def judge(seed: int, *, wired: bool = False, meets: bool = False) -> WorldVerdict:
     """Build the world of this seed, let everything go wrong, heal it, and hear the court."""
+    if meets:
+        return trial(draw_meeting(seed))
     return trial(draw_wired(seed) if wired else draw(seed))
 
 
@@ -150,6 +155,8 @@ def build(scenario: Scenario, journal: Journal) -> InjectionContext:
     injection = InjectionContext(drive, shape, troubles)
     if shape.wired:
         wire(injection, scenario.seed)
+    if shape.meets:
+        meet(injection, scenario.seed)
     plan_faults(scenario, injection)
     return injection
 
@@ -199,6 +206,15 @@ def wire(injection: InjectionContext, seed: int) -> None:
     told = {"fabric": msgspec.json.encode(spec).decode()}
     world.people.ask(Errand("register-fabric", "fleet", "olga", "its compute network", told))
     drive.run(world.clock.now + timedelta(seconds=60))
+
+
+def meet(injection: InjectionContext, seed: int) -> None:
+    """Have nodes under check meet by orders of the hall that runs in production, a new one with each controller."""
+    drive, world = injection.drive, injection.world
+    assert world.network is not None, "nodes meet in wired worlds"
+    agents = MeetingAgents(world.site, world.network, world.hosts, Random(f"{seed}/meetings"))
+    agents.ask = MeetingDoor(drive).ask
+    world.actuators.meetings = agents
 
 
 def _resets(injection: InjectionContext, network: SimulatedNetwork, chance: Random) -> None:

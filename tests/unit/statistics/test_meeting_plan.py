@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -61,10 +62,13 @@ def test_a_slow_leaf_blames_no_node() -> None:
 
 def test_a_leaf_that_passes_now_and_then_blames_no_node() -> None:
     """Nodes that passed are witnesses against all the others. Mutant: each is judged by itself."""
+    exact = fails("l0")
+
+    def test(rng: random.Random, members: Sequence[str]) -> bool:
+        return bool(exact(members)) or rng.random() < 0.15
+
     for seed in range(30):
-        rng = random.Random(seed)
-        exact = fails("l0")
-        found = Rail([24, 8]).screen(lambda members, e=exact, r=rng: e(members) or r.random() < 0.15)  # type: ignore[misc]
+        found = Rail([24, 8]).screen(partial(test, random.Random(seed)))
         assert blamed(found) == set(), (seed, found)
 
 
@@ -159,7 +163,7 @@ def test_one_bad_node_among_sound_ones_is_the_only_one_blamed(
     truth = fails(bad)
 
     def test(members: Sequence[str]) -> bool:
-        passed = truth(members)
+        passed = bool(truth(members))
         return passed if exact else (passed or rng.random() < 0.1)
 
     found = rail.screen(test)
@@ -183,8 +187,9 @@ def test_what_nodes_share_blames_none_of_them(
 ) -> None:
     """A slow leaf, slow up-links, a slow rail, under leaves of any size. Mutants: see above."""
     rng, leaf = random.Random(seed), f"l{number % len(leaves)}"
-    truth = {"leaf": fails(leaf), "up": fails(f"{leaf}^"), "rail": lambda _members: False}[shared]
-    found = Rail(leaves).screen(lambda members: truth(members) or rng.random() < miss)
+    everywhere = [f"l{one}" for one in range(len(leaves))]
+    truth = fails(*{"leaf": [leaf], "up": [f"{leaf}^"], "rail": everywhere}[shared])
+    found = Rail(leaves).screen(lambda members: bool(truth(members)) or rng.random() < miss)
     assert blamed(found) == set(), found
 
 

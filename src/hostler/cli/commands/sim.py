@@ -101,6 +101,7 @@ def replay(  # noqa: PLR0913 - each is an option of the command
     *,
     seed: int,
     wired: bool = False,
+    meets: bool = False,
     without: str = "",
     nodes: int = 0,
     minimise: bool = False,
@@ -114,6 +115,8 @@ def replay(  # noqa: PLR0913 - each is an option of the command
         The world's seed, as `make soak` and the tests print it.
     wired
         With a compute network, and what goes wrong in that.
+    meets
+        With new nodes that meet at the end of their burn-in, and what goes wrong between them.
     without
         Numbers of what is not to go wrong this time, with commas between.
     nodes
@@ -123,12 +126,13 @@ def replay(  # noqa: PLR0913 - each is an option of the command
     """
     import msgspec
 
-    from hostler.sim.fault_injection.scenario import draw, draw_wired
+    from hostler.sim.fault_injection.scenario import draw, draw_meeting, draw_wired
     from hostler.sim.hostile_worlds import replay as command
     from hostler.sim.hostile_worlds import trial
     from hostler.sim.minimiser import least, story
 
-    scenario = _scenario(draw_wired(seed) if wired else draw(seed), without, nodes)
+    drawn = draw_meeting if meets else draw_wired if wired else draw
+    scenario = _scenario(drawn(seed), without, nodes)
     verdict = trial(scenario)
     if minimise and verdict.violations:
         scenario = least(verdict).scenario

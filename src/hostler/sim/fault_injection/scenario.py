@@ -5,8 +5,8 @@ from random import Random
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.sim.cell_shapes import Shape, shape_of, wired_shape
-from hostler.sim.fault_injection import cabling, checks, controllers, machines, networks, people
+from hostler.sim.cell_shapes import Shape, meeting_shape, shape_of, wired_shape
+from hostler.sim.fault_injection import cabling, checks, controllers, machines, meetings, networks, people
 from hostler.sim.fault_injection.injection import Act, InjectionContext
 
 HOUR_S = 3600.0
@@ -83,6 +83,17 @@ def draw_wired(seed: int) -> Scenario:
     return Scenario(seed, wired_shape(seed), tuple(found))
 
 
+def draw_meeting(seed: int) -> Scenario:
+    """A world in which new nodes meet: faults between them, agents that answer badly, and some of the rest."""
+    shape, chance, found = meeting_shape(seed), Random(f"{seed}/meeting faults"), list[InjectedFault]()
+    for kind, row in MEETING_KINDS.items():
+        often = row.per_world + row.per_node * shape.nodes
+        for _ in range(int(often + chance.random())):
+            at_s = chance.uniform(0, HOUR_S if kind.startswith("meeting") else LAST_S)
+            found.append(InjectedFault(len(found), kind, chance.randrange(shape.nodes), round(at_s, 3)))
+    return Scenario(seed, shape, tuple(found))
+
+
 def draw_either(seed: int) -> Scenario:
     """With a compute network for every other seed."""
     return draw_wired(seed) if seed % 2 else draw(seed)
@@ -90,6 +101,8 @@ def draw_either(seed: int) -> Scenario:
 
 def again(scenario: Scenario) -> Scenario:
     """Draw what the scenario's seed brings, whatever was taken out of it."""
+    if scenario.shape.meets:
+        return draw_meeting(scenario.seed)
     return draw_wired(scenario.seed) if scenario.shape.wired else draw(scenario.seed)
 
 
@@ -196,6 +209,22 @@ NETWORK_KINDS: dict[str, InjectionKind] = {
 }
 """Faults of a compute network; drawn from a stream of its own, after all the rest."""
 
-_KINDS = INJECTION_KINDS | NETWORK_KINDS
+MEETING_KINDS: dict[str, InjectionKind] = {
+    "meeting_node_wrong": InjectionKind(meetings.node_wrong, per_world=0.7),
+    "meeting_port_wrong": InjectionKind(meetings.port_wrong, per_world=0.7),
+    "meeting_leaf_wrong": InjectionKind(meetings.leaf_wrong, per_world=0.4),
+    "meeting_up_links_wrong": InjectionKind(meetings.up_links_wrong, per_world=0.6),
+    "meeting_answers_badly": InjectionKind(meetings.answers_badly, per_node=0.12),
+    **{
+        kind: InjectionKind((INJECTION_KINDS | NETWORK_KINDS)[kind].act, per_world=often)
+        for kind, often in {
+            "crash": 3.0, "stands_still": 0.5, "agent_restarts": 1.0, "agent_cut_off": 0.5, "node_restarts": 1.0,
+            "pause": 0.3, "part_breaks": 1.0, "cables_swapped": 0.4, "switch_dies": 0.3, "check_mute": 0.5,
+        }.items()
+    },
+}  # fmt: skip
+"""Faults of worlds in which nodes meet, which are drawn by themselves."""
+
+_KINDS = INJECTION_KINDS | NETWORK_KINDS | MEETING_KINDS
 
 _COUNTED_WHEN_THEY_STRIKE = (*controllers.MESSAGE_FAULTS, "crash", "gap", "commit_fails", "stands_still", "uncordon")

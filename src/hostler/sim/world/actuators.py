@@ -22,6 +22,7 @@ from hostler.sim.bmc.redfish_service import Service
 from hostler.sim.bmc.redfish_twin import RedfishTwin, at_once, images_by_name
 from hostler.sim.world.fault_kinds import Fault, pci_of
 from hostler.sim.world.ledger import Effect, MisdirectedAct
+from hostler.sim.world.meeting_agents import Ears, MeetingAgents
 from hostler.sim.world.port_tools import PortHand
 from hostler.sim.world.simulated_host import SimulatedHost
 from hostler.sim.world.simulated_scheduler import SimulatedScheduler
@@ -83,6 +84,7 @@ class Actuators:
         self.on_remedied: Ended = _ignore
         self.on_changed: Callable[[str], None] = lambda _node: None
         self.ports: PortHand | None = None
+        self.meetings: MeetingAgents | None = None
 
     def take(self, send: Send, epoch: int) -> None:
         """Take what the controller sends; what it does takes place after the way there.
@@ -270,10 +272,12 @@ class Actuators:
         mark = self._disk_records[operation.id] = AgentDiskRecord(operation.attempt, host.boot_id)
         self._busy[host.node] = operation.id
         self._effect(operation, epoch)
-        span = WORK_S.get(_profile(operation), WORK_S[operation.kind])
+        work_s = host.draw(WORK_S.get(_profile(operation), WORK_S[operation.kind]))
+        if self.meetings is not None and _profile(operation) == "burn_in":
+            work_s = self.meetings.burn_in_s()
         if operation.kind in ("gpu_reset", "reboot"):
             self._disturb(host, operation)
-        self._site.clock.after(host.draw(span), lambda: self._ends(operation, host, mark))
+        self._site.clock.after(work_s, lambda: self._ends(operation, host, mark))
 
     def _ends(self, operation: Operation, host: SimulatedHost, mark: AgentDiskRecord) -> None:
         if self._busy.get(host.node) == operation.id:
@@ -287,9 +291,30 @@ class Actuators:
             self.on_remedied(host, "reboot", host.remedied("reboot"))
             host.reboot()
             return
-        mark.outcome = self._result(operation, host)
+        outcome = self._result(operation, host)
+        if self.meetings is not None and self.meetings.follow(operation, outcome):
+            self._meets(operation, host, mark, outcome)
+        else:
+            self._tells(operation, host, mark, outcome)
+
+    def _meets(self, operation: Operation, host: SimulatedHost, mark: AgentDiskRecord, outcome: Outcome) -> None:
+        """The agent is at it still, and meets others before it answers."""
+        assert self.meetings is not None, "its caller has asked"
+        self._busy[host.node] = operation.id
+
+        def goes_on() -> bool:
+            return self._busy.get(host.node) == operation.id and host.boot_id == mark.boot_id and host.heard
+
+        def ended(met: Outcome) -> None:
+            del self._busy[host.node]
+            self._tells(operation, host, mark, met)
+
+        self.meetings.hold(operation, host, outcome, Ears(goes_on, ended))
+
+    def _tells(self, operation: Operation, host: SimulatedHost, mark: AgentDiskRecord, outcome: Outcome) -> None:
+        mark.outcome = outcome
         if _profile(operation) not in host.mute_on:
-            self._say(mark.outcome)
+            self._say(outcome)
 
     def _result(self, operation: Operation, host: SimulatedHost) -> Outcome:
         if operation.kind == "gpu_reset":
