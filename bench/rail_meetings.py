@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from bench.trends import BAD, MISS, WRONG_FAIL, share
 from hostler.core.statistics.meeting_plan import GROUP_MOST, MeetingPlan, Seat
 
-LEAVES, UNDER, SCREENINGS = 16, 32, 200
+LEAVES, UNDER, SCREENINGS = 16, 32, 100
 ROUNDS_MOST = 60
 
 Test = Callable[[Sequence[str]], bool | None]

@@ -19,6 +19,9 @@ from hostler_checks.meeting_order import MeetingOrder, order_of
 from hostler_checks.plants import clock_factor
 from hostler_checks.work import Work, median
 
+GLANCE = dt.timedelta(milliseconds=200)
+"""Time after which a rank whose deadline is over counts as absent."""
+
 
 def allreduce(work: Work) -> Answer:
     """One rank of a group, by the order whose file `params["order"]` names: no secret stands on a command line."""
@@ -69,12 +72,21 @@ def _join(order: MeetingOrder, torch: Any, backend: str) -> None:
     try:
         met.wait([f"here/{one}" for one in range(ranks)], limit)
     except RuntimeError:
-        if absent := [name for one, name in enumerate(order.names) if not met.check([f"here/{one}"])]:
+        if absent := [name for one, name in enumerate(order.names) if not _is_there(met, one)]:
             raise _AbsentError(absent) from None
         raise
     if backend == "nccl":
         torch.cuda.set_device(0)
     dist.init_process_group(backend, store=met, rank=rank, world_size=ranks, timeout=limit)
+
+
+def _is_there(met: Any, rank: int) -> bool:
+    """Whether a rank has come; old PyTorch can only wait for it."""
+    try:
+        met.wait([f"here/{rank}"], GLANCE)
+    except RuntimeError:
+        return False
+    return True
 
 
 def _sum_up(work: Work, order: MeetingOrder, torch: Any, backend: str) -> tuple[list[float], str]:
