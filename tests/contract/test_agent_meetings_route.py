@@ -8,7 +8,7 @@ import pytest
 
 from hostler.core.state.model import Assignment, Operation
 from hostler.core.state.operations import IdleCheck, OperationAct, ResetGpus, RunChecks
-from hostler.server.meeting_questions import is_under_check
+from hostler.polling.meeting_questions import is_under_check
 from tests.contract.api_world import House, house
 from tests.kit import NOW, a_node, after
 

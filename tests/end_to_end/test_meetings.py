@@ -18,11 +18,11 @@ from hostler.core.state import events as e
 from hostler.core.state.model import CheckResult, Phase, Verdict
 from hostler.core.tables.operations import OPERATIONS
 from hostler.journal.memory import MemoryJournal
+from hostler.polling import meeting_hall
 from hostler.polling.pair_results import PairResults
 from hostler.ports import Batch
 from hostler.runtime.performers import Wiring, performers
 from hostler.runtime.runner import Cell
-from hostler.server import meeting_hall
 from hostler.server.agent_mailbox import KINDS, AgentMailboxes
 from hostler.server.app import create_app
 from hostler.server.app_state import Outside

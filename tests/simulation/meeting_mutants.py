@@ -2,7 +2,7 @@
 
 import pytest
 
-from hostler.server import meeting_hall
+from hostler.polling import meeting_hall
 
 
 def nothing_is_a_failed_test(patch: pytest.MonkeyPatch) -> None:

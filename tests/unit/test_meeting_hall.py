@@ -7,7 +7,7 @@ import pytest
 
 from hostler.core.fabric.path_blame import PairResult
 from hostler.core.state.meetings import MeetingOrder, MeetingReply
-from hostler.server.meeting_hall import (
+from hostler.polling.meeting_hall import (
     AT_ONCE,
     DEADLINE_S,
     GATHER_S,

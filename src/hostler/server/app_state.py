@@ -18,6 +18,7 @@ from hostler.core.state.model import Asset, Node
 from hostler.journal.bundle_files import BundleFiles
 from hostler.journal.certificate_files import CertificateFiles
 from hostler.journal.evidence_files import EvidenceFiles
+from hostler.polling.meeting_hall import MeetingHall
 from hostler.polling.pair_results import PairResults
 from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.api_resources import AgentSeen
@@ -29,7 +30,6 @@ from hostler.server.cell_view import CellView
 from hostler.server.connection_limits import ConnectionTable
 from hostler.server.document_parser import DocumentParser
 from hostler.server.event_stream import Streams
-from hostler.server.meeting_hall import MeetingHall
 from hostler.server.notification_log import NotificationLog
 from hostler.server.oidc_provider import SignIn
 from hostler.server.paging import Nodes, Roster

@@ -3,9 +3,9 @@
 from hostler.controller.loop import Controller
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.meetings import MeetingReply
+from hostler.polling.meeting_hall import MeetingHall
+from hostler.polling.meeting_questions import MeetingQuestion, answer, is_under_check
 from hostler.polling.pair_results import PairResults
-from hostler.server.meeting_hall import MeetingHall
-from hostler.server.meeting_questions import MeetingQuestion, answer, is_under_check
 from hostler.sim.simulation_loop import Drive
 
 

@@ -19,7 +19,7 @@ from hostler_checks.meeting_order import MeetingOrder, order_of
 from hostler_checks.plants import clock_factor
 from hostler_checks.work import Work, median
 
-GLANCE = dt.timedelta(milliseconds=200)
+GRACE = dt.timedelta(milliseconds=200)
 """Time after which a rank whose deadline is over counts as absent."""
 
 
@@ -83,7 +83,7 @@ def _join(order: MeetingOrder, torch: Any, backend: str) -> None:
 def _is_there(met: Any, rank: int) -> bool:
     """Whether a rank has come; old PyTorch can only wait for it."""
     try:
-        met.wait([f"here/{rank}"], GLANCE)
+        met.wait([f"here/{rank}"], GRACE)
     except RuntimeError:
         return False
     return True

@@ -10,11 +10,11 @@ from msgspec import Meta, Struct
 from hostler.core.fabric.pair_rows import GBPS_MOST
 from hostler.core.state.meetings import MeetingReply
 from hostler.core.state.verbs.facts import Permission
+from hostler.polling.meeting_hall import MeetingTold, Way
+from hostler.polling.meeting_questions import MeetingQuestion, answer, is_under_check
 from hostler.server.agent_protocol import understood
 from hostler.server.auth import needs
 from hostler.server.dependencies import Reports
-from hostler.server.meeting_hall import MeetingTold, Way
-from hostler.server.meeting_questions import MeetingQuestion, answer, is_under_check
 from hostler.server.problems import refuse
 from hostler.server.routes.agent_reports import own_node
 

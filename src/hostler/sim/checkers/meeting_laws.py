@@ -9,7 +9,7 @@ from hostler.sim.checkers.law import LawCase
 PROFILES = ("burn_in", "suspect")
 
 
-class Meetings:
+class BlameByMeetings:
     """Watches verdicts of checks after which nodes meet, in worlds in which they do."""
 
     def record(self, case: LawCase, record: e.Record) -> Iterator[str]:

@@ -16,8 +16,8 @@ from hostler.core.fabric.design import Port
 from hostler.core.state.meetings import TAKES_MOST, MeetingOrder, MeetingReply
 from hostler.core.state.model import Operation, Outcome, Verdict
 from hostler.core.state.operations import RunChecks
-from hostler.server.meeting_hall import MeetingTold, Way
-from hostler.server.meeting_questions import MeetingQuestion
+from hostler.polling.meeting_hall import MeetingTold, Way
+from hostler.polling.meeting_questions import MeetingQuestion
 from hostler.sim.world.simulated_host import SimulatedHost
 from hostler.sim.world.simulated_network import ADAPTERS, SimulatedNetwork
 from hostler.sim.world.world_context import Site, Span
@@ -49,7 +49,7 @@ class Ears(Struct, frozen=True):
 
 
 class WayFault(Struct, frozen=True):
-    """What is wrong with a way: `gbps` through it, 0 for wrong sums."""
+    """Fault of a way: `gbps` through it, 0 for wrong sums."""
 
     gbps: float
 
@@ -203,7 +203,7 @@ class MeetingAgents:
         self._later(0.0, visit)
 
     def _measured(self, order: MeetingOrder) -> float | None:
-        """What goes through all that lies between the members; None where a link is down."""
+        """Rate through all that lies between the members; None where a link is down."""
         ports = [Port(name, order.via) for name in order.names]
         if not all(self._network.is_lit(port) for port in ports):
             return None

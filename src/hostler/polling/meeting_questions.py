@@ -9,7 +9,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.meetings import TAKES_MOST, MeetingReply
 from hostler.core.state.model import Node
 from hostler.core.state.operations import RunChecks
-from hostler.server.meeting_hall import MeetingHall, MeetingTold, Visitor, Way
+from hostler.polling.meeting_hall import MeetingHall, MeetingTold, Visitor, Way
 
 PROFILES = frozenset({"burn_in", "suspect"})
 """Checks of plans during which a node meets others; idle checks of nodes without a cluster are the third."""
