@@ -9,6 +9,8 @@ import tempfile
 from asyncio.subprocess import DEVNULL, Process
 from pathlib import Path
 
+from tests.tied_processes import tied
+
 QEMU = "qemu-system-x86_64"
 NEEDED = ("busybox", "cpio", QEMU, "dpkg-deb", "apt-get")
 ROM = Path("/usr/lib/ipxe/qemu/efi-virtio.rom")
@@ -138,7 +140,7 @@ class Guest:
         self.starts += 1
         rom = ",romfile=" if self.firmware == UEFI_HTTP else ""
         self._process = await asyncio.create_subprocess_exec(
-            QEMU,
+            *tied(QEMU),
             *(
                 "-accel",
                 "tcg",

@@ -16,6 +16,7 @@ from hostler.core.fabric.discovery import Discovery
 from hostler.core.fabric.rates import Rate
 from hostler.drivers.infiniband.diagnostics import Diagnostics, discover
 from tests.fabrics import Fabric
+from tests.tied_processes import tied
 
 PRELOAD = Path("/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so")
 START_S = 240.0
@@ -88,8 +89,7 @@ async def simulated(fabric: Fabric) -> AsyncIterator[dict[str, str]]:
         name = f"ibsim-{os.getpid()}-{Path(folder).name}"
         limits = ("-N", "40000", "-S", "4096", "-P", "300000", "-L", "49152")
         child = await asyncio.create_subprocess_exec(
-            "ibsim",
-            "-s",
+            *tied("ibsim", "-s"),
             *limits,
             f"{folder}/fabric.net",
             env=os.environ | {"IBSIM_SOCKNAME": name},
@@ -119,7 +119,7 @@ async def simulated(fabric: Fabric) -> AsyncIterator[dict[str, str]]:
 async def routed(environment: dict[str, str], folder: Path, engine: str = "minhop") -> None:
     """Have a real subnet manager give LIDs and write forwarding tables once; its dumps lie in the folder."""
     child = await asyncio.create_subprocess_exec(
-        "/usr/sbin/opensm",
+        *tied("/usr/sbin/opensm"),
         *("-o", "-R", engine, "-D", "0x43", "-f", str(folder / "opensm.log")),
         env=os.environ | environment | {"OSM_TMP_DIR": str(folder), "OSM_CACHE_DIR": str(folder)},
         cwd=folder,

@@ -12,7 +12,6 @@ import pwd
 import shutil
 import signal
 import subprocess
-import sys
 import tarfile
 import tempfile
 import time
@@ -23,6 +22,7 @@ import psycopg
 import pytest
 
 from tests.end_to_end.processes import free_port
+from tests.tied_processes import skip_where_nothing_can_be_tied, tied
 
 USER = "hostler"
 START_S = 60.0
@@ -213,9 +213,8 @@ def _version(binaries: Path) -> str:
 
 def _as_somebody() -> list[str]:
     """Starts a program so that it ends with this process, and as another user than root, whom it would refuse."""
-    if sys.platform != "linux" or shutil.which("setpriv") is None:
-        pytest.skip("no setpriv: apt-get install util-linux")
-    dying = ["setpriv", "--pdeathsig", "QUIT"]
+    skip_where_nothing_can_be_tied()
+    dying = list(tied(signal="QUIT"))
     if os.geteuid():
         return dying
     try:

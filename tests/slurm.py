@@ -12,7 +12,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -23,6 +22,7 @@ import pytest
 from hostler.drivers.slurm.command_transport import Commands, CommandTransport
 from hostler.drivers.slurm.wire import SlurmNode
 from tests.end_to_end.processes import free_port
+from tests.tied_processes import skip_where_nothing_can_be_tied, tied
 
 NODES = ("gpu001", "gpu002", "box-1")
 GPUS = 8
@@ -340,8 +340,7 @@ def _check_installed() -> None:
             f"no {missing[0]}: apt-get install --no-install-recommends "
             "slurmctld slurmd slurm-client slurmrestd slurm-wlm-basic-plugins slurm-wlm-jwt-plugin munge"
         )
-    if sys.platform != "linux" or shutil.which("setpriv") is None:
-        pytest.skip("no setpriv: apt-get install util-linux")
+    skip_where_nothing_can_be_tied()
 
 
 def _users(name: str) -> str:
@@ -356,7 +355,7 @@ def _give(path: Path, owner: str) -> None:
 
 def _as(owner: str) -> list[str]:
     """Starts a program so that it ends with this process, as the right user."""
-    dying = ["setpriv", "--pdeathsig", "KILL"]
+    dying = list(tied())
     if os.geteuid() or owner == "root":
         return dying
     user = pwd.getpwnam(owner)

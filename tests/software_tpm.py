@@ -6,6 +6,7 @@ from asyncio.subprocess import DEVNULL
 from pathlib import Path
 
 from tests.end_to_end.processes import run
+from tests.tied_processes import tied
 
 NEEDED = ("swtpm", "swtpm_setup", "swtpm_localca", "tpm2_createek")
 
@@ -46,7 +47,7 @@ class SoftwareTpm:
         words = ("socket", "--tpm2", "--tpmstate", f"dir={self.folder}", "--ctrl", f"type=unixio,path={self.control}")
         direct = ("--flags", "startup-clear", "--server", f"type=unixio,path={self.folder}/socket")
         self._process = await asyncio.create_subprocess_exec(
-            "swtpm", *words, *(() if self._in_a_machine else direct), stderr=DEVNULL
+            *tied("swtpm", *words, *(() if self._in_a_machine else direct)), stdout=DEVNULL, stderr=DEVNULL
         )
         async with asyncio.timeout(20):
             while not self.control.exists():  # noqa: ASYNC110 - a socket has no event

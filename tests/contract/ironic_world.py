@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.tied_processes import tied
+
 PACKAGES = ("ironic==39.0.0", "sushy-tools==2.2.0")
 """Releases that were tried; Ironic 39 is of 2026."""
 INSTALL_S, START_S = 600.0, 60.0
@@ -158,7 +160,9 @@ def real_ironic(folder: Path, names: tuple[str, ...]) -> Iterator[RealIronic]:
     bmc = (f"{place}/sushy-emulator", "--config", f"{folder}/bmc.conf", "-i", "127.0.0.1", "-p", port)
     ironic = (f"{place}/ironic", "--config-file", f"{folder}/ironic.conf")
     with (folder / "out").open("wb") as out:
-        children = [subprocess.Popen(argv, stdout=out, stderr=out, start_new_session=True) for argv in (bmc, ironic)]
+        children = [
+            subprocess.Popen(tied(*argv), stdout=out, stderr=out, start_new_session=True) for argv in (bmc, ironic)
+        ]
         try:
             _wait(there, folder)
             yield there

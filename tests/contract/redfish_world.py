@@ -33,6 +33,7 @@ from hostler.sim.bmc.tls_certificates import Certificate, self_signed
 from hostler.sim.bmc.vendors import VENDORS
 from tests.acts import an_act
 from tests.end_to_end.processes import free_port
+from tests.tied_processes import tied
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 USER, PASSWORD = "admin", "correct horse"
@@ -246,7 +247,7 @@ def start_sushy_tools(folder: Path, systems: int = 40) -> tuple[SushyTools, subp
     program = Path(sys.executable).with_name("sushy-emulator")
     with (folder / "emulator.log").open("wb") as log:
         process = subprocess.Popen(
-            [str(program), "--config", str(config), "-i", "127.0.0.1", "-p", str(port)],
+            tied(str(program), "--config", str(config), "-i", "127.0.0.1", "-p", str(port)),
             stdout=log,
             stderr=log,
             cwd=folder,

@@ -16,6 +16,7 @@ from hostler.core.state.boot import BootConfiguration, BootLoader
 from hostler.drivers.boot.kea_config import client_classes, merged
 from hostler.drivers.boot.kea_socket import push
 from hostler.ports import PortError, RefusedError, UnreachableError
+from tests.tied_processes import tied
 
 KEA = shutil.which("kea-dhcp4") or shutil.which("kea-dhcp4", path="/usr/sbin")
 BOOTS = BootConfiguration(
@@ -49,7 +50,7 @@ async def kea(**more: Any) -> AsyncIterator[str]:
         config.write_text(json.dumps({"Dhcp4": dhcp4}))
         env = {**os.environ, "KEA_LOCKFILE_DIR": folder, "KEA_PIDFILE_DIR": folder}
         log = (Path(folder) / "log").open("wb")
-        server = await asyncio.create_subprocess_exec(KEA, "-c", str(config), env=env, stdout=log, stderr=log)
+        server = await asyncio.create_subprocess_exec(*tied(KEA, "-c", str(config)), env=env, stdout=log, stderr=log)
         try:
             async with asyncio.timeout(60):
                 while not is_there(socket):

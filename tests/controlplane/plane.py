@@ -27,6 +27,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from tests.controlplane.building import NoControlPlaneError, programs
 from tests.end_to_end.processes import free_port
+from tests.tied_processes import skip_where_nothing_can_be_tied, tied
 
 START_S = 240.0
 USERS = {"admin": "system:masters", "alice": "customers"}
@@ -211,7 +212,7 @@ class ControlPlane:
     def _run(self, name: str, program: str, *flags: str) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
             self._running[name] = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", self._programs[program], *flags],
+                tied(self._programs[program], *flags),
                 stdout=log,
                 stderr=log,
                 cwd=self.folder,
@@ -324,8 +325,7 @@ def _private(key: Key) -> bytes:
 
 def a_plane(*extra: str) -> Iterator[ControlPlane]:
     """A control plane for a fixture; skips where it cannot be had."""
-    if shutil.which("setpriv") is None:
-        pytest.skip("no setpriv: apt-get install util-linux")
+    skip_where_nothing_can_be_tied()
     try:
         plane = ControlPlane(*extra)
     except NoControlPlaneError as missing:

@@ -25,6 +25,7 @@ import yaml
 
 from tests.controlplane.building import NoControlPlaneError, program
 from tests.controlplane.plane import ControlPlane
+from tests.tied_processes import tied
 
 CGROUPS = Path("/sys/fs/cgroup")
 NEEDED = ("containerd", "runc", "ctr", "unshare", "nsenter", "busybox", "ip")
@@ -123,9 +124,7 @@ class RealNode:
             (self.folder / file).unlink(missing_ok=True)
         command = ["unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "--kill-child", "bash"]
         with (self.folder / "init.log").open("ab") as log:
-            self._running = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", *command, str(self.folder / "start.sh")], stdout=log, stderr=log
-            )
+            self._running = subprocess.Popen(tied(*command, str(self.folder / "start.sh")), stdout=log, stderr=log)
         self._until((self.folder / "ready").exists, "containerd to answer")
         self._connect()
 
@@ -196,7 +195,7 @@ class RealNode:
     def _connect(self) -> None:
         """Let it reach the API server."""
         port = str(urlsplit(self._plane.url).port)
-        command = ["setpriv", "--pdeathsig", "KILL", sys.executable, str(RELAY), str(self._init), port]
+        command = tied(sys.executable, str(RELAY), str(self._init), port)
         with (self.folder / "relay.log").open("ab") as log:
             self._relay = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
         assert self._relay.stdout is not None

@@ -8,6 +8,7 @@ from pathlib import Path
 from hostler.cli.output import say
 from tests.controlplane.building import NoControlPlaneError
 from tests.controlplane.plane import ControlPlane
+from tests.tied_processes import tied
 
 HOSTLER = str(Path(sys.executable).parent / "hostler")
 
@@ -25,7 +26,7 @@ def main(words: list[str]) -> int:
     try:
         admin = str(plane.kubeconfig("admin"))
         say(f"export KUBECONFIG={admin}")
-        with subprocess.Popen(["setpriv", "--pdeathsig", "TERM", HOSTLER, "up", "--kubernetes", admin, *words]) as up:
+        with subprocess.Popen(tied(HOSTLER, "up", "--kubernetes", admin, *words, signal="TERM")) as up:
             try:
                 return up.wait()
             except KeyboardInterrupt:

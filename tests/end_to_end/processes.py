@@ -11,6 +11,8 @@ from pathlib import Path
 
 import aiohttp
 
+from tests.tied_processes import tied
+
 HOSTLER = str(Path(sys.executable).parent / "hostler")
 """The installed command, as a person or systemd runs it."""
 
@@ -45,7 +47,7 @@ def _claim(port: int) -> None:
 async def spawn(*argv: str, log: Path) -> Process:
     """A child whose output goes to the log; whoever starts it ends it."""
     with log.open("ab") as out:
-        return await asyncio.create_subprocess_exec(*argv, stdout=out, stderr=out)
+        return await asyncio.create_subprocess_exec(*tied(*argv), stdout=out, stderr=out)
 
 
 async def run(*argv: str) -> tuple[int, str]:

@@ -12,6 +12,7 @@ import pytest
 
 from hostler.agent import tpm_clear
 from hostler.core.state.model import Verdict
+from tests.tied_processes import tied
 
 NEEDED = [tool for tool in ("swtpm", "tpm2_clear") if shutil.which(tool) is None]
 real = pytest.mark.skipif(bool(NEEDED), reason=f"not installed: {NEEDED}; apt-get install swtpm tpm2-tools")
@@ -42,7 +43,7 @@ def swtpm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     state.mkdir()
     argv = ("swtpm", "socket", "--tpm2", "--tpmstate", f"dir={state}", "--flags", "not-need-init,startup-clear")
     ports = ("--server", f"type=tcp,port={data}", "--ctrl", f"type=tcp,port={data + 1}")
-    child = subprocess.Popen((*argv, *ports))
+    child = subprocess.Popen(tied(*argv, *ports))
     monkeypatch.setenv("TPM2TOOLS_TCTI", f"swtpm:host=127.0.0.1,port={data}")
     try:
         for _ in range(200):
