@@ -212,7 +212,7 @@ class ControlPlane:
     def _run(self, name: str, program: str, *flags: str) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
             self._running[name] = subprocess.Popen(
-                tied(self._programs[program], *flags),
+                tied(str(self._programs[program]), *flags),
                 stdout=log,
                 stderr=log,
                 cwd=self.folder,
