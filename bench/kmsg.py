@@ -18,7 +18,7 @@ from bench.detection.decided import POOLS, name_of
 from bench.detection.laboratory import Lab, ready
 from bench.detection.live import attributed
 from bench.detection.plants import Placed, scattered
-from bench.detection.table import Truth, text, truth
+from bench.detection.table import TruthTable, text, truth
 from hostler.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
 from tests.end_to_end.processes import HOSTLER, free_port, process
@@ -46,7 +46,7 @@ def chosen(count: int) -> tuple[Placed, ...]:
     return tuple(turns[:count])
 
 
-async def measured(place: Path, count: int) -> Truth:
+async def measured(place: Path, count: int) -> TruthTable:
     """Write so many plants to the kernel log of this machine, and hear what is recorded of each."""
     plants = chosen(count)
     url = f"http://127.0.0.1:{free_port()}"

@@ -1,10 +1,7 @@
-"""Checks the console's modules by `tsc --checkJs --strict`. `make lint` fails where a file has more errors than stand.
+"""Checks the console's modules by `tsc --checkJs --strict`. `make lint` fails where there is an error.
 
-`python scripts/console_types.py` prints each file with errors beside what stands (`scripts/console_types.toml`); a file
-that is not listed there has none. `--list FILE` prints the errors of one file, `--tighten` writes what was counted,
-which only ever shrinks. npm packs TypeScript once, from the registry that it is set to, into the cache of tools; the
-archive is checked by its SHA-512 before anything of it is run. Where node, npm or the archive cannot be had the check
-is skipped, and says why.
+npm packs TypeScript once, from the registry that it is set to, into the cache of tools; the archive is checked by its
+SHA-512 before anything of it is run. Where node, npm or the archive cannot be had the check is skipped, and says why.
 """
 
 import argparse
@@ -20,13 +17,9 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import tomllib
-from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 
 CONSOLE = Path(__file__).parents[1] / "src/hostler/server/console"
-STANDS = Path(__file__).with_suffix(".toml")
 VERSION = "5.9.3"
 INTEGRITY = "jl1vZzPDinLr9eUt3J/t7V6FgNEw9QjvBPdysz9KfQDD41fQrC2Y4vKQdiaUpFT4bXlb1RHhLpp8wtm6M5TgSw=="
 """SHA-512 of the package's archive, in base64, as npm's own lock files write it."""
@@ -110,26 +103,10 @@ def errors(console: Path, cache: Path) -> list[str]:
     return found
 
 
-def counted(found: list[str]) -> dict[str, int]:
-    """Errors by file."""
-    names = (match["file"].rpartition("/")[2] for line in found if (match := ERROR.match(line)))
-    return dict(sorted(Counter(names).items()))
-
-
-def grown(now: Mapping[str, int], stands: Mapping[str, int]) -> list[str]:
-    """Files that have more errors than stand."""
-    return [
-        f"{name}: {count}, at most {stands.get(name, 0)}" for name, count in now.items() if count > stands.get(name, 0)
-    ]
-
-
 def main(arguments: list[str]) -> int:
     """The exit status."""
     asked = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    asked.add_argument("--list", metavar="FILE", help="print the errors of this file")
-    asked.add_argument("--tighten", action="store_true", help="write what was counted, where it is less")
     asked.add_argument("--console", type=Path, default=CONSOLE)
-    asked.add_argument("--stands", type=Path, default=STANDS)
     given = asked.parse_args(arguments)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hostler-tools"
     try:
@@ -140,18 +117,8 @@ def main(arguments: list[str]) -> int:
     except ValueError as why:
         print(f"console types: {why}", file=sys.stderr)
         return 1
-    if given.list:
-        print("\n".join(line for line in found if given.list in line.partition("(")[0]))
-    now, stands = counted(found), tomllib.loads(given.stands.read_text())["errors"]
-    more = grown(now, stands)
-    if given.tighten and not more:
-        lines = (f'"{name}" = {count}' for name, count in now.items())
-        head = "# Errors of `tsc --checkJs --strict` by file; one that is not here has none. They only shrink.\n"
-        given.stands.write_text(f"{head}[errors]\n" + "".join(f"{line}\n" for line in lines))
-    print(f"console types: {sum(now.values())} errors in {len(now)} files, {sum(stands.values())} stand")
-    if more:
-        print(f"grown, see --list FILE: {'; '.join(more)}", file=sys.stderr)
-    return 1 if more else 0
+    print(*found, f"console types: {len(found)} errors", sep="\n")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
 The glossary's table of words not used has a row for each: where it is looked for (prose: docstrings; names: words of
 classes, functions, arguments, variables and attributes), and what to say instead.
-`python scripts/prose.py` prints each of them and fails where there is one. Both are read in `src`, `bench`, `packages`
-and `tests`.
+Both are read in `src`, `bench`, `packages` and `tests`. Each word that the glossary explains is part of a name in the
+first three: a word that no code uses any more leaves it. `python scripts/prose.py` prints what is to be mended, and
+fails where there is anything.
 """
 
 import ast
@@ -14,8 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("src/hostler", "bench", "packages", "tests")
+CODE = ("src/hostler", "bench", "packages")
+FOLDERS = (*CODE, "tests")
 GLOSSARY = ROOT / "docs" / "glossary.md"
+_EXPLAINED = re.compile(r"^\| (?!(?:prose|names|where|word) \|)([^|]+?) \| [^|]+ \|$", re.MULTILINE)
+_MADE = re.compile(r"(?:(?<=\bdef )|(?<=\bclass ))\w+|\b[A-Za-z_]\w*(?=: \S|(?:: [^=\n]+)? ?=[^=])")
 _ROW = re.compile(r"^\| (prose|names) \| (.+?) \| (.+?) \|$", re.MULTILINE)
 PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 """A word of a name."""
@@ -24,10 +28,14 @@ PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 def main() -> int:
     """Print what is to be mended; 1 where anything is."""
     gc.disable()  # trees of syntax hold no circles, and to walk them again and again takes longer than the rest
-    unused = words(GLOSSARY.read_text("utf-8"))
+    glossary = GLOSSARY.read_text("utf-8")
+    unused = words(glossary)
     found = [
         f"{folder}/{path}:{line}: {what}" for folder in FOLDERS for path, line, what in findings(ROOT / folder, unused)
     ]
+    files = [path for folder in CODE for path in (ROOT / folder).rglob("*.py")]
+    names = {name for path in files for name in (path.stem, *_MADE.findall(path.read_text("utf-8")))}
+    found += [f"{GLOSSARY.name}: no name in the code has '{word}'" for word in unnamed(glossary, names)]
     print(*found, sep="\n", end="\n" if found else "")
     return 1 if found else 0
 
@@ -35,6 +43,20 @@ def main() -> int:
 def words(glossary: str) -> list[tuple[str, str, str]]:
     """Read the table of words not used: where, word or phrase, and what to say instead."""
     return _ROW.findall(glossary)
+
+
+def unnamed(glossary: str, names: set[str]) -> list[str]:
+    """Words of the table of words used that are part of no name; plural and singular are one."""
+    used = " ".join({_joined(PART.findall(name)) for name in names})
+    listed = (re.sub(r"\(.*?\)", "", row) for row in _EXPLAINED.findall(glossary))
+    explained = (word.strip() for row in listed for word in row.split(","))
+    return [word for word in explained if _joined(re.split("[ -]", word)) not in used]
+
+
+def _joined(parts: list[str]) -> str:
+    """Words of a name, small and in the singular, each between two underscores."""
+    small = (part.lower() for part in parts)
+    return f"_{'_'.join(part[:-1] if len(part) > 3 and part.endswith('s') else part for part in small)}_"
 
 
 def findings(source: Path, unused: list[tuple[str, str, str]]) -> Iterator[tuple[str, int, str]]:

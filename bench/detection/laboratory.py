@@ -24,7 +24,7 @@ import aiohttp
 import msgspec
 
 from bench.detection.decided import POOLS, name_of, record
-from bench.detection.plants import GPUS, gpu_address, serial
+from bench.detection.plants import GPUS, gpu_address
 from bench.detection.states import HEALTHY_FACTS, HEALTHY_HOST
 from bench.detection.watched import HEALTHY, STATES, gpu_parts, machine_of, twin_addresses, write
 from hostler.agent.child_process import Companion
@@ -299,8 +299,3 @@ async def _until_ready(session: aiohttp.ClientSession, url: str) -> None:
                 if answer.status == 200:
                     return
         await asyncio.sleep(0.1)
-
-
-def gpu_serial(number: int) -> str:
-    """The serial number of the fourth GPU of the n-th node."""
-    return serial(number, 3)

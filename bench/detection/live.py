@@ -11,7 +11,7 @@ from bench.detection.decided import name_of
 from bench.detection.laboratory import Lab, LabNode, Told, Wanted, lab
 from bench.detection.plants import Expected, Placed, nodes_of
 from bench.detection.states import State
-from bench.detection.table import Name, Quiet, Seen, Truth, truth
+from bench.detection.table import Name, Quiet, Seen, TruthTable, truth
 from bench.detection.watched import ail, expected_of, write
 from hostler.core.state.model import Severity
 from hostler.sim.bmc.request_faults import RequestFaultRule
@@ -26,7 +26,7 @@ PROBE = "#!/bin/sh\necho OK\n"
 SCHEDULE = {"every_s": 10, "jitter_s": 0, "timeout_s": 5}
 
 
-async def live(place: Path, *, with_states: bool) -> Truth:
+async def live(place: Path, *, with_states: bool) -> TruthTable:
     """Plant everything in a laboratory of its own below the empty directory `place`."""
     plants = kinds.lines()
     shown = kinds.shown_soon() if with_states else ()

@@ -13,7 +13,7 @@ from bench.detection.decided import booted, decided, laboratory
 from bench.detection.healthy import month
 from bench.detection.live import live
 from bench.detection.plants import nodes_of
-from bench.detection.table import Truth, text, truth
+from bench.detection.table import TruthTable, text, truth
 from bench.detection.watched import watched
 
 BOOTS_OF_EACH = 25
@@ -21,7 +21,7 @@ NODES = int(os.environ.get("BENCH_NODES", "128"))
 DAYS, SHORT_DAYS = 30.0, 3.0
 
 
-def pure(place: Path, days: float) -> Truth:
+def pure(place: Path, days: float) -> TruthTable:
     """The table without processes, healthy boots, and so many days of healthy life."""
     plants = kinds.lines()
     quiet = booted((server.name, lines) for server, lines in boot_logs.boot_logs(BOOTS_OF_EACH))

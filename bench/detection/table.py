@@ -66,7 +66,7 @@ class Quiet(Struct, frozen=True):
     notes: dict[str, int]
 
 
-class Truth(Struct, frozen=True):
+class TruthTable(Struct, frozen=True):
     """The whole table. `path` says what the faults went through."""
 
     path: str
@@ -77,7 +77,7 @@ class Truth(Struct, frozen=True):
     quiet: tuple[Quiet, ...] = ()
 
 
-def truth(path: str, lines: list[Seen], states: list[Seen], quiet: tuple[Quiet, ...] = ()) -> Truth:
+def truth(path: str, lines: list[Seen], states: list[Seen], quiet: tuple[Quiet, ...] = ()) -> TruthTable:
     """The table of what became of what kernel lines tell, and of what somebody looks for again and again."""
     rows: dict[str, Row] = {}
     total = Row("all")
@@ -96,7 +96,7 @@ def truth(path: str, lines: list[Seen], states: list[Seen], quiet: tuple[Quiet, 
         for one in seen
         if one.misnamed
     )
-    return Truth(path, tuple(map(_told, rows.values())), _told(total), misses, wrong, quiet)
+    return TruthTable(path, tuple(map(_told, rows.values())), _told(total), misses, wrong, quiet)
 
 
 def percentile(values: list[float], percent: float) -> float:
@@ -105,7 +105,7 @@ def percentile(values: list[float], percent: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
 
 
-def text(found: Truth) -> str:
+def text(found: TruthTable) -> str:
     """The table for people."""
     width = max(len(row.family) for row in (*found.families, found.total))
     head = f"  {'':<{width}}  planted  found  missed  misnamed  P50 ms  P99 ms"

@@ -17,7 +17,7 @@ from hostler.app.audit_sealing import sealing
 from hostler.core.state.audit import Seal
 from hostler.core.state.events import AuditSealed
 from hostler.journal.audit_check import verify
-from hostler.journal.audit_log import AuditEntry, Wanted, open_audit_log
+from hostler.journal.audit_log import AuditEntry, AuditQuery, open_audit_log
 from hostler.journal.opening import open_journal
 from hostler.ports import JournalError
 from hostler.server import audit_trail
@@ -108,7 +108,7 @@ async def test_of_strangers_that_differ_only_so_many_are_told_apart(tmp_path: Pa
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    found = [row.entry for row in log.listed(Wanted(), 1000)]
+    found = [row.entry for row in log.listed(AuditQuery(), 1000)]
     strangers = [entry for entry in found if not entry.person]
     assert len(strangers) == audit_trail.FOLDS_MOST[False] + 1
     assert sum(entry.count for entry in strangers) == 1000

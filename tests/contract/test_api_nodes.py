@@ -124,6 +124,7 @@ async def test_a_nodes_life_is_told_in_lanes(world: House) -> None:
     told = {(one["lane"], one["what"]) for one in found["intervals"] if one["until"] is None}
     assert {("phase", "production"), ("condition", "gpu.fallen_off_bus"), ("operation", "power_off")} <= told
     assert (found["node"], found["partial"]) == ("n0", False)
+    assert {one["lane"] for one in found["intervals"]} <= set(found["lanes"])
     stranger = world.client(Grant("eve", Role.tenant, tenant="umbrella"))
     assert (await stranger.call("GET", "/v1/nodes/n0/lanes"))[0] == 404
     acme = await world.client(Grant("acme", Role.tenant, tenant="acme")).get("/v1/nodes/n0/lanes")

@@ -10,7 +10,7 @@ from sqlalchemy import delete, update
 
 from hostler.core.state.audit import Seal
 from hostler.journal import audit_log
-from hostler.journal.audit_log import KEPT, AuditEntry, Keeping, SqlAuditLog, Wanted, open_audit_log
+from hostler.journal.audit_log import KEPT, AuditEntry, AuditQuery, Keeping, SqlAuditLog, open_audit_log
 from hostler.journal.codec import micros
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -46,10 +46,10 @@ def test_entries_are_chained_by_chain_and_read_newest_first_a_page_at_a_time(log
     log.append([*acts(3), REFUSED], NOW)
     log.append(acts(2, start=3), NOW)
     assert [(s.chain, s.number) for s in log.seals()] == [("acts", 5), ("refusals", 1)]
-    found = log.listed(Wanted(), 4)
+    found = log.listed(AuditQuery(), 4)
     assert [row.entry.target for row in found[:4]] == ["n4", "n3", "n2", "n1"]
     last = found[-1]
-    rest = log.listed(Wanted(before=(micros(last.entry.at), last.entry.chain, last.number)), 4)
+    rest = log.listed(AuditQuery(before=(micros(last.entry.at), last.entry.chain, last.number)), 4)
     assert sorted((row.entry.chain, row.number) for row in rest) == [("acts", 1), ("refusals", 1)]
     assert log.faults([(seal, NOW) for seal in log.seals()], NOW) == []
     assert found[0].entry == acts(1, start=4)[0]
@@ -58,13 +58,13 @@ def test_entries_are_chained_by_chain_and_read_newest_first_a_page_at_a_time(log
 @pytest.mark.parametrize(
     ("wanted", "number"),
     [
-        (Wanted(person="ann"), 3), (Wanted(person="bob"), 0), (Wanted(chain="refusals"), 1),
-        (Wanted(outcome="refused"), 1), (Wanted(target="n2"), 1), (Wanted(verb="drain"), 4),
-        (Wanted(address="10.0.0.9"), 4), (Wanted(since=NOW + timedelta(seconds=2)), 1),
-        (Wanted(until=NOW + timedelta(seconds=1)), 2), (Wanted(person="ann' OR 1=1 --"), 0),
+        (AuditQuery(person="ann"), 3), (AuditQuery(person="bob"), 0), (AuditQuery(chain="refusals"), 1),
+        (AuditQuery(outcome="refused"), 1), (AuditQuery(target="n2"), 1), (AuditQuery(verb="drain"), 4),
+        (AuditQuery(address="10.0.0.9"), 4), (AuditQuery(since=NOW + timedelta(seconds=2)), 1),
+        (AuditQuery(until=NOW + timedelta(seconds=1)), 2), (AuditQuery(person="ann' OR 1=1 --"), 0),
     ],
 )  # fmt: skip
-def test_each_filter_leaves_what_it_names(log: SqlAuditLog, wanted: Wanted, number: int) -> None:
+def test_each_filter_leaves_what_it_names(log: SqlAuditLog, wanted: AuditQuery, number: int) -> None:
     log.append([*acts(3), REFUSED], NOW)
     assert len(log.listed(wanted, 10)) == number
 
@@ -124,20 +124,20 @@ def test_what_has_had_its_time_leaves_and_the_rest_still_follows(
     monkeypatch.setitem(KEPT, "refusals", Keeping(30, 3))
     log.append(acts(4), NOW)
     log.append([REFUSED] * 10, NOW)
-    assert [row.number for row in log.listed(Wanted(chain="refusals"), 99)] == [10, 9, 8]
-    assert len(log.listed(Wanted(chain="acts"), 99)) == 4
+    assert [row.number for row in log.listed(AuditQuery(chain="refusals"), 99)] == [10, 9, 8]
+    assert len(log.listed(AuditQuery(chain="acts"), 99)) == 4
     later = NOW + timedelta(days=400)
     sealed = [(seal, NOW) for seal in log.seals()]
     log.append([replace(ACT, at=later, last=later)], later)
-    assert [row.number for row in log.listed(Wanted(chain="acts"), 99)] == [5]
+    assert [row.number for row in log.listed(AuditQuery(chain="acts"), 99)] == [5]
     assert log.faults(sealed, later) == []
 
 
 def test_entries_that_left_before_their_time_are_told(log: SqlAuditLog) -> None:
     """A younger seal finds out whoever claims that entries have had their time."""
     log.append(acts(5), NOW)
-    digest = log.listed(Wanted(), 5)[2].digest
-    sealed = [(Seal("acts", 2, log.listed(Wanted(), 5)[3].digest), NOW), *((s, NOW) for s in log.seals())]
+    digest = log.listed(AuditQuery(), 5)[2].digest
+    sealed = [(Seal("acts", 2, log.listed(AuditQuery(), 5)[3].digest), NOW), *((s, NOW) for s in log.seals())]
     change(log, delete(ENTRIES).where(ENTRIES.c.number <= 3),
            update(HEADS).values(left=3, left_digest=bytes.fromhex(digest)))  # fmt: skip
     assert log.faults(sealed, NOW + timedelta(days=1)) == ["acts: entries up to 3 have left before their 365 days"]
@@ -146,7 +146,7 @@ def test_entries_that_left_before_their_time_are_told(log: SqlAuditLog) -> None:
 def test_any_text_is_kept_and_cut(log: SqlAuditLog) -> None:
     odd = replace(ACT, target="a\0b\ud800" + "x" * 500, person="=cmd|' /C'!A0")
     log.append([odd], NOW)
-    [row] = log.listed(Wanted(), 1)
+    [row] = log.listed(AuditQuery(), 1)
     assert row.entry.target.startswith("ab?x")
     assert len(row.entry.target) <= 200
     assert log.faults([], NOW) == []

@@ -1,7 +1,6 @@
 """Promises of every journal, asked of each: the one on disk and its twin in memory."""
 
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -51,7 +50,6 @@ def test_what_was_appended_is_read_back(journal: SqlJournal | MemoryJournal) -> 
     journal.append(Batch(records=records[10:]), epoch)
     assert tuple(journal.records()) == records
     assert tuple(journal.records(after=30)) == records[30:]
-    assert tuple(journal.records_between(after=5, limit=3)) == records[5:8]
     assert (journal.latest_seq(), journal.count()) == (len(records), len(records))
 
 
@@ -59,13 +57,6 @@ def test_reading_goes_on_over_pages(journal: SqlJournal | MemoryJournal) -> None
     """Mutant: the page's last record is read twice, or the next page skips one."""
     journal.append(boots(1, 4_321), journal.acquire("a"))
     assert [record.seq for record in journal.records(after=100)] == list(range(101, 4_322))
-
-
-def test_changes_since_a_moment(journal: SqlJournal | MemoryJournal) -> None:
-    journal.append(boots(1, 9), journal.acquire("a"))
-    assert [r.seq for r in journal.changes_since(at(4), limit=3)] == [4, 5, 6]
-    assert [r.seq for r in journal.changes_since(at(4) + timedelta(microseconds=1), limit=3)] == [5, 6, 7]
-    assert journal.changes_since(at(99), limit=3) == []
 
 
 def test_records_of_some_names_since_a_moment_the_latest_first(journal: SqlJournal | MemoryJournal) -> None:
@@ -99,12 +90,6 @@ def test_the_first_record_since_a_moment(journal: SqlJournal | MemoryJournal) ->
     assert [journal.first_since(at(moment)) for moment in (0, 1, 2, 6, 8, 10)] == [5, 5, 1, 3, 2, 0]
 
 
-def test_changes_come_by_moment_where_a_clock_went_back(journal: SqlJournal | MemoryJournal) -> None:
-    records = [Record(seq, at(moment), 1, "", boot(seq).event) for seq, moment in enumerate((5, 9, 7, 7, 1), 1)]
-    journal.append(Batch(records=tuple(records)), journal.acquire("a"))
-    assert [r.seq for r in journal.changes_since(at(5), limit=9)] == [1, 3, 4, 2]
-
-
 def test_history_is_newest_first_and_pages_backwards(journal: SqlJournal | MemoryJournal) -> None:
     journal.append(boots(1, 50), journal.acquire("a"))
     assert [r.seq for r in journal.history("n3")] == [43, 33, 23, 13, 3]
@@ -132,8 +117,7 @@ def test_a_subject_named_twice_is_one(journal: SqlJournal | MemoryJournal) -> No
 
 def test_every_page_has_a_maximum(journal: SqlJournal | MemoryJournal) -> None:
     journal.append(boots(1, LIMIT_MAX + 5), journal.acquire("a"))
-    assert len(journal.records_between(after=0, limit=10**9)) == LIMIT_MAX
-    assert len(journal.changes_since(START, limit=10**9)) == LIMIT_MAX
+    assert len(journal.window(RecordWindow(), 10**9)) == LIMIT_MAX
 
 
 def test_cursors_are_replaced(journal: SqlJournal | MemoryJournal) -> None:
@@ -166,15 +150,6 @@ def test_observations_of_a_node_newest_first(journal: SqlJournal | MemoryJournal
 def test_a_node_name_may_hold_slashes(journal: SqlJournal | MemoryJournal) -> None:
     journal.append(Batch(observations=(observed("cell/r1/n1", 3),)), journal.acquire("a"))
     assert journal.observation("cell/r1/n1/s/3") == observed("cell/r1/n1", 3)
-
-
-def test_old_observations_are_pruned(journal: SqlJournal | MemoryJournal) -> None:
-    batch = Batch(observations=tuple(observed("n1", i) for i in range(1, 12_001)))
-    journal.append(batch, journal.acquire("a"))
-    assert journal.prune_observations(before=at(11_000)) == 10_999
-    assert journal.prune_observations(before=at(11_000)) == 0
-    assert journal.observation("n1/s/10999") is None
-    assert len(journal.observations_of("n1", limit=5_000)) == 1_001
 
 
 def test_a_new_epoch_fences_the_old(journal: SqlJournal | MemoryJournal) -> None:

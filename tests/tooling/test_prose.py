@@ -38,10 +38,27 @@ def test_tests_benches_and_packages_are_read_as_the_source_is(
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "one.py").write_text('"""It stands\nat boot."""\n\nthe_eye = 1\n', "utf-8")
     glossary = tmp_path / "glossary.md"
-    glossary.write_text("| prose | stands at | is in |\n| names | eye | reader |\n", "utf-8")
+    glossary.write_text("| eye | it sees |\n| prose | stands at | is in |\n| names | eye | reader |\n", "utf-8")
     monkeypatch.setattr(prose, "ROOT", tmp_path)
     monkeypatch.setattr(prose, "GLOSSARY", glossary)
     assert prose.main() == 1
     found = capsys.readouterr().out.splitlines()
     assert sum('"stands at"' in line for line in found) == len(prose.FOLDERS) == 4
     assert {line.partition("/")[0] for line in found if "the_eye" in line} == {"src", "bench", "packages", "tests"}
+
+
+def test_a_word_of_the_glossary_that_no_name_has_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Mutants: a word in a sentence is a name; a row of the words not used is looked for."""
+    for folder in prose.CODE:
+        (tmp_path / folder).mkdir(parents=True)
+    text = '"""The veil of it."""\n\n\nclass CrashPoints: ...\n\n\ndef held(sxid_code: int, storm_brake=None): ...\n'
+    (tmp_path / "bench/agent_mailbox.py").write_text(text, "utf-8")
+    rows = ("word | meaning", "crash point | x", "SXid, brakes | x", "agent mailbox | x", "veil (of y) | x")
+    glossary = tmp_path / "glossary.md"
+    glossary.write_text("".join(f"| {row} |\n" for row in (*rows, "names | eye | x")), "utf-8")
+    monkeypatch.setattr(prose, "ROOT", tmp_path)
+    monkeypatch.setattr(prose, "GLOSSARY", glossary)
+    assert prose.main() == 1
+    assert capsys.readouterr().out == "glossary.md: no name in the code has 'veil'\n"

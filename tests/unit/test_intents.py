@@ -5,12 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hostler.controller.inputs import IntentAsked
+from hostler.controller.inputs import FellowsSeen, IntentAsked
 from hostler.controller.step_output import Reply
 from hostler.core.intents.ask import REASON_MAX
 from hostler.core.intents.idempotency import OTHER_CONTENT
 from hostler.core.state import events as e
 from hostler.core.state.intent import Bounds, Intent
+from hostler.core.state.live_state import Fellow, Release
 from hostler.core.state.model import Hold, HoldKind, Phase, Profile
 from hostler.core.state.scopes import Scope
 from hostler.core.state.upcast import downcast, upcast
@@ -218,3 +219,40 @@ def test_a_cordon_of_the_customer_before_is_told_without_a_name() -> None:
     assert not reply.granted
     assert "another customer's on a, ann's on a" in reply.text
     assert "gus" not in reply.text
+
+
+def upgraded() -> Drive:
+    """Two nodes of a cell whose controllers all read what this one does."""
+    drive = two()
+    drive.step(FellowsSeen((Fellow("test", Release().reads),)))
+    return drive
+
+
+def macs(drive: Drive, node: str) -> list[str]:
+    return [b.value for b in drive.fleet.nodes[node].bindings if b.kind == "mac" and b.until is None]
+
+
+def test_a_machine_keeps_the_addresses_that_a_rebinding_names_and_no_others() -> None:
+    """Mutants: one new address ends all others; the letters' case makes another address of it."""
+    drive = upgraded()
+    assert drive.ask("rebind", "a", kind="mac", value="AA:00:00:00:00:01, aa:00:00:00:00:02").granted
+    assert macs(drive, "a") == ["aa:00:00:00:00:01", "aa:00:00:00:00:02"]
+    assert drive.ask("rebind", "a", kind="mac", value="aa:00:00:00:00:02,aa:00:00:00:00:03").granted
+    assert macs(drive, "a") == ["aa:00:00:00:00:02", "aa:00:00:00:00:03"]
+    taken = drive.ask("rebind", "b", kind="mac", value="aa:00:00:00:00:09,aa:00:00:00:00:03")
+    assert (taken.granted, taken.text) == (
+        False,
+        "mac aa:00:00:00:00:03 is bound to a: rebind or retire that one first",
+    )
+    assert drive.ask("rebind", "b", kind="mac", value="aa:00:00:00:00:01").granted
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [("aa:00:00:00:00:01,", "separate them by commas"), ("aa:00:00:00:00:01,a b", "is not a valid name")],
+)
+def test_addresses_that_are_none_are_refused(value: str, said: str) -> None:
+    drive = upgraded()
+    reply = drive.ask("rebind", "a", kind="mac", value=value)
+    assert (reply.granted, macs(drive, "a")) == (False, [])
+    assert said in reply.text

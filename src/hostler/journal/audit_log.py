@@ -92,7 +92,7 @@ class AuditRow(Struct, frozen=True):
     digest: str
 
 
-class Wanted(Struct, frozen=True):
+class AuditQuery(Struct, frozen=True):
     """Selection of entries; what is empty selects everything. `before`: the place after which to go on."""
 
     chain: str = ""
@@ -151,7 +151,7 @@ class SqlAuditLog:
             for chain in sorted({entry.chain for entry in entries}):
                 _append(db, chain, [entry for entry in entries if entry.chain == chain], now)
 
-    def listed(self, wanted: Wanted, limit: int) -> list[AuditRow]:
+    def listed(self, wanted: AuditQuery, limit: int) -> list[AuditRow]:
         """Read a page of entries, newest first."""
         order = (_ENTRIES.c.at.desc(), _ENTRIES.c.chain.desc(), _ENTRIES.c.number.desc())
         asked = select(_ENTRIES).where(*_selected(wanted)).order_by(*order).limit(limit)
@@ -264,7 +264,7 @@ def _walk(db: Connection, chain: str) -> Iterator[Row[Any]]:
         after = rows[-1].number
 
 
-def _selected(wanted: Wanted) -> Iterator[ColumnElement[bool]]:
+def _selected(wanted: AuditQuery) -> Iterator[ColumnElement[bool]]:
     c = _ENTRIES.c
     for name in ("chain", "person", "verb", "target", "address", "outcome"):
         if value := getattr(wanted, name):

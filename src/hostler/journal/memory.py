@@ -131,16 +131,6 @@ class MemoryJournal:
         if after < len(self._rows):
             yield from map(unseal, verified(islice(self._rows, after, None), after, self._digest_at(after)))
 
-    def records_between(self, after: int, limit: int) -> list[Record]:
-        """At most `limit` records after `after`, in order."""
-        return [unseal(row) for row in self._rows[after : after + capped(limit)]]
-
-    def changes_since(self, at: datetime, limit: int) -> list[Record]:
-        """At most `limit` records of this moment or later, in the order of time."""
-        since = micros(at)
-        found = sorted((row for row in self._rows if row.at >= since), key=lambda row: row.at)
-        return [unseal(row) for row in found[: capped(limit)]]
-
     def named_since(self, names: Sequence[str], at: datetime, limit: int) -> list[Record]:
         """At most `limit` records of these event names, of this moment and later, the latest first."""
         since = micros(at)
@@ -177,16 +167,6 @@ class MemoryJournal:
         start = micros(since) if since else 0
         found = [o for o in reversed(self._seen.get(node, ())) if _received(o) >= start]
         return sorted(found, key=_received, reverse=True)[: capped(limit)]
-
-    def prune_observations(self, before: datetime) -> int:
-        """Delete raw observations received before; how many there were."""
-        end = micros(before)
-        old = [o for o in self._observations.values() if _received(o) < end]
-        for observation in old:
-            del self._observations[observation.id]
-        for node in dict.fromkeys(o.node for o in old):
-            self._seen[node] = [o for o in self._seen[node] if _received(o) >= end]
-        return len(old)
 
     def cursors(self) -> dict[str, tuple[str, int]]:
         """How far each sender's spool has been read: sender → (spool, sequence)."""

@@ -24,12 +24,6 @@ def page(connection: Connection, after: int, limit: int) -> list[StoredRow]:
     return _rows(connection, select(records).where(records.c.seq > after).order_by(records.c.seq), limit)
 
 
-def since(connection: Connection, at: int, limit: int) -> list[StoredRow]:
-    """Rows of moment `at` (µs) and later, by moment; to order by seq would walk the log from its start."""
-    found = select(records).where(records.c.at >= at)
-    return _rows(connection, found.order_by(records.c.at, records.c.seq), limit)
-
-
 def named(connection: Connection, names: Sequence[str], at: int, limit: int) -> list[StoredRow]:
     """Rows of these names, of moment `at` (µs) and later, the latest first."""
     found = select(records).where(records.c.at >= at, records.c.name.in_(names))

@@ -38,7 +38,6 @@ from hostler.ports import (
 
 SNAPSHOTS_KEPT = 2
 SNAPSHOT_PART_BYTES = 1 << 20
-PRUNED_AT_ONCE = 5_000
 
 
 class SqlJournal:
@@ -123,16 +122,6 @@ class SqlJournal:
             self._database.insert(db, schema.snapshots, [(seq, digest, SNAPSHOT_VERSION, queries.checksum_of(body))])
             _forget_snapshots(db, queries.snapshot_seqs(db)[SNAPSHOTS_KEPT:])
 
-    def prune_observations(self, before: datetime) -> int:
-        """Forget observations received before that moment, oldest first; how many. Appends go on in between."""
-        total = place = 0
-        while True:
-            with self._database.writing() as db:
-                pruned, place = _prune(db, place, micros(before))
-            total += pruned
-            if not pruned:
-                return total
-
     def close(self) -> None:
         """Close the database."""
         self._database.close()
@@ -200,16 +189,6 @@ class SqlJournal:
             if (gone := self.archived()) and error.seq <= gone.seq:
                 raise ArchivedError(gone) from error
             raise
-
-    def records_between(self, after: int, limit: int) -> list[Record]:
-        """At most `limit` records after `after`, in order."""
-        with self._database.reading() as connection:
-            return [unseal(row) for row in queries.page(connection, after, limit)]
-
-    def changes_since(self, at: datetime, limit: int) -> list[Record]:
-        """At most `limit` records of that moment and later, by moment."""
-        with self._database.reading() as connection:
-            return [unseal(row) for row in queries.since(connection, micros(at), limit)]
 
     def named_since(self, names: Sequence[str], at: datetime, limit: int) -> list[Record]:
         """At most `limit` records of these event names, of that moment and later, the latest first."""
@@ -283,15 +262,6 @@ class SqlJournal:
 
 def _subjects(records: Iterable[Record]) -> list[tuple[str, int]]:
     return [(subject, r.seq) for r in records for subject in dict.fromkeys(subjects_of(r.event))]
-
-
-def _prune(db: Connection, after: int, before: int) -> tuple[int, int]:
-    """Forgets what is old among the next rows after id `after`: (how many, the last id looked at)."""
-    c = schema.observations.c
-    ids = list(db.execute(select(c.id).where(c.id > after).order_by(c.id).limit(PRUNED_AT_ONCE)).scalars())
-    last = ids[-1] if ids else after
-    old = delete(schema.observations).where(c.id > after, c.id <= last, c.received < before)
-    return db.execute(old).rowcount, last
 
 
 def _forget_snapshots(db: Connection, seqs: list[int]) -> None:

@@ -51,11 +51,6 @@ class Holding:
         before, self._turned = self._turned, self._moment()
         return self._turned - before
 
-    @property
-    def last_turn(self) -> float:
-        """Monotonic moment of the loop's last turn, in s."""
-        return self._turned
-
     def end(self) -> None:
         """Renew no more."""
         self._ended.set()

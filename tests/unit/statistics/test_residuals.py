@@ -107,7 +107,7 @@ def test_a_cohort_that_moves_without_a_change_is_one_finding_too() -> None:
     values[:, 20:] *= 0.96
     judged = judge(Cohort(values, same(values)), BUDGET)
     assert not judged.drifts
-    assert [(s.is_explained, s.day) for s in judged.shifts] == [(False, 20)]
+    assert [(s.stack == s.before, s.day) for s in judged.shifts] == [(True, 20)]
 
 
 def test_a_quiet_cohort_has_no_shift() -> None:

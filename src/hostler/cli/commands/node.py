@@ -45,6 +45,7 @@ from hostler.cli.table_columns import (
     WAITING,
 )
 from hostler.client import ApiError
+from hostler.core.state.lane_names import LaneName
 from hostler.core.state.scopes import NODES as SEVERAL
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import Heading, Verb, name_of
@@ -57,10 +58,7 @@ HISTORY_SHOWN = 50
 app = App(name="node", help="Nodes: look, explain, ask for acts.")
 
 Tag = Annotated[str, Parameter(show_default=False, help="Nodes with this tag: its name, or NAME=VALUE.")]
-Lane = Annotated[
-    Literal["", "phase", "pool", "condition", "plan", "operation", "check", "ticket", "hold", "part", "person"],
-    Parameter(show_default=False, help="Only this one."),
-]
+Lane = Annotated[Literal["", LaneName], Parameter(show_default=False, help="Only this one.")]
 Limit = Annotated[int, Parameter(help="At most so many; 0 is all.")]
 
 

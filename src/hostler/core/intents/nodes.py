@@ -12,10 +12,12 @@ from hostler.core.planning import idle_checks
 from hostler.core.planning.outcomes import change_phase
 from hostler.core.policy import rma_cases
 from hostler.core.state import events as e
+from hostler.core.state.expected import FieldOwner
 from hostler.core.state.intent import Bounds
-from hostler.core.state.model import BMC_CERTIFICATE, Binding, CheckResult, Node, Phase, Verdict
+from hostler.core.state.model import BMC_CERTIFICATE, MAC, Binding, CheckResult, Node, Phase, Verdict
 from hostler.core.state.rma_cases import CaseStep
 from hostler.core.state.verbs.nodes import (
+    REBINDABLE,
     Adopt,
     ClearCondition,
     Debug,
@@ -110,15 +112,16 @@ def _received(ask: Ask[RmaReturn], node: Node) -> tuple[e.Event, ...]:
 
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_REBINDABLE = ("hostname", "serial", "bmc", BMC_CERTIFICATE, "tpm", "mac", "kubernetes", "slurm")
 
 
 def rebind(ask: Ask[Rebind]) -> Granted:
     """The outside has a new name for the node: a replaced BMC, a renamed host."""
     node = node_of(ask)
     kind, value = ask.act.kind, ask.act.value
-    if kind not in _REBINDABLE or not 0 < len(value) <= 256:
-        raise RefusalError(f"give kind (one of {', '.join(_REBINDABLE)}) and value")
+    if kind not in REBINDABLE or not 0 < len(value) <= 256:
+        raise RefusalError(f"give kind (one of {', '.join(REBINDABLE)}) and value")
+    if kind == MAC:
+        return _bind_macs(ask, node)
     if kind == BMC_CERTIFICATE:
         value = value.replace(":", "").lower()
         if not _SHA256.fullmatch(value):
@@ -131,9 +134,8 @@ def rebind(ask: Ask[Rebind]) -> Granted:
         )
     if kind not in ("bmc", BMC_CERTIFICATE) and (problem := outside_problem(kind, value)):
         raise RefusalError(problem)
-    shared = kind == BMC_CERTIFICATE  # BMCs of one model may come with the same
-    if holders := [] if shared else [i for i in ask.context.fleet.index.members(f"{kind}:{value}") if i != node.id]:
-        raise RefusalError(f"{kind} {value} is bound to {holders[0]}: rebind or retire that one first")
+    if kind != BMC_CERTIFICATE:  # BMCs of one model may come with the same
+        _check_free(ask, node, kind, value)
     if node.operation is not None and OPERATIONS[node.operation.kind].port == "bmc":
         raise RefusalError(f"{node.id}: {node.operation.kind} is under way; wait for it")
     settled = tuple(
@@ -143,6 +145,24 @@ def rebind(ask: Ask[Rebind]) -> Granted:
     )
     bound = e.BindingChanged(node.id, Binding(kind, value, ask.context.now))
     return f"{kind} of {node.id} is now {value}", (bound, *settled)
+
+
+def _bind_macs(ask: Ask[Rebind], node: Node) -> Granted:
+    """A machine has several addresses, and they are given whole: those that are not named end."""
+    macs = tuple(dict.fromkeys(one.strip().lower() for one in ask.act.value.split(",")))
+    for mac in macs:
+        if problem := outside_problem(MAC, mac) or ("" if mac else "a MAC address is empty: separate them by commas"):
+            raise RefusalError(problem)
+        _check_free(ask, node, MAC, mac)
+    before = " ".join(b.value for b in node.bindings if b.kind == MAC and b.until is None)
+    changed = e.NodeFieldChanged(node.id, "macs", before, " ".join(macs), FieldOwner.hostler.value)
+    return f"MAC addresses of {node.id} are now {', '.join(macs)}", (changed,)
+
+
+def _check_free(ask: Ask[Rebind], node: Node, kind: str, value: str) -> None:
+    """Raise RefusalError where another node has the name."""
+    if holders := [i for i in ask.context.fleet.index.members(f"{kind}:{value}") if i != node.id]:
+        raise RefusalError(f"{kind} {value} is bound to {holders[0]}: rebind or retire that one first")
 
 
 def retire(ask: Ask[Retire]) -> Granted:

@@ -6,13 +6,15 @@ at the last one of an earlier part up to there; both as `partial`.
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.state import events as e
+from hostler.core.state.lane_names import LaneName
 
-LANES = ("phase", "pool", "condition", "plan", "operation", "check", "ticket", "hold", "part", "person")
+LANES = get_args(LaneName)
 """Lanes in the order in which they are drawn. A check, a part and a person's request are moments, not spans."""
 
 
@@ -39,7 +41,7 @@ class Lanes(Struct, frozen=True):
     """Intervals in the order in which they began. `since` is the first record's time, None without records.
 
     `until` is the last record's of an earlier part, None of what lasts until now. `first` is the first record: where
-    they are `partial`, an earlier part is before it.
+    they are `partial`, an earlier part is before it. `lanes` are LANES.
     """
 
     node: str
@@ -48,6 +50,7 @@ class Lanes(Struct, frozen=True):
     partial: bool = False
     until: datetime | None = None
     first: int = 0
+    lanes: tuple[str, ...] = LANES
 
 
 def lanes(node: str, records: Sequence[e.Record], *, earlier: bool = False) -> Lanes:

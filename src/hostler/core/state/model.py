@@ -56,8 +56,8 @@ RESET_CLIENTS = (
 """Services that an agent stops and starts for a reset; it stops no others."""
 
 
-BMC_CERTIFICATE = "bmc_certificate"
-"""The binding that names the certificate (SHA-256, hex) by which a node's BMC is known."""
+BMC_CERTIFICATE, MAC = "bmc_certificate", "mac"
+"""Bindings: the certificate (SHA-256, hex) by which a node's BMC is known; one address of a network adapter."""
 
 
 STUCK = "node.stuck"

@@ -29,11 +29,6 @@ class CohortShift:
     day: int
     nodes: int
 
-    @property
-    def is_explained(self) -> bool:
-        """Whether driver, firmware or suite changed with it."""
-        return self.stack != self.before
-
 
 def shifts(own: Floats, stacks: Whole, noise: Floats) -> tuple[CohortShift, ...]:
     """Every cohort that stands elsewhere on its last days than in its baseline.

@@ -2,6 +2,7 @@
 
 import hashlib
 import tempfile
+from collections.abc import Callable
 from typing import BinaryIO, Protocol
 
 import aiohttp
@@ -44,7 +45,7 @@ class HttpImages:
         await self._each(url, take)
         return total.hexdigest()
 
-    async def _each(self, url: str, take: "_Take") -> None:
+    async def _each(self, url: str, take: Callable[[bytes], object]) -> None:
         if not url.startswith(("http://", "https://")):
             raise RefusedError(
                 f"the image {url!r} is behind no http or https URL: it cannot be verified, nor pushed"
@@ -72,10 +73,6 @@ class HttpImages:
                 f"the image {url} could not be fetched: {type(error).__name__} {error}"
                 "; check that this host reaches that server"
             ) from error
-
-
-class _Take(Protocol):
-    def __call__(self, chunk: bytes, /) -> object: ...
 
 
 async def checked(images: FirmwareImages, url: str, sha256: str) -> None:

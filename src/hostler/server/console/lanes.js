@@ -9,7 +9,6 @@ import { SEVERITIES, moment, plain, span } from "./words.js";
 
 /** @typedef {import("./types.js").Row} Row */
 
-const LANES = ["phase", "pool", "condition", "plan", "operation", "check", "ticket", "hold", "part", "person"];
 /** @type {Record<string, number>} */
 const SPANS = { "1h": 3600, "24h": 86400, "7d": 604800, "30d": 2592000, all: Infinity };
 const ROW = 15;
@@ -44,7 +43,7 @@ function Drawing({ found, now }) {
   const first = Math.max(Date.parse(found.since), end - SPANS[wanted] * 1000);
   const shown = found.intervals.filter((/** @type {Row} */ one) => to(one, now) >= first && Date.parse(one.since) <= end).slice(-DRAWN_MAX);
   const acts = useMemo(() => found.intervals.filter((/** @type {Row} */ one) => one.lane === "operation"), [found]);
-  const rows = stacked(shown, now);
+  const rows = stacked(found.lanes, shown, now);
   const x = (/** @type {Row} */ time) => LEFT + ((Math.min(Math.max(time, first), end) - first) / Math.max(end - first, 1)) * (WIDTH - LEFT - RIGHT);
   const height = rows.length * ROW + 22;
   return html`
@@ -82,9 +81,9 @@ function Span({ one, x, y, now }) {
 }
 
 // Each lane in as many rows as spans of it lie side by side.
-/** @param {Row} shown @param {Row} now */
-function stacked(shown, now) {
-  return LANES.flatMap((lane) => {
+/** @param {string[]} lanes @param {Row} shown @param {Row} now */
+function stacked(lanes, shown, now) {
+  return lanes.flatMap((lane) => {
     /** @type {{ title: string, spans: Row[], until: number }[]} */
     const rows = [];
     for (const one of shown.filter((/** @type {Row} */ span) => span.lane === lane)) {

@@ -5,10 +5,9 @@ from typing import Literal
 
 from litestar import Router, get
 from litestar.params import FromQuery
-from msgspec import Struct
 
 from hostler.core.state.verbs.facts import Permission
-from hostler.journal.audit_log import KEPT, AuditEntry, AuditRow, SqlAuditLog, Wanted
+from hostler.journal.audit_log import KEPT, AuditEntry, AuditQuery, AuditRow, SqlAuditLog
 from hostler.journal.codec import micros
 from hostler.server.app_state import AppState
 from hostler.server.auth import needs
@@ -26,13 +25,6 @@ class AuditView(AuditEntry, frozen=True, kw_only=True):
 
     number: int
     digest: str
-
-
-class AuditQuery(Struct, frozen=True):
-    """The entries that a request asks for."""
-
-    wanted: Wanted
-    limit: int
 
 
 @get("/audit", guards=[needs(Permission.configure)])
@@ -54,7 +46,7 @@ async def list_audit(  # noqa: PLR0913 - one argument per parameter of the URL
     Refusals that are alike are one entry for each minute, with their `count`. Neither bodies nor queries are kept.
     """
     before = _place(cursor)
-    wanted = Wanted(chain, aware(since), aware(until), person, verb, target, address, result, before)
+    wanted = AuditQuery(chain, aware(since), aware(until), person, verb, target, address, result, before)
     rows = await asyncio.to_thread(_log(app_state).listed, wanted, limit)
     more = _cursor(rows[-1]) if len(rows) == limit else ""
     return Page(tuple(_view(row) for row in rows), more, seq=app_state.fleet.cell.seq)

@@ -58,9 +58,10 @@ class BindingChanged(Struct, frozen=True, tag="binding_changed"):
 
 
 class NodeFieldChanged(Struct, frozen=True, tag="node_field_changed"):
-    """A field of the node's inventory changed, by an admitted inventory: sku, macs, site, row, rack or u.
+    """A field of the node's inventory changed, by an admitted inventory or a person: sku, macs, site, row, rack or u.
 
-    `before` and `after` are its value as text, MAC addresses with a space between them; `source` is netbox or file.
+    `before` and `after` are its value as text, MAC addresses with a space between them; `source` is netbox, file, or
+    hostler where a person said so here.
     """
 
     node: str

@@ -5,7 +5,11 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from hostler.core.state.expected import FieldOwner
+from hostler.core.state.model import BMC_CERTIFICATE, MAC
 from hostler.core.state.verbs.facts import Heading, Name, Permission, Target, Verb, VerbFacts
+
+REBINDABLE = ("hostname", "serial", "bmc", BMC_CERTIFICATE, "tpm", MAC, "kubernetes", "slurm")
+"""Kinds of names that the outside has for a node, and may have anew."""
 
 
 class Register(Verb, frozen=True):
@@ -98,11 +102,11 @@ class Rebind(Verb, frozen=True):
     """Give a node another name: a replaced BMC, a renamed host."""
 
     facts: ClassVar = VerbFacts(Permission.operate, Target.node, Heading.life)
-    kind: Annotated[
+    kind: Annotated[Name, Meta(description=f"Kind of name: {', '.join(REBINDABLE[:-1])} or {REBINDABLE[-1]}.")]
+    value: Annotated[
         Name,
-        Meta(description="Kind of name: hostname, serial, bmc, bmc_certificate, tpm, mac, kubernetes or slurm."),
+        Meta(description="The new name; for bmc the Redfish address, for mac all addresses, with commas between."),
     ]
-    value: Annotated[Name, Meta(description="The new name; for bmc the Redfish address.")]
 
 
 class Retire(Verb, frozen=True):

@@ -1,0 +1,5 @@
+"""Names of the lanes of a node's timeline, for the server, the console and the command line alike."""
+
+from typing import Literal
+
+LaneName = Literal["phase", "pool", "condition", "plan", "operation", "check", "ticket", "hold", "part", "person"]
