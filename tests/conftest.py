@@ -9,6 +9,7 @@ import gc
 import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -18,7 +19,7 @@ from docstring_parser import attrdoc
 
 from tests.simulation.fresh import first_of_fresh
 
-pytest_plugins = ["tests.controlplane.plane", "tests.postgres", "tests.slurm"]
+pytest_plugins = ["tests.completion_scripts", "tests.controlplane.plane", "tests.postgres", "tests.slurm"]
 
 HARDWARE = "hardware:"
 BUILDERS = "kubernetes"
@@ -70,13 +71,20 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["fresh_first"] = node.config.option.fresh_first
 
 
-@pytest.fixture(scope="module")
-def docstrings_read_once() -> Iterator[None]:
+@contextmanager
+def read_docstrings_once() -> Iterator[None]:
     """Help reads the source of a command's options from disk for each of its parameters; here, once."""
     read = attrdoc.AttributeDocstrings.get_attr_docs
     known = cache(lambda component: read(attrdoc.AttributeDocstrings(), component))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(attrdoc.AttributeDocstrings, "get_attr_docs", lambda _self, component: known(component))
+        yield
+
+
+@pytest.fixture(scope="module")
+def docstrings_read_once() -> Iterator[None]:
+    """Docstrings of options are read once a module."""
+    with read_docstrings_once():
         yield
 
 

@@ -5,22 +5,18 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 
 import msgspec
 import pytest
-from cyclopts.completion import _base, bash, fish, zsh
 
 from hostler.agent.main import AgentSettings, settings_from
 from hostler.cli.command_errors import CommandError
 from hostler.cli.commands import kernel_log, run
 from hostler.cli.exit_codes import MEANINGS, ExitCode
-from hostler.cli.main import build
 from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS
 from hostler.journal.sqlite import SqliteJournal
 from hostler.server.tokens import Role, TokenStore
@@ -242,43 +238,24 @@ def test_an_agents_defaults_are_its_settings_own() -> None:
     assert {name: theirs[name] for name in ours} == ours
 
 
-@pytest.fixture(scope="module")
-def scripts() -> Iterator[Callable[[str], str]]:
-    """Gives what `hostler completion SHELL` prints; every command and text is read once for all shells."""
-
-    @cache
-    def printed(shell: str) -> str:
-        with redirect_stdout(io.StringIO()) as out:
-            assert hostler("completion", shell) == ExitCode.ok
-        return out.getvalue()
-
-    plain, read = cache(_base.strip_markup), cache(lambda: _base.extract_completion_data(build()))
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (_base, fish, zsh):
-            patch.setattr(module, "strip_markup", plain)
-        for module in (bash, fish, zsh):
-            patch.setattr(module, "extract_completion_data", lambda _app: read())
-        yield printed
-
-
 @pytest.mark.xdist_group("completion")  # by one worker, once
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_knows_the_commands(shell: str, scripts: Callable[[str], str]) -> None:
-    script = scripts(shell)
+def test_completion_knows_the_commands(shell: str, completion_script: Callable[[str], str]) -> None:
+    script = completion_script(shell)
     assert "request-replacement" in script
     assert "hostler complete " in script
 
 
 @pytest.mark.xdist_group("completion")
 def test_bash_completes_names_that_the_server_knows_and_nothing_where_nobody_answers(
-    tmp_path: Path, scripts: Callable[[str], str]
+    tmp_path: Path, completion_script: Callable[[str], str]
 ) -> None:
     """Mutants: names are offered for options; commands are offered no more; an error lands on the prompt."""
     shim = tmp_path / "hostler"
     shim.write_text(f'#!/bin/sh\nexec {sys.executable} -m hostler.cli.main "$@"\n')
     shim.chmod(0o755)
     script = tmp_path / "completion"
-    script.write_text(scripts("bash"))
+    script.write_text(completion_script("bash"))
 
     def completed(server: str, *typed: str) -> list[str]:
         line = " ".join(f"'{word}'" for word in typed)

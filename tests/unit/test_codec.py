@@ -4,6 +4,7 @@ import types
 import typing
 from datetime import UTC, datetime, timedelta, timezone
 from enum import Enum
+from functools import cache
 from importlib import import_module
 from itertools import islice
 from pkgutil import iter_modules
@@ -69,6 +70,7 @@ ATOMS: dict[Any, st.SearchStrategy[Any]] = {
 }
 
 
+@cache
 def drawn(kind: Any) -> st.SearchStrategy[Any]:
     """Values of any type that our nouns use."""
     if isinstance(kind, type) and issubclass(kind, Struct):
