@@ -41,7 +41,7 @@ up-kubernetes: environment-test ## the same with a real Kubernetes, whose nodes 
 
 # --- checking --------------------------------------------------------------------------------------------------------
 
-test: system-packages lint ## everything: lint, types, imports and all tests (some 25 minutes on 2 cores)
+test: system-packages lint ## everything: lint, types, imports and all tests (more than half an hour on 2 cores)
 	$(BIN)/pytest tests -n $(JOBS) --dist loadgroup
 
 check: environment-test ## the fast part: lint, types, imports beside unit and property tests (few seeds), transcripts
