@@ -22,14 +22,16 @@ from hostler.app import trace_export
 from hostler.app.trace_export import BoundedSpans, CountedExporter, endpoint_of, sending
 from hostler.core.state import events as e
 from hostler.core.state.input_problems import InvalidInputError
-from hostler.core.state.model import Node, Operation, Outcome
+from hostler.core.state.model import ActClass, Condition, Node, Operation, Outcome, Plan, Radius, Severity
 from hostler.core.state.operations import PowerOn
 from hostler.drivers.redfish.http_exchange import Access, HttpExchange
 from hostler.logs import traces
 from hostler.logs.structured import formatter
 from hostler.runtime.intent_traces import IntentTraces
+from hostler.runtime.performers import Wiring, performers
+from hostler.runtime.runner import Cell
 from tests.contract.api_world import House, house
-from tests.kit import NOW
+from tests.kit import NOW, intent_of
 
 PASSWORD = "correct-horse-battery"
 REASON = "the-reason-is-nobodys"
@@ -418,7 +420,109 @@ def test_an_address_without_a_path_is_completed() -> None:
     assert endpoint_of("https://c/otlp/v1/traces") == "https://c/otlp/v1/traces"
 
 
-def test_no_more_is_followed_than_has_room() -> None:
+async def test_another_controller_goes_on_with_the_intents_trace(tmp_path: Path) -> None:
+    """A request is answered, its reboot hangs, and the next controller observes it: one trace, by the intent's id.
+
+    Mutants: the new controller makes none, or one of its own.
+    """
+    collector = Collector()
+    async with listening(("POST", "/v1/traces", collector.take)) as address, house(tmp_path) as world:
+        await world.adopt(2)
+        world.driver.stuck = {"reboot"}
+        with sending(address, "1", "a"):
+            headers = {"Authorization": f"Bearer {world.operator.token}"}
+            url = f"{world.url}/v1/nodes/n0/reboot"
+            async with world.session.post(url, json={"reason": REASON}, headers=headers) as answer:
+                name, said = answer.headers["x-trace-id"], await answer.json()
+            assert said["detail"]["intent"] == name, "the intent is named by its trace"
+            await world.until(lambda: any(o.kind == "reboot" for o in world.cell.view.nodes["n0"].under_way))
+            await world.cell.stop()
+        collector.spans.clear()
+        world.driver.stuck = set()
+        with sending(address, "1", "b"):
+            other = Cell(world.cell.journal, performers(Wiring((world.driver,))))
+            world.driver.cell = other
+            await other.start()
+            try:
+                await soon_so(lambda: bool(collector.named("observe reboot")))
+            finally:
+                await other.stop()
+    assert {span.trace_id.hex() for span in collector.spans} == {name}
+    assert facts(collector.named("observe reboot")[0])["hostler.node"] == "n0"
+
+
+async def test_an_intent_that_no_request_brought_has_a_trace_of_its_own(tmp_path: Path) -> None:
+    """As by an annotation of a Kubernetes node. Mutant: only requests are traced."""
+    collector = Collector()
+    async with listening(("POST", "/v1/traces", collector.take)) as address, house(tmp_path) as world:
+        await world.adopt(1)
+        with sending(address, "1", "a"):
+            asked = intent_of("by-annotation", "reboot", "n0", "k1", REASON, world.cell.now())
+            assert (await world.cell.ask(asked)).granted
+            await soon_so(lambda: bool(collector.named("perform reboot")))
+    assert {span.trace_id.hex() for span in collector.spans} == {f"{traces.of_intent('by-annotation'):032x}"}
+    assert len(collector.named("decide reboot")) == 1
+
+
+async def test_the_sampler_decides_about_traces_that_go_on_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mutant: what another controller's sampler left out is traced by the next one."""
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "0.5")
+    kept = {}
+    with sending("http://127.0.0.1:1", "1", "a"):
+        for identity in (f"{0:031x}1", f"{2**128 - 1:032x}"):
+            with traces.after(traces.of_intent(identity), "perform reboot", {}) as span:
+                kept[identity] = span.is_recording()
+    assert list(kept.values()) == [True, False]
+
+
+def test_a_callers_trace_names_no_intent_and_ours_names_one() -> None:
+    """Mutants: a caller chooses the intent's id; two intents of one request get one id."""
+    end = traces.begin(TracerProvider(shutdown_on_exit=False).get_tracer("t"))
+    try:
+        with traces.root("POST", {"traceparent": f"00-{CALLERS}-b7ad6b7169203331-01"}, {}):
+            assert traces.name_of_intent() == ""
+        with traces.root("POST", {}, {}):
+            name = traces.trace_id()
+            assert (traces.name_of_intent(), traces.name_of_intent()) == (name, "")
+            assert traces.of_intent(name) == int(name, 16)
+    finally:
+        end()
+    assert traces.of_intent("0" * 32) > 0
+    assert traces.of_intent("i1") != traces.of_intent("i2")
+
+
+def of_plan(identity: str, *causes: str) -> e.PlanRecorded:
+    return e.PlanRecorded(Plan(identity, "n", "reboot", ActClass.pending, (), (), causes, "", "", Radius((), 0), NOW))
+
+
+async def test_a_history_names_the_intent_of_a_plan_and_only_of_that_plan() -> None:
+    """Mutants: an earlier request for the same is taken; a fault's plan is somebody's."""
+    asked_for = Condition("n/operator.reboot", "operator.reboot", "n", Severity.warning, NOW, NOW, "remedy", "ann")
+    raised = e.ConditionRaised(asked_for)
+    history = [
+        e.Record(9, NOW, 1, "sweep", of_plan("p9", "n/gpu.fallen_off_bus")),
+        e.Record(8, NOW, 1, "sweep", of_plan("p8", "n/operator.reboot")),
+        e.Record(7, NOW, 1, "intent:i2", raised),
+        e.Record(6, NOW, 1, "intent:i3", of_plan("p6")),
+        e.Record(5, NOW, 1, "sweep", of_plan("p5", "n/operator.reboot")),
+        e.Record(4, NOW, 1, "intent:i1", raised),
+    ]
+    followed = IntentTraces(lambda _: history)
+    asked = {p: Operation(f"o-{p}", PowerOn(), "n", p, 0, NOW, NOW) for p in ("p5", "p6", "p8", "p9", "")}
+    assert await followed.of(asked["p8"]) is None, "nothing is looked up while no trace is made"
+    end = traces.begin(TracerProvider(shutdown_on_exit=False).get_tracer("t"))
+    try:
+        found = {plan: await followed.of(operation) for plan, operation in asked.items()}
+    finally:
+        end()
+    named = {"p5": "i1", "p6": "i3", "p8": "i2"}
+    assert found == {p: traces.of_intent(named[p]) if p in named else None for p in asked}
+
+
+async def test_no_more_is_followed_than_has_room() -> None:
     """Mutant: what ended long ago is kept for ever."""
     provider = TracerProvider(shutdown_on_exit=False)
     followed = IntentTraces(kept=4)
@@ -427,11 +531,11 @@ def test_no_more_is_followed_than_has_room() -> None:
         with traces.root("POST", {}, {}):
             for number in range(9):
                 followed.asked(f"i{number}")
+        made = [Operation(f"o{number}", PowerOn(), "n", "", 0, NOW, NOW + timedelta(hours=1)) for number in range(9)]
+        for number, operation in enumerate(made):
+            followed.follow([e.Record(number, NOW, 1, f"intent:i{number}", e.OperationStarted(operation))])
+        known = [number for number, operation in enumerate(made) if await followed.of(operation) is not None]
     finally:
         end()
-    for number in range(9):
-        operation = Operation(f"o{number}", PowerOn(), "n", "", 0, NOW, NOW + timedelta(hours=1))
-        followed.follow([e.Record(number, NOW, 1, f"intent:i{number}", e.OperationStarted(operation))])
-    known = [number for number in range(9) if followed.of(f"o{number}") is not None]
     assert 0 < len(known) <= 4
     assert 0 not in known

@@ -19,6 +19,7 @@ try:
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+    from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 except ImportError as error:
     raise InvalidInputError(
         (Problem("--traces", 0, f"traces cannot be sent: {error}", "install it with pip: 'hostler[tracing]'"),)
@@ -101,6 +102,14 @@ class BoundedSpans(SpanProcessor):
         return self._batches.force_flush(timeout_millis)
 
 
+class TraceIds(RandomIdGenerator):
+    """Ids of traces: the one that is asked for, as every controller goes on with an intent's trace, else a new one."""
+
+    def generate_trace_id(self) -> int:
+        """Id for a trace that begins."""
+        return traces.wanted() or super().generate_trace_id()
+
+
 def endpoint_of(address: str) -> str:
     """The collector's URL for spans; "/v1/traces" is added where the address has no path. Raises InvalidInputError."""
     parts = urlsplit(address)
@@ -115,7 +124,7 @@ def sending(address: str, version: str, controller: str) -> Iterator[CollectorRe
     """Make spans and send them until this ends; gives the counters. Raises InvalidInputError."""
     exporter = CountedExporter(OTLPSpanExporter(endpoint_of(address), timeout=TIMEOUT_S))
     named = {"service.name": "hostler", "service.version": version, "service.instance.id": controller}
-    provider = TracerProvider(resource=Resource.create(named), shutdown_on_exit=False)
+    provider = TracerProvider(resource=Resource.create(named), shutdown_on_exit=False, id_generator=TraceIds())
     provider.add_span_processor(BoundedSpans(exporter))
     end = traces.begin(provider.get_tracer("hostler", version))
     try:

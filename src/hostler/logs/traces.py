@@ -6,6 +6,8 @@ texts of outcomes stay out: they may hold secrets, and the journal has what of t
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
+from hashlib import blake2b
 
 from opentelemetry.context import Context
 from opentelemetry.trace import (
@@ -28,6 +30,12 @@ PARENT = "traceparent"
 Facts = Mapping[str, str | int | bool]
 """Attributes by their names in OpenTelemetry's conventions, ours under `hostler.`."""
 
+Earlier = SpanContext | int | None
+"""An earlier span; the trace's id alone where another process made that span; None where there is none."""
+
+_wanted: ContextVar[int] = ContextVar("wanted", default=0)
+_unnamed: ContextVar[list[str]] = ContextVar("unnamed")
+_INTENT_ID_DIGITS = 32
 _OFF = NoOpTracer()
 _NO_PARENT = Context()
 _headers = TraceContextTextMapPropagator()
@@ -54,8 +62,60 @@ def on() -> bool:
 @contextmanager
 def root(name: str, headers: Mapping[str, str], facts: Facts) -> Iterator[Span]:
     """A request's span, which goes on with the caller's trace where its headers name one."""
-    with _span(name, SpanKind.SERVER, _headers.extract({PARENT: headers.get(PARENT, "")}, _NO_PARENT), facts) as span:
+    parent = _headers.extract({PARENT: headers.get(PARENT, "")}, _NO_PARENT)
+    with _span(name, SpanKind.SERVER, parent, facts) as span:
+        context = span.get_span_context()
+        begun = context.is_valid and not get_current_span(parent).get_span_context().is_valid
+        _unnamed.set([f"{context.trace_id:032x}"] if begun else [])
         yield span
+
+
+def name_of_intent() -> str:
+    """The running request's trace as the id of the one intent that it asks for; "" where the trace was begun elsewhere.
+
+    Whoever decides later, in another process too, knows the trace by the intent's id.
+    """
+    unnamed = _unnamed.get([])
+    return unnamed.pop() if unnamed else ""
+
+
+def of_intent(identity: str) -> int:
+    """The trace of an intent by its id: the id itself where it is 128 bits in hexadecimal, else a digest of it."""
+    digits = set(identity) <= set("0123456789abcdef") and len(identity) == _INTENT_ID_DIGITS
+    found = int(identity, 16) if digits else 0
+    return found or int.from_bytes(blake2b(identity.encode(), digest_size=16).digest(), "big")
+
+
+def wanted() -> int:
+    """Id that the next trace is to have, 0 for any."""
+    return _wanted.get()
+
+
+@contextmanager
+def decision(intent: str, name: str, facts: Facts) -> Iterator[Span]:
+    """The span of an intent's decision: in the request's trace, or in one of its own where nobody's request runs."""
+    if get_current_span().get_span_context().is_valid:
+        with child(name, facts) as span:
+            yield span
+        return
+    if not on():
+        yield INVALID_SPAN
+        return
+    with _in_trace(of_intent(intent), name, SpanKind.INTERNAL, facts) as span:
+        yield span
+
+
+@contextmanager
+def _in_trace(trace: int, name: str, kind: SpanKind, facts: Facts) -> Iterator[Span]:
+    """A span without a parent in the trace of this id; whether it is kept is decided as for every trace that begins."""
+    token = _wanted.set(trace)
+    try:
+        with _span(name, kind, _NO_PARENT, facts) as span:
+            _wanted.reset(token)
+            yield span
+    finally:
+        if _wanted.get() == trace:
+            _wanted.set(0)
 
 
 @contextmanager
@@ -69,10 +129,14 @@ def child(name: str, facts: Facts, *, leaves: bool = False) -> Iterator[Span]:
 
 
 @contextmanager
-def after(earlier: SpanContext | None, name: str, facts: Facts) -> Iterator[Span]:
+def after(earlier: Earlier, name: str, facts: Facts) -> Iterator[Span]:
     """A span that goes on with an earlier one, which may have ended; none where there is no earlier one."""
     if earlier is None or not on():
         yield INVALID_SPAN
+        return
+    if isinstance(earlier, int):
+        with _in_trace(earlier, name, SpanKind.CLIENT, facts) as span:
+            yield span
         return
     with _span(name, SpanKind.CLIENT, set_span_in_context(Seen(earlier), _NO_PARENT), facts) as span:
         yield span

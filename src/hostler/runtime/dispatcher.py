@@ -1,18 +1,16 @@
 """Sends what was recorded to whoever performs it, each behind the fence, and turns every answer into an outcome."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Protocol
-
-from opentelemetry.trace import SpanContext
 
 from hostler.controller.step_output import Send
 from hostler.core.state.model import Operation, Outcome
 from hostler.core.tables.operations import OPERATIONS
 from hostler.logs import traces
 from hostler.logs.structured import bound, logger
-from hostler.ports import ConflictError, OperationDriver, RefusedError, UnreachableError
+from hostler.ports import ConflictError, JournalError, OperationDriver, RefusedError, UnreachableError
 from hostler.runtime.performers import Performers
 
 log = logger()
@@ -29,6 +27,11 @@ class Fence(Protocol):
         ...
 
 
+async def untraced(_: Operation) -> traces.Earlier:
+    """No operation has a trace."""
+    return None
+
+
 class Sender:
     """The drivers and what they are at. `replied` takes every outcome, `clock` says what is left of a deadline.
 
@@ -41,7 +44,7 @@ class Sender:
         fence: Fence,
         replied: Callable[[Send, Outcome], None],
         clock: Callable[[], datetime],
-        traced: Callable[[str], SpanContext | None] = lambda _: None,
+        traced: Callable[[Operation], Awaitable[traces.Earlier]] = untraced,
     ) -> None:
         self._drivers = drivers
         self._fence = fence
@@ -74,12 +77,14 @@ class Sender:
                 self._replied(send, _outcome(send.operation, "refused", why))
             elif send.how == "revoke":
                 await self._revoke(driver, send)
-            elif await self._fence.passes(send):
-                self._replied(send, await self._traced_ask(driver, send))
+            else:
+                parent = await self._parent_of(send.operation)  # before the fence: nothing is waited for behind it
+                if await self._fence.passes(send):
+                    self._replied(send, await self._traced_ask(driver, send, parent))
 
-    async def _traced_ask(self, driver: OperationDriver, send: Send) -> Outcome:
+    async def _traced_ask(self, driver: OperationDriver, send: Send, parent: traces.Earlier) -> Outcome:
         """Ask the driver, as a span of the intent's trace where it has one."""
-        operation, parent = send.operation, self._traced(send.operation.id)
+        operation = send.operation
         told: traces.Facts = {
             "hostler.operation": operation.id,
             "hostler.kind": operation.kind,
@@ -89,13 +94,21 @@ class Sender:
             "hostler.attempt": operation.attempt,
         }
         with traces.after(parent, f"{send.how} {operation.kind}", told) as span:
-            if parent is not None:
-                bound(trace=traces.trace_id(parent))
+            if name := traces.trace_id():
+                bound(trace=name)
             outcome = await self._ask(driver, send)
             span.set_attribute("hostler.outcome", outcome.result)
             if outcome.result in ("failed", "refused"):  # not "unknown": it may have worked
                 traces.failed(span, outcome.result)
         return outcome
+
+    async def _parent_of(self, operation: Operation) -> traces.Earlier:
+        """The span that the operation's goes on with; a journal that does not answer costs the trace alone."""
+        try:
+            return await self._traced(operation)
+        except JournalError as unread:
+            log.info("trace_unknown", reason=str(unread))
+            return None
 
     async def _ask(self, driver: OperationDriver, send: Send) -> Outcome:
         operation, node = send.operation, send.node

@@ -9,6 +9,7 @@ import gc
 import time
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from prometheus_client import Histogram
@@ -33,7 +34,7 @@ from hostler.runtime.checkpoints import Checkpoints
 from hostler.runtime.dispatcher import Sender
 from hostler.runtime.heartbeats import HeartbeatTable
 from hostler.runtime.input_queues import StandbyError
-from hostler.runtime.intent_traces import IntentTraces
+from hostler.runtime.intent_traces import READ_BACK, IntentTraces
 from hostler.runtime.leadership_term import TICK_S, Around, LeadershipTerm
 from hostler.runtime.lease_renewal import Holding
 from hostler.runtime.lease_validity import LeaseWatch
@@ -85,7 +86,7 @@ class Cell:
         self._term: LeadershipTerm | None = None
         self._follower = Follower(journal, seat.release.reads, boottime)
         self._subscribers = Subscribers(journal.records)
-        self._traces = IntentTraces()
+        self._traces = IntentTraces(partial(journal.history, limit=READ_BACK))
         self._sender = Sender(drivers, self, self._answered, self.now, self._traces.of)
         self._checkpoints = Checkpoints(journal)
         self._around = Around(
@@ -228,7 +229,7 @@ class Cell:
     ) -> Reply:
         """Have an intent answered; the answer is durable when this returns. Raises BusyError."""
         told = {"hostler.intent": intent.id, "hostler.verb": intent.verb, "hostler.target": intent.target}
-        with traces.child(f"decide {intent.verb}", told) as span:
+        with traces.decision(intent.id, f"decide {intent.verb}", told) as span:
             self._traces.asked(intent.id)
             reply = await self._deciding().ask(lambda token: IntentAsked(token, intent, configuration, documents or {}))
             span.set_attribute("hostler.granted", reply.granted)

@@ -26,6 +26,7 @@ from hostler.core.state.verbs.facts import Permission
 from hostler.core.state.verbs.lights import Locate, Unlocate
 from hostler.core.state.verbs.maintenance import EndWork
 from hostler.core.state.verbs.tickets import HandOverTicket
+from hostler.logs import traces
 from hostler.server.app_state import AppState
 from hostler.server.audit_trail import note
 from hostler.server.auth import SEE, demand, needs
@@ -139,7 +140,7 @@ async def submit(
     demand(who, kind.facts.asks)
     node = app_state.fleet.resolve(asked.target)
     intent = Intent(
-        id=uuid4().hex,
+        id=traces.name_of_intent() or uuid4().hex,
         act=act_of(asked.verb, asked.args),
         target=node.id if node else asked.target,
         person=who.name,
