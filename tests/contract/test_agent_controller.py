@@ -133,6 +133,24 @@ async def test_statuses(status: int, error: type[Exception], token: Path) -> Non
             await ControllerClient(session, url, token, "n1").heartbeat("b", About("1", 1))
 
 
+async def test_a_refusal_is_told_in_words(token: Path) -> None:
+    """Mutant: the agent's log holds the body's JSON, cut in the middle."""
+
+    async def answer(_request: web.Request) -> web.Response:
+        said = {
+            "error": "forbidden",
+            "title": "Forbidden",
+            "status": 403,
+            "detail": "not its node",
+            "instead": "use n2",
+        }
+        return web.json_response(said, status=403)
+
+    async with one_route(answer) as url, aiohttp.ClientSession() as session:
+        with pytest.raises(RejectedError, match=r"^403: not its node; use n2$"):
+            await ControllerClient(session, url, token, "n1").heartbeat("b", About("1", 1))
+
+
 @pytest.mark.parametrize("body", [b"", b"{}", b"[]", b'{"spool": 3}', b"\xff" * 100, b"<html>"])
 async def test_an_answer_without_sense_is_no_acknowledgement(body: bytes, token: Path) -> None:
     async def answer(_request: web.Request) -> web.Response:

@@ -131,7 +131,9 @@ def test_what_a_person_powers_off_stays_off_until_the_work_on_it_is_done() -> No
     """Mutants: its phase powers it on again; the hold outlives the work; nobody says which command ends it."""
     drive = powered_off()
     (hold,) = drive.fleet.holds_of("a")
-    ends = f"work begins (hostler node start-work a) or the hold is released (hostler hold release {hold.id})"
+    ends = (
+        f"work begins (hostler node start-work a) or the hold is released (hostler hold release {hold.id} --reason …)"
+    )
     assert blockers(drive) == [("tina keeps a powered off: because", ends)]
     assert answer(drive) == ""
     assert [h.kind for h in drive.fleet.holds_of("a")] == [HoldKind.physical_work]

@@ -474,7 +474,7 @@ def test_a_proposed_plan_waits_whole_for_a_person_s_yes() -> None:
     assert plan is not None
     assert plan.state == "proposed"
     assert [step.operation for step in plan.steps][-1] == "uncordon"
-    assert "needs approval (hostler plan approve a)" in waits_for(drive, "a")
+    assert "needs approval (hostler plan approve a --reason …)" in waits_for(drive, "a")
     assert drive.sent == []
     assert drive.ask("approve", "a").granted
     drive.run()

@@ -180,13 +180,54 @@ def test_the_screen_says_first_what_is_not_safe(api: FakeApi, capsys: pytest.Cap
     assert "registered (2 times)" in text
 
 
+def test_the_screen_tells_moves_and_faults_and_folds_what_was_asked_alike(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Mutants: sixty certifications crowd out the fault; a move names no node; what is cut off is not counted."""
+    at = "2026-01-02T02:00:00Z"
+    asked = [
+        {"at": at, "text": f"tina asked for certify: granted, n{i} certified", "event": {"intent": {"target": f"n{i}"}}}
+        for i in range(60)
+    ]
+    moves = [
+        {"at": at, "text": "gpu.fallen_off_bus raised", "event": {"condition": {"node": "n3"}}},
+        {"at": at, "text": "test → production: test done", "event": {"node": "n1"}},
+        {"at": at, "text": "test → production: test done", "event": {"node": "n2"}},
+    ]
+    waits = {"what": "reboot", "since": at, "blockers": ["job 7 runs here"]}
+    stuck = [{"node": f"n{i}", **waits} for i in range(12)]
+    counts = {"ticket_opened": 1, "condition_raised": 2}
+    changes = {"since": "2026-01-01T03:00:00Z", "counts": counts, "latest": asked, "moves": moves}
+    api.says("GET /v1/status", {**STATUS, "waiting": 30, "stuck": stuck, "changes": changes})
+    hostler("status")
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert "2 conditions raised, 1 ticket opened" in lines
+    told = [line.split("  ", 1)[1] for line in lines if line.startswith("2026-01-02 02:00")]
+    assert told == [
+        "n3  gpu.fallen_off_bus raised",
+        "n1  test → production: test done (and 1 more like it)",
+        "tina asked for certify: granted, n0 certified (and 59 more like it)",
+    ]
+    assert next(line for line in lines if line.startswith("and 20 more")).endswith("says for what)")
+
+
+@pytest.mark.parametrize("held", ["", "hst_1\nthe token of ann; it is shown this once", "hst_1 hst_2", "hst_\x00"])
+def test_a_token_file_that_holds_more_than_a_token_is_named(
+    held: str, api: FakeApi, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Mutant: the header's library raises over it, and a person reads its traceback."""
+    (tmp_path / "token").write_text(held)
+    assert hostler("status", "--token-file", str(tmp_path / "token")) == ExitCode.usage
+    assert "it holds no token, or more than one" in capsys.readouterr().err
+
+
 def test_the_handover_is_the_same_in_sentences(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
     api.says("GET /v1/status", STATUS)
     assert hostler("status", "--handover") == ExitCode.ok
     text = capsys.readouterr().out
     assert text.startswith("Shift handover, cell c1, 2026-01-02 03:00:00Z\n")
     assert "Look at these first:\n- i77 OVERDUE  leaf switch l3" in text
-    calm = {**STATUS, "brake": "", "paused": [], "incidents": [], "stuck": []}
+    calm = {**STATUS, "brake": "", "paused": [], "incidents": [], "stuck": [], "waiting": 0}
     api.says("GET /v1/status", calm)
     hostler("status", "--handover")
     hostler("status", "--handover")

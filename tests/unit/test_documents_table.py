@@ -220,7 +220,7 @@ MISTAKES: list[tuple[str, str, str, tuple[str, int, str, str]]] = [
         "skus",
         "gpus: 8",
         "gpus: eight",
-        ("b-skus.yaml", 1, "skus: Expected `int`, got `str`", "write a value of that type"),
+        ("b-skus.yaml", 3, "skus.h100.gpus: Expected `int`, got `str`", "write a value of that type"),
     ),
     (
         "pools",
@@ -249,13 +249,13 @@ MISTAKES: list[tuple[str, str, str, tuple[str, int, str, str]]] = [
         "pools",
         "    target: 4\n",
         "",
-        ("c-pools.yaml", 1, "pools: Object missing required field `target`", "add it"),
+        ("c-pools.yaml", 2, "pools.train: Object missing required field `target`", "add it"),
     ),
     (
         "pools",
         "target: 4",
         "target: four",
-        ("c-pools.yaml", 1, "pools: Expected `int`, got `str`", "write a value of that type"),
+        ("c-pools.yaml", 4, "pools.train.target: Expected `int`, got `str`", "write a value of that type"),
     ),
     (
         "pools",
@@ -319,7 +319,7 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
     found = refusal(policy=SMALL.replace("policy:", "polizy:"), pools=POOLS.replace("target: 4", "target: four"))
     assert [what for _, _, what, _ in found] == ["unknown section 'polizy'"]
     found = refusal(policy=SMALL.replace("attempts: 2", "attempts: x"), pools=POOLS.replace("target: 4", "target: x"))
-    assert [(where, line) for where, line, *_ in found] == [("a-policy.yaml", 4), ("c-pools.yaml", 1)]
+    assert [(where, line) for where, line, *_ in found] == [("a-policy.yaml", 4), ("c-pools.yaml", 4)]
 
 
 def test_a_section_of_a_wrong_type_hides_no_policy_and_makes_up_no_second_problem() -> None:
@@ -369,6 +369,12 @@ def test_the_line_of_a_wrong_type_is_the_deepest_that_can_be_followed() -> None:
     """Mutants: the search stops at once, or never."""
     found = refusal(policy=SMALL.replace("percent: 5", "percent: x"))
     assert found == [("a-policy.yaml", 12, "policy: Expected `float`, got `str`", "write a value of that type")]
+
+
+def test_a_wrong_type_in_a_row_is_told_with_the_row_and_its_line() -> None:
+    """Mutant: the section's first line is told, and nobody knows which of forty SKUs is meant."""
+    found = refusal(skus="skus:\n  a: {gpus: 8}\n  b:\n    gpus: eight\n")
+    assert ("b-skus.yaml", 4, "skus.b.gpus: Expected `int`, got `str`", "write a value of that type") in found
 
 
 def test_rows_have_the_names_of_their_keys_and_sections_may_be_left_out() -> None:

@@ -75,3 +75,15 @@ async def test_an_agent_refuses_a_token_that_others_can_read(tmp_path: Path, mod
     with pytest.raises(PermissionError, match=f"chmod 600 {token}"):
         await run_agent(AgentSettings("n0", "http://127.0.0.1:1", token, tmp_path / "state", kernel_log=""))
     assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize("held", ["", "hst_x\nthe token of ann; it is shown this once", "hst_x hst_y", "hst_\x00"])
+async def test_a_token_file_that_holds_more_than_a_token_is_said_and_waited_for(tmp_path: Path, held: str) -> None:
+    """Mutant: the header's library raises over it, and the agent ends with a traceback."""
+    token = tmp_path / "agent-token"
+    token.touch(0o600)
+    token.write_text(held)
+    async with aiohttp.ClientSession() as session:
+        controller = ControllerClient(session, "http://127.0.0.1:1", token, "n0")
+        with pytest.raises(UnavailableError, match="write the token alone"):
+            await controller.observations("s", "b", [])

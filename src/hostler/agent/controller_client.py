@@ -61,6 +61,13 @@ class RejectedError(Exception):
         self.status = status
 
 
+class _Problem(Struct):
+    """A refusal in the API's words."""
+
+    detail: str
+    instead: str = ""
+
+
 class SpoolReceipt(Struct, frozen=True):
     """Progress of the controller in the spool of this id; `resend_from` asks for an earlier number again."""
 
@@ -268,9 +275,12 @@ class ControllerClient:
         """Read anew for every call: tokens are rotated under a running agent."""
         try:
             require_private(self._token_file)
-            return self._token_file.read_text(encoding="ascii").strip()
+            token = self._token_file.read_text(encoding="ascii").strip()
         except (OSError, ValueError) as error:
             raise UnavailableError(f"no token: {error}") from error
+        if not token or not token.isprintable() or " " in token:
+            raise UnavailableError(f"no token: {self._token_file} holds another text; write the token alone into it")
+        return token
 
 
 async def _answer(request: AbstractAsyncContextManager[aiohttp.ClientResponse]) -> bytes:
@@ -296,10 +306,19 @@ def backoff_s(attempt: int, retry_after_s: float | None, draw: float) -> float:
     return growing_s(1.0, attempt, MAX_BACKOFF_S) * (0.5 + draw / 2)
 
 
+def _told(raw: bytes) -> str:
+    """What the controller says in words and what would help; of an answer that is none of ours its beginning."""
+    try:
+        problem = msgspec.json.decode(raw, type=_Problem)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return raw[:300].decode("utf-8", "replace")
+    return "; ".join(filter(None, (problem.detail, problem.instead)))[:300]
+
+
 def _check(status: int, headers: Mapping[str, str], raw: bytes) -> None:
     if 200 <= status < 300:
         return
-    why = raw[:300].decode("utf-8", "replace")
+    why = _told(raw)
     if status >= 500 or status in _NOT_NOW:
         active = headers.get("Hostler-Role") == "active"
         raise UnavailableError(f"{status}: {why}", _seconds(headers.get("Retry-After")), active=active)

@@ -96,11 +96,16 @@ class Connect:
         if not where:
             return ""
         try:
-            return Path(where).expanduser().read_text().strip()
+            token = Path(where).expanduser().read_text().strip()
+        except UnicodeDecodeError:
+            token = ""
         except OSError as error:
             raise unusable(
                 f"token file {where}: {error.strerror}", "give --token-file FILE or HOSTLER_TOKEN"
             ) from error
+        if not (token.isascii() and token.isprintable()) or " " in token or not token:
+            raise unusable(f"token file {where}: it holds no token, or more than one", "write the token alone into it")
+        return token
 
 
 @Parameter(name="*", group=_SHOWING)

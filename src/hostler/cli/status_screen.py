@@ -1,6 +1,7 @@
 """The status as text: one screen to read at three in the morning, and a report to hand a shift over with."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from datetime import datetime
 from itertools import groupby
 from typing import Any
 
@@ -10,16 +11,16 @@ Status = dict[str, Any]
 
 SHOWN = 10
 _SAID = {
-    "condition_raised": "conditions raised",
-    "condition_cleared": "conditions cleared",
-    "plan_recorded": "plans made",
-    "plan_ended": "plans ended",
-    "phase_changed": "moves between phases",
-    "intent_recorded": "requests of people",
-    "ticket_opened": "tickets opened",
-    "ticket_closed": "tickets closed",
-    "node_assigned": "nodes delivered",
-    "node_released": "nodes taken back",
+    "condition_raised": ("condition", "raised"),
+    "condition_cleared": ("condition", "cleared"),
+    "plan_recorded": ("plan", "made"),
+    "plan_ended": ("plan", "ended"),
+    "phase_changed": ("move", "between phases"),
+    "intent_recorded": ("request", "of people"),
+    "ticket_opened": ("ticket", "opened"),
+    "ticket_closed": ("ticket", "closed"),
+    "node_assigned": ("node", "delivered"),
+    "node_released": ("node", "taken back"),
 }
 """The day's events that a shift asks about, in this order."""
 
@@ -162,6 +163,8 @@ def _stuck(status: Status) -> Iterator[str]:
     for row in status["stuck"][:SHOWN]:
         why = "; ".join(row["blockers"]) or "nothing it names"
         yield f"{row['node']}  {row['what']} for {age(row['since'], now)}: {why}"
+    if (more := status["waiting"] - len(status["stuck"][:SHOWN])) > 0:
+        yield f"and {more} more (hostler node list; the last column says for what)"
 
 
 def _pools(status: Status) -> Iterator[str]:
@@ -195,10 +198,37 @@ def _day(status: Status) -> str:
 def _changes(status: Status) -> Iterator[str]:
     changes, now = status["changes"], parsed(status["now"])
     assert now is not None, "the server says what time it is"
-    counted = [f"{changes['counts'][name]} {said}" for name, said in _SAID.items() if changes["counts"].get(name)]
+    counted = [_counted(changes["counts"][name], *said) for name, said in _SAID.items() if changes["counts"].get(name)]
     if counted:
         yield ", ".join(counted)
-    runs = [(text, list(rows)) for text, rows in groupby(changes["latest"], key=lambda row: str(row["text"]))]
-    for text, rows in runs[:SHOWN]:
-        times = f" ({len(rows)} times)" if len(rows) > 1 else ""
-        yield f"{clock(rows[0]['at'], now)}  {text}{times}"
+    yield from _told(changes.get("moves", ()), now)
+    yield from _told(changes["latest"], now)
+
+
+def _counted(count: int, noun: str, said: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'} {said}"
+
+
+def _told(rows: Iterable[Status], now: datetime) -> Iterator[str]:
+    """Lines of what happened, the newest first; what happened alike to one node after the other is one line."""
+    runs = [list(alike) for _, alike in groupby(rows, key=_of_nobody)]
+    for run in runs[:SHOWN]:
+        about = {_subject(row): None for row in run}
+        times = f" ({len(run)} times)" if len(run) > 1 and len(about) == 1 else ""
+        others = f" (and {len(about) - 1} more like it)" if len(about) > 1 else ""
+        subject = _subject(run[0])
+        named = "" if not subject or subject in run[0]["text"] else f"{subject}  "
+        yield f"{clock(run[0]['at'], now)}  {named}{run[0]['text']}{times}{others}"
+
+
+def _of_nobody(row: Status) -> str:
+    """The sentence without the node that it is about."""
+    subject = _subject(row)
+    return str(row["text"]).replace(subject, "…") if subject else str(row["text"])
+
+
+def _subject(row: Status) -> str:
+    """The node that a record is about, "" where it is about none."""
+    event = row.get("event", {})
+    inner = event.get("condition") or event.get("intent") or {}
+    return str(event.get("node") or inner.get("node") or inner.get("target") or "")

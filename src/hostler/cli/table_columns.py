@@ -494,7 +494,7 @@ WINDOWS = View(
         Column("ANSWERS", "answers", answers),
         Column("REASON", "reason"),
     ),
-    empty="no maintenance is scheduled",
+    empty="no maintenance window is set",
     events=("window_",),
 )
 

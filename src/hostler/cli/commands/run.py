@@ -365,12 +365,19 @@ def _until_stopped(run: Coroutine[Any, Any, None]) -> int:
     except (InvalidInputError, UnsafeListenError) as error:
         raise unusable(str(error)) from error
     except JournalError as error:
-        raise CommandError(ExitCode.unavailable, f"the journal: {error}", "see `hostler journal check`") from error
+        raise CommandError(ExitCode.unavailable, *_damaged(str(error))) from error
     except OSError as error:
         raise CommandError(
             ExitCode.unavailable, f"cannot start: {error}", "see that the port is free and the path is right"
         ) from error
     return 0
+
+
+def _damaged(why: str) -> tuple[str, str]:
+    """What cannot be read, and what helps: tokens are beside the journal and no part of it."""
+    if "tokens.db" in why:
+        return f"the tokens: {why}", "put the file back from a backup; without one move it away and make new tokens"
+    return f"the journal: {why}", "see `hostler journal check`"
 
 
 def _announce_serve(address: str, role: str) -> None:

@@ -86,8 +86,8 @@ def _stopped(context: DecisionContext, node: Node, *, approved: bool) -> tuple[B
     if found or approved or mode_of(context, node, RENEW) is not Mode.propose:
         return found
     text = f"{RENEW} is only proposed in pool {node.pool}, so a person has to ask for it"
-    asks = f"hostler bmc credentials rotate {node.id}"
-    ends = f"a person asks ({asks}), or sets the mode (hostler pool mode {node.pool} act)"
+    asks = f"hostler bmc credentials rotate {node.id} --reason …"
+    ends = f"a person asks ({asks}), or sets the mode (hostler pool mode {node.pool} act --remedy {RENEW} --reason …)"
     return (Blocker("mode", f"{node.pool}:{RENEW}", text, ends),)
 
 

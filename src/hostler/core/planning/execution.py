@@ -77,7 +77,7 @@ def _proposed(context: DecisionContext, node: Node, plan: Plan, need: Need | Non
         return Act((e.PlanEnded(node.id, plan.id, "cancelled", "it is no longer needed"),))
     if held := holding(context.fleet, node, plan.causes):
         return Act((e.PlanEnded(node.id, plan.id, "cancelled", held[0].text),))
-    text = f"{plan.name} is proposed and needs approval (hostler plan approve {node.id})"
+    text = f"{plan.name} is proposed and needs approval (hostler plan approve {node.id} --reason …)"
     return Wait(plan.name, (Blocker("approval", plan.id, text, "a person approves or rejects it"),), until=None)
 
 

@@ -95,9 +95,8 @@ def _stopped(context: DecisionContext, node: Node) -> tuple[Blocker, ...]:
     found = blockers(context, DisruptionRequest(TURN_AWAY, ActClass.immediate, (member,)))
     if not found and mode_of(context, member, TURN_AWAY) is Mode.propose:
         text = f"{TURN_AWAY} is only proposed in pool {node.left_pool}, so a person has to delete the Node"
-        ends = (
-            f"a person deletes the Node in cluster {cluster}, or sets the mode (hostler pool mode {node.left_pool} act)"
-        )
+        sets = f"hostler pool mode {node.left_pool} act --remedy {TURN_AWAY} --reason …"
+        ends = f"a person deletes the Node in cluster {cluster}, or sets the mode ({sets})"
         return (Blocker("mode", f"{node.left_pool}:{TURN_AWAY}", text, ends),)
     return found
 

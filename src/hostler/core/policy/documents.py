@@ -128,9 +128,24 @@ def _section(loaded: list[_Loaded], section: str, wanted: type[T], problems: lis
         return msgspec.convert(_named(section, document.data[section]), wanted)
     except msgspec.ValidationError as error:
         what, _, path = str(error).partition(" - at `$")
-        line = _line_of(document.tree, f".{section}{path.rstrip('`')}")
-        problems.append(Problem(document.name, line, f"{section}: {what}", _advice(what)))
+        path = path.rstrip("`")
+        where = _row_of(section, document.data[section], wanted, path)
+        named = section if where == path else f"{section}{where}"
+        line = _line_of(document.tree, f".{section}{where}")
+        problems.append(Problem(document.name, line, f"{named}: {what}", _advice(what)))
         return None
+
+
+def _row_of(section: str, data: Any, wanted: Any, path: str) -> str:
+    """The path with the key of the row that is wrong, where msgspec names none: each row is read by itself."""
+    if not path.startswith("[...]") or not isinstance(data, dict):
+        return path
+    for key, row in data.items():
+        try:
+            msgspec.convert(_named(section, {key: row}), wanted)
+        except msgspec.ValidationError:
+            return f".{str(key)[:100]}{path.removeprefix('[...]')}"
+    return path
 
 
 def _named(section: str, data: Any) -> Any:

@@ -76,7 +76,7 @@ def _concerned(fleet: Fleet, request: DisruptionRequest) -> set[Scope]:
 
 def held(hold: Hold) -> Blocker:
     """A hold as the blocker it is."""
-    released = f"the hold is released (hostler hold release {hold.id})"
+    released = f"the hold is released (hostler hold release {hold.id} --reason …)"
     if hold.kind is HoldKind.power and hold.owner != OWNER:
         ends = f"work begins (hostler node start-work {hold.scope}) or {released}"
         return Blocker("hold", hold.id, f"{hold.owner} keeps {hold.scope} powered off: {hold.reason}", ends)

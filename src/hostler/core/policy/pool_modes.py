@@ -39,7 +39,7 @@ def only_observed(context: DecisionContext, request: DisruptionRequest) -> list[
             f"{pool}:{request.remedy}",
             f"{f'pool {pool}' if pool else 'an adopted spare'} is in mode observe for {request.remedy}: "
             "the remedy is shown and not started",
-            f"its mode is set to propose or act (hostler pool mode {pool} act)"
+            f"its mode is set to propose or act (hostler pool mode {pool} propose --remedy {request.remedy} --reason …)"
             if pool
             else "a pool in mode act takes it",
         )
