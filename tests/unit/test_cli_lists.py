@@ -197,6 +197,21 @@ def test_the_status_of_all_cells_is_a_line_for_each(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out.splitlines()[1].split() == ["ams", "3", "2", "1"]
 
 
+def test_a_context_finds_its_files_from_every_directory(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Mutant: the path is kept as it was typed, and the next directory has no such file."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "operator.token").write_text("hst_1")
+    monkeypatch.chdir(tmp_path)
+    assert hostler("context", "add", "first", "--server", api.url, "--token-file", "data/operator.token") == ExitCode.ok
+    monkeypatch.chdir(tmp_path / "data")
+    monkeypatch.delenv("HOSTLER_SERVER")
+    api.says("GET /v1/nodes", {"items": [], "next": None})
+    assert hostler("node", "list") == ExitCode.ok
+    assert api.asked[-1].headers["Authorization"] == "Bearer hst_1"
+
+
 def test_contexts_are_added_used_and_forgotten(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
     assert hostler("context", "add", "ams", "--server", "https://ams:8440", "--token-file", "/t") == ExitCode.ok
     assert hostler("context", "add", "fra", "--server", "https://fra:8440") == ExitCode.ok

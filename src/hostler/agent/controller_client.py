@@ -307,7 +307,7 @@ def backoff_s(attempt: int, retry_after_s: float | None, draw: float) -> float:
 
 
 def _told(raw: bytes) -> str:
-    """What the controller says in words and what would help; of an answer that is none of ours its beginning."""
+    """Words of the controller's refusal and what would help; of an answer that is none of ours its beginning."""
     try:
         problem = msgspec.json.decode(raw, type=_Problem)
     except (msgspec.DecodeError, msgspec.ValidationError):

@@ -1,5 +1,6 @@
 """`hostler context`: which servers are known by name, and which one commands mean."""
 
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -46,8 +47,14 @@ def add(
     """Add or change a context, and make it the current one. Nothing is asked of the server."""
     if not name.strip() or not name.isprintable():
         raise unusable(f"'{name}' is not a name for a context", "use letters, digits and dashes")
-    say(f"{name} is the current context, in {server_contexts.use(name, Context(server, token_file, ca))}")
+    known = Context(server, _from_anywhere(token_file), _from_anywhere(ca))
+    say(f"{name} is the current context, in {server_contexts.use(name, known)}")
     return 0
+
+
+def _from_anywhere(file: str) -> str:
+    """The file's path, which means the same in every directory; "" for none."""
+    return str(Path(file).expanduser().absolute()) if file else ""
 
 
 @app.command

@@ -374,7 +374,7 @@ def _until_stopped(run: Coroutine[Any, Any, None]) -> int:
 
 
 def _damaged(why: str) -> tuple[str, str]:
-    """What cannot be read, and what helps: tokens are beside the journal and no part of it."""
+    """Words for what cannot be read, and what helps: tokens are beside the journal and no part of it."""
     if "tokens.db" in why:
         return f"the tokens: {why}", "put the file back from a backup; without one move it away and make new tokens"
     return f"the journal: {why}", "see `hostler journal check`"
