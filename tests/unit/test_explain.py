@@ -2,8 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from hostler.core.report import sentences
 from hostler.core.report.explain import explain, text
@@ -122,6 +124,24 @@ def test_a_condition_without_a_plan_is_a_chain_of_its_own() -> None:
     chains = explain(RECORDS[1:2], node()).chains
     assert [(c.open, c.remedy) for c in chains] == [(True, None)]
     assert "no remedy has been started" in chains[0].outcome
+
+
+@pytest.mark.parametrize(
+    ("clears", "expires", "said"),
+    [
+        ("age", at(60), "it fades at 2026-01-05 12:01 UTC unless it is seen again"),
+        ("observation", None, "it ends when it is seen to be gone"),
+        ("operator", None, "hostler node clear-condition n1 --condition gpu.fallen_off_bus --reason …"),
+        ("remedy", None, "it ends with a remedy that is done"),
+    ],
+)
+def test_a_condition_that_nothing_is_done_about_says_what_ends_it(
+    clears: str, expires: datetime | None, said: str
+) -> None:
+    """Mutant: an Xid of a program stands there for days, and nobody is told that it fades."""
+    stands = replace(FAULT, clears=clears, expires_at=expires)
+    (chain,) = explain([e.Record(2, at(1), 1, "x", e.ConditionRaised(stands))], node()).chains
+    assert said in chain.outcome
 
 
 def test_waiting_is_told_in_the_blockers_words() -> None:

@@ -177,7 +177,8 @@ class Kubelets:
         cluster = node.assignment.cluster if node.assignment else ""
         if cluster not in self._clusters:
             raise RefusedError(
-                f"cluster {cluster or '(none)'} has no kubelets that Hostler starts or stops; name it with --cluster"
+                f"cluster {cluster or '(none)'} has no kubelets that Hostler starts or stops, and nothing waits for "
+                "one; a Kubernetes cluster's are known once the controller is given it (hostler serve --cluster)"
             )
         if (agents := self._agents()) is None:
             raise UnreachableError("the controller has not started; nothing was sent; it is asked again")

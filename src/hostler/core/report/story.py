@@ -296,10 +296,24 @@ def _watched(episode: ConditionEpisode) -> CausalChain:
     elif acts:
         outcome = f"active; {acts[-1].kind} {acts[-1].result.replace('_', ' ') or 'is under way'}"
     else:
-        outcome = "active; no remedy has been started"
+        outcome = f"active; no remedy has been started; {_ends(episode.condition)}"
     return CausalChain(
         link.since, episode.seq, open=link.cleared is None, outcome=outcome, conditions=(link,), operations=acts
     )
+
+
+def _ends(condition: Condition) -> str:
+    """What ends a condition that nothing is done about."""
+    if condition.expires_at is not None:
+        return f"it fades at {condition.expires_at:%Y-%m-%d %H:%M} UTC unless it is seen again"
+    match condition.clears:
+        case "observation":
+            return "it ends when it is seen to be gone"
+        case "operator":
+            word = f"hostler node clear-condition {condition.node} --condition {condition.type} --reason …"
+            return f"it ends on a person's word ({word})"
+        case _:
+            return "it ends with a remedy that is done"
 
 
 def _begun(operation: Operation, known: OperationStory | None) -> OperationStory:

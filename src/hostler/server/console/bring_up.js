@@ -49,7 +49,7 @@ const STRANGERS = [
 /** @param {Row} row */
 const way = (row) => (row.returns ? "back from repair" : "first");
 /** @param {Row} one */
-const went = (one) => (one.stays ? `${one.went_on} of ${one.stays} went on` : "nobody was there in 30 days");
+const went = (one) => (one.stays ? `${one.went_on} of ${one.stays} went on` : "nobody has left it in 30 days");
 /** @param {Row} one */
 const took = (one) => (one.median_s === null ? "" : `${span(one.median_s)}, P90 ${span(one.p90_s)}`);
 
