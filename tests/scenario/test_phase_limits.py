@@ -149,6 +149,9 @@ def test_time_in_which_others_keep_a_node_waiting_is_no_time_of_its_phase(
     assert drive.events(e.PhaseChanged) == [], drive.transcript("a")
     stuck = [c for c in drive.node("a").conditions if c.type == "node.stuck"]
     assert len(stuck) == 1, "its age is visible"
+    waiting = drive.node("a").waiting
+    assert waiting is not None
+    assert f"hostler {'resume fleet' if verb == 'pause' else 'hold release h'}" in waiting.blockers[0].ends_when
     drive.ask(release, target if verb == "pause" else next(iter(drive.fleet.holds)))
     drive.wait(days=1)
     moves = [one.after for one in drive.events(e.PhaseChanged)]

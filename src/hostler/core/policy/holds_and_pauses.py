@@ -28,7 +28,7 @@ def restored(context: DecisionContext, _request: DisruptionRequest) -> list[Bloc
 def restored_at(since: datetime) -> Blocker:
     """Blocker of all disruption until a person has looked at how reality differs from a copied journal."""
     text = f"the journal was restored at {since:%Y-%m-%d %H:%M} UTC; no disruption until a person releases it"
-    return Blocker("restored", "journal", text, "a person releases it (hostler restore release)")
+    return Blocker("restored", "journal", text, "a person releases it (hostler restore release --reason …)")
 
 
 def paused(context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
@@ -41,7 +41,7 @@ def paused(context: DecisionContext, request: DisruptionRequest) -> list[Blocker
             "pause",
             s.text,
             f"disruption is paused for {s}",
-            "a person resumes it (hostler resume, hostler pool resume)",
+            f"a person resumes it (hostler resume {s} --reason …)",
         )
         for s in paused
     ]

@@ -44,6 +44,6 @@ def braked(context: DecisionContext, _request: DisruptionRequest) -> list[Blocke
             "brake",
             "storm",
             f"the storm brake is latched: {context.fleet.cell.brake}",
-            "a person releases it (hostler brake release)",
+            "a person releases it (hostler brake release --reason …)",
         )
     ]
