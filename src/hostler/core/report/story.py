@@ -303,7 +303,7 @@ def _watched(episode: ConditionEpisode) -> CausalChain:
 
 
 def _ends(condition: Condition) -> str:
-    """What ends a condition that nothing is done about."""
+    """Words for what ends a condition that nothing is done about."""
     if condition.expires_at is not None:
         return f"it fades at {condition.expires_at:%Y-%m-%d %H:%M} UTC unless it is seen again"
     match condition.clears:
