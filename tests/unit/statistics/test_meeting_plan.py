@@ -91,6 +91,19 @@ def test_a_node_alone_under_its_leaf_is_passed_across_and_never_blamed_across() 
     assert set(found.values()) == {"inconclusive", "sound"}
 
 
+def test_what_passes_across_after_a_failure_proves_nothing_of_the_node() -> None:
+    """Whoever is tried again and again passes wrongly in the end. Mutant: each pass across counts, and no failure."""
+    plan = MeetingPlan[str]()
+    for leaf in "abcd":
+        plan.company(Seat(f"{leaf}1", leaf), [Seat(f"{leaf}2", leaf)])
+        plan.told((f"{leaf}1", f"{leaf}2"), passed=True)
+    plan.told(("a1", "b1"), passed=False)
+    plan.told(("a1", "c1"), passed=True)
+    plan.told(("a2", "d1"), passed=True)
+    standings = {node: plan.standing(node) for node in ("a1", "a2", "c1", "d1")}
+    assert standings == {"a1": "passed", "a2": "sound", "c1": "sound", "d1": "sound"}
+
+
 def test_two_under_a_leaf_are_told_apart_by_others() -> None:
     """The two accuse each other; what passes across proves node, link and leaf. Mutant: both stay open."""
     found = Rail([2, 8]).screen(fails("l0.1"))

@@ -2,11 +2,13 @@
 
 Tests of nodes under one leaf are of the nodes, their links and the leaf, and they alone judge nodes. First many meet at
 once: the slowest member makes such a group slow, so one test passes them all. A group that fails, or comes to nothing,
-is halved until two are left, and those that failed meet nodes that have passed (`pair_screen`).
+is halved until two are left, and those that failed meet nodes that have passed (`pair_screen`). A half that passes
+after its group has failed proves nothing of its members: a bad one has had another chance to pass wrongly.
 
 Who has passed under its own leaf meets a node of another one, by which the links between leaves are tested too. What
-passes there proves all that it went through; what fails there blames no node, for it may be any up-link. Where most
-nodes of a leaf fail the leaf is to blame, or the rail, and no node is.
+passes there at first proves all that it went through; after a failure it no longer does, for who tries again passes
+wrongly in the end. What fails there blames no node: it may be any up-link. Where most nodes of a leaf fail the leaf is
+to blame, or the rail, and no node is.
 """
 
 from collections import Counter
@@ -57,6 +59,8 @@ class MeetingPlan(Generic[Node]):
         self._failed: set[Node] = set()
         self._crossed = Counter[Node]()
         self._beyond = Counter[tuple[str, bool]]()
+        self._against: dict[str, set[Node]] = {}
+        self._searches: set[frozenset[Node]] = set()
         self._has_grouped = False
 
     def company(self, own: Seat[Node], free: Sequence[Seat[Node]]) -> tuple[Node, ...]:
@@ -75,19 +79,22 @@ class MeetingPlan(Generic[Node]):
         """
         leaves = {self._leaf.get(node, "") for node in members}
         if len(leaves) > 1:
+            clear = [node for node in members if not self._far.standing(node).was_suspect]
             self._far.told(members, passed=passed)
             self._crossed.update(members)
             if passed is not None:
                 self._beyond.update((leaf, passed) for leaf in leaves)
+            for node in members if passed is False else ():
+                self._against.setdefault(self._leaf[node], set()).update(one for one in members if one != node)
             if passed:
-                self._near.told(members, passed=True)
+                self._near.told(members, passed=True, judged=clear)
             return
-        is_group = len(members) >= GROUP_LEAST
+        is_group, is_search = len(members) >= GROUP_LEAST, frozenset(members) in self._searches
         self._has_grouped |= is_group
         if passed is False and is_group:
             self._failed.update(members)
         else:
-            self._near.told(members, passed=passed)
+            self._near.told(members, passed=passed, judged=() if passed and is_search else members)
         if passed or not is_group:
             return
         rest = tuple(node for node in members if node not in silent)
@@ -148,7 +155,10 @@ class MeetingPlan(Generic[Node]):
             return ()
         self._parts.remove(part)
         waiting = {seat.node for seat in seats if seat.takes >= len(part) or len(part) == 2}
-        return tuple(node for node in part if node in waiting)
+        others = tuple(node for node in part if node in waiting)
+        if own.node in self._failed:
+            self._searches.add(frozenset((own.node, *others)))
+        return others
 
     def _joins(self, seat: Seat[Node]) -> bool:
         """Whether the node may be one of a group: nothing is known against it, and it has not kept others waiting."""
@@ -180,7 +190,8 @@ class MeetingPlan(Generic[Node]):
         """Whether nodes of its leaf mostly failed beyond it: what is between leaves is to blame."""
         leaf = self._leaf.get(node, "")
         failed, passed = self._beyond[leaf, False], self._beyond[leaf, True]
-        return failed >= CUT_LEAST and passed <= CUT_SHARE * failed
+        others = self._against.get(leaf, ())
+        return failed >= CUT_LEAST and passed <= CUT_SHARE * failed and len(others) > 1
 
     def _far_partner(self, own: Seat[Node], seats: Sequence[Seat[Node]]) -> Node | None:
         """A node under another leaf that has passed, or has nobody under its own; first one of which it tells too."""

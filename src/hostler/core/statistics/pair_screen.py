@@ -65,10 +65,11 @@ class PairScreen(Generic[Node]):
         """Standing of a node by the tests so far."""
         return self._standings.get(node, self._unknown)
 
-    def told(self, members: Sequence[Node], *, passed: bool | None) -> None:
+    def told(self, members: Sequence[Node], *, passed: bool | None, judged: Sequence[Node] | None = None) -> None:
         """Take a test of two nodes or more: True passed, False failed, None came to nothing.
 
-        Two that have told do not meet again; those of a group may once more, by two.
+        Two that have told do not meet again; those of a group may once more, by two. `judged`: members of which it
+        tells, all of them by default.
         """
         pairs = [frozenset(pair) for pair in combinations(members, 2)]
         if passed is None:
@@ -80,7 +81,7 @@ class PairScreen(Generic[Node]):
         if passed is None:
             return
         before = {node: self.standing(node) for node in members}
-        for node in members:
+        for node in members if judged is None else judged:
             beside = [other for name, other in before.items() if name != node]
             self._standings[node] = self._after(before[node], beside, passed=passed)
             self._nothing.pop(node, None)
