@@ -225,6 +225,23 @@ async def test_a_closed_ticket_stays_in_the_repair_history(world: House) -> None
     assert repair["closed"]
 
 
+async def test_a_node_that_was_taken_for_repair_keeps_its_account_first_opening_and_handover(world: House) -> None:
+    """Mutants: the account leaves with the assignment; the row is opened anew when the node is out; deeds are lost."""
+    await world.adopt(1)
+    assert (await world.operator.post("/v1/nodes/n0/power-cycle", {"reason": "hung"}))[0] == 200
+    await world.until(lambda: not world.cell.view.nodes["n0"].conditions)
+    assert (await world.operator.post("/v1/nodes/n0/return-for-maintenance", {"reason": "PDU"}))[0] == 200
+    kept = ("account", "opened", "handover", "hardware")
+    (asked,) = (await world.operator.get("/v1/maintenance?node=n0"))["work"]
+    await world.until(lambda: world.cell.view.nodes["n0"].phase == "triage")
+    report = await world.operator.get("/v1/maintenance?node=n0")
+    (out,) = report["work"]
+    assert world.cell.view.nodes["n0"].assignment is None
+    assert {key: out[key] for key in kept} == {key: asked[key] for key in kept}
+    assert out["account"] == "acme"
+    assert [deed["action"] for deed in report["deeds"]][-2:] == ["power_on", "power_off"]
+
+
 async def test_holds_and_windows_are_listed(world: House) -> None:
     await world.adopt(1)
     await world.operator.post("/v1/nodes/n0/hold", {"reason": "look at it", "args": {"hours": "2"}})

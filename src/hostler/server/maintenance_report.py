@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from hostler.core.state import events as e
 from hostler.core.state.cases import Ticket
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Condition, Node, Phase
+from hostler.core.state.model import Assignment, Condition, Node, Phase
 from hostler.core.state.windows import Window
 from hostler.core.tables.operations import OPERATIONS
 
@@ -93,6 +93,27 @@ def work_of(fleet: Fleet, node: Node, tickets: Sequence[Ticket]) -> list[WorkRow
         worst = max(node.conditions, key=lambda c: (c.severity, c.id))
         rows.append(_row(fleet, node, "upcoming", node.waiting.what, worst))
     return rows
+
+
+def with_account(node: Node, rows: Iterable[WorkRow], records: Iterable[e.Record]) -> tuple[WorkRow, ...]:
+    """The rows of a node that was taken from its pool to be repaired, with the account that it was taken from."""
+    if node.assignment is not None or node.phase not in _OUT:
+        return tuple(rows)
+    latest = max((r for r in records if _assigned(r.event)), key=lambda r: r.seq, default=None)
+    assignment = _assigned(latest.event) if latest is not None else None
+    account = assignment.tenant if assignment is not None else ""
+    return tuple(replace(row, account=row.account or account) for row in rows)
+
+
+def _assigned(event: e.Event) -> Assignment | None:
+    """The assignment that begins by the event, None where none does."""
+    match event:
+        case e.NodeAssigned(assignment=assignment):
+            return assignment
+        case e.NodeRegistered(node=node):
+            return node.assignment
+        case _:
+            return None
 
 
 def _row(fleet: Fleet, node: Node, state: str, action: str, cause: Condition | None) -> WorkRow:

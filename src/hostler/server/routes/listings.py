@@ -33,6 +33,7 @@ from hostler.server.maintenance_report import (
     notices_of,
     opened_tickets,
     repair,
+    with_account,
     work_of,
 )
 from hostler.server.paging import Limit, Name, Page, Selection, listed, paged
@@ -297,7 +298,8 @@ async def _of_one(app_state: AppState, who: Identity, name: str) -> Maintenance:
     tickets = app_state.shown(who, tuple(t for t in fleet.tickets.values() if t.node == node.id))
     deeds = tuple(deeds_of(node.id, records))
     node = app_state.shown(who, node)
-    return Maintenance(windows, tuple(work_of(fleet, node, tickets)), tuple(notices_of(node)), tuple(repairs), deeds)
+    work = with_account(node, work_of(fleet, node, tickets), records)
+    return Maintenance(windows, work, tuple(notices_of(node)), tuple(repairs), deeds)
 
 
 router = Router(
