@@ -163,7 +163,7 @@ async def emulated(
         access = Access(USER, PASSWORD, fingerprint=fingerprint, timeout_s=timeout_s)
         driver = await stack.enter_async_context(a_hand(access, clock))
         origin = await farm.serve(service)
-        images = await stack.enter_async_context(_image_server())
+        images = await stack.enter_async_context(image_server())
 
         async def pass_by_real(seconds: float) -> None:
             await farm.fetched()
@@ -176,7 +176,7 @@ async def emulated(
 
 
 @asynccontextmanager
-async def _image_server() -> AsyncIterator[str]:
+async def image_server() -> AsyncIterator[str]:
     async def send(request: aiohttp.web.Request) -> aiohttp.web.Response:
         return aiohttp.web.Response(body=images_by_name(request.path))
 

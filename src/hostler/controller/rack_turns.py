@@ -31,6 +31,9 @@ EASING = (
     e.NodeAssigned,
     e.NodeReleased,
     e.ClockGap,
+    e.PlanEnded,
+    e.RackStepDone,
+    e.RackRunEnded,
 )
 """Events after which every bring-up is asked again."""
 
@@ -121,6 +124,8 @@ def woken(fleet: Fleet, event: e.Event) -> Iterable[str]:
     match event:
         case e.RackRunBegan(run=run):
             return (run.rack,)
+        case e.AssetOperationStarted(rack=rack):
+            return (rack,)
         case (
             e.AssetSeen(asset=asset)
             | e.AssetChanged(asset=asset)
@@ -182,7 +187,10 @@ def of_reply(context: DecisionContext, rack: Rack, outcome: Outcome, *, taken_ov
     )
     run = rack.run
     if run is None or run.id != operation.plan:
-        return ReplyEffect((finished,))
+        was = context.fleet.assets[operation.node].state
+        dark = operation.kind == "power_off" and result == "done" and was != "off"
+        off = (e.AssetChanged(operation.node, "off", "protective power-off"),) if dark else ()
+        return ReplyEffect((finished, *off))
     if result == "done":
         return ReplyEffect((finished, e.RackActDone(rack.name, run.id, run.acted + 1)))
     why = f"{operation.kind} of {operation.node}: {said or result}"

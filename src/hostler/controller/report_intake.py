@@ -3,9 +3,12 @@
 from collections.abc import Iterable
 from datetime import timedelta
 
+from msgspec.structs import replace
+
 from hostler.controller import fabric_reports, trend_reports
 from hostler.controller.inputs import AuditSeen, FabricSeen, LinksSeen, RackSeen, SubnetSeen, TrendsSeen
 from hostler.core.planning import cabling
+from hostler.core.policy import rack_faults
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
@@ -41,7 +44,8 @@ def _of_asset(context: DecisionContext, seen: RackSeen) -> tuple[e.Event, ...]:
     known = asset.look
     if known is not None and known.said == seen.look.said and seen.look.at - known.at < REFRESH:
         return ()
-    return (e.AssetSeen(seen.asset, seen.look),)
+    faults = rack_faults.of_look(context, replace(asset, look=seen.look)) if context.may_write("asset_rebound") else ()
+    return (e.AssetSeen(seen.asset, seen.look), *faults)
 
 
 def cause_of(seen: Reported) -> str:

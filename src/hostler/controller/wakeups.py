@@ -164,6 +164,8 @@ EASING = (
     e.TicketClosed,
     e.ConditionCleared,
     e.OperationSettled,
+    e.RackStepDone,
+    e.RackRunEnded,
 )
 """Events after which pools are balanced and everybody who is blocked is asked again, once per batch. Whom only a
 person's hands move on need not be.

@@ -1,7 +1,7 @@
 """Looks at what stands in racks beside nodes: power shelves, switch trays, coolant units, each in its turn.
 
-Often where nodes of the rack are being brought up and wait for it, else once an hour. Volatile: after a start all are
-looked at anew.
+Often where nodes of the rack wait for it or are in service, most often where it has leak detectors, else once an hour.
+Volatile: after a start all are looked at anew.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Protocol
 
 from hostler.controller.inputs import RackSeen
+from hostler.core.policy import rack_faults
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Asset, Phase
 from hostler.core.state.racks import AssetLook
@@ -16,6 +17,10 @@ from hostler.runtime.runner import Cell
 
 AWAITED_S, SELDOM_S = 120.0, 3600.0
 """How often an asset is looked at while nodes of its rack wait for it, and at any other time."""
+WET_S, SERVING_S = 60.0, 600.0
+"""How often one is looked at that nodes in service depend on: with leak detectors, and without."""
+AGAIN_S = 4.0
+"""A leak counts once it is seen again so much later, as a node's own."""
 TICK_S = 1.0
 DEADLINE_S = 60.0
 AT_ONCE = 16
@@ -55,7 +60,7 @@ class RackRounds:
         awaited = awaited_racks(fleet)
         due: list[Asset] = []
         for asset in list(fleet.assets.values()):
-            period_s = AWAITED_S if asset.position.rack in awaited else SELDOM_S
+            period_s = period_of(fleet, asset, awaited)
             began = self._next.get(asset.id)
             if asset.binding("bmc") and (began is None or now - began >= period_s):
                 due.append(asset)
@@ -67,9 +72,25 @@ class RackRounds:
         try:
             async with asyncio.timeout(DEADLINE_S):
                 look = await self._reader.look(asset, self._cell.now())
+                if is_wet(look):
+                    await asyncio.sleep(AGAIN_S)
+                    look = await self._reader.look(asset, self._cell.now())
         except TimeoutError:
             look = AssetLook(self._cell.now(), why=f"its BMC gave no whole answer within {DEADLINE_S:g} s")
         self._cell.tell(RackSeen(asset.id, look))
+
+
+def is_wet(look: AssetLook) -> bool:
+    """Whether a detector says that it is wet."""
+    return any(word in rack_faults.WET for _, word in look.leaks)
+
+
+def period_of(fleet: Fleet, asset: Asset, awaited: set[str]) -> float:
+    """How often the asset is looked at."""
+    period_s = AWAITED_S if asset.position.rack in awaited else SELDOM_S
+    if any(node.phase is Phase.production for node in rack_faults.dependents(fleet, asset)):
+        period_s = min(period_s, WET_S if asset.look is not None and asset.look.leaks else SERVING_S)
+    return period_s
 
 
 def awaited_racks(fleet: Fleet) -> set[str]:

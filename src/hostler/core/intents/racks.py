@@ -109,8 +109,8 @@ def _place(ask: AnyAsk, name: str, wanted: str) -> RackPlace:
     fleet = ask.context.fleet
     known = rack_match.skus_of(fleet, name)
     rack = fleet.racks.get(name)
-    if not wanted and not known and rack is not None and rack.certificate is not None:
-        wanted = rack.certificate.sku
+    if not wanted and not known and rack is not None and rack.ended is not None:
+        wanted = rack.ended.sku
     if not wanted and len(known) != 1:
         which = ", ".join(known) or "none of its nodes' SKUs has a rack manifest"
         raise RefusalError(f"rack {name}: what it has to be is not clear ({which}); name one with --sku")

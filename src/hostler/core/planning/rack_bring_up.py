@@ -7,6 +7,8 @@ journal ends. A step that does not stand in its time ends the bring-up with a ti
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace
+
 from hostler.core.conditions import rack_match
 from hostler.core.conditions.rack_certificate import void_why
 from hostler.core.conditions.rack_match import RackPlace
@@ -15,6 +17,7 @@ from hostler.core.policy.blast_radius import blast_radius
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.policy.holds_and_pauses import restored_at
+from hostler.core.policy.rack_faults import is_own_hold
 from hostler.core.state import events as e
 from hostler.core.state.cases import DUE_DAY, Ticket
 from hostler.core.state.configuration import Policy, scaled
@@ -38,14 +41,11 @@ def steps_of(policy: Policy) -> tuple[RackStep, ...]:
 
 def next_rack_step(context: DecisionContext, rack: Rack) -> Answer:
     """Next step of the rack's bring-up: events to record, a wait, or rest."""
-    if over := [one for one in rack.settling if one.deadline <= context.now]:
-        said = "its settle time is over"
-        return Act(tuple(e.AssetOperationSettled(rack.name, one.node, one.id, said) for one in over))
-    if rack.certificate is not None and rack.certificate.holds and (why := void_why(context.fleet, rack.certificate)):
-        return Act((e.RackCertificateVoided(rack.name, why[:500]),))
+    if events := tuple(_by_itself(context, rack)):
+        return Act(events)
     run = rack.run
     if run is None:
-        return Rest(until=min((one.deadline for one in rack.settling), default=None))
+        return Rest(until=min((one.deadline for one in (*rack.settling, *rack.operations)), default=None))
     if (since := context.fleet.cell.restored) is not None:
         return Wait(BRING_UP, (restored_at(since),), until=None)
     if run.index >= len(run.steps):
@@ -59,6 +59,18 @@ def next_rack_step(context: DecisionContext, rack: Rack) -> Answer:
     if isinstance(answer, Wait) and limit <= context.now:
         return Act(failed(context, run, _why_late(step, answer)))
     return asked_again(context.now, answer, limit, *(one.deadline for one in rack.settling))
+
+
+def _by_itself(context: DecisionContext, rack: Rack) -> Iterator[e.Event]:
+    """Events that are due whether the rack is being brought up or not."""
+    for one in rack.settling:
+        if one.deadline <= context.now:
+            yield e.AssetOperationSettled(rack.name, one.node, one.id, "its settle time is over")
+    for late in rack.operations:
+        if late.plan == "" and late.deadline <= context.now and not _is_looked_at(context, late):
+            yield _given_up(context, rack, late)
+    if rack.certificate is not None and rack.certificate.holds and (why := void_why(context.fleet, rack.certificate)):
+        yield e.RackCertificateVoided(rack.name, why[:500])
 
 
 def _stopped_or_on(context: DecisionContext, rack: Rack, run: RackRun, step: RackStep) -> Answer:
@@ -86,7 +98,9 @@ def _write(context: DecisionContext, rack: Rack, run: RackRun, place: RackPlace)
     step = run.steps[run.index]
     assert step.writes is not None, "only a step that writes is asked"
     if run.acts is None:
-        return Act((e.RackActsLaid(run.rack, run.id, tuple(rack_firmware.acts_of(place, step.writes))[:WRITES_MOST]),))
+        policy, laid = context.fleet.policy, rack_firmware.acts_of(place, step.writes)
+        acts = tuple(replace(act, deadline_s=scaled(policy, act.deadline_s)) for act in laid)
+        return Act((e.RackActsLaid(run.rack, run.id, acts[:WRITES_MOST]),))
     if run.acted >= len(run.acts):
         return Act((e.RackStepDone(run.rack, run.id, step.name, run.index + 1),))
     act = run.acts[run.acted]
@@ -116,7 +130,10 @@ def _stops(context: DecisionContext, rack: Rack, place: RackPlace, asset: Asset)
     nodes = tuple({node.id: node for node in (*place.nodes, *radius)}.values())
     beside = (Scope(RACK, rack.name), Scope("", asset.id), *asset.domains)
     request = DisruptionRequest(BRING_UP, ActClass.bring_up, nodes, scope=Scope(RACK, rack.name), beside=beside)
-    yield from blockers(context, request)
+    for found in blockers(context, request):
+        hold = context.fleet.holds.get(found.name) if found.kind == "hold" else None
+        if hold is None or not is_own_hold(hold):  # the bring-up is what puts the asset right
+            yield found
     for node in nodes:
         if node.assignment is not None or (node.phase is Phase.production and context.live.workloads(node)):
             whose = f"serves pool {node.pool}" if node.pool else "runs work"
@@ -135,16 +152,25 @@ def _outstanding(context: DecisionContext, rack: Rack, run: RackRun, operation: 
         blocker = Blocker("operation", operation.id, text, "its outcome is known")
         return Wait(run.steps[run.index].name, (blocker,), until=first)
     if operation.deadline <= context.now:
-        row = OPERATIONS[operation.kind]
-        until = context.now + timedelta(seconds=row.settle_s) if row.settle_s else None
-        gone = e.AssetOperationFinished(
-            rack.name, operation.node, operation.id, operation.kind, "timed_out", settle_until=until
-        )
+        gone = _given_up(context, rack, operation)
         why = f"{operation.kind} of {operation.node} did not finish in time"
         return Act((gone, *failed(context, run, why, operation.node)))
     text = f"{operation.kind} of {operation.node} was asked for at {operation.started:%H:%M:%S} and is not answered"
     blocker = Blocker("operation", operation.id, text, "its outcome is known")
     return Wait(run.steps[run.index].name, (blocker,), until=operation.deadline)
+
+
+def _is_looked_at(context: DecisionContext, operation: Operation) -> bool:
+    first = context.live.unobserved.get(operation.id)
+    return first is not None and context.now < first
+
+
+def _given_up(context: DecisionContext, rack: Rack, operation: Operation) -> e.AssetOperationFinished:
+    row = OPERATIONS[operation.kind]
+    until = context.now + timedelta(seconds=row.settle_s) if row.settle_s else None
+    return e.AssetOperationFinished(
+        rack.name, operation.node, operation.id, operation.kind, "timed_out", settle_until=until
+    )
 
 
 def _why_late(step: RackStep, answer: Wait) -> str:

@@ -7,7 +7,8 @@ from hostler.core.policy.disruption_request import DisruptionRequest, removes
 from hostler.core.state.configuration import Budget, Pool
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import ActClass, Blocker, Node, Phase
-from hostler.core.state.scopes import Scope
+from hostler.core.state.rack_runs import Rack
+from hostler.core.state.scopes import RACK, Scope
 from hostler.core.tables.phases import PHASES
 
 DAY = timedelta(days=1)
@@ -127,20 +128,21 @@ def _spares_floor(context: DecisionContext, pool: Pool, request: DisruptionReque
 
 
 def _bring_up_budget(context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
+    found = domains_taken(context, request)
     if request.remedy != PHASES[Phase.initializing].recipe:
-        return []
+        return found
     limit = context.fleet.policy.bring_up_at_once
     own = sum(1 for node in request.nodes if node.phase is Phase.initializing)
     busy = context.fleet.index.count("phase:initializing") - own
     if busy + len(request.nodes) <= limit:
-        return []
+        return found
     text = f"{busy} nodes are being brought up, the limit is {limit} at once"
-    return [Blocker("budget", "bring_up", text, "one of them has finished")]
+    return [Blocker("budget", "bring_up", text, "one of them has finished"), *found]
 
 
 def over_domain_budget(context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     """Blockers of the failure domains that would have too many nodes disturbed at once."""
-    found: list[Blocker] = []
+    found = domains_taken(context, request) if request.scope is not None else []
     ids = frozenset(node.id for node in request.nodes)
     for domain in sorted({domain for node in request.nodes for domain in node.domains}):
         limit = domain_limit(context, domain)
@@ -168,6 +170,48 @@ def domain_limit(context: DecisionContext, domain: Scope) -> int | None:
         return None
     size = context.fleet.index.count(domain.shared)
     return min(budget.count, max(1, int(size * budget.percent / 100)))
+
+
+def domains_taken(context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
+    """Blockers where more domains of a kind would be taken whole at once than the policy allows."""
+    found: list[Blocker] = []
+    for kind, budget in sorted(context.fleet.policy.domains.items()):
+        asking = {d for node in request.nodes for d in node.domains if d.kind == kind}
+        asking |= {scope for scope in (request.scope, *request.beside) if scope is not None and scope.kind == kind}
+        if not budget.at_once or not asking:
+            continue
+        busy = _taken(context, kind)
+        if len(busy | asking) > budget.at_once and asking - busy:
+            names = ", ".join(scope.text for scope in sorted(busy)[:4])
+            text = f"{len(busy)} {kind} domains are taken whole, {budget.at_once} may be at once ({names})"
+            found.append(Blocker("budget", f"{kind} domains", text, "one of them is done"))
+    return found
+
+
+def _taken(context: DecisionContext, kind: str) -> set[Scope]:
+    """Domains of this kind whose nodes are being brought up, whose rack is flashed, or that an act takes whole."""
+    fleet = context.fleet
+    nodes = [fleet.nodes[i] for i in fleet.index.members(f"phase:{Phase.initializing.value}")]
+    nodes += [node for i in fleet.index.members("together") if _is_of_a_domain(node := fleet.nodes[i])]
+    writing = [rack for rack in fleet.racks.values() if _is_written(rack)]
+    nodes += [fleet.nodes[i] for rack in writing for i in fleet.index.members(Scope(RACK, rack.name).shared)]
+    assets = [asset for rack in writing for asset in fleet.assets_of(rack.name)]
+    found = {d for node in nodes for d in node.domains if d.kind == kind}
+    return (
+        found
+        | {d for asset in assets for d in asset.domains if d.kind == kind}
+        | {Scope(RACK, rack.name) for rack in writing if kind == RACK}
+    )
+
+
+def _is_of_a_domain(node: Node) -> bool:
+    plan = node.plan
+    return plan is not None and plan.group.scope is not None and plan.state != "proposed"
+
+
+def _is_written(rack: Rack) -> bool:
+    run = rack.run
+    return run is not None and bool(run.acts) and (run.acted > 0 or any(one.plan == run.id for one in rack.operations))
 
 
 def is_whole(context: DecisionContext, domain: Scope, asking: frozenset[str]) -> bool:

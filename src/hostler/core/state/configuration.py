@@ -165,10 +165,15 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DomainBudget(Struct, frozen=True, forbid_unknown_fields=True):
-    """How many nodes of one failure domain of this kind may be disturbed at once."""
+    """How many nodes of one failure domain of this kind may be disturbed at once.
+
+    `at_once`: so many domains of this kind may be taken whole at the same time, by bring-up, by firmware of their racks
+    or by a remedy of all of it; 0: no limit.
+    """
 
     count: int = 2
     percent: float = 50.0
+    at_once: int = 0
 
 
 class Brake(Struct, frozen=True, forbid_unknown_fields=True):

@@ -61,13 +61,14 @@ class RackRun(Struct, frozen=True):
 
 
 class RackEnd(Struct, frozen=True):
-    """How the last bring-up ended: done, failed or called_off, at which step and why."""
+    """How the last bring-up ended: done, failed or called_off, at which step and why; for which SKU's rack."""
 
     run: str
     at: datetime
     result: str
     step: str
     why: str = ""
+    sku: str = ""
 
 
 class RackEvidence(Struct, frozen=True):

@@ -81,7 +81,8 @@ async def get_rack(app_state: TheAppState, rack: FromPath[str]) -> RackView:
 
 def _stages(fleet: Fleet, rack: Rack, now: datetime) -> list[RackStage]:
     skus = rack_match.skus_of(fleet, rack.name)
-    name = rack.run.sku if rack.run else rack.certificate.sku if rack.certificate else next(iter(skus), "")
+    last = rack.run or rack.certificate or rack.ended
+    name = last.sku if last is not None else next(iter(skus), "")
     place = rack_match.place_of(fleet, rack.name, fleet.configuration.skus.get(name))
     if place is None:
         return []

@@ -161,7 +161,7 @@ def _wait(fleet: Fleet, event: RackWaitChanged, _at: datetime) -> None:
 
 def _end(fleet: Fleet, event: RackRunEnded, at: datetime) -> None:
     rack, run = _run_of(fleet, event.rack, event.run)
-    ended = RackEnd(run.id, at, event.result, event.step, event.why)
+    ended = RackEnd(run.id, at, event.result, event.step, event.why, run.sku)
     fleet.racks.put(rack.name, replace(rack, run=None, ended=ended))
 
 

@@ -1,0 +1,200 @@
+"""Faults of a rack's assets in service: a ticket, a hold on what depends on the asset, protection from a leak.
+
+Level, not edge: each recorded look at an asset says what stands on it now. A ticket's and a hold's id follow from the
+asset, so the same fault has one of each, and both end with the look that shows the asset well.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from hostler.core.conditions import rack_match
+from hostler.core.conditions.lifecycle import stand
+from hostler.core.diagnose.findings import stands
+from hostler.core.state import events as e
+from hostler.core.state.cases import DUE_DAY, DUE_NOW, Ticket
+from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import (
+    OWNER,
+    Asset,
+    AssetKind,
+    Evidence,
+    Hold,
+    HoldKind,
+    Node,
+    Operation,
+    Phase,
+)
+from hostler.core.state.operations import SwitchOff
+from hostler.core.state.racks import RackManifest
+from hostler.core.state.scopes import RACK, Scope
+
+FAULT = "rack_fault"
+"""The kind of ticket about a shelf, coolant unit or switch tray in service."""
+WET = frozenset({"critical"})
+LEAK = "cooling.leak"
+_JUDGED = (AssetKind.power_shelf, AssetKind.coolant_unit, AssetKind.switch_tray)
+_OFF_S = 180.0
+
+
+def of_look(context: DecisionContext, asset: Asset) -> Iterator[e.Event]:
+    """Events that follow from the look that the asset has by now. An asset that nothing in service needs has none."""
+    nodes = dependents(context.fleet, asset)
+    wet = [(name, word) for name, word in asset.look.leaks if word in WET] if asset.look is not None else []
+    if asset.kind in _JUDGED and any(node.phase is Phase.production for node in nodes):
+        yield from _case(context, asset, _fault(context.fleet, asset, nodes))
+    elif known := context.fleet.tickets.get(_ticket_id(asset)):
+        yield from _over(context, asset, known, "nothing in service needs it")
+    if wet and asset.look is not None:
+        yield from _protect(context, asset, nodes, wet)
+
+
+def dependents(fleet: Fleet, asset: Asset) -> list[Node]:
+    """Nodes that the asset powers, cools or links: those of its rack, of the domains it names, and that name it."""
+    scopes = {Scope(RACK, asset.position.rack), *asset.domains, Scope("cdu", asset.id), Scope("power", asset.id)}
+    found = {name for scope in scopes if scope.name for name in fleet.index.members(scope.shared)}
+    return [fleet.nodes[name] for name in sorted(found)]
+
+
+def held_scopes(asset: Asset) -> tuple[Scope, ...]:
+    """What is held while the asset is ill: the NVLink domains of a tray, else its rack."""
+    linked = tuple(scope for scope in asset.domains if scope.kind == "nvlink")
+    if asset.kind is AssetKind.switch_tray and linked:
+        return linked
+    return (Scope(RACK, asset.position.rack),) if asset.position.rack else ()
+
+
+def is_own_hold(hold: Hold) -> bool:
+    """Whether Hostler placed it for a fault of an asset."""
+    return hold.owner == OWNER and hold.ticket.startswith("asset-")
+
+
+def _fault(fleet: Fleet, asset: Asset, nodes: list[Node]) -> str:
+    """What is wrong with the asset by its last look, "" for nothing. A look that failed says nothing of it."""
+    look = asset.look
+    if look is None:
+        return ""
+    if look.why:
+        return f"{asset.id} cannot be read: {look.why}"
+    found = [gap.text for gap in _gaps(fleet, asset, nodes)]
+    found += [f"{asset.id} {name} says {word}" for name, word in look.leaks if word not in ("ok", "")]
+    serial = asset.binding("serial")
+    if serial and look.serial and look.serial != serial:
+        found.insert(0, f"{asset.id} shows serial {look.serial}, registered is {serial}")
+    return "; ".join(found[:4])
+
+
+def _gaps(fleet: Fleet, asset: Asset, nodes: list[Node]) -> Iterator[rack_match.RackGap]:
+    if asset.kind is AssetKind.power_shelf:
+        skus = (fleet.configuration_of(node).skus.get(node.sku) for node in nodes)
+        manifest = next((sku.rack for sku in skus if sku is not None and sku.rack is not None), RackManifest())
+        yield from (gap for gap in rack_match.supply_gaps(asset, manifest) if gap.seen)
+    else:
+        yield from (gap for gap in rack_match.health_gaps(asset) if gap.seen)
+
+
+def _case(context: DecisionContext, asset: Asset, fault: str) -> Iterator[e.Event]:
+    known = context.fleet.tickets.get(_ticket_id(asset))
+    if not fault:
+        if known is not None:
+            yield from _over(context, asset, known, "it shows itself well again")
+        return
+    if known is None:
+        yield e.TicketOpened(_ticket(asset, fault, context.now))
+    elif known.fault != fault[:500]:
+        fresh = _ticket(asset, fault, context.now)
+        yield e.TicketUpdated(_kept(known, fresh, context.now))
+    if asset.look is not None and asset.look.why:
+        return  # who cannot be read may be well: a person looks, and nothing is held
+    for scope in held_scopes(asset):
+        hold_id = _hold_id(asset, scope)
+        if hold_id not in context.fleet.holds:
+            why = f"{asset.id} is ill: {fault}"[:500]
+            held = Hold(hold_id, scope, HoldKind.operator, OWNER, why, context.now, ticket=_ticket_id(asset))
+            yield e.HoldPlaced(held)
+
+
+def _kept(known: Ticket, fresh: Ticket, now: datetime) -> Ticket:
+    """The ticket with what is known now; whoever has claimed it keeps it."""
+    return Ticket(
+        known.id,
+        known.node,
+        known.kind,
+        fresh.summary,
+        known.opened,
+        fresh.hardware,
+        fresh.component,
+        fresh.fault,
+        fresh.action,
+        updated=now,
+        owner=known.owner,
+        due=fresh.due,
+        files=known.files,
+        claimed_by=known.claimed_by,
+        claimed_at=known.claimed_at,
+        claimed_until=known.claimed_until,
+    )
+
+
+def _over(context: DecisionContext, asset: Asset, known: Ticket, why: str) -> Iterator[e.Event]:
+    for scope in held_scopes(asset):
+        if (hold := context.fleet.holds.get(_hold_id(asset, scope))) is not None and hold.owner == OWNER:
+            yield e.HoldReleased(hold.id, hold.scope, OWNER, why)
+    yield e.TicketClosed(known.id, why, OWNER)
+
+
+def _ticket(asset: Asset, fault: str, now: datetime) -> Ticket:
+    look = asset.look
+    is_wet = look is not None and any(word in WET for _, word in look.leaks)
+    rack = asset.position.rack
+    return Ticket(
+        _ticket_id(asset),
+        asset.id,
+        FAULT,
+        f"rack {rack}, {asset.kind.replace('_', ' ')} {fault}"[:500],
+        now,
+        hardware=asset.binding("serial"),
+        component=asset.kind,
+        fault=fault[:500],
+        action=f"put it right; it closes with the look that shows {asset.id} well (hostler asset list --rack {rack}), "
+        "a swapped one after `hostler asset rebind`",
+        owner="technician",
+        due=DUE_NOW if is_wet or asset.kind is AssetKind.power_shelf else DUE_DAY,
+    )
+
+
+def _protect(
+    context: DecisionContext, asset: Asset, nodes: list[Node], wet: list[tuple[str, str]]
+) -> Iterator[e.Event]:
+    """A wet tray is switched off; what leaks elsewhere in the rack takes the power off every node that it cools."""
+    if asset.kind is AssetKind.switch_tray:
+        yield from _switch_off(context, asset)
+        return
+    look = asset.look
+    assert look is not None, "only a look shows a leak"
+    for name, word in wet:
+        finding = stands(LEAK, f"{asset.id} {name} says {word}", f"{asset.id}/{name}")
+        evidence = Evidence(look.at, f"asset {asset.id}", f"{asset.id} {name} says {word}", path="asset")
+        for node in nodes:
+            if node.phase is not Phase.retired and (event := stand(node, finding, evidence, node.boot_id)) is not None:
+                yield event
+
+
+def _switch_off(context: DecisionContext, asset: Asset) -> Iterator[e.Event]:
+    """Protection asks no guard: it is recorded and sent, unless something is under way or the tray is off."""
+    rack = context.fleet.racks.get(asset.position.rack)
+    busy = rack is not None and any(one.node == asset.id for one in rack.operations)
+    if asset.state == "off" or busy or not asset.position.rack:
+        return
+    until = context.now + timedelta(seconds=_OFF_S)
+    identity = f"{asset.id}-leak{context.fleet.cell.seq}"
+    act = Operation(identity, SwitchOff(), asset.id, "", 0, context.now, until, disturbs=True, touches=True)
+    yield e.AssetOperationStarted(asset.position.rack, act)
+
+
+def _ticket_id(asset: Asset) -> str:
+    return f"asset-{asset.id}"
+
+
+def _hold_id(asset: Asset, scope: Scope) -> str:
+    return f"h-{_ticket_id(asset)}-{scope}"[:100]
