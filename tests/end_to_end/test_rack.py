@@ -207,7 +207,7 @@ LIES: dict[str, tuple[Callable[[], dict[str, Any]], str, str]] = {
         lambda: {"quirks": Quirks(fails_on=frozenset({"HMC"}))}, "switch_tray_firmware", "its task failed",
     ),
     "no image is taken": (lambda: {"quirks": Quirks(refuses_images=True)}, "switch_tray_firmware", "sw1"),
-    "a version flaps": (lambda: {"quirks": Quirks(flaps=frozenset({"HMC"}))}, "switch_tray_firmware", "HMC runs 1.0.0"),
+    "a version flaps": (lambda: {"quirks": Quirks(flaps=frozenset({"HMC"}))}, "switch_tray_firmware", "1.0.0"),
     "a fabric manager is not configured": (
         lambda: {"manager": nvos("not ok", "UNCONFIGURED")}, "fabric_managers", "sw1: not ok unconfigured",
     ),

@@ -57,7 +57,7 @@ def dependents(fleet: Fleet, asset: Asset) -> list[Node]:
 
 
 def held_scopes(asset: Asset) -> tuple[Scope, ...]:
-    """What is held while the asset is ill: the NVLink domains of a tray, else its rack."""
+    """Scopes that are held while the asset is ill: the NVLink domains of a tray, else its rack."""
     linked = tuple(scope for scope in asset.domains if scope.kind == "nvlink")
     if asset.kind is AssetKind.switch_tray and linked:
         return linked
@@ -70,7 +70,7 @@ def is_own_hold(hold: Hold) -> bool:
 
 
 def _fault(fleet: Fleet, asset: Asset, nodes: list[Node]) -> str:
-    """What is wrong with the asset by its last look, "" for nothing. A look that failed says nothing of it."""
+    """The fault of the asset by its last look, "" for none. A look that failed says nothing of it."""
     look = asset.look
     if look is None:
         return ""
