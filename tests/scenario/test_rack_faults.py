@@ -1,20 +1,33 @@
 """Faults of a rack's assets in service: a ticket, a hold on what depends on them, and protection from a leak."""
 
+import asyncio
+from datetime import datetime
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from hostler.controller.inputs import RackSeen
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.policy.rack_faults import FAULT
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.live_state import LiveState
-from hostler.core.state.model import ActClass, HoldKind, Node, Phase, Position
+from hostler.core.state.model import ActClass, Asset, HoldKind, Node, Phase, Position
 from hostler.core.state.racks import AssetLook
 from hostler.core.state.scopes import Scope
-from hostler.polling.rack_rounds import AWAITED_S, SELDOM_S, SERVING_S, WET_S, awaited_racks, is_wet, period_of
+from hostler.polling import rack_rounds
+from hostler.polling.rack_rounds import (
+    AWAITED_S,
+    SELDOM_S,
+    SERVING_S,
+    WET_S,
+    RackRounds,
+    awaited_racks,
+    is_wet,
+    period_of,
+)
 from tests.kit import NOW, a_node
 from tests.scenario.test_rack_recipe import LOOKS, RACK, SUPPLIES, RackDrive, seen, trays, up
 
@@ -133,6 +146,34 @@ def test_what_is_in_service_is_looked_at_more_often_and_what_is_wet_most() -> No
     assert period_of(idle.fleet, idle.fleet.assets["ps1"], {RACK}) == AWAITED_S
     assert is_wet(replace(LOOKS["cdu1"], leaks=(("floor", "critical"),)))
     assert not is_wet(replace(LOOKS["cdu1"], leaks=(("floor", "warning"),)))
+
+
+class _Watched:
+    """The part of a cell that rounds need, and a reader that notes whom it looked at."""
+
+    def __init__(self, drive: RackDrive) -> None:
+        self.view, self.told, self.now = drive.fleet, list[str](), lambda: drive.now
+
+    def tell(self, seen: RackSeen) -> None:
+        self.told.append(seen.asset)
+
+    async def look(self, asset: Asset, now: datetime) -> AssetLook:
+        return AssetLook(now, serial=asset.id)
+
+
+async def test_each_asset_has_its_turn_though_more_are_due_than_are_looked_at_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Mutant: the first of the list are looked at again before the last have been."""
+    monkeypatch.setattr(rack_rounds, "AT_ONCE", 2)
+    monkeypatch.setattr(rack_rounds, "WET_S", 0.0)
+    monkeypatch.setattr(rack_rounds, "SERVING_S", 0.0)
+    cell = _Watched(in_service())
+    rounds = asyncio.create_task(RackRounds(cell, cell, tick_s=0.0).run())  # type: ignore[arg-type]
+    while len(cell.told) < 10:
+        await asyncio.sleep(0)
+    rounds.cancel()
+    assert set(cell.told[:6]) == set(LOOKS), "five assets within three rounds of two"
 
 
 # the budget of whole domains

@@ -53,17 +53,19 @@ class RackRounds:
             await asyncio.sleep(self._tick_s)
 
     async def _round(self) -> None:
-        """Look at those that are due, AT_ONCE at most."""
+        """Look at those that are due, AT_ONCE at most: those first that nobody has looked at for longest."""
         fleet, now = self._cell.view, asyncio.get_running_loop().time()
         for name in self._next.keys() - set(fleet.assets):
             del self._next[name]
         awaited = awaited_racks(fleet)
         due: list[Asset] = []
         for asset in list(fleet.assets.values()):
-            period_s = period_of(fleet, asset, awaited)
             began = self._next.get(asset.id)
-            if asset.binding("bmc") and (began is None or now - began >= period_s):
+            if not asset.binding("bmc") or (began is not None and now - began < WET_S):
+                continue
+            if began is None or now - began >= period_of(fleet, asset, awaited):
                 due.append(asset)
+        due.sort(key=lambda asset: self._next.get(asset.id, -1.0))
         for asset in due[:AT_ONCE]:
             self._next[asset.id] = now
         await asyncio.gather(*(self._look(asset) for asset in due[:AT_ONCE]))

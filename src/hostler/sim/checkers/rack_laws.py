@@ -1,0 +1,59 @@
+"""Laws of a rack's bring-up, read from records and from the rack as it really is; nothing of the planner is called."""
+
+from collections.abc import Callable, Iterator
+
+from hostler.core.state import events as e
+from hostler.core.state.model import Operation
+
+WRITES = ("update_firmware", "reset_bmc", "ac_cycle")
+"""Acts that are not repeated unless a controller took over that had recorded them."""
+
+
+class RackLaws:
+    """Watcher of one rack. `untrue` says what of it does not stand in truth, "" for nothing; `trays` are its trays."""
+
+    def __init__(self, trays: frozenset[str], untrue: Callable[[], str]) -> None:
+        self._trays = trays
+        self._untrue = untrue
+        self._dry = False
+        self._open: dict[str, Operation] = {}
+        self._epochs: dict[str, int] = {}
+        self.met: set[str] = set()
+
+    def record(self, record: e.Record) -> Iterator[str]:
+        """Violations that the record shows, each as a sentence."""
+        match record.event:
+            case e.RackRunBegan():
+                self._dry = False
+            case e.RackStepDone(step="leak_detectors"):
+                self._dry = True
+            case e.AssetOperationStarted(operation=operation):
+                yield from self._started(operation, record.epoch)
+            case e.AssetOperationFinished(operation=operation_id):
+                if self._open.pop(operation_id, None) is None:
+                    yield f"{operation_id} ended and was never begun"
+            case e.RackRunEnded(result=result):
+                self.met.add(result)
+                if result == "done" and (why := self._untrue()):
+                    yield f"the bring-up is done, and {why}"
+            case e.RackCertified() if why := self._untrue():
+                yield f"the rack is certified, and {why}"
+            case _:
+                pass
+
+    def _started(self, operation: Operation, epoch: int) -> Iterator[str]:
+        if operation.node in self._trays and not self._dry:
+            yield f"{operation.kind} of {operation.node} before the detectors were dry"
+        others = [one.id for one in self._open.values() if one.id != operation.id]
+        if others:
+            yield f"{operation.id} began while {others[0]} was under way"
+        again = operation.id in self._epochs
+        if again and operation.kind in WRITES and self._epochs[operation.id] == epoch:
+            yield f"{operation.id} was sent again by the controller that had sent it"
+        self._open[operation.id] = operation
+        self._epochs[operation.id] = epoch
+
+    @property
+    def under_way(self) -> list[str]:
+        """Operations that were begun and have not ended."""
+        return list(self._open)
