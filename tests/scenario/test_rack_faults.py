@@ -153,9 +153,12 @@ class _Watched:
 
     def __init__(self, drive: RackDrive) -> None:
         self.view, self.told, self.now = drive.fleet, list[str](), lambda: drive.now
+        self.enough = asyncio.Event()
 
     def tell(self, seen: RackSeen) -> None:
         self.told.append(seen.asset)
+        if len(self.told) == 10:
+            self.enough.set()
 
     async def look(self, asset: Asset, now: datetime) -> AssetLook:
         return AssetLook(now, serial=asset.id)
@@ -170,8 +173,7 @@ async def test_each_asset_has_its_turn_though_more_are_due_than_are_looked_at_to
     monkeypatch.setattr(rack_rounds, "SERVING_S", 0.0)
     cell = _Watched(in_service())
     rounds = asyncio.create_task(RackRounds(cell, cell, tick_s=0.0).run())  # type: ignore[arg-type]
-    while len(cell.told) < 10:
-        await asyncio.sleep(0)
+    await asyncio.wait_for(cell.enough.wait(), 5.0)
     rounds.cancel()
     assert set(cell.told[:6]) == set(LOOKS), "five assets within three rounds of two"
 
