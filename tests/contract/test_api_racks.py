@@ -1,0 +1,75 @@
+"""Racks over the API and the command line: brought up, shown stage by stage, called off; for who sees the whole cell."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from hostler.controller.inputs import RackSeen
+from hostler.core.state.racks import AssetLook
+from hostler.server.tokens import Grant, Role
+from tests.contract.api_world import DOCUMENTS, FLEET, House, house
+from tests.contract.test_api_audit import cli
+
+ASSETS = [{"id": "ps1", "kind": "power_shelf", "rack": "r0", "serial": "SH-1", "bmc": "https://ps1"}]
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[House]:
+    async with house(tmp_path) as inside:
+        yield inside
+
+
+async def begun(world: House) -> None:
+    await world.reads_all()
+    fleet = FLEET.replace("gpus: 2", "gpus: 2, rack: {power_shelves: 1, supplies_needed: 1, bundle: b7}", 1)
+    assert fleet != FLEET
+    body = {"documents": {**DOCUMENTS, "fleet.yaml": fleet}, "reason": "racks"}
+    assert (await world.operator.post("/v1/config", body))[0] == 200
+    assert (await world.operator.post("/v1/assets", {"assets": ASSETS, "reason": "new"}))[0] == 200
+    asked = {"reason": "a new rack", "args": {"sku": "h100"}}
+    status, answer = await world.operator.post("/v1/racks/r0/rack-bring-up", asked)
+    assert status == 200, answer
+
+
+async def test_a_bring_up_is_asked_for_shown_and_ends(world: House) -> None:
+    """Mutants: a stage that does not stand shows no gap; the wait is not shown."""
+    await begun(world)
+    one = await world.operator.get("/v1/racks/r0")
+    assert (one["row"]["state"], one["row"]["bundle"], one["row"]["steps"]) == ("bringing_up", "b7", 12)
+    assert [b["text"] for b in one["blockers"]] == ["ps1 was not looked at yet"]
+    assert one["stages"][0] == {
+        "stage": "power shelves", "verdict": "inconclusive", "gaps": ["ps1 was not looked at yet"],
+    }  # fmt: skip
+    supplies = (("psu1", "ok"), ("psu2", "ok"))
+    world.cell.tell(RackSeen("ps1", AssetLook(world.cell.now(), serial="SH-1", health="ok", supplies=supplies)))
+    await world.until(lambda: world.cell.view.racks["r0"].run is None)
+    (row,) = (await world.operator.get("/v1/racks"))["items"]
+    assert (row["rack"], row["state"], row["why"]) == ("r0", "open", "")
+    status, answer = await world.operator.post("/v1/racks/r0/rack-certify", {"reason": "handed over"})
+    assert status == 200, answer
+    shown = await world.operator.get("/v1/racks/r0")
+    assert (shown["row"]["state"], shown["certificate"]["person"]) == ("certified", "ada")
+    assert len(shown["certificate"]["digest"]) == 64
+
+
+async def test_racks_are_for_who_sees_the_whole_cell(world: House) -> None:
+    """Mutant: a tenant reads a site's shelves."""
+    await begun(world)
+    acme = world.client(Grant("acme", Role.tenant, tenant="acme"))
+    assert (await acme.call("GET", "/v1/racks"))[0] == 403
+    assert (await acme.post("/v1/racks/r0/rack-call-off", {"reason": "no"}))[0] == 403
+    assert (await world.operator.call("GET", "/v1/racks/nowhere"))[0] == 404
+
+
+async def test_the_command_line_shows_a_rack_and_calls_its_bring_up_off(world: House) -> None:
+    await begun(world)
+    told = await cli(world, "rack", "get", "r0")
+    assert "rack r0 is bringing up, bundle b7" in told
+    assert "  waits: ps1 was not looked at yet; until each shelf is read and its supplies are well" in told
+    assert "power shelves seen" in told
+    await cli(world, "rack", "call-off", "r0", "--reason", "another day")
+    await asyncio.sleep(0)
+    told = await cli(world, "rack", "get", "r0")
+    assert "bring-up called off at power shelves seen" in told
