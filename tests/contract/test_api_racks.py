@@ -1,4 +1,4 @@
-"""Racks over the API and the command line: brought up, shown stage by stage, called off; for who sees the whole cell."""
+"""Racks over the API and the command line: brought up, shown stage by stage, called off; not for tenants."""
 
 import asyncio
 from collections.abc import AsyncIterator

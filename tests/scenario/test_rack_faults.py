@@ -61,6 +61,8 @@ def test_a_fault_in_service_opens_one_ticket_and_holds_what_depends_on_it_until_
     truth = drive.looks[name]
     drive.looks[name] = replace(truth, **ill)
     seen(drive)
+    drive.looks[name] = replace(drive.looks[name], gaps=("a page was not read",))
+    seen(drive)
     (ticket,) = (t for t in drive.fleet.tickets.values() if t.kind == FAULT)
     assert says in ticket.fault
     assert (ticket.node, ticket.hardware) == (name, LOOKS[name].serial)
@@ -107,6 +109,8 @@ def test_a_leak_in_a_tray_switches_that_tray_off_once_and_no_node() -> None:
     """Mutants: it is sent again with every look; nodes lose their power for a tray's leak."""
     drive = in_service()
     drive.looks["sw2"] = replace(drive.looks["sw2"], leaks=(("leak_1", "critical"),))
+    seen(drive)
+    drive.looks["sw2"] = replace(drive.looks["sw2"], gaps=("a page was not read",))
     seen(drive)
     asked = [(one.operation.node, one.operation.kind) for one in drive.events(e.AssetOperationStarted)]
     assert asked == [("sw2", "power_off")]

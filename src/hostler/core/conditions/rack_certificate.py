@@ -67,7 +67,7 @@ def _asset_differs(fleet: Fleet, certificate: RackCertificate, one: RackEvidence
     if (serial := asset.binding("serial")) and serial != one.serial:
         return f"{one.name} was swapped: {serial} is registered, {one.serial} was certified"
     look = asset.look
-    if look is None or look.why:
+    if look is None:
         return ""
     if look.serial and look.serial != one.serial:
         return f"{one.name} was swapped: it shows serial {look.serial}, {one.serial} was certified"
