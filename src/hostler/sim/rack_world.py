@@ -53,7 +53,7 @@ class Twin(Struct):
             self.runs, self.writing, self.due = self.writing, "", None
 
     def look(self, now: datetime) -> AssetLook:
-        """What its BMC shows."""
+        """The look that its BMC gives."""
         self.settle(now)
         if self.trouble == "silent":
             return AssetLook(now, why="it gave no answer")
