@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hostler.core.state.operations import DriveToErase, Sanitise
+from tests import hdparm_twin
 
 Lie = Literal["", "keeps", "keeps_some", "never_ends", "fails", "vanishes", "other", "mute", "refuses", "words_as_key"]
 """Says that it is erased and keeps all, or one block; its progress never ends; its log says failed; it is gone in the
 midst; another serial answers; no answer; the command is refused; nvme-cli 2.5's odd key."""
 
+_ACTS = ("sanitize", "format", "--yes-i-know-what-i-am-doing")
 SIZE = 8 * 1024 * 1024
 PROGRAM = (
     rf"#!{sys.executable} -IS"
@@ -93,7 +95,9 @@ class DriveBench:
         (root / "dev").mkdir(parents=True, exist_ok=True)
         (root / "proc").mkdir(exist_ok=True)
         (folder / "nvme").write_text(PROGRAM)
-        (folder / "nvme").chmod(0o755)
+        (folder / "hdparm").write_text(hdparm_twin.PROGRAM)
+        for name in ("nvme", "hdparm"):
+            (folder / name).chmod(0o755)
 
     def nvme(self, name: str, serial: str, *, loop: bool = False, **said: Any) -> DriveToErase:
         """An NVMe drive with one namespace: block erase, unless `sanicap`, `oacs` or `fna` say otherwise."""
@@ -107,6 +111,14 @@ class DriveBench:
         """A drive that is no NVMe drive."""
         self._plug(name, serial, loop=loop)
         return DriveToErase(name, serial, "DISK")
+
+    def ata(self, name: str, serial: str, *offers: str, **said: Any) -> DriveToErase:
+        """A SATA drive that offers these commands of the SANITIZE feature set."""
+        device = self._plug(name, serial, loop=False)
+        state = {"sn": serial, "offers": offers, "state": 0, "polls": 0, "ended": False, "lie": "", "disabled": ()}
+        body = state | {"enabled": False, "locked": False, "frozen": True} | said | {"path": str(device.resolve())}
+        self._place(name).write_text(json.dumps(body))
+        return DriveToErase(name, serial, "TWIN SSD 960GB")
 
     def _plug(self, name: str, serial: str, *, loop: bool) -> Path:
         image = self.folder / f"{name}.img"
@@ -136,7 +148,7 @@ class DriveBench:
         self._place(name).write_text(json.dumps(json.loads(self._place(name).read_text()) | said | {"lie": lie}))
 
     def _place(self, name: str) -> Path:
-        return self.folder / f"{name.rpartition('n')[0]}.json"
+        return self.folder / f"{name.rpartition('n')[0] if name.startswith('nvme') else name}.json"
 
     def holds_data(self, name: str) -> bool:
         """Whether anything but zeros is on the medium."""
@@ -148,7 +160,7 @@ class DriveBench:
         """The commands that asked for more than a word."""
         place = self.folder / "said"
         lines = place.read_text().splitlines() if place.exists() else []
-        return [line.replace(f"{self.root}", "") for line in lines if line.split()[0] in ("sanitize", "format")]
+        return [line.replace(f"{self.root}", "") for line in lines if line.split()[0] in _ACTS]
 
     def close(self) -> None:
         """Detach the loop devices that were made here."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hostler.agent import nvme_wire
+from hostler.agent import ata_wire, nvme_wire
 from hostler.agent.drive_erasure import ErasureRules, erase, words
 from hostler.agent.host_commands import NotPossibleError
 from hostler.core.state.erasure import DriveErased
@@ -19,6 +19,7 @@ from hostler.core.state.operations import DriveToErase, Sanitise
 from tests.drive_bench import DriveBench, Lie, order
 
 SCRATCH = ("/dev/nvme0n1", "/dev/nvme1n1", "/dev/sda")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="loop devices need root: run the tests as root")
 
 
 @pytest.fixture
@@ -85,6 +86,75 @@ def test_what_a_drive_says_of_itself_is_not_enough(bench: DriveBench, lie: Lie) 
     found = one(bench, drive, limit_s=0.5 if lie == "never_ends" else 60.0)
     verdict, told = LIES[lie]
     assert (found.verdict, told in found.detail) == (verdict, True), found
+
+
+SANITIZE, BLOCK, CRYPTO = "SANITIZE feature set", "BLOCK_ERASE_EXT command", "CRYPTO_SCRAMBLE_EXT command"
+SURE = "--yes-i-know-what-i-am-doing"
+
+
+@pytest.mark.parametrize(
+    ("offers", "verb", "method"),
+    [
+        ((SANITIZE, CRYPTO, BLOCK), "block-erase", "ata sanitize, block erase"),
+        ((SANITIZE, CRYPTO), "crypto-scramble", "ata sanitize, crypto scramble"),
+    ],
+)
+def test_a_sata_drive_sanitizes_itself_where_it_can(
+    bench: DriveBench, offers: tuple[str, ...], verb: str, method: str
+) -> None:
+    """Frozen security does not matter to it. Mutants: zeros all the same; a key is deleted where blocks can be."""
+    found = one(bench, bench.ata("sda", "W1", *offers))
+    assert (found.verdict, found.method, found.level) == (Verdict.passed, method, "purge"), found
+    assert found.samples > 200
+    assert bench.said == [f"{SURE} --sanitize-{verb} /dev/sda"]
+
+
+@pytest.mark.parametrize("lie", [each for each in LIES if each not in ("keeps_some", "vanishes", "words_as_key")])
+def test_what_a_sata_drive_says_of_itself_is_not_enough_either(bench: DriveBench, lie: Lie) -> None:
+    """Mutants: its state is not polled; SD3 is taken for idle; what another sanitize once ended with counts."""
+    drive = bench.ata("sda", "W1", SANITIZE, BLOCK, ended=True)
+    bench.lies("sda", lie)
+    found = one(bench, drive, limit_s=0.5 if lie == "never_ends" else 60.0)
+    verdict, told = LIES[lie]
+    assert (found.verdict, told.replace("nvme", "hdparm").replace("with 1", "with 5") in found.detail) == (
+        verdict,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("offers", "state", "why"),
+    [
+        ((), 0, "the drive offers no sanitize"),
+        ((BLOCK,), 0, "the drive offers no sanitize"),
+        ((SANITIZE, BLOCK), 1, "its sanitize is frozen until it loses power"),
+    ],
+)
+def test_a_sata_drive_that_cannot_or_may_not_is_overwritten_and_says_why(
+    bench: DriveBench, offers: tuple[str, ...], state: int, why: str
+) -> None:
+    """Mutants: a frozen drive is asked all the same; a command that is listed and not enabled counts."""
+    bench.ata("sda", "W1", *offers, state=state, disabled=(SANITIZE, CRYPTO))
+    assert words(bench.root, SCRATCH)["sda"] == f"zeros written ({why})"
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"enabled": True, "locked": True}, "is locked by an ATA password"),
+        ({"enabled": True}, "is given an ATA password"),
+        ({"lie": "other"}, "says that it is SOMEBODY-ELSE, not W1"),
+    ],
+)
+def test_a_sata_drive_under_another_s_password_is_left_and_told_of_beforehand(
+    bench: DriveBench, said: dict[str, Any], why: str
+) -> None:
+    """A tenant's password locks it with the next power cycle. Mutants: it is erased; a locked one alone is seen."""
+    drive = bench.ata("sda", "W1", SANITIZE, BLOCK, **said)
+    with pytest.raises(NotPossibleError, match=why):
+        erase(order(drive), rules(bench))
+    assert why in words(bench.root, SCRATCH)["sda"]
+    assert bench.said == []
 
 
 def test_a_drive_that_keeps_its_bytes_keeps_them_again(bench: DriveBench) -> None:
@@ -185,9 +255,6 @@ def test_a_slot_that_is_kept_stays_as_it_is(bench: DriveBench) -> None:
     assert (bench.holds_data("nvme1n1"), bench.holds_data("nvme0n1")) == (True, False)
 
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="loop devices need root: run the tests as root")
-
-
 @needs_root
 def test_a_drive_that_is_no_nvme_drive_is_overwritten_and_that_is_called_a_clear(bench: DriveBench) -> None:
     """On a real block device, by the real blkdiscard. Mutant: an overwrite is called a purge."""
@@ -259,3 +326,6 @@ def test_without_the_tool_that_is_said(bench: DriveBench, monkeypatch: pytest.Mo
 def test_an_answer_that_cannot_be_read_is_none(hostile: bytes) -> None:
     assert nvme_wire.abilities(hostile) is None
     assert nvme_wire.sanitize_state(hostile) is None
+    text = hostile.decode(errors="replace")
+    assert ata_wire.abilities(text) is None
+    assert ata_wire.sanitize_state(text) is None

@@ -16,7 +16,8 @@ from shutil import which
 
 from msgspec import Struct
 
-from hostler.agent import nvme_wire, read_back
+from hostler.agent import ata_wire, nvme_wire, read_back
+from hostler.agent.ata_wire import AtaAbilities
 from hostler.agent.block_devices import BlockDevice, claimed, devices
 from hostler.agent.gpu_holders import holders
 from hostler.agent.host_commands import ActFailedError, FateUnknownError, NotPossibleError, act
@@ -28,6 +29,7 @@ from hostler.core.state.operations import DriveToErase, Sanitise
 TOOL_S = 30.0
 AT_ONCE = 16
 ZEROS = "zeros written"
+HDPARM, SURE = "hdparm", "--yes-i-know-what-i-am-doing"
 PURGE, CLEAR = "purge", "clear"
 """Levels of NIST SP 800-88r1: a purge withstands a laboratory, a clear everybody without one."""
 _SHARED = ("pod", "Slurm")
@@ -47,22 +49,29 @@ class ErasureRules(Struct, frozen=True):
 
 
 class DriveJob(Struct, frozen=True):
-    """A drive of the order with its devices (namespaces of one controller), and how it is erased."""
+    """A drive of the order with its devices (namespaces of one controller), and how it is erased.
+
+    `ata` is what a SATA drive sanitizes by, `why_zeros` why one that could does not.
+    """
 
     drive: DriveToErase
     devices: tuple[BlockDevice, ...]
     abilities: NvmeAbilities | None = None
+    ata: AtaAbilities | None = None
+    why_zeros: str = ""
 
     @property
     def method(self) -> str:
         """How it is erased, in words."""
-        return self.abilities.method if self.abilities is not None else ZEROS
+        told = self.abilities or self.ata
+        return told.method if told is not None else f"{ZEROS} ({self.why_zeros})" if self.why_zeros else ZEROS
 
     @property
     def level(self) -> str:
         """The level of NIST SP 800-88r1, by its table A-8 for NVMe and A-5 for ATA; an overwrite is a clear."""
-        overwritten = self.abilities is None or self.abilities.sanitize == _OVERWRITE
-        return CLEAR if overwritten else PURGE
+        if self.abilities is None:
+            return CLEAR if self.ata is None else PURGE
+        return CLEAR if self.abilities.sanitize == _OVERWRITE else PURGE
 
 
 _OVERWRITE = 3
@@ -110,15 +119,55 @@ def _not_allowed(device: BlockDevice, rules: ErasureRules) -> Iterator[str]:
 def _job(drive: DriveToErase, at: tuple[BlockDevice, ...]) -> DriveJob:
     """The drive with its way of being erased. Raises NotPossibleError where it has none, or another serial answers."""
     if not at[0].is_nvme:
-        if which("blkdiscard") is None:
-            raise NotPossibleError("nothing was erased: blkdiscard is not installed (package util-linux)")
-        return DriveJob(drive, at)
+        return _job_of_disk(drive, at)
     said = abilities_of(at[0])
     if said.serial != drive.serial:
         raise NotPossibleError(f"nothing was erased: {at[0].name} says that it is {said.serial}, not {drive.serial}")
     if not said.method:
         raise NotPossibleError(f"nothing was erased: {at[0].name} ({drive.serial}) offers neither sanitize nor format")
     return DriveJob(drive, at, said)
+
+
+def _job_of_disk(drive: DriveToErase, at: tuple[BlockDevice, ...]) -> DriveJob:
+    """A drive that is no NVMe drive: by its own sanitize where hdparm shows one, else by zeros. Raises as `_job`."""
+    found = _asked_of_ata(at[0])
+    if found is not None and found.serial != drive.serial:
+        raise NotPossibleError(f"nothing was erased: {at[0].name} says that it is {found.serial}, not {drive.serial}")
+    if found is not None and (found.locked or found.secured):
+        state = "locked by" if found.locked else "given"
+        raise NotPossibleError(
+            f"nothing was erased: {at[0].name} ({drive.serial}) is {state} an ATA password that nobody here has set"
+            "; take it away (hdparm --security-disable) with whoever knows it, or replace the drive"
+        )
+    why = _why_zeros(at[0], found)
+    if found is not None and not why:
+        return DriveJob(drive, at, ata=found)
+    if which("blkdiscard") is None:
+        raise NotPossibleError("nothing was erased: blkdiscard is not installed (package util-linux)")
+    return DriveJob(drive, at, why_zeros=why)
+
+
+def _asked_of_ata(device: BlockDevice) -> AtaAbilities | None:
+    """The abilities that a SATA drive tells; None for another kind, or where hdparm is not installed."""
+    if which(HDPARM) is None:
+        return None
+    try:
+        return ata_wire.abilities(act((HDPARM, "-I", str(device.path)), TOOL_S))
+    except ActFailedError:
+        return None
+    except FateUnknownError as error:
+        raise NotPossibleError(f"{device.name} cannot be asked what it can: {error}") from error
+
+
+def _why_zeros(device: BlockDevice, found: AtaAbilities | None) -> str:
+    """Why a SATA drive is overwritten instead, "" where it sanitizes itself."""
+    if found is None or not found.sanitize:
+        return "" if found is None else "the drive offers no sanitize"
+    try:
+        frozen = ata_wire.is_frozen(act((HDPARM, "--sanitize-status", str(device.path)), TOOL_S))
+    except (ActFailedError, FateUnknownError) as error:
+        raise NotPossibleError(f"{device.name} cannot be asked how its sanitize stands: {error}") from error
+    return "its sanitize is frozen until it loses power" if frozen else ""
 
 
 def abilities_of(device: BlockDevice) -> NvmeAbilities:
@@ -203,7 +252,9 @@ def _compared(device: BlockDevice, before: read_back.BlocksBefore | None) -> rea
 def _begin(job: DriveJob, until: float) -> None:
     """Give the order. The tools themselves open the device for themselves alone, so that nobody comes between."""
     left_s = max(TOOL_S, until - time.monotonic())
-    if job.abilities is None:
+    if job.ata is not None:
+        act((HDPARM, SURE, f"--sanitize-{job.ata.sanitize}", str(job.devices[0].path)), TOOL_S)
+    elif job.abilities is None:
         for device in job.devices:
             act(("blkdiscard", "--zeroout", str(device.path)), left_s)
     elif job.abilities.sanitize:
@@ -215,15 +266,18 @@ def _begin(job: DriveJob, until: float) -> None:
 
 def _state(job: DriveJob) -> nvme_wire.SanitizeState:
     """The drive's own log. Raises the errors of `host_commands`."""
-    printed = act(("nvme", "sanitize-log", job.devices[0].controller, "-o", "json"), TOOL_S)
-    found = nvme_wire.sanitize_state(printed.encode())
+    if job.ata is not None:
+        found = ata_wire.sanitize_state(act((HDPARM, "--sanitize-status", str(job.devices[0].path)), TOOL_S))
+    else:
+        printed = act(("nvme", "sanitize-log", job.devices[0].controller, "-o", "json"), TOOL_S)
+        found = nvme_wire.sanitize_state(printed.encode())
     if found is None:
         raise NotPossibleError(f"{job.devices[0].name}: its sanitize log cannot be read")
     return found
 
 
 def _sanitizes(job: DriveJob) -> bool:
-    return job.abilities is not None and bool(job.abilities.sanitize)
+    return job.ata is not None or (job.abilities is not None and bool(job.abilities.sanitize))
 
 
 def _is_running(job: DriveJob) -> bool:
