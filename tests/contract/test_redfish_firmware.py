@@ -246,5 +246,5 @@ async def test_what_runs_after_mains_only_runs_after_an_ac_cycle_and_that_begins
 
 async def test_a_bmc_without_an_ac_cycle_says_what_to_do() -> None:
     async with emulated("dell") as world:
-        with pytest.raises(RefusedError, match="offers no AC cycle: switch the machine's outlets off and on"):
+        with pytest.raises(RefusedError, match="offers no AC cycle: record the machine's outlets"):
             await world.perform("ac_cycle")

@@ -16,6 +16,7 @@ NEEDS = {
     "power_off": {"drained", "power_off"},
     "update_firmware": {"drained", "power"},
     "ac_cycle": {"drained", "power"},
+    "outlet_cycle": {"drained", "power"},
     "reset_bmc": {"power"},
     "collect_evidence": {"boot"},
     "gpu_reset": {"drained", "boot"},
@@ -29,10 +30,11 @@ NEEDS = {
     "stop_kubelet": {"drained", "heard"},
 }
 REVOCABLE = {"collect_evidence", "run_checks", "join_cluster", "confirm_join", "idle_check"}
-ONCE = {"update_firmware", "ac_cycle", "reset_bmc", "gpu_reset", "reboot", "reset_port"}
-DISRUPT = {"power_off", "ac_cycle", "update_firmware", "gpu_reset", "reboot", "evict", "leave_cluster", "reset_port"}
-TOUCH = {"power_off", "ac_cycle", "update_firmware", "gpu_reset", "reboot", "reset_port"}
-RESTART = {"power_on", "power_off", "ac_cycle", "reboot"}
+CYCLES = {"ac_cycle", "outlet_cycle"}
+ONCE = CYCLES | {"update_firmware", "reset_bmc", "gpu_reset", "reboot", "reset_port"}
+DISRUPT = CYCLES | {"power_off", "update_firmware", "gpu_reset", "reboot", "evict", "leave_cluster", "reset_port"}
+TOUCH = CYCLES | {"power_off", "update_firmware", "gpu_reset", "reboot", "reset_port"}
+RESTART = CYCLES | {"power_on", "power_off", "reboot"}
 
 
 def test_every_operation_needs_and_does_what_its_hand_does() -> None:
@@ -41,7 +43,7 @@ def test_every_operation_needs_and_does_what_its_hand_does() -> None:
     rows = OPERATIONS.items()
     assert {kind for kind, row in rows if row.revocable} == REVOCABLE
     assert {kind for kind, row in rows if not row.repeatable} == ONCE
-    assert {kind for kind, row in rows if not row.interruptible} == {"update_firmware", "ac_cycle"}
+    assert {kind for kind, row in rows if not row.interruptible} == CYCLES | {"update_firmware"}
     assert {kind for kind, row in rows if row.disrupts} == DISRUPT
     assert {kind for kind, row in rows if row.touches} == TOUCH
     assert {kind for kind, row in rows if row.restarts} == RESTART

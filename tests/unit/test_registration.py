@@ -10,6 +10,7 @@ from hostler.core.state.intent import Bounds
 from hostler.core.state.model import Phase, Position
 from tests.kit import Drive, a_node, configuration, intent_of, pool_document
 
+A1 = "https://pdu#/redfish/v1/PowerEquipment/RackPDUs/1/Outlets/A1"
 CONFIG = configuration({"train": pool_document(target=0)})
 
 
@@ -55,6 +56,9 @@ def test_a_retired_node_s_id_never_comes_back() -> None:
         ([h100(cell="")], "cell ''; use letters, digits"),
         ([h100(id="x" * 64)], "use letters, digits, '-' and '.', 1 to 63"),
         ([{"sku": "h200"}], "unknown SKU 'h200'; add it to the configuration first"),
+        ([h100(outlets=[A1, A1])], "2 outlets, or one twice: give 1 to 16, all that feed the machine; write it so"),
+        ([h100(outlets=["https://pdu/outlet/1"])], "outlet 'https://pdu/outlet/1' is not an outlet's address"),
+        ([h100(outlets=[A1]), h100(outlets=["https://p#/redfish/v1/B", A1])], f"outlet:{A1} is also given in nodes[0]"),
         ([h100(colour="red")], "unknown field `colour`"),
         ([h100(id="nodes")], "id 'nodes' means more than one node"),
         ([h100(tags={"a b": "c"})], "its tags are too many, too long or no names"),
@@ -119,6 +123,23 @@ def test_a_name_moves_with_its_binding_and_the_old_one_ends() -> None:
     assert drive.fleet.resolve("S-a") == drive.node("a")
     assert drive.fleet.index.members("bmc:https://bmc/a") == []
     assert drive.ask_two("rebind", "b", kind="bmc", value="https://bmc/a").granted
+
+
+def test_an_outlet_feeds_one_node_and_only_the_whole_cell_s_operators_say_which() -> None:
+    """Mutants: one of several is free to be another's; the earlier ones stay; a narrowed operator names a PDU."""
+    drive = Drive(CONFIG, [a_node("a"), a_node("b")])
+    both = f"{A1} {A1[:-2]}B1"
+    assert drive.ask_two("rebind", "a", kind="outlet", value=both).granted
+    taken = drive.ask("rebind", "b", kind="outlet", value=f"{A1[:-2]}C1 {A1}")
+    assert (taken.granted, taken.text) == (False, f"outlet {A1} is bound to a: rebind or retire that one first")
+    assert "is not an outlet's address" in drive.ask("rebind", "b", kind="outlet", value="https://pdu/1").text
+    assert drive.ask_two("rebind", "a", kind="outlet", value=f"{A1[:-2]}B1").granted
+    assert drive.ask_two("rebind", "b", kind="outlet", value=A1).granted
+    away = {"kind": "outlet", "value": A1.replace("pdu", "attacker.test")}
+    narrowed = intent_of("i9", "rebind", "a", "eve", "new PDU", drive.now, away, bounds=Bounds(site="s1"))
+    assert not drive.step(IntentAsked(909, narrowed)).replies[0].granted
+    alone = drive.ask("rebind", "a", **away)
+    assert (alone.granted, "password will be sent" in alone.text) == (False, True)
 
 
 def test_a_node_keeps_its_tags() -> None:

@@ -86,6 +86,16 @@ def test_orders_are_written_one_after_the_other_and_share_their_deepest_activati
     assert laid(reporting(BMC="2", CPLD="2", FPGA="2", BIOS="2"), sku) == []
 
 
+def test_outlets_are_the_deepest_activation() -> None:
+    """Mutant: the BMC's own AC cycle stands for them."""
+    sku = a_sku(
+        {"CPLD": "2", "FPGA": "2"}, CPLD=how(order=1, activate="outlet_cycle"), FPGA=how(order=1, activate="ac_cycle")
+    )
+    assert laid(reporting(), sku) == [
+        *("CPLD=2", "FPGA=2", "power_off", "outlet_cycle", "power_on", "wait_boot", "[CPLD FPGA]")
+    ]
+
+
 def test_versions_in_between_are_passed_through_unless_they_are_behind() -> None:
     """Mutants: they are skipped; they are written although the node is further on."""
     stages = (FirmwareStage("1.5", "http://images/a", SHA), FirmwareStage("1.8", "http://images/b", SHA))

@@ -17,6 +17,7 @@ from hostler.core.state import events as e
 from hostler.core.state.change_control import APPROVALS_MAX, NODES_LISTED, Approval
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.intent import Intent
+from hostler.core.state.model import OUTLET
 from hostler.core.state.verbs.activation import Activate
 from hostler.core.state.verbs.approvals import DenyRequest, WithdrawRequest
 from hostler.core.state.verbs.nodes import Rebind
@@ -44,8 +45,9 @@ def demand(ask: AnyAsk, nodes: Nodes) -> Demand:
 def _unwatched(ask: AnyAsk) -> str:
     """Why what disturbs few now, a configuration or where a BMC's password is sent, still needs a second person."""
     fleet, fresh = ask.context.fleet, ask.configuration
-    if isinstance(ask.act, Rebind) and ask.act.kind == "bmc":
-        return "the BMC's password will be sent to its new address"
+    if isinstance(ask.act, Rebind) and ask.act.kind in ("bmc", OUTLET):
+        whose = "the BMC's" if ask.act.kind == "bmc" else "a PDU's"
+        return f"{whose} password will be sent to its new address"
     if fresh is None or not len(fleet.nodes):
         return ""
     acts = acting(fleet, fleet.configuration, fresh)

@@ -7,14 +7,14 @@ from hostler.core.conditions import unanswered_checks
 from hostler.core.conditions.machine_identity import MISMATCH
 from hostler.core.intents import registration
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, RefusalError, node_of
-from hostler.core.intents.registration import outside_problem
+from hostler.core.intents.registration import OUTLETS_MAX, outlet_problem, outside_problem
 from hostler.core.planning import idle_checks
 from hostler.core.planning.outcomes import change_phase
 from hostler.core.policy import rma_cases
 from hostler.core.state import events as e
 from hostler.core.state.expected import FieldOwner
 from hostler.core.state.intent import Bounds
-from hostler.core.state.model import BMC_CERTIFICATE, MAC, Binding, CheckResult, Node, Phase, Verdict
+from hostler.core.state.model import BMC_CERTIFICATE, MAC, OUTLET, Binding, CheckResult, Node, Phase, Verdict
 from hostler.core.state.rma_cases import CaseStep
 from hostler.core.state.verbs.nodes import (
     REBINDABLE,
@@ -112,30 +112,36 @@ def _received(ask: Ask[RmaReturn], node: Node) -> tuple[e.Event, ...]:
 
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_ENTERED = ("bmc", BMC_CERTIFICATE, OUTLET)
+"""Names of what a password is sent to."""
 
 
 def rebind(ask: Ask[Rebind]) -> Granted:
     """The outside has a new name for the node: a replaced BMC, a renamed host."""
     node = node_of(ask)
     kind, value = ask.act.kind, ask.act.value
-    if kind not in REBINDABLE or not 0 < len(value) <= 256:
+    if kind not in REBINDABLE or not 0 < len(value) <= (OUTLETS_MAX * 200 if kind == OUTLET else 256):
         raise RefusalError(f"give kind (one of {', '.join(REBINDABLE)}) and value")
     if kind == MAC:
         return _bind_macs(ask, node)
+    names = value.replace(",", " ").split() if kind == OUTLET else [value]
+    value = " ".join(names)
     if kind == BMC_CERTIFICATE:
         value = value.replace(":", "").lower()
         if not _SHA256.fullmatch(value):
             raise RefusalError("give the certificate's SHA-256, as `openssl x509 -fingerprint -sha256` prints it")
     if kind == "tpm" and not _SHA256.fullmatch(value):
         raise RefusalError("give the SHA-256 of the TPM's endorsement key; the history names it where it was refused")
-    if kind in ("bmc", BMC_CERTIFICATE) and ask.intent.bounds != Bounds():
+    if kind in _ENTERED and ask.intent.bounds != Bounds():
+        what = "an outlet" if kind == OUTLET else "a BMC"
         raise RefusalError(
-            "only an operator of the whole cell may say where a BMC is and who it is: its password is sent there"
+            f"only an operator of the whole cell may say where {what} is and who it is: its password is sent there"
         )
-    if kind not in ("bmc", BMC_CERTIFICATE) and (problem := outside_problem(kind, value)):
+    problem = outlet_problem(names) if kind == OUTLET else outside_problem(kind, value)
+    if problem and (kind == OUTLET or kind not in _ENTERED):
         raise RefusalError(problem)
-    if kind != BMC_CERTIFICATE:  # BMCs of one model may come with the same
-        _check_free(ask, node, kind, value)
+    for one in () if kind == BMC_CERTIFICATE else names:  # BMCs of one model may come with the same
+        _check_free(ask, node, kind, one)
     if node.operation is not None and OPERATIONS[node.operation.kind].port == "bmc":
         raise RefusalError(f"{node.id}: {node.operation.kind} is under way; wait for it")
     settled = tuple(

@@ -1,7 +1,7 @@
 """Making nodes known: what an inventory says of a node, checked, and turned into a node with its own id."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ from hostler.core.state import events as e
 from hostler.core.state.configuration import Sku
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError, Problem
-from hostler.core.state.model import Asset, AssetKind, Assignment, Binding, Node, Phase, Position, Profile
+from hostler.core.state.model import OUTLET, Asset, AssetKind, Assignment, Binding, Node, Phase, Position, Profile
 from hostler.core.state.scopes import FLEET, NODES, RACK, Scope
 
 T = TypeVar("T")
@@ -27,7 +27,8 @@ TAG_LENGTH = 128
 class NodeSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """A node as an inventory has it. `id` may be left out and is then issued; an id is never used again.
 
-    `bmc` is the Redfish URL of the node's BMC, with "#system" where it serves several machines, `domains` the failure
+    `bmc` is the Redfish URL of the node's BMC, with "#system" where it serves several machines, `outlets` those of the
+    PDUs' outlets that feed it ("https://pdu#/redfish/v1/PowerEquipment/RackPDUs/1/Outlets/A1"), `domains` the failure
     domains beside its rack, `pool` the pool that an adopted node serves already. `tags` are names of your own, to
     select nodes by.
     """
@@ -38,6 +39,7 @@ class NodeSpec(Struct, frozen=True, forbid_unknown_fields=True):
     serial: str = ""
     bmc: str = ""
     macs: tuple[str, ...] = ()
+    outlets: tuple[str, ...] = ()
     kubernetes: str = ""
     slurm: str = ""
     cell: str = "c1"
@@ -183,6 +185,7 @@ def spec_problems(fleet: Fleet, spec: NodeSpec, where: str, adopt: bool = False)
     for kind, name in named:
         if problem := outside_problem(kind, name):
             yield Problem(where, 0, problem, "write it so")
+    yield from _outlet_problems(spec.outlets, where)
     yield from _domain_problems(spec.domains, where)
     if spec.id in (FLEET, NODES):
         yield Problem(where, 0, f"id '{spec.id}' means more than one node", "choose another")
@@ -213,6 +216,20 @@ def outside_problem(kind: str, name: str) -> str:
     return f"{kind} {name[:80]!a} is not a valid name: {OUTSIDE_RULE}"
 
 
+OUTLETS_MAX = 16
+"""Outlets that feed one machine: trays of a rack's shelf have none, and no server has more supplies."""
+_OUTLET = re.compile(r"https?://[A-Za-z0-9.:\[\]-]{1,80}#/redfish/v1/[A-Za-z0-9._/-]{1,120}")
+
+
+def outlet_problem(outlets: Sequence[str]) -> str:
+    """Why these are no outlets of one machine, "" where they are."""
+    if not 0 < len(outlets) <= OUTLETS_MAX or len(set(outlets)) != len(outlets):
+        return f"{len(outlets)} outlets, or one twice: give 1 to {OUTLETS_MAX}, all that feed the machine"
+    wrong = next((one for one in outlets if not _OUTLET.fullmatch(one)), "")
+    example = "https://pdu#/redfish/v1/PowerEquipment/RackPDUs/1/Outlets/A1"
+    return f"outlet {wrong[:120]!a} is not an outlet's address, such as {example}" if wrong else ""
+
+
 OUTSIDE_MAX = 128
 OUTSIDE_RULE = f"1 to {OUTSIDE_MAX} letters, digits and '-._:/+' of ASCII, a letter or digit first"
 _OUTSIDE = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._:/+-]{{0,{OUTSIDE_MAX - 1}}}")
@@ -226,7 +243,13 @@ def _is_name(name: str) -> bool:
 def _unique_names(spec: NodeSpec) -> list[str]:
     named = [(kind, getattr(spec, kind)) for kind in ("id", "hostname", "serial", "bmc", "kubernetes", "slurm")]
     named.extend(("mac", mac) for mac in spec.macs)
+    named.extend((OUTLET, outlet) for outlet in spec.outlets)
     return [f"{kind}:{value}" for kind, value in named if value]
+
+
+def _outlet_problems(outlets: tuple[str, ...], where: str) -> Iterator[Problem]:
+    if outlets and (problem := outlet_problem(outlets)):
+        yield Problem(where, 0, problem, "write it so")
 
 
 def _domain_problems(names: tuple[str, ...], where: str) -> Iterator[Problem]:
@@ -244,6 +267,7 @@ def _domains(names: tuple[str, ...]) -> tuple[Scope, ...]:
 def _node(fleet: Fleet, spec: NodeSpec, adopt: bool, now: datetime) -> Node:
     bindings = [Binding(kind, getattr(spec, kind), now) for kind in _BOUND if getattr(spec, kind)]
     bindings.extend(Binding("mac", mac, now) for mac in spec.macs)
+    bindings.extend([Binding(OUTLET, " ".join(spec.outlets), now)] if spec.outlets else [])
     pool = fleet.configuration.pools.get(spec.pool)
     rack = (Scope(RACK, spec.rack),) if spec.rack else ()
     return Node(

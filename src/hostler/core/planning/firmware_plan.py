@@ -17,6 +17,12 @@ from hostler.core.tables.recipes import StepRow
 
 _WRITE_S, _VERIFY_S, _BMC_S, _POWER_S, _BOOT_S = 5400.0, 900.0, 900.0, 180.0, 1200.0
 _DEEPEST = {name: depth for depth, name in enumerate(ACTIVATIONS)}
+_CYCLES: dict[str, tuple[op.AnyAct, ...]] = {
+    "dc_cycle": (),
+    "ac_cycle": (op.CycleMains(),),
+    "outlet_cycle": (op.CycleOutlets(),),
+}
+"""Operations between a machine's being off and on again, by how deep the cycle is."""
 
 
 class FirmwareRow(Struct, frozen=True):
@@ -71,7 +77,7 @@ def firmware_steps(node: Node, sku: Sku) -> Iterator[StepRow]:
         if number == len(rounds) - 1 and depth in ("none", "dc_cycle"):
             return  # the recipe's own power cycle follows
         yield from _activated(depth, is_on)
-        is_on = is_on or depth in ("dc_cycle", "ac_cycle")
+        is_on = is_on or depth in _CYCLES
         wanted = {one.name: _expected(one, stage) for one, stage in written}
         yield StepRow(op.ResetBmc(tuple(wanted)), _BMC_S)
         yield StepRow(op.VerifyFirmware(wanted), _VERIFY_S)
@@ -135,11 +141,10 @@ def _powered(is_on: bool, power: str) -> Iterator[StepRow]:
 def _activated(depth: str, is_on: bool) -> Iterator[StepRow]:
     if depth == "bmc_reset":
         yield StepRow(op.ResetBmc(), _BMC_S)
-    if depth in ("dc_cycle", "ac_cycle"):
+    if depth in _CYCLES:
         if is_on:
             yield StepRow(op.SwitchOff(), _POWER_S)
-        if depth == "ac_cycle":
-            yield StepRow(op.CycleMains(), _BMC_S)
+        yield from (StepRow(act, _BMC_S) for act in _CYCLES[depth])
         yield from (StepRow(op.PowerOn(), _POWER_S), StepRow(op.WaitBoot(), _BOOT_S))
 
 

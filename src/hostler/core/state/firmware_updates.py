@@ -2,8 +2,9 @@
 
 from msgspec import Struct
 
-ACTIVATIONS = ("none", "bmc_reset", "dc_cycle", "ac_cycle")
-"""Acts that make written firmware run, the deepest last: none, the BMC restarted, a power cycle, mains off and on."""
+ACTIVATIONS = ("none", "bmc_reset", "dc_cycle", "ac_cycle", "outlet_cycle")
+"""Acts that make written firmware run, the deepest last: none, the BMC restarted, a power cycle, mains off and on by
+the BMC, and by the outlets of the rack's PDUs."""
 
 
 class FirmwareStage(Struct, frozen=True, forbid_unknown_fields=True):

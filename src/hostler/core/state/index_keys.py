@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from hostler.core.state.health import CLAIMED, is_doubted, is_healthy, is_serving
-from hostler.core.state.model import Node, Phase, Waiting
+from hostler.core.state.model import OUTLET, Node, Phase, Waiting
 from hostler.core.state.requalification import has_proven_itself
 from hostler.core.state.scopes import FIRMWARE, Scope
 from hostler.core.state.syndromes import SYNDROME_OF
@@ -80,7 +80,11 @@ def lasting_keys(node: Node) -> tuple[str, ...]:
     members.extend(Scope(FIRMWARE, version).shared for version in node.changed)
     if node.binding("bmc"):
         members.append("bmc")
-    return (*members, *(f"{b.kind}:{b.value}" for b in node.bindings if b.until is None))
+    held = (b for b in node.bindings if b.until is None)
+    return (
+        *members,
+        *(f"{b.kind}:{one}" for b in held for one in (b.value.split() if b.kind == OUTLET else (b.value,))),
+    )
 
 
 def keeps_lasting_keys(before: Node, node: Node) -> bool:

@@ -58,6 +58,8 @@ RESET_CLIENTS = (
 
 BMC_CERTIFICATE, MAC = "bmc_certificate", "mac"
 """Bindings: the certificate (SHA-256, hex) by which a node's BMC is known; one address of a network adapter."""
+OUTLET = "outlet"
+"""The binding that names all outlets of PDUs that feed the node, with spaces between."""
 
 
 STUCK = "node.stuck"

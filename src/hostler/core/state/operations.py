@@ -91,6 +91,10 @@ class CycleMains(OperationAct, frozen=True, tag="ac_cycle"):
     """Takes all power off the machine and back, its BMC's too."""
 
 
+class CycleOutlets(OperationAct, frozen=True, tag="outlet_cycle"):
+    """The same by the outlets of the rack's PDUs that feed the machine."""
+
+
 class ResetBmc(OperationAct, frozen=True):
     """Restarts the BMC; where components are named, only if one of them is not listed."""
 
@@ -229,7 +233,7 @@ class IdleCheck(OperationAct, frozen=True):
 
 
 class CordonUninvited(OperationAct, frozen=True):
-    """Cordons a node in a cluster that it has left."""
+    """Cordons a node in a cluster that it has left, or that it entered at its boot and is not delivered in."""
 
     cluster: str = ""
 
@@ -241,7 +245,7 @@ class DeleteUninvited(OperationAct, frozen=True):
 
 
 class IssueJoinToken(OperationAct, frozen=True):
-    """Issues a token for the kubelet of a node at its first boot."""
+    """Lists the node, cordoned, in the cluster that it enters at its boot, and issues a token for its kubelet."""
 
     cluster: str = ""
     token_ttl_s: float = 0.0
@@ -316,6 +320,7 @@ AnyAct = (
     | WriteFirmware
     | VerifyFirmware
     | CycleMains
+    | CycleOutlets
     | ResetBmc
     | RenewBmcLogin
     | CollectEvidence

@@ -95,6 +95,18 @@ OPERATIONS: dict[str, OperationKind] = {
             touches=True,
             restarts=True,
         ),
+        _row(
+            op.CycleOutlets,
+            "bmc",
+            "the BMC has restarted",
+            ("drained", "power"),
+            repeatable=False,
+            interruptible=False,
+            settle_s=240,
+            disrupts=True,
+            touches=True,
+            restarts=True,
+        ),
         _row(op.ResetBmc, "bmc", "the BMC answers again", ("power",), repeatable=False, settle_s=240),
         _row(op.RenewBmcLogin, "bmc", "the login that is kept says so", aside=True),
         # the node's agent
@@ -147,11 +159,11 @@ OPERATIONS: dict[str, OperationKind] = {
         ),
         _row(op.LeaveCluster, "scheduler", "the cluster lists the node no more", ("drained",), disrupts=True),
         _row(op.IdleCheck, "scheduler", "its Job has ended", revocable=True),
-        # the scheduler of a cluster that the node has left
+        # the scheduler of a cluster that the node has left; a cordon also where it is not delivered yet
         _row(op.CordonUninvited, "scheduler", "that cluster lists our cordon on the Node", aside=True),
         _row(op.DeleteUninvited, "scheduler", "that cluster lists the Node no more", aside=True),
         # the cluster that a node enters at its first boot
-        _row(op.IssueJoinToken, "scheduler", "its token stands in that cluster", aside=True),
+        _row(op.IssueJoinToken, "scheduler", "that cluster lists it cordoned, and its token stands", aside=True),
         # a tool in the node's network
         _row(
             op.ResetPort,

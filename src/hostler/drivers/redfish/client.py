@@ -227,7 +227,8 @@ class RedfishClient:
                 await self.send("POST", offered.target, {"ResetType": offered.kind})
                 return offered.kind
         raise NotOfferedError(
-            f"{self.origin} offers no AC cycle: switch the machine's outlets off and on, or set `activate: dc_cycle`"
+            f"{self.origin} offers no AC cycle: record the machine's outlets and set `activate: outlet_cycle`, "
+            "switch them off and on yourself, or set `activate: dc_cycle`"
         )
 
     async def collect_diagnostics(self, target: str, body: dict[str, str]) -> str:

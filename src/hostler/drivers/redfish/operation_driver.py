@@ -8,13 +8,21 @@ from typing import BinaryIO
 
 from msgspec.structs import replace
 
-from hostler.core.state.model import BMC_CERTIFICATE, Facts, Node, Operation, Outcome
+from hostler.core.state.model import BMC_CERTIFICATE, OUTLET, Facts, Node, Operation, Outcome
 from hostler.core.state.operations import ResetBmc, SetBootNetwork
-from hostler.drivers.redfish import equipment, firmware_inventory, firmware_update, part_inventory, wire, wire_firmware
+from hostler.drivers.redfish import (
+    equipment,
+    firmware_inventory,
+    firmware_update,
+    outlet_cycle,
+    part_inventory,
+    wire,
+    wire_firmware,
+)
 from hostler.drivers.redfish.client import BmcFailureError, NotOfferedError, RedfishClient
 from hostler.drivers.redfish.firmware_images import FirmwareImages, HttpImages
 from hostler.drivers.redfish.http_exchange import parse_address
-from hostler.drivers.redfish.operation_request import OperationRequest, OperationSteps, SentOperation
+from hostler.drivers.redfish.operation_request import FeedingOutlet, OperationRequest, OperationSteps, SentOperation
 from hostler.drivers.redfish.tolerant_json import WireError
 from hostler.ports import ConflictError, RefusedError, UnreachableError
 
@@ -84,7 +92,15 @@ class RedfishDriver:
     async def _ask(self, client: RedfishClient, name: str, operation: Operation, node: Node) -> OperationRequest:
         system = await equipment.machine(client, name)
         check_identity(client.origin, system, node, nameless=_row(operation).nameless)
-        return OperationRequest(client, system, operation, self._memory_of(operation), self._clock())
+        ask = OperationRequest(client, system, operation, self._memory_of(operation), self._clock())
+        if operation.kind != "outlet_cycle":
+            return ask
+        names = (node.id, node.binding("serial"), node.binding("hostname"))
+        return replace(ask, outlets=self._outlets(node), names=names)
+
+    def _outlets(self, node: Node) -> tuple[FeedingOutlet, ...]:
+        named = (parse_address(one) for one in node.binding(OUTLET).split())
+        return tuple(FeedingOutlet(self._clients(one.origin, ""), one.system) for one in named)
 
     def _memory_of(self, operation: Operation) -> SentOperation:
         memory = self._memories.setdefault(operation.id, SentOperation())
@@ -281,4 +297,5 @@ _ROWS: dict[str, OperationSteps] = {
     "locate_off": _locate(False),
     "reset_bmc": OperationSteps(_reset_bmc, _look_at_reset, nameless=True),
     "ac_cycle": OperationSteps(_ac_cycle, _look_at_reset),
+    "outlet_cycle": OperationSteps(outlet_cycle.cycle, _look_at_reset),
 }

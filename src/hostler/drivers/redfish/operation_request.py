@@ -27,8 +27,23 @@ class SentOperation(Struct):
     wrong_since: datetime | None = None
 
 
+class FeedingOutlet(Struct, frozen=True):
+    """An outlet that is recorded for a machine: its PDU, and its path there."""
+
+    pdu: RedfishClient
+    path: str
+
+    @property
+    def name(self) -> str:
+        """Address as people record it."""
+        return f"{self.pdu.origin}#{self.path}"
+
+
 class OperationRequest(Struct, frozen=True):
-    """One operation on one verified system, now. `image` is the verified image that is pushed, None for none."""
+    """One operation on one verified system, now. `image` is the verified image that is pushed, None for none.
+
+    `outlets` are those that feed the machine, `names` by which people may have labelled them.
+    """
 
     client: RedfishClient
     system: wire.System
@@ -36,6 +51,8 @@ class OperationRequest(Struct, frozen=True):
     memory: SentOperation
     now: datetime
     image: BinaryIO | None = None
+    outlets: tuple[FeedingOutlet, ...] = ()
+    names: tuple[str, ...] = ()
 
     def outcome(self, result: str, detail: str = "", facts: Facts | None = None) -> Outcome:
         """The outcome, with what is known of the system among its facts."""
@@ -79,6 +96,7 @@ LANDS_S = {
     "update_firmware": 30.0,
     "reset_bmc": 60.0,
     "ac_cycle": 120.0,
+    "outlet_cycle": 420.0,
 }
 """How long after sending an effect may still appear. Power-off was seen to take 1–11 s; a BMC answers for a while
 before it goes away to restart."""

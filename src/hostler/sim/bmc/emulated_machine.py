@@ -369,6 +369,10 @@ class Machine:
         self._receive("AcCycle", now, accepted=not refused)
         if refused:
             raise BmcRefusalError(400, "The chassis power state has to be off for this request.")
+        self.lose_mains(now)
+
+    def lose_mains(self, now: datetime) -> None:
+        """All power is gone for a while, the BMC's too, and comes back."""
         self._run_staged(after_mains=True)
         self.restart_manager(now)
 

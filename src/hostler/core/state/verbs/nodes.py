@@ -5,10 +5,10 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from hostler.core.state.expected import FieldOwner
-from hostler.core.state.model import BMC_CERTIFICATE, MAC
+from hostler.core.state.model import BMC_CERTIFICATE, MAC, OUTLET
 from hostler.core.state.verbs.facts import Heading, Name, Permission, Target, Verb, VerbFacts
 
-REBINDABLE = ("hostname", "serial", "bmc", BMC_CERTIFICATE, "tpm", MAC, "kubernetes", "slurm")
+REBINDABLE = ("hostname", "serial", "bmc", BMC_CERTIFICATE, OUTLET, "tpm", MAC, "kubernetes", "slurm")
 """Kinds of names that the outside has for a node, and may have anew."""
 
 
@@ -104,8 +104,11 @@ class Rebind(Verb, frozen=True):
     facts: ClassVar = VerbFacts(Permission.operate, Target.node, Heading.life)
     kind: Annotated[Name, Meta(description=f"Kind of name: {', '.join(REBINDABLE[:-1])} or {REBINDABLE[-1]}.")]
     value: Annotated[
-        Name,
-        Meta(description="The new name; for bmc the Redfish address, for mac all addresses, with commas between."),
+        str,
+        Meta(
+            max_length=4096,
+            description="The new name; for bmc the Redfish address, for mac and outlet all, with commas between.",
+        ),
     ]
 
 
