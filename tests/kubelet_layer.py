@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from hostler.core.state.bootstrap_kubeconfig import BOOTSTRAP_FILE
+from hostler.core.state.bootstrap_kubeconfig import BOOTSTRAP_FILE, REGISTRATION_FILE
 from tests.controlplane.building import program
 from tests.controlplane.real_node import CNI
 
@@ -60,7 +60,7 @@ After=containerd.service cloud-init.service
 RequiresMountsFor=/var/lib/kubelet
 [Service]
 ExecStart=/usr/bin/kubelet --config=/etc/kubernetes/kubelet.yaml --bootstrap-kubeconfig={BOOTSTRAP_FILE} \\
-  --kubeconfig=/etc/kubernetes/kubelet.conf
+  --kubeconfig=/etc/kubernetes/kubelet.conf --config-dir={Path(REGISTRATION_FILE).parent}
 Restart=always
 RestartSec=5
 """
@@ -88,6 +88,7 @@ def build_kubelet_layer(place: Path) -> Path:
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_text(text)
         (root / "usr/lib/cni").mkdir(parents=True)
+        (root / REGISTRATION_FILE.lstrip("/")).parent.mkdir(parents=True)
         shutil.copy(CNI / "loopback", root / "usr/lib/cni/loopback")
         wanted = root / "etc/systemd/system/multi-user.target.wants/kubelet.path"
         wanted.parent.mkdir()

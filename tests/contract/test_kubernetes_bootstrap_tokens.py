@@ -18,7 +18,7 @@ from hostler.drivers.kubernetes.csr_approver import CsrApprover
 from hostler.drivers.kubernetes.kube_api import Api
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
-from hostler.ports import RefusedError
+from hostler.ports import RefusedError, UnreachableError
 from hostler.runtime.join_offer import JoinOffer
 from tests.contract.kubelet import REQUESTS, UNKNOWN, Kubelet
 from tests.contract.kubernetes_world import running, until, until_asked
@@ -187,6 +187,76 @@ async def test_a_join_that_is_given_up_undone_or_taken_over_leaves_no_old_token(
 
 async def _is_refused(bearer: Api) -> bool:
     return (await bearer.get(REQUESTS)).status == UNKNOWN
+
+
+class CutOff:
+    """The API of a process that dies at one of its writes, before or after the server has taken it."""
+
+    def __init__(self, api: Api, writes: int, *, after: bool) -> None:
+        self._api, self._left, self._after = api, writes, after
+        self.endpoint = api.endpoint
+
+    def at(self, _turn: object) -> "CutOff":
+        return self
+
+    async def get(self, path: str) -> Any:
+        return await self._api.get(path)
+
+    async def change(self, *words: Any, **more: Any) -> Any:
+        self._left -= 1
+        if self._left == 0 and not self._after:
+            raise UnreachableError("it died")
+        answer = await self._api.change(*words, **more)
+        if self._left == 0:
+            raise UnreachableError("it died")
+        return answer
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("writes", [1, 2])
+@pytest.mark.parametrize("listed", [False, True])
+async def test_a_node_that_enters_at_its_boot_is_cordoned_before_anything_lets_it_in(
+    world: KubernetesWorld, listed: bool, writes: int, after: bool
+) -> None:
+    """Mutants: the token comes first; a Node that is listed already is left open; a cut leaves it half done."""
+    guest = replace(world.node, assignment=None)
+    if listed:
+        await world.admin.node("box-1")
+    mint = operation("issue_join_token", guest, cluster="k1", token_ttl_s=600.0)
+    dying = KubernetesScheduler("k1", CutOff(world.api, writes, after=after), world.cache, OWNER)  # type: ignore[arg-type]
+    with pytest.raises(UnreachableError):
+        await dying.perform(mint, guest)
+    if (writes, after) == (1, False):
+        assert not await is_shut(world)
+    elif not listed:  # of one that others write to as well the first write may have been refused
+        assert await is_shut(world)
+    if await tokens(world):
+        assert await is_shut(world)
+    heir = KubernetesScheduler("k1", world.api, world.cache, OWNER)
+    assert (await heir.observe(mint, guest)).result == "not_done"
+    assert (await heir.perform(mint, guest)).result == "done"
+    assert (await heir.observe(mint, guest)).result == "done"
+    assert await is_shut(world)
+    assert len(await tokens(world)) == 1
+    offer = heir.joining.offer("n1")
+    assert offer is not None
+    assert offer.taint == f"hostler.dev/cordon={OWNER}:NoSchedule"
+    await world.admin.delete("/api/v1/nodes/box-1")
+    assert (await heir.observe(mint, guest)).result == "not_done"
+
+
+async def test_one_that_serves_there_is_left_to_its_plan(world: KubernetesWorld) -> None:
+    """Mutant: each boot cordons it, and nobody's plan frees it."""
+    await world.admin.node("box-1")
+    mint = operation("issue_join_token", world.node, cluster="k1", token_ttl_s=600.0)
+    assert (await world.scheduler.perform(mint, world.node)).result == "done"
+    assert not await is_shut(world)
+    assert (await world.scheduler.observe(mint, world.node)).result == "done"
+
+
+async def is_shut(world: KubernetesWorld) -> bool:
+    answer = await world.admin.api.get("/api/v1/nodes/box-1")
+    return "hostler.dev/cordon" in str(msgspec.json.decode(answer.body).get("spec", {}).get("taints"))
 
 
 async def test_a_token_expires_by_itself(world: KubernetesWorld, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
+from hostler.core.state.bootstrap_kubeconfig import REGISTRATION_FILE
 from tests.controlplane.building import NoControlPlaneError, program
 from tests.controlplane.plane import ControlPlane
 from tests.tied_processes import tied
@@ -214,6 +215,7 @@ class RealNode:
             (at / "proc" / Path(name).name).write_text(f"{value}\n")
         network = {"cniVersion": "0.4.0", "name": "box", "plugins": [{"type": "loopback"}]}
         (at / "own/etc/cni/net.d").mkdir(parents=True)
+        (at / "own" / REGISTRATION_FILE.lstrip("/")).parent.mkdir(parents=True)
         (at / "own/etc/cni/net.d/10-box.conflist").write_text(json.dumps(network))
         (at / "containerd.toml").write_text(_containerd(at))
         (at / "kubelet.yaml").write_text(yaml.safe_dump(self._settings()))
@@ -224,7 +226,7 @@ class RealNode:
         kubelet = (
             f"{self._kubelet} --config={at}/kubelet.yaml --root-dir=/var/lib/kubelet --cert-dir=/var/lib/kubelet/pki "
             "--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf "
-            f"--hostname-override={self.name} --node-ip={ADDRESS} -v=2"
+            f"--hostname-override={self.name} --node-ip={ADDRESS} --config-dir={Path(REGISTRATION_FILE).parent} -v=2"
         )
         places, sysctls = " ".join(SHADOWED), " ".join(SYSCTLS)
         script = START.format(

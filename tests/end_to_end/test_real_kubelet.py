@@ -9,9 +9,15 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.agent.kubelet import KubeletJoinOffer
-from hostler.core.state.bootstrap_kubeconfig import bootstrap_kubeconfig
+from hostler.core.state.bootstrap_kubeconfig import (
+    BOOTSTRAP_FILE,
+    REGISTRATION_FILE,
+    bootstrap_kubeconfig,
+    registering_cordoned,
+)
 from hostler.core.state.model import Operation, Outcome
 from hostler.core.state.operations import ConfirmJoin
+from hostler.drivers.kubernetes.cordon import CORDON, is_cordoned
 from hostler.drivers.kubernetes.csr_approver import CsrApprover
 from hostler.drivers.kubernetes.kube_api import Api
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
@@ -189,6 +195,49 @@ async def test_a_token_for_one_node_lets_no_other_in(world: KubernetesWorld, con
         thief.close()
 
 
+@pytest.mark.parametrize("its_node_is_deleted", [False, True])
+async def test_one_that_enters_at_its_boot_is_shut_from_its_first_moment_until_it_is_delivered(
+    world: KubernetesWorld, real: RealNode, its_node_is_deleted: bool
+) -> None:
+    """Mutants: the token is issued and no Node listed; the kubelet is given no taint to register with."""
+    guest = replace(world.node, assignment=None, boot_id="")
+    mint = operation("issue_join_token", guest, cluster="k1", token_ttl_s=600.0)
+    assert (await world.scheduler.perform(mint, guest)).result == "done"
+    offer = world.scheduler.joining.offer("n1")
+    assert offer is not None
+    assert CORDON in str(await node_of(world)), "it is listed, shut, before its kubelet comes"
+    if its_node_is_deleted:  # then the kubelet lists it by itself
+        await world.admin.delete(BOX)
+    await known(real, offer)
+    given = bootstrap_kubeconfig(offer.cluster, offer.server, offer.ca, offer.token)
+    for path, text in ((BOOTSTRAP_FILE, given), (REGISTRATION_FILE, registering_cordoned(offer.taint))):
+        (real.folder / "own" / path.lstrip("/")).write_text(text)  # as cloud-init does
+    real.run("systemctl", "start", "kubelet")
+    seen: list[bool] = []
+
+    async def ready() -> bool:
+        node = await world.scheduler._read("box-1")  # noqa: SLF001 - the API server's word, not the copy's
+        if node is not None:
+            seen.append(is_cordoned(node, world.scheduler.joining._owner))  # noqa: SLF001
+        return node is not None and node.ready is True
+
+    try:
+        await until_asked(ready, "the kubelet to be ready")
+    except AssertionError as late:
+        raise AssertionError(f"{late}\n{real.log(40)}") from None
+    assert all(seen), seen
+    for kind in ("join_cluster", "confirm_join", "uncordon"):
+
+        async def done(kind: str = kind) -> bool:
+            args = {} if kind == "uncordon" else {"token_ttl_s": 600.0}
+            return (await world.scheduler.perform(operation(kind, world.node, **args), world.node)).result == "done"
+
+        await until_asked(done, kind)
+    node = await node_of(world)
+    assert not node["spec"].get("unschedulable", False)
+    assert CORDON not in str(node["spec"].get("taints", ""))
+
+
 async def test_it_is_drained_with_grace_leaves_and_is_turned_away_when_it_comes_again(
     world: KubernetesWorld, real: RealNode, control_plane: ControlPlane
 ) -> None:
@@ -227,7 +276,7 @@ async def test_it_is_drained_with_grace_leaves_and_is_turned_away_when_it_comes_
     stopped = told(real, control_plane, operation("stop_kubelet", world.node))
     assert stopped.result == "done", stopped
     assert real.kubelet_pid() == ""
-    assert sorted(path.name for path in real.etc.iterdir()) == ["kubelet.conf.left"]
+    assert sorted(path.name for path in real.etc.iterdir() if path.is_file()) == ["kubelet.conf.left"]
     real.run("systemctl", "start", "kubelet")  # without a kubeconfig it joins nothing
     assert real.kubelet_pid() == ""
 

@@ -43,12 +43,13 @@ def test_a_later_layer_wins_and_each_value_names_its_layer() -> None:
     assert "phone_home" not in compose(fleet_with(LAYERS), a_node("n1")).parts["user_data"]
 
 
-def test_what_lets_a_node_into_its_cluster_comes_twice_as_data_and_as_the_kubelet_s_own_kubeconfig() -> None:
+def test_what_lets_a_node_into_its_cluster_comes_as_data_as_a_kubeconfig_and_as_our_cordon() -> None:
     """Mutants: everybody may read the kubeconfig; it names another server or token; it replaces a site's files."""
     expires = datetime(2026, 1, 1, tzinfo=UTC)
-    join = JoinData("mgmt", "gpu-1", "https://10.0.0.1:6443", "PEM", "sha256:0", "abcdef.0123456789abcdef", expires)
+    door = ("mgmt", "gpu-1", "https://10.0.0.1:6443", "PEM", "sha256:0")
+    join = JoinData(*door, "abcdef.0123456789abcdef", expires, "hostler.dev/cordon=cell-a:NoSchedule")
     seed = compose(fleet_with(LAYERS), a_node("n1"), own="http://h", join=join)
-    site, offer, kubeconfig = seed.parts["user_data"]["write_files"]
+    site, offer, kubeconfig, registration = seed.parts["user_data"]["write_files"]
     assert (site["path"], offer["path"]) == ("/etc/site", "/etc/hostler/join.json")
     assert json.loads(offer["content"])["token"] == join.token
     assert (kubeconfig["path"], kubeconfig["permissions"]) == ("/etc/kubernetes/bootstrap-kubelet.conf", "0600")
@@ -57,6 +58,9 @@ def test_what_lets_a_node_into_its_cluster_comes_twice_as_data_and_as_the_kubele
     assert said["clusters"] == [{"name": "mgmt", "cluster": cluster}]
     assert said["users"][0]["user"] == {"token": join.token}
     assert join.token not in veiled(seed).text("user-data")
+    assert registration["path"] == "/etc/kubernetes/kubelet.conf.d/90-hostler.conf"
+    taint = {"key": "hostler.dev/cordon", "value": "cell-a", "effect": "NoSchedule"}
+    assert json.loads(registration["content"])["registerWithTaints"] == [taint]
 
 
 def test_a_preview_shows_no_password_and_no_file() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from hostler.controller.inputs import WorkSeen
+from hostler.core.conditions.uninvited import UNINVITED, entered_at_boot
 from hostler.core.state import events as e
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import LiveNode, LiveState
@@ -31,7 +32,7 @@ def _see(here: LiveNode, cluster: str, view: WorkloadView, now: datetime) -> boo
     """Whether it shows anything new. Who shows that our cordon was lifted does not lag behind it."""
     is_open = view.cordoned is False and not view.overridden
     before = (here.workloads.get(cluster), here.cordoned_by_other, cluster in here.open, here.idle_since is not None)
-    is_news = (cluster in here.listed) is not view.listed
+    is_news = (cluster in here.listed) is not view.listed or (cluster in here.lifted) is not bool(view.overridden)
     if view.listed:
         here.listed[cluster] = None
     else:
@@ -42,6 +43,10 @@ def _see(here: LiveNode, cluster: str, view: WorkloadView, now: datetime) -> boo
         here.open[cluster] = None
     else:
         here.open.pop(cluster, None)
+    if view.overridden:
+        here.lifted[cluster] = None
+    else:
+        here.lifted.pop(cluster, None)
     idle = all(w.work_class is WorkClass.infrastructure for told in here.workloads.values() for w in told)
     here.idle_since = (here.idle_since or now) if idle else None
     return is_news or before != (view.workloads, view.cordoned_by_other, is_open, idle)
@@ -58,7 +63,7 @@ def of_override(fleet: Fleet, seen: WorkSeen, now: datetime) -> Iterator[e.HoldP
     """A person lifted our cordon by the scheduler's own means: that is recorded as a hold, not fought."""
     for view in seen.views:
         node = fleet.nodes.get(view.node) if view.overridden else None
-        if node is None or not (_is_cordoned_in(node, seen.cluster) or node.left_cluster == seen.cluster):
+        if node is None or not _is_kept_shut_in(fleet, node, seen.cluster):
             continue
         if any(one.kind in ("cordon", "uncordon", "cordon_uninvited") for one in node.under_way):
             continue  # what is shown may be from before it
@@ -68,5 +73,13 @@ def of_override(fleet: Fleet, seen: WorkSeen, now: datetime) -> Iterator[e.HoldP
             yield e.HoldPlaced(Hold(identity, node.scope, HoldKind.override, view.overridden, reason, now))
 
 
-def _is_cordoned_in(node: Node, cluster: str) -> bool:
-    return OWNER in node.cordons and node.assignment is not None and node.assignment.cluster == cluster
+def _is_kept_shut_in(fleet: Fleet, node: Node, cluster: str) -> bool:
+    """Whether our cordon is to stand there: by its plan, after it has left, or before it is delivered.
+
+    Of a guest it is told once: who releases the hold has it cordoned again, and the condition stands until then.
+    """
+    if node.assignment is not None and node.assignment.cluster == cluster:
+        return OWNER in node.cordons
+    if cluster == entered_at_boot(fleet, node):
+        return all(one.type != UNINVITED for one in node.conditions)
+    return cluster == node.left_cluster

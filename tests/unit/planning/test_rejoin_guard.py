@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.conditions.own_conditions import UNINVITED
+from hostler.core.conditions.uninvited import UNINVITED
 from hostler.core.planning.rejoin_guard import PAUSES_S, REFUSED_PAUSE_S, beside, turn_away
 from hostler.core.state import events as e
 from hostler.core.state.decisions import Act, Rest, Wait

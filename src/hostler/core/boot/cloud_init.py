@@ -10,7 +10,12 @@ from msgspec import Struct
 
 from hostler.core.boot.agent_install import agent_layer
 from hostler.core.state.boot import CloudInitLayer
-from hostler.core.state.bootstrap_kubeconfig import BOOTSTRAP_FILE, bootstrap_kubeconfig
+from hostler.core.state.bootstrap_kubeconfig import (
+    BOOTSTRAP_FILE,
+    REGISTRATION_FILE,
+    bootstrap_kubeconfig,
+    registering_cordoned,
+)
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node
 
@@ -34,7 +39,7 @@ Origins = dict[str, str]
 
 
 class JoinData(Struct, frozen=True):
-    """The join offer, as the node's image finds it in OFFER_FILE. `ca` is PEM."""
+    """The join offer, as the node's image finds it in OFFER_FILE. `ca` is PEM, `taint` our cordon of its Node."""
 
     cluster: str
     name: str
@@ -43,6 +48,7 @@ class JoinData(Struct, frozen=True):
     ca_hash: str
     token: str
     expires: datetime
+    taint: str = ""
 
     def __repr__(self) -> str:
         return f"JoinData(cluster={self.cluster!r}, name={self.name!r}, expires={self.expires!r})"
@@ -123,6 +129,10 @@ def _acts(own: str, join: JoinData | None, user: dict[str, Any]) -> CloudInitLay
         own_config = bootstrap_kubeconfig(join.cluster, join.server, join.ca, join.token)
         files = ((OFFER_FILE, content), (BOOTSTRAP_FILE, own_config))
         offer = [{"path": path, "permissions": "0600", "content": text} for path, text in files]
+        if join.taint:
+            offer.append(
+                {"path": REGISTRATION_FILE, "content": registering_cordoned(join.taint), "permissions": "0644"}
+            )
         user["write_files"] = [*user.get("write_files", ()), *offer]
     if own:
         user["phone_home"] = {"url": f"{own}/home", "post": ["instance_id", "hostname"], "tries": 10}

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from hostler.core.conditions import unanswered_checks
 from hostler.core.conditions.lifecycle import stand
 from hostler.core.conditions.machine_identity import MISBOUND_S, MISMATCH
+from hostler.core.conditions.uninvited import UNINVITED, uninvited
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.state import events as e
@@ -17,7 +18,6 @@ from hostler.core.state.model import STUCK, Evidence, Node, Phase
 from hostler.core.tables.phases import PHASES
 
 WORK_UNKNOWN = "work.unknown"
-UNINVITED = "node.uninvited"
 LOGIN_FAILURES = 3
 """So many renewals of a BMC's password that came to nothing in a row; one that was refused is enough."""
 UNLISTED_S = 600.0
@@ -32,7 +32,7 @@ def concluded(context: DecisionContext, node: Node) -> tuple[e.Event, ...]:
         _stuck(context, node, STUCK in standing),
         _unlisted(context, node, WORK_UNKNOWN in standing),
         _misbound(context, node, MISMATCH in standing),
-        _uninvited(context, node, UNINVITED in standing),
+        uninvited(context, node, UNINVITED in standing),
         _login_failed(node, LOGIN_FAILED in standing),
     )
     moot = tuple(unanswered_checks.moot(context, node)) if node.conditions else ()
@@ -135,21 +135,6 @@ def misbound_at(context: DecisionContext, node: Node) -> datetime | None:
         return None
     bound = (b.since for b in node.bindings if b.until is None and b.kind in _NAMES)
     return max((here.boots_differ_since, *bound)) + timedelta(seconds=scaled(context.fleet.policy_of(node), MISBOUND_S))
-
-
-def _uninvited(context: DecisionContext, node: Node, stood: bool) -> Finding | None:
-    """A kubelet that was restarted lists the node again, open to work, in the cluster that it has left."""
-    left = node.left_cluster
-    if not (left or stood) or (left and not context.live.synced(left)):
-        return None
-    here = context.live.nodes.get(node.id)
-    stands_now = bool(left) and left != _serves(node) and here is not None and left in here.listed
-    if stands_now == stood:
-        return None
-    if stood:
-        return over(UNINVITED, "the cluster no longer lists the node, or the node serves it again")
-    text = f"the node has left cluster {left}, and its kubelet has registered it there again"
-    return stands(UNINVITED, text, facts={"cluster": left})
 
 
 def _serves(node: Node) -> str:

@@ -1,4 +1,4 @@
-"""Turns away a Node that is listed again in the cluster its node has left: it is cordoned, then deleted. Pure.
+"""Turns away a Node that is listed against its journal: it is cordoned, and deleted where its node has left. Pure.
 
 Its operations run beside the node's plan (`Node.aside`): they act on the cluster's list and not on the machine, and a
 Node that is open to work must not wait for an examination to end. They pass the same guards as everything else.
@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from hostler.core.conditions.own_conditions import UNINVITED
+from hostler.core.conditions.uninvited import UNINVITED, entered_at_boot, listed_against_journal
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.policy.holds_and_pauses import restored_at
@@ -50,17 +50,18 @@ def turn_away(context: DecisionContext, node: Node) -> Act | Wait | None:
     """The next operation against the uninvited Node, what that waits for, or None where there is nothing to do."""
     if node.aside is not None:
         return _outstanding(context, node, node.aside)
-    if not node.left_cluster or not any(c.type == UNINVITED for c in node.conditions):
+    where = listed_against_journal(context, node)
+    cluster = where or node.left_cluster or entered_at_boot(context.fleet, node)
+    if not cluster or not any(c.type == UNINVITED for c in node.conditions):
         return None
-    if stopped := _stopped(context, node):
+    if stopped := _stopped(context, node, cluster):
         return Wait(TURN_AWAY, stopped, until=None)
-    here = context.live.of(node.id)
-    if node.left_cluster not in here.listed:
+    if not where:
         return None  # the condition is about to end
-    row = CORDON if node.left_cluster in here.open else DELETE
-    if row is DELETE and (works := _customers(context, node)):
+    row = CORDON if cluster in context.live.of(node.id).open or _is_guest(context, node, cluster) else DELETE
+    if row is DELETE and (works := _customers(context, node, cluster)):
         return Wait(TURN_AWAY, works, until=None)
-    return _paused(context, node) or Act((e.OperationStarted(_operation(context, node, row)),))
+    return _paused(context, node) or Act((e.OperationStarted(_operation(context, node, row, cluster)),))
 
 
 def _outstanding(context: DecisionContext, node: Node, operation: Operation) -> Act | Wait:
@@ -76,9 +77,8 @@ def _outstanding(context: DecisionContext, node: Node, operation: Operation) -> 
     return Act((e.OperationFinished(node.id, operation.id, operation.kind, "timed_out", late),))
 
 
-def _stopped(context: DecisionContext, node: Node) -> tuple[Blocker, ...]:
+def _stopped(context: DecisionContext, node: Node, cluster: str) -> tuple[Blocker, ...]:
     """Blockers that keep the Node as it is: a cluster not heard, another machine behind the name, or a guard."""
-    cluster = node.left_cluster
     if not context.live.synced(cluster):
         why = context.live.clusters.get(cluster) or "it has not been heard yet"
         text = f"the nodes that cluster {cluster} lists are not known: {why}"
@@ -91,7 +91,8 @@ def _stopped(context: DecisionContext, node: Node) -> tuple[Blocker, ...]:
                 "binding", node.id, text, "both report one boot, or a person corrects the binding (hostler node rebind)"
             ),
         )
-    member = _as_member(node)
+    pool = "" if _is_guest(context, node, cluster) else node.left_pool
+    member = replace(node, assignment=Assignment(pool, "", cluster, node.phase_since))
     found = blockers(context, DisruptionRequest(TURN_AWAY, ActClass.immediate, (member,)))
     if not found and mode_of(context, member, TURN_AWAY) is Mode.propose:
         text = f"{TURN_AWAY} is only proposed in pool {node.left_pool}, so a person has to delete the Node"
@@ -101,16 +102,16 @@ def _stopped(context: DecisionContext, node: Node) -> tuple[Blocker, ...]:
     return found
 
 
-def _as_member(node: Node) -> Node:
-    """The node as the member it was: holds, pauses and modes of its cluster and pool there count."""
-    return replace(node, assignment=Assignment(node.left_pool, "", node.left_cluster, node.phase_since))
+def _is_guest(context: DecisionContext, node: Node, cluster: str) -> bool:
+    """Whether its boot has let it in there: it is kept cordoned, and no pool's mode is asked."""
+    return cluster == entered_at_boot(context.fleet, node)
 
 
-def _customers(context: DecisionContext, node: Node) -> tuple[Blocker, ...]:
+def _customers(context: DecisionContext, node: Node, cluster: str) -> tuple[Blocker, ...]:
     """The customers' work that has come to the Node: it ends by itself, and nobody asks it to."""
-    works = context.live.of(node.id).workloads.get(node.left_cluster, ())
+    works = context.live.of(node.id).workloads.get(cluster, ())
     return tuple(
-        Blocker("workload", work.id, f"workload {work.id} runs there in cluster {node.left_cluster}", "it ends")
+        Blocker("workload", work.id, f"workload {work.id} runs there in cluster {cluster}", "it ends")
         for work in works
         if work.work_class is not WorkClass.infrastructure
     )
@@ -129,10 +130,10 @@ def _paused(context: DecisionContext, node: Node) -> Wait | None:
     return Wait(TURN_AWAY, (Blocker("clock", failed.kind, text, f"the next try is at {again:%H:%M:%S} UTC"),), again)
 
 
-def _operation(context: DecisionContext, node: Node, row: StepRow) -> Operation:
+def _operation(context: DecisionContext, node: Node, row: StepRow, cluster: str) -> Operation:
     return Operation(
         id=f"{node.id}-o{context.fleet.cell.seq}",
-        act=replace(row.act, cluster=node.left_cluster),
+        act=replace(row.act, cluster=cluster),
         node=node.id,
         plan="",
         step=0,

@@ -16,6 +16,8 @@ def scopes(fleet: Fleet, node: Node) -> tuple[Scope, ...]:
     found = [WHOLE_CELL, node.scope, *node.domains, Scope(RACK, node.position.rack)]
     if pool is not None:
         found += [Scope(POOL, pool.name), Scope(CLUSTER, pool.cluster)]
+    elif node.assignment is not None:
+        found.append(Scope(CLUSTER, node.assignment.cluster))
     return tuple(found)
 
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from hostler.core.conditions.own_conditions import UNINVITED
+from hostler.core.conditions.uninvited import UNINVITED
 from hostler.core.diagnose.gate.readings import LOOK
 from hostler.core.report.explanation_chains import CausalChain, Link, Note, OperationStory, PhaseMove, Remedy
 from hostler.core.state import events as e

@@ -39,9 +39,10 @@ class LiveNode(Struct):
     """The volatile side of one node. `workloads` by the cluster that told of them; one that is missing has not told.
 
     `devices`: which work has which GPUs, as its agent says, by the work's `uid`.
-    `listed` are the clusters that list it, `open` those of them that show it without our cordon. `ready` is the
-    scheduler's own opinion (None: none), an independent witness beside the agent. `power_at` is when the BMC said
-    `power`. `idle_since`: since when no customer's work is shown, None while there is some or it is unknown.
+    `listed` are the clusters that list it, `open` those of them that show it without our cordon, `lifted` those where
+    somebody has lifted that cordon by the cluster's own means. `ready` is the scheduler's own opinion (None: none), an
+    independent witness beside the agent. `power_at` is when the BMC said `power`. `idle_since`: since when no
+    customer's work is shown, None while there is some or it is unknown.
     `scheduler_boot`: the boot id that its cluster shows ("": none), the last that its daemon told of. It differs from
     the agent's, both being heard, `boots_differ_since`. `profiles` are the check profiles that its agent says it has,
     None: it has not said.
@@ -55,6 +56,7 @@ class LiveNode(Struct):
     ready: bool | None = None
     workloads: dict[str, tuple[Workload, ...]] = {}
     open: dict[str, None] = {}
+    lifted: dict[str, None] = {}
     listed: dict[str, None] = {}
     devices: dict[str, tuple[str, ...]] = {}
     cordoned_by_other: str = ""

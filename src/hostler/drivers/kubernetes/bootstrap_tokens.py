@@ -25,6 +25,7 @@ from hostler.drivers.kubernetes.bootstrap_token_secret import (
     secret_name,
     token_id,
 )
+from hostler.drivers.kubernetes.cordon import CORDON, EFFECT
 from hostler.drivers.kubernetes.kube_api import CONFLICT, FORBIDDEN, NOT_FOUND, OK, Api, checked
 from hostler.logs.structured import logger
 from hostler.ports import ConflictError, RefusedError
@@ -94,7 +95,8 @@ class BootstrapTokens:
         expires = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=ttl_s)
         await self._create(identity, body_of(identity, secret, meant, expires))
         shown = f"{identity}.{secret}"
-        offer = JoinOffer(self._cluster, name, endpoint.server, endpoint.ca, ca_hash(endpoint.ca), shown, expires)
+        door = (self._cluster, name, endpoint.server, endpoint.ca, ca_hash(endpoint.ca))
+        offer = JoinOffer(*door, shown, expires, f"{CORDON}={self._owner}:{EFFECT}")
         self._tokens[node.id] = Token(meant, identity, offer)
         self._plans[operation.plan] = None
         if len(self._plans) > PLANS_KEPT:

@@ -106,8 +106,7 @@ class KubernetesScheduler:
                 await self.joining.withdraw(operation, node, name)
                 return said
             case "issue_join_token":
-                await self.joining.issue(operation, node, name)
-                return _said(operation, "done")
+                return await self._let_in_at_boot(operation, node, name)
             case "cordon_uninvited":
                 return await self._cordon_uninvited(operation, node, name)
             case "delete_uninvited":
@@ -139,7 +138,8 @@ class KubernetesScheduler:
             "leave_cluster": seen is None,
             "cordon_uninvited": seen is None and name not in self._cache.nodes.items,
             "delete_uninvited": seen is None and name not in self._cache.nodes.items,
-            "issue_join_token": self.joining.offer(node.id) is not None,
+            "issue_join_token": self.joining.offer(node.id) is not None
+            and (self._serves(node) or (seen is not None and is_cordoned(seen, self._owner))),
         }[operation.kind]
         return _said(operation, "done" if done else "not_done")
 
@@ -260,6 +260,23 @@ class KubernetesScheduler:
 
         Its token is issued afterwards.
         """
+        seen = await self._list_cordoned(operation, node, name)
+        if seen is None or seen.ready is not True:
+            await self.joining.issue(operation, node, name)
+        return _said(operation, "done")
+
+    async def _let_in_at_boot(self, operation: Operation, node: Node, name: str) -> Outcome:
+        """The same for a node that enters at its boot; one that serves here is cordoned by its plan, or by nobody."""
+        if not self._serves(node):
+            await self._list_cordoned(operation, node, name)
+        await self.joining.issue(operation, node, name)
+        return _said(operation, "done")
+
+    def _serves(self, node: Node) -> bool:
+        return node.assignment is not None and node.assignment.cluster == self.cluster
+
+    async def _list_cordoned(self, operation: Operation, node: Node, name: str) -> KubeNode | None:
+        """Cordon the Node, or list it cordoned before its kubelet does; the Node, None where none was listed."""
         reason = _reason(operation, node)
         seen = await self._change(name, lambda seen: cordoning(self._alone(seen), self._owner, reason))
         if seen is None:
@@ -267,9 +284,7 @@ class KubernetesScheduler:
             spec = {"unschedulable": True, "taints": [{"key": CORDON, "value": self._owner, "effect": EFFECT}]}
             body = {"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": spec}
             checked(await self._api.change("POST", "/api/v1/nodes", body), f"node {name}")
-        if seen is None or seen.ready is not True:
-            await self.joining.issue(operation, node, name)
-        return _said(operation, "done")
+        return seen
 
     async def _confirm(self, operation: Operation, node: Node, name: str) -> Outcome:
         """Done once the kubelet has said that it is ready; its token is over then."""
@@ -309,7 +324,8 @@ class KubernetesScheduler:
 
     async def _cordon_uninvited(self, operation: Operation, node: Node, name: str) -> Outcome:
         """Done where nothing new lands on the Node, or it is listed no more."""
-        reason = f"{node.id} has left this cluster and was listed again"
+        left = node.left_cluster == self.cluster
+        reason = f"{node.id} {'has left this cluster and was listed again' if left else 'is not delivered yet'}"
         turn = RequestRank(Urgency.cordon)
         decide = lambda seen: cordoning(self._alone(_own(seen, node)), self._owner, reason)  # noqa: E731
         if await self._change(name, decide, turn) is None:

@@ -185,7 +185,8 @@ class BootRequests:
         offer, boots = self._offered(node.id), self.boots
         if offer is None or boots is None or offer.cluster != boots.cluster:
             return None
-        return JoinData(offer.cluster, offer.name, offer.server, offer.ca, offer.ca_hash, offer.token, offer.expires)
+        door = (offer.cluster, offer.name, offer.server, offer.ca, offer.ca_hash)
+        return JoinData(*door, offer.token, offer.expires, offer.taint)
 
     async def _minted(self, node_id: str) -> None:
         """Wait until the token is there or is not to come, for as long as a request may wait."""

@@ -99,15 +99,17 @@ KINDS: tuple[ConditionKind, ...] = (
         "node.uninvited",
         Severity.warning,
         "observation",
-        "The node is listed again in the cluster that it was taken out of: its kubelet runs on, or began again.",
-        "Why the kubelet starts there: it has kubeconfigs that its agent did not take away, or no agent is heard.",
+        "The node is listed again in the cluster that it was taken out of: its kubelet runs on, or began again. Or it "
+        "stands open to work in the cluster that it entered at its boot, before it was delivered.",
+        "Why the kubelet starts there: it has kubeconfigs that its agent did not take away, or no agent is heard. "
+        "Whether it reads what its boot laid down (`--config-dir`).",
         one_per="node",
         source="hostler",
-        seen=(Seen("what the cluster lists that it has left", 1, 1),),
+        seen=(Seen("what the cluster lists that it has left, or entered at its boot", 1, 1),),
         hands=HandWork(
             "Nothing.",
             "The node's kubelet and its kubeconfigs.",
-            "The cluster lists the node no more.",
+            "The cluster lists the node no more, or shows it cordoned.",
             owner="operator",
             after_s=HOUR_S,
         ),
