@@ -1,5 +1,8 @@
 """A node's checklist over HTTP and by command: items, ticks and photos; for who works there, and for no customer."""
 
+import asyncio
+import os
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -8,13 +11,19 @@ import pytest
 from hostler.controller.inputs import FellowsSeen
 from hostler.core.state.live_state import Fellow, Release
 from hostler.server.tokens import Grant, Role
-from tests.contract.api_world import DOCUMENTS, FLEET, House, house
+from tests.contract.api_world import DOCUMENTS, FLEET, Client, House, house
 from tests.contract.test_api_audit import cli
 from tests.contract.test_api_bring_up import enrolled
 from tests.contract.test_evidence_files import JPEG, photo
 
 LIST = "/v1/nodes/m0/checklist"
 WITH_ITEMS = FLEET.replace("{gpus: 2}", "{gpus: 2, checklist: [cables sit, label matches]}")
+
+
+def two_people() -> dict[str, str]:
+    """Documents under which who has ticked an item does not certify the node."""
+    rule = "policy:\n  inspection: {certify_by_second_person: true}\n"
+    return {"policy.yaml": DOCUMENTS["policy.yaml"].replace("policy:\n", rule, 1), "fleet.yaml": WITH_ITEMS}
 
 
 @pytest.fixture
@@ -83,11 +92,7 @@ async def test_who_does_not_work_there_is_refused_and_what_is_no_item_keeps_noth
 
 async def test_a_second_person_certifies_where_the_policy_says_so(world: House) -> None:
     """Mutants: the setting is read of another configuration; names differ by case; a dry run is granted."""
-    policy = DOCUMENTS["policy.yaml"].replace(
-        "policy:\n", "policy:\n  inspection: {certify_by_second_person: true}\n", 1
-    )
-    documents = {**DOCUMENTS, "fleet.yaml": WITH_ITEMS, "policy.yaml": policy}
-    assert (await world.operator.post("/v1/config", {"documents": documents, "reason": "two people"}))[0] == 200
+    assert (await world.operator.post("/v1/config", {"documents": two_people(), "reason": "two people"}))[0] == 200
     tess, same, bo = (world.client(Grant(name, Role.technician)) for name in ("tess", "Tess", "bo"))
     for item in ("1", "2"):
         tick = {"verb": "tick-item", "target": "m0", "reason": "inspection", "args": {"item": item}}
@@ -101,3 +106,29 @@ async def test_a_second_person_certifies_where_the_policy_says_so(world: House) 
     assert (await bo.post("/v1/nodes/m0/certify", {"reason": "done", "dry_run": True}))[0] == 200
     assert (await bo.post("/v1/nodes/m0/certify", {"reason": "done"}))[0] == 200
     await world.until(lambda: world.cell.view.nodes["m0"].phase != "onboard")
+
+
+async def test_by_command_who_ticked_is_refused_and_another_person_certifies(world: House) -> None:
+    """Mutants: the command ends with 0 where it was refused; it does not say who may, nor by which command."""
+    assert (await world.operator.post("/v1/config", {"documents": two_people(), "reason": "two people"}))[0] == 200
+    tess, bo = (world.client(Grant(name, Role.technician)) for name in ("tess", "bo"))
+    for item in ("1", "2"):
+        code, _, err = await command(tess, "node", "tick-item", "m0", "--item", item, "--reason", "inspection")
+        assert code == 0, err
+    for more in ((), ("--dry-run",)):
+        code, out, err = await command(tess, "node", "certify", "m0", "--reason", "done", *more)
+        assert (code, out) == (3, ""), err
+        assert "another person, who has ticked none of them: `hostler node certify m0`" in err
+    code, out, err = await command(bo, "node", "certify", "m0", "--reason", "looked at")
+    assert (code, out) == (0, "m0: m0 certified\n"), err
+    await world.until(lambda: world.cell.view.nodes["m0"].phase != "onboard")
+
+
+async def command(client: Client, *words: str) -> tuple[int | None, str, str]:
+    """Exit status, output and complaints of a command in the name of this client's token."""
+    env = {**os.environ, "HOSTLER_SERVER": client.url, "HOSTLER_TOKEN": client.token}
+    pipe = asyncio.subprocess.PIPE
+    words = (sys.executable, "-m", "hostler.cli.main", *words)
+    process = await asyncio.create_subprocess_exec(*words, env=env, stdout=pipe, stderr=pipe)
+    out, err = await process.communicate()
+    return process.returncode, out.decode(), err.decode()

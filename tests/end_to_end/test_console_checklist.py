@@ -5,11 +5,12 @@ from pathlib import Path
 from playwright.async_api import expect
 
 from hostler.controller.inputs import FellowsSeen
+from hostler.core.state.events import NodeCertified
 from hostler.core.state.live_state import Fellow, Release
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import DOCUMENTS, House
 from tests.contract.test_api_bring_up import enrolled
-from tests.contract.test_checklists import WITH_ITEMS
+from tests.contract.test_checklists import WITH_ITEMS, two_people
 from tests.contract.test_evidence_files import JPEG
 from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
 
@@ -55,3 +56,33 @@ async def test_a_technician_ticks_adds_a_photo_and_certifies(world: House, tab: 
     await world.until(lambda: world.cell.view.nodes["m0"].phase != "onboard")
     await expect(tab.page.locator(".checklist")).to_have_count(0)
     tab.complaints[:] = [one for one in tab.complaints if "409" not in one]
+
+
+async def test_who_ticked_is_told_that_another_certifies_and_that_one_does(world: House, tab: Tab) -> None:  # noqa: F811
+    """Mutants: the refusal is not read where it was asked for; the page of the second person offers no button."""
+    await world.reads_all()
+    assert (await world.operator.post("/v1/config", {"documents": two_people(), "reason": "two people"}))[0] == 200
+    await enrolled(world, "m0")
+    tess, bo = (world.client(Grant(name, Role.technician)) for name in ("tess", "bo"))
+    await tab.open(tess.token, "/nodes/m0")
+    checklist = tab.page.locator(".checklist")
+    for number in (1, 2):
+        await checklist.get_by_role("button", name=f"Tick item {number}").click()
+        await done(tab, "inspection")
+    await checklist.get_by_role("button", name="Certify").click()
+    await tab.page.get_by_label("Reason").fill("inspected")
+    await tab.page.get_by_role("button", name="Show what it would do").click()
+    dialog = tab.page.get_by_role("dialog")
+    await expect(dialog.get_by_role("status")).to_contain_text("tess has ticked items of m0 (1, 2)")
+    await expect(dialog.get_by_role("status")).to_contain_text("another person, who has ticked none of them")
+    await expect(dialog.get_by_role("button", name="Do it")).to_have_count(0)
+    await dialog.get_by_role("button", name="Cancel").click()
+    tab.complaints[:] = [one for one in tab.complaints if "409" not in one]
+    assert world.cell.view.nodes["m0"].phase == "onboard"
+    await tab.open(bo.token, "/nodes/m0")
+    await expect(checklist.locator(".todo > li").first).to_contain_text("ticked by tess")
+    await checklist.get_by_role("button", name="Certify").click()
+    await done(tab, "looked at")
+    await world.until(lambda: world.cell.view.nodes["m0"].phase != "onboard")
+    events = [record.event for record in world.cell.journal.history("m0")]
+    assert [event.person for event in events if isinstance(event, NodeCertified)] == ["bo"]

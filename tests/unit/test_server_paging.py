@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from hostler.core.state import events as e
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.intent import Bounds
 from hostler.core.state.model import Assignment, Binding, Node, Phase, Position
 from hostler.core.state.scopes import Scope
 from hostler.server.paging import LOOKED_MAX, Nodes, Page, Selection, paged
@@ -130,9 +131,43 @@ def test_a_tenant_reads_its_own_intervals() -> None:
         e.NodeRegistered(a_node("n1")), note, assigned("n1", "acme"), note, e.NodeReleased("n1", T0, "moved"), note,
         assigned("n1", "globex"), note, e.NodeReleased("n1", T0, "moved"), assigned("n1", "acme"), note,
     )  # fmt: skip
-    assert [r.seq for r in own_records(records, "acme")] == [3, 4, 5, 10, 11]
-    assert [r.seq for r in own_records(list(reversed(records)), "globex")] == [9, 8, 7]
-    assert own_records(records, "initech") == []
+    assert [r.seq for r in own_records(records, Bounds(tenant="acme"))] == [3, 4, 5, 10, 11]
+    assert [r.seq for r in own_records(list(reversed(records)), Bounds(tenant="globex"))] == [9, 8, 7]
+    assert own_records(records, Bounds(tenant="initech")) == []
+
+
+def test_a_narrowed_token_reads_what_was_recorded_while_the_node_was_in_its_pool_and_at_its_site() -> None:
+    """Mutants: a site is forgotten with the next assignment; what is not told counts as inside."""
+    note, to = e.BootObserved("n1", "b"), e.NodeFieldChanged
+    records = history(
+        e.NodeRegistered(a_node("n1")),
+        note,
+        assigned("n1", "acme"),
+        note,
+        to("n1", "site", "ams", "fra", "x"),
+        note,
+        e.NodeReleased("n1", T0, "moved"),
+        to("n1", "site", "fra", "ams", "x"),
+        note,
+        e.PhaseChanged("n1", Phase.rma, Phase.retired, "r"),
+        note,
+    )
+    read = {
+        name: [r.seq for r in own_records(records, bounds)]
+        for name, bounds in (
+            ("pool", Bounds(pool="p")),
+            ("site", Bounds(site="ams")),
+            ("both", Bounds(site="ams", pool="p")),
+            ("other", Bounds(site="fra")),
+        )
+    }
+    assert read == {
+        "pool": [3, 4, 5, 6, 7],
+        "site": [1, 2, 3, 4, 5, 8, 9, 10],
+        "both": [3, 4, 5],
+        "other": [5, 6, 7, 8],
+    }
+    assert own_records(records[1:2], Bounds(site="ams")) == []
 
 
 @given(st.lists(st.sampled_from(["acme", "globex", "", "note", "retired"]), max_size=30))
@@ -150,7 +185,7 @@ def test_no_record_belongs_to_two_tenants_but_a_handover(steps: list[str]) -> No
             case tenant:
                 made.append(assigned("n1", tenant))
     records = history(*made)
-    mine, theirs = ({r.seq for r in own_records(records, t)} for t in ("acme", "globex"))
+    mine, theirs = ({r.seq for r in own_records(records, Bounds(tenant=t))} for t in ("acme", "globex"))
     handovers = {r.seq for r in records if isinstance(r.event, e.NodeAssigned)}
     assert mine & theirs <= handovers
     assert all(span.until is None or span.since < span.until for span in intervals(records, "acme"))

@@ -41,7 +41,7 @@ from hostler.server.request_counters import RequestCounters
 from hostler.server.server_settings import Settings
 from hostler.server.standby_proxy import Forwarder
 from hostler.server.token_scope import own_records, sees, shown
-from hostler.server.tokens import Identity, Role, TokenStore
+from hostler.server.tokens import Identity, TokenStore
 from hostler.server.trend_archive import TrendArchive
 
 T = TypeVar("T")
@@ -119,8 +119,8 @@ class AppState:
         return await asyncio.to_thread(self.cell.journal.history, subject)
 
     def visible(self, who: Identity, records: Sequence[Record]) -> list[Record]:
-        """Cut a node's history to what the caller may read: a tenant its own intervals, others all of it."""
-        return own_records(records, who.grant.tenant) if who.role is Role.tenant else list(records)
+        """Cut a node's history to the intervals in which it was within the caller's reach."""
+        return list(records) if who.whole else own_records(records, who.grant.bounds)
 
     def shown(self, who: Identity, value: T, also: frozenset[str] = frozenset()) -> T:
         """The value as the caller is shown it (`token_scope.shown`)."""

@@ -1,11 +1,12 @@
-"""Redacts answers for people whose token is narrowed to a pool or site: names of nodes and pools that lie elsewhere.
+"""Redacts answers for people whose token is narrowed to a pool or site: names of what lies elsewhere.
 
-Names are looked for in every text, whatever noun it stands in: a new event or field needs no row, and what a person or
-a driver wrote is left out where it names such a node. (Customers are shown by the kind of each field:
-`tenant_redaction`.)
+Those are of nodes, of pools, and of customers and clusters that only pools elsewhere have. Names are looked for in
+every text, whatever noun it stands in: a new event or field needs no row, and what a person or a driver wrote is left
+out where it names one of them. (Customers are shown by the kind of each field: `tenant_redaction`.)
 """
 
 import re
+from collections.abc import Mapping
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.intents.bounds import within
+from hostler.core.state.configuration import Pool
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Bounds
 from hostler.core.state.scopes import TEXTS
@@ -32,6 +34,7 @@ class NarrowRedaction:
         self._nodes, self._retired, self._pools = fleet.nodes, fleet.retired, fleet.configuration.pools
         self._bounds = bounds
         self._also = also
+        self._others = _elsewhere(self._pools, bounds.pool) if bounds.pool else frozenset()
 
     def over(self, value: T) -> T:
         """The value as they are shown it, of the same type."""
@@ -56,11 +59,18 @@ class NarrowRedaction:
         return told if isinstance(value, str) else TEXTS[type(value)](told)
 
     def _names(self, text: str) -> bool:
-        """Whether a node or pool elsewhere is named in the text."""
+        """Whether a node, pool, customer or cluster elsewhere is named in the text."""
         return self._hides(text) or any(map(self._hides, _WORDS.findall(text)))
 
     def _hides(self, name: str) -> bool:
         if (node := self._nodes.get(name)) is not None:
             return name not in self._also and not within(self._bounds, node)
-        other = bool(self._bounds.pool) and name in self._pools and name != self._bounds.pool
-        return other or (name in self._retired and name not in self._also)
+        return name in self._others or (name in self._retired and name not in self._also)
+
+
+def _elsewhere(pools: Mapping[str, Pool], own: str) -> frozenset[str]:
+    """Names of the other pools, and of customers and clusters that are only theirs."""
+    mine = pools.get(own)
+    shared = {own, mine.tenant, mine.cluster} if mine is not None else {own}
+    names = {name for pool in pools.values() for name in (pool.tenant, pool.cluster)} | pools.keys()
+    return frozenset(names - shared - {""})

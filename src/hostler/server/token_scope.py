@@ -1,6 +1,6 @@
 """Scope of a token: which nodes it sees, what it may act on, and which intervals a tenant reads."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
@@ -10,6 +10,7 @@ from hostler.core.intents.bounds import concerned, within
 from hostler.core.state import events as e
 from hostler.core.state.cases import Incident
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.intent import Bounds
 from hostler.core.state.model import Node, Phase
 from hostler.server.narrow_redaction import NarrowRedaction
 from hostler.server.problems import refuse
@@ -77,16 +78,26 @@ class Interval(Struct, frozen=True):
 
 def intervals(records: Sequence[e.Record], tenant: str) -> tuple[Interval, ...]:
     """Intervals in which a node served this tenant, from its records in any order."""
+
+    def theirs(event: e.Event) -> bool | None:
+        holder = _holder(event)
+        return None if holder is None else holder == tenant
+
+    return _spans(records, theirs)
+
+
+def _spans(records: Sequence[e.Record], theirs: Callable[[e.Event], bool | None]) -> tuple[Interval, ...]:
+    """Intervals in which a node is theirs; asked of each record in order, None says that nothing has changed."""
     found: list[Interval] = []
     begun: int | None = None
     for record in sorted(records, key=lambda r: r.seq):
-        holder = _holder(record.event)
-        if holder is None:
+        holds = theirs(record.event)
+        if holds is None:
             continue
-        if begun is not None and holder != tenant:
+        if begun is not None and not holds:
             found.append(Interval(begun, record.seq))
             begun = None
-        elif begun is None and holder == tenant:
+        elif begun is None and holds:
             begun = record.seq
     if begun is not None:
         found.append(Interval(begun))
@@ -108,7 +119,36 @@ def _holder(event: e.Event) -> str | None:
             return None
 
 
-def own_records(records: Sequence[e.Record], tenant: str) -> list[e.Record]:
-    """The records that fall into the tenant's own intervals, in the order they came."""
-    spans = intervals(records, tenant)
+class _Place:
+    """Site and pool of a node as its records tell them, against the bounds of a token. What is not told is outside."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self._at_site, self._in_pool = not bounds.site, not bounds.pool
+
+    def __call__(self, event: e.Event) -> bool | None:
+        bounds = self._bounds
+        match event:
+            case e.NodeRegistered(node=node):
+                self._at_site = bounds.site in ("", node.position.site)
+                self._in_pool = bounds.pool in ("", node.pool)
+            case e.NodeFieldChanged(field="site", after=site):
+                self._at_site = bounds.site in ("", site)
+            case e.NodeAssigned(assignment=assignment):
+                self._in_pool = bounds.pool in ("", assignment.pool)
+            case e.NodeReleased():
+                self._in_pool = not bounds.pool
+            case e.PhaseChanged(after=Phase.retired):
+                return False
+            case _:
+                return None
+        return self._at_site and self._in_pool
+
+
+def own_records(records: Sequence[e.Record], bounds: Bounds) -> list[e.Record]:
+    """The records of the intervals in which a node was within the bounds of a token, in the order they came.
+
+    Of a tenant those in which the node served it; of others those in which it was in their pool and at their site.
+    """
+    spans = intervals(records, bounds.tenant) if bounds.tenant else _spans(records, _Place(bounds))
     return [r for r in records if any(s.since <= r.seq and (s.until is None or r.seq <= s.until) for s in spans)]

@@ -12,7 +12,9 @@ from litestar.params import FromPath, FromQuery
 from hostler.client.answers import ConditionRow, OperationRow, OutsideRow, PoolView, ShadowRow, TicketRow, WaitingRow
 from hostler.core.policy import pool_places
 from hostler.core.policy.holds_and_pauses import scopes
+from hostler.core.state import events as e
 from hostler.core.state.cases import Ticket
+from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.light import Light
 from hostler.core.state.model import Asset, Hold, Node, Part, Plan
@@ -38,7 +40,16 @@ from hostler.server.maintenance_report import (
 )
 from hostler.server.paging import Limit, Name, Page, Selection, listed, paged
 from hostler.server.problems import unknown
-from hostler.server.routes.nodes import Before, archived, history, ids_for, reached, selected, within_reach
+from hostler.server.routes.nodes import (
+    OWN_PAGES_MAX,
+    Before,
+    archived,
+    history,
+    ids_for,
+    reached,
+    selected,
+    within_reach,
+)
 from hostler.server.token_scope import sees
 from hostler.server.tokens import Identity, Role
 
@@ -133,18 +144,41 @@ async def list_parts(
 async def get_part(
     app_state: TheAppState, who: Who, serial: FromPath[str], before: Before = None, limit: Limit = 100
 ) -> PartView:
-    """One part by its serial, with its history across nodes, newest first."""
+    """One part by its serial, with its history across nodes, newest first.
+
+    A token that is narrowed reads what was recorded of it in nodes that it sees, also after it has left them, and not
+    where else it was; a tenant reads no history.
+    """
     part = app_state.fleet.parts.get(serial)
     node = app_state.fleet.nodes.get(part.node) if part and part.node else None
-    if not who.whole and (node is None or not sees(who, node)):
-        raise unknown("part", serial)
     if not who.whole:
-        return PartView(part, ())  # where it was before is other people's business
+        here = part if node is not None and sees(who, node) else None
+        tenant = who.role is Role.tenant
+        records = [] if tenant else await _part_within_reach(app_state, who, serial, before, limit)
+        if here is None and not records:
+            raise unknown("part", serial)
+        cursor = str(records[-1].seq) if len(records) == limit else ""
+        return PartView(here, tuple(history_row(app_state.shown(who, r)) for r in records), cursor)
     records = await asyncio.to_thread(app_state.cell.journal.history, serial, before, limit)
     if part is None and not records:
         raise unknown("part", serial)
     cursor = str(records[-1].seq) if len(records) == limit else ""
     return PartView(part, tuple(history_row(r) for r in records), cursor, await archived(app_state, cursor))
+
+
+async def _part_within_reach(
+    app_state: AppState, who: Identity, serial: str, before: int | None, limit: int
+) -> list[Record]:
+    """Records of the part that are of a node that the caller sees, newest first."""
+    found: list[Record] = []
+    oldest = before
+    for _ in range(OWN_PAGES_MAX):
+        page = await asyncio.to_thread(app_state.cell.journal.history, serial, oldest, REPAIR_RECORDS)
+        found.extend(r for r in page if within_reach(app_state, who, e.subjects_of(r.event)))
+        if len(page) < REPAIR_RECORDS or len(found) >= limit:
+            break
+        oldest = page[-1].seq
+    return found[:limit]
 
 
 @get("/pools", guards=SEE)

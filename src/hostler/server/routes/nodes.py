@@ -246,16 +246,17 @@ async def list_agents(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[
 async def history(app_state: AppState, who: Identity, name: str, before: int | None, limit: int) -> list[Record]:
     """A node's records as the caller may read them, newest first. Raises ProblemError (404).
 
-    A tenant reads of its past nodes too; one narrowed to a site or pool only of those that it sees now.
+    A tenant reads of its past nodes too; one narrowed to a site or pool only of those that it sees now. Others whose
+    token is narrowed read all of a node that they see, and of one that has left what was recorded until it did.
     """
     node = app_state.fleet.resolve(name)
     if who.role is Role.tenant:
         if (who.grant.site or who.grant.pool) and (node is None or not sees(who, node)):
             raise unknown("node", name)
         return await _own_history(app_state, who, node.id if node else name, before, limit)
-    if node is not None and not sees(who, node):
-        node = None
-    if node is None and not (who.whole and name in app_state.fleet.retired):
+    if not who.whole and (node is None or not sees(who, node)):
+        return await _own_history(app_state, who, node.id if node else name, before, limit)
+    if node is None and name not in app_state.fleet.retired:
         raise unknown("node", name)
     records = await asyncio.to_thread(app_state.cell.journal.history, node.id if node else name, before, limit)
     return [app_state.shown(who, record) for record in records]
@@ -270,7 +271,7 @@ async def archived(app_state: AppState, cursor: str) -> str:
 async def _own_history(
     app_state: AppState, who: Identity, node_id: str, before: int | None, limit: int
 ) -> list[Record]:
-    """Part of a node's history within the tenant's own intervals, past ones too."""
+    """Part of a node's history within the intervals in which it was the caller's, past ones too."""
     records: list[Record] = []
     for _ in range(OWN_PAGES_MAX):
         oldest = records[-1].seq if records else None
