@@ -256,7 +256,7 @@ def asked(app: Litestar, cell: Still) -> list[str]:
         "node_id": OWN, "serial": ("a-G0", "b-G7"), "name": ("train", "rack:r1"), "incident_id": cell.view.incidents,
         "approval": cell.view.approvals, "rollout": ("r1",), "operation": ("op1",), "intent": intents_of(cell),
         "case_id": cell.view.rma_cases, "golden_id": cell.view.goldens,
-        "backtest": ("b-20260101T000000000-000000000000",),
+        "backtest": ("b-20260101T000000000-000000000000",), "rack": ("r1", "r2"),
         "ticket": [ticket.id for ticket in cell.view.tickets.values() if ticket.node in OWN],
     }  # fmt: skip
     found: list[str] = []

@@ -178,7 +178,7 @@ class Kubelets:
         if cluster not in self._clusters:
             raise RefusedError(
                 f"cluster {cluster or '(none)'} has no kubelets that Hostler starts or stops, and nothing waits for "
-                "one; a Kubernetes cluster's are known once the controller is given it (hostler serve --cluster)"
+                "one; where it is a Kubernetes cluster, name it to the controller (hostler serve --cluster)"
             )
         if (agents := self._agents()) is None:
             raise UnreachableError("the controller has not started; nothing was sent; it is asked again")

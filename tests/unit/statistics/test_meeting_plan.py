@@ -92,7 +92,7 @@ def test_a_node_alone_under_its_leaf_is_passed_across_and_never_blamed_across() 
 
 
 def test_what_passes_across_after_a_failure_proves_nothing_of_the_node() -> None:
-    """Whoever is tried again and again passes wrongly in the end. Mutant: each pass across counts, and no failure."""
+    """Tried again and again a node passes in the end. Mutant: each pass across counts, and no failure."""
     plan = MeetingPlan[str]()
     for leaf in "abcd":
         plan.company(Seat(f"{leaf}1", leaf), [Seat(f"{leaf}2", leaf)])
