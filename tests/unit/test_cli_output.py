@@ -66,7 +66,13 @@ STATUS: dict[str, Any] = {
         }
     ],
     "stuck": [
-        {"node": "n9", "what": "reboot", "since": "2026-01-01T03:00:00Z", "blockers": ["job 7 runs here"]},
+        {
+            "node": "n9",
+            "what": "reboot",
+            "since": "2026-01-01T03:00:00Z",
+            "blockers": ["job 7 runs here"],
+            "gpu_hours": 192.0,
+        },
     ],
     "pools": [{"pool": {"name": "train"}, "reserved": 60, "delivered": 58, "healthy": 57, "dark": 1, "in_use": None}],
     "spares": [{"sku": "h100", "spares": 0, "missing": 2}],
@@ -173,7 +179,7 @@ def test_the_screen_says_first_what_is_not_safe(api: FakeApi, capsys: pytest.Cap
         "i77 OVERDUE  leaf switch l3: network.link on 6 of 8 nodes (n1, n2, n3, n4, n5 …) for 10m (ticket i77-ticket)"
         in text
     )
-    assert "n9  reboot for 1d0h: job 7 runs here" in text
+    assert "n9  reboot for 1d0h (192.0 GPU-hours): job 7 runs here" in text
     assert "train: 57 healthy of 58 delivered, 60 reserved, unknown in use  1 DARK  3 MISSING" in text
     assert "h100: 0 ready, pools lack 2" in text
     assert "9 conditions raised" in text
@@ -194,7 +200,7 @@ def test_the_screen_tells_moves_and_faults_and_folds_what_was_asked_alike(
         {"at": at, "text": "test → production: test done", "event": {"node": "n1"}},
         {"at": at, "text": "test → production: test done", "event": {"node": "n2"}},
     ]
-    waits = {"what": "reboot", "since": at, "blockers": ["job 7 runs here"]}
+    waits = {"what": "reboot", "since": at, "blockers": ["job 7 runs here"], "gpu_hours": None}
     stuck = [{"node": f"n{i}", **waits} for i in range(12)]
     counts = {"ticket_opened": 1, "condition_raised": 2}
     changes = {"since": "2026-01-01T03:00:00Z", "counts": counts, "latest": asked, "moves": moves}

@@ -162,7 +162,8 @@ def _stuck(status: Status) -> Iterator[str]:
     assert now is not None, "the server says what time it is"
     for row in status["stuck"][:SHOWN]:
         why = "; ".join(row["blockers"]) or "nothing it names"
-        yield f"{row['node']}  {row['what']} for {age(row['since'], now)}: {why}"
+        lost = "GPUs unknown" if row["gpu_hours"] is None else f"{row['gpu_hours']:,.1f} GPU-hours"
+        yield f"{row['node']}  {row['what']} for {age(row['since'], now)} ({lost}): {why}"
     if (more := status["waiting"] - len(status["stuck"][:SHOWN])) > 0:
         yield f"and {more} more (hostler node list; the last column says for what)"
 

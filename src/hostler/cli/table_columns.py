@@ -161,6 +161,7 @@ WAITING = View(
         Column("NODE", "node"),
         Column("WHAT", "what"),
         Column("FOR", "since", age),
+        Column("GPU-HOURS", "gpu_hours"),
         Column("WAITS FOR", "blockers"),
         Column("ENDS WHEN", "ends_when"),
         Column("PHASE", "phase", wide=True),

@@ -126,7 +126,10 @@ class ShadowRow(Struct, frozen=True):
 
 
 class WaitingRow(Struct, frozen=True):
-    """A node that waits, since when, and for whom, in the blockers' own words."""
+    """A node that waits, since when, and for whom, in the blockers' own words.
+
+    `gpu_hours`: its GPUs times the hours for which it waits, None where nobody knows how many GPUs it has.
+    """
 
     node: str
     what: str
@@ -135,6 +138,8 @@ class WaitingRow(Struct, frozen=True):
     pool: str
     blockers: tuple[str, ...]
     ends_when: tuple[str, ...]
+    gpus: int | None
+    gpu_hours: float | None
 
 
 class IncidentRow(Struct, frozen=True):

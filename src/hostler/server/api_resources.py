@@ -1,6 +1,6 @@
 """Resources of the API: the core's own nouns where they fit, and rows that join them where a screen needs it."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -141,10 +141,11 @@ def shadow_rows(node: Node) -> tuple[ShadowRow, ...]:
     )
 
 
-def waiting_row(node: Node) -> WaitingRow:
+def waiting_row(fleet: Fleet, node: Node, now: datetime) -> WaitingRow:
     """A waiting node's row."""
     waiting = node.waiting
     assert waiting is not None, "asked only of nodes that wait"
+    gpus = _gpus(fleet, node)
     return WaitingRow(
         node=node.id,
         what=waiting.what,
@@ -153,7 +154,25 @@ def waiting_row(node: Node) -> WaitingRow:
         pool=node.pool,
         blockers=tuple(b.text for b in waiting.blockers),
         ends_when=tuple(b.ends_when for b in waiting.blockers),
+        gpus=gpus,
+        gpu_hours=None if gpus is None else gpus * hours(now - waiting.since),
     )
+
+
+def hours(took: timedelta) -> float:
+    """Hours of a time, never below zero, to the hundredth."""
+    return round(max(0.0, took.total_seconds()) / 3600, 2)
+
+
+def _gpus(fleet: Fleet, node: Node) -> int | None:
+    """GPUs that the node has: as many as its SKU says, for one that has lost some is stuck with all; else those found.
+
+    None where it has no known SKU and none was found.
+    """
+    sku = fleet.configuration.skus.get(node.sku)
+    if sku is not None:
+        return sku.gpus
+    return sum(part.kind == "gpu" for part in fleet.parts.of(node.id)) or None
 
 
 def ticket_row(ticket: Ticket, outside: tuple[OutsideRow, ...], light: Light | None) -> TicketRow:

@@ -38,7 +38,10 @@ class ModeRow(Struct, frozen=True):
 
 
 class WaitGroup(Struct, frozen=True):
-    """Nodes that wait for the same: how many, the first few, and since when the first of them does."""
+    """Nodes that wait for the same: how many, the first few, and since when the first of them does.
+
+    `gpu_hours` is the sum of theirs, `unknown` counts those of which nobody knows how many GPUs they have.
+    """
 
     what: str
     text: str
@@ -46,6 +49,8 @@ class WaitGroup(Struct, frozen=True):
     nodes: int
     first: tuple[str, ...]
     since: datetime
+    gpu_hours: float
+    unknown: int
 
 
 class SpareRow(Struct, frozen=True):
@@ -97,7 +102,7 @@ def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> Fl
     """The screen as this caller sees it."""
     fleet, health = cell.view, cell.health()
     ailing = _members(fleet, who, "ailing")
-    waiting = [shown(who, fleet, node) for node in _members(fleet, who, "waiting")]
+    waiting = [waiting_row(fleet, shown(who, fleet, node), now) for node in _members(fleet, who, "waiting")]
     phases = _phases(fleet, who)
     dark = pool_places.dark(DecisionContext(fleet, cell.live, now))
     pools = tuple(pool_view(cell, pool, dark) for pool in own_pools(fleet, who))
@@ -276,26 +281,33 @@ def _incidents(fleet: Fleet, who: Identity) -> tuple[IncidentRow, ...]:
     return tuple(sorted(rows, key=lambda row: (-row.nodes, row.opened, row.id))[:INCIDENTS_SHOWN])
 
 
-def _stuck(waiting: Iterable[Node]) -> tuple[WaitingRow, ...]:
-    """Nodes that wait longest, first."""
-    rows = sorted((waiting_row(node) for node in waiting), key=lambda row: (row.since, row.node))
+def _stuck(waiting: Iterable[WaitingRow]) -> tuple[WaitingRow, ...]:
+    """Nodes by the GPU-hours for which they wait, the most first; those of an unknown number of GPUs at the end."""
+    rows = sorted(waiting, key=lambda row: (row.gpu_hours is None, -(row.gpu_hours or 0), row.since, row.node))
     return tuple(rows[:STUCK_SHOWN])
 
 
-def _waits(waiting: Iterable[Node]) -> tuple[WaitGroup, ...]:
-    """All waiting nodes, by what they wait for, the longest first."""
-    groups: defaultdict[tuple[str, str, str], list[Node]] = defaultdict(list)
-    for node in waiting:
-        assert node.waiting is not None, "the index lists those who wait"
-        first = node.waiting.blockers[0] if node.waiting.blockers else None
-        groups[node.waiting.what, first.text if first else "", first.ends_when if first else ""].append(node)
+def _waits(waiting: Iterable[WaitingRow]) -> tuple[WaitGroup, ...]:
+    """All waiting nodes, by what they wait for, the most GPU-hours first."""
+    groups: defaultdict[tuple[str, str, str], list[WaitingRow]] = defaultdict(list)
+    for row in waiting:
+        groups[row.what, *next(zip(row.blockers, row.ends_when, strict=True), ("", ""))].append(row)
     rows = [_wait_group(*key, members) for key, members in groups.items()]
-    return tuple(sorted(rows, key=lambda row: (row.since, row.first))[:STUCK_SHOWN])
+    return tuple(sorted(rows, key=lambda row: (-row.gpu_hours, row.since, row.first))[:STUCK_SHOWN])
 
 
-def _wait_group(what: str, text: str, ends_when: str, members: list[Node]) -> WaitGroup:
-    ordered = sorted((node.waiting.since, node.id) for node in members if node.waiting)
-    return WaitGroup(what, text, ends_when, len(ordered), tuple(i for _, i in ordered[:FIRST_SHOWN]), ordered[0][0])
+def _wait_group(what: str, text: str, ends_when: str, members: list[WaitingRow]) -> WaitGroup:
+    ordered = sorted((row.since, row.node) for row in members)
+    return WaitGroup(
+        what,
+        text,
+        ends_when,
+        len(ordered),
+        tuple(name for _, name in ordered[:FIRST_SHOWN]),
+        ordered[0][0],
+        round(sum(row.gpu_hours or 0 for row in members), 2),
+        sum(row.gpu_hours is None for row in members),
+    )
 
 
 def _spares(fleet: Fleet, pools: Iterable[PoolView]) -> tuple[SpareRow, ...]:

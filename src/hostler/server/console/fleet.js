@@ -76,6 +76,12 @@ function Waits({ now }) {
   `;
 }
 
+/** What the wait has cost so far. @param {Row} wait */
+function gpuHours(wait) {
+  const unknown = wait.unknown > 0 ? `GPUs of ${count(wait.unknown)} unknown` : "";
+  return [wait.unknown < wait.nodes && `${count(Math.round(wait.gpu_hours * 10) / 10)} GPU-hours`, unknown].filter(Boolean).join(", ");
+}
+
 /** @param {{ wait: Row, now: Row }} props */
 function Wait({ wait, now }) {
   const more = wait.nodes - wait.first.length;
@@ -86,6 +92,7 @@ function Wait({ wait, now }) {
         <time>${since(wait.since, now)}</time>
       </div>
       <p><span class="tag">${plain(wait.what)}</span> ${wait.text}</p>
+      <p>${gpuHours(wait)}</p>
       <p><small>ends when ${wait.ends_when}</small></p>
     </li>
   `;

@@ -119,6 +119,7 @@ export function Waiting() {
     { key: "node", title: "node", of: (row) => row.node, show: (row) => html`<${NodeLink} id=${row.node} />` },
     { key: "what", title: "what waits", of: (row) => plain(row.what) },
     { key: "since", title: "for", of: (row) => row.since, show: (row) => since(row.since, now()) },
+    { key: "gpu_hours", title: "GPU-hours", of: (row) => row.gpu_hours, number: true },
     { key: "text", title: "because", of: (row) => row.blockers.join("; ") },
     { key: "ends", title: "ends when", of: (row) => row.ends_when.join("; ") },
   ];

@@ -117,8 +117,9 @@ async def list_shadows(app_state: TheAppState, who: Who, wanted: Wanted) -> Page
 
 @get("/waiting", guards=SEE)
 async def list_waiting(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[WaitingRow]:
-    """Nodes that wait, since when, and for what."""
-    return _by_index(app_state, who, wanted, "waiting", lambda node: (waiting_row(node),))
+    """Nodes that wait, since when, for what, and the GPU-hours that this took so far."""
+    now = app_state.now()
+    return _by_index(app_state, who, wanted, "waiting", lambda node: (waiting_row(app_state.fleet, node, now),))
 
 
 @get("/parts", guards=SEE)
