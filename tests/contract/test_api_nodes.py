@@ -561,3 +561,19 @@ async def _described(world: House) -> bytes:
     async with world.session.get(world.url + "/schema/openapi.json") as answer:
         assert answer.status == 200
         return await answer.read()
+
+
+async def test_the_map_tells_of_each_node_what_it_is_to_be_coloured_by(world: House) -> None:
+    """Mutants: a tenant is told whose nodes are; a tenant reads a check from before it had the node."""
+    await world.adopt(2)
+    await world.adopt(1, pool="beta", start=2)
+    plain = await world.operator.get("/v1/map")
+    assert (plain["words"], plain["word"]) == ([], [])
+    by_tenant = await world.operator.get("/v1/map?colour=tenant")
+    assert [by_tenant["words"][at] for at in by_tenant["word"]] == ["acme", "acme", "globex"]
+    acme = world.client(Grant("acme", Role.tenant, tenant="acme"))
+    status, body = await acme.call("GET", "/v1/map?colour=tenant")
+    assert (status, body["error"]) == (403, "forbidden")
+    checks = await acme.get("/v1/map?colour=check")
+    assert (checks["ids"], checks["words"], checks["word"]) == (["n0", "n1"], ["unknown"], [0, 0])
+    assert (await world.operator.call("GET", "/v1/map?colour=shape"))[0] == 400

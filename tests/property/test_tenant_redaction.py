@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 from urllib.parse import quote, unquote
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
@@ -19,10 +20,11 @@ from msgspec.structs import replace
 
 from hostler.controller.inputs import FellowsSeen, Input, IntentAsked, Replied
 from hostler.controller.step_output import StepOutput
+from hostler.core.report.grid_words import Colouring
 from hostler.core.state import events as e
 from hostler.core.state.intent import Bounds
 from hostler.core.state.live_state import Fellow, Release
-from hostler.core.state.model import Assignment, Binding, Observation, WorkClass, Workload
+from hostler.core.state.model import Assignment, Binding, CheckResult, Observation, Verdict, WorkClass, Workload
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import Batch
 from hostler.runtime.cell_controllers import ControllerHealth
@@ -34,7 +36,7 @@ from hostler.server.event_stream import keeper
 from hostler.server.server_settings import Settings
 from hostler.server.tokens import Grant, Identity, Role, TokenStore
 from tests.drawing import examples
-from tests.kit import GPUS, Drive, a_node, configuration, gpu_part, intent_of, pool_document
+from tests.kit import GPUS, NOW, Drive, a_node, configuration, gpu_part, intent_of, pool_document
 
 OWN, FOREIGN = ("a", "b"), ("x", "y", "z")
 ALL = (*OWN, *FOREIGN)
@@ -266,7 +268,8 @@ def asked(app: Litestar, cell: Still) -> list[str]:
             found += [path.replace(hole[0], quote(name, safe="")) for name in names[hole[1]]]
         else:
             found += [path, f"{path}?limit=1", f"{path}?q={ADDRESS}", f"{path}?tag=note={WORDS[0]}"]
-    return [*found, *(f"/v1/maintenance?node={name}" for name in OWN)]
+    coloured = (f"/v1/map?colour={colouring}" for colouring in Colouring)
+    return [*found, *(f"/v1/maintenance?node={name}" for name in OWN), *coloured]
 
 
 def intents_of(cell: Still) -> list[str]:
@@ -335,3 +338,25 @@ def test_a_token_narrowed_to_a_pool_reads_no_name_of_another_pools_nodes(tokens:
         shown = body.decode()
         named = [name for name in (*names, f"pool-{WORDS[0]}") if name in shown]
         assert named == [], (path, _around(shown, named[0]))
+
+
+class Checked(Told):
+    """The same cell, whose nodes were found bad before anybody had them."""
+
+    @staticmethod
+    def a_node(name: str, **fields: Any) -> Any:
+        made = Told.a_node(name, **fields)
+        found = CheckResult("full", Verdict.failed, made.registered_at - timedelta(days=1))
+        return replace(made, checks=(found,))
+
+
+def test_the_map_colours_a_customers_nodes_by_what_it_is_shown_of_them(tokens: TokenStore) -> None:
+    """Mutant: the words are of the nodes as they are; a customer then reads checks of a time before its own."""
+    cell = Still(Checked(WORDS[0]))
+    for grant, words in (
+        (Grant("opal", Role.operator), ["failed"]),
+        (Grant("alma", Role.tenant, tenant="acme"), ["unknown"]),
+    ):
+        answers = Answers(cell, tokens, tokens.create(grant), NOW)
+        status, body = asyncio.run(answers.get("/v1/map?colour=check"))
+        assert (status, msgspec.json.decode(body)["words"]) == (200, words)

@@ -2,6 +2,7 @@
 import { html } from "./ui.js";
 import { Banners } from "./banners.js";
 import { Grid } from "./grid.js";
+import { AsTable, Controls, Legend } from "./grid_controls.js";
 import { NodeLink } from "./pages.js";
 import { filter, status } from "./state.js";
 import { PHASES, count, plain, since } from "./words.js";
@@ -17,8 +18,10 @@ export function Fleet() {
       <${Banners} now=${now} />
       <section class="stage" aria-label="Fleet by phase">
         <${Phases} phases=${now.phases} />
+        <${Controls} />
         <${Grid} />
         <${Legend} />
+        <${AsTable} />
       </section>
       <aside>
         <${Incidents} now=${now} />
@@ -48,20 +51,6 @@ function Phases({ phases }) {
         `,
       )}
     </div>
-  `;
-}
-
-function Legend() {
-  return html`
-    <p class="legend">
-      <span><i class="swatch p-production"></i>delivered</span>
-      <span><i class="swatch p-spare"></i>spare</span>
-      <span><i class="swatch s-critical"></i>critical</span>
-      <span><i class="swatch s-degraded"></i>degraded</span>
-      <span><i class="swatch s-warning"></i>warning</span>
-      <span><i class="swatch ring"></i>waits</span>
-      <span><i class="swatch bar"></i>operation under way</span>
-    </p>
   `;
 }
 

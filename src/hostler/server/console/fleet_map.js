@@ -5,8 +5,8 @@ import { signal } from "./ui.js";
 /** @typedef {import("./types.js").FleetMap} FleetMap */
 /** @typedef {import("./types.js").JournalRecord} JournalRecord */
 
-/** @type {("phase" | "severity" | "flags")[]} */
-const COLUMNS = ["phase", "severity", "flags"];
+/** @type {("phase" | "severity" | "flags" | "word")[]} */
+const COLUMNS = ["phase", "severity", "flags", "word"];
 
 // Another map for every other set of nodes or racks; entries of its columns change in place.
 /** @type {import("./vendor/signals.js").Signal<FleetMap>} */
@@ -23,6 +23,7 @@ let changed = new Set();
 const readings = new Set();
 let frame = 0;
 let owner = 0;
+let coloured = "phase";
 
 // The places whose entries changed since this was asked last.
 export function takeChanged() {
@@ -34,7 +35,16 @@ export function takeChanged() {
 // What was asked for before this is not shown after it.
 export function forgetFleet() {
   owner += 1;
+  coloured = "phase";
   show(empty());
+}
+
+// What the map's marks are to tell from the next reading on. Says whether that is another thing than before.
+/** @param {string} colour */
+export function colourBy(colour) {
+  const other = colour !== coloured;
+  coloured = colour;
+  return other;
 }
 
 // Reads all of it anew. Answers the earliest record that it stands at.
@@ -42,10 +52,11 @@ export async function readFleet() {
   /** @type {JournalRecord[]} */
   const meanwhile = [];
   const asker = owner;
+  const colour = coloured;
   readings.add(meanwhile);
   try {
-    const { read, seq } = await readPages();
-    if (asker !== owner) return seq;
+    const { read, seq } = await readPages(colour);
+    if (asker !== owner || colour !== coloured) return seq;
     if (sameCells(fleet.value, read)) compare(fleet.value, read);
     else show(read);
     for (const record of meanwhile) if (record.seq > seq) apply(record);
@@ -56,12 +67,13 @@ export async function readFleet() {
 }
 
 // The first page is shown before the others come, where nothing has been shown yet.
-async function readPages() {
-  const read = empty();
+/** @param {string} colour */
+async function readPages(colour) {
+  const read = { ...empty(), colour };
   let cursor = "";
   let seq = Infinity;
   do {
-    const page = await ask(`/map?cursor=${encodeURIComponent(cursor)}`);
+    const page = await ask(`/map?cursor=${encodeURIComponent(cursor)}${colour === "phase" ? "" : `&colour=${colour}`}`);
     seq = Math.min(seq, page.seq);
     append(read, page);
     cursor = page.cursor;
@@ -88,7 +100,7 @@ function apply(record) {
 
 /** @returns {FleetMap} */
 function empty() {
-  return { phases: [], ids: [], phase: [], severity: [], flags: [], rack: [] };
+  return { phases: [], ids: [], phase: [], severity: [], flags: [], rack: [], colour: "phase", words: [], word: [] };
 }
 
 /** @param {FleetMap} read @param {FleetMap} page */
@@ -96,7 +108,15 @@ function append(read, page) {
   read.phases = page.phases;
   for (const id of page.ids) read.ids.push(id);
   for (const rack of page.rack) read.rack.push(rack);
-  for (const column of COLUMNS) for (const value of page[column]) read[column].push(value);
+  const columns = { ...page, word: renumbered(read.words, page) };
+  for (const column of COLUMNS) for (const value of columns[column]) read[column].push(value);
+}
+
+// Each page counts into words of its own; here they are one list for all of them.
+/** @param {string[]} words @param {FleetMap} page */
+function renumbered(words, page) {
+  const places = page.words.map((word) => (words.includes(word) ? words.indexOf(word) : words.push(word) - 1));
+  return page.word.map((at) => places[at]);
 }
 
 /** @param {FleetMap} map */
@@ -108,6 +128,7 @@ function show(map) {
 /** @param {FleetMap} before @param {FleetMap} read */
 function sameCells(before, read) {
   if (before.ids.length !== read.ids.length || before.phases.length !== read.phases.length) return false;
+  if (before.colour !== read.colour || before.words.join("\n") !== read.words.join("\n")) return false;
   return read.ids.every((id, place) => before.ids[place] === id && before.rack[place] === read.rack[place]);
 }
 

@@ -1,8 +1,9 @@
-// The fleet as cells, one per node, by rack: phase is the colour, a mark says what is wrong. Mouse and arrow keys.
+// The fleet as cells, one per node, by rack: coloured by phase with a mark for what is wrong, or by what the address says.
 import { html, signal, useEffect, useRef } from "./ui.js";
 import { repaint } from "./repaint.js";
 import { go, nodePath } from "./router.js";
 import { fleet, revision, takeChanged } from "./fleet_map.js";
+import { COLOURINGS, marksOf, paintTone, told } from "./grid_colours.js";
 import { NOTHING, layout } from "./grid_layout.js";
 import { filter, status } from "./state.js";
 import { SEVERITIES, plain } from "./words.js";
@@ -62,6 +63,7 @@ function said(shown, place) {
   const notes = [
     shown.rack[place] ? `rack ${shown.rack[place]}` : "",
     plain(shown.phases[shown.phase[place]]),
+    shown.colour === "phase" ? "" : `${COLOURINGS[shown.colour]}: ${told(shown, marksOf(shown), place)}`,
     flags & DELIVERED ? "delivered" : shown.phases[shown.phase[place]] === "production" ? "spare" : "",
     shown.severity[place] >= 0 ? `${SEVERITIES[shown.severity[place]]} condition` : "",
     flags & OPERATING ? "an operation is under way" : "",
@@ -141,6 +143,12 @@ function paint(pen, place, shown, only, colours) {
   const flags = shown.flags[place];
   const severity = shown.severity[place];
   pen.globalAlpha = only && only !== phase ? 0.14 : 1;
+  if (shown.colour !== "phase") {
+    const { tone } = marksOf(shown)[shown.word[place]];
+    paintTone(pen, tone, colours.tone(tone), x, y, size);
+    pen.globalAlpha = 1;
+    return;
+  }
   pen.fillStyle = colours.phase(phase, flags & DELIVERED);
   pen.fillRect(x, y, size, size);
   if (flags & OPERATING && size >= 6) {
@@ -175,6 +183,7 @@ function palette() {
     font: getComputedStyle(document.body).fontFamily,
     phase: (/** @type {string} */ phase, /** @type {number} */ delivered) =>
       colour(phase === "production" && !delivered ? "--p-spare" : `--p-${phase.replace("_", "-")}`),
+    tone: (/** @type {string} */ tone) => colour(`--${tone.startsWith("c") ? tone : `t-${tone}`}`),
     severity: (/** @type {Row} */ severity) => colour(`--s-${SEVERITIES[severity]}`),
   };
 }

@@ -1,7 +1,7 @@
 // What the pages show, kept true by the stream: the fleet's map, its status, and the node that is open.
 import { readVerbs } from "./acts.js";
 import { ask, follow, said, token } from "./api.js";
-import { drawRecord, fleet, forgetFleet, readFleet } from "./fleet_map.js";
+import { colourBy, drawRecord, fleet, forgetFleet, readFleet } from "./fleet_map.js";
 import { route } from "./router.js";
 import { batch, computed, signal } from "./ui.js";
 
@@ -172,6 +172,14 @@ const later = {
   node: throttled(() => attempt(() => (opened() ? readNode(opened()) : undefined))),
 };
 
+// Has the map tell another thing of each node.
+/** @param {string} colour */
+export function colourFleet(colour) {
+  if (colourBy(colour)) attempt(readFleet);
+}
+
 setInterval(() => {
-  if (token.value && me.value) later.status(0);
+  if (!token.value || !me.value) return;
+  later.status(0);
+  if (fleet.value.colour === "age") later.fleet(Math.max(pace(), 15000));
 }, 15000);

@@ -34,6 +34,16 @@ export interface FleetMap {
   severity: number[];
   flags: number[];
   rack: string[];
+  colour: string;
+  words: string[];
+  word: number[];
+}
+
+// What a colour of the grid means. `word` is the API's, `title` what is read.
+export interface Mark {
+  word: string;
+  title: string;
+  tone: "good" | "fair" | "bad" | "none" | "unknown" | "c0" | "c1" | "c2" | "c3" | "c4" | "c5" | "c6" | "c7";
 }
 
 export interface LaneSpan {

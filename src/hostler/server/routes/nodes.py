@@ -14,6 +14,7 @@ from hostler.core.boot.cloud_init import DOCUMENTS, compose, veiled
 from hostler.core.planning.firmware_plan import FirmwareRow, firmware_rows
 from hostler.core.report.explain import explain, probation_of
 from hostler.core.report.explanation_chains import Explanation
+from hostler.core.report.grid_words import Colouring, word_of
 from hostler.core.report.lanes import Lanes, lanes
 from hostler.core.state.events import Record
 from hostler.core.state.health import is_healthy
@@ -91,7 +92,8 @@ class Map(Struct, frozen=True):
     """The fleet as columns, for drawing it: one entry per node in each.
 
     `phase` counts into `phases`, `severity` is the gravest condition's (-1: none), `flags` adds 1 waiting, 2 under
-    an operation, 4 cordoned, 8 delivered, 16 silent.
+    an operation, 4 cordoned, 8 delivered, 16 silent. `word` counts into `words`, the words of the colouring that was
+    asked for ("" for none); by phase both are empty.
     """
 
     seq: int
@@ -101,6 +103,8 @@ class Map(Struct, frozen=True):
     severity: tuple[int, ...]
     flags: tuple[int, ...]
     rack: tuple[str, ...]
+    words: tuple[str, ...]
+    word: tuple[int, ...]
     cursor: str
 
 
@@ -110,12 +114,16 @@ async def fleet_map(
     who: Who,
     cursor: Name = "",
     limit: Annotated[int, QueryParameter(ge=1, le=MAP_MAX)] = MAP_MAX,
+    colour: Annotated[Colouring, QueryParameter(description="what `word` tells of each node")] = Colouring.phase,
 ) -> Map:
-    """Up to 10,000 nodes as columns."""
+    """Up to 10,000 nodes as columns. Which tenant a node serves is not for tenants to ask."""
+    if colour is Colouring.tenant and who.role is Role.tenant:
+        raise refuse(403, "forbidden", "tenants do not ask whose a node is", "colour by age, firmware or check")
     wanted = Selection(cursor=cursor[:200], limit=limit)
     page = paged(ids_for(app_state, who, wanted), wanted, lambda i: reached(app_state, who, wanted, i))
     places = {phase: number for number, phase in enumerate(Phase)}
     nodes = page.items
+    words, word = _words(app_state, who, nodes, colour)
     return Map(
         seq=app_state.fleet.cell.seq,
         phases=tuple(Phase),
@@ -124,8 +132,23 @@ async def fleet_map(
         severity=tuple(max((int(c.severity) for c in n.conditions), default=-1) for n in nodes),
         flags=tuple(_flags(app_state, n) for n in nodes),
         rack=tuple(n.position.rack for n in nodes),
+        words=words,
+        word=word,
         cursor=page.cursor,
     )
+
+
+def _words(
+    app_state: AppState, who: Identity, nodes: Iterable[Node], colour: Colouring
+) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The words of a colouring, and each node's place among them. They are of the nodes as the caller is shown them."""
+    if colour is Colouring.phase:
+        return (), ()
+    word_for = word_of(colour, app_state.fleet, app_state.now())
+    places: dict[str, int] = {}
+    found = (word_for(node if who.whole else app_state.shown(who, node)) for node in nodes)
+    numbers = tuple(places.setdefault(word, len(places)) for word in found)
+    return tuple(places), numbers
 
 
 _HEARD = frozenset({Phase.seatrial, Phase.zap, Phase.test, Phase.production})

@@ -1,0 +1,77 @@
+// What stands around the grid: by what it is coloured, what each colour means, and the same nodes as a table.
+import { fleet, revision } from "./fleet_map.js";
+import { COLOURINGS, colouring, colourings, legend, marksOf, told } from "./grid_colours.js";
+import { NodeLink } from "./pages.js";
+import { route, setQuery } from "./router.js";
+import { colourFleet, filter, me } from "./state.js";
+import { Table } from "./table.js";
+import { html, useEffect, useState } from "./ui.js";
+import { SEVERITIES, count, plain } from "./words.js";
+
+/** @typedef {import("./types.js").Row} Row */
+
+export function Controls() {
+  const tenant = !me.value || Boolean(me.value.tenant);
+  const colour = colouring(route.value.query.colour, tenant);
+  useEffect(() => colourFleet(colour), [colour]);
+  const choose = (/** @type {Row} */ event) => setQuery({ colour: event.target.value === "phase" ? "" : event.target.value });
+  return html`
+    <form class="filters" onSubmit=${(/** @type {Row} */ event) => event.preventDefault()}>
+      <label>colour by<select value=${colour} onChange=${choose}>
+        ${colourings(tenant).map((one) => html`<option value=${one} selected=${one === colour}>${COLOURINGS[one]}</option>`)}
+      </select></label>
+    </form>
+  `;
+}
+
+export function Legend() {
+  const shown = fleet.value;
+  if (revision.value < 0 || shown.colour === "phase") return html`<${Phases} />`;
+  return html`
+    <p class="legend" role="group" aria-label=${`Colours: ${COLOURINGS[shown.colour]}`}>
+      ${legend(shown).map(({ mark, nodes }) => html`<span><i class="swatch tone-${mark.tone}"></i>${mark.title} <b>${count(nodes)}</b></span>`)}
+    </p>
+  `;
+}
+
+function Phases() {
+  return html`
+    <p class="legend">
+      <span><i class="swatch p-production"></i>delivered</span>
+      <span><i class="swatch p-spare"></i>spare</span>
+      <span><i class="swatch s-critical"></i>critical</span>
+      <span><i class="swatch s-degraded"></i>degraded</span>
+      <span><i class="swatch s-warning"></i>warning</span>
+      <span><i class="swatch ring"></i>waits</span>
+      <span><i class="swatch bar"></i>operation under way</span>
+    </p>
+  `;
+}
+
+// Every cell of the grid as a row, from the same columns: nothing is asked of the server for it.
+export function AsTable() {
+  const [open, turn] = useState(false);
+  return html`
+    <details class="grid-table" onToggle=${(/** @type {Row} */ event) => turn(event.target.open)}>
+      <summary>As a table</summary>
+      ${open && html`<${Cells} />`}
+    </details>
+  `;
+}
+
+function Cells() {
+  const map = fleet.value;
+  const marks = marksOf(map);
+  const phase = (/** @type {Row} */ row) => map.phases[map.phase[row.place]];
+  /** @type {import("./types.js").Column[]} */
+  const columns = [
+    { key: "id", title: "node", of: (row) => row.id, show: (row) => html`<${NodeLink} id=${row.id} />` },
+    { key: "rack", title: "rack", of: (row) => map.rack[row.place] },
+    { key: "phase", title: "phase", of: (row) => plain(phase(row)) },
+    { key: "severity", title: "gravest", of: (row) => SEVERITIES[map.severity[row.place]] ?? "" },
+    ...(map.colour === "phase" ? [] : [{ key: "colour", title: COLOURINGS[map.colour], of: (/** @type {Row} */ row) => told(map, marks, row.place) }]),
+  ];
+  const only = filter.value;
+  const items = revision.value < 0 ? [] : map.ids.map((id, place) => ({ id, place })).filter((row) => !only || phase(row) === only);
+  return html`<${Table} name="fleet" columns=${columns} found=${{ items, problem: "" }} id=${(/** @type {Row} */ row) => row.id} />`;
+}

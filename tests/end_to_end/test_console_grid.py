@@ -1,0 +1,93 @@
+"""The fleet's grid in Debian's Chromium: coloured by what a person chose, and the same in words."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Page, expect
+
+from hostler.server.tokens import Grant, Role
+from tests.contract.api_world import House
+from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
+
+pytestmark = CONSOLE
+
+PIXEL = """
+([left, top]) => {
+  const canvas = document.querySelector("canvas");
+  return [...canvas.getContext("2d").getImageData(left, top, 1, 1).data].join(",");
+}
+"""
+
+
+async def pure(page: Page, module: str, call: str) -> Any:
+    """Call a function of a console's module in the page."""
+    return await page.evaluate(f"import('/console/{module}').then((m) => {call})")
+
+
+async def test_the_colour_stands_in_the_address_with_its_legend_and_its_table(world: House, tab: Tab) -> None:  # noqa: F811
+    """Mutants: a link shows another colour than its sender saw; the table keeps to phases."""
+    await world.adopt(2, pool="beta", start=4)
+    await tab.open(world.operator.token)
+    await tab.page.get_by_label("colour by").select_option("tenant")
+    await expect(tab.page).to_have_url(re.compile(r"/\?colour=tenant$"))
+    legend = tab.page.get_by_role("group", name="Colours: tenant")
+    await expect(legend).to_have_text(re.compile(r"acme\s*4\s*globex\s*2\s*unknown\s*0"))
+    await tab.page.reload()
+    await expect(legend).to_contain_text("globex")
+    await tab.page.get_by_text("As a table").click()
+    row = tab.page.get_by_role("row").filter(has_text="n5")
+    await expect(row).to_contain_text("globex")
+    await tab.page.locator("canvas").focus()
+    await expect(tab.page.locator(".readout")).to_contain_text("tenant: acme")
+    await tab.page.get_by_label("colour by").select_option("phase")
+    await expect(tab.page).to_have_url(re.compile(r"/$"))
+    await expect(legend).to_have_count(0)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_what_is_unknown_has_an_empty_cell_and_a_word(world: House, tab: Tab, scheme: Any) -> None:  # noqa: F811
+    """Mutants: a node that was never checked is green; its cell is filled as others are."""
+    await tab.page.emulate_media(color_scheme=scheme)
+    await tab.open(world.operator.token, "/?colour=check")
+    legend = tab.page.get_by_role("group", name="Colours: last check")
+    await expect(legend).to_have_text(re.compile(r"passed\s*0.*failed\s*0.*unknown\s*4"))
+    await tab.page.locator("canvas").focus()
+    await expect(tab.page.locator(".readout")).to_contain_text("last check: unknown")
+    pick = tab.page.locator(".pick")
+    box = await pick.evaluate("(e) => [e.offsetLeft + e.offsetWidth / 2, e.offsetTop + e.offsetHeight / 2]")
+    assert (await tab.page.evaluate(PIXEL, box)).endswith(",0")
+    for seen in (await Axe().run(tab.page)).response["violations"]:
+        raise AssertionError(seen["id"], seen["nodes"][0]["html"])
+
+
+async def test_a_tenant_is_not_offered_whose_nodes_are(world: House, tab: Tab) -> None:  # noqa: F811
+    """Mutant: the address asks for what the choice does not offer, and the page fails."""
+    acme = world.client(Grant("acme", Role.tenant, tenant="acme"))
+    await tab.open(acme.token, "/?colour=tenant")
+    await expect(tab.page.get_by_role("application", name="Fleet: 4 nodes")).to_be_visible()
+    choice = tab.page.get_by_label("colour by")
+    await expect(choice).to_have_value("phase")
+    assert "tenant" not in await choice.inner_text()
+
+
+async def test_colours_have_the_meaning_that_their_words_have(world: House, tab: Tab) -> None:  # noqa: F811
+    """Mutants: a word from a newer server is taken for good; the eighth tenant takes the colour of the first."""
+    await tab.open(world.operator.token)
+    found = await pure(
+        tab.page,
+        "grid_colours.js",
+        "m.marksOf({ colour: 'check', words: ['passed', 'failed', 'blessed', 'never_verified'], word: [] })",
+    )
+    assert [mark["tone"] for mark in found] == ["good", "bad", "unknown", "unknown"]
+    many = {"colour": "tenant", "words": ["", *(f"t{n}" for n in range(2, 11))], "word": [*range(10), 9, 9]}
+    found = await pure(tab.page, "grid_colours.js", f"m.legend({json.dumps(many)})")
+    assert [(one["mark"]["title"], one["mark"]["tone"], one["nodes"]) for one in found] == [
+        *((f"t{n}", f"c{at}", 3 if n == 10 else 1) for at, n in enumerate((2, 3, 4, 5, 6, 7, 10))),
+        ("other tenants", "c7", 2),
+        ("no tenant", "none", 1),
+        ("unknown", "unknown", 0),
+    ]
+    assert await pure(tab.page, "grid_colours.js", "m.colouring('gold', false)") == "phase"

@@ -1,0 +1,82 @@
+"""Words that the console's grid is coloured by: what nobody can say is unknown, and never healthy."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from hostler.core.report.grid_words import UNKNOWN, Colouring, age_word, check_word, firmware_word, word_of
+from hostler.core.state.configuration import Configuration, Policy, Sku
+from hostler.core.state.firmware_updates import FirmwareUpdate
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import CheckResult, Phase, Verdict
+from hostler.core.state.packed_strings import pairs
+from hostler.core.tables.phases import PHASES
+from tests.kit import NOW, a_node
+
+POLICY = Policy({}, {})
+SKU = Sku(
+    name="h100", gpus=8, firmware={"BIOS": "1.10", "HGX_FW": "7"}, updates={"HGX_FW": FirmwareUpdate(allowed=("6",))}
+)
+
+
+def hours(number: float) -> timedelta:
+    return timedelta(hours=number)
+
+
+@pytest.mark.parametrize(
+    ("age", "word"), [(0, "under_half"), (0.99, "under_half"), (1, "over_half"), (1.99, "over_half"), (2, "over_limit")]
+)
+def test_a_deadline_is_the_limit_of_a_stay(age: float, word: str) -> None:
+    """Mutants: the phase's usual limit where the node was given one of its own; a limit counts as kept at its end."""
+    node = a_node("a", phase=Phase.zap, phase_since=NOW, deadline=NOW + hours(2))
+    assert age_word(node, POLICY, NOW + hours(age)) == word
+
+
+def test_without_a_deadline_the_usual_stay_counts_from_the_last_word_for_it() -> None:
+    """Mutants: production is told as young for ever; a stay that a person granted anew stays over."""
+    usual_s = PHASES[Phase.registered].usual_s
+    assert usual_s
+    node = a_node("a", phase=Phase.registered, phase_since=NOW)
+    late = NOW + timedelta(seconds=usual_s)
+    assert age_word(node, POLICY, late) == "over_limit"
+    granted = a_node("a", phase=Phase.registered, phase_since=NOW, stay_granted=late)
+    assert age_word(granted, POLICY, late) == "under_half"
+    assert age_word(a_node("b"), POLICY, late) == "no_limit"
+
+
+@pytest.mark.parametrize(
+    ("versions", "word"),
+    [
+        ({"bios": "1.10", "hgx-fw": "7"}, "at_baseline"),
+        ({"BIOS": "1.10", "HGX_FW": "6"}, "at_baseline"),
+        ({"BIOS": "1.9", "HGX_FW": "7"}, "not_at_baseline"),
+        ({"BIOS": "1.9"}, "not_at_baseline"),
+        ({"BIOS": "1.10"}, UNKNOWN),
+        ({"BIOS": "1.10", "HGX_FW": ""}, UNKNOWN),
+        ({}, UNKNOWN),
+    ],
+)
+def test_firmware_is_at_the_baseline_where_all_of_it_is_known_to_be(versions: dict[str, str], word: str) -> None:
+    """Mutants: a version that was not reported counts as good; a version that is allowed as behind."""
+    assert firmware_word(a_node("a", versions=pairs(versions.items())), SKU) == word
+
+
+def test_without_a_sku_nothing_is_known_and_without_a_baseline_nothing_is_behind() -> None:
+    assert firmware_word(a_node("a"), None) == UNKNOWN
+    assert firmware_word(a_node("a"), Sku(name="h100", gpus=8)) == "no_baseline"
+
+
+def test_the_last_check_counts() -> None:
+    """Mutants: any that passed; the one that is listed last; a node that was never checked has passed."""
+    older, newer = (CheckResult("full", Verdict.passed, NOW), CheckResult("quick", Verdict.failed, NOW + hours(1)))
+    assert check_word(a_node("a", checks=(newer, older))) == "failed"
+    assert check_word(a_node("a", checks=())) == UNKNOWN
+
+
+def test_each_colouring_has_words_of_its_own() -> None:
+    fleet = Fleet(Configuration(POLICY, skus={"h100": SKU}))
+    node: Any = a_node("a")
+    found = {colouring: word_of(colouring, fleet, NOW)(node) for colouring in Colouring}
+    assert found == {"phase": "", "age": "no_limit", "tenant": "acme", "firmware": UNKNOWN, "check": UNKNOWN}
+    assert word_of(Colouring.tenant, fleet, NOW)(a_node("b", "")) == ""
