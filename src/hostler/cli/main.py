@@ -57,6 +57,7 @@ COMMANDS: tuple[tuple[str, str, Group, str], ...] = (
     ("part", "part:app", _THINGS, "Components by serial number."),
     ("sku", "sku:app", _THINGS, "SKUs: made of a golden node, and compared with one."),
     ("maintenance", "maintenance:app", _THINGS, "Windows, current and upcoming work, repairs."),
+    ("statement", "fleet:statement", _THINGS, "Node-hours of a month, by how each node was."),
     ("policy", "policy:app", _TOOLS, "Check, show and activate configuration."),
     ("backtest", "backtest:app", _TOOLS, "History replayed through another policy by the server."),
     ("rollout", "rollout:app", _TOOLS, "Configuration that comes into force slice by slice."),

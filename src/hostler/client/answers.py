@@ -142,6 +142,36 @@ class WaitingRow(Struct, frozen=True):
     gpu_hours: float | None
 
 
+class CauseRow(Struct, frozen=True):
+    """Seconds for which a node was so, and why: `kind`, and the `condition` where one was the reason."""
+
+    state: str
+    kind: str
+    condition: str
+    seconds: int
+
+
+class StatementRow(Struct, frozen=True):
+    """A stay of a node in a tenant's pool within a month, in whole seconds, which sum to `had_s`.
+
+    `degraded_s`: in service with a condition that says so. `away_by`: seconds of `away_s` by repair, maintenance,
+    firmware, test, person, handover and unknown. `unknown_s`: nobody could tell, or its records are gone.
+    """
+
+    node: str
+    tenant: str
+    pool: str
+    since: datetime
+    until: datetime
+    had_s: int
+    healthy_s: int
+    degraded_s: int
+    away_s: int
+    unknown_s: int
+    away_by: dict[str, int]
+    causes: tuple[CauseRow, ...]
+
+
 class IncidentRow(Struct, frozen=True):
     """An incident in a list. `blames` is the shared part in words, `nodes` how many of its members the caller sees."""
 
@@ -263,6 +293,7 @@ LISTS: dict[type, str] = {
     PoolView: routes.POOLS,
     ShadowRow: routes.SHADOWS,
     WaitingRow: routes.WAITING,
+    StatementRow: routes.STATEMENT,
     IncidentRow: routes.INCIDENTS,
     TicketRow: routes.TICKETS,
     OperationRow: routes.OPERATIONS,

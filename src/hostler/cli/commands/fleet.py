@@ -9,7 +9,8 @@ from hostler.cli.list_commands import describe, show_items
 from hostler.cli.list_watch import caught_up, following
 from hostler.cli.node_verbs import offer, plain
 from hostler.cli.options import CONNECT, SHOW, SHOW_LIST, SHOW_ONCE, Connect, Show, ShowList, ShowOnce, Why
-from hostler.cli.output import dump_json, shown
+from hostler.cli.output import dump_json, say, shown
+from hostler.cli.statement_columns import STATEMENT, total
 from hostler.cli.status_screen import handover_text, screen
 from hostler.cli.table_columns import CELLS
 from hostler.cli.trend_columns import FLOW
@@ -109,3 +110,26 @@ def flow(  # noqa: PLR0913 - one argument per filter
     else:
         show.emit(found["times"], FLOW)
     return 0
+
+
+def statement(
+    *,
+    month: Annotated[str, Parameter(show_default=False, help="A month of UTC, as 2026-11; else the present one.")] = "",
+    tenant: Annotated[str, Parameter(show_default=False, help="Only what served this tenant.")] = "",
+    show: ShowList = SHOW_LIST,
+    connect: Connect = CONNECT,
+) -> int:
+    """Node-hours of a month: healthy, degraded, away by cause and unknown; `-o csv` and `-o json` have seconds."""
+    known: list[dict[str, Any]] = []
+
+    def fetch(client: "Client") -> list[dict[str, Any]]:
+        found = list(client.pages(STATEMENT.path, {"month": month, "tenant": tenant}))
+        known.extend(found)
+        if client.archived:
+            say(f"{client.archived}: what was before them is told as unknown, or missing")
+        return found
+
+    code = show_items(connect, STATEMENT, show, fetch)
+    if known and show.output in ("table", "wide"):
+        say(total(known))
+    return code

@@ -6,6 +6,7 @@ import { useDocument, useList } from "./lists.js";
 import { Filters, NodeLink, Page, now, quoted, selected } from "./pages.js";
 import { setQuery } from "./router.js";
 import { configures, whole } from "./state.js";
+import { Statement } from "./statement.js";
 import { Table } from "./table.js";
 import { html, useState } from "./ui.js";
 import { moment, plain, since, span } from "./words.js";
@@ -63,7 +64,7 @@ function Scorecard() {
 }
 
 export function Maintenance() {
-  const { pool, rack } = selected(["pool", "rack"]);
+  const { pool, rack, month } = selected(["pool", "rack", "month"]);
   const wanted = new URLSearchParams(Object.entries({ limit: "1000", pool, rack }).filter(([, value]) => value));
   const { found, problem } = useDocument(`/maintenance?${wanted}`);
   const rows = (/** @type {string} */ name) => ({ items: found?.[name] ?? null, problem, cut: Boolean(found?.cursor) });
@@ -75,7 +76,8 @@ export function Maintenance() {
     <${Filters} names=${["pool", "rack"]} />
     <h2>Windows</h2><${Table} name="windows" columns=${WINDOWS} found=${rows("windows")} id=${(/** @type {Row} */ row) => row.id} cli=${cli} />
     <h2>Work</h2><${Table} name="work" columns=${WORK} found=${rows("work")} id=${(/** @type {Row} */ row) => `${row.node} ${row.ticket} ${row.state} ${row.action}`} cli=${cli} />
-    <h2>Nodes that leave</h2><${Table} name="notices" columns=${NOTICES} found=${rows("notices")} id=${(/** @type {Row} */ row) => `${row.node} ${row.at}`} cli=${cli} /><//>`;
+    <h2>Nodes that leave</h2><${Table} name="notices" columns=${NOTICES} found=${rows("notices")} id=${(/** @type {Row} */ row) => `${row.node} ${row.at}`} cli=${cli} />
+    <${Statement} key=${month} month=${month} /><//>`;
 }
 
 /** @param {Row} row */

@@ -1,0 +1,108 @@
+"""Node-hours of tenants: how long each had a node, and how it was meanwhile, from the node's records. Pure.
+
+Times are whole seconds, so that those of a stay sum exactly to its length. Only what was seen counts as healthy: where
+somebody who would say otherwise is silent, or the records are gone, a time is unknown.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from msgspec import Struct
+
+from hostler.core.report.node_standing import HEALTHY, UNRECORDED, Cause, NodeStanding, before
+from hostler.core.state import events as e
+from hostler.core.state.model import Assignment, Node
+
+
+class Stay(Struct, frozen=True):
+    """An interval in which a node served a tenant, cut to the period: seconds by cause, which sum to `had_s`."""
+
+    node: str
+    tenant: str
+    pool: str
+    since: datetime
+    until: datetime
+    spent: tuple[tuple[Cause, int], ...]
+
+    @property
+    def had_s(self) -> int:
+        """Seconds for which the tenant had the node."""
+        return int((self.until - self.since).total_seconds())
+
+    def seconds(self, state: str, kind: str = "") -> int:
+        """Seconds in one state, of one kind or of all."""
+        return sum(seconds for cause, seconds in self.spent if cause.state == state and kind in ("", cause.kind))
+
+
+def stays(node: str, records: Iterable[e.Record], now: Node | None, since: datetime, until: datetime) -> list[Stay]:
+    """The node's stays between two moments, the earliest first.
+
+    `records` are about this node, all until today, or the latest of them; `now` is the node today, None of a retired
+    one. What was so before the first record is told by the records that end it, and by today's node.
+    """
+    ordered = sorted(records, key=lambda r: r.seq)
+    book = _Book(node, _whole_second(since), _whole_second(until))
+    whole = bool(ordered) and isinstance(ordered[0].event, e.NodeRegistered)
+    state = NodeStanding(node) if whole else before(node, ordered, now)
+    if state.holder is not None:
+        book.opens(state.holder, _whole_second(state.holder.since), UNRECORDED)
+    for record in ordered:
+        state.take(record)
+        book.turns(_whole_second(record.at), state.holder, state.cause())
+    return book.ended()
+
+
+def _whole_second(at: datetime) -> datetime:
+    return at.replace(microsecond=0)
+
+
+class _Book:
+    """Stays while the records are read: the one that lasts, and how its node is."""
+
+    def __init__(self, node: str, since: datetime, until: datetime) -> None:
+        self._node, self._since, self._until = node, since, until
+        self._holder: Assignment | None = None
+        self._from = self._at = since
+        self._cause = HEALTHY
+        self._spent: dict[Cause, int] = {}
+        self._found: list[Stay] = []
+
+    def opens(self, holder: Assignment, at: datetime, cause: Cause) -> None:
+        """Begin a stay."""
+        self._holder, self._cause, self._spent = holder, cause, {}
+        self._from = self._at = self._within(at)
+
+    def turns(self, at: datetime, holder: Assignment | None, cause: Cause) -> None:
+        """Go on to a moment, from which the node is somebody's, or nobody's, in this state."""
+        self._spend(at)
+        if _of(holder) != _of(self._holder):
+            self._closes()
+            if holder is not None:
+                self.opens(holder, at, cause)
+        self._cause = cause
+
+    def ended(self) -> list[Stay]:
+        """The stays, the last of them until the end of the period."""
+        self._spend(self._until)
+        self._closes()
+        return self._found
+
+    def _spend(self, at: datetime) -> None:
+        at = max(self._at, self._within(at))
+        if self._holder is not None and at > self._at:
+            seconds = int((at - self._at).total_seconds())
+            self._spent[self._cause] = self._spent.get(self._cause, 0) + seconds
+        self._at = at
+
+    def _closes(self) -> None:
+        holder, self._holder = self._holder, None
+        if holder is not None and self._at > self._from:
+            spent = tuple(sorted(self._spent.items()))
+            self._found.append(Stay(self._node, holder.tenant, holder.pool, self._from, self._at, spent))
+
+    def _within(self, at: datetime) -> datetime:
+        return min(max(at, self._since), self._until)
+
+
+def _of(holder: Assignment | None) -> tuple[str, str] | None:
+    return (holder.tenant, holder.pool) if holder is not None else None

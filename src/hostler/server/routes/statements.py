@@ -1,0 +1,168 @@
+"""Statements: node-hours of a month by tenant, from the journal's history."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated
+
+from litestar import Router, get
+from litestar.params import QueryParameter
+from msgspec import Struct
+
+from hostler.client.answers import CauseRow, StatementRow
+from hostler.core.report.node_hours import Stay, stays
+from hostler.core.report.node_standing import AWAY
+from hostler.core.state.events import NodeReleased, Record
+from hostler.core.state.model import Node
+from hostler.ports import RecordWindow
+from hostler.server.app_state import AppState
+from hostler.server.auth import SEE
+from hostler.server.cell_view import JournalView
+from hostler.server.dependencies import TheAppState, Who
+from hostler.server.fleet_status import own_pools
+from hostler.server.paging import Limit, Name, Page
+from hostler.server.problems import refuse
+from hostler.server.token_scope import intervals, sees
+from hostler.server.tokens import Identity, Role
+
+RECORDS_MOST = 10_000
+"""Records of a node that are read, the latest: what was before them is unknown."""
+LEFT_MOST = 10_000
+"""Departures from pools that are looked through, the latest."""
+HOLDERS_MOST = 1_000
+"""Records of a node that are looked through for whose it was."""
+LEFT = ("node_released",)
+
+TheMonth = Annotated[
+    str,
+    QueryParameter(
+        pattern=r"^(20[0-9]{2}-(0[1-9]|1[0-2]))?$",
+        max_length=7,
+        description="a month of UTC, as 2026-11; the present one where none is named",
+    ),
+]
+
+
+class Month(Struct, frozen=True):
+    """A month, the present one until now."""
+
+    since: datetime
+    until: datetime
+
+
+class Asked(Struct, frozen=True):
+    """What is asked of the journal: which nodes, whose they were to be ("" for anybody's), and what they are now."""
+
+    month: Month
+    tenant: str
+    pool: str
+    nodes: tuple[str, ...]
+    now: dict[str, Node]
+    limit: int
+
+
+@get("/statement", guards=SEE)
+async def get_statement(  # noqa: PLR0913 - one argument per parameter of the URL
+    app_state: TheAppState,
+    who: Who,
+    month: TheMonth = "",
+    tenant: Name = "",
+    cursor: Name = "",
+    limit: Limit = 100,
+) -> Page[StatementRow]:
+    """Node-hours of a month: a row for each stay of a node in a tenant's pool, its seconds by how the node was.
+
+    Seconds of a row sum to `had_s`. Of the present month until now. A tenant reads its own, also of nodes that left its
+    pool, until they did. A token that is narrowed to a site or pool reads of nodes that it sees now.
+    """
+    now, own = app_state.now(), who.grant.tenant if who.role is Role.tenant else ""
+    if own and tenant not in ("", own):
+        raise refuse(403, "forbidden", "a tenant's token reads its own statement", "leave out `tenant`")
+    wanted = _month(month, now)
+    if wanted is None:
+        raise refuse(400, "malformed", f"month {month} has not begun", "name this month or an earlier one")
+    journal, stands = app_state.cell.journal, app_state.fleet.cell.seq
+    left = await asyncio.to_thread(journal.named_since, LEFT, wanted.since, LEFT_MOST)
+    nodes = _nodes(app_state, who, left)
+    standing = {name: node for name in nodes if (node := app_state.fleet.nodes.get(name)) is not None}
+    behind = tuple(name for name in sorted(nodes) if name > cursor)
+    asked = Asked(wanted, own or tenant, who.grant.pool, behind, standing, limit)
+    rows, more = await asyncio.to_thread(_rows, journal, asked)
+    return Page(tuple(rows), more, "" if more else await asyncio.to_thread(_missing, journal, left), stands)
+
+
+def _month(text: str, now: datetime) -> Month | None:
+    """The month of this name until now at most, None where it has not begun."""
+    now = now.astimezone(UTC)
+    year, number = map(int, text.split("-")) if text else (now.year, now.month)
+    since = datetime(year, number, 1, tzinfo=UTC)
+    following = datetime(year + number // 12, number % 12 + 1, 1, tzinfo=UTC)
+    return Month(since, min(following, now)) if since <= now else None
+
+
+def _nodes(app_state: AppState, who: Identity, left: Sequence[Record]) -> set[str]:
+    """Nodes that serve a pool of the caller's now, and unless its token is narrowed those that left any pool since."""
+    fleet = app_state.fleet
+    serve = {i for pool in own_pools(fleet, who) for i in fleet.index.members(f"pool:{pool.name}")}
+    if who.grant.site or who.grant.pool:
+        return {i for i in serve if (node := fleet.nodes.get(i)) is not None and sees(who, node)}
+    return serve | {record.event.node for record in left if isinstance(record.event, NodeReleased)}
+
+
+def _missing(journal: JournalView, left: Sequence[Record]) -> str:
+    """What this statement lacks, "" for nothing."""
+    gone = journal.archived()
+    lacks = [gone.text] if gone is not None else []
+    if len(left) == LEFT_MOST:
+        lacks.append(f"nodes that left a pool before {left[-1].at:%Y-%m-%d %H:%M} UTC are not listed")
+    return "; ".join(lacks)
+
+
+def _rows(journal: JournalView, asked: Asked) -> tuple[list[StatementRow], str]:
+    """The rows of a page, and the node behind which the next one begins; a node's stays are all on one page."""
+    found: list[StatementRow] = []
+    last = ""
+    for node in asked.nodes:
+        rows = _of_node(journal, asked, node)
+        if rows and len(found) >= asked.limit:
+            return found, last
+        last = node if rows else last
+        found += rows
+    return found, ""
+
+
+def _of_node(journal: JournalView, asked: Asked, node: str) -> list[StatementRow]:
+    now = asked.now.get(node)
+    if asked.tenant and not _served(journal, asked.tenant, node, now):
+        return []
+    records = journal.history(node, None, RECORDS_MOST)
+    found = stays(node, records, now, asked.month.since, asked.month.until)
+    return [_row(stay) for stay in found if asked.tenant in ("", stay.tenant) and asked.pool in ("", stay.pool)]
+
+
+def _served(journal: JournalView, tenant: str, node: str, now: Node | None) -> bool:
+    """Whether the node was ever the tenant's: few records tell that, and keep others' histories from being read."""
+    if now is not None and now.assignment is not None and now.assignment.tenant == tenant:
+        return True
+    return bool(intervals(journal.window(RecordWindow(subject=node, name="node_"), HOLDERS_MOST), tenant))
+
+
+def _row(stay: Stay) -> StatementRow:
+    return StatementRow(
+        node=stay.node,
+        tenant=stay.tenant,
+        pool=stay.pool,
+        since=stay.since,
+        until=stay.until,
+        had_s=stay.had_s,
+        healthy_s=stay.seconds("healthy"),
+        degraded_s=stay.seconds("degraded"),
+        away_s=stay.seconds("away"),
+        unknown_s=stay.seconds("unknown"),
+        away_by={kind: stay.seconds("away", kind) for kind in AWAY},
+        causes=tuple(CauseRow(cause.state, cause.kind, cause.condition, seconds) for cause, seconds in stay.spent),
+    )
+
+
+router = Router(path="/", route_handlers=[get_statement], tags=["fleet"])
+"""Routes of the statement."""
