@@ -191,6 +191,8 @@ ROUTES: dict[str, Route] = {
     "GET /v1/notifications/deliveries": Route("see cell"),
     "GET /v1/audit": Route("configure"),
     "GET /v1/flow": Route("see cell"),
+    "GET /v1/racks": Route("see cell"),
+    "GET /v1/racks/{rack}": Route("see cell", of="rack"),
     "GET /v1/bring-up": Route("see cell"),
     "GET /v1/bring-up/stages": Route("see cell"),
     "GET /metrics": Route("see cell", tells=True),

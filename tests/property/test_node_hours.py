@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from hostler.core.report.node_hours import Stay, stays
+from hostler.core.report.node_hours import TenantStay, stays
 from hostler.core.report.node_standing import Cause, NodeStanding
 from hostler.core.state import events as e
 from hostler.core.state.health import is_healthy
@@ -75,7 +75,7 @@ def standing(records: list[e.Record], node: str) -> Cause:
     return found.cause()
 
 
-def of(drive: Drive, node: str, since: datetime, until: datetime, left: int | None = None) -> list[Stay]:
+def of(drive: Drive, node: str, since: datetime, until: datetime, left: int | None = None) -> list[TenantStay]:
     records = about(drive, node)
     return stays(
         node,

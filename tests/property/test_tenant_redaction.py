@@ -269,7 +269,8 @@ def asked(app: Litestar, cell: Still) -> list[str]:
         else:
             found += [path, f"{path}?limit=1", f"{path}?q={ADDRESS}", f"{path}?tag=note={WORDS[0]}"]
     coloured = (f"/v1/map?colour={colouring}" for colouring in Colouring)
-    return [*found, *(f"/v1/maintenance?node={name}" for name in OWN), *coloured]
+    hours = ("/v1/statement?tenant=acme", *(f"/v1/statement?tenant=tenant-{word}" for word in WORDS))
+    return [*found, *(f"/v1/maintenance?node={name}" for name in OWN), *coloured, *hours]
 
 
 def intents_of(cell: Still) -> list[str]:

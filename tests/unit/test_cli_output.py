@@ -362,3 +362,39 @@ def test_whatever_is_asked_for_the_latched_brake_is_said(api: FakeApi, capsys: p
     assert "STORM BRAKE LATCHED: 21 disruptions" in capsys.readouterr().err
     assert hostler("node", "approve", "n1", "--reason", "because") == ExitCode.refused
     assert "STORM BRAKE LATCHED: 21 disruptions" in capsys.readouterr().err
+
+
+def test_a_statement_is_told_in_hours_with_its_sum_and_exported_in_seconds(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Mutants: the sum leaves out a row; a healthy cause stands among the reasons; CSV rounds to hours."""
+    kinds = ("repair", "maintenance", "firmware", "test", "person", "handover", "unknown")
+    row = {
+        "node": "n1",
+        "tenant": "acme",
+        "pool": "train",
+        "since": "2026-11-01T00:00:00Z",
+        "until": "2026-11-01T03:00:00Z",
+        "had_s": 10_801,
+        "healthy_s": 7_200,
+        "degraded_s": 1,
+        "away_s": 3_600,
+        "unknown_s": 0,
+        "away_by": {**dict.fromkeys(kinds, 0), "repair": 3_600},
+        "causes": [
+            {"state": "away", "kind": "repair", "condition": "gpu.ecc_dbe", "seconds": 3_600},
+            {"state": "healthy", "kind": "", "condition": "", "seconds": 7_200},
+        ],
+    }
+    page = {"items": [row, {**row, "node": "n2"}], "cursor": "", "archived": "records 1 to 7 are archived", "seq": 9}
+    api.says("GET /v1/statement", page)
+    hostler("statement", "--month", "2026-11")
+    told = capsys.readouterr()
+    assert "away (repair gpu.ecc_dbe) 1.00" in told.out
+    assert "healthy (" not in told.out
+    assert "6.00 node-hours: 4.00 healthy, 0.00 degraded, 2.00 away, 0.00 unknown" in told.err
+    assert "records 1 to 7 are archived" in told.err
+    hostler("statement", "-o", "csv")
+    lines = capsys.readouterr().out.splitlines()
+    assert "had_s" in lines[0]
+    assert "10801" in lines[1]

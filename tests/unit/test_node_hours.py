@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.report.node_hours import Stay, stays
+from hostler.core.report.node_hours import TenantStay, stays
 from hostler.core.report.node_standing import Cause
 from hostler.core.state import events as e
 from hostler.core.state.model import (
@@ -52,11 +52,11 @@ def records(*told: tuple[float, e.Event], first: e.Event | None = ADOPTED) -> li
 
 def of(
     *told: tuple[float, e.Event], first: e.Event | None = ADOPTED, now: Node | None = None, until: datetime = UNTIL
-) -> list[Stay]:
+) -> list[TenantStay]:
     return stays("n", records(*told, first=first), now, SINCE, until)
 
 
-def hours(stay: Stay) -> dict[Cause, float]:
+def hours(stay: TenantStay) -> dict[Cause, float]:
     return {cause: seconds / 3600 for cause, seconds in stay.spent}
 
 

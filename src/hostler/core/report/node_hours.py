@@ -14,7 +14,7 @@ from hostler.core.state import events as e
 from hostler.core.state.model import Assignment, Node
 
 
-class Stay(Struct, frozen=True):
+class TenantStay(Struct, frozen=True):
     """An interval in which a node served a tenant, cut to the period: seconds by cause, which sum to `had_s`."""
 
     node: str
@@ -34,29 +34,31 @@ class Stay(Struct, frozen=True):
         return sum(seconds for cause, seconds in self.spent if cause.state == state and kind in ("", cause.kind))
 
 
-def stays(node: str, records: Iterable[e.Record], now: Node | None, since: datetime, until: datetime) -> list[Stay]:
+def stays(
+    node: str, records: Iterable[e.Record], now: Node | None, since: datetime, until: datetime
+) -> list[TenantStay]:
     """The node's stays between two moments, the earliest first.
 
     `records` are about this node, all until today, or the latest of them; `now` is the node today, None of a retired
     one. What was so before the first record is told by the records that end it, and by today's node.
     """
     ordered = sorted(records, key=lambda r: r.seq)
-    book = _Book(node, _whole_second(since), _whole_second(until))
+    reading = _StayReading(node, _whole_second(since), _whole_second(until))
     whole = bool(ordered) and isinstance(ordered[0].event, e.NodeRegistered)
     state = NodeStanding(node) if whole else before(node, ordered, now)
     if state.holder is not None:
-        book.opens(state.holder, _whole_second(state.holder.since), UNRECORDED)
+        reading.opens(state.holder, _whole_second(state.holder.since), UNRECORDED)
     for record in ordered:
         state.take(record)
-        book.turns(_whole_second(record.at), state.holder, state.cause())
-    return book.ended()
+        reading.turns(_whole_second(record.at), state.holder, state.cause())
+    return reading.ended()
 
 
 def _whole_second(at: datetime) -> datetime:
     return at.replace(microsecond=0)
 
 
-class _Book:
+class _StayReading:
     """Stays while the records are read: the one that lasts, and how its node is."""
 
     def __init__(self, node: str, since: datetime, until: datetime) -> None:
@@ -65,7 +67,7 @@ class _Book:
         self._from = self._at = since
         self._cause = HEALTHY
         self._spent: dict[Cause, int] = {}
-        self._found: list[Stay] = []
+        self._found: list[TenantStay] = []
 
     def opens(self, holder: Assignment, at: datetime, cause: Cause) -> None:
         """Begin a stay."""
@@ -81,7 +83,7 @@ class _Book:
                 self.opens(holder, at, cause)
         self._cause = cause
 
-    def ended(self) -> list[Stay]:
+    def ended(self) -> list[TenantStay]:
         """The stays, the last of them until the end of the period."""
         self._spend(self._until)
         self._closes()
@@ -98,7 +100,7 @@ class _Book:
         holder, self._holder = self._holder, None
         if holder is not None and self._at > self._from:
             spent = tuple(sorted(self._spent.items()))
-            self._found.append(Stay(self._node, holder.tenant, holder.pool, self._from, self._at, spent))
+            self._found.append(TenantStay(self._node, holder.tenant, holder.pool, self._from, self._at, spent))
 
     def _within(self, at: datetime) -> datetime:
         return min(max(at, self._since), self._until)

@@ -10,7 +10,7 @@ from litestar.params import QueryParameter
 from msgspec import Struct
 
 from hostler.client.answers import CauseRow, StatementRow
-from hostler.core.report.node_hours import Stay, stays
+from hostler.core.report.node_hours import TenantStay, stays
 from hostler.core.report.node_standing import AWAY
 from hostler.core.state.events import NodeReleased, Record
 from hostler.core.state.model import Node
@@ -50,8 +50,8 @@ class Month(Struct, frozen=True):
     until: datetime
 
 
-class Asked(Struct, frozen=True):
-    """What is asked of the journal: which nodes, whose they were to be ("" for anybody's), and what they are now."""
+class StatementQuery(Struct, frozen=True):
+    """Question to the journal: which nodes, whose they were to be ("" for anybody's), and what they are now."""
 
     month: Month
     tenant: str
@@ -86,7 +86,7 @@ async def get_statement(  # noqa: PLR0913 - one argument per parameter of the UR
     nodes = _nodes(app_state, who, left)
     standing = {name: node for name in nodes if (node := app_state.fleet.nodes.get(name)) is not None}
     behind = tuple(name for name in sorted(nodes) if name > cursor)
-    asked = Asked(wanted, own or tenant, who.grant.pool, behind, standing, limit)
+    asked = StatementQuery(wanted, own or tenant, who.grant.pool, behind, standing, limit)
     rows, more = await asyncio.to_thread(_rows, journal, asked)
     return Page(tuple(rows), more, "" if more else await asyncio.to_thread(_missing, journal, left), stands)
 
@@ -110,7 +110,7 @@ def _nodes(app_state: AppState, who: Identity, left: Sequence[Record]) -> set[st
 
 
 def _missing(journal: JournalView, left: Sequence[Record]) -> str:
-    """What this statement lacks, "" for nothing."""
+    """Records and departures that this statement lacks, "" for none."""
     gone = journal.archived()
     lacks = [gone.text] if gone is not None else []
     if len(left) == LEFT_MOST:
@@ -118,7 +118,7 @@ def _missing(journal: JournalView, left: Sequence[Record]) -> str:
     return "; ".join(lacks)
 
 
-def _rows(journal: JournalView, asked: Asked) -> tuple[list[StatementRow], str]:
+def _rows(journal: JournalView, asked: StatementQuery) -> tuple[list[StatementRow], str]:
     """The rows of a page, and the node behind which the next one begins; a node's stays are all on one page."""
     found: list[StatementRow] = []
     last = ""
@@ -131,7 +131,7 @@ def _rows(journal: JournalView, asked: Asked) -> tuple[list[StatementRow], str]:
     return found, ""
 
 
-def _of_node(journal: JournalView, asked: Asked, node: str) -> list[StatementRow]:
+def _of_node(journal: JournalView, asked: StatementQuery, node: str) -> list[StatementRow]:
     now = asked.now.get(node)
     if asked.tenant and not _served(journal, asked.tenant, node, now):
         return []
@@ -147,7 +147,7 @@ def _served(journal: JournalView, tenant: str, node: str, now: Node | None) -> b
     return bool(intervals(journal.window(RecordWindow(subject=node, name="node_"), HOLDERS_MOST), tenant))
 
 
-def _row(stay: Stay) -> StatementRow:
+def _row(stay: TenantStay) -> StatementRow:
     return StatementRow(
         node=stay.node,
         tenant=stay.tenant,
