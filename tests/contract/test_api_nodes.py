@@ -568,7 +568,9 @@ async def test_the_map_tells_of_each_node_what_it_is_to_be_coloured_by(world: Ho
     await world.adopt(2)
     await world.adopt(1, pool="beta", start=2)
     plain = await world.operator.get("/v1/map")
-    assert (plain["words"], plain["word"]) == ([], [])
+    assert (plain["words"], plain["word"], plain["groups"], plain["group"]) == ([], [], [], [])
+    pools = await world.operator.get("/v1/map?by=pool")
+    assert ([pools["groups"][at] for at in pools["group"]], pools["word"]) == (["alpha", "alpha", "beta"], [])
     by_tenant = await world.operator.get("/v1/map?colour=tenant")
     assert [by_tenant["words"][at] for at in by_tenant["word"]] == ["acme", "acme", "globex"]
     acme = world.client(Grant("acme", Role.tenant, tenant="acme"))

@@ -91,3 +91,43 @@ async def test_colours_have_the_meaning_that_their_words_have(world: House, tab:
         ("unknown", "unknown", 0),
     ]
     assert await pure(tab.page, "grid_colours.js", "m.colouring('gold', false)") == "phase"
+
+
+async def test_the_grid_is_grouped_by_what_the_address_says(world: House, tab: Tab) -> None:  # noqa: F811
+    """Mutants: the choice is forgotten with the page; the keys go by racks still; a group has no name in the table."""
+    await world.adopt(3, pool="beta", start=4)
+    await tab.open(world.operator.token)
+    await tab.page.get_by_label("group by").select_option("pool")
+    await expect(tab.page).to_have_url(re.compile(r"/\?by=pool$"))
+    grid = tab.page.get_by_role("application", name="Fleet: 7 nodes by pool")
+    await expect(grid).to_be_visible()
+    await tab.page.reload()
+    await expect(grid).to_be_visible()
+    await grid.focus()
+    await expect(tab.page.locator(".readout")).to_contain_text("n0 · pool alpha · rack r0")
+    for _ in range(4):
+        await tab.page.keyboard.press("ArrowRight")
+    await expect(tab.page.locator(".readout")).to_contain_text("n4 · pool beta")
+    await tab.page.get_by_text("As a table").click()
+    await expect(tab.page.get_by_role("row").filter(has_text="n6")).to_contain_text("beta")
+
+
+async def test_groups_are_in_natural_order_and_large_ones_below_each_other(world: House, tab: Tab) -> None:  # noqa: F811
+    """Mutants: r10 before r2; who is in no group first; a point between two groups is the next one's first node."""
+    await tab.open(world.operator.token)
+    racks = json.dumps({"by": "rack", "rack": ["r10", "", "r2", "r10", "r1"], "groups": [], "group": []})
+    assert await pure(tab.page, "grid_groups.js", f"[...m.grouped({racks})]") == [
+        ["r1", [4]], ["r2", [2]], ["r10", [0, 3]], ["", [1]],
+    ]  # fmt: skip
+    assert await pure(tab.page, "grid_groups.js", "m.grouping('planet')") == "rack"
+    ids = [f"n{n}" for n in range(400)]
+    wide = {"by": "site", "ids": ids, "rack": [""] * 400, "groups": ["s10", "s2"], "group": [n % 2 for n in range(400)]}
+    call = f"""(() => {{
+      const shape = m.layout({json.dumps(wide)}, 400, 600, 500);
+      const back = shape.order.every((place) => shape.at(shape.x[place] + 1, shape.y[place] + 1) === place);
+      const lowest = Math.max(...shape.order.slice(0, 200).map((place) => shape.y[place]));
+      const between = shape.at(1, lowest + shape.pitch + 3);
+      const first = [shape.order[0], shape.order[200]];
+      return [shape.labels.map((label) => label.text), ...first, back, between, shape.height <= 500];
+    }})()"""
+    assert await pure(tab.page, "grid_layout.js", call) == [["s2", "s10"], 1, 0, True, -1, True]

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from hostler.controller.inputs import FellowsSeen, Input, IntentAsked, Replied
 from hostler.controller.step_output import StepOutput
-from hostler.core.report.grid_words import Colouring
+from hostler.core.report.grid_words import Colouring, Grouping
 from hostler.core.state import events as e
 from hostler.core.state.intent import Bounds
 from hostler.core.state.live_state import Fellow, Release
@@ -268,9 +268,10 @@ def asked(app: Litestar, cell: Still) -> list[str]:
             found += [path.replace(hole[0], quote(name, safe="")) for name in names[hole[1]]]
         else:
             found += [path, f"{path}?limit=1", f"{path}?q={ADDRESS}", f"{path}?tag=note={WORDS[0]}"]
-    coloured = (f"/v1/map?colour={colouring}" for colouring in Colouring)
+    maps = [*(f"colour={colouring}" for colouring in Colouring), *(f"by={grouping}" for grouping in Grouping)]
+    drawn = (f"/v1/map?{how}" for how in maps)
     hours = ("/v1/statement?tenant=acme", *(f"/v1/statement?tenant=tenant-{word}" for word in WORDS))
-    return [*found, *(f"/v1/maintenance?node={name}" for name in OWN), *coloured, *hours]
+    return [*found, *(f"/v1/maintenance?node={name}" for name in OWN), *drawn, *hours]
 
 
 def intents_of(cell: Still) -> list[str]:

@@ -5,14 +5,23 @@ from typing import Any
 
 import pytest
 
-from hostler.core.report.grid_words import UNKNOWN, Colouring, age_word, check_word, firmware_word, word_of
+from hostler.core.report.grid_words import (
+    UNKNOWN,
+    Colouring,
+    Grouping,
+    age_word,
+    check_word,
+    firmware_word,
+    group_of,
+    word_of,
+)
 from hostler.core.state.configuration import Configuration, Policy, Sku
 from hostler.core.state.firmware_updates import FirmwareUpdate
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import CheckResult, Phase, Verdict
+from hostler.core.state.model import CheckResult, Phase, Position, Verdict
 from hostler.core.state.packed_strings import pairs
 from hostler.core.tables.phases import PHASES
-from tests.kit import NOW, a_node
+from tests.kit import CLUSTER, NOW, a_node
 
 POLICY = Policy({}, {})
 SKU = Sku(
@@ -80,3 +89,18 @@ def test_each_colouring_has_words_of_its_own() -> None:
     found = {colouring: word_of(colouring, fleet, NOW)(node) for colouring in Colouring}
     assert found == {"phase": "", "age": "no_limit", "tenant": "acme", "firmware": UNKNOWN, "check": UNKNOWN}
     assert word_of(Colouring.tenant, fleet, NOW)(a_node("b", "")) == ""
+
+
+def test_a_node_is_in_one_group_of_each_kind_or_in_none() -> None:
+    """Mutants: rows of one name at two sites are one; a node without a row is in a row called after its site."""
+    node = a_node("a", position=Position("c1", site="ams", row="3", rack="r10"))
+    found = {by: group_of(by, node) for by in Grouping}
+    assert found == {"rack": "r10", "row": "ams / 3", "site": "ams", "pool": "train", "cluster": CLUSTER}
+    bare = a_node("b", "", position=Position("c1", site="ams"))
+    assert {by: group_of(by, bare) for by in Grouping} == {
+        "rack": "",
+        "row": "",
+        "site": "ams",
+        "pool": "",
+        "cluster": "",
+    }

@@ -25,6 +25,31 @@ class Colouring(StrEnum):
     check = "check"
 
 
+class Grouping(StrEnum):
+    """Ways to group the cells of the grid."""
+
+    rack = "rack"
+    row = "row"
+    site = "site"
+    pool = "pool"
+    cluster = "cluster"
+
+
+def group_of(grouping: Grouping, node: Node) -> str:
+    """The name of the group that a node is in, "" for none. A row is named with its site: others have such rows."""
+    match grouping:
+        case Grouping.rack:
+            return node.position.rack
+        case Grouping.row:
+            return " / ".join(filter(None, (node.position.site, node.position.row))) if node.position.row else ""
+        case Grouping.site:
+            return node.position.site
+        case Grouping.pool:
+            return node.pool
+        case Grouping.cluster:
+            return node.assignment.cluster if node.assignment else ""
+
+
 def word_of(colouring: Colouring, fleet: Fleet, now: datetime) -> Callable[[Node], str]:
     """The word that a node has under a colouring. By phase there is none: the map has a column of its own for it."""
     match colouring:

@@ -8,6 +8,8 @@ import { signal } from "./ui.js";
 /** @type {("phase" | "severity" | "flags" | "word")[]} */
 const COLUMNS = ["phase", "severity", "flags", "word"];
 
+const PLAIN = { colour: "phase", by: "rack" };
+
 // Another map for every other set of nodes or racks; entries of its columns change in place.
 /** @type {import("./vendor/signals.js").Signal<FleetMap>} */
 export const fleet = signal(empty());
@@ -23,7 +25,7 @@ let changed = new Set();
 const readings = new Set();
 let frame = 0;
 let owner = 0;
-let coloured = "phase";
+let told = PLAIN;
 
 // The places whose entries changed since this was asked last.
 export function takeChanged() {
@@ -35,16 +37,16 @@ export function takeChanged() {
 // What was asked for before this is not shown after it.
 export function forgetFleet() {
   owner += 1;
-  coloured = "phase";
+  told = PLAIN;
   show(empty());
 }
 
-// What the map's marks are to tell from the next reading on. Says whether that is another thing than before.
-/** @param {string} colour */
-export function colourBy(colour) {
-  const other = colour !== coloured;
-  coloured = colour;
-  return other;
+// What the map is to tell of each node from the next reading on. Says whether that is another thing than before.
+/** @param {string} colour @param {string} by */
+export function tellOf(colour, by) {
+  if (colour === told.colour && by === told.by) return false;
+  told = { colour, by };
+  return true;
 }
 
 // Reads all of it anew. Answers the earliest record that it stands at.
@@ -52,11 +54,11 @@ export async function readFleet() {
   /** @type {JournalRecord[]} */
   const meanwhile = [];
   const asker = owner;
-  const colour = coloured;
+  const what = told;
   readings.add(meanwhile);
   try {
-    const { read, seq } = await readPages(colour);
-    if (asker !== owner || colour !== coloured) return seq;
+    const { read, seq } = await readPages(what);
+    if (asker !== owner || what !== told) return seq;
     if (sameCells(fleet.value, read)) compare(fleet.value, read);
     else show(read);
     for (const record of meanwhile) if (record.seq > seq) apply(record);
@@ -67,19 +69,26 @@ export async function readFleet() {
 }
 
 // The first page is shown before the others come, where nothing has been shown yet.
-/** @param {string} colour */
-async function readPages(colour) {
-  const read = { ...empty(), colour };
+/** @param {{ colour: string, by: string }} what */
+async function readPages(what) {
+  const read = { ...empty(), ...what };
+  const more = query(what);
   let cursor = "";
   let seq = Infinity;
   do {
-    const page = await ask(`/map?cursor=${encodeURIComponent(cursor)}${colour === "phase" ? "" : `&colour=${colour}`}`);
+    const page = await ask(`/map?cursor=${encodeURIComponent(cursor)}${more}`);
     seq = Math.min(seq, page.seq);
     append(read, page);
     cursor = page.cursor;
     if (cursor && !fleet.value.ids.length) show(structuredClone(read));
   } while (cursor);
   return { read, seq };
+}
+
+// What everybody sees is asked for without a word, and costs no more than it did.
+/** @param {{ colour: string, by: string }} what */
+function query({ colour, by }) {
+  return (colour === PLAIN.colour ? "" : `&colour=${colour}`) + (by === PLAIN.by ? "" : `&by=${by}`);
 }
 
 // What a record says of a node's phase and conditions. What comes while the map is read is said again of what was read.
@@ -100,7 +109,7 @@ function apply(record) {
 
 /** @returns {FleetMap} */
 function empty() {
-  return { phases: [], ids: [], phase: [], severity: [], flags: [], rack: [], colour: "phase", words: [], word: [] };
+  return { phases: [], ids: [], phase: [], severity: [], flags: [], rack: [], ...PLAIN, words: [], word: [], groups: [], group: [] };
 }
 
 /** @param {FleetMap} read @param {FleetMap} page */
@@ -108,15 +117,17 @@ function append(read, page) {
   read.phases = page.phases;
   for (const id of page.ids) read.ids.push(id);
   for (const rack of page.rack) read.rack.push(rack);
-  const columns = { ...page, word: renumbered(read.words, page) };
+  const columns = { ...page, word: renumbered(read.words, page.words, page.word) };
+  for (const at of renumbered(read.groups, page.groups, page.group)) read.group.push(at);
   for (const column of COLUMNS) for (const value of columns[column]) read[column].push(value);
 }
 
 // Each page counts into words of its own; here they are one list for all of them.
-/** @param {string[]} words @param {FleetMap} page */
-function renumbered(words, page) {
-  const places = page.words.map((word) => (words.includes(word) ? words.indexOf(word) : words.push(word) - 1));
-  return page.word.map((at) => places[at]);
+/** @param {string[]} words @param {string[]} own @param {number[]} entries */
+function renumbered(words, own, entries) {
+  const known = new Map(words.map((word, at) => [word, at]));
+  const places = own.map((word) => known.get(word) ?? words.push(word) - 1);
+  return entries.map((at) => places[at]);
 }
 
 /** @param {FleetMap} map */
@@ -128,7 +139,8 @@ function show(map) {
 /** @param {FleetMap} before @param {FleetMap} read */
 function sameCells(before, read) {
   if (before.ids.length !== read.ids.length || before.phases.length !== read.phases.length) return false;
-  if (before.colour !== read.colour || before.words.join("\n") !== read.words.join("\n")) return false;
+  if (before.colour !== read.colour || before.by !== read.by || before.words.join("\n") !== read.words.join("\n")) return false;
+  if (before.groups.join("\n") !== read.groups.join("\n") || read.group.some((at, place) => before.group[place] !== at)) return false;
   return read.ids.every((id, place) => before.ids[place] === id && before.rack[place] === read.rack[place]);
 }
 

@@ -44,7 +44,7 @@ export function Grid() {
     <div class="grid">
       <canvas
         ref=${canvas} tabindex="0" role="application"
-        aria-label="Fleet: ${shown.ids.length} nodes by rack. Arrow keys choose a node, Enter opens it."
+        aria-label="Fleet: ${shown.ids.length} nodes by ${shown.by}. Arrow keys choose a node, Enter opens it."
         onMouseMove=${(/** @type {Row} */ event) => (picked.value = at(event))}
         onClick=${(/** @type {Row} */ event) => { picked.value = at(event); open(); }}
         onFocus=${() => { if (picked.value < 0) picked.value = shape.order[0] ?? -1; }}
@@ -61,6 +61,7 @@ function said(shown, place) {
   if (place < 0 || place >= shown.ids.length) return "Point at a node, or use the arrow keys; Enter opens it.";
   const flags = shown.flags[place];
   const notes = [
+    shown.by !== "rack" && shown.groups[shown.group[place]] ? `${shown.by} ${shown.groups[shown.group[place]]}` : "",
     shown.rack[place] ? `rack ${shown.rack[place]}` : "",
     plain(shown.phases[shown.phase[place]]),
     shown.colour === "phase" ? "" : `${COLOURINGS[shown.colour]}: ${told(shown, marksOf(shown), place)}`,

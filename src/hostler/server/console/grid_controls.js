@@ -1,9 +1,10 @@
 // What stands around the grid: by what it is coloured, what each colour means, and the same nodes as a table.
 import { fleet, revision } from "./fleet_map.js";
 import { COLOURINGS, colouring, colourings, legend, marksOf, told } from "./grid_colours.js";
+import { GROUPINGS, groupNames, grouping } from "./grid_groups.js";
 import { NodeLink } from "./pages.js";
 import { route, setQuery } from "./router.js";
-import { colourFleet, filter, me } from "./state.js";
+import { showFleet, filter, me } from "./state.js";
 import { Table } from "./table.js";
 import { html, useEffect, useState } from "./ui.js";
 import { SEVERITIES, count, plain } from "./words.js";
@@ -13,15 +14,23 @@ import { SEVERITIES, count, plain } from "./words.js";
 export function Controls() {
   const tenant = !me.value || Boolean(me.value.tenant);
   const colour = colouring(route.value.query.colour, tenant);
-  useEffect(() => colourFleet(colour), [colour]);
-  const choose = (/** @type {Row} */ event) => setQuery({ colour: event.target.value === "phase" ? "" : event.target.value });
+  const by = grouping(route.value.query.by);
+  useEffect(() => showFleet(colour, by), [colour, by]);
   return html`
     <form class="filters" onSubmit=${(/** @type {Row} */ event) => event.preventDefault()}>
-      <label>colour by<select value=${colour} onChange=${choose}>
-        ${colourings(tenant).map((one) => html`<option value=${one} selected=${one === colour}>${COLOURINGS[one]}</option>`)}
-      </select></label>
+      <${Choice} label="colour by" name="colour" value=${colour} usual="phase" choices=${colourings(tenant)} titles=${COLOURINGS} />
+      <${Choice} label="group by" name="by" value=${by} usual="rack" choices=${GROUPINGS} titles=${{}} />
     </form>
   `;
+}
+
+// A choice that stands in the address, but for the usual one.
+/** @param {{ label: string, name: string, value: string, usual: string, choices: string[], titles: Record<string, string> }} props */
+function Choice({ label, name, value, usual, choices, titles }) {
+  const choose = (/** @type {Row} */ event) => setQuery({ [name]: event.target.value === usual ? "" : event.target.value });
+  return html`<label>${label}<select value=${value} onChange=${choose}>
+    ${choices.map((one) => html`<option value=${one} selected=${one === value}>${titles[one] ?? one}</option>`)}
+  </select></label>`;
 }
 
 export function Legend() {
@@ -62,10 +71,12 @@ export function AsTable() {
 function Cells() {
   const map = fleet.value;
   const marks = marksOf(map);
+  const groups = groupNames(map);
   const phase = (/** @type {Row} */ row) => map.phases[map.phase[row.place]];
   /** @type {import("./types.js").Column[]} */
   const columns = [
     { key: "id", title: "node", of: (row) => row.id, show: (row) => html`<${NodeLink} id=${row.id} />` },
+    ...(map.by === "rack" ? [] : [{ key: "by", title: map.by, of: (/** @type {Row} */ row) => groups[row.place] }]),
     { key: "rack", title: "rack", of: (row) => map.rack[row.place] },
     { key: "phase", title: "phase", of: (row) => plain(phase(row)) },
     { key: "severity", title: "gravest", of: (row) => SEVERITIES[map.severity[row.place]] ?? "" },

@@ -1,40 +1,36 @@
 // Where each cell of the fleet's grid lies, for the room there is.
+import { grouped } from "./grid_groups.js";
 
 /** @typedef {import("./types.js").FleetMap} FleetMap */
 /** @typedef {import("./types.js").GridShape} GridShape */
 
 const DENSE = 3000;
 const LEAST = 2;
-const natural = new Intl.Collator("en", { numeric: true });
+const LARGE = 64;
+const HEADING = 14;
 
 /** @type {GridShape} */
 export const NOTHING = { order: [], x: new Int32Array(), y: new Int32Array(), at: () => -1, labels: [], size: 12, pitch: 14, height: 0, columns: 1 };
 
-// Racks side by side with their names where there is room; one dense field where there is not. `count` nodes will be
-// shown, of which `shown` may be the first.
+// Groups side by side with their names where there is room; large ones below each other; one dense field where neither
+// has room. `count` nodes will be shown, of which `shown` may be the first.
 /** @param {FleetMap} shown @param {number} count @param {number} width @param {number} height @returns {GridShape} */
 export function layout(shown, count, width, height) {
-  const racks = byRack(shown);
-  const order = [...racks.values()].flat();
+  const groups = grouped(shown);
+  const order = [...groups.values()].flat();
+  if (shown.by !== "rack" && order.length > LARGE * groups.size) return largest((size) => bands(groups, order, shown.by, width, size), 10, height);
   if (count > DENSE) return field(order, width, denseSize(count, width, height));
-  for (let size = 20; size > LEAST; size -= 1) {
-    const tried = shelves(racks, order, width, size);
-    if (tried.height <= height) return tried;
-  }
-  return shelves(racks, order, width, LEAST);
+  return largest((size) => shelves(groups, order, shown.by, width, size), 20, height);
 }
 
-// The places in each rack, racks in natural order.
-/** @param {FleetMap} shown */
-function byRack(shown) {
-  /** @type {Map<string, number[]>} */
-  const found = new Map();
-  shown.rack.forEach((rack, place) => {
-    const members = found.get(rack);
-    if (members) members.push(place);
-    else found.set(rack, [place]);
-  });
-  return new Map([...found].sort(([a], [b]) => natural.compare(a, b)));
+// The largest cells with which the shape has room, or the least.
+/** @param {(size: number) => GridShape} shaped @param {number} most @param {number} height */
+function largest(shaped, most, height) {
+  for (let size = most; size > LEAST; size -= 1) {
+    const tried = shaped(size);
+    if (tried.height <= height) return tried;
+  }
+  return shaped(LEAST);
 }
 
 /** @param {number} size */
@@ -73,10 +69,41 @@ function field(order, width, size) {
   return { order, x, y, at, labels: [], size, pitch, height: Math.ceil(order.length / columns) * pitch, columns };
 }
 
-/** @param {Map<string, number[]>} racks @param {number[]} order @param {number} width @param {number} size @returns {GridShape} */
-function shelves(racks, order, width, size) {
+// Each group over the whole width, under its name.
+/** @param {Map<string, number[]>} groups @param {number[]} order @param {string} by @param {number} width @param {number} size @returns {GridShape} */
+function bands(groups, order, by, width, size) {
+  const pitch = size + fieldGap(size);
+  const columns = fieldColumns(size, width);
+  const x = new Int32Array(order.length);
+  const y = new Int32Array(order.length);
+  /** @type {import("./types.js").Label[]} */
+  const labels = [];
+  /** @type {{ top: number, members: number[] }[]} */
+  const starts = [];
+  let top = 0;
+  for (const [name, members] of groups) {
+    labels.push({ text: name || `no ${by}`, x: 0, y: top + HEADING / 2 });
+    top += HEADING;
+    starts.push({ top, members });
+    members.forEach((place, n) => {
+      x[place] = (n % columns) * pitch;
+      y[place] = top + Math.floor(n / columns) * pitch;
+    });
+    top += Math.ceil(members.length / columns) * pitch + pitch;
+  }
+  /** @param {number} left @param {number} above */
+  const at = (left, above) => {
+    const column = Math.floor(left / pitch);
+    const band = starts.findLast((one) => one.top <= above);
+    return band && column < columns ? (band.members[Math.floor((above - band.top) / pitch) * columns + column] ?? -1) : -1;
+  };
+  return { order, x, y, at, labels, size, pitch, height: top, columns };
+}
+
+/** @param {Map<string, number[]>} groups @param {number[]} order @param {string} by @param {number} width @param {number} size @returns {GridShape} */
+function shelves(groups, order, by, width, size) {
   const pitch = size + 3;
-  const widest = Math.max(1, ...[...racks.values()].map((members) => members.length));
+  const widest = Math.max(1, ...[...groups.values()].map((members) => members.length));
   const across = Math.min(widest, 8);
   const perShelf = Math.max(1, Math.floor((width + 10) / (across * pitch + 10)));
   const wide = Math.floor((width + 10) / perShelf);
@@ -87,13 +114,13 @@ function shelves(racks, order, width, size) {
   let number = 0;
   let top = 0;
   let tallest = 0;
-  for (const [rack, members] of racks) {
+  for (const [name, members] of groups) {
     if (number && number % perShelf === 0) {
       top += tallest;
       tallest = 0;
     }
     const left = (number % perShelf) * wide;
-    labels.push({ text: rack || "no rack", x: left, y: top + pitch / 2 });
+    labels.push({ text: name || `no ${by}`, x: left, y: top + pitch / 2 });
     members.forEach((place, n) => {
       x[place] = left + (n % across) * pitch;
       y[place] = top + pitch * (1 + Math.floor(n / across));

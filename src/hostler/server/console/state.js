@@ -1,7 +1,7 @@
 // What the pages show, kept true by the stream: the fleet's map, its status, and the node that is open.
 import { readVerbs } from "./acts.js";
 import { ask, follow, said, token } from "./api.js";
-import { colourBy, drawRecord, fleet, forgetFleet, readFleet } from "./fleet_map.js";
+import { drawRecord, fleet, forgetFleet, readFleet, tellOf } from "./fleet_map.js";
 import { route } from "./router.js";
 import { batch, computed, signal } from "./ui.js";
 
@@ -173,9 +173,9 @@ const later = {
 };
 
 // Has the map tell another thing of each node.
-/** @param {string} colour */
-export function colourFleet(colour) {
-  if (colourBy(colour)) attempt(readFleet);
+/** @param {string} colour @param {string} by */
+export function showFleet(colour, by) {
+  if (tellOf(colour, by)) attempt(readFleet);
 }
 
 setInterval(() => {

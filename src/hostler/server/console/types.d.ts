@@ -37,6 +37,9 @@ export interface FleetMap {
   colour: string;
   words: string[];
   word: number[];
+  by: string;
+  groups: string[];
+  group: number[];
 }
 
 // What a colour of the grid means. `word` is the API's, `title` what is read.

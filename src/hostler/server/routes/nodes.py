@@ -14,7 +14,7 @@ from hostler.core.boot.cloud_init import DOCUMENTS, compose, veiled
 from hostler.core.planning.firmware_plan import FirmwareRow, firmware_rows
 from hostler.core.report.explain import explain, probation_of
 from hostler.core.report.explanation_chains import Explanation
-from hostler.core.report.grid_words import Colouring, word_of
+from hostler.core.report.grid_words import Colouring, Grouping, group_of, word_of
 from hostler.core.report.lanes import Lanes, lanes
 from hostler.core.state.events import Record
 from hostler.core.state.health import is_healthy
@@ -93,7 +93,7 @@ class Map(Struct, frozen=True):
 
     `phase` counts into `phases`, `severity` is the gravest condition's (-1: none), `flags` adds 1 waiting, 2 under
     an operation, 4 cordoned, 8 delivered, 16 silent. `word` counts into `words`, the words of the colouring that was
-    asked for ("" for none); by phase both are empty.
+    asked for ("" for none); by phase both are empty. `group` counts into `groups` alike; by rack both are empty.
     """
 
     seq: int
@@ -105,16 +105,19 @@ class Map(Struct, frozen=True):
     rack: tuple[str, ...]
     words: tuple[str, ...]
     word: tuple[int, ...]
+    groups: tuple[str, ...]
+    group: tuple[int, ...]
     cursor: str
 
 
 @get("/map", guards=SEE)
-async def fleet_map(
+async def fleet_map(  # noqa: PLR0913 - one argument per parameter of the URL
     app_state: TheAppState,
     who: Who,
     cursor: Name = "",
     limit: Annotated[int, QueryParameter(ge=1, le=MAP_MAX)] = MAP_MAX,
     colour: Annotated[Colouring, QueryParameter(description="what `word` tells of each node")] = Colouring.phase,
+    by: Annotated[Grouping, QueryParameter(description="what `group` tells of each node")] = Grouping.rack,
 ) -> Map:
     """Up to 10,000 nodes as columns. Which tenant a node serves is not for tenants to ask."""
     if colour is Colouring.tenant and who.role is Role.tenant:
@@ -123,7 +126,13 @@ async def fleet_map(
     page = paged(ids_for(app_state, who, wanted), wanted, lambda i: reached(app_state, who, wanted, i))
     places = {phase: number for number, phase in enumerate(Phase)}
     nodes = page.items
-    words, word = _words(app_state, who, nodes, colour)
+    seen = nodes if who.whole or (colour, by) == _PLAIN else [app_state.shown(who, node) for node in nodes]
+    words, word = (
+        ((), ())
+        if colour is Colouring.phase
+        else _numbered(map(word_of(colour, app_state.fleet, app_state.now()), seen))
+    )
+    groups, group = ((), ()) if by is Grouping.rack else _numbered(group_of(by, node) for node in seen)
     return Map(
         seq=app_state.fleet.cell.seq,
         phases=tuple(Phase),
@@ -134,19 +143,18 @@ async def fleet_map(
         rack=tuple(n.position.rack for n in nodes),
         words=words,
         word=word,
+        groups=groups,
+        group=group,
         cursor=page.cursor,
     )
 
 
-def _words(
-    app_state: AppState, who: Identity, nodes: Iterable[Node], colour: Colouring
-) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """The words of a colouring, and each node's place among them. They are of the nodes as the caller is shown them."""
-    if colour is Colouring.phase:
-        return (), ()
-    word_for = word_of(colour, app_state.fleet, app_state.now())
+_PLAIN = (Colouring.phase, Grouping.rack)
+
+
+def _numbered(found: Iterable[str]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The different words, and for each entry its word's place among them."""
     places: dict[str, int] = {}
-    found = (word_for(node if who.whole else app_state.shown(who, node)) for node in nodes)
     numbers = tuple(places.setdefault(word, len(places)) for word in found)
     return tuple(places), numbers
 
