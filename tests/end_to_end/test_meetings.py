@@ -32,7 +32,6 @@ from hostler.server.uvicorn_server import serving
 from hostler_checks.plants import PERMISSION
 from tests.checks.test_with_torch import PYTHON, site
 from tests.contract.api_world import ObligingHand
-from tests.contract.kubernetes_world import until
 from tests.kit import a_node, configuration, pool_document, seen
 
 __all__ = ["site"]
@@ -66,7 +65,7 @@ class House:
         run = f"{PYTHON} -m hostler_checks.main"
         small = f'if [ "$1" = run ]; then exec {run} "$@" --profile {profile} --device cpu; fi'
         plant = f'case "$2" in {folder}/bad/*) set -- "$@" --plant bit_flip ;; esac'
-        keep = f'cat "$2" >> {self.orders}; echo >> {self.orders}'
+        keep = f'printf "%s\\n" "$(cat "$2")" >> {self.orders}'  # one write each: agents share the file
         variables = f"export PYTHONPATH={suite} OMP_NUM_THREADS=1 {PERMISSION}=1"
         self.program.write_text(f'#!/bin/sh\n{variables}\n{small}\n{keep}\n{plant}\nexec {run} "$@"\n')
         self.program.chmod(0o755)
@@ -127,6 +126,13 @@ async def comes(house: House, name: str) -> None:
             await asyncio.sleep(0.05)
 
 
+async def has_its_order(house: House, name: str) -> None:
+    """Wait until the node's agent carries out its order."""
+    async with asyncio.timeout(150.0):
+        while not (house.folder / name / "checks/meeting.json").exists():  # noqa: ASYNC110 - no bell of another process
+            await asyncio.sleep(0.02)
+
+
 @pytest.mark.parametrize(("count", "standing"), [(2, "passed"), (4, "sound")])
 async def test_nodes_in_burn_in_measure_the_ways_between_them(
     tmp_path: Path, site: Path, count: int, standing: str
@@ -177,9 +183,7 @@ async def test_a_member_that_dies_convicts_nobody_and_the_others_go_on_as_a_smal
     async with a_house(tmp_path, site, names) as house:
         for name in names:
             house.begin(name)
-        async with asyncio.timeout(150.0):
-            while not (tmp_path / "n3/checks/meeting.json").exists():  # noqa: ASYNC110 - another process rings no bell
-                await asyncio.sleep(0.02)
+        await has_its_order(house, "n3")
         house.agents["n3"].kill()
         for name in names[:3]:
             await comes(house, name)
@@ -194,12 +198,12 @@ async def test_a_node_whose_partner_dies_in_the_meeting_passes(
     """n1's agent is killed as it holds its order. Mutants: who waits in vain has failed, or waits for ever."""
     monkeypatch.setattr(meeting_hall, "DEADLINE_S", 15.0)
     monkeypatch.setattr(meeting_hall, "SLACK_S", 5.0)
-    monkeypatch.setattr(meeting_hall, "PATIENCE_S", 3.0)
     async with a_house(tmp_path, site, ["n0", "n1"]) as house:
         for name in ("n0", "n1"):
             house.begin(name)
-        await until((tmp_path / "n1/checks/meeting.json").exists, "n1 to have its order")
+        await has_its_order(house, "n1")
         house.agents["n1"].kill()
+        monkeypatch.setattr(meeting_hall, "PATIENCE_S", 3.0)  # from here alone: agents do not begin at once
         await comes(house, "n0")
         found = house.burn_in("n0")
         assert found is not None

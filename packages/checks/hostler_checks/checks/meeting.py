@@ -6,7 +6,9 @@ convict no node either: one of the nodes, or what lies between, has changed them
 
 import datetime as dt
 import hmac
+import json
 import os
+import time
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -19,8 +21,8 @@ from hostler_checks.meeting_order import MeetingOrder, order_of
 from hostler_checks.plants import clock_factor
 from hostler_checks.work import Work, median
 
-GRACE = dt.timedelta(milliseconds=200)
-"""Time after which a rank whose deadline is over counts as absent."""
+LOOK_S, STAY_S = 0.1, 5.0
+"""Interval between looks for the others; and time the first, who has the store, stays for others to read it."""
 
 
 def allreduce(work: Work) -> Answer:
@@ -47,7 +49,7 @@ def allreduce(work: Work) -> Answer:
 
 
 class _AbsentError(RuntimeError):
-    """Members that the first did not see within the deadline, by `names`."""
+    """Members that had not come when the first deadline was over, by `names`."""
 
     def __init__(self, names: list[str]) -> None:
         super().__init__(", ".join(names))
@@ -68,25 +70,43 @@ def _join(order: MeetingOrder, torch: Any, backend: str) -> None:
     # nobody is counted as they connect: a stranger without the secret is no rank
     store = dist.TCPStore(order.address, order.port, None, rank == 0, limit, wait_for_workers=False)
     met = dist.PrefixStore(mark, store)
-    met.set(f"here/{rank}", "yes")
-    try:
-        met.wait([f"here/{one}" for one in range(ranks)], limit)
-    except RuntimeError:
-        if absent := [name for one, name in enumerate(order.names) if not _is_there(met, one)]:
-            raise _AbsentError(absent) from None
-        raise
+    _gather(met, order)
     if backend == "nccl":
         torch.cuda.set_device(0)
     dist.init_process_group(backend, store=met, rank=rank, world_size=ranks, timeout=limit)
 
 
-def _is_there(met: Any, rank: int) -> bool:
-    """Whether a rank has come; old PyTorch can only wait for it."""
-    try:
-        met.wait([f"here/{rank}"], GRACE)
-    except RuntimeError:
-        return False
-    return True
+def _gather(met: Any, order: MeetingOrder) -> None:
+    """Wait until all have come. Raises _AbsentError once a rank's deadline is over: its word is that of all.
+
+    All is told in counters: old PyTorch can only wait for other keys, and who waits in vain reads a wrong answer next.
+    """
+    ranks, until_s = len(order.names), time.monotonic() + order.deadline_s
+    met.add(f"here/{order.rank}", 1)
+    met.add("here", 1)
+    while (is_over := met.add("over", 0) > 0) or met.add("here", 0) < ranks:
+        if is_over or time.monotonic() > until_s:
+            raise _AbsentError(_absent(met, order))
+        time.sleep(LOOK_S)
+
+
+def _absent(met: Any, order: MeetingOrder) -> list[str]:
+    """Read who did not come; the first that asks says it for all."""
+    if met.add("over", 1) == 1:
+        told = [name for rank, name in enumerate(order.names) if not met.add(f"here/{rank}", 0)]
+        met.set("absent", json.dumps(told))
+    absent: list[str] = json.loads(met.get("absent"))
+    met.add("read", 1)
+    if order.rank == 0:
+        _stay(met, len(order.names) - len(absent))
+    return absent
+
+
+def _stay(met: Any, readers: int) -> None:
+    """Keep the store until all who came have read who did not: it goes with the first, and who asks then is cut off."""
+    until_s = time.monotonic() + STAY_S
+    while met.add("read", 0) < readers and time.monotonic() < until_s:
+        time.sleep(LOOK_S)
 
 
 def _sum_up(work: Work, order: MeetingOrder, torch: Any, backend: str) -> tuple[list[float], str]:
