@@ -213,6 +213,36 @@ def test_an_act_is_called_off_whole(name: str) -> None:
     assert "no person has asked for one" in drive.ask("call-off", name).text
 
 
+def test_an_act_that_ended_work_and_waits_for_other_work_is_called_off() -> None:
+    """The job on one of them never ends, and nor would the act. Mutant: whoever evicted goes on regardless."""
+    drive = domain()
+    drive.see_work("t00", a_workload("small", kind="interruptible"))
+    drive.see_work("t01", a_workload("endless"))
+    assert drive.ask_two("reboot", DOMAIN).granted
+    drive.wait(hours=12)
+    assert drive.evicted == ["small"]
+    assert "t01 is still at drain" in first_blocker(drive, "t00").text
+    assert drive.ask("call-off", DOMAIN).granted
+    drive.run()
+    assert not drive.cordoned
+    assert not acts(drive.fleet)
+    assert {drive.boots[name] for name in TRAYS} == {1}
+
+
+def test_an_act_on_hardware_that_has_begun_is_not_called_off() -> None:
+    drive = domain()
+    drive.script("reboot", "late", node="t02")
+    assert drive.ask_two("reboot", DOMAIN).granted
+    drive.run()
+    assert drive.ask("call-off", DOMAIN).granted
+    drive.run()
+    assert drive.cordoned == set(TRAYS)
+    drive.land()
+    drive.wait(minutes=15)
+    assert not drive.cordoned
+    assert {drive.boots[name] for name in TRAYS} == {2}
+
+
 def fabric(policy: dict[str, Any]) -> None:
     policy["rules"]["gpu.ecc_uncontained"] = {"remedy": "reboot", "dooms": "part", "domain": "nvlink"}
 

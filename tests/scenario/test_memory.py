@@ -252,7 +252,17 @@ def test_a_snapshot_taken_while_anything_stands_and_the_records_after_it_are_the
         evolve(growing, record)
         growing.merge()
         cuts.update({name: number for name, base in _tables(growing).items() if base and name not in cuts})
-    elsewhere = {"rollouts", "fabrics", "fabric_cases", "link_cases", "manual_tests", "rma_cases", "stock", "goldens"}
+    elsewhere = {
+        "rollouts",
+        "fabrics",
+        "fabric_cases",
+        "link_cases",
+        "manual_tests",
+        "rma_cases",
+        "stock",
+        "goldens",
+        "racks",
+    }
     assert set(_tables(growing)) - set(cuts) == elsewhere, "their snapshots are tested where they are"
     whole = fold(drive.journal)
     for cut in sorted({*cuts.values(), len(drive.journal) // 2}):

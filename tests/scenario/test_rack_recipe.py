@@ -17,6 +17,7 @@ from hostler.core.state.operations import WriteFirmware
 from hostler.core.state.rack_runs import RACK_FAILED, Rack
 from hostler.core.state.racks import AssetLook
 from tests.kit import NOW, Drive, LostCommitError, a_node, configuration, digest, fold, pool_document
+from tests.scenario.test_restored import restore
 
 IMAGE = {"image": "https://images.example/tray.bin", "sha256": "ab" * 32, "activate": "bmc_reset"}
 MANIFEST: dict[str, Any] = {
@@ -288,6 +289,31 @@ def test_nothing_is_written_while_a_node_behind_it_serves_or_a_hold_or_pause_sta
     assert "a serves pool train, and depends on ps2" in serving.waits()
     serving.ask("pause", "fleet")
     assert "disruption is paused for fleet" in serving.waits()
+
+
+def test_a_bring_up_on_a_restored_copy_goes_on_once_a_person_releases_it() -> None:
+    """Mutant: whoever starts from a copy of the journal writes the firmware of the original's rack."""
+    drive = RackDrive()
+    drive.begin_run()
+    restore(drive, len(drive.journal))
+    seen(drive)
+    assert drive.at == "power_shelves_seen"
+    assert any("restore" in text for text in drive.waits()), drive.waits()
+    assert drive.ask("release-restore", "fleet").granted
+    seen(drive)
+    assert drive.at != "power_shelves_seen"
+
+
+def test_a_bring_up_whose_manifest_is_gone_goes_on_once_there_is_one() -> None:
+    drive = RackDrive()
+    drive.begin_run()
+    whole = drive.fleet.configuration
+    drive.activate(configuration({}))
+    drive.step()
+    assert drive.waits() == ["SKU h100 has no rack manifest any more"]
+    drive.activate(whole)
+    drive.step()
+    assert drive.waits() != ["SKU h100 has no rack manifest any more"]
 
 
 def test_a_bring_up_is_called_off_between_two_acts_and_not_within_one() -> None:

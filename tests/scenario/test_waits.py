@@ -49,6 +49,18 @@ WOKEN = {
     ),
     "planning/next_step._bring_up": HERE,
     "planning/next_step._in_phase": HERE,
+    "planning/rack_bring_up._stopped_or_on": (
+        "scenario/test_rack_recipe",
+        "test_a_bring_up_whose_manifest_is_gone_goes_on_once_there_is_one",
+    ),
+    "planning/rack_bring_up._write": (
+        "scenario/test_rack_recipe",
+        "test_nothing_is_written_while_a_node_behind_it_serves_or_a_hold_or_pause_stands",
+    ),
+    "planning/rack_bring_up.next_rack_step": (
+        "scenario/test_rack_recipe",
+        "test_a_bring_up_on_a_restored_copy_goes_on_once_a_person_releases_it",
+    ),
     "planning/rejoin_guard._outstanding": (
         "scenario/test_rejoin_guard",
         "test_after_a_restart_it_is_observed_and_not_repeated",

@@ -128,7 +128,7 @@ def preview(ask: Ask[RemedyVerb]) -> Answered:
 
 
 def call_off(ask: Ask[CallOff]) -> Granted:
-    """The requests of every act on the domain end. What has ended work goes on: its nodes are not what they were."""
+    """The requests of every act on the domain end. An act that has begun on the hardware of a node goes on."""
     target = ask.intent.target
     scopes = resolve(ask.context.fleet, target)
     found = [act for act in acts(ask.context.fleet) if act.scope in scopes]

@@ -93,6 +93,19 @@ def has_disturbed(fleet: Fleet, node: Node) -> bool:
     return any(theirs.disturbed for _, theirs in mates(fleet, node))
 
 
+def is_called_off(fleet: Fleet, node: Node, plan: Plan) -> bool:
+    """Whether a person has called the act off, and nothing but cordons and evictions has been done on any member."""
+    if plan.group.scope is None or stands(fleet, node, plan):
+        return False
+    everybody = ((node, plan), *mates(fleet, node))
+    return not any(_acted_upon(one, theirs) for one, theirs in everybody)
+
+
+def _acted_upon(node: Node, plan: Plan) -> bool:
+    begun = plan.index + (node.operation is not None and node.operation.plan == plan.id)
+    return any(step.operation not in _STAGES for step in plan.steps[:begun])
+
+
 def stands(fleet: Fleet, node: Node, plan: Plan) -> bool:
     """Whether a cause of the plan stands, on this node or on a member for whose fault all are taken."""
     causes = frozenset(plan.causes)

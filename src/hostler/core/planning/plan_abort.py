@@ -106,7 +106,8 @@ def _turns_back(context: DecisionContext, node: Node, plan: Plan) -> tuple[e.Eve
     if why := domain_plans.turned_back(context.fleet, node) or _overridden(context, node, plan):
         return (e.PlanUndoing(node.id, plan.id, why),)
     if plan.disturbed or domain_plans.has_disturbed(context.fleet, node):
-        return None
+        called_off = domain_plans.is_called_off(context.fleet, node, plan)
+        return (e.PlanUndoing(node.id, plan.id, "its cause is gone"),) if called_off else None
     if plan.causes and not domain_plans.stands(context.fleet, node, plan):
         return (e.PlanUndoing(node.id, plan.id, "its cause is gone"),)
     request = DisruptionRequest(plan.remedy or plan.name, plan.act_class, (node,), plan.causes, approved=True)

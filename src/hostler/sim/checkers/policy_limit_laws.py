@@ -20,6 +20,8 @@ MET = (BRAKE, WINDOW, REMOVALS, FLOOR, GROUP, UNKNOWN_USE)
 """Limits that drawn worlds must have met somewhere, or their watcher has seen nothing."""
 
 DAY = timedelta(days=1)
+_OF_A_DOMAIN = " of its nodes to be disturbed at once, and this takes "
+"""Words of the answer to a request for more of a failure domain than its budget can ever hold."""
 
 
 class PolicyLimits:
@@ -48,6 +50,8 @@ class PolicyLimits:
                 yield from _suspected(case.reading, page)
             case e.BrakeLatched():
                 case.met[BRAKE] += 1
+            case e.IntentRecorded(granted=False, answer=answer) if _OF_A_DOMAIN in answer:
+                case.met[GROUP] += 1
             case e.WaitingChanged(node=node, waiting=waiting) if waiting is not None:
                 _count(case, case.reading.pages[node], waiting)
             case _:
