@@ -18,6 +18,8 @@ from hostler_checks.reference import Reference
 from hostler_checks.runner import CheckRunner, Request
 
 PACKAGE = Path(__file__).parents[2] / "packages/checks"
+PYTHON = "/usr/bin/python3"
+"""Debian's, which may have PyTorch."""
 SMALL: dict[str, dict[str, Any]] = {
     "gemm_perf": {"n": 128},
     "gemm_golden": {"n": 96},

@@ -14,11 +14,9 @@ import pytest
 
 from hostler_checks.meeting_order import order_of
 from hostler_checks.plants import PERMISSION
-from tests.checks.suite_runs import PACKAGE
-from tests.checks.test_with_torch import PYTHON, site
+from tests.checks.suite_runs import PACKAGE, PYTHON
 from tests.end_to_end.processes import free_port
 
-__all__ = ["site"]
 GOOD: dict[str, Any] = {
     "address": "127.0.0.1", "port": 4242, "rank": 1, "names": ["n1", "n2"], "secret": "s" * 32, "via": "mlx5_0",
 }  # fmt: skip

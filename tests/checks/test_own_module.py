@@ -6,7 +6,6 @@ Runs on Debian's PyTorch, on the CPU.
 import dataclasses
 import json
 import subprocess
-import sysconfig
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -22,22 +21,7 @@ from hostler_checks.reference import Golden, Reference, learn, stack_key
 from hostler_checks.runner import CheckRunner, Request
 from hostler_checks.yaml_reader import ProfileError
 from tests.checks.own_modules import HEAD, PARAMS, SOUND, in_forward
-from tests.checks.suite_runs import PACKAGE, argv, env, planting, quiet, told
-
-PYTHON = "/usr/bin/python3"
-HOW = "apt-get install --no-install-recommends python3-torch libopenblas0-pthread"
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site")
-    (folder / "hostler_checks").symlink_to(PACKAGE / "hostler_checks")
-    (folder / "array_api_compat").symlink_to(Path(sysconfig.get_path("purelib")) / "array_api_compat")
-    asked = subprocess.run([PYTHON, "-c", "import torch, numpy, yaml"], capture_output=True, check=False)
-    if asked.returncode:
-        pytest.skip(f"no PyTorch under {PYTHON}: {HOW}")
-    return folder
-
+from tests.checks.suite_runs import PACKAGE, PYTHON, argv, env, planting, quiet, told
 
 Train = Callable[..., CheckResult]
 

@@ -30,7 +30,8 @@ from hostler.server.server_settings import Settings
 from hostler.server.tokens import Grant, Role, TokenStore
 from hostler.server.uvicorn_server import serving
 from hostler_checks.plants import PERMISSION
-from tests.checks.test_with_torch import PYTHON, site
+from tests.checks.conftest import site
+from tests.checks.suite_runs import PYTHON
 from tests.contract.api_world import ObligingHand
 from tests.kit import a_node, configuration, pool_document, seen
 
