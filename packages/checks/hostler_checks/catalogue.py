@@ -291,7 +291,7 @@ CHECKS: dict[str, CheckSpec] = {
         ),
         CheckSpec(
             "pipeline_sendrecv",
-            1,
+            2,
             "congestion and a slow rank: batches that ranks pass on in a row, exact, and whose work takes longest",
             "pipeline:sendrecv",
             "2 min; needs PyTorch",
