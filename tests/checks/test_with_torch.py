@@ -116,8 +116,7 @@ class Product(np.ndarray):
     """An array that is clamped as a tensor is."""
 
     def clamp_(self, max: float) -> "Product":  # noqa: A002 - PyTorch's word
-        clamped: Product = np.minimum(self, max).view(Product)
-        return clamped
+        return np.minimum(self, max).view(Product)
 
 
 class NumpyTensors:
@@ -138,7 +137,8 @@ class NumpyTensors:
 
     def matmul(self, one: np.ndarray, other: np.ndarray) -> Product:
         time.sleep(0.2)
-        return (one @ other).view(Product)
+        product: Product = (one @ other).view(Product)
+        return product
 
 
 def test_a_rank_that_waits_for_a_processor_is_not_slow() -> None:
