@@ -2,6 +2,7 @@
 import { html } from "./ui.js";
 import { Banners } from "./banners.js";
 import { Grid } from "./grid.js";
+import { Selection } from "./grid_commons.js";
 import { AsTable, Controls, Legend } from "./grid_controls.js";
 import { NodeLink } from "./pages.js";
 import { filter, status } from "./state.js";
@@ -24,6 +25,7 @@ export function Fleet() {
         <${AsTable} />
       </section>
       <aside>
+        <${Selection} />
         <${Incidents} now=${now} />
         <${Waits} now=${now} />
         <${Conditions} now=${now} />

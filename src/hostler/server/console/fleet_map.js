@@ -10,6 +10,9 @@ const COLUMNS = ["phase", "severity", "flags", "word"];
 
 const PLAIN = { colour: "phase", by: "rack" };
 
+// What an entry of `flags` adds up, in the words that are read.
+export const FLAGS = { waits: 1, "an operation is under way": 2, cordoned: 4, delivered: 8, "agent silent": 16 };
+
 // Another map for every other set of nodes or racks; entries of its columns change in place.
 /** @type {import("./vendor/signals.js").Signal<FleetMap>} */
 export const fleet = signal(empty());
@@ -26,6 +29,12 @@ const readings = new Set();
 let frame = 0;
 let owner = 0;
 let told = PLAIN;
+
+// A node's place in the columns that are shown, undefined where it is not among them.
+/** @param {string} id */
+export function placeOf(id) {
+  return places.get(id);
+}
 
 // The places whose entries changed since this was asked last.
 export function takeChanged() {

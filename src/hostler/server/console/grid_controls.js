@@ -1,7 +1,9 @@
 // What stands around the grid: by what it is coloured, what each colour means, and the same nodes as a table.
 import { fleet, revision } from "./fleet_map.js";
 import { COLOURINGS, colouring, colourings, legend, marksOf, told } from "./grid_colours.js";
+import { known } from "./grid_commons.js";
 import { GROUPINGS, groupNames, grouping } from "./grid_groups.js";
+import { select, selected, selecting } from "./grid_selection.js";
 import { NodeLink } from "./pages.js";
 import { route, setQuery } from "./router.js";
 import { showFleet, filter, me } from "./state.js";
@@ -15,11 +17,14 @@ export function Controls() {
   const tenant = !me.value || Boolean(me.value.tenant);
   const colour = colouring(route.value.query.colour, tenant);
   const by = grouping(route.value.query.by);
+  const chosen = known().length;
   useEffect(() => showFleet(colour, by), [colour, by]);
   return html`
     <form class="filters" onSubmit=${(/** @type {Row} */ event) => event.preventDefault()}>
       <${Choice} label="colour by" name="colour" value=${colour} usual="phase" choices=${colourings(tenant)} titles=${COLOURINGS} />
       <${Choice} label="group by" name="by" value=${by} usual="rack" choices=${GROUPINGS} titles=${{}} />
+      <button type="button" aria-pressed=${selecting.value} onClick=${() => (selecting.value = !selecting.value)}>Select cells</button>
+      <span class="quiet many" role="status">${chosen > 0 ? `${count(chosen)} selected` : ""}</span>
     </form>
   `;
 }
@@ -84,5 +89,6 @@ function Cells() {
   ];
   const only = filter.value;
   const items = revision.value < 0 ? [] : map.ids.map((id, place) => ({ id, place })).filter((row) => !only || phase(row) === only);
-  return html`<${Table} name="fleet" columns=${columns} found=${{ items, problem: "" }} id=${(/** @type {Row} */ row) => row.id} />`;
+  return html`<${Table} name="fleet" columns=${columns} found=${{ items, problem: "" }} id=${(/** @type {Row} */ row) => row.id}
+    chosen=${selected.value} choose=${select} />`;
 }

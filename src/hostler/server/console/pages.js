@@ -1,5 +1,6 @@
 // Pages that are tables: nodes, who waits, tickets, incidents, parts, pools.
-import { ActButton, act, may, verbs } from "./acts.js";
+import { ActButton, verbs } from "./acts.js";
+import { NODE_WAYS, SeveralActs, shared } from "./commons.js";
 import { useList } from "./lists.js";
 import { nodePath, route, setQuery } from "./router.js";
 import { status } from "./state.js";
@@ -23,7 +24,7 @@ export function Page({ title, about, children }) {
   return html`<main class="page"><h1>${title}</h1>${about && html`<p class="quiet">${about}</p>`}${children}</main>`;
 }
 
-const SELECTORS = ["phase", "pool", "rack", "sku", "condition", "tag", "q"];
+const SELECTORS = ["phase", "pool", "rack", "sku", "condition", "tag", "selector", "q"];
 
 /** @type {Record<string, string[]>} */
 const CHOICES = {
@@ -33,7 +34,7 @@ const CHOICES = {
   result: ["done", "waits", "dry_run", "refused", "failed"],
 };
 /** @type {Record<string, string>} */
-const TITLES = { claim: "claimed by", q: "id, name or serial", result: "outcome", since: "since (2026-01-31T08:00:00Z)", until: "until" };
+const TITLES = { claim: "claimed by", q: "id, name or serial", result: "outcome", since: "since (2026-01-31T08:00:00Z)", until: "until", selector: "selector: site=a,rack!=r1" };
 
 /** @param {{ names: string[] }} props */
 export function Filters({ names }) {
@@ -52,8 +53,8 @@ export function selected(names) {
 
 /** @param {string} command @param {string[]} names */
 export function listed(command, names) {
-  const { q: text, ...query } = selected(names);
-  const given = Object.entries(query).filter(([, value]) => value).map((one) => one.join("="));
+  const { q: text, selector, ...query } = selected(names);
+  const given = [...Object.entries(query).filter(([, value]) => value).map((one) => one.join("=")), ...(selector ? [selector] : [])];
   return `hostler ${command}${given.length ? ` -l ${quoted(given.join(","))}` : ""}${text ? ` --search ${quoted(text)}` : ""}`;
 }
 
@@ -78,19 +79,16 @@ const NODE_COLUMNS = [
   { key: "waiting", title: "waits for", of: (row) => row.waiting },
 ];
 
-const SEVERAL = ["cordon", "uncordon", "drain", "reboot", "power-cycle", "return-for-maintenance"];
-
 export function Nodes() {
   const found = useList("/nodes", selected(SELECTORS));
   const [chosen, choose] = useState(new Set());
   const ids = [...chosen];
-  const target = { target: "nodes", nodes: ids, named: `${ids.length} nodes` };
   return html`
     <${Page} title="Nodes" about="Every node. Choose several to compare them, or to act on them as one.">
       <${Filters} names=${SELECTORS} />
       ${ids.length > 0 && html`<div class="buttons" role="group" aria-label="Act on the chosen nodes">
         <b>${ids.length} chosen</b>
-        ${SEVERAL.filter(may).map((verb) => html`<button onClick=${() => act({ verb, ...target })}>${verb.replaceAll("-", " ")}</button>`)}
+        <${SeveralActs} ids=${ids} />
         <${Common} rows=${found.items?.filter((row) => chosen.has(row.id)) ?? []} />
       </div>`}
       <${Table} name="nodes" columns=${NODE_COLUMNS} found=${found} id=${(/** @type {Row} */ row) => row.id} cli=${listed("node list", SELECTORS)}
@@ -99,17 +97,12 @@ export function Nodes() {
   `;
 }
 
-// What chosen nodes have in common: each value that at least two of them share, with its count.
+// What chosen nodes have in common, in one line.
 /** @param {{ rows: Row[] }} props */
 function Common({ rows }) {
   if (rows.length < 2) return null;
-  const ways = { phase: (/** @type {Row} */ r) => [r.phase], pool: (/** @type {Row} */ r) => [r.pool], sku: (/** @type {Row} */ r) => [r.sku], rack: (/** @type {Row} */ r) => [r.position.rack], tenant: (/** @type {Row} */ r) => [r.tenant], condition: (/** @type {Row} */ r) => r.conditions };
-  const shared = Object.entries(ways).flatMap(([name, of]) => {
-    const counts = new Map();
-    for (const value of rows.flatMap(of).filter(Boolean)) counts.set(value, (counts.get(value) ?? 0) + 1);
-    return [...counts].filter(([, n]) => n > 1).sort((a, b) => b[1] - a[1]).slice(0, 2).map(([value, n]) => `${name} ${value} ${n} of ${rows.length}`);
-  });
-  return html`<span class="quiet">in common: ${shared.join(" · ") || "nothing"}</span>`;
+  const found = shared(rows, NODE_WAYS, 2).map(({ way, value, nodes }) => `${way} ${value} ${nodes} of ${rows.length}`);
+  return html`<span class="quiet">in common: ${found.join(" · ") || "nothing"}</span>`;
 }
 
 export function Waiting() {

@@ -112,6 +112,21 @@ export interface DocumentProblem {
   instead: string;
 }
 
+// A value that several nodes share: in which way, and how many of them.
+export interface Shared {
+  way: string;
+  value: string;
+  nodes: number;
+}
+
+// A piece of the fleet's grid, in CSS pixels from its corner.
+export interface Box {
+  left: number;
+  right: number;
+  top: number;
+  bottom: number;
+}
+
 export interface Label {
   text: string;
   x: number;
