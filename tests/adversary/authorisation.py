@@ -121,6 +121,7 @@ ROUTES: dict[str, Route] = {
     "GET /v1/links": Route("see", tells=True),
     "GET /v1/maintenance": Route("see", tells=True),
     "GET /v1/statement": Route("see", tells=True),
+    "GET /v1/jobs": Route("see", tells=True),
     "GET /v1/incidents": Route("see", tells=True),
     "GET /v1/domains": Route("see", tells=True),
     "GET /v1/approvals": Route("see", tells=True),

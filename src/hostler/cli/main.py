@@ -40,6 +40,7 @@ COMMANDS: tuple[tuple[str, str, Group, str], ...] = (
     ("events", "events:events", _FLEET, "What happens in the fleet, as it is recorded."),
     ("admission", "admission:app", _THINGS, "Expected nodes: compare an inventory with what is registered."),
     ("node", "node:app", _THINGS, "Look at nodes, explain them, ask for acts."),
+    ("job", "job:app", _THINGS, "Customers' running jobs, and what waits for their end."),
     ("pool", "pool:app", _THINGS, "Counts, modes and pauses of pools."),
     ("rack", "rack:app", _THINGS, "Racks, brought up as one and certified."),
     ("domain", "domain:app", _THINGS, "Racks and NVLink domains, taken as one."),

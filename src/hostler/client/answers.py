@@ -13,7 +13,19 @@ from hostler.client import routes
 from hostler.core.state.attached_files import AttachedFile
 from hostler.core.state.cases import WalkStop
 from hostler.core.state.configuration import Pool
-from hostler.core.state.model import ActClass, Blocker, Condition, Hold, Operation, Part, Phase, Plan, Position, Profile
+from hostler.core.state.model import (
+    ActClass,
+    Blocker,
+    Condition,
+    Hold,
+    Operation,
+    Part,
+    Phase,
+    Plan,
+    Position,
+    Profile,
+    WorkClass,
+)
 from hostler.core.state.scopes import scope_hook
 
 T = TypeVar("T")
@@ -97,6 +109,65 @@ class PoolView(Struct, frozen=True):
     in_use: int | None
     spares: int
     gpus: GpuCounts
+
+
+class JobPlace(Struct, frozen=True):
+    """A job's work on one node. `gpus` None: nobody says how many it uses; without `parts` it is taken to use all.
+
+    `conditions` are the node's, `severity` is the gravest one's (-1: none).
+    """
+
+    node: str
+    rack: str
+    work: str
+    parts: tuple[str, ...] | None
+    gpus: int | None
+    severity: int
+    conditions: tuple[str, ...]
+    cordoned: bool
+
+
+class JobWait(Struct, frozen=True):
+    """A remedy or step of a node (`what`) that waits for the end of a job there, since when."""
+
+    node: str
+    what: str
+    since: datetime
+
+
+class JobRow(Struct, frozen=True):
+    """A customer's job that runs on nodes, as its scheduler tells it now.
+
+    `work_class`: how it may be disturbed. `ailing` are its nodes with `conditions`, `waiting` what waits for its end.
+    `held_by`: what keeps it from being ended though it may be. `agreed_after_s`: it may be ended when a drain has
+    waited so long. `began` None: not every scheduler says it. `owner` is who is asked for consent, "" for the pool's.
+    """
+
+    id: str
+    name: str
+    cluster: str
+    tenant: str
+    owner: str
+    work_class: WorkClass
+    pools: tuple[str, ...]
+    nodes: tuple[str, ...]
+    gpus: int | None
+    began: datetime | None
+    progress: str
+    held_by: str
+    agreed_after_s: float | None
+    ailing: tuple[str, ...]
+    conditions: tuple[str, ...]
+    waiting: tuple[JobWait, ...]
+    places: tuple[JobPlace, ...]
+
+
+class UntoldJobs(Struct, frozen=True):
+    """A cluster of some of whose nodes it is not known what runs there, and why, "" where that is not known either."""
+
+    cluster: str
+    nodes: int
+    why: str = ""
 
 
 class OperationRow(Struct, frozen=True):
@@ -297,6 +368,7 @@ LISTS: dict[type, str] = {
     IncidentRow: routes.INCIDENTS,
     TicketRow: routes.TICKETS,
     OperationRow: routes.OPERATIONS,
+    JobRow: routes.JOBS,
     Plan: routes.PLANS,
     Hold: routes.HOLDS,
     Part: routes.PARTS,

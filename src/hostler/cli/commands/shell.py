@@ -78,9 +78,11 @@ def complete(noun: str, word: str = "", *, connect: Connect = CONNECT) -> int:
 def _views() -> "dict[str, View]":
     """Lists in which names are looked for, by the noun of the command."""
     from hostler.cli import table_columns as views
+    from hostler.cli.job_columns import JOBS
 
     return {
         "node": views.NODES,
+        "job": JOBS,
         "ticket": views.TICKETS,
         "hold": views.HOLDS,
         "incident": views.INCIDENTS,
