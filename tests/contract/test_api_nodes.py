@@ -114,6 +114,22 @@ async def test_a_fault_is_seen_in_every_list_it_belongs_to(world: House) -> None
     assert raw[0]["received"]
 
 
+async def test_whose_turn_it_is_is_told_to_everybody(world: House) -> None:
+    """Mutants: a tenant is not told; it is worked out from what the tenant is shown, in which a hold is nobody's."""
+    await world.adopt(1)
+    tenant = world.client(Grant("alice", Role.tenant, tenant="acme"))
+    for client in (world.operator, tenant):
+        told = await client.get("/v1/nodes/n0/explain")
+        assert told["acts_next"] == {"who": "nobody", "text": "nobody: nothing is to be done", "since": None}
+    await world.operator.post("/v1/nodes/n0/cordon", {"reason": "a fan is loud"})
+    await world.until(lambda: (w := world.cell.view.nodes["n0"].waiting) and w.what == "cordoned")
+    for client in (world.operator, tenant):
+        for route in ("/v1/nodes/n0/explain", "/v1/nodes/n0"):
+            told = (await client.get(route))["acts_next"]
+            assert (told["who"], told["text"]) == ("operator", "an operator releases the cordon")
+            assert told["since"]
+
+
 async def test_a_nodes_life_is_told_in_lanes(world: House) -> None:
     """Mutant: a tenant is told of spans from before it had the node."""
     await world.adopt(1)

@@ -98,6 +98,16 @@ async def test_a_node_tells_its_story_live(world: House, tab: Tab) -> None:
     await expect(chain.locator(".steps li.done")).to_have_count(8)
 
 
+async def test_a_node_says_whose_turn_it_is(world: House, tab: Tab) -> None:
+    """Mutant: the page reads it once, and not again when a hold is placed."""
+    await tab.open(world.operator.token, "/nodes/n2")
+    turn = tab.page.locator(".acts-next")
+    await expect(turn).to_have_text("Next nobody: nothing is to be done")
+    status, _ = await world.operator.post("/v1/nodes/n2/cordon", {"reason": "a fan is loud"})
+    assert status == 200
+    await expect(turn).to_have_text("Next an operator releases the cordon")
+
+
 async def test_what_happens_before_the_stream_begins_is_shown_too(world: House, tab: Tab) -> None:
     """Mutant: follow from now on; the hold is then not in the timeline until something else happens to the node."""
     asked, go_on = asyncio.Event(), asyncio.Event()

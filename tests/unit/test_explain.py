@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from hostler.core.report import sentences
 from hostler.core.report.explain import explain, text
+from hostler.core.report.next_actor import ActsNext, NextActor
 from hostler.core.report.sentences import sentence
 from hostler.core.state import events as e
 from hostler.core.state.model import (
@@ -149,6 +150,12 @@ def test_waiting_is_told_in_the_blockers_words() -> None:
     told = text(explain([], node(waiting=Waiting("reboot", at(5), (blocker,)))))
     assert "reboot waits since 2026-01-05 12:00:05 UTC:" in told
     assert "job-7 of acme may not be interrupted (ends when it ends by itself)" in told
+    assert "next" not in told
+
+
+def test_whose_turn_it_is_stands_beneath_the_wait() -> None:
+    told = replace(explain([], node()), acts_next=ActsNext(NextActor.tenant, "the tenant lets its job end", at(5)))
+    assert text(told).splitlines()[1] == "  next       the tenant lets its job end"
 
 
 def test_the_text_holds_every_link() -> None:

@@ -16,6 +16,8 @@ def node_page(found: Object, wide: bool) -> Iterator[str]:
     for title, value in _facts(found, node, now):
         if value:
             yield f"  {title:<12}{value}"
+    if acts_next := field(found, "acts_next.text"):
+        yield f"  next: {acts_next}"
     yield from _waiting(node.get("waiting"), now)
     yield from _plan(node, now)
     yield from _conditions(node.get("conditions") or [], now)

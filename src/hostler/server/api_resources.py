@@ -18,6 +18,7 @@ from hostler.client.answers import (
 from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.policy.incident_tickets import part_name
 from hostler.core.report.burn_ins import BurnInStanding
+from hostler.core.report.next_actor import ActsNext
 from hostler.core.report.sentences import sentence
 from hostler.core.state.cases import Incident, Ticket
 from hostler.core.state.decision_context import DecisionContext
@@ -82,7 +83,8 @@ class NodeView(Struct, frozen=True):
     """One node with everything that stands around it. `workloads` None: its scheduler has not told.
 
     `parts` and `addresses` ("pci:0000:4c:00" → serial) are shown here and left out of `node`, which holds them packed.
-    `burn_in` is the burn-in under way beside those of its SKU; tenants are not told it.
+    `acts_next`: whose turn it is, and what they do. `burn_in` is the burn-in under way beside those of its SKU; tenants
+    are not told it.
     """
 
     node: Node
@@ -95,6 +97,7 @@ class NodeView(Struct, frozen=True):
     tickets: tuple[Ticket, ...]
     parts: tuple[Part, ...]
     addresses: dict[str, str]
+    acts_next: ActsNext
     burn_in: BurnInStanding | None = None
 
 

@@ -50,6 +50,8 @@ def text(explanation: Explanation) -> str:
     if explanation.waiting:
         lines.append(f"  {explanation.waiting.what} waits{_since(explanation.waiting.since)}:")
         lines.extend(f"    {b.text} (ends when {b.ends_when})" for b in explanation.waiting.blockers)
+    if explanation.acts_next:
+        lines.append(f"  next       {explanation.acts_next.text}")
     if explanation.probation:
         lines.append(f"  {explanation.probation}")
     if explanation.progress:

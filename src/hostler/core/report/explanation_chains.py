@@ -5,6 +5,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from hostler.core.report.burn_ins import BurnInStanding
+from hostler.core.report.next_actor import ActsNext
 from hostler.core.state.certificates import KeptCertificate
 from hostler.core.state.model import CheckResult, Evidence, Phase, Waiting
 
@@ -103,7 +104,7 @@ class Explanation(Struct, frozen=True):
     `progress` is where a long check stands, as the node's agent told last; no record holds it. `burn_in` is the burn-in
     under way beside those of its SKU, by the journal, None where none is. `probation`: until when
     the node is watched after a repair, and what that means for it, "" where it is not. `checks` are the last
-    verdicts, one of each profile.
+    verdicts, one of each profile. `acts_next`: whose turn it is, None of a node that has left.
     """
 
     node: str
@@ -118,3 +119,4 @@ class Explanation(Struct, frozen=True):
     checks: tuple[CheckResult, ...] = ()
     certificates: tuple[KeptCertificate, ...] = ()
     burn_in: BurnInStanding | None = None
+    acts_next: ActsNext | None = None

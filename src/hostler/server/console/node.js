@@ -23,6 +23,7 @@ export function Node() {
       <${Head} seen=${seen} now=${now} />
       <${Lanes} id=${seen.node.id} now=${now} />
       <section class="story" aria-label="Why it is where it is">
+        <${ActsNext} />
         <${Waiting} now=${now} />
         <${Checklist} seen=${seen} />
         <h2>Why</h2>
@@ -93,6 +94,12 @@ function Track({ phase }) {
     </li>
   `;
   return html`<ol class="track">${MAIN.map(step)}<li class="gap"></li>${ASIDE.map(step)}</ol>`;
+}
+
+function ActsNext() {
+  const next = story.value.acts_next;
+  if (!next) return null;
+  return html`<p class="acts-next" data-who=${next.who}><b>Next</b> ${next.text}</p>`;
 }
 
 /** @param {{ now: Row }} props */

@@ -16,6 +16,7 @@ from hostler.core.report.explain import explain, probation_of
 from hostler.core.report.explanation_chains import Explanation
 from hostler.core.report.grid_words import Colouring, Grouping, group_of, word_of
 from hostler.core.report.lanes import Lanes, lanes
+from hostler.core.report.next_actor import acts_next
 from hostler.core.state.events import Record
 from hostler.core.state.health import is_healthy
 from hostler.core.state.model import Condition, Node, Observation, Phase
@@ -185,6 +186,7 @@ async def get_node(app_state: TheAppState, who: Who, node_id: FromPath[str]) -> 
         tickets=tuple(t for t in app_state.fleet.tickets.values() if t.node == node.id),
         parts=parts_of(app_state.fleet, node),
         addresses=dict(node.addresses),
+        acts_next=acts_next(app_state.fleet, node),
         burn_in=None if who.role is Role.tenant else await app_state.burn_ins.standing(node, app_state.now()),
     )
 
@@ -222,7 +224,10 @@ async def node_explain(app_state: TheAppState, who: Who, node_id: FromPath[str])
     if node is not None and not sees(who, node):
         node = None
     told = explain(records, app_state.shown(who, node))
-    if node is None or who.role is Role.tenant:
+    if node is None:
+        return told
+    told = replace(told, acts_next=acts_next(app_state.fleet, node))
+    if who.role is Role.tenant:
         return told
     standing = await app_state.burn_ins.standing(node, app_state.now())
     told = replace(told, probation=probation_of(node, app_state.now()), burn_in=standing)
