@@ -80,7 +80,7 @@ async def test_conditions_of_its_nodes_and_what_waits_for_its_end_are_told(world
         status, _ = await world.operator.post(f"/v1/nodes/n0/{verb}", {"reason": "somebody looks at it"})
         assert status == 200
     await world.until(lambda: world.cell.view.nodes["n0"].waiting)
-    assert [kind for kind, _ in waits_for(world, "n0")][0] == "hold"
+    assert waits_for(world, "n0")[0][0] == "hold"
     (train,) = await jobs(world.operator, "?job=k-acme/train")
     assert [one["node"] for one in train["waiting"]] == ["n1"]
     world.driver.works("n1", (work("rank-n1", job="train"),))
