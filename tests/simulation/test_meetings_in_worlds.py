@@ -68,6 +68,30 @@ def test_a_node_that_is_wrong_by_all_its_ports_is_failed_and_no_other() -> None:
     assert world.failed() == ["n00002"]
 
 
+def test_a_node_that_meetings_failed_comes_back_by_a_person_s_word_alone_where_nobody_meets_it() -> None:
+    """Suspect checks come when nobody else is under check. Mutants: who met nobody is acquitted; no blame."""
+    world, told = Together("meeting_node_wrong"), list[tuple[str, str]]()
+
+    def see(record: e.Record) -> None:
+        match record.event:
+            case e.CheckRecorded(node="n00002", check=check) if check.profile == "suspect":
+                told.append((check.verdict.value, check.person or check.detail))
+            case e.ConditionCleared(node="n00002", condition=name, by=by) if name.endswith("check.meetings_failed"):
+                told.append(("no longer blamed", by))
+            case _:
+                pass
+
+    world.drive.watchers.append(see)
+    world.run()
+    world.drive.run(START + FIRST + timedelta(hours=20))
+    assert world.drive.violations() == []
+    first, answered = told[0], [by for what, by in told if what == "no longer blamed"]
+    assert first[0] == Verdict.inconclusive.value
+    assert "it has not passed with two others: mlx5_0: open, mlx5_1: open" in first[1]
+    assert "observation" not in answered
+    assert world.failed() == ["n00002"]
+
+
 @pytest.mark.parametrize("kind", ["meeting_port_wrong", "meeting_leaf_wrong", "meeting_up_links_wrong"])
 def test_what_is_no_node_s_own_fails_no_node(kind: str) -> None:
     """Mutants: one port convicts; a leaf's nodes are blamed; what fails across is the node's."""

@@ -18,6 +18,7 @@ from hostler.controller.inputs import (
     AuditSeen,
     BootAsked,
     ClockSeen,
+    CompanySought,
     FabricSeen,
     FellowsSeen,
     Input,
@@ -132,6 +133,8 @@ def _told(one: Input) -> str:  # noqa: C901, PLR0911 - one flat table of cases
             return f"the managers of network {reading.fabric} were looked at"
         case RackSeen(asset=asset):
             return f"{asset} was looked at"
+        case CompanySought(node=node):
+            return f"{node} is at its check and has nobody to meet"
         case (
             AuditSeen()
             | TrendsSeen()

@@ -222,3 +222,13 @@ def test_a_check_that_has_not_passed_is_followed_by_no_meeting(tmp_path: Path) -
     with closing(OperationLog(tmp_path / "marks.sqlite")) as log:
         outcome = NodeOperations("n1", machine, log, meetings(tmp_path, controller, "exit 3")).perform(operation, 1)
     assert (outcome.facts["verdict"], controller.asked) == ("inconclusive", [])
+
+
+def test_a_blame_counts_whatever_else_was_not_met() -> None:
+    """Outside its window a node meets nobody of other leaves, which its standing tells. Mutant: the words acquit it."""
+    words = "blamed, as nodes of other leaves are not met: now is outside the maintenance window of pool:train"
+    found = result_of({"mlx5_0": words, "mlx5_1": "blamed"})
+    assert found.is_blamed
+    assert "sound nodes fail beside it by each of its ways" in found.detail
+    assert not result_of({"mlx5_0": words}).is_blamed
+    assert not result_of({"mlx5_0": words, "mlx5_1": "sound"}).is_blamed

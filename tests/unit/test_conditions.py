@@ -52,6 +52,7 @@ OUR_OWN = {
         "agent.lost",
         "agent.outdated",
         "check.bits_differ",
+        "check.meetings_failed",
         "trend.drift",
         "agent.refused",
         "bmc.unreachable",

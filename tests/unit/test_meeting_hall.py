@@ -9,6 +9,7 @@ from hostler.core.fabric.path_blame import PairResult
 from hostler.core.state.meetings import MeetingOrder, MeetingReply
 from hostler.polling.meeting_hall import (
     AT_ONCE,
+    CALLED_S,
     DEADLINE_S,
     GATHER_S,
     GONE_S,
@@ -422,3 +423,36 @@ def test_over_some_crowds_nearly_all_bad_nodes_are_blamed() -> None:
         crowd.screen()
         found += sum(crowd.standings[f"n{number}"] == "blamed" for number in BAD)
     assert found >= 0.9 * 20 * len(BAD)
+
+
+def test_who_was_blamed_meets_by_two_and_waits_for_those_that_are_called(hall: Hall) -> None:
+    """Mutants: it is told that nobody is left after a minute; a group's pass counts as one with two others."""
+    way = Way(VIA, "10.0.0.1", 4000, "ib0")
+    blamed = Visitor("n", "n-o1", way, takes=2, calls=True)
+    for _ in range(int(CALLED_S) - 5):
+        hall.now += timedelta(seconds=1)
+        assert not hall.hall.ask(blamed).is_done
+    hall.takes = 8
+    for other in ("p1", "p2"):
+        hall.ask(other)
+        hall.wait(GATHER_S + 1, other)
+        reply = hall.hall.ask(blamed)
+        order = reply.order or hall.hall.ask(blamed).order
+        assert order is not None
+        assert sorted(order.names) == ["n", other]
+        for node in ("n", other):
+            hall.tell(node, order.meeting, 300.0)
+        for _ in range(int(GONE_S) + 1):
+            hall.now += timedelta(seconds=1)
+            hall.hall.ask(blamed)
+    assert hall.hall.ask(blamed).standing == "sound"
+
+
+def test_who_was_blamed_is_told_that_nobody_came(hall: Hall) -> None:
+    """Mutant: it waits for ever."""
+    blamed = Visitor("n", "n-o1", Way(VIA, "10.0.0.1", 4000, "ib0"), calls=True)
+    waited = 0
+    while not (reply := hall.hall.ask(blamed)).is_done:
+        hall.now += timedelta(seconds=1)
+        waited += 1
+    assert (waited, reply.standing) == (CALLED_S, "open")

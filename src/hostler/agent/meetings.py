@@ -25,11 +25,14 @@ from hostler.agent.controller_client import MeetingAsk, RejectedError, Unavailab
 from hostler.agent.node_use import NodeUse, UseLimits
 from hostler.agent.private_files import make_private
 from hostler.core.state.input_problems import UNREADABLE
-from hostler.core.state.meetings import MeetingOrder, MeetingReply
+from hostler.core.state.meetings import MET, MeetingOrder, MeetingReply, blames_node
 from hostler.core.state.model import Facts, Verdict
 
-MET_S = {"burn_in": 600.0, "suspect": 600.0, "idle": 90.0}
-"""Profiles after which a node meets others, and for how long at most: what is left of a step's or slot's time."""
+MET_S = {"burn_in": 3_000.0, "suspect": 3_000.0, "idle": 180.0}
+"""Profiles after which a node meets others, and for how long at most: what is left of a step's or slot's time.
+
+The controller says much sooner that nobody is left, but to a node for which others are called from their idle time.
+"""
 ASK_S, LOOK_S = 1.0, 0.5
 """Intervals between questions for somebody to meet, and between looks at a meeting."""
 SLACK_S = 45.0
@@ -117,15 +120,15 @@ class Meetings:
 
 def result_of(told: Mapping[str, str]) -> MeetingResult:
     """Result of the standings by way. A node is to blame where it is by all of its ways, and these are two or more."""
-    blamed = [via for via, standing in told.items() if standing == "blamed"]
-    is_blamed = len(blamed) > 1 and len(blamed) == len(told)
+    blamed = [via for via, standing in told.items() if standing.partition(",")[0] == "blamed"]
+    is_blamed = blames_node(told)
     words = [f"{via}: {standing}" for via, standing in told.items()]
     if is_blamed:
         words.append("sound nodes fail beside it by each of its ways")
     elif blamed:
         words.append(f"sound nodes fail beside it by {', '.join(blamed)}: its cable, adapter or port")
     words += [f"{via}: {_MEANS[standing]}" for via, standing in told.items() if standing in _MEANS]
-    return MeetingResult({f"met:{via}": standing for via, standing in told.items()}, "; ".join(words), is_blamed)
+    return MeetingResult({f"{MET}{via}": standing for via, standing in told.items()}, "; ".join(words), is_blamed)
 
 
 _MEANS = {

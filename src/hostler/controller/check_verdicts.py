@@ -6,15 +6,17 @@ from typing import NamedTuple, assert_never
 from msgspec.structs import replace
 
 from hostler.controller.reply_effect import ReplyEffect, again
-from hostler.core.conditions import golden_bits, unanswered_checks
+from hostler.core.conditions import golden_bits, meeting_blame, unanswered_checks
 from hostler.core.conditions.lifecycle import stand
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.gate.told_bits import read_bits, without_bits
 from hostler.core.planning.idle_checks import PROFILE
+from hostler.core.planning.meeting_calls import partners_wanted
 from hostler.core.planning.outcomes import conclude
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.meetings import blames_node, standings
 from hostler.core.state.model import CheckResult, Evidence, Node, Operation, Outcome, Verdict
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.verdicts import ENDS, StepEnd, verdict_of
@@ -28,7 +30,7 @@ def checked(context: DecisionContext, node: Node, operation: Operation, outcome:
     One that was tried before is not tried at once: it has its pauses (`unanswered_checks`).
     """
     profile = unanswered_checks.profile_of(operation.act)
-    compared = beside_goldens(context, node, profile, outcome)
+    compared = beside_others(context, node, profile, outcome)
     outcome, bits = compared.outcome, compared.events
     verdict = verdict_of(outcome)
     recorded = e.CheckRecorded(node.id, CheckResult(profile, verdict, context.now, outcome.detail[:500]))
@@ -36,7 +38,7 @@ def checked(context: DecisionContext, node: Node, operation: Operation, outcome:
         case StepEnd.passed:
             told = _verified(node, profile)
         case StepEnd.failed:
-            told = (*_wanting(context, node, profile, outcome.detail), *_conclusive(node, profile))
+            told = (*_wanting(context, node, profile, outcome), *_conclusive(node, profile))
         case StepEnd.open:
             if _may_try_again(operation, node, profile) and not compared.objection:
                 return ReplyEffect((recorded, *bits, e.OperationStarted(again(operation, node, context.now))))
@@ -51,15 +53,32 @@ def _may_try_again(operation: Operation, node: Node, profile: str) -> bool:
     return operation.attempt < ATTEMPTS and unanswered_checks.standing(node, profile) is None
 
 
-class BesideGoldens(NamedTuple):
-    """An outcome as the bits that it tells leave it, what they come to, and why it cannot be called passed."""
+class BesideOthers(NamedTuple):
+    """An outcome as what it tells of others leaves it, what that comes to, and why it cannot be called passed."""
 
     outcome: Outcome
     events: tuple[e.Event, ...]
     objection: str
 
 
-def beside_goldens(context: DecisionContext, node: Node, profile: str, outcome: Outcome) -> BesideGoldens:
+def beside_others(context: DecisionContext, node: Node, profile: str, outcome: Outcome) -> BesideOthers:
+    """The outcome beside peers' bits, and beside the nodes that it met.
+
+    A blame by meetings is answered by meetings: without them what has passed is inconclusive.
+    """
+    compared = beside_goldens(context, node, profile, outcome)
+    met = meeting_blame.heard(context, node, profile, outcome.facts)
+    if not met.objection:
+        return compared._replace(events=(*compared.events, *met.events))
+    bare, objection = compared.outcome, met.objection
+    if verdict_of(bare) is Verdict.passed:
+        objection = f"{objection}; {partners_wanted(context.fleet, node)}"
+        detail = f"{objection}; {bare.detail}"[:500]
+        bare = replace(bare, facts={**bare.facts, "verdict": Verdict.inconclusive.value}, detail=detail)
+    return BesideOthers(bare, (*compared.events, *met.events), compared.objection or objection)
+
+
+def beside_goldens(context: DecisionContext, node: Node, profile: str, outcome: Outcome) -> BesideOthers:
     """The outcome as the bits that it tells leave it, and what they come to.
 
     Bits that differ from peers' are never passed: inconclusive until a witness has spoken, failed once it has convicted
@@ -70,11 +89,11 @@ def beside_goldens(context: DecisionContext, node: Node, profile: str, outcome: 
     bare = replace(outcome, facts=without_bits(outcome.facts))
     objection = heard.objection or unreadable
     if not objection or verdict_of(outcome) is Verdict.failed:
-        return BesideGoldens(bare, heard.events, objection)
+        return BesideOthers(bare, heard.events, objection)
     verdict = Verdict.failed if heard.convicted else Verdict.inconclusive
     detail = f"{objection}; {outcome.detail}"[:500]
     changed = replace(bare, facts={**bare.facts, "verdict": verdict.value}, detail=detail)
-    return BesideGoldens(changed, heard.events, objection)
+    return BesideOthers(changed, heard.events, objection)
 
 
 def _conclusive(node: Node, profile: str) -> Iterator[e.Event]:
@@ -89,8 +108,11 @@ def _closed(fleet: Fleet, node: Node, profile: str, why: str) -> Iterator[e.Even
         yield e.TicketClosed(ticket.id, why, "hostler")
 
 
-def _wanting(context: DecisionContext, node: Node, profile: str, detail: str) -> tuple[e.Event, ...]:
-    severity, text = CONDITIONS["check.failed"].severity, f"{profile} failed: {detail}"[:500]
+def _wanting(context: DecisionContext, node: Node, profile: str, outcome: Outcome) -> tuple[e.Event, ...]:
+    """The condition of a check that has failed; where meetings alone failed it, their blame is that condition."""
+    if blames_node(standings(outcome.facts)):
+        return ()
+    severity, text = CONDITIONS["check.failed"].severity, f"{profile} failed: {outcome.detail}"[:500]
     finding = Finding("check.failed", severity, text, f"check:{profile}")
     event = stand(node, finding, Evidence(context.now, "check", finding.text), node.boot_id)
     return (event,) if event else ()
@@ -98,7 +120,7 @@ def _wanting(context: DecisionContext, node: Node, profile: str, detail: str) ->
 
 def idle_checked(context: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> tuple[e.Event, ...]:
     """An idle check has ended. Inconclusive (pre-empted, refused, gone) accuses nobody and is not tried again."""
-    outcome, bits, _ = beside_goldens(context, node, PROFILE, outcome)
+    outcome, bits, _ = beside_others(context, node, PROFILE, outcome)
     verdict = verdict_of(outcome)
     detail = outcome.detail or ("" if outcome.result == "done" else f"the check came to nothing: {outcome.result}")
     recorded = e.CheckRecorded(node.id, CheckResult(PROFILE, verdict, context.now, detail[:500]))
@@ -106,7 +128,7 @@ def idle_checked(context: DecisionContext, node: Node, operation: Operation, out
     if verdict is Verdict.passed:
         told = _verified(node, PROFILE)
     elif verdict is Verdict.failed:
-        told = _wanting(context, node, PROFILE, detail)
+        told = _wanting(context, node, PROFILE, replace(outcome, detail=detail))
     finished = Outcome(operation.id, node.id, outcome.result, detail)
     return (recorded, *bits, *told, *conclude(context, node, operation, finished))
 

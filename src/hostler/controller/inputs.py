@@ -64,6 +64,12 @@ class AgentSilent(Struct, frozen=True):
     since: datetime
 
 
+class CompanySought(Struct, frozen=True):
+    """A node under check asks whom to meet, and finds nobody: others may be called."""
+
+    node: str
+
+
 class WorkSeen(Struct, frozen=True):
     """The work that one cluster's schedulers show now; `cluster` "" is where there is none.
 
@@ -209,4 +215,5 @@ Input = (
     | RackSeen
     | BootAsked
     | AuditSeen
+    | CompanySought
 )

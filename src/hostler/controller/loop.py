@@ -12,6 +12,7 @@ from hostler.controller import inputs, live_updates, operation_replies, restore_
 from hostler.controller.agenda import CALENDAR, OBSERVED_WITHIN, Agenda
 from hostler.controller.batch_draft import BatchDraft
 from hostler.controller.boot_replies import answered
+from hostler.controller.company_calls import called
 from hostler.controller.observation_intake import caused_by, received_at, see_devices, unread
 from hostler.controller.rack_turns import ROUNDS, RackTurns
 from hostler.controller.reply_effect import again
@@ -206,6 +207,8 @@ class Controller:
                 events, reply = answered(self._context, one)
                 self._record_all(events, "boot")
                 self._draft.replies.append(reply)
+            case inputs.CompanySought(node=node_id):
+                self._touch_all(called(self._context, node_id), "meeting")
             case inputs.Tick() | inputs.AgentAhead():
                 pass  # the one is time that passes, the other was compared with the copy
             case _:

@@ -23,8 +23,8 @@ DEADLINE_S, SECONDS_S, SIZE_MIB = 30.0, 5.0, 64
 """Time for the others to come, time of summing up, and what is summed up."""
 SLACK_S = 45.0
 """Time beside these until all have told: PyTorch's start, and the way there and back."""
-PATIENCE_S = 60.0
-"""So long a node waits for somebody to meet, since it came or told last."""
+PATIENCE_S, CALLED_S = 60.0, 2_400.0
+"""So long a node waits for somebody to meet, since it came or told last; and one for which others are called."""
 GATHER_S, ALONE_S = 10.0, 20.0
 """So long who has come waits for a group, and for nodes under its own leaf before it meets those of others."""
 GONE_S = 15.0
@@ -57,7 +57,8 @@ class Visitor(Struct, frozen=True):
     """A node that asks, during which operation, by which way, and where that way begins.
 
     `fabric` and `leaf`: the network and the leaf at which the design has the port, "" where none does. `takes`: how
-    many its agent can meet at once, itself included. `may_leave`: it may load the links between leaves now.
+    many its agent can meet at once, itself included. `may_leave`: it may load the links between leaves now. `calls`:
+    others are called from their idle time to meet it, and it waits for them.
     """
 
     node: str
@@ -67,6 +68,7 @@ class Visitor(Struct, frozen=True):
     leaf: str = ""
     takes: int = 2
     may_leave: bool = True
+    calls: bool = False
 
     @property
     def rail(self) -> Rail:
@@ -200,7 +202,8 @@ class MeetingHall:
     def _is_done(self, guest: _Guest, plan: MeetingPlan[str]) -> bool:
         if guest.is_out:
             return False
-        if self._now() - guest.moved >= timedelta(seconds=PATIENCE_S):
+        patience_s = CALLED_S if guest.visitor.calls else PATIENCE_S
+        if self._now() - guest.moved >= timedelta(seconds=patience_s):
             return True
         if plan.wants(guest.operation):
             return False

@@ -3,7 +3,9 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hostler.core.conditions.meeting_blame import blame_on
 from hostler.core.planning import idle_checks
+from hostler.core.planning.meeting_calls import calling_pools, is_call_due
 from hostler.core.planning.meeting_rules import keeps_apart, keeps_in_leaf, place_of
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.meetings import TAKES_MOST, MeetingReply
@@ -13,6 +15,10 @@ from hostler.polling.meeting_hall import MeetingHall, MeetingTold, Visitor, Way
 
 PROFILES = frozenset({"burn_in", "suspect"})
 """Checks of plans during which a node meets others; idle checks of nodes without a cluster are the third."""
+
+
+PAIR = 2
+"""A node that was blamed meets by two: what many pass together tells the less of it."""
 
 
 class MeetingQuestion(Struct, frozen=True):
@@ -40,7 +46,13 @@ def answer(hall: MeetingHall, context: DecisionContext, node: Node, asked: Meeti
         hall.tell(asked.operation, asked.told)
     if why := keeps_apart(context, node):
         return MeetingReply(waits=why)
-    fabric, leaf = place_of(context, node, asked.way.via)
-    stays, takes = keeps_in_leaf(context, node), min(asked.takes, TAKES_MOST)
-    said = hall.ask(Visitor(node.id, asked.operation, asked.way, fabric, leaf, takes, not stays))
+    fleet, (fabric, leaf) = context.fleet, place_of(context, node, asked.way.via)
+    stays, is_blamed = keeps_in_leaf(context, node), blame_on(node) is not None
+    takes, calls = PAIR if is_blamed else min(asked.takes, TAKES_MOST), is_blamed and bool(calling_pools(fleet, node))
+    said = hall.ask(Visitor(node.id, asked.operation, asked.way, fabric, leaf, takes, not stays, calls))
     return replace(said, waits=f"nodes of other leaves are not met: {stays}" if stays and leaf else "")
+
+
+def seeks_company(context: DecisionContext, node: Node, reply: MeetingReply) -> bool:
+    """Whether others are to be called now: the node has nobody to meet, and has to pass with two."""
+    return reply.order is None and not reply.is_done and is_call_due(context, node)

@@ -1,10 +1,11 @@
 """Door at which agents of a simulated world ask whom to meet: the hall and the rules of production, in virtual time."""
 
+from hostler.controller.inputs import CompanySought
 from hostler.controller.loop import Controller
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.meetings import MeetingReply
 from hostler.polling.meeting_hall import MeetingHall
-from hostler.polling.meeting_questions import MeetingQuestion, answer, is_under_check
+from hostler.polling.meeting_questions import MeetingQuestion, answer, is_under_check, seeks_company
 from hostler.polling.pair_results import PairResults
 from hostler.sim.simulation_loop import Drive
 
@@ -28,7 +29,11 @@ class MeetingDoor:
         node = controller.fleet.nodes[name]
         if not is_under_check(node, asked.operation):
             return MeetingReply(is_done=True)
-        return answer(self._hall, DecisionContext(controller.fleet, controller.live, controller.now), node, asked)
+        context = DecisionContext(controller.fleet, controller.live, controller.now)
+        reply = answer(self._hall, context, node, asked)
+        if seeks_company(context, node, reply):
+            self._drive.world.site.tell(CompanySought(name))
+        return reply
 
     def _new_hall(self) -> MeetingHall:
         return MeetingHall(self.pairs.add, lambda: self._drive.world.site.recorded)

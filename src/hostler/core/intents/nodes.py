@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from hostler.core.conditions import unanswered_checks
+from hostler.core.conditions import meeting_blame, unanswered_checks
 from hostler.core.conditions.machine_identity import MISMATCH
 from hostler.core.intents import registration
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, RefusalError, node_of
@@ -217,6 +217,7 @@ def vouch(ask: Ask[Vouch]) -> Granted:
     return f"{asked} of {node.id} counts as passed, this once", (
         *recorded,
         *ended,
+        *meeting_blame.answered(node, asked, intent.person, word),
         e.PlanAdvanced(node.id, plan.id, plan.index + 1),
     )
 

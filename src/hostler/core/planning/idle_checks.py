@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from hashlib import blake2s
 
+from hostler.core.planning.meeting_calls import checks_idle, is_called
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.policy.response import is_on_probation
@@ -23,7 +24,6 @@ from hostler.core.state.model import (
     ActClass,
     Blocker,
     CheckResult,
-    Mode,
     Node,
     Operation,
     Phase,
@@ -47,11 +47,7 @@ def serves(fleet: Fleet, node: Node) -> bool:
     """Whether the node's pool wants idle checks: its mode for them is act, by name. "*" speaks of remedies only."""
     if node.assignment is None or node.phase is not Phase.production or node.profile is not Profile.managed:
         return False
-    for pool, what, mode in fleet.cell.modes:
-        if (pool, what) == (node.pool, IDLE_CHECK):
-            return mode == Mode.act.value
-    configured = fleet.pool_of(node)
-    return configured is not None and configured.modes.get(IDLE_CHECK) is Mode.act
+    return checks_idle(fleet, node.pool, fleet.pool_of(node))
 
 
 def running(node: Node) -> Operation | None:
@@ -94,6 +90,12 @@ def end(context: DecisionContext, node: Node, check: Operation) -> Act | None:
 def _over_at(context: DecisionContext, check: Operation) -> datetime:
     """When the check's time is over; after a start not before somebody has looked what came of it."""
     return max(check.deadline, context.live.unobserved.get(check.id, check.deadline))
+
+
+def could_begin(context: DecisionContext, node: Node) -> bool:
+    """Whether a check could begin on the node now if it were due and there were room."""
+    free = node.operation is None and serves(context.fleet, node) and _is_quiet(context, node)
+    return free and not keeps_away(context, node)
 
 
 def waits(context: DecisionContext, node: Node) -> bool:
@@ -198,11 +200,13 @@ def _is_due(context: DecisionContext, node: Node) -> bool:
 
 
 def _is_first(context: DecisionContext, node: Node, tried: datetime | None) -> bool:
-    """Whether the node does not wait for its slot: it was repaired, a reading drifts, or it is a witness."""
+    """Whether the node does not wait for its slot: it was repaired, drifts, is called to meet, or is a witness."""
     assert node.assignment is not None, "only members of a pool are served"
     if is_on_probation(node, context.now) and (tried is None or tried < node.assignment.since):
         return True
     if any(c.type == DRIFT and (tried is None or c.since > tried) for c in node.conditions):
+        return True
+    if is_called(context, node, tried):
         return True
     return any(tried is None or since > tried for since in _wanted_as_witness(context, node))
 

@@ -35,6 +35,13 @@ class KnownInventory(Struct, frozen=True):
     addresses: Pairs
 
 
+class CompanyCall(Struct, frozen=True):
+    """A call to meet a node that is under check, and when it came."""
+
+    by: str
+    at: datetime
+
+
 class LiveNode(Struct):
     """The volatile side of one node. `workloads` by the cluster that told of them; one that is missing has not told.
 
@@ -49,6 +56,7 @@ class LiveNode(Struct):
     `inventory` is what its agent told last of its parts, None: nothing since the controller began.
     `bmc_login_refused`: its BMC has turned away the password that is kept.
     `sensor_watch`: its sensors while it is at its hardware step, None where nobody watches them.
+    `called_others`: when others were last called to meet it; `call`: the last call that it was given itself.
     """
 
     power: str = UNKNOWN
@@ -70,6 +78,8 @@ class LiveNode(Struct):
     profiles: tuple[str, ...] | None = None
     inventory: KnownInventory | None = None
     sensor_watch: SensorWatch | None = None
+    called_others: datetime | None = None
+    call: CompanyCall | None = None
 
 
 class LiveFabric(Struct, frozen=True):

@@ -1,12 +1,32 @@
 """Nouns of a meeting of nodes under check, as controller and agent say them to each other."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from hostler.core.state.model import Facts
+
 TAKES_MOST = 8
 """Nodes that an agent of this version can meet at once, itself included."""
+MET = "met:"
+"""Head of the facts in which a check tells how the node stands by each port."""
+PORTS_MOST = 16
+"""Ports of one node that are heard."""
+PASSED_WITH_TWO = frozenset({"sound", "acquitted"})
+"""Standings of a node that has passed with two others, or with three after a failure."""
+
+
+def standings(facts: Facts) -> dict[str, str]:
+    """How a check's facts say that the node stands by each port, without the words that follow the standing."""
+    told = sorted((name, word) for name, word in facts.items() if name.startswith(MET) and isinstance(word, str))
+    return {name.removeprefix(MET)[:64]: word.partition(",")[0][:64] for name, word in told[:PORTS_MOST]}
+
+
+def blames_node(told: Mapping[str, str]) -> bool:
+    """Whether the node itself is to blame: by each of its ports, and these are two or more."""
+    return len(told) > 1 and all(word.partition(",")[0] == "blamed" for word in told.values())
 
 
 class MeetingOrder(Struct, frozen=True):

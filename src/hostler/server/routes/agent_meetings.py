@@ -7,11 +7,12 @@ from litestar import Router, post
 from litestar.params import JSONBody
 from msgspec import Meta, Struct
 
+from hostler.controller.inputs import CompanySought
 from hostler.core.fabric.pair_rows import GBPS_MOST
 from hostler.core.state.meetings import MeetingReply
 from hostler.core.state.verbs.facts import Permission
 from hostler.polling.meeting_hall import MeetingTold, Way
-from hostler.polling.meeting_questions import MeetingQuestion, answer, is_under_check
+from hostler.polling.meeting_questions import MeetingQuestion, answer, is_under_check, seeks_company
 from hostler.server.agent_protocol import understood
 from hostler.server.auth import needs
 from hostler.server.dependencies import Reports
@@ -50,7 +51,11 @@ async def meetings(agent: Reports, data: JSONBody[MeetingBody]) -> MeetingReply:
         raise refuse(422, "malformed", "address: no IP address", "send the interface's own") from None
     way = Way(data.via, data.address, data.port, data.interface)
     told = MeetingTold(data.meeting, data.gbps) if data.meeting else None
-    return answer(app_state.meetings, app_state.context(), node, MeetingQuestion(data.operation, way, data.takes, told))
+    context, asked = app_state.context(), MeetingQuestion(data.operation, way, data.takes, told)
+    reply = answer(app_state.meetings, context, node, asked)
+    if seeks_company(context, node, reply):
+        app_state.cell.tell(CompanySought(node.id))
+    return reply
 
 
 router = Router(path="/agent", route_handlers=[meetings], tags=["agents"])

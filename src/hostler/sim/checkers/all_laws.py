@@ -5,7 +5,7 @@ from hostler.sim.checkers.domain_act_laws import Wholeness
 from hostler.sim.checkers.idle_check_laws import IdleChecks
 from hostler.sim.checkers.journal_laws import EverythingEnds, FrozenPlans, LevelNotEdge, OneWriter
 from hostler.sim.checkers.law import Law, LawCheckers
-from hostler.sim.checkers.meeting_laws import BlameByMeetings
+from hostler.sim.checkers.meeting_laws import BlameByMeetings, BlameIsAnswered
 from hostler.sim.checkers.network_laws import Networks
 from hostler.sim.checkers.policy_limit_laws import PolicyLimits
 from hostler.sim.checkers.rma_triage_laws import Condemned
@@ -30,6 +30,7 @@ def law_checkers(world: World) -> LawCheckers:
         Law(7, doubt.record),
         Law(7, condemned.record),
         Law(7, BlameByMeetings().record),
+        Law(7, BlameIsAnswered().record),
         Law(8, ends.record, ends.batch, ends.end),
         Law(9, work.record, work.batch, work.batch),
         Law(9, idle.record, idle.batch),

@@ -3,6 +3,7 @@
 What a meeting measures follows from what is really wrong: a node, a port, a leaf, the up-links of a leaf.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
@@ -79,7 +80,7 @@ class _Visit(Struct):
 class MeetingAgents:
     """All agents' meetings. `faults` by "node", "node:port", "leaf" or "leaf^" (its up-links); `fates` by node.
 
-    `held` counts visits, `sizes` the meetings that were measured, by their members.
+    `held` counts visits, `sizes` the meetings that were measured, by their members, `met` those of each node.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class MeetingAgents:
         self.ask: Ask = lambda _node, _question: None
         self.held = 0
         self.sizes: dict[int, int] = {}
+        self.met = Counter[str]()
         self._site = site
         self._network = network
         self._chance = chance
@@ -178,6 +180,7 @@ class MeetingAgents:
         if meeting.gbps is None and len(meeting.present) == len(order.names):
             meeting.gbps = self._measured(order)
             self.sizes[len(order.names)] = self.sizes.get(len(order.names), 0) + 1
+            self.met.update(order.names)
         self._tells(visit, order.meeting, meeting.gbps)
 
     def _tells(self, visit: _Visit, meeting: str, gbps: float | None) -> None:

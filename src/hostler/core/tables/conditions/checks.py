@@ -91,6 +91,17 @@ KINDS: tuple[ConditionKind, ...] = (
         gate=(),
     ),
     ConditionKind(
+        "check.meetings_failed",
+        Severity.degraded,
+        "observation",
+        "Nodes that are sound failed beside it by each of its ports; it has not passed with two others since.",
+        "Its ports and cables, `hostler fabric show NAME`; its next suspect check, for which others are called.",
+        one_per="node",
+        source="hostler",
+        seen=(Seen("meetings at the end of a check", 1, 1),),
+        gate=(),
+    ),
+    ConditionKind(
         DRIFT,
         Severity.warning,
         "observation",
