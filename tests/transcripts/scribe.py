@@ -110,7 +110,7 @@ class Scribe(Drive):
             yield text
 
 
-def _told(one: Input) -> str:  # noqa: C901, PLR0911 - one flat table of cases
+def _told(one: Input) -> str:  # noqa: C901, PLR0911, PLR0912 - one flat table of cases
     match one:
         case Observed(node=node, observations=observations):
             return "; ".join(f"{node}: {_observation(seen)}" for seen in observations)
