@@ -167,13 +167,24 @@ async def test_the_journal_seals_what_was_written_and_a_change_of_both_is_found(
 
 async def cli(world: House, *words: str) -> str:
     """Returns the command's output."""
+    code, out, err = await _ran(world, words)
+    assert code == 0, err
+    return out
+
+
+async def tried(world: House, *words: str) -> tuple[int, str]:
+    """Returns the exit status of a command that may fail, and what it says of that."""
+    code, _, err = await _ran(world, words)
+    return code, err
+
+
+async def _ran(world: House, words: tuple[str, ...]) -> tuple[int, str, str]:
     env = {**os.environ, "HOSTLER_SERVER": world.url, "HOSTLER_TOKEN": world.operator.token}
     command = (sys.executable, "-m", "hostler.cli.main", *words)
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command, env=env, stdout=pipe, stderr=pipe)
     out, err = await process.communicate()
-    assert process.returncode == 0, err.decode()
-    return out.decode()
+    return process.returncode or 0, out.decode(), err.decode()
 
 
 def _sealed(world: House) -> tuple[Seal, ...]:

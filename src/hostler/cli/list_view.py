@@ -44,7 +44,9 @@ class View:
     events: tuple[str, ...] = ()
 
     def one(self, name: str, also: str = "") -> str:
-        """The path of one of them, or of something below it."""
+        """The path of one of them, or of something below it. Raises CommandError on an empty name."""
+        if not name.strip():
+            raise unusable("an empty name names nothing", "give the name of one; the noun's `list` shows them")
         return f"{self.path}/{quote(name, safe='')}{also}"
 
     def name_of(self, item: dict[str, Any]) -> str:

@@ -34,6 +34,9 @@ Selector = Annotated[
     str,
     Parameter(name=("--selector", "-l"), show_default=False, help="`KEY=VALUE,KEY!=VALUE,…`; see `node list --help`."),
 ]
+Search = Annotated[
+    str, Parameter(name="--search", show_default=False, help="Text within nodes' ids, host names and serials.")
+]
 NodeName = Annotated[str, Parameter(help="A node's id, serial number or host name.")]
 FabricName = Annotated[str, Parameter(help="The network's name; see `hostler fabric list`.")]
 

@@ -468,22 +468,6 @@ HOLDS = View(
     events=("hold_",),
 )
 
-PARTS = View(
-    routes.PARTS,
-    (
-        Column("SERIAL", "serial"),
-        Column("KIND", "kind"),
-        Column("MODEL", "model"),
-        Column("NODE", "node"),
-        Column("SLOT", "slot"),
-        Column("FIRMWARE", "firmware"),
-        Column("SINCE", "since", age),
-    ),
-    name="serial",
-    empty="no part matches",
-    events=("part_", "inventory_"),
-)
-
 WINDOWS = View(
     routes.MAINTENANCE,
     (

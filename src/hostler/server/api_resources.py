@@ -127,15 +127,6 @@ def history_row(record: Record) -> HistoryRow:
     return HistoryRow(record.seq, record.at, name_of(record.event), sentence(record.event), record.cause, record.event)
 
 
-class PartView(Struct, frozen=True):
-    """A part with its history, newest first. `cursor` continues the history (`before`); `archived` as in `Page`."""
-
-    part: Part | None
-    history: tuple[HistoryRow, ...]
-    cursor: str = ""
-    archived: str = ""
-
-
 def shadow_rows(node: Node) -> tuple[ShadowRow, ...]:
     """A node's rows, one for each rule and remedy."""
     return tuple(

@@ -26,6 +26,7 @@ from hostler.cli.options import (
     Connect,
     NodeName,
     Pick,
+    Search,
     Selector,
     Show,
     ShowList,
@@ -67,7 +68,7 @@ def list_(  # noqa: PLR0913 - one argument per option
     *,
     selector: Selector = "",
     tag: Tag = "",
-    search: Annotated[str, Parameter(show_default=False, help="Text within ids, host names and serials.")] = "",
+    search: Search = "",
     limit: Limit = 0,
     show: Show = SHOW,
     connect: Connect = CONNECT,
@@ -329,9 +330,11 @@ def agents(*, selector: Selector = "", show: ShowList = SHOW_LIST, connect: Conn
 
 
 @app.command(group="Look")
-def waiting(*, selector: Selector = "", show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
+def waiting(
+    *, selector: Selector = "", search: Search = "", show: ShowList = SHOW_LIST, connect: Connect = CONNECT
+) -> int:
     """List who waits, since when, for whom, and what would end it."""
-    return show_list(connect, WAITING, show, {"selector": selector})
+    return show_list(connect, WAITING, show, {"selector": selector, "q": search})
 
 
 @app.command(group="Make known")

@@ -9,8 +9,9 @@ import { Fabrics } from "./fabrics.js";
 import { Fleet } from "./fleet.js";
 import { Flow } from "./flow.js";
 import { Node } from "./node.js";
-import { Incidents, Nodes, Parts, Pools, Tickets, Waiting } from "./pages.js";
+import { Incidents, Nodes, Pools, Tickets, Waiting } from "./pages.js";
 import { Menu } from "./menu.js";
+import { Parts } from "./parts.js";
 import { Returns } from "./returns.js";
 import { address, go, nodePath, route } from "./router.js";
 import { begin, configures, end, failure, me, openNode, opened, status, whole } from "./state.js";
@@ -129,7 +130,7 @@ effect(() => {
   if (token.value) openNode(opened());
 });
 effect(() => {
-  const shown = opened() || route.value.page;
+  const shown = route.value.name || route.value.page;
   document.title = shown ? `${shown} · Hostler` : "Hostler";
 });
 

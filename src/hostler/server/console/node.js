@@ -199,7 +199,7 @@ function Facts({ seen, now }) {
         <section><h2>Checks</h2><table><tbody>${one.checks.map((/** @type {Row} */ c) => html`<tr><td>${plain(c.profile)}</td><td class="v-${c.verdict}">${plain(c.verdict)}</td><td class="number">${clock(c.at)}</td></tr>`)}</tbody></table></section>
       `}
       ${seen.parts.length > 0 && html`
-        <section><h2>Parts <small>${seen.parts.length}</small></h2><table><tbody>${seen.parts.map((/** @type {Row} */ p) => html`<tr><td>${p.slot || p.kind}</td><td>${p.model}</td><td class="number">${p.serial}</td></tr>`)}</tbody></table></section>
+        <section><h2>Parts <small>${seen.parts.length}</small></h2><table><tbody>${seen.parts.map((/** @type {Row} */ p) => html`<tr><td>${p.slot || p.kind}</td><td>${p.model}</td><td class="number"><a href=${`/parts/${encodeURIComponent(p.serial)}`}>${p.serial}</a></td></tr>`)}</tbody></table></section>
       `}
     </aside>
   `;

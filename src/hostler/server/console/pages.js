@@ -1,4 +1,4 @@
-// Pages that are tables: nodes, who waits, tickets, incidents, parts, pools.
+// Pages that are tables: nodes, who waits, tickets, incidents, pools.
 import { ActButton, verbs } from "./acts.js";
 import { NODE_WAYS, SeveralActs, shared } from "./commons.js";
 import { useList } from "./lists.js";
@@ -36,13 +36,14 @@ const CHOICES = {
 /** @type {Record<string, string>} */
 const TITLES = { claim: "claimed by", q: "id, name or serial", result: "outcome", since: "since (2026-01-31T08:00:00Z)", until: "until", selector: "selector: site=a,rack!=r1" };
 
-/** @param {{ names: string[] }} props */
-export function Filters({ names }) {
+/** @param {{ names: string[], titles?: Record<string, string> }} props */
+export function Filters({ names, titles = {} }) {
   const query = route.value.query;
+  const said = { ...TITLES, ...titles };
   const field = (/** @type {string} */ name) => CHOICES[name]
-    ? html`<label>${TITLES[name] ?? name}<select value=${query[name] ?? ""} onChange=${(/** @type {Row} */ event) => setQuery({ [name]: event.target.value })}>
+    ? html`<label>${said[name] ?? name}<select value=${query[name] ?? ""} onChange=${(/** @type {Row} */ event) => setQuery({ [name]: event.target.value })}>
         <option value="">any</option>${CHOICES[name].map((/** @type {Row} */ one) => html`<option value=${one}>${plain(one)}</option>`)}</select></label>`
-    : html`<label>${TITLES[name] ?? name}<input value=${query[name] ?? ""} onChange=${(/** @type {Row} */ event) => setQuery({ [name]: event.target.value.trim() })} /></label>`;
+    : html`<label>${said[name] ?? name}<input value=${query[name] ?? ""} onChange=${(/** @type {Row} */ event) => setQuery({ [name]: event.target.value.trim() })} /></label>`;
   return html`<form class="filters" role="search" onSubmit=${(/** @type {Row} */ event) => event.preventDefault()}>${names.map(field)}</form>`;
 }
 
@@ -174,21 +175,6 @@ export function Incidents() {
   ];
   return html`<${Page} title="Incidents" about="One cause, many nodes: their remedies wait until it is clear.">
     <${Table} name="incidents" columns=${columns} found=${useList("/incidents")} id=${(/** @type {Row} */ row) => row.id} cli="hostler incident list" /><//>`;
-}
-
-export function Parts() {
-  const names = ["kind", "q", "rack"];
-  /** @type {import("./types.js").Column[]} */
-  const columns = [
-    { key: "serial", title: "serial", of: (row) => row.serial },
-    { key: "kind", title: "kind", of: (row) => row.kind },
-    { key: "model", title: "model", of: (row) => row.model },
-    { key: "node", title: "node", of: (row) => row.node, show: (row) => (row.node ? html`<${NodeLink} id=${row.node} />` : "in none") },
-    { key: "slot", title: "slot", of: (row) => row.slot },
-    { key: "firmware", title: "firmware", of: (row) => row.firmware ?? "" },
-  ];
-  return html`<${Page} title="Parts" about="Parts by serial number, with the machine and slot that each is in."><${Filters} names=${names} />
-    <${Table} name="parts" columns=${columns} found=${useList("/parts", selected(names))} id=${(/** @type {Row} */ row) => row.serial} cli="hostler part list" /><//>`;
 }
 
 export function Pools() {

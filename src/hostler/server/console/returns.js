@@ -2,6 +2,7 @@
 import { ActButton } from "./acts.js";
 import { useList } from "./lists.js";
 import { Filters, NodeLink, Page, now, quoted, selected } from "./pages.js";
+import { PartLink } from "./parts.js";
 import { Table } from "./table.js";
 import { html } from "./ui.js";
 import { moment, plain, since } from "./words.js";
@@ -26,7 +27,7 @@ const CASES = [
   { key: "id", title: "return", of: (/** @type {Row} */ row) => row.id },
   { key: "node", title: "node", of: (/** @type {Row} */ row) => row.node, show: (/** @type {Row} */ row) => html`<${NodeLink} id=${row.node} />` },
   { key: "component", title: "part", of: (/** @type {Row} */ row) => `${row.component} ${row.slot}`.trim() },
-  { key: "serial", title: "serial", of: (/** @type {Row} */ row) => row.serial },
+  { key: "serial", title: "serial", of: (/** @type {Row} */ row) => row.serial, show: (/** @type {Row} */ row) => html`<${PartLink} serial=${row.serial} />` },
   { key: "state", title: "state", of: (/** @type {Row} */ row) => plain(row.state) },
   { key: "since", title: "for", of: (/** @type {Row} */ row) => row.since, show: (/** @type {Row} */ row) => since(row.since, now()) },
   { key: "waits", title: "waits for", of: (/** @type {Row} */ row) => row.waits_for.join(", ") },

@@ -1,4 +1,4 @@
-"""Lists: conditions, plans, operations, waits, parts, pools, tickets, holds, assets."""
+"""Lists: conditions, plans, operations, waits, pools, tickets, holds, assets."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -12,17 +12,15 @@ from litestar.params import FromPath, FromQuery
 from hostler.client.answers import ConditionRow, OperationRow, OutsideRow, PoolView, ShadowRow, TicketRow, WaitingRow
 from hostler.core.policy import pool_places
 from hostler.core.policy.holds_and_pauses import scopes
-from hostler.core.state import events as e
 from hostler.core.state.cases import Ticket
-from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.light import Light
-from hostler.core.state.model import Asset, Hold, Node, Part, Plan
+from hostler.core.state.model import Asset, Hold, Node, Plan
 from hostler.core.state.notify_routes import TOLD_EACH
 from hostler.core.state.scopes import Scope
 from hostler.core.state.verbs.facts import Permission
 from hostler.ports import JournalError
-from hostler.server.api_resources import PartView, history_row, shadow_rows, ticket_row, waiting_row
+from hostler.server.api_resources import shadow_rows, ticket_row, waiting_row
 from hostler.server.app_state import AppState
 from hostler.server.auth import SEE, SEE_CELL, may
 from hostler.server.dependencies import TheAppState, Wanted, Who
@@ -38,12 +36,9 @@ from hostler.server.maintenance_report import (
     with_account,
     work_of,
 )
-from hostler.server.paging import Limit, Name, Page, Selection, listed, paged
+from hostler.server.paging import Name, Page, Selection, listed, paged
 from hostler.server.problems import unknown
 from hostler.server.routes.nodes import (
-    OWN_PAGES_MAX,
-    Before,
-    archived,
     history,
     ids_for,
     reached,
@@ -120,66 +115,6 @@ async def list_waiting(app_state: TheAppState, who: Who, wanted: Wanted) -> Page
     """Nodes that wait, since when, for what, and the GPU-hours that this took so far."""
     now = app_state.now()
     return _by_index(app_state, who, wanted, "waiting", lambda node: (waiting_row(app_state.fleet, node, now),))
-
-
-@get("/parts", guards=SEE)
-async def list_parts(
-    app_state: TheAppState, who: Who, wanted: Wanted, kind: Name = "", shelf: FromQuery[bool] = False
-) -> Page[Part]:
-    """Parts in nodes, by node; with `shelf=true` those that are in none."""
-    parts = app_state.fleet.parts
-    if shelf:
-        if not who.whole:
-            return Page((), seq=wanted.seq)
-        loose = app_state.fleet.index.members("shelf")
-        return paged(loose, wanted, lambda s: [p for p in (parts.get(s),) if p and not p.node and kind in ("", p.kind)])
-
-    def rows(node_id: str) -> list[Part]:
-        nodes = reached(app_state, who, wanted, node_id)
-        return [part for node in nodes for part in parts.of(node.id) if kind in ("", part.kind)]
-
-    return paged(ids_for(app_state, who, wanted), wanted, rows)
-
-
-@get("/parts/{serial:str}", guards=SEE)
-async def get_part(
-    app_state: TheAppState, who: Who, serial: FromPath[str], before: Before = None, limit: Limit = 100
-) -> PartView:
-    """One part by its serial, with its history across nodes, newest first.
-
-    A token that is narrowed reads what was recorded of it in nodes that it sees, also after it has left them, and not
-    where else it was; a tenant reads no history.
-    """
-    part = app_state.fleet.parts.get(serial)
-    node = app_state.fleet.nodes.get(part.node) if part and part.node else None
-    if not who.whole:
-        here = part if node is not None and sees(who, node) else None
-        tenant = who.role is Role.tenant
-        records = [] if tenant else await _part_within_reach(app_state, who, serial, before, limit)
-        if here is None and not records:
-            raise unknown("part", serial)
-        cursor = str(records[-1].seq) if len(records) == limit else ""
-        return PartView(here, tuple(history_row(app_state.shown(who, r)) for r in records), cursor)
-    records = await asyncio.to_thread(app_state.cell.journal.history, serial, before, limit)
-    if part is None and not records:
-        raise unknown("part", serial)
-    cursor = str(records[-1].seq) if len(records) == limit else ""
-    return PartView(part, tuple(history_row(r) for r in records), cursor, await archived(app_state, cursor))
-
-
-async def _part_within_reach(
-    app_state: AppState, who: Identity, serial: str, before: int | None, limit: int
-) -> list[Record]:
-    """Records of the part that are of a node that the caller sees, newest first."""
-    found: list[Record] = []
-    oldest = before
-    for _ in range(OWN_PAGES_MAX):
-        page = await asyncio.to_thread(app_state.cell.journal.history, serial, oldest, REPAIR_RECORDS)
-        found.extend(r for r in page if within_reach(app_state, who, e.subjects_of(r.event)))
-        if len(page) < REPAIR_RECORDS or len(found) >= limit:
-            break
-        oldest = page[-1].seq
-    return found[:limit]
 
 
 @get("/pools", guards=SEE)
@@ -345,8 +280,6 @@ router = Router(
         list_operations,
         list_waiting,
         list_shadows,
-        list_parts,
-        get_part,
         list_pools,
         get_pool,
         list_tickets,
