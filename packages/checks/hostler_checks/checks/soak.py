@@ -16,7 +16,7 @@ THERMAL_REASONS = {0x20: "software thermal slowdown", 0x40: "hardware thermal sl
 """NVML's clock event reasons that sound cooling and supplies never raise."""
 QUARTER = 4
 MOST_TAKEN = 0.1
-"""Share of the time, over all threads, that others' work may take the CPU from a soak."""
+"""Seconds that threads of a soak, together, may wait for a CPU in each second of it."""
 
 
 def thermal(work: Work) -> Answer:
@@ -30,7 +30,7 @@ def thermal(work: Work) -> Answer:
     taken = 0.0 if work.device.is_cuda or work.plant else (_waited_s() - waited_s) / work.load_s
     if taken > MOST_TAKEN:
         raise UnableError(
-            f"others' work kept this check from the CPU for {taken:.0%} of its time: a fade proves nothing"
+            f"others had the CPU: threads of this check waited {taken:.2g} s for each second of it: a fade proves nothing"
         )
     quarter = len(times) // QUARTER
     first, last = median(times[:quarter]), median(times[-quarter:])
