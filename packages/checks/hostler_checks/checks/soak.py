@@ -30,7 +30,7 @@ def thermal(work: Work) -> Answer:
     taken = 0.0 if work.device.is_cuda or work.plant else (_waited_s() - waited_s) / work.load_s
     if taken > MOST_TAKEN:
         raise UnableError(
-            f"others had the CPU: threads of this check waited {taken:.2g} s for each second of it: a fade proves nothing"
+            f"others had the CPU: threads waited {taken:.2g} s for each second of the load: a fade proves nothing"
         )
     quarter = len(times) // QUARTER
     first, last = median(times[:quarter]), median(times[-quarter:])
