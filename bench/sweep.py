@@ -18,6 +18,7 @@ from bench.figures import Figures
 from hostler.controller.inputs import Input
 from hostler.controller.step_output import Reply
 from hostler.core.policy.documents import parse
+from hostler.core.state.bmc_certificate import ShownCertificate
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.model import Binding, Node, Observation, Phase, Position
 from hostler.core.state.packed_strings import pairs
@@ -95,6 +96,9 @@ class _CountedSight:
     def __init__(self, counted: _Counted, reader: BmcLook, node: str) -> None:
         self.power, self.health, self.version = reader.power, reader.health, reader.version
         self._counted, self._sight, self._node = counted, reader, node
+
+    async def certificate(self) -> ShownCertificate | None:
+        return await self._sight.certificate()
 
     async def entries(self, cursor: str) -> tuple[tuple[Observation, ...], str]:
         return await self._sight.entries(cursor)

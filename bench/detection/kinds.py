@@ -19,6 +19,8 @@ NOT_PLANTED = {
     "inventory.below_sku": "a SKU that names too many shows it, no fault of a node; the tests of Seatrial play it",
     "inventory.unexpected_serial": "it takes an open return to the vendor; the tests of returns plant it",
     "bmc.login_failed": "a renewal that came to nothing shows it, not an observation; its own tests plant it",
+    "bmc.certificate_failed": "a renewal that came to nothing shows it, not an observation; its own tests plant it",
+    "bmc.certificate_expiring": "it takes TLS; the tests of certificates plant it",
     "bmc.certificate_changed": "it takes a certificate that is recorded; the tests of renewals plant it",
     "inventory.claimed_twice": "it takes two nodes' inventories; the tests of claimed parts plant it",
 }

@@ -115,6 +115,27 @@ class SecretStore(Secrets, Protocol):
         ...
 
 
+class IssuedCertificate(Struct, frozen=True):
+    """A certificate that an authority issued: PEM, its SHA-256 in hex, when it expires, and its issuer."""
+
+    pem: str
+    fingerprint: str
+    expires_at: datetime
+    issuer: str
+
+
+class CertificateAuthority(Protocol):
+    """Authority that issues certificates to a site's BMCs."""
+
+    async def issue(self, name: str, request: bytes, host: str, valid_s: float) -> IssuedCertificate:
+        """Issue a certificate for the key of a request (PEM) and this host, by the authority of that name.
+
+        Raises RefusedError where the request is not the host's, its key is weak or the authority cannot sign, and
+        UnreachableError. No error tells a key.
+        """
+        ...
+
+
 class JournalError(Exception):
     """The journal cannot be read or written: nothing of the batch is durable, or nobody knows; the writer must resign.
 

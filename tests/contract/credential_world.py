@@ -18,6 +18,7 @@ from hostler.drivers.secrets.secret_cache import KeptSecrets
 from hostler.drivers.secrets.secret_files import SecretFiles
 from hostler.ports import StoredSecret, UnreachableError
 from hostler.sim.bmc.bmc_accounts import BmcAccounts
+from hostler.sim.bmc.bmc_certificates import BmcCertificates
 from hostler.sim.bmc.emulated_machine import Delays, Machine, gpu_server
 from hostler.sim.bmc.http_farm import Farm
 from hostler.sim.bmc.redfish_service import Service
@@ -101,6 +102,7 @@ class CredentialWorld:
     clock: Callable[[], datetime]
     pass_by: Callable[[float], None]
     faults: RequestFaults
+    certificates: BmcCertificates
     cut: Cut = field(default_factory=Cut)
     number: int = 0
 
@@ -137,7 +139,11 @@ class CredentialWorld:
 
 @asynccontextmanager
 async def credential_world(
-    folder: Path, accounts: BmcAccounts | None = None, pin: str = "", certificate: Certificate = CERTIFICATES[0]
+    folder: Path,
+    accounts: BmcAccounts | None = None,
+    pin: str = "",
+    certificate: Certificate = CERTIFICATES[0],
+    authority: str = "",
 ) -> AsyncIterator[CredentialWorld]:
     now = [START]
     secrets = KeptSecrets({"file": SecretFiles(folder / "secrets")}, lambda: 0.0)
@@ -145,16 +151,30 @@ async def credential_world(
     machine = Machine("sys-1", gpu_server("SN1"), Delays())
     there, faults = accounts or BmcAccounts(), RequestFaults()
     there.restart = lambda: machine.restart_manager(now[0])
-    access = Access(secret="file:bmc", factory="file:factory", timeout_s=20)
+    shows = BmcCertificates(certificate, restart=lambda: machine.restart_manager(now[0]))
+    access = Access(secret="file:bmc", factory="file:factory", timeout_s=20, authority=authority)
     access = replace(access, pin=pin) if pin else replace(access, fingerprint=certificate.fingerprint)
 
     def pass_by(seconds: float) -> None:
         now[0] += timedelta(seconds=seconds)
         there.restarted()
 
-    async with Farm(lambda: now[0], certificate=certificate) as farm, Connections() as connections:
-        origin = await farm.serve(Service([machine], faults, there))
+    def knocked() -> bool:
+        """A BMC that is away takes no connection; each that fails takes a minute."""
+        if not machine.away(now[0]):
+            return True
+        pass_by(60)
+        if not machine.away(now[0]):
+            shows.restarted()
+        return False
+
+    shows.knocked = knocked
+
+    async with Farm(lambda: now[0]) as farm, Connections() as connections:
+        origin = await farm.serve(Service([machine], faults, there, certificates=shows))
         bindings = (Binding("serial", "SN1", START), Binding("bmc", origin, START))
         node = Node("n1", Position("cell"), "sku", Phase.registered, START, START, bindings=bindings)
         clients = CutClients(connections, lambda _: access, secrets=secrets)
-        yield CredentialWorld(there, machine, node, access, secrets, clients, farm, lambda: now[0], pass_by, faults)
+        yield CredentialWorld(
+            there, machine, node, access, secrets, clients, farm, lambda: now[0], pass_by, faults, shows
+        )

@@ -8,6 +8,7 @@ from socket import socket
 
 import pytest
 
+from hostler.core.state.bmc_certificate import CERTIFY
 from hostler.core.state.bmc_login import RENEW
 from hostler.core.tables.operations import OPERATIONS
 from hostler.drivers.redfish.bmc_reader import RedfishReader
@@ -191,7 +192,7 @@ async def test_the_bmc_is_reset_goes_away_and_comes_back(our_world: World) -> No
 
 async def test_the_driver_performs_every_kind_of_the_bmc_and_no_other(our_world: World) -> None:
     """The login is `login_driver`'s. Mutant: a row that no recipe asks for, or a kind that the driver has forgotten."""
-    assert our_world.driver.kinds | {RENEW} == {row.kind for row in OPERATIONS.values() if row.port == "bmc"}
+    assert our_world.driver.kinds | {RENEW, CERTIFY} == {row.kind for row in OPERATIONS.values() if row.port == "bmc"}
 
 
 async def test_operations_that_are_not_ours_or_lack_arguments_are_refused_with_help(our_world: World) -> None:

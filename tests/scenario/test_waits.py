@@ -24,6 +24,7 @@ WOKEN = {
         "scenario/test_formats",
         "test_a_rolling_upgrade_under_traffic_writes_nothing_new_before_the_second_is_upgraded",
     ),
+    "planning/bmc_certificates.renewal": HERE,
     "planning/bmc_logins.renewal": HERE,
     "planning/cabling.verify": (
         "scenario/test_cabling_step",
@@ -172,6 +173,15 @@ def login_held() -> Drive:
     return drive
 
 
+def certificate_held() -> Drive:
+    drive = a_drive()
+    drive.step(FellowsSeen((Fellow("this", Release().reads),)))
+    drive.ask("rebind", "a", kind="bmc_certificate", value="ab" * 32)
+    drive.ask("hold", "a")
+    assert drive.ask("renew-certificate", "a").granted
+    return drive
+
+
 def ask(verb: str, target: str = "a", **args: str) -> Callable[[Drive], object]:
     return lambda drive: drive.ask(verb, target, **args)
 
@@ -199,6 +209,7 @@ WAITS: dict[str, tuple[str, Callable[[], Drive], Callable[[Drive], object]]] = {
     "a hold": ("hold", lambda: faulty(("hold", "a")), release),
     "a hold on a bring-up": ("hold", bring_up_held, release),
     "a hold on a BMC's new password": ("hold", login_held, release),
+    "a hold on a BMC's new certificate": ("hold", certificate_held, release),
     "a pause": ("pause", lambda: faulty(("pause", "pool:train")), ask("resume", "pool:train")),
     "a mode": ("mode", lambda: faulty(modes={"*": "observe"}), ask("mode", "train", mode="act")),
     "a cordon": ("hold", cordoned, ask("uncordon")),

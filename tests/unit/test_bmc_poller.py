@@ -229,7 +229,11 @@ class Script:
             self.errands.append("inventory")
             return Observation(node.id, "inventory", "bmc", "bmc", 0, facts={"covers": "gpu"}, parts=self.stock)
 
+        async def certificate() -> None:
+            return None
+
         return SimpleNamespace(
+            certificate=certificate,
             inventory=inventory,
             power="on",
             health=self.health,

@@ -28,6 +28,7 @@ from hostler.core.diagnose.rules import GPU_SHOWN, HOST_SHOWN, RULES
 from hostler.core.diagnose.sensor_findings import subjects
 from hostler.core.diagnose.sensor_hysteresis import SENSOR_RULES
 from hostler.core.state import events as e
+from hostler.core.state.bmc_certificate import BmcCertificate
 from hostler.core.state.bmc_login import BmcLogin
 from hostler.core.state.configuration import Sku
 from hostler.core.state.model import Evidence, Facts, Node, Observation, Phase, Severity
@@ -58,6 +59,8 @@ OUR_OWN = {
         "bmc.unreachable",
         "bmc.refused",
         "bmc.login_failed",
+        "bmc.certificate_failed",
+        "bmc.certificate_expiring",
         "bmc.certificate_changed",
         "bmc.response_too_large",
         "binding.mismatch",
@@ -71,6 +74,7 @@ TRUE_OF: dict[str, dict[str, Any]] = {
     "node.stuck": {"phase": Phase.debug, "phase_since": NOW - timedelta(days=30), "assignment": None},
     "node.uninvited": {"left_cluster": "k9"},
     "bmc.login_failed": {"bmc_login": BmcLogin(result="refused", failures=1)},
+    "bmc.certificate_failed": {"bmc_certificate": BmcCertificate(result="refused", failures=1)},
 }
 """How a node must be for what Hostler concludes of it to be so."""
 REQUESTED_VERBS = {

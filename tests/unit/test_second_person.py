@@ -23,7 +23,8 @@ GENTLE = frozenset({
     "add-item-file", "add-manual-test-file", "add-ticket-file", "admit", "adopt",
     "answer-maintenance", "rack-bring-up", "rack-call-off", "rack-certify", "rebind-asset",
     "cancel-recabling", "enter-manual-test", "move-recabling", "plan-recabling",
-    "fail-inspection", "register", "register-assets", "register-fabric", "remove-fabric", "renew-login",
+    "fail-inspection", "register", "register-assets", "register-fabric", "remove-fabric", "renew-certificate",
+    "renew-login",
     "report-remediators", "retire-golden", "schedule-manual-test", "sign-manual-test", "tick-item",
     "tick-manual-test", "tick-stop", "validate-fabric", "walk-findings",
 })  # fmt: skip

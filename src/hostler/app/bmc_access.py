@@ -97,6 +97,8 @@ def _trusted(scheme: str, access: Access, folder: Path) -> Access:
         raise ValueError(f'factory without a secret of its own: write {OWN} in it, as "vault:kv/bmc/{OWN}"')
     if access.pin and (not access.factory or scheme != "https" or access.ca or access.fingerprint):
         raise ValueError("pin takes the place of ca and fingerprint, over https, beside secret and factory")
+    if access.authority and not access.pin:
+        raise ValueError("authority goes with pin: what it issues is recorded in the place of the pinned certificate")
     if enters and scheme == "https" and not (access.ca or access.fingerprint or access.pin):
         raise ValueError(f'nothing says how it is known: give fingerprint, or ca (a PEM file, or "{SYSTEM}")')
     if access.ca in ("", SYSTEM):

@@ -48,6 +48,7 @@ from hostler.core.state.model import Node, Phase
 from hostler.core.state.notify_routes import NETBOX
 from hostler.core.state.operations import ResetPort
 from hostler.core.state.scopes import FLEET
+from hostler.drivers.certificates.site_authority import SiteAuthority
 from hostler.drivers.infiniband.agent_pages import AgentPages
 from hostler.drivers.infiniband.fabric_source import InfinibandSource, LookPlaces, RegisteredSource
 from hostler.drivers.infiniband.port_resets import PortResetter
@@ -55,6 +56,7 @@ from hostler.drivers.netbox.journal_target import JournalTarget
 from hostler.drivers.notify.http_targets import http_targets
 from hostler.drivers.notify.mail import MailTarget
 from hostler.drivers.redfish.bmc_reader import RedfishReader
+from hostler.drivers.redfish.certificate_driver import CertificateDriver
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connection_pool import Connections
 from hostler.drivers.redfish.http_exchange import Access
@@ -129,12 +131,12 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
         alone = StandaloneScheduler(lambda: gate.agents)
         scheduling = ReadingsKeeper(SchedulerDriver(clusters, alone, gate.show_node), gate)
         kubelets = Kubelets([one.scheduler.cluster for one in kubernetes], lambda: gate.agents)
-        redfish, logins, ports = _own_drivers(clients, secrets, gate)
+        redfish, logins, certificates, ports = _own_drivers(clients, secrets, gate)
         machines = with_ironic(redfish, data, outside, secrets)
         booting = await boot_service(settings, data, secrets, gate)
         booted = booting.around(machines, rebooter) if booting else (rebooter,)
         around = (*_before_agents(gate, clients, redfish), kubelets, resetter(kubernetes, gate), *booted)
-        wiring = Wiring((machines, logins, ports, scheduling), around)
+        wiring = Wiring((machines, logins, certificates, ports, scheduling), around)
         async with running(_listening(settings), standing, wiring, gate, documents) as inside:
             cell = inside.cell
             if booting is not None and settings.boot is not None:
@@ -185,9 +187,12 @@ def _standing(settings: ServeSettings) -> Standing:
     return Standing(data, of.journal, of.name, of.advertise, of.lease_s, of.archive, of.traces)
 
 
-def _own_drivers(clients: Clients, secrets: KeptSecrets, gate: Gate) -> tuple[RedfishDriver, LoginDriver, PortResetter]:
-    """Drivers that act from this host: on machines through their BMCs, on BMCs' own passwords, on ports of switches."""
-    return RedfishDriver(clients, gate.now), LoginDriver(clients, secrets, gate.now), port_resetter(gate)
+def _own_drivers(
+    clients: Clients, secrets: KeptSecrets, gate: Gate
+) -> tuple[RedfishDriver, LoginDriver, CertificateDriver, PortResetter]:
+    """Drivers that act from this host: on machines through their BMCs, on BMCs themselves, on ports of switches."""
+    certificates = CertificateDriver(clients, secrets, SiteAuthority(secrets, gate.now))
+    return RedfishDriver(clients, gate.now), LoginDriver(clients, secrets, gate.now), certificates, port_resetter(gate)
 
 
 def _rounds(gate: Gate, clients: Clients, secrets: Secrets, data: Path) -> tuple[Turn, ...]:

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from hostler.core.boot.boot_decision import BootRequest
 from hostler.core.state.audit import Seal
+from hostler.core.state.bmc_certificate import ShownCertificate
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.fabrics import FabricReport
 from hostler.core.state.intent import Intent
@@ -90,7 +91,8 @@ class NodeSeen(Struct, frozen=True):
     counts as unreachable. `bmc_exceeds` is what of it was asked for ("sensors"), and why that is more than is read ("":
     it is not); None: not looked at.
     `bmc_login_refused`: the BMC turned the login away. `bmc_certificate`: that it shows another certificate than the
-    one recorded, "" where it does not. `sensors` is a look at them of a node that is watched.
+    one recorded, "" where it does not. `bmc_shown` is the one that it shows and is known by. `sensors` is a look at
+    them of a node that is watched.
     """
 
     node: str
@@ -100,6 +102,7 @@ class NodeSeen(Struct, frozen=True):
     bmc_refuses: str | None = None
     bmc_login_refused: bool | None = None
     bmc_certificate: str | None = None
+    bmc_shown: ShownCertificate | None = None
     bmc_says: str = ""
     bmc_exceeds: tuple[str, str] | None = None
     boot_id: str | None = None

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from itertools import chain
 
 from msgspec import Struct
 
@@ -51,7 +52,8 @@ def of_node(context: DecisionContext, silent: Silence, one: Input) -> News | Non
         case NodeSeen():
             changed = node_readings.see_node(context.live, one, context.now)
             differs = compare(context.live.entry(node.id), node, context.now)
-            found = node_readings.of_reach(context.fleet, node, one, context.now)
+            reach = node_readings.of_reach(context.fleet, node, one, context.now)
+            found = chain(reach, node_readings.of_certificate(context, node.id, one))
             return News("reading", found) if changed or differs else None
 
 

@@ -8,9 +8,12 @@ from msgspec.structs import replace
 from hostler.controller.inputs import NodeSeen
 from hostler.core.conditions import recurrence
 from hostler.core.conditions.lifecycle import stand
+from hostler.core.conditions.own_conditions import certificate_expires
 from hostler.core.conditions.staleness import BMC_TOO_LARGE
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.state import events as e
+from hostler.core.state.bmc_certificate import CERTIFY
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Evidence, Node
@@ -45,13 +48,17 @@ def see_node(live: LiveState, seen: NodeSeen, now: datetime) -> bool:
     )  # fmt: skip
     if seen.sensors is not None:
         here.sensor_watch = watched(here.sensor_watch, replace(seen.sensors, at=now))
-    return (
-        before != now_is or seen.bmc_exceeds is not None or seen.bmc_certificate is not None or seen.sensors is not None
-    )
+    told = (seen.bmc_exceeds, seen.bmc_certificate, seen.bmc_shown, seen.sensors)
+    return before != now_is or any(one is not None for one in told)
 
 
 def of_reach(fleet: Fleet, node: Node, seen: NodeSeen, now: datetime) -> Iterator[e.Event]:
-    """bmc.unreachable, bmc.refused and bmc.response_too_large come and go with what the looks at the BMC say."""
+    """bmc.unreachable, bmc.refused and bmc.response_too_large come and go with what the looks at the BMC say.
+
+    A new certificate that is shown before its renewal has told of it is no other's.
+    """
+    if seen.bmc_certificate and node.aside is not None and node.aside.kind == CERTIFY:
+        return
     silence = f"the BMC does not answer: {seen.bmc_says}" if seen.bmc_says else "the BMC does not answer"
     refusal = f"the BMC answers and cannot be used: {seen.bmc_refuses}"
     changed = f"the BMC shows another certificate: {seen.bmc_certificate}"
@@ -76,6 +83,20 @@ def of_reach(fleet: Fleet, node: Node, seen: NodeSeen, now: datetime) -> Iterato
             yield event
             raised = isinstance(event, e.ConditionRaised)
             yield from recurrence.count(fleet, fleet.nodes[node.id], finding, now, raised=raised)
+
+
+def of_certificate(context: DecisionContext, node_id: str, seen: NodeSeen) -> Iterator[e.Event]:
+    """The certificate that the BMC is known by is noted, and bmc.certificate_expiring comes and goes with it."""
+    node, shown = context.fleet.nodes[node_id], seen.bmc_shown
+    if shown is None or not context.may_write("bmc_certificate_seen"):
+        return
+    if node.bmc_certificate is None or node.bmc_certificate.shown != shown:
+        yield e.BmcCertificateSeen(node_id, shown)
+    finding = certificate_expires(context, context.fleet.nodes[node_id])
+    if finding is not None:
+        evidence = Evidence(context.now, "bmc", finding.text, facts=finding.facts)
+        if (event := stand(context.fleet.nodes[node_id], finding, evidence, "")) is not None:
+            yield event
 
 
 def _is_so(why: str | None) -> bool | None:

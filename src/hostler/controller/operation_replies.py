@@ -12,6 +12,7 @@ from hostler.core.planning import evidence_keeping, gate_requirements
 from hostler.core.planning.outcomes import conclude
 from hostler.core.planning.sanitise_order import certified
 from hostler.core.state import events as e
+from hostler.core.state.bmc_certificate import CERTIFY
 from hostler.core.state.bmc_login import RENEW
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.live_state import OFF, ON
@@ -107,7 +108,7 @@ def _done(context: DecisionContext, node: Node, operation: Operation, outcome: O
     extra.extend(certified(context, node, operation, outcome))
     if operation.kind == unanswered_checks.SANITISE:
         extra.extend(unanswered_checks.answered(context.fleet, node, operation.kind, "observation", "it was erased"))
-    certificate = str(outcome.facts.get("certificate", "")) if operation.kind == RENEW else ""
+    certificate = str(outcome.facts.get("certificate", "")) if operation.kind in (RENEW, CERTIFY) else ""
     if certificate and certificate != node.binding(BMC_CERTIFICATE):
         extra.append(e.BindingChanged(node.id, Binding(BMC_CERTIFICATE, certificate, context.now)))
     if operation.kind == "collect_inventory" and outcome.parts:

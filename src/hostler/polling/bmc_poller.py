@@ -8,6 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from hostler.controller.inputs import NodeSeen
+from hostler.core.state.bmc_certificate import CERTIFY
 from hostler.core.state.durations import duration
 from hostler.core.state.model import Node
 from hostler.polling.bmc_readings import SENSORS, SYSTEM, BmcSession, Looks
@@ -184,7 +185,9 @@ class BmcPoller:
         """Unreachable once it has missed several looks in a row; told again with each look, as a restart may forget."""
         node = self._cell.view.nodes.get(node_id)
         plan = node.plan if node is not None else None
+        aside = node.aside.kind if node is not None and node.aside is not None else ""
         awaited = plan is not None and any(step.operation == "wait_bmc" for step in plan.steps)
+        awaited = awaited or aside == CERTIFY  # a BMC may restart to show its new certificate
         missed = self._schedule.missed(node_id, asyncio.get_running_loop().time(), awaited=awaited)
         if missed >= MISSED:
             self._cell.tell(NodeSeen(node_id, power="unknown", bmc_unreachable=True, bmc_says=why))

@@ -1,6 +1,7 @@
 """Readings of one BMC: how often, and how it is told: once it has repeated itself, and again each hour."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Protocol
@@ -17,9 +18,11 @@ from hostler.core.diagnose.firmware import firmware_subjects
 from hostler.core.diagnose.part_health import part_subjects
 from hostler.core.diagnose.sensor_findings import Subject, sensor_look, subjects
 from hostler.core.planning.hardware_step import stands_at
+from hostler.core.state.bmc_certificate import ShownCertificate
 from hostler.core.state.configuration import Sku
 from hostler.core.state.growing_pause import growing_s
 from hostler.core.state.model import Node, Observation, Phase
+from hostler.core.tables.conditions.row import CERTIFICATE_LOOK_S
 from hostler.polling.bmc_schedule import share
 from hostler.ports import ExcessError, PortError
 from hostler.runtime.input_queues import BusyError
@@ -49,7 +52,7 @@ SPOOL, LOG_SOURCE = "bmc", "bmc_log"
 
 SYSTEM = "system"
 """Name of the read with which a look begins; the names of the others are the errands'."""
-LOG, INVENTORY = "event_log", "inventory"
+LOG, INVENTORY, CERTIFICATE = "event_log", "inventory", "certificate"
 
 AFFIRM_S = 3600.0
 """Seconds after which an unchanged reading is told again: it is then known to be so, not merely unrevoked."""
@@ -82,6 +85,10 @@ class BmcSession(Protocol):
 
     async def inventory(self) -> Observation:
         """Parts of the node as its BMC lists them, without a number yet. Raises PortError."""
+        ...
+
+    async def certificate(self) -> ShownCertificate | None:
+        """The certificate that the BMC shows, None where it speaks no TLS. Raises PortError."""
         ...
 
     async def entries(self, cursor: str) -> tuple[tuple[Observation, ...], str]:
@@ -172,6 +179,7 @@ class Looks:
             await self._take_stock(node, reader, memory)
         if self._is_due(node, memory, LOG, now, LOG_S):
             await self._read_on(node, reader, memory)
+        await self._see_certificate(node, reader, memory)
         waits = await self._tell(node, SENSORS, seen, memory)
         word = reader.health or "ok"
         if self._changed(memory, PARTS, word, "ok"):
@@ -291,6 +299,14 @@ class Looks:
             self._failed(node, memory, INVENTORY, error)
         except BusyError:
             return
+
+    async def _see_certificate(self, node: Node, reader: BmcSession, memory: Memory) -> None:
+        """Tell once in a while which certificate the BMC shows: what expires is told before it has."""
+        if not self._is_due(node, memory, CERTIFICATE, asyncio.get_running_loop().time(), CERTIFICATE_LOOK_S):
+            return
+        with contextlib.suppress(PortError):
+            if (shown := await reader.certificate()) is not None:
+                self._cell.tell(NodeSeen(node.id, bmc_shown=shown))
 
     async def _read_on(self, node: Node, reader: BmcSession, memory: Memory) -> None:
         """Observe what came into the event log since the last reading; what it held before the first one is history."""

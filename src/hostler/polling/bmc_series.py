@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol
 
+from hostler.core.state.bmc_certificate import ShownCertificate
 from hostler.core.state.model import Facts, Node, Observation, Scalar
 from hostler.core.state.passive_series import CONDITIONS, WINDOW_S, PassiveReading, PassiveWindows
 from hostler.polling.bmc_poller import BmcReader
@@ -135,6 +136,10 @@ class _KeepingSession:
     async def inventory(self) -> Observation:
         """Read the parts of the node. Raises PortError."""
         return await self._session.inventory()
+
+    async def certificate(self) -> ShownCertificate | None:
+        """See which certificate is shown. Raises PortError."""
+        return await self._session.certificate()
 
     async def entries(self, cursor: str) -> tuple[tuple[Observation, ...], str]:
         """Read on in the event log. Raises PortError."""

@@ -11,6 +11,7 @@ from hostler.core.conditions.part_claims import NODE
 from hostler.core.planning.outcomes import TENANT as ASKER
 from hostler.core.state import events as e
 from hostler.core.state.attached_files import AttachedFile
+from hostler.core.state.bmc_certificate import BmcCertificate, ShownCertificate
 from hostler.core.state.bmc_login import BmcLogin
 from hostler.core.state.boot import BootRecord, Stranger
 from hostler.core.state.cases import HANDS, Incident, Ticket, WalkStop
@@ -486,6 +487,8 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     BootRecord: _rows("plan kind image identity", reason=_untold),
     Stranger: _rows(),
     BmcLogin: _rows(),
+    BmcCertificate: _rows(),
+    ShownCertificate: _rows(),
     KeptBundle: _rows(),
     KeptCertificate: _rows(),
     Inspection: _rows(),
@@ -540,6 +543,8 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     Light: _rows(),
     e.LightAsked: _rows("ticket", node=_node, by=_untold, why=_untold),
     e.BmcLoginDue: _rows(node=_node, by=_untold, why=_untold),
+    e.BmcCertificateDue: _rows(node=_node, by=_untold, why=_untold),
+    e.BmcCertificateSeen: _rows(node=_node, shown=_untold),
     e.AgentEnrolled: _rows("plan", node=_node),
     e.BootRefused: _rows("what", node=_node, reason=_untold),
     e.CheckRecorded: _rows(node=_node),

@@ -10,6 +10,7 @@ from hostler.core.conditions.uninvited import UNINVITED, uninvited
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.state import events as e
+from hostler.core.state.bmc_certificate import CERTIFICATE_EXPIRING, CERTIFICATE_FAILED
 from hostler.core.state.bmc_login import LOGIN_FAILED
 from hostler.core.state.configuration import LAB_PHASE_FLOOR_S, scaled
 from hostler.core.state.decision_context import DecisionContext
@@ -34,6 +35,7 @@ def concluded(context: DecisionContext, node: Node) -> tuple[e.Event, ...]:
         _misbound(context, node, MISMATCH in standing),
         uninvited(context, node, UNINVITED in standing),
         _login_failed(node, LOGIN_FAILED in standing),
+        _certificate_failed(node, CERTIFICATE_FAILED in standing),
     )
     moot = tuple(unanswered_checks.moot(context, node)) if node.conditions else ()
     if not any(findings):
@@ -158,3 +160,36 @@ def _login_failed(node: Node, stood: bool) -> Finding | None:
     return stands(
         LOGIN_FAILED, text[:500], facts={"tried": login.tried, "tries": login.tries, "pending": login.pending}
     )
+
+
+def certificate_gives_up(node: Node) -> bool:
+    """Whether no more is tried about the BMC's certificate until a person says so."""
+    known = node.bmc_certificate
+    return known is not None and (known.result == "refused" or known.failures >= LOGIN_FAILURES)
+
+
+def _certificate_failed(node: Node, stood: bool) -> Finding | None:
+    known = node.bmc_certificate
+    if certificate_gives_up(node) == stood or known is None:
+        return None
+    if stood:
+        return over(CERTIFICATE_FAILED, "its certificate was renewed, or a person has asked for it again")
+    text = f"the BMC could not be given a certificate ({known.result.replace('_', ' ')}): {known.detail}"
+    return stands(CERTIFICATE_FAILED, text[:500], facts={"failures": known.failures})
+
+
+def certificate_expires(context: DecisionContext, node: Node) -> Finding | None:
+    """A finding where the certificate that the BMC shows begins to expire soon, or does so no more; else None."""
+    stood = any(c.type == CERTIFICATE_EXPIRING for c in node.conditions)
+    known, policy = node.bmc_certificate, context.fleet.policy_of(node).bmc_certificates
+    ends = known.shown.expires_at if known is not None and known.shown is not None else None
+    soon = ends is not None and ends - timedelta(seconds=policy.warn_s) <= context.now
+    if soon == stood:
+        return None
+    if ends is None or not soon:
+        return over(CERTIFICATE_EXPIRING, "the BMC shows a certificate that is good for longer")
+    left = (ends - context.now).total_seconds()
+    when = f"expires in {duration(left)}, on {ends:%Y-%m-%d}" if left > 0 else f"has expired on {ends:%Y-%m-%d}"
+    next_one = "a renewal is due by itself" if policy.renew_every_s else "nothing renews it by itself"
+    text = f"the BMC's certificate {when}; {next_one}"
+    return stands(CERTIFICATE_EXPIRING, text, facts={"expires_at": ends.isoformat()})

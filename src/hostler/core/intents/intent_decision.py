@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from hostler.core.intents import (
     activation,
     approvals,
+    bmc_certificates,
     bmc_logins,
     expected_nodes,
     fabrics,
@@ -154,6 +155,7 @@ def _unreadable(ask: Ask[Unreadable]) -> Granted:
 HANDLERS: Handlers = {
     **activation.HANDLERS,
     **approvals.HANDLERS,
+    **bmc_certificates.HANDLERS,
     **bmc_logins.HANDLERS,
     **expected_nodes.HANDLERS,
     **fabrics.HANDLERS,

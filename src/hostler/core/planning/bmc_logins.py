@@ -19,7 +19,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Rest, Wait, asked_again
 from hostler.core.state.durations import duration
 from hostler.core.state.model import ActClass, Blocker, Mode, Node, Operation, Phase
-from hostler.core.state.operations import RenewBmcLogin
+from hostler.core.state.operations import AnyAct, RenewBmcLogin
 from hostler.core.tables.operations import OPERATIONS
 from hostler.core.tables.recipes import RECIPES
 
@@ -29,7 +29,12 @@ _GONE = (Phase.rma, Phase.retired)
 
 def beside(context: DecisionContext, node: Node, answer: Answer) -> Answer:
     """The answer with the renewal that is done beside it, or is waited for."""
-    if isinstance(answer, Act) or (aside := renewal(context, node)) is None:
+    return answer if isinstance(answer, Act) else with_aside(context, answer, renewal(context, node))
+
+
+def with_aside(context: DecisionContext, answer: Wait | Rest, aside: Act | Wait | datetime | None) -> Answer:
+    """The answer with what is done beside it, waited for, or due at a moment."""
+    if aside is None:
         return answer
     if isinstance(aside, datetime):
         return asked_again(context.now, answer, aside)
@@ -44,19 +49,24 @@ def renewal(context: DecisionContext, node: Node) -> Act | Wait | datetime | Non
     """The renewal that begins now, what it waits for, when it is due, or None where there is none to be."""
     login, every_s = node.bmc_login, context.fleet.policy_of(node).bmc_credentials.renew_every_s
     asked = login is not None and login.asked_at is not None
-    if node.aside is not None or not node.binding("bmc") or node.phase in _GONE or not (asked or every_s):
-        return None
-    if login_gives_up(node) or (node.operation is not None and OPERATIONS[node.operation.kind].port == "bmc"):
+    if not (asked or every_s) or cannot_begin(node) or login_gives_up(node):
         return None
     why = _why(context, node, login, every_s)
     if isinstance(why, datetime):
         return why
-    if (again := _paused(context, login)) is not None:
+    if login is not None and (again := paused(context, login.failed_at, login.failures)) is not None:
         return again
     by_person = login is not None and login.asked_by not in ("", "hostler")
-    if stopped := _stopped(context, node, approved=by_person):
-        return Wait(RENEW, stopped, until=None)
+    asks = f"hostler bmc credentials rotate {node.id} --reason …"
+    if found := stopped(context, node, RENEW, asks, approved=by_person):
+        return Wait(RENEW, found, until=None)
     return _begin(context, node, why)
+
+
+def cannot_begin(node: Node) -> bool:
+    """Whether nothing may be changed of the node's BMC now: it has none here, or something is done there."""
+    acting = node.operation is not None and OPERATIONS[node.operation.kind].port == "bmc"
+    return node.aside is not None or not node.binding("bmc") or node.phase in _GONE or acting
 
 
 def _why(context: DecisionContext, node: Node, login: BmcLogin | None, every_s: float) -> str | datetime:
@@ -73,22 +83,22 @@ def _why(context: DecisionContext, node: Node, login: BmcLogin | None, every_s: 
     return at if at > context.now else f"the password is older than {duration(every_s)}"
 
 
-def _paused(context: DecisionContext, login: BmcLogin | None) -> datetime | None:
+def paused(context: DecisionContext, failed_at: datetime | None, failures: int) -> datetime | None:
     """When the next try may begin after one that came to nothing, None for now."""
-    if login is None or login.failed_at is None:
+    if failed_at is None:
         return None
-    again = login.failed_at + timedelta(seconds=PAUSES_S[min(login.failures + 2, len(PAUSES_S)) - 1])
+    again = failed_at + timedelta(seconds=PAUSES_S[min(failures + 2, len(PAUSES_S)) - 1])
     return again if again > context.now else None
 
 
-def _stopped(context: DecisionContext, node: Node, *, approved: bool) -> tuple[Blocker, ...]:
-    found = blockers(context, DisruptionRequest(RENEW, ActClass.immediate, (node,), approved=approved))
-    if found or approved or mode_of(context, node, RENEW) is not Mode.propose:
+def stopped(context: DecisionContext, node: Node, kind: str, asks: str, *, approved: bool) -> tuple[Blocker, ...]:
+    """Blockers of a renewal of this kind; `asks` is the command by which a person has it done."""
+    found = blockers(context, DisruptionRequest(kind, ActClass.immediate, (node,), approved=approved))
+    if found or approved or mode_of(context, node, kind) is not Mode.propose:
         return found
-    text = f"{RENEW} is only proposed in pool {node.pool}, so a person has to ask for it"
-    asks = f"hostler bmc credentials rotate {node.id} --reason …"
-    ends = f"a person asks ({asks}), or sets the mode (hostler pool mode {node.pool} act --remedy {RENEW} --reason …)"
-    return (Blocker("mode", f"{node.pool}:{RENEW}", text, ends),)
+    text = f"{kind} is only proposed in pool {node.pool}, so a person has to ask for it"
+    ends = f"a person asks ({asks}), or sets the mode (hostler pool mode {node.pool} act --remedy {kind} --reason …)"
+    return (Blocker("mode", f"{node.pool}:{kind}", text, ends),)
 
 
 def _begin(context: DecisionContext, node: Node, why: str) -> Act:
@@ -96,6 +106,12 @@ def _begin(context: DecisionContext, node: Node, why: str) -> Act:
     due = () if login is not None and login.asked_at is not None else (e.BmcLoginDue(node.id, "hostler", why),)
     act = replace(STEP.act, anew=True) if login is not None and login.anew else STEP.act
     assert isinstance(act, RenewBmcLogin), "its recipe's only step"
+    return Act((*due, started(context, node, act)))
+
+
+def started(context: DecisionContext, node: Node, act: AnyAct) -> e.OperationStarted:
+    """The operation beside the node's plan, within the time that its recipe's only step has."""
+    (step,) = RECIPES[act.kind].steps
     operation = Operation(
         id=f"{node.id}-o{context.fleet.cell.seq}",
         act=act,
@@ -103,7 +119,7 @@ def _begin(context: DecisionContext, node: Node, why: str) -> Act:
         plan="",
         step=0,
         started=context.now,
-        deadline=context.now + timedelta(seconds=STEP.deadline_s),
+        deadline=context.now + timedelta(seconds=step.deadline_s),
         aside=True,
     )
-    return Act((*due, e.OperationStarted(operation)))
+    return e.OperationStarted(operation)

@@ -4,6 +4,7 @@ from hostler.core.conditions.sku_match import gaps
 from hostler.core.planning import evidence_keeping
 from hostler.core.planning.idle_checks import serves
 from hostler.core.policy.holds_and_pauses import scopes
+from hostler.core.state.configuration import Policy
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node, Phase
 from hostler.core.state.requalification import has_proven_itself
@@ -30,11 +31,17 @@ def needs_nothing(fleet: Fleet, node: Node) -> bool:
         and fleet.index.lacks(f"approval:{node.id}")
         and not serves(fleet, node)
         and not (node.bmc_login is not None and node.bmc_login.asked_at is not None)
-        and not (fleet.policy_of(node).bmc_credentials.renew_every_s and node.binding("bmc"))
+        and not (node.bmc_certificate is not None and node.bmc_certificate.asked_at is not None)
+        and not (_renews(fleet.policy_of(node)) and node.binding("bmc"))
         and node.light is None
         and not evidence_keeping.due(fleet, node)
         and (node.assignment is not None or not gaps(fleet, node))
     )
+
+
+def _renews(policy: Policy) -> bool:
+    """Whether BMCs are given passwords or certificates by the clock."""
+    return bool(policy.bmc_credentials.renew_every_s or policy.bmc_certificates.renew_every_s)
 
 
 def candidates(fleet: Fleet) -> dict[str, None]:

@@ -27,6 +27,7 @@ from hostler.core.state.configuration import (
     RENEWED_AT_MOST_S,
     RESET_DOMAINS,
     STRIKES_KEPT_S,
+    BmcCertificatePolicy,
     BmcCredentialPolicy,
     Configuration,
     IdleCheckPolicy,
@@ -54,7 +55,7 @@ SECTIONS = ("policy", "skus", "pools", "routes", "boot", "admission")
 TAKEN_WHOLE = ("nvlink", "rack")
 """Kinds of failure domain that a fault may be of as a whole."""
 ACTIONS = (
-    *(*REMEDIES, "bmc_reset", "renew_bmc_login", "port_reset"),
+    *(*REMEDIES, "bmc_reset", "renew_bmc_login", "renew_bmc_certificate", "port_reset"),
     *("firmware_update", "protective_power_off", "power_off", "release"),
 )
 """Remedies that a rule's `remedy` may name; "" watches only."""
@@ -231,6 +232,8 @@ def _contradictions(configuration: Configuration, loaded: list[_Loaded]) -> Iter
     if not configuration.policy.time_scale > 0:
         yield Problem(*_find(loaded, ("policy", "time_scale")), "time_scale must be above 0", "write 1 for real time")
     yield from _login_problems(configuration.policy.bmc_credentials, _find(loaded, ("policy", "bmc_credentials")))
+    place = _find(loaded, ("policy", "bmc_certificates"))
+    yield from _certificate_problems(configuration.policy.bmc_certificates, place)
     yield from _trend_problems(configuration.policy.trends, _find(loaded, ("policy", "trends")))
     yield from _slot_problems(configuration.policy.slots, _find(loaded, ("policy", "slots")))
     for sku in configuration.skus.values():
@@ -283,6 +286,17 @@ def _login_problems(rules: BmcCredentialPolicy, line: tuple[str, int]) -> Iterat
     if 0 < rules.renew_every_s < RENEWED_AT_MOST_S:
         told = f"bmc_credentials: renew_every_s is {duration(rules.renew_every_s)}"
         yield Problem(*line, told, f"write 0 for never, or {RENEWED_AT_MOST_S:g} (a day) and more")
+
+
+def _certificate_problems(rules: BmcCertificatePolicy, line: tuple[str, int]) -> Iterator[Problem]:
+    if 0 < rules.renew_every_s < RENEWED_AT_MOST_S:
+        told = f"bmc_certificates: renew_every_s is {duration(rules.renew_every_s)}"
+        yield Problem(*line, told, f"write 0 for never, or {RENEWED_AT_MOST_S:g} (a day) and more")
+    if not rules.before_expiry_s + RENEWED_AT_MOST_S <= rules.valid_s:
+        told = (
+            f"bmc_certificates: valid_s is {duration(rules.valid_s)}, before_expiry_s {duration(rules.before_expiry_s)}"
+        )
+        yield Problem(*line, told, "write a valid_s that is a day longer than before_expiry_s, or more")
 
 
 def _trend_problems(trends: TrendPolicy, line: tuple[str, int]) -> Iterator[Problem]:

@@ -529,6 +529,16 @@ _TABLE: tuple[EventTelling[Any], ...] = (
             else f"the locate LED is to be put out ({event.by}): {event.why}"
         ),
     ),
+    EventTelling(
+        e.BmcCertificateDue, lambda event: f"the BMC's certificate is to be renewed ({event.by}): {event.why}"
+    ),
+    EventTelling(
+        e.BmcCertificateSeen,
+        lambda event: (
+            f"the BMC shows the certificate {event.shown.fingerprint[:16]}…"
+            + (f", good until {event.shown.expires_at:%Y-%m-%d}" if event.shown.expires_at is not None else "")
+        ),
+    ),
     EventTelling(e.BmcLoginDue, lambda event: f"the BMC's password is to be renewed ({event.by}): {event.why}"),
 )
 ROWS: dict[type, EventTelling[Any]] = {row.kind: row for row in _TABLE}

@@ -282,6 +282,18 @@ class BmcCredentialPolicy(Struct, frozen=True, forbid_unknown_fields=True):
     renew_every_s: float = 0.0
 
 
+class BmcCertificatePolicy(Struct, frozen=True, forbid_unknown_fields=True):
+    """How long BMCs' certificates serve. `renew_every_s` 0: they are given new ones on a person's word alone.
+
+    Renewed `before_expiry_s` before they expire; issued for `valid_s`; told of from `warn_s` before they expire.
+    """
+
+    renew_every_s: float = 0.0
+    before_expiry_s: float = 2_592_000.0
+    valid_s: float = 31_536_000.0
+    warn_s: float = 1_209_600.0
+
+
 class InspectionPolicy(Struct, frozen=True, forbid_unknown_fields=True):
     """Rules of a node's inspection. `certify_by_second_person`: who has ticked an item does not certify the node."""
 
@@ -304,6 +316,7 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     slots: IdleCheckPolicy = field(default_factory=IdleCheckPolicy)
     trends: TrendPolicy = field(default_factory=TrendPolicy)
     bmc_credentials: BmcCredentialPolicy = field(default_factory=BmcCredentialPolicy)
+    bmc_certificates: BmcCertificatePolicy = field(default_factory=BmcCertificatePolicy)
     pages: PageRules = field(default_factory=PageRules)
     inspection: InspectionPolicy = field(default_factory=InspectionPolicy)
     bring_up_at_once: int = 64

@@ -9,6 +9,7 @@ from enum import IntEnum, StrEnum
 
 from msgspec import Struct, field
 
+from hostler.core.state.bmc_certificate import BmcCertificate
 from hostler.core.state.bmc_login import BmcLogin
 from hostler.core.state.boot import BootRecord
 from hostler.core.state.certificates import KeptCertificate
@@ -548,11 +549,10 @@ class Node(Struct, frozen=True):
     `boot` is its last boot over the network, None before one was asked for.
     `hardware` are readings of links, settings and places (`hardware`), "SOURCE/NAME" → text, `hardware_own` those that
     differ from machine to machine, `hardware_boots` the boot in which each source read them. `repairs` is what hands
-    did since it left production, or, in a spare, since its last return. `bmc_login`: what is known of its BMC's own
-    password, None where it was never to have one. `bundles` are the last of its evidence, kept or not to be had.
-    `certificates` are the last proofs that it was sanitised. `inspection` is what hands have looked at so far, None
-    where that is over or not begun. `light` is the locate LED that a person has asked for, None once it is out.
-    `came_from` is the phase that a node in triage left for it.
+    did since it left production, or, in a spare, since its last return. `bmc_login`, `bmc_certificate`: what is known
+    of its BMC's own. `bundles` are the last of its evidence, kept or not. `certificates` are the last proofs that it
+    was sanitised. `inspection` is what hands have looked at so far, None where that is over or not begun. `light` is
+    the locate LED asked for, None once it is out. `came_from` is the phase that a node in triage left for it.
     """
 
     id: str
@@ -618,6 +618,7 @@ class Node(Struct, frozen=True):
     inspection: Inspection | None = None
     light: Light | None = None
     came_from: Phase | None = None
+    bmc_certificate: BmcCertificate | None = None
 
     def binding(self, kind: str) -> str:
         """The current value of the binding of this kind, "" where there is none."""

@@ -107,6 +107,12 @@ class RenewBmcLogin(OperationAct, frozen=True):
     anew: bool = False
 
 
+class RenewBmcCertificate(OperationAct, frozen=True):
+    """Has the site's authority issue the BMC a certificate, good for so long, and proves it."""
+
+    valid_s: float = 31_536_000.0
+
+
 # the node's agent
 
 
@@ -323,6 +329,7 @@ AnyAct = (
     | CycleOutlets
     | ResetBmc
     | RenewBmcLogin
+    | RenewBmcCertificate
     | CollectEvidence
     | BugReport
     | DiscoverFabric

@@ -109,6 +109,7 @@ OPERATIONS: dict[str, OperationKind] = {
         ),
         _row(op.ResetBmc, "bmc", "the BMC answers again", ("power",), repeatable=False, settle_s=240),
         _row(op.RenewBmcLogin, "bmc", "the login that is kept says so", aside=True),
+        _row(op.RenewBmcCertificate, "bmc", "the BMC shows it, and the login that is kept says so", aside=True),
         # the node's agent
         _row(op.DiscoverFabric, "agent", "the reply is the effect"),
         _row(op.BugReport, "agent", "the reply is the effect"),

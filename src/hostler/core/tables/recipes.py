@@ -153,6 +153,7 @@ RECIPES: dict[str, Recipe] = {
         # against a Node that is listed again in the cluster its node has left (`rejoin_guard`): beside any plan
         Recipe("turn_away", (StepRow(op.CordonUninvited(), 60), StepRow(op.DeleteUninvited(), 60))),
         Recipe("renew_bmc_login", (StepRow(op.RenewBmcLogin(), 900),)),
+        Recipe("renew_bmc_certificate", (StepRow(op.RenewBmcCertificate(), 900),)),
         # protection and easing
         Recipe("protective_power_off", (_DARK,), ActClass.protective, disruptive=True, rules=_NOTHING),
         Recipe("power_off", (StepRow(op.SwitchOff(), 180),), ActClass.bring_up, rules=PlanRules(keeps="power")),

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from hostler.core.state.bmc_certificate import ShownCertificate
 from hostler.core.state.model import BMC_CERTIFICATE, Facts, Node, Observation
 from hostler.drivers.redfish import (
     bmc_event_logs,
@@ -17,10 +18,12 @@ from hostler.drivers.redfish import (
 from hostler.drivers.redfish.client import NotOfferedError, RedfishClient
 from hostler.drivers.redfish.http_exchange import parse_address
 from hostler.drivers.redfish.operation_driver import check_identity
+from hostler.drivers.redfish.shown_certificate import shown_certificate
 from hostler.ports import RefusedError
 
 SPOOL = "bmc"
 LOG_SOURCE = "bmc_log"
+HANDSHAKE_S = 30.0
 MAX_ENTRIES = 64
 """Of one reading of an event log; a log that is flooded is told of, not copied."""
 
@@ -71,6 +74,18 @@ class BmcLook:
         return Observation(
             self._node.id, "inventory", "bmc", SPOOL, 0, text="; ".join(read.gaps)[:1000], facts=facts, parts=seen
         )
+
+    async def certificate(self) -> ShownCertificate | None:
+        """The certificate that the BMC shows to a handshake, None over plain HTTP. Raises PortError.
+
+        One that is recorded and not shown is told by the look itself.
+        """
+        origin = self._client.origin
+        if not origin.startswith("https://"):
+            return None
+        shown = await shown_certificate(origin, HANDSHAKE_S)
+        known = self._node.binding(BMC_CERTIFICATE)
+        return shown if known in ("", shown.fingerprint) else None
 
     async def entries(self, cursor: str) -> tuple[tuple[Observation, ...], str]:
         """The event log's entries behind the cursor, oldest first and not numbered yet, and the new cursor.

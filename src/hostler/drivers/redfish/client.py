@@ -345,6 +345,12 @@ class RedfishClient:
         self._check(method, path, answer)
         return answer
 
+    async def send_form(self, reference: str, body: bytes, boundary: str) -> None:
+        """Send a multipart form, once."""
+        path = self.local(reference)
+        answer = await self._exchange("POST", path, body, {"Content-Type": f"multipart/form-data; boundary={boundary}"})
+        self._check("POST", path, answer)
+
     async def patch(self, reference: str, body: object, etag: str = "") -> bytes:
         """Change settings, naming the state that was read where the BMC gives a strong etag; returns the answer's body.
 

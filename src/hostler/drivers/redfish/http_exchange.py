@@ -1,9 +1,7 @@
 """One HTTP request to one BMC: bounded in time and size, its certificate checked, its failures named."""
 
-import asyncio
 import base64
 import binascii
-import hashlib
 import ssl
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
@@ -18,15 +16,13 @@ from yarl import URL
 from hostler.core.state.durations import duration
 from hostler.drivers.bounded_body import read_body
 from hostler.drivers.redfish.multipart import Upload
+from hostler.drivers.redfish.shown_certificate import LOOK
 from hostler.logs import traces
 from hostler.ports import CertificateChangedError, LoginRefusedError, RefusedError, Secrets, UnreachableError
 
 SYSTEM = "system"
 """The authorities that the system trusts, as an access names them."""
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
-LOOK = "; check that the BMC has power and answers there from this host"
-"""Advice where nothing answers."""
-
 UPLOAD_BYTES_PER_S = 10_000.0
 """A BMC may take a pushed image as slowly as this (libredfish allows for the same)."""
 
@@ -42,7 +38,8 @@ class Access(Struct, frozen=True):
 
     `factory` names where the login is kept that its vendor gave it; with one, the BMC has a password of its own under
     `secret`, which Hostler renews, and what the BMC refused is not shown to it again. `pin`: it is known by the one
-    certificate that is recorded for its node, on "first_contact" or at "admission".
+    certificate that is recorded for its node, on "first_contact" or at "admission". `authority` names where the
+    certificate and key of the site's authority are kept, which then issues a certificate to it.
     """
 
     username: str = ""
@@ -55,6 +52,7 @@ class Access(Struct, frozen=True):
     secret: str = ""
     factory: str = ""
     pin: Literal["", "first_contact", "admission"] = ""
+    authority: str = ""
 
     def __repr__(self) -> str:
         return f"Access({self.username!r}, password=…, fingerprint={self.fingerprint!r}, insecure={self.insecure})"
@@ -82,6 +80,11 @@ class BmcAddress(Struct, frozen=True):
 
     origin: str
     system: str = ""
+
+    @property
+    def host(self) -> str:
+        """Host name or address, without the port."""
+        return urlsplit(self.origin).hostname or ""
 
 
 def parse_address(binding: str) -> BmcAddress:
@@ -227,30 +230,6 @@ class HttpExchange:
             raise UnreachableError(
                 f"{self._origin} gave no answer to {method} {path}: {f'{type(error).__name__} {error}'.strip()}{LOOK}"
             ) from error
-
-
-async def seen_certificate(origin: str, timeout_s: float) -> str:
-    """Fingerprint (SHA-256, hex) of the certificate that is shown there; nothing is sent but the handshake.
-
-    Raises UnreachableError, and RefusedError for plain HTTP, which shows none.
-    """
-    parts = urlsplit(origin)
-    if parts.scheme != "https":
-        raise RefusedError(f"{origin} is plain HTTP and shows no certificate to pin; give https://…")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    try:
-        async with asyncio.timeout(timeout_s):
-            _, writer = await asyncio.open_connection(parts.hostname, parts.port or 443, ssl=context)
-    except (OSError, TimeoutError) as error:
-        raise UnreachableError(
-            f"{origin} shows no certificate: {f'{type(error).__name__} {error}'.strip()}{LOOK}"
-        ) from error
-    try:
-        shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
-        return hashlib.sha256(shown).hexdigest()
-    finally:
-        writer.close()
 
 
 def _trust(access: Access) -> bool | aiohttp.Fingerprint | ssl.SSLContext:

@@ -28,7 +28,9 @@ class KeptLogin(Struct, frozen=True):
     """Login of a BMC. `pending` was made and may be set already; `previous` was the password before this one.
 
     `tried`: wrong passwords that the BMC was shown since one was right, counted before they are shown. `lockout` is
-    where it locks. `operation` is the one that promoted the password last, `certificate` the one that it showed then.
+    where it locks. `operation` is the one that promoted the password last, `certificate` the one that the BMC was
+    entered by last. `issued` are certificates (SHA-256, the newest last) that were issued to it and may be shown, the
+    last by operation `issuing`; `certified` is the operation that proved `certificate`.
     The representation shows no password.
     """
 
@@ -40,6 +42,9 @@ class KeptLogin(Struct, frozen=True):
     lockout: int = 0
     operation: str = ""
     certificate: str = ""
+    issued: str = ""
+    issuing: str = ""
+    certified: str = ""
 
     def __repr__(self) -> str:
         return f"KeptLogin({self.username!r}, tried={self.tried}, pending={bool(self.pending)})"
@@ -49,6 +54,11 @@ class KeptLogin(Struct, frozen=True):
         """The login as the fields of a secret; what is empty is left out."""
         kept = {name: str(getattr(self, name) or "") for name in self.__struct_fields__}
         return {name: value for name, value in kept.items() if value}
+
+    @property
+    def noted(self) -> tuple[str, ...]:
+        """Certificates that were issued to the BMC, the newest last."""
+        return tuple(self.issued.split())
 
     @property
     def tries(self) -> int:

@@ -8,10 +8,11 @@ from hostler.core.state.model import BMC_CERTIFICATE, Facts, Node, Operation, Ou
 from hostler.core.state.operations import RenewBmcLogin
 from hostler.drivers.redfish import kept_login
 from hostler.drivers.redfish.client import Clients, RedfishClient
-from hostler.drivers.redfish.http_exchange import Access, BmcAddress, parse_address, seen_certificate
+from hostler.drivers.redfish.http_exchange import Access, BmcAddress, parse_address
 from hostler.drivers.redfish.kept_login import Entry, KeptLogin
 from hostler.drivers.redfish.login_renewal import EntryDoor, LoginRenewal
 from hostler.drivers.redfish.operation_driver import check_identity
+from hostler.drivers.redfish.shown_certificate import shown_certificate
 from hostler.drivers.redfish.tolerant_json import WireError
 from hostler.ports import PortError, RefusedError, SecretStore
 
@@ -80,7 +81,7 @@ class LoginDriver:
         known = node.binding(BMC_CERTIFICATE)
         if known or access.pin == "admission":
             return known  # the client refuses where there is none
-        return await seen_certificate(address.origin, access.timeout_s)
+        return (await shown_certificate(address.origin, access.timeout_s)).fingerprint
 
     def _renewal(self, node: Node, address: BmcAddress, access: Access, certificate: str) -> LoginRenewal:
         def enter(way: Entry) -> RedfishClient:

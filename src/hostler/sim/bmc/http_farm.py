@@ -66,14 +66,24 @@ class Farm:
         assert self._runner, "enter the farm first"
         listener = _bound(host, port)
         taken: int = listener.getsockname()[1]
-        await web.SockSite(self._runner, listener, ssl_context=self._context, backlog=512).start()
+        own = service.certificates.server_context() if isinstance(service, Service) and service.certificates else None
+        context = own or self._context
+        await web.SockSite(self._runner, listener, ssl_context=context, backlog=512).start()
         self._services[host, taken] = service
-        return f"{'https' if self._context else 'http'}://{host}:{taken}"
+        return f"{'https' if context else 'http'}://{host}:{taken}"
 
     def swap(self, one: str, other: str) -> None:
         """Let two origins serve each other's service: somebody exchanged the cables of two BMCs."""
         a, b = (_place_of(origin) for origin in (one, other))
         self._services[a], self._services[b] = self._services[b], self._services[a]
+
+    def cut_off(self) -> None:
+        """End every open connection at once, as BMCs that lose power do."""
+        assert self._runner, "enter the farm first"
+        assert self._runner.server, "enter the farm first"
+        for connection in self._runner.server.connections:
+            if connection.transport is not None:
+                connection.transport.abort()
 
     async def fetched(self) -> None:
         """Wait until all images under way have arrived."""

@@ -10,6 +10,7 @@ from msgspec import Struct
 from hostler.sim.bmc import multipart_push, redfish_documents, vendor_behaviour
 from hostler.sim.bmc.bmc_accounts import SERVICE as ACCOUNTS
 from hostler.sim.bmc.bmc_accounts import BmcAccounts
+from hostler.sim.bmc.bmc_certificates import BmcCertificates
 from hostler.sim.bmc.bmc_dumps import BmcDumps
 from hostler.sim.bmc.emulated_machine import BmcRefusalError, EmulatedBootOverride, EmulatedTask, Machine
 from hostler.sim.bmc.request_faults import RequestFaultRule, RequestFaults, merge
@@ -65,10 +66,12 @@ class Service:
         faults: RequestFaults | None = None,
         accounts: BmcAccounts | None = None,
         dumps: BmcDumps | None = None,
+        certificates: BmcCertificates | None = None,
     ) -> None:
         self.machines = {machine.id: machine for machine in machines}
         self.accounts = accounts
         self.dumps = dumps
+        self.certificates = certificates
         self.faults = faults or RequestFaults()
         self._pages: dict[str, Document] | None = None
 
@@ -130,7 +133,12 @@ class Service:
             return self.accounts.show(path.removeprefix(ROOT))
         if self.dumps is not None and (found := self.dumps.show(path.removeprefix(ROOT), now)) is not None:
             return found
+        inside = path.removeprefix(ROOT)
+        if self.certificates is not None and (found := self.certificates.show(inside)) is not None:
+            return found
         doc = self._show_machine(path, now)
+        if doc is not None and self.certificates is not None:
+            doc = self.certificates.beside(inside, doc)
         if doc is not None and self.dumps is not None and path == f"{ROOT}/Managers/{self.dumps.manager}":
             doc = doc | {"LogServices": link(f"/Managers/{self.dumps.manager}/LogServices")}
         if doc is not None and path == ROOT and self.accounts is not None:
@@ -190,6 +198,9 @@ class Service:
     def _change(self, request: ServiceRequest, path: str, machine: Machine | None, now: datetime) -> ServiceResponse:
         if path == f"{ROOT}/UpdateService/update-multipart" and request.method == "POST":
             return self._pushed(request, now)
+        inside = path.removeprefix(ROOT)
+        if self.certificates is not None and self.certificates.owns(inside):
+            return self._certified(inside, request, now)
         body = _body(request)
         if self.accounts is not None and path.startswith(f"{ROOT}{ACCOUNTS}"):
             said = self.accounts.change(path.removeprefix(ROOT), body, request.headers)
@@ -213,6 +224,14 @@ class Service:
             return _error(405, f"{request.method} is not allowed at {path}.")
         change(machine, body, now)
         return ServiceResponse(204)
+
+    def _certified(self, inside: str, request: ServiceRequest, now: datetime) -> ServiceResponse:
+        """A change of the web server's certificate; its answer may be lost with the server's restart."""
+        assert self.certificates is not None, "whose path it is"
+        body = {} if inside.endswith(".Upload") else _body(request)
+        said = self.certificates.change(inside, body, request.body, now)
+        lost = self.certificates.lie == "drops" and not inside.endswith(".GenerateCSR")
+        return DROPPED if lost else ServiceResponse(200 if said else 204, said)
 
     def _update(self, body: Document, now: datetime) -> ServiceResponse:
         targets, image = body.get("Targets"), body.get("ImageURI")

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from hostler.core.state.events import (
+    bmc_certificates,
     bmc_logins,
     boot,
     cell,
@@ -34,6 +35,7 @@ from hostler.core.state.events import (
     rollouts,
     tickets,
 )
+from hostler.core.state.events.bmc_certificates import BmcCertificateDue, BmcCertificateSeen
 from hostler.core.state.events.bmc_logins import BmcLoginDue
 from hostler.core.state.events.boot import (
     AgentEnrolled,
@@ -191,6 +193,8 @@ __all__ = [
     "BitsDisputed",
     "BitsJudged",
     "BitsTold",
+    "BmcCertificateDue",
+    "BmcCertificateSeen",
     "BmcLoginDue",
     "BootAnswered",
     "BootObserved",
@@ -422,6 +426,8 @@ Event = (
     | BootRefused
     | StrangerSeen
     | BmcLoginDue
+    | BmcCertificateDue
+    | BmcCertificateSeen
     | LightAsked
     | GoldenEvent
     | EvidenceKept
@@ -489,6 +495,8 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("ticket_handed_over", 1): 6,
     ("light_asked", 1): 6,
     ("bmc_login_due", 1): 6,
+    ("bmc_certificate_due", 1): 6,
+    ("bmc_certificate_seen", 1): 6,
     ("evidence_kept", 1): 6,
     ("node_sanitised", 1): 6,
     ("subnet_changed", 1): 6,
@@ -541,6 +549,7 @@ def name_of(event: Event) -> str:
 ROWS: dict[type, EventRow[Any]] = {
     row.kind: row
     for family in (
+        bmc_certificates,
         bmc_logins,
         boot,
         cell,

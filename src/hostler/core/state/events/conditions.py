@@ -5,6 +5,7 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hostler.core.state.bmc_certificate import CERTIFICATE_FAILED
 from hostler.core.state.bmc_login import LOGIN_FAILED
 from hostler.core.state.events.row import EventRow, EventRows, node_of, of_node
 from hostler.core.state.fleet import Fleet
@@ -87,6 +88,9 @@ def _clear(fleet: Fleet, event: ConditionCleared, at: datetime) -> None:
     left = replace(node, conditions=kept, consented=consented, stay_granted=granted)
     if event.condition == f"{node.id}/{LOGIN_FAILED}" and event.by != "observation" and left.bmc_login is not None:
         left = replace(left, bmc_login=replace(left.bmc_login, failed_at=None, result="", failures=0))
+    known = left.bmc_certificate
+    if event.condition == f"{node.id}/{CERTIFICATE_FAILED}" and event.by != "observation" and known is not None:
+        left = replace(left, bmc_certificate=replace(known, failed_at=None, result="", failures=0))
     fleet.put_node(node.id, _asked_about(left))
 
 

@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.state import light
+from hostler.core.state.bmc_certificate import CERTIFY, BmcCertificate, ShownCertificate
 from hostler.core.state.bmc_login import RENEW, BmcLogin
 from hostler.core.state.events.inventory import runs
 from hostler.core.state.events.row import EventRow, EventRows, FoldError, node_of, of_node, of_others
@@ -139,6 +140,9 @@ def _aside_finished(node: Node, event: OperationFinished, at: datetime) -> Node:
         given_up = (*given_up, event.operation)[-GIVEN_UP_KEPT:]
     if event.kind == RENEW:
         return replace(node, aside=None, bmc_login=_renewed(node.bmc_login or BmcLogin(), event, at), given_up=given_up)
+    if event.kind == CERTIFY:
+        certificate = _certified(node.bmc_certificate or BmcCertificate(), event, at)
+        return replace(node, aside=None, bmc_certificate=certificate, given_up=given_up)
     if event.kind in (light.ON, light.OFF):
         return replace(node, aside=None, light=_light_seen(node.light, event, at), given_up=given_up)
     if event.kind == COLLECT:
@@ -163,6 +167,17 @@ def _renewed(login: BmcLogin, event: OperationFinished, at: datetime) -> BmcLogi
         done = replace(login, renewed_at=at, asked_at=None, asked_by="", why="", anew=False)
         return replace(done, failed_at=None, result="", detail="", failures=0)
     return replace(login, failed_at=at, result=event.result, detail=event.detail, failures=login.failures + 1)
+
+
+def _certified(known: BmcCertificate, event: OperationFinished, at: datetime) -> BmcCertificate:
+    """The certificate after a renewal: proved, or how it came to nothing."""
+    if event.result != "done":
+        return replace(known, failed_at=at, result=event.result, detail=event.detail, failures=known.failures + 1)
+    told = {name: str(event.facts.get(name) or "") for name in ("certificate", "expires_at", "issuer")}
+    ends = datetime.fromisoformat(told["expires_at"]) if told["expires_at"] else None
+    shown = ShownCertificate(told["certificate"], ends, told["issuer"])
+    done = replace(known, shown=shown, issued=shown.fingerprint, renewed_at=at, asked_at=None, asked_by="", why="")
+    return replace(done, failed_at=None, result="", detail="", failures=0)
 
 
 def _light_seen(known: light.Light | None, event: OperationFinished, at: datetime) -> light.Light | None:

@@ -3,6 +3,7 @@
 from hostler.core.state.verbs import (
     activation,
     approvals,
+    bmc_certificates,
     bmc_logins,
     fabrics,
     goldens,
@@ -25,6 +26,7 @@ from hostler.core.state.verbs.facts import Verb, name_of
 _NOUNS = (
     activation,
     approvals,
+    bmc_certificates,
     bmc_logins,
     fabrics,
     goldens,

@@ -13,6 +13,7 @@ HALF_HOUR_S, HOUR_S, DAY_S = 1_800.0, 3_600.0, 86_400.0
 WEEK_S, MONTH_S = 7 * DAY_S, 30 * DAY_S
 
 GPU_POLL_S, DCGM_POLL_S, HOST_POLL_S, PORT_POLL_S, BMC_LOOK_S = 10.0, 30.0, 30.0, 10.0, 10.0
+CERTIFICATE_LOOK_S = 3600.0
 PORT_DOWN_LOOKS, BMC_MISSED_LOOKS, PLUGIN_RUNS = 9, 3, 2
 """Ports train again within a minute and a half; a BMC misses three looks in a row; a plug-in says it twice."""
 NVML_ANSWERS_LOOKS, UNREADABLE_LOOKS = 2, 3

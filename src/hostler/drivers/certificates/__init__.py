@@ -1,0 +1,1 @@
+"""A site's own authority, which issues certificates to its BMCs."""
