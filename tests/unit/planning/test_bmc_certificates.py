@@ -155,10 +155,9 @@ def test_a_look_records_the_certificate_once_and_what_expires_becomes_a_conditio
     other = ShownCertificate("cd" * 32, NOW + 400 * DAY, "CN=site")
     (seen,) = of_certificate(context, "a", NodeSeen("a", bmc_shown=other))
     assert seen == e.BmcCertificateSeen("a", other)
-    soon = spare(BmcCertificate(replace(SHOWN, expires_at=NOW + DAY)))
-    (raised,) = of_certificate(
-        a_context(soon, config=ON, format=99), "a", NodeSeen("a", bmc_shown=soon.bmc_certificate.shown)
-    )  # type: ignore[union-attr]
+    ends = replace(SHOWN, expires_at=NOW + DAY)
+    soon = spare(BmcCertificate(ends))
+    (raised,) = of_certificate(a_context(soon, config=ON, format=99), "a", NodeSeen("a", bmc_shown=ends))
     assert isinstance(raised, e.ConditionRaised)
     assert raised.condition.type == "bmc.certificate_expiring"
 
