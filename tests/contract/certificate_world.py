@@ -19,6 +19,7 @@ from hostler.drivers.certificates.site_authority import SiteAuthority
 from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.certificate_driver import CertificateDriver
 from hostler.sim.bmc.bmc_certificates import BmcCertificates
+from hostler.sim.bmc.tls_certificates import Certificate
 from tests.contract.credential_world import START, CredentialWorld, Cut, CutStore, credential_world
 
 AUTHORITY = "file:authority"
@@ -43,6 +44,12 @@ def an_authority(valid: timedelta = timedelta(days=3650), *, ca: bool = True) ->
     form, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     pem = serialization.Encoding.PEM
     return {"certificate": made.public_bytes(pem).decode(), "key": key.private_bytes(pem, form, plain).decode()}
+
+
+def swap_board(bmc: BmcCertificates, certificate: Certificate) -> None:
+    """Another board: its own certificate, and no key that was made before."""
+    bmc.key, bmc.request, bmc.waiting, bmc.before = None, "", None, None
+    bmc.serve(certificate)
 
 
 @dataclass

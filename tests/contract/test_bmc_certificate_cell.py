@@ -24,7 +24,7 @@ from hostler.drivers.redfish.login_driver import LoginDriver
 from hostler.drivers.redfish.operation_driver import RedfishDriver
 from hostler.ports import CertificateChangedError
 from tests.contract.api_world import POLICY
-from tests.contract.certificate_world import AUTHORITY, an_authority
+from tests.contract.certificate_world import AUTHORITY, an_authority, swap_board
 from tests.contract.credential_world import CERTIFICATES, CredentialWorld, credential_world
 from tests.contract.one_node_cell import OneNodeCell
 
@@ -103,7 +103,7 @@ async def test_from_first_contact_to_a_swapped_board_no_stranger_is_trusted_and_
         await inside.read_bmc()
         assert not inside.conditions
 
-        shown.board_swapped(CERTIFICATES[1])
+        swap_board(shown, CERTIFICATES[1])
         inside.world.farm.cut_off()
         await inside.read_bmc()
         await inside.until(lambda: "bmc.certificate_changed" in inside.conditions)

@@ -11,7 +11,7 @@ from hostler.drivers.redfish import certificate_driver, certificate_shapes
 from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.ports import CertificateChangedError, PortError, RefusedError, UnreachableError
 from hostler.sim.bmc.request_faults import RequestFaultRule
-from tests.contract.certificate_world import AUTHORITY, CertificateWorld, an_authority, certificate_world
+from tests.contract.certificate_world import AUTHORITY, CertificateWorld, an_authority, certificate_world, swap_board
 from tests.contract.credential_world import CERTIFICATES, START, Cut, CutError, credential_world
 
 
@@ -130,7 +130,7 @@ async def test_a_swapped_board_is_not_trusted_until_somebody_records_it(tmp_path
     """Mutants: a self-signed certificate is taken in the place of a lost one; a login is shown to it."""
     async with certificate_world(tmp_path) as world:
         await world.renew()
-        world.bmc.board_swapped(CERTIFICATES[1])
+        swap_board(world.bmc, CERTIFICATES[1])
         asked = len(world.bmc.asked)
         with pytest.raises(CertificateChangedError, match=r"is recorded; nothing was sent; find out who answers"):
             await world.renew()

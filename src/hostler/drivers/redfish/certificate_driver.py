@@ -18,7 +18,7 @@ from hostler.drivers.redfish.client import Clients, RedfishClient
 from hostler.drivers.redfish.http_exchange import Access, BmcAddress, parse_address
 from hostler.drivers.redfish.kept_login import KeptLogin
 from hostler.drivers.redfish.operation_driver import check_identity
-from hostler.drivers.redfish.shown_certificate import shown_certificate
+from hostler.drivers.redfish.shown_certificate import LOOK, shown_certificate
 from hostler.drivers.redfish.tolerant_json import WireError
 from hostler.ports import (
     CertificateAuthority,
@@ -141,7 +141,7 @@ class CertificateDriver:
                 await client.reset_manager(await client.manager(system))
             shown = await self._shows(address, access, wanted, BACK_WITHIN_S)
         if shown is None:
-            raise UnreachableError(f"{address.origin} took the new certificate and has shown none since")
+            raise UnreachableError(f"{address.origin} took the new certificate and has shown none since{LOOK}")
         if shown.fingerprint == wanted:
             return await self._proved(operation, node, shown)
         if shown.fingerprint == old:

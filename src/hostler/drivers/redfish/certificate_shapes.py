@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from hostler.drivers.redfish import kept_login
 from hostler.drivers.redfish.client import NotOfferedError, RedfishClient
+from hostler.drivers.redfish.shown_certificate import LOOK
 from hostler.drivers.redfish.tolerant_json import Document, child, document, link, strings, text
 from hostler.drivers.redfish.wire import Manager
 from hostler.ports import LoginRefusedError, RefusedError, UnreachableError
@@ -143,7 +144,7 @@ async def _by_ilo(client: RedfishClient, place: str, actions: _Actions, name: st
     made, waited = await _standing(client, place), 0.0
     while made in ("", before):
         if waited >= MADE_WITHIN_S:
-            raise UnreachableError(f"{client.origin} has made no certificate request within {MADE_WITHIN_S:g} s")
+            raise UnreachableError(f"{client.origin} has made no certificate request within {MADE_WITHIN_S:g} s{LOOK}")
         await asyncio.sleep(POLL_S)
         waited += POLL_S
         made = await _standing(client, place)

@@ -72,23 +72,18 @@ class BmcCertificates(Struct):
         socket.context = self.context
         return None
 
-    def _show(self, certificate: Certificate) -> None:
+    def serve(self, certificate: Certificate) -> None:
         """Show this one: in a context of its own, as one context holds a certificate for each kind of key."""
         self.shown, self.context = certificate, certificate.server_context()
 
     def restarted(self) -> None:
         """Show what waited for a restart of the BMC; or the one before again."""
         if self.lie == "reverts" and self.before is not None and self.waiting is None:
-            self._show(self.before)
+            self.serve(self.before)
         elif self.waiting is not None and self.lie != "never":
             self.before, waiting = self.shown, self.waiting
             self.waiting = None
-            self._show(waiting)
-
-    def board_swapped(self, certificate: Certificate) -> None:
-        """Another board: its own certificate, and no key that was made before."""
-        self.key, self.request, self.waiting, self.before = None, "", None, None
-        self._show(certificate)
+            self.serve(waiting)
 
     # reading
 
