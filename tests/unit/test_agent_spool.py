@@ -11,6 +11,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from hostler.agent.local_observation import LocalObservation, Rank
 from hostler.agent.spool import KEEP_ACKNOWLEDGED_S, MARK_EVERY_S, Spool, Spooled, SpoolLimits
@@ -39,7 +40,8 @@ class World:
         self.opened: list[Spool] = []
 
     def open(self, boot_id: str = "b", **limits: int) -> Spool:
-        made = Spool(self.directory, boot_id, lambda: self.now_s, lambda: f"id{next(self.ids)}", SpoolLimits(**limits))
+        bounds = replace(SpoolLimits(), **limits)
+        made = Spool(self.directory, boot_id, lambda: self.now_s, lambda: f"id{next(self.ids)}", bounds)
         self.opened.append(made)
         return made
 

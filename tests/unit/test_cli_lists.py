@@ -131,6 +131,20 @@ def test_all_events_come_oldest_first_as_they_are_read(api: FakeApi, capsys: pyt
     assert [asked.query.get("cursor", "") for asked in api.asked] == ["", "6"]
 
 
+@pytest.mark.parametrize("output", ["jsonl", "csv"])
+def test_what_is_shown_as_it_is_read_has_the_form_that_was_asked_for(
+    output: str, api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Mutants: `-o jsonl` and `-o csv` print the table's lines; each line of csv has titles of its own."""
+    api.says("GET /v1/records", page(*EVENTS))
+    assert hostler("events", "--limit", "0", "-o", output) == ExitCode.ok
+    said = capsys.readouterr().out
+    if output == "jsonl":
+        assert [json.loads(line)["seq"] for line in said.splitlines()] == [5, 6, 7]
+    else:
+        assert [row["seq"] for row in csv.DictReader(io.StringIO(said))] == ["5", "6", "7"]
+
+
 def test_events_go_on_from_where_the_list_stood(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
     """Mutants: an event of the list is told again; the stream begins with what comes now; another name is told."""
     api.says("GET /v1/records", {**page(EVENTS[0]), "seq": 5})

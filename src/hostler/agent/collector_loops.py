@@ -31,9 +31,15 @@ log = logging.getLogger("hostler.agent")
 
 
 class CollectorLoops:
-    """The collectors of state. `wake` is called when there is something to send; `samples` keeps passive series."""
+    """The collectors of state. `wake` is called when there is something to send; `samples` keeps passive series.
 
-    def __init__(self, body: HostMachine, spool: Spool, wake: Callable[[], None], samples: PassiveSamples) -> None:
+    `pace` is how many times as seldom as usual they look.
+    """
+
+    def __init__(
+        self, body: HostMachine, spool: Spool, wake: Callable[[], None], samples: PassiveSamples, pace: float = 1.0
+    ) -> None:
+        self._pace = pace
         self._body = body
         self._samples = samples
         self._spool = spool
@@ -55,7 +61,7 @@ class CollectorLoops:
                 failing = word
                 seen.append(collector_failed("nvml", now_s, word) if word else collector_started("nvml", now_s))
             await self._note(seen, state.cursor())
-            await asyncio.sleep(pause_s(GPUS_EVERY_S, failures))
+            await asyncio.sleep(pause_s(GPUS_EVERY_S * self._pace, failures))
 
     async def dcgm(self) -> None:
         """Read DCGM's exporter where one answers; one that was there and is gone is a reader that died."""
@@ -93,7 +99,7 @@ class CollectorLoops:
                 self._samples.host(readings or {}, now_s)
                 failures = 0
             await self._note(seen, state.cursor())
-            await asyncio.sleep(pause_s(HOST_EVERY_S, failures))
+            await asyncio.sleep(pause_s(HOST_EVERY_S * self._pace, failures))
 
     async def drives(self) -> None:
         """Ask the drives how they are. One that does not answer is read as silent by `host`."""

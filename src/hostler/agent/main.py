@@ -89,7 +89,8 @@ class AgentSettings(Struct, frozen=True):
     this node may join: API servers with commas between, and a PEM file; without them it joins none. `check_program` is
     the suite of active checks, `check_device` what it looks at (auto, gpu, cpu), `check_for` its time under load.
     `idle_beside` and `idle_cores` are what an idle check bears beside it (`node_use.UseLimits`).
-    `meet`: "PORT=INTERFACE" by which other nodes are met after a check; without any nobody is.
+    `meet`: "PORT=INTERFACE" by which other nodes are met after a check; without any nobody is. `pace` is how many times
+    as seldom as usual it beats and looks: emulated agents share one machine, and many of them one core.
     """
 
     node: str
@@ -113,6 +114,7 @@ class AgentSettings(Struct, frozen=True):
     idle_beside: tuple[str, ...] = ()
     idle_cores: float = 0.0
     meet: tuple[str, ...] = ()
+    pace: float = 1.0
 
 
 async def run_agent(settings: AgentSettings) -> None:
@@ -148,9 +150,11 @@ async def run_agent(settings: AgentSettings) -> None:
             ),
         ),
     )
+    tidying = asyncio.create_task(_tidy())
     try:
         await serve(settings, body, stop)
     finally:
+        tidying.cancel()
         body.close()
 
 
@@ -177,6 +181,13 @@ def open_log_of_operations(path: Path, spool: Spool) -> OperationLog:
         put_aside(path)
         spool.append([collector_failed("marks", spool.now_s(), f"marks were unreadable and put aside: {error}")])
         return OperationLog(path)
+
+
+async def _tidy() -> None:
+    """Give back, for ever, what starting, an inventory or a storm has needed for a moment only."""
+    while True:
+        await asyncio.sleep(TIDY_S)
+        give_back()
 
 
 def rss_kib() -> int:
@@ -212,7 +223,7 @@ class Agent:
         self._uploader = Uploader(settings.node, spool, controller, random.random)
         self._inventory = InventoryNews()
         self._samples = PassiveSamples(settings.node)
-        self._watch = CollectorLoops(body, spool, self._uploader.wake, self._samples)
+        self._watch = CollectorLoops(body, spool, self._uploader.wake, self._samples, settings.pace)
         self._meetings = self._meetings_of(settings)
         operations = NodeOperations(settings.node, body, log_of_operations, self._meetings)
         self._operator = Operator(operations, log_of_operations, spool, self._uploader, controller)
@@ -246,6 +257,14 @@ class Agent:
             self._meetings.close()
             await self._post_last()
 
+    def wake(self) -> None:
+        """There is something in the spool to send. Call it on the event loop's thread."""
+        self._uploader.wake()
+
+    async def settled(self) -> None:
+        """Return once the controller has everything that was seen so far."""
+        await self._uploader.drained()
+
     def _work(self) -> list[Coroutine[None, None, None]]:
         work = [
             self._heartbeats(),
@@ -253,7 +272,6 @@ class Agent:
             self._operator.take_orders(random.random),
             self._operator.report(random.random),
             self._inventories(),
-            self._tidy(),
             self._ports(),
             self._devices(),
             self._site_checks(),
@@ -266,7 +284,11 @@ class Agent:
         return [*work, self._kernel_log(random.random)] if self._settings.kernel_log else work
 
     async def _heartbeats(self) -> None:
-        """Say that we live. A missed beat is not repeated; the next one says the same."""
+        """Say that we live. A missed beat is not repeated; the next one says the same.
+
+        The first of a row that is missed is logged, and its end with how many there were.
+        """
+        missed = 0
         while True:
             try:
                 had = SpoolReceipt(self._spool.id, self._spool.acknowledged)
@@ -276,14 +298,14 @@ class Agent:
                 await self._uploader.rewind(beat.read, had)
             except (UnavailableError, RejectedError, sqlite3.Error) as error:
                 self._inventory.held = ""
-                log.info("heartbeat_missed", extra=facts(reason=str(error)))
-            await asyncio.sleep(HEARTBEAT_S)
-
-    async def _tidy(self) -> None:
-        """Starting, an inventory or a storm needs memory for a moment only."""
-        while True:
-            await asyncio.sleep(TIDY_S)
-            give_back()
+                missed += 1
+                if missed == 1:
+                    log.info("heartbeat_missed", extra=facts(reason=str(error)))
+            else:
+                if missed:
+                    log.info("heartbeat_taken_again", extra=facts(missed=missed))
+                missed = 0
+            await asyncio.sleep(HEARTBEAT_S * self._settings.pace)
 
     async def _inventories(self) -> None:
         while True:
@@ -312,7 +334,7 @@ class Agent:
             if news := ports.news(states, now_s):
                 facts: Facts = {f"port:{port}": state for port, state in news.items()}
                 await self._note(LocalObservation("ports", now_s, facts=facts))
-            await asyncio.sleep(PORTS_S)
+            await asyncio.sleep(PORTS_S * self._settings.pace)
 
     async def _devices(self) -> None:
         """Tell which pod has which GPUs whenever that changes."""
@@ -323,7 +345,7 @@ class Agent:
             if (news := devices.news(seen, now_s)) is not None:
                 facts: Facts = {f"pod:{uid}": ids for uid, ids in news.items()}
                 await self._note(LocalObservation("devices", now_s, facts=facts))
-            await asyncio.sleep(DEVICES_S)
+            await asyncio.sleep(DEVICES_S * self._settings.pace)
 
     async def _site_checks(self) -> None:
         """Run the site's own checks, one after the other; see `plugins`."""
@@ -339,7 +361,7 @@ class Agent:
     async def _passive_series(self) -> None:
         """Send windows of passive series that are over. One that a controller does not take is let go, others wait."""
         while True:
-            await asyncio.sleep(PASSIVE_S)
+            await asyncio.sleep(PASSIVE_S * self._settings.pace)
             while self._samples.waiting:
                 number, ended_s, readings = window = self._samples.waiting[0]
                 age_s = max(self._spool.now_s() - ended_s, 0.0)

@@ -6,6 +6,7 @@ A mark is on disk before its act begins. After a crash it says that something wa
 import contextlib
 import sqlite3
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ CREATE TABLE IF NOT EXISTS marks (
 CREATE TABLE IF NOT EXISTS tried (one INTEGER PRIMARY KEY CHECK (one = 1), room BLOB);
 CREATE TABLE IF NOT EXISTS epoch (one INTEGER PRIMARY KEY CHECK (one = 1), value INTEGER);
 """
+_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "cache_size=-128")
+_EMULATED = ("journal_mode=MEMORY", "synchronous=OFF", "cache_size=-64")
 _COLUMNS = "SELECT operation, attempt, kind, epoch, boot_id, outcome FROM marks"
 
 
@@ -44,14 +47,16 @@ class OperationLog:
     """Marks on disk. Safe to use from several threads; raises `sqlite3.Error` where the disk refuses.
 
     A disk that refuses from the start is tried again with each call: until it takes a write nobody knows what began.
+    `emulated`: the disk is an emulated machine's, and no mark waits for the one below.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, emulated: bool = False) -> None:
         self._lock = threading.Lock()
         self._path = path
+        self._pragmas = _EMULATED if emulated else _PRAGMAS
         self._opened: sqlite3.Connection | None = None
         try:
-            self._opened = _open(path)
+            self._opened = _open(path, self._pragmas)
         except sqlite3.OperationalError as error:
             if not is_refusal(error):
                 raise
@@ -59,7 +64,7 @@ class OperationLog:
     @property
     def _db(self) -> sqlite3.Connection:
         if self._opened is None:
-            self._opened = _open(self._path)
+            self._opened = _open(self._path, self._pragmas)
         return self._opened
 
     def close(self) -> None:
@@ -132,12 +137,12 @@ class OperationLog:
             return self._db.execute(text, values).rowcount
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _open(path: Path, pragmas: Sequence[str]) -> sqlite3.Connection:
     with contextlib.suppress(OSError):  # SQLite then says what is wrong with it
         make_private(path)
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
     try:
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "cache_size=-128"):
+        for pragma in pragmas:
             db.execute(f"PRAGMA {pragma}")
         db.executescript(_SCHEMA)
         db.execute("INSERT OR REPLACE INTO tried VALUES (1, zeroblob(4096))")  # a full disk reads and says nothing

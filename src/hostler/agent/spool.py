@@ -30,10 +30,14 @@ _CURSOR = "cursor/"
 
 
 class SpoolLimits(Struct, frozen=True):
-    """Capacity of the spool: bytes on disk, observations in memory while the disk refuses."""
+    """Capacity of the spool: bytes on disk, observations in memory while the disk refuses.
+
+    `emulated`: the disk is an emulated machine's, and no write waits for the one below.
+    """
 
     max_bytes: int = 64 * 1024 * 1024
     max_memory: int = 2_000
+    emulated: bool = False
 
 
 class Spooled(Struct, frozen=True):
@@ -60,7 +64,7 @@ class Spool:
         new_id: Callable[[], str],
         limits: SpoolLimits = SpoolLimits(),  # noqa: B008 - frozen
     ) -> None:
-        self._store = SpoolFile(directory / "spool.sqlite")
+        self._store = SpoolFile(directory / "spool.sqlite", emulated=limits.emulated)
         self.boot_id = boot_id
         self.now_s = clock
         self._new_id = new_id

@@ -30,6 +30,8 @@ _PRAGMAS = (
     "wal_autocheckpoint=256",
     "journal_size_limit=4194304",
 )
+_EMULATED = ("journal_mode=MEMORY", "synchronous=OFF", "cache_size=-64")
+"""For the disk of an emulated machine: nothing waits for the disk below, whose crash the machine would not outlive."""
 _REFUSALS = ("SQLITE_FULL", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_IOERR")
 _SIZE = f"SELECT coalesce(sum(length(body)), 0) + count(*) * {ROW_BYTES} FROM rows WHERE sequence > ?"  # noqa: S608
 
@@ -52,13 +54,15 @@ class SpoolRow(Struct, frozen=True):
 class SpoolFile:
     """Rows, marks (when the controller had acknowledged how much) and small named values."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, emulated: bool = False) -> None:
         """Open or create the file; `set_aside` says why an unreadable one was put aside, else "".
 
-        Raises `sqlite3.Error` where another process has it.
+        `emulated`: its disk is an emulated machine's, and no write waits for the one below. Raises `sqlite3.Error`
+        where another process has it.
         """
         self.set_aside = ""
         self._path = path
+        self._pragmas = _EMULATED if emulated else _PRAGMAS
         self._opened: sqlite3.Connection | None = None
         self.open()
 
@@ -79,13 +83,13 @@ class SpoolFile:
 
     def _whole(self) -> sqlite3.Connection:
         try:
-            return _connect(self._path)
+            return _connect(self._path, self._pragmas)
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 raise
             self.set_aside = str(error)
             put_aside(self._path)
-            return _connect(self._path)
+            return _connect(self._path, self._pragmas)
 
     @property
     def _db(self) -> sqlite3.Connection:
@@ -215,12 +219,12 @@ def accepted(work: Callable[[], None]) -> bool:
     return True
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path, pragmas: Sequence[str]) -> sqlite3.Connection:
     with suppress(OSError):  # SQLite then says what is wrong with it
         make_private(path)
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
     try:
-        for pragma in _PRAGMAS:
+        for pragma in pragmas:
             db.execute(f"PRAGMA {pragma}")
         db.executescript(_SCHEMA)
         db.execute("INSERT OR REPLACE INTO meta VALUES ('tried', zeroblob(4096))")  # a full disk reads and says nothing

@@ -3,20 +3,18 @@
 import asyncio
 import contextlib
 import gc
-import re
 import signal
 import socket
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib.resources import files
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import aiohttp
-import msgspec
 
+from hostler.app import emulated_life
 from hostler.app.bmc_access import credentials
 from hostler.app.boot_service import boot_service
 from hostler.app.check_readings_keeper import ReadingsKeeper
@@ -29,7 +27,7 @@ from hostler.app.cluster_connections import (
     slurm_clusters,
 )
 from hostler.app.cluster_examiner import examiners
-from hostler.app.controller_process import ControllerProcess, Gate, Standing, ask, journal_of, now, running
+from hostler.app.controller_process import Gate, Standing, journal_of, now, running
 from hostler.app.daily_compaction import Compacting
 from hostler.app.emulated_lab import EmulatedLab, in_kubernetes, in_memory
 from hostler.app.evidence_keeper import EvidenceKeeper
@@ -40,14 +38,11 @@ from hostler.app.secret_backends import secrets_of
 from hostler.app.start_settings import ServeSettings, UpSettings
 from hostler.app.trend_schedule import TrendSchedule
 from hostler.core.fabric.discovery import FoundPort
-from hostler.core.intents.onboarding import items_of
 from hostler.core.planning.port_reset import refused
-from hostler.core.policy.documents import parse
 from hostler.core.state.input_problems import InvalidInputError, Problem
-from hostler.core.state.model import Node, Phase
+from hostler.core.state.model import Node
 from hostler.core.state.notify_routes import NETBOX
 from hostler.core.state.operations import ResetPort
-from hostler.core.state.scopes import FLEET
 from hostler.drivers.certificates.site_authority import SiteAuthority
 from hostler.drivers.infiniband.agent_pages import AgentPages
 from hostler.drivers.infiniband.fabric_source import InfinibandSource, LookPlaces, RegisteredSource
@@ -68,6 +63,7 @@ from hostler.drivers.secrets.secret_cache import KeptSecrets
 from hostler.drivers.standalone.scheduler import StandaloneScheduler, StandaloneWork
 from hostler.drivers.tickets.ticket_target import ticket_systems
 from hostler.polling.bmc_poller import BmcPoller
+from hostler.polling.bmc_schedule import Pace
 from hostler.polling.bmc_series import SeriesReader
 from hostler.polling.fabric_schedule import FabricSchedule
 from hostler.polling.link_rounds import LinkRounds
@@ -83,6 +79,7 @@ from hostler.server.server_settings import Settings, host_name
 from hostler.server.sign_in_settings import read_sign_in
 from hostler.server.tokens import Grant, Role
 from hostler.sim.emulated.emulated_fleet import EmulatedFleet, FleetSettings
+from hostler.sim.emulated.lab_pace import LOOKS_PER_S
 
 Turn = Callable[[], Coroutine[object, object, None]]
 """Work that goes on while this controller is the active one."""
@@ -90,19 +87,8 @@ Turn = Callable[[], Coroutine[object, object, None]]
 THREADS = 512
 """Emulated machines block threads while they check themselves; most of these sleep."""
 
-LAB_BRAKE = "{disruptions: 200, percent: 50, window_s: 3600}"
-"""Sixty-four nodes that fail once a minute would latch the default brake within half an hour, rightly."""
-
-LAB_SLOTS = "{period_s: 3600, quiet_s: 60, limit_s: 1500, count: 16, percent: 10, image: check.test/passes}"
-"""An image that whoever plays the kubelets may know; where nobody does, checks end with their time, inconclusively."""
-
 SERVE_THREADS = 64
 """A database that does not answer may hold several for seconds."""
-
-OPERATOR_S = 20.0
-"""How long the emulated operator thinks about firmware that failed."""
-VENDOR_S = 60.0
-"""How long the emulated vendor keeps a node."""
 
 
 async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -> None:
@@ -248,6 +234,7 @@ async def up(settings: UpSettings, announce: Callable[[str, Path], None]) -> Non
         instead = "leave --adopted out: nodes join that cluster by being brought up"
         raise InvalidInputError((Problem("--adopted", 0, "does not go with --kubernetes", instead),))
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
+    gc.set_threshold(*COLLECTIONS)
     with contextlib.ExitStack() as stack:
         kept = settings.data or stack.enter_context(tempfile.TemporaryDirectory(prefix="hostler-"))
         async with Connections() as connections, contextlib.AsyncExitStack() as held:
@@ -276,7 +263,9 @@ async def _up(
                 faults_per_hour=settings.faults_per_hour,
                 data=data,
                 server=inside.address,
-                token=lambda node: inside.tokens.create(Grant(f"agent-{node}", Role.agent, node=node)),
+                tokens=lambda nodes: inside.tokens.create_all(
+                    [Grant(f"agent-{node}", Role.agent, node=node) for node in nodes]
+                ),
                 origins={node.id: node.binding("bmc") for node in inside.cell.view.nodes.values()},
                 real_agents=settings.real_agents,
                 adopted=settings.adopted,
@@ -286,64 +275,17 @@ async def _up(
         async with fleet:
             access["all"] = Access("hostler", fleet.password)
             known = set(inside.cell.view.nodes)
-            await _load_emulated_fleet(inside, fleet, settings.scale)
+            await emulated_life.load(inside, fleet, settings.scale)
             ours = [node for node in inside.cell.view.nodes.values() if node.id in fleet.hosts]
-            await _resume(inside, fleet, lab, [node for node in ours if node.id in known or node.assignment])
+            await emulated_life.resume(inside, fleet, lab, [n for n in ours if n.id in known or n.assignment])
             announce(inside.address, inside.data / TOKEN)
             cell = inside.cell
             watched = SchedulerReader(lab.clusters, lambda: cell.view, lambda: cell.live)
             gate.read_schedulers, gate.read_node = watched.news, watched.of_node
-            watch = BmcPoller(cell, SeriesReader(RedfishReader(clients), inside.trends, now), now)
-            await _until_told(stop, [watch.run(), _tell(gate), _staff(cell, fleet), *lab.begin(fleet, cell)])
-
-
-async def _load_emulated_fleet(running: ControllerProcess, fleet: EmulatedFleet, scale: float) -> None:
-    """Give the cell the emulated fleet's configuration and nodes, unless its journal knows them already."""
-    policy = files("hostler.core.policy").joinpath("default_policy.yaml").read_text()
-    for line, lab in (("time_scale", str(scale)), ("brake", LAB_BRAKE), ("slots", LAB_SLOTS)):
-        policy = re.sub(rf"(?m)^  {line}: .*$", f"  {line}: {lab}", policy)
-    documents = {"policy.yaml": policy, "fleet.yaml": fleet.configuration()}
-    await ask(running.cell, "activate", FLEET, configuration=parse(documents), documents=documents)
-    fresh = [spec for spec in fleet.specs if spec.id not in running.cell.view.nodes]
-    for verb, specs in (
-        ("adopt", [spec for spec in fresh if spec.pool]),
-        ("register", [spec for spec in fresh if not spec.pool]),
-    ):
-        if specs:
-            await ask(running.cell, verb, FLEET, args={"nodes": msgspec.json.encode(specs).decode()})
-
-
-async def _resume(running: ControllerProcess, fleet: EmulatedFleet, lab: EmulatedLab, known: Sequence[Node]) -> None:
-    """Nodes that serve already, or that the journal knows: their machines are on, as if nobody had been away."""
-    origins = {spec.id: spec.bmc for spec in fleet.specs}
-    for node in known:
-        lab.restore(node)
-        if node.assignment or node.phase not in (Phase.registered, Phase.initializing, Phase.rma):
-            fleet.hosts[node.id].wake()
-        if node.binding("bmc") != origins[node.id]:
-            moved = {"kind": "bmc", "value": origins[node.id]}
-            await ask(running.cell, "rebind", node.id, args=moved, second="emulated-technician")
-
-
-async def _staff(cell: Cell, fleet: EmulatedFleet) -> None:
-    """People of the emulated fleet: a technician certifies, an operator tries firmware again, a vendor repairs."""
-    while True:
-        await asyncio.sleep(1.0)
-        for node in [cell.view.nodes[name] for name in fleet.hosts if name in cell.view.nodes]:
-            if node.phase is Phase.onboard:
-                await _inspect(cell, node)
-            elif node.phase is Phase.zap_fail and (now() - node.phase_since).total_seconds() > OPERATOR_S:
-                await ask(cell, "zap-again", node.id, person="emulated-operator")
-            elif node.phase is Phase.rma and (now() - node.phase_since).total_seconds() > VENDOR_S:
-                fleet.hosts[node.id].cure("repair")
-                await ask(cell, "rma-return", node.id, person="emulated-vendor")
-
-
-async def _inspect(cell: Cell, node: Node) -> None:
-    """Tick every item of the node's checklist, and certify it."""
-    for number in range(1, len(items_of(cell.view, node)) + 1):
-        await ask(cell, "tick-item", node.id, person="emulated-technician", args={"item": str(number)})
-    await ask(cell, "certify", node.id, person="emulated-technician")
+            pace = Pace(looks_per_s=LOOKS_PER_S)
+            watch = BmcPoller(cell, SeriesReader(RedfishReader(clients), inside.trends, now), now, pace)
+            people = emulated_life.staff(cell, fleet), emulated_life.strain(fleet, time.monotonic)
+            await _until_told(stop, [watch.run(), _tell(gate), *people, *lab.begin(fleet, cell)])
 
 
 async def _tell(gate: Gate, period_s: float = 0.5) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hostler.cli.command_errors import CommandError
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.list_view import View
-from hostler.cli.output import dump_yaml, json_of, line_of, row_of, say, shown, widths_of
+from hostler.cli.output import csv_rows, dump_yaml, json_of, line_of, row_of, say, shown, widths_of
 from hostler.client import ApiError, GoneError
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ class Printer:
         self._view = view
         self._output = output
         self._widths: list[int] = []
+        self._begun = False
 
     def show(self, items: Iterable[Item]) -> None:
         """Print one line for each item."""
@@ -104,8 +105,10 @@ class Printer:
 
     def _one(self, item: Item) -> None:
         match self._output:
-            case "json":
+            case "json" | "jsonl":
                 print(json_of(item), flush=True)
+            case "csv":
+                csv_rows([item], self._view, titles=not self._begun)
             case "yaml":
                 print("---")
                 dump_yaml(item)
@@ -113,6 +116,7 @@ class Printer:
                 print(shown(self._view.name_of(item)), flush=True)
             case _:
                 self._row(row_of(item, self._view, self._output))
+        self._begun = True
 
     def _row(self, cells: list[str]) -> None:
         titles = self._view.titles(wide=self._output == "wide")

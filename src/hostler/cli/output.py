@@ -56,7 +56,7 @@ def emit(items: Sequence[dict[str, Any]], view: View, output: str) -> None:
             for item in items:
                 print(json_of(item))
         case "csv":
-            _csv(items, view)
+            csv_rows(items, view)
         case "name":
             for item in items:
                 print(shown(view.name_of(item)))
@@ -64,14 +64,16 @@ def emit(items: Sequence[dict[str, Any]], view: View, output: str) -> None:
             table(view.titles(wide=output == "wide"), [row_of(item, view, output) for item in items], empty=view.empty)
 
 
-def _csv(items: Sequence[dict[str, Any]], view: View) -> None:
-    """Print all columns, one object a line."""
+def csv_rows(items: Sequence[dict[str, Any]], view: View, *, titles: bool = True) -> None:
+    """Print all columns, one object a line, under their titles."""
     import csv
 
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow([column.path for column in view.columns])
+    if titles:
+        writer.writerow([column.path for column in view.columns])
     for item in items:
         writer.writerow([cell_of(field(item, column.path)) for column in view.columns])
+    sys.stdout.flush()
 
 
 def cell_of(value: Any) -> str:

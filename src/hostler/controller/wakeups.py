@@ -121,8 +121,12 @@ def beside(fleet: Fleet, node_id: str) -> Iterator[str]:
     """Waiting nodes that share a domain with it: what one member of a domain act runs or needs concerns all."""
     node = fleet.nodes.get(node_id)
     if node is not None and not fleet.index.lacks("waiting"):
-        for domain in node.domains:
-            yield from (i for i in fleet.index.members(domain.shared) if fleet.nodes[i].waiting is not None)
+        for shared in dict.fromkeys(domain.shared for domain in node.domains):
+            if fleet.index.count("waiting") < fleet.index.count(shared):  # a feed of a whole hall, where few wait
+                waiting = fleet.index.members("waiting")
+                yield from (i for i in waiting if any(d.shared == shared for d in fleet.nodes[i].domains))
+            else:
+                yield from (i for i in fleet.index.members(shared) if fleet.nodes[i].waiting is not None)
 
 
 REGROUPING = (

@@ -70,6 +70,9 @@ class Source(Protocol):
     def open(self, series: str, base: int) -> int:
         """Open the stream of one boot (`series`) after position `base`; the file descriptor to poll."""
 
+    def read(self, most: int) -> bytes:
+        """Bytes that are there, b"" at the end. Raises BlockingIOError where there are none now."""
+
     def split(self, stream: bytes) -> tuple[Iterator[bytes], bytes]:
         """Whole records of the bytes read so far, and the bytes that are left over."""
 
@@ -245,6 +248,10 @@ class KmsgDevice:
         self._log = os.open(self.name, mode | os.O_NONBLOCK | os.O_CLOEXEC)
         return self._log
 
+    def read(self, most: int) -> bytes:
+        """One record of the device, or what a pipe holds. Raises BlockingIOError, BrokenPipeError."""
+        return os.read(self._log, most)
+
     def split(self, stream: bytes) -> tuple[Iterator[bytes], bytes]:
         """Whole records of the bytes read so far, and the bytes that are left over."""
         return kmsg.split(stream)
@@ -257,7 +264,10 @@ class KmsgDevice:
 
 
 class KernelLogReader:
-    """Reads one log until told to stop."""
+    """Reads one log until told to stop: `run`, or turn by turn from `begin` to `end`.
+
+    `committed` is called after sightings were added.
+    """
 
     def __init__(self, source: Source, spool: LineSink, boot_id: str, clock: Callable[[], float]) -> None:
         self._source = source
@@ -267,61 +277,75 @@ class KernelLogReader:
         self._rest = b""
         self._saved = LogPosition(boot_id)
         self._saved_s = clock()
+        self._intake = Intake(self._saved, contiguous=source.contiguous)
 
     def run(self, stop: int, committed: Callable[[], None]) -> None:
         """Read until the descriptor `stop` becomes readable. Blocks; belongs in a thread of its own.
 
-        `committed` is called after sightings were added. Raises OSError when the log cannot be read, EOFError when
-        it ends.
+        Raises OSError when the log cannot be read, EOFError when it ends.
         """
+        log = self.begin(committed)
+        try:
+            self._follow(log, stop, committed)
+        finally:
+            self.end(committed)
+
+    def begin(self, committed: Callable[[], None]) -> int:
+        """Open the log where it was left; the descriptor to poll. Raises OSError."""
         self._saved = self._position()
-        intake = Intake(self._saved, contiguous=self._source.contiguous)
+        self._intake = Intake(self._saved, contiguous=self._source.contiguous)
         self._rest = b""
         log = self._source.open(self._saved.series, self._saved.base)
         self._spool.append([collector_started("kernel_log", self._clock())])
         committed()
-        try:
-            self._follow(log, stop, intake, committed)
-        finally:
-            self._commit(*intake.finish(self._clock()), committed)
-            self._source.close()
+        return log
 
-    def _follow(self, log: int, stop: int, intake: Intake, committed: Callable[[], None]) -> None:
+    def turn(self, committed: Callable[[], None]) -> None:
+        """Read what is there, and commit it. Raises OSError, EOFError."""
+        self._read()
+        self._commit(*self._intake.batch(self._clock()), committed)
+
+    def wait_s(self) -> float:
+        """Longest wait until the next turn, which is due earlier where there is something to read."""
+        due_s = self._intake.due_s()
+        return POSITION_INTERVAL_S if due_s is None else max(0.0, due_s - self._clock())
+
+    def end(self, committed: Callable[[], None]) -> None:
+        """Commit what waits for its window, and close the log."""
+        self._commit(*self._intake.finish(self._clock()), committed)
+        self._source.close()
+
+    def _follow(self, log: int, stop: int, committed: Callable[[], None]) -> None:
         poller = select.poll()
         poller.register(log, select.POLLIN)
         poller.register(stop, select.POLLIN)
         while True:
-            ready = [fd for fd, _ in poller.poll(self._wait_ms(intake))]
+            ready = [fd for fd, _ in poller.poll(max(1, int(self.wait_s() * 1000) + 1))]
             if stop in ready:
                 return
             if log in ready:
-                self._read(log, intake)
-            self._commit(*intake.batch(self._clock()), committed)
+                self._read()
+            self._commit(*self._intake.batch(self._clock()), committed)
 
-    def _wait_ms(self, intake: Intake) -> int:
-        due_s = intake.due_s()
-        wait_s = POSITION_INTERVAL_S if due_s is None else due_s - self._clock()
-        return max(1, int(wait_s * 1000) + 1)
-
-    def _read(self, log: int, intake: Intake) -> None:
+    def _read(self) -> None:
         for _ in range(BATCH_RECORDS):
             try:
-                chunk = os.read(log, READ_BYTES)
+                chunk = self._source.read(READ_BYTES)
             except BlockingIOError:
-                intake.drained(self._clock())
+                self._intake.drained(self._clock())
                 return
             except BrokenPipeError:
                 continue  # overwritten before we came; the gap in the sequence tells how many
             if not chunk:
                 raise EOFError(f"{self._source.name} ended")
-            self._take(chunk, intake)
+            self._take(chunk)
 
-    def _take(self, chunk: bytes, intake: Intake) -> None:
+    def _take(self, chunk: bytes) -> None:
         records, self._rest = self._source.split(self._rest + chunk)
         self._rest = self._rest[-REST_BYTES:]
         now_s = self._clock()
         for raw in records:
-            intake.take(raw, now_s)
+            self._intake.take(raw, now_s)
 
     def _commit(self, seen: list[LocalObservation], position: LogPosition, committed: Callable[[], None]) -> None:
         now_s = self._clock()

@@ -66,6 +66,12 @@ class SystemdJournal:
         os.set_blocking(descriptor, False)
         return descriptor
 
+    def read(self, most: int) -> bytes:
+        """Output that is there. Raises BlockingIOError."""
+        assert self._child is not None, "it is open"
+        assert self._child.stdout is not None, "it was opened with a pipe"
+        return os.read(self._child.stdout.fileno(), most)
+
     def close(self) -> None:
         """End the child."""
         if self._child is None:

@@ -3,7 +3,7 @@
 import asyncio
 import random
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Self
@@ -17,8 +17,10 @@ from hostler.core.state.model import Verdict, WorkClass
 from hostler.sim.bmc.emulated_machine import make_image
 from hostler.sim.bmc.http_farm import Farm
 from hostler.sim.bmc.redfish_service import Service
+from hostler.sim.emulated.emulated_agent import AgentCrowd
 from hostler.sim.emulated.emulated_scheduler import JobSpec
 from hostler.sim.emulated.emulated_server import EmulatedHost, Trouble, gb200, gpu_address, h100
+from hostler.sim.emulated.lab_pace import pace_of
 
 TRAYS = 18
 GPUS_OF_POOLS = {"train": 8, "serve": 8, "nvl72": 4}
@@ -30,7 +32,7 @@ BASELINE = {"BIOS": "1.1.0", "BMC": "1.1.0", "GPU": "1.1.0"}
 class FleetSettings(Struct, frozen=True):
     """Size and sources of the emulated fleet.
 
-    `token` gives the credential of a node's agent; `faults_per_hour` is for the whole fleet; `origins` are the BMCs'
+    `tokens` gives credentials of nodes' agents; `faults_per_hour` is for the whole fleet; `origins` are the BMCs'
     addresses of an earlier run, taken again where they are free. `real_agents`: they have the abilities of real ones.
     `adopted`: nodes serve their pools already, as many as each pool's target says; the others have never been on.
     """
@@ -41,7 +43,7 @@ class FleetSettings(Struct, frozen=True):
     faults_per_hour: float
     data: Path
     server: str
-    token: Callable[[str], str]
+    tokens: Callable[[Sequence[str]], Sequence[str]]
     origins: dict[str, str] = {}
     real_agents: bool = False
     adopted: bool = False
@@ -57,6 +59,7 @@ class EmulatedFleet:
         self.password = secrets.token_urlsafe(12)
         self.hosts: dict[str, EmulatedHost] = {}
         self.specs: list[NodeSpec] = []
+        self.crowd = AgentCrowd()
         self._farm = Farm(clock, credentials=("hostler", self.password))
         self._depot: web.AppRunner | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -65,9 +68,11 @@ class EmulatedFleet:
     async def __aenter__(self) -> Self:
         await self._farm.__aenter__()
         await self._open_depot()
+        await self.crowd.__aenter__()
         trays = trays_of(self._settings.nodes)
-        for number in range(self._settings.nodes):
-            await self._add(number, tray=number < trays)
+        names = [f"c1-n{number + 1:04d}" for number in range(self._settings.nodes)]
+        for number, (name, token) in enumerate(zip(names, self._settings.tokens(names), strict=True)):
+            await self._add(number, name, token, tray=number < trays)
         self._tasks = [asyncio.create_task(self._turn()), asyncio.create_task(self._break())]
         return self
 
@@ -75,7 +80,9 @@ class EmulatedFleet:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.crowd.hang_up()
         await asyncio.gather(*(host.stop() for host in self.hosts.values()), return_exceptions=True)
+        await self.crowd.__aexit__()
         await self._farm.__aexit__(None, None, None)
         if self._depot is not None:
             await self._depot.cleanup()
@@ -110,25 +117,25 @@ class EmulatedFleet:
         standing = [trouble for trouble in self.hosts[node].trouble if trouble.cures]
         return (Verdict.failed, f"{standing[0].name} is there") if standing else (Verdict.passed, "emulated")
 
-    async def _add(self, number: int, *, tray: bool) -> None:
-        identity, serial = f"c1-n{number + 1:04d}", f"EMU{number + 1:05d}"
+    async def _add(self, number: int, identity: str, token: str, *, tray: bool) -> None:
+        serial = f"EMU{number + 1:05d}"
         rack = "nvl1" if tray else f"r{number // 8:02d}"
         state = self._settings.data / "agents" / identity
         state.mkdir(parents=True, exist_ok=True)
         token_file = state / "token"
-        token_file.write_text(self._settings.token(identity))
+        token_file.write_text(token)
         token_file.chmod(0o600)
         agent = AgentSettings(
             node=identity,
             server=self._settings.server,
             token_file=token_file,
             state_dir=state,
-            kernel_log=str(state / "kmsg"),
             allow_actions=True,
+            pace=pace_of(self._settings.nodes),
         )
         hardware = gb200(serial) if tray else h100(serial)
         host = EmulatedHost(identity, hardware, agent, self._clock, self._settings.scale)
-        host.real_abilities = self._settings.real_agents
+        host.real_abilities, host.crowd = self._settings.real_agents, self.crowd
         origin = await self._serve(identity, Service([host.machine]))
         self.hosts[identity] = host
         self.specs.append(
@@ -141,7 +148,7 @@ class EmulatedFleet:
                 row="a",
                 rack=rack,
                 u=1 + number % 40,
-                domains=("nvlink:nvl1", "power:a") if tray else (f"leaf:l{number // 16}", "power:b"),
+                domains=("nvlink:nvl1", "power:a") if tray else (f"leaf:l{number // 16}", f"power:b{number // 64}"),
                 pool=pool_of(number, self._settings.nodes) if self._settings.adopted else "",
             )
         )

@@ -74,6 +74,8 @@ class EmulatedScheduler:
         self.checks_s = 5.0
         self._now_s = 0.0
         self._members: dict[str, _Member] = {}
+        self._on: dict[str, _EmulatedJob] = {}
+        self._shown: dict[str, tuple[tuple[object, ...], WorkloadView]] = {}
         self._numbers = itertools.count(1)
         self._jobs = [self._submit(spec) for spec in jobs]
 
@@ -94,6 +96,7 @@ class EmulatedScheduler:
             case "leave_cluster":
                 self._lose(name, None)
                 self._members.pop(name, None)
+                self._shown.pop(name, None)
             case "cordon" if member is None:
                 raise RefusedError(f"cluster {self.cluster} lists no node {name}: bind its name there or let it join")
             case "cordon" if member is not None:
@@ -147,14 +150,21 @@ class EmulatedScheduler:
         member.cordoned_by, member.overridden = "", person if member.cordoned else ""
 
     def views(self) -> ClusterView:
-        """Views of its members and what runs on them now."""
-        nodes = {
-            name: WorkloadView(
-                name, self._work_on(name), m.cordoned_by, m.cordoned and not m.overridden, overridden=m.overridden
-            )
-            for name, m in self._members.items()
-        }
+        """Views of its members and what runs on them now; what has not changed is the same object as before."""
+        nodes = {name: self._view(name, member) for name, member in self._members.items()}
         return ClusterView(nodes, {name: self.alive(name) for name in self._members})
+
+    def _view(self, name: str, m: _Member) -> WorkloadView:
+        job, check = self._on.get(name), m.check
+        checked = check.operation if check is not None and not check.verdict else ""
+        now = (job.id if job is not None else "", checked, m.cordoned_by, m.cordoned, m.overridden)
+        was, view = self._shown.get(name, (None, None))
+        if was != now or view is None:
+            works = self._work_on(name)
+            cordoned = m.cordoned and not m.overridden
+            view = WorkloadView(name, works, m.cordoned_by, cordoned, overridden=m.overridden)
+            self._shown[name] = now, view
+        return view
 
     async def watch(self) -> None:
         """Let jobs begin, end and be restarted, until it is cancelled."""
@@ -168,65 +178,78 @@ class EmulatedScheduler:
         self._now_s = now_s
         for index, job in enumerate(self._jobs):
             if job.nodes and not all(self.alive(n) for n in job.nodes):
-                job.nodes, job.restarts = (), job.restarts + 1
+                self._stop(job)
             elif job.nodes and job.ends_s <= now_s:
+                self._leave(job)
                 self._jobs[index] = self._submit(job.spec)
+        free = dict[str, list[str]]()
         for job in self._jobs:
             if not job.nodes:
-                self._place(job, now_s)
+                self._place(job, now_s, free)
         for name, member in self._members.items():
-            self._check(name, member, now_s)
+            if member.check is not None:
+                self._check(name, member.check)
 
     def _begin_check(self, operation: Operation, member: _Member, name: str) -> Outcome:
         """Begin a check on a node without work; asked for twice, it is one check."""
         if member.check is None or member.check.operation != operation.id:
             member.check = _Check(operation.id, self._now_s + self.checks_s)
-            if any(name in job.nodes for job in self._jobs):
+            if name in self._on:
                 member.check.verdict, member.check.detail = Verdict.inconclusive.value, "there is no room"
         return _checked(operation, member.check)
 
-    def _check(self, name: str, member: _Member, now_s: float) -> None:
+    def _check(self, name: str, check: _Check) -> None:
         """A job that has come has taken the check's place; a machine that is gone takes it along."""
-        check = member.check
-        if check is None or check.verdict:
+        if check.verdict:
             return
-        if job := next((job for job in self._jobs if name in job.nodes), None):
+        if job := self._on.get(name):
             check.verdict, check.detail = Verdict.inconclusive.value, f"pre-empted: {job.id} has come"
         elif not self.alive(name):
             check.verdict, check.detail = Verdict.inconclusive.value, "the machine is gone"
-        elif check.ends_s <= now_s:
+        elif check.ends_s <= self._now_s:
             verdict, check.detail = self.verdict(name)
             check.verdict = verdict.value
 
     def _submit(self, spec: JobSpec) -> _EmulatedJob:
         return _EmulatedJob(f"{spec.name}-{next(self._numbers)}", spec)
 
-    def _place(self, job: _EmulatedJob, now_s: float) -> None:
-        busy = {n for other in self._jobs for n in other.nodes}
-        free = [
-            n
-            for n, m in self._members.items()
-            if m.pool == job.spec.pool and not m.barred and n not in busy and self.alive(n)
-        ]
-        if len(free) >= job.spec.nodes:
-            job.nodes = tuple(sorted(free, key=lambda n: (self._members[n].check is not None, n))[: job.spec.nodes])
+    def _place(self, job: _EmulatedJob, now_s: float, free: dict[str, list[str]]) -> None:
+        """Let the job begin where its pool has room; `free` is what this turn has found so far, by pool."""
+        pool = job.spec.pool
+        if pool not in free:
+            found = [n for n, m in self._members.items() if m.pool == pool and self._takes_work(n, m)]
+            free[pool] = sorted(found, key=lambda n: (self._members[n].check is not None, n))
+        if len(free[pool]) >= job.spec.nodes:
+            job.nodes, free[pool] = tuple(free[pool][: job.spec.nodes]), free[pool][job.spec.nodes :]
             job.ends_s = now_s + job.spec.runs_s
+            self._on.update(dict.fromkeys(job.nodes, job))
+
+    def _takes_work(self, name: str, member: _Member) -> bool:
+        return not member.barred and name not in self._on and self.alive(name)
+
+    def _stop(self, job: _EmulatedJob) -> None:
+        """End the job where it runs: it has lost a node, and starts again on others."""
+        self._leave(job)
+        job.nodes, job.restarts = (), job.restarts + 1
+
+    def _leave(self, job: _EmulatedJob) -> None:
+        for name in job.nodes:
+            self._on.pop(name, None)
 
     def _lose(self, name: str, works: frozenset[str] | None) -> None:
         """The node's work ends: these workloads, or all of it."""
-        for job in self._jobs:
-            if name in job.nodes and (works is None or f"{job.id}/{name}" in works):
-                job.nodes, job.restarts = (), job.restarts + 1
+        job = self._on.get(name)
+        if job is not None and (works is None or f"{job.id}/{name}" in works):
+            self._stop(job)
 
     def _work_on(self, node_id: str) -> tuple[Workload, ...]:
-        works = tuple(
-            Workload(f"{job.id}/{node_id}", job.spec.tenant, job.spec.work_class, self.gpus(node_id), job.id)
-            for job in self._jobs
-            if node_id in job.nodes
-        )
+        job = self._on.get(node_id)
+        if job is not None:
+            work = Workload(f"{job.id}/{node_id}", job.spec.tenant, job.spec.work_class, self.gpus(node_id), job.id)
+            return (work,)
         member = self._members.get(node_id)
-        if works or member is None or member.check is None or member.check.verdict:
-            return works
+        if member is None or member.check is None or member.check.verdict:
+            return ()
         check = member.check.operation
         return (Workload(check, "", WorkClass.infrastructure, self.gpus(node_id), check=check),)
 

@@ -1,15 +1,14 @@
 """One emulated GPU server: its BMC's machine, what is wrong with it, and the real agent that runs while it is up."""
 
 import asyncio
-import os
 import threading
 import time
 import uuid
 from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.agent.checks import emulated_gate
 from hostler.agent.checks.host_stress import StressResult
@@ -18,7 +17,7 @@ from hostler.agent.gpu_reset import ResetRequest
 from hostler.agent.host_commands import ActFailedError, NotPossibleError
 from hostler.agent.kubelet import KubeletJoinOffer
 from hostler.agent.machine import ANSWERED, NoSensors, emulated_erasure
-from hostler.agent.main import AgentSettings, serve
+from hostler.agent.main import AgentSettings
 from hostler.core.diagnose.gate.readings import GateReadings, KernelLine
 from hostler.core.diagnose.gpu import HW_SLOWDOWN
 from hostler.core.diagnose.kernel_log import decode
@@ -28,6 +27,7 @@ from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.model import Facts, Part, Verdict
 from hostler.core.state.operations import Sanitise
 from hostler.sim.bmc.emulated_machine import Delays, Hardware, Machine
+from hostler.sim.emulated.emulated_agent import AgentCrowd, EmulatedKernelLog
 
 CHECK_S = {"gate": 120.0, "seatrial": 3600.0, "suspect": 7200.0, "burn_in": 86_400.0}
 """How long the check profiles take on a real machine; an emulated one divides by the fleet's scale."""
@@ -48,8 +48,9 @@ class Trouble(Struct):
 class EmulatedHost:
     """An emulated server. Its agent is the real one, spool, marks and HTTP; only the machine under it is not there.
 
-    `kubelet` is what stands for its kubelet: called with the kubeconfig that lets it in, with "" when it has to go.
-    `real_abilities`: its agent has only the checks that a real node's agent has, and no drives that it may erase.
+    `crowd` is what its agent shares with those of other servers; one alone has a crowd of its own. `kubelet` is what
+    stands for its kubelet: called with the kubeconfig that lets it in, with "" when it has to go. `real_abilities`: its
+    agent has only the checks that a real node's agent has, and no drives that it may erase.
     """
 
     def __init__(
@@ -62,16 +63,15 @@ class EmulatedHost:
         self.trouble: list[Trouble] = []
         self.up = False
         self.boot_id = ""
+        self.crowd: AgentCrowd | None = None
         self.kubelet: Callable[[str], None] | None = None
         self.real_abilities = False
-        self._settings = settings
+        self._settings = replace(settings, kernel_log="")
         self._clock = clock
         self._scale = scale
-        self._stop: asyncio.Event | None = None
         self._body: EmulatedServer | None = None
         self._agent: asyncio.Task[None] | None = None
-        self._log = _pipe(Path(settings.kernel_log))
-        self._written = 0
+        self._kernel = EmulatedKernelLog()
 
     def suffer(self, trouble: Trouble) -> None:
         """Break a part, and the kernel says so (unless the machine is gone with it)."""
@@ -83,9 +83,7 @@ class EmulatedHost:
 
     def say(self, line: str) -> None:
         """A record in the emulated kernel log, facility 0 (the kernel's)."""
-        stamp = int(time.monotonic() * 1e6)
-        os.write(self._log, f"3,{self._written},{stamp},-;{line}\n".encode())
-        self._written += 1
+        self._kernel.say(line)
 
     def cure(self, act: str) -> None:
         """An act ends every trouble that it cures."""
@@ -100,7 +98,7 @@ class EmulatedHost:
     def wake(self) -> None:
         """Be on and booted, as a machine that nobody switched off while Hostler was away."""
         self.machine.start_powered()
-        self._on_boot(self.node, "Hdd", self._clock())
+        self._boot(in_turn=True)
 
     def go_silent(self) -> None:
         """End its agent, which is gone without a word; the machine goes on."""
@@ -112,7 +110,6 @@ class EmulatedHost:
         self._crash()
         if self._agent is not None:
             await asyncio.gather(self._agent, return_exceptions=True)
-        os.close(self._log)
 
     def reboot(self) -> None:
         """Do as `systemctl reboot` does: the machine goes down and comes up again."""
@@ -132,19 +129,26 @@ class EmulatedHost:
             self._crash()
 
     def _on_boot(self, _system: str, _source: str, _moment: datetime) -> None:
+        self._boot(in_turn=False)
+
+    def _boot(self, *, in_turn: bool) -> None:
+        """A new boot, and its agent, which waits for its turn where nobody waits for it."""
         self.cure("reboot")
         self.up = True
-        self._written = 0
-        self._stop = asyncio.Event()
+        self._kernel = EmulatedKernelLog()
         self.boot_id = str(uuid.uuid4())
         body = self._body = EmulatedServer(self, self.boot_id)
-        before = self._agent
-        self._agent = asyncio.create_task(self._run(body, self._stop, before))
+        self._agent = asyncio.create_task(self._run(body, self._agent, in_turn=in_turn))
 
-    async def _run(self, body: "EmulatedServer", stop: asyncio.Event, before: asyncio.Task[None] | None) -> None:
+    async def _run(self, body: "EmulatedServer", before: asyncio.Task[None] | None, *, in_turn: bool) -> None:
+        kernel = self._kernel
         if before is not None:
             await asyncio.gather(before, return_exceptions=True)
-        await serve(self._settings, body, stop)
+        if self.crowd is not None:
+            await self.crowd.live(self._settings, body, kernel, in_turn=in_turn)
+            return
+        async with AgentCrowd() as alone:
+            await alone.live(self._settings, body, kernel)
 
     def _crash(self) -> None:
         """Power or kernel is gone: the agent is, too, without a word."""
@@ -246,13 +250,6 @@ class EmulatedServer(NoSensors):
             raise NotPossibleError("no scratch devices are configured (--scratch), so nothing may be erased")
         time.sleep(0.1)
         return emulated_erasure(order)
-
-
-def _pipe(path: Path) -> int:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists():
-        os.mkfifo(path, 0o600)
-    return os.open(path, os.O_RDWR | os.O_NONBLOCK)
 
 
 def h100(serial: str) -> Hardware:
