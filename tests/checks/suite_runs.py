@@ -69,6 +69,8 @@ def command(folder: Path, *options: str, **variables: str) -> subprocess.Complet
 
 def argv(folder: Path, *options: str) -> list[str]:
     """The command's words."""
+    no_checks = folder.with_name(f"{folder.name}.site")
+    no_checks.mkdir(parents=True, exist_ok=True)
     fixed = [
         "run",
         "--state",
@@ -78,7 +80,7 @@ def argv(folder: Path, *options: str) -> list[str]:
         "--node",
         "n1",
         "--site",
-        str(folder / "none"),
+        str(no_checks),
         "-o",
         "json",
     ]

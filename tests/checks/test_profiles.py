@@ -136,6 +136,29 @@ def test_a_sites_check_says_what_is_wrong_with_it() -> None:
     assert all(part in said for part in ("one of these", "is taken by the suite", "gate, idle", "floor is missing"))
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("check: [a\n", "own.yaml:2: expected ',' or ']'"),
+        ("", "own.yaml:1: a document is a mapping"),
+        ("\0\1", "own.yaml:1: no text: "),
+        ("check: &a [x]\nprofiles: *a\n", "own.yaml:1: aliases (*) are not read"),
+        ("check: a\ncheck: b\nscript: x\nprofiles: [gate]\n", "own.yaml:2: check stands there twice"),
+        ("check: a\nscript: x\n", "own.yaml:1: profiles is missing, so that nothing would run it"),
+        ("check: a\nscript: x\nprofiles: []\n", "own.yaml:1: profiles is missing, so that nothing would run it"),
+        ("check: a\nscript: x\nprofiles: [gate]\nseconds: soon\n", "own.yaml:4: 90s, 20min or 24h is expected"),
+        ("check: a\nscript: x\nprofiles: [gate]\nreadings: {r: {floor: .nan}}\n", "own.yaml:4: a number is expected"),
+        ("check: a\nscript: x\nprofiles: [gate]\nfloor: 3\n", "own.yaml:4: 'floor' is not known here"),
+    ],
+)
+def test_a_sites_check_that_is_broken_is_refused_in_one_line(text: str, told: str) -> None:
+    """Mutants: a check that names no profile is taken, and never runs; its file is told twice, or not at all."""
+    with pytest.raises(ProfileError) as refused:
+        site_checks.parsed(text, "own.yaml")
+    assert str(refused.value).startswith(told), refused.value
+    assert str(refused.value).count("own.yaml") == 1
+
+
 def test_a_check_of_another_profile_is_left_out(tmp_path: Path) -> None:
     place = _site(tmp_path, "check: mine\nscript: 'true'\nprofiles: [burn_in]\n")
     assert site_checks.added(load("gate"), place, os.geteuid()) == load("gate")

@@ -43,6 +43,8 @@ def _answer(request: dict[str, Any], plant: str) -> Answer:
         answer: Answer = run(work)
     except UnableError as error:
         return Answer(unable=str(error))
+    except ModuleNotFoundError as error:
+        return Answer(unable=f"{error.name or error} is missing for {sys.executable}: install it beside hostler-checks")
     except MemoryError:
         return Answer(unable="the memory that the check needs could not be had")
     except Exception as error:  # noqa: BLE001 - libraries for GPUs raise what they like; the judge is told

@@ -8,9 +8,9 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from hostler_checks import VERSION, plants, reference, report, site_checks, state_dir, suite
 from hostler_checks.answers import Verdict, as_document, clean, result_of
@@ -29,6 +29,14 @@ EXITS = {Verdict.passed: 0, Verdict.failed: 2, Verdict.suspect: 2, Verdict.incon
 """As monitoring plug-ins have them; what cannot be asked is 3 too, never one that reads as failed."""
 CANNOT_SAY = 3
 _PR_SET_PDEATHSIG = 1
+SCHEMA = Path(__file__).with_name("report.schema.json")
+_RUN = "Run a profile's checks on this node, each in a child with a deadline, and say what they found."
+_EXITS = (
+    "Exit code: 0 passed, 2 failed or suspect, 3 inconclusive, which is also what cannot be asked. --state keeps "
+    "PROFILE.report.json and .html (`hostler-check schema`, `hostler-check verify`), the node's history, and where a "
+    "run was cut off: the same command goes on there."
+)
+T = TypeVar("T")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -43,35 +51,60 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit with its verdict."""
     given = _parser().parse_args(arguments)
     try:
-        sys.exit(given.run(given))
-    except (OSError, ValueError) as error:
+        code = given.run(given)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read the output has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = CANNOT_SAY
+    except OSError as error:
+        print(f"hostler-check: {error.filename or 'the system'}: {error.strerror or error}", file=sys.stderr)
+        code = CANNOT_SAY
+    except ValueError as error:
         print(f"hostler-check: {error}", file=sys.stderr)
-        sys.exit(CANNOT_SAY)
+        code = CANNOT_SAY
+    sys.exit(code)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="hostler-check", description="Active checks of one node.")
     parser.add_argument("--version", action="version", version=VERSION)
     verbs = parser.add_subparsers(required=True, parser_class=_Parser)
-    run = verbs.add_parser("run", help="run a profile; exit 0 passed, 2 failed or suspect, 3 inconclusive")
+    run = verbs.add_parser(
+        "run", help="run a profile; exit 0 passed, 2 failed or suspect, 3 inconclusive", description=_RUN, epilog=_EXITS
+    )
     run.add_argument("--profile", default="gate", help="gate, idle, burn_in, suspect, or a file NAME.yaml")
     run.add_argument("--for", dest="for_", default="", metavar="TIME", help="time under load, as 90s, 20min or 24h")
     run.add_argument(
         "--state", type=Path, required=True, metavar="DIR", help="where state, history and reports are kept"
     )
-    run.add_argument("--node", default=os.uname().nodename, help="this node's name")
-    run.add_argument("--device", default="auto", choices=("auto", "gpu", "cpu", "twin"), help="cpu: no GPU is expected")
-    run.add_argument("--reference", type=Path, help="what peers measured, see learn")
-    run.add_argument("--site", type=Path, default=site_checks.DIRECTORY, help="a site's own checks, a YAML file each")
+    run.add_argument("--node", default=os.uname().nodename, metavar="NAME", help="this node's name")
     run.add_argument(
-        "--model", default="", help="train a module of the site's too: FILE.py:FUNCTION or module:FUNCTION"
+        "--device",
+        default="auto",
+        choices=("auto", "gpu", "cpu", "twin"),
+        help="auto: the GPUs, else the CPU; gpu: nothing without one; cpu: no GPU is expected; twin: for tests",
+    )
+    run.add_argument("--reference", type=Path, metavar="FILE", help="what peers measured, see learn")
+    run.add_argument(
+        "--site",
+        type=Path,
+        metavar="DIR",
+        help=f"a site's own checks, a YAML file each; {site_checks.DIRECTORY} where it is there",
+    )
+    run.add_argument(
+        "--model",
+        default="",
+        metavar="ENTRY",
+        help="train a module of the site's too: FILE.py:FUNCTION or module:FUNCTION",
     )
     run.add_argument("--model-shape", nargs="+", default=(), metavar="NAME=N", help="what its function is given")
     run.add_argument("--model-for", default="60s", metavar="TIME", help="how long it is trained")
-    run.add_argument("--run-id", default="", help="a finished run of this id is not run again")
+    run.add_argument("--run-id", default="", metavar="ID", help="a finished run of this id is not run again")
     run.add_argument("--with-parent", action="store_true", help="be called off when the program that started it ends")
-    run.add_argument("--message", type=Path, help="write the verdict there too, as a container's last message")
-    run.add_argument("--message-bytes", type=int, default=MOST_BYTES, help="at most so many bytes of it")
+    run.add_argument(
+        "--message", type=Path, metavar="FILE", help="write the verdict there too, as a container's last message"
+    )
+    run.add_argument("--message-bytes", type=int, default=MOST_BYTES, metavar="N", help="at most so many bytes of it")
     run.add_argument("-o", "--output", default="text", choices=("text", "json", "plugin"))
     run.add_argument("--plant", default="", choices=("", *plants.PLANTS), help=argparse.SUPPRESS)
     run.set_defaults(run=_run)
@@ -91,6 +124,8 @@ def _parser() -> argparse.ArgumentParser:
     meet.add_argument("order", type=Path, help="address, port, rank, names, secret: JSON, mode 600")
     meet.add_argument("--plant", default="", choices=("", *plants.PLANTS), help=argparse.SUPPRESS)
     meet.set_defaults(run=_meet)
+    schema = verbs.add_parser("schema", help="the JSON schema of a report, as run -o json prints it")
+    schema.set_defaults(run=_schema)
     verify = verbs.add_parser("verify", help="whether a report's digest is that of its content")
     verify.add_argument("report", type=Path)
     verify.set_defaults(run=_verify)
@@ -100,12 +135,14 @@ def _parser() -> argparse.ArgumentParser:
 def _run(given: argparse.Namespace) -> int:
     if (given.plant or given.device == "twin") and not plants.permitted():
         raise ValueError(f"faults are planted by tests alone, which set {plants.PERMISSION}=1")
-    profile = site_checks.added(load(given.profile), given.site, os.geteuid())
+    if given.site is not None and not given.site.is_dir():
+        raise ValueError(f"--site {given.site}: no such folder, so its checks would be left out")
+    profile = site_checks.added(load(given.profile), given.site or site_checks.DIRECTORY, os.geteuid())
     if given.model:
         step = site_checks.model_step(_absolute(given.model), list(given.model_shape), duration_s(given.model_for))
         profile = site_checks.with_steps(profile, [step])
     for_s = duration_s(given.for_) if given.for_ else profile.for_s
-    known = reference.decoded(given.reference.read_bytes()) if given.reference else None
+    known = _read(given.reference, "reference", reference.decoded) if given.reference else None
     runner = CheckRunner(known)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: runner.call_off())
@@ -180,7 +217,7 @@ def _row(name: str) -> dict[str, Any]:
 def _learn(given: argparse.Namespace) -> int:
     found = []
     for path in given.reports:
-        told = state_dir.verified(path.read_bytes())
+        told = _read(path, "report", state_dir.verified)
         found += [(str(told["node"]), result_of(one)) for one in told["latest"]]
     learned, dissent = reference.learn(found)
     state_dir.write_bytes(given.out, reference.encoded(learned))
@@ -192,8 +229,8 @@ def _learn(given: argparse.Namespace) -> int:
 
 def _blame(given: argparse.Namespace) -> int:
     """Exit 0 where nothing differs, 2 where the node is convicted, 3 where something else is or nobody."""
-    known = reference.decoded(given.reference.read_bytes())
-    reports = [state_dir.verified(path.read_bytes()) for path in (given.suspect, given.witness)]
+    known = _read(given.reference, "reference", reference.decoded)
+    reports = [_read(path, "report", state_dir.verified) for path in (given.suspect, given.witness)]
     suspect, witness = ((str(told["node"]), [result_of(one) for one in told["latest"]]) for told in reports)
     found = blame(suspect, witness, known)
     for one in found:
@@ -223,8 +260,21 @@ def _meet(given: argparse.Namespace) -> int:
     return 0 if is_measured else CANNOT_SAY
 
 
+def _schema(_: argparse.Namespace) -> int:
+    print(SCHEMA.read_text("utf-8"), end="")
+    return 0
+
+
+def _read(path: Path, what: str, read: Callable[[bytes], T]) -> T:
+    """What the file holds. Raises OSError, and ValueError that names the file."""
+    try:
+        return read(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path} is no {what} of hostler-check: {error}") from None
+
+
 def _verify(given: argparse.Namespace) -> int:
-    told = state_dir.verified(given.report.read_bytes())
+    told = _read(given.report, "report", state_dir.verified)
     print(f"{told['node']} {told['profile']} {told['verdict']}: its digest {told['digest']} is right")
     return 0
 

@@ -22,6 +22,7 @@ from hostler_checks.plants import PERMISSION
 from hostler_checks.reference import Reference, cohort_key, stack_key
 
 PROBE_S, MAX_GPUS = 60.0, 32
+NO_GPU = "no GPU was found (where none is expected, say --device cpu)"
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "HOME", "OPENBLAS_CORETYPE", PERMISSION)
 _PASSED_PREFIXES = ("CUDA_", "NVIDIA_", "NCCL_", "GLOO_", "OMP_", "TORCH_")
 
@@ -62,7 +63,7 @@ class CheckRunner:
         if answer is None:
             return ("cpu",), f"the GPUs could not be listed: {trouble}"
         found = tuple(answer.stack)[:MAX_GPUS]
-        return (found, "") if found else (("cpu",), "no GPU was found")
+        return (found, "") if found else (("cpu",), NO_GPU)
 
     def run(self, requests: list[Request], history: Mapping[str, list[float]] | None = None) -> list[CheckResult]:
         """Run the same check on several parts at once. Beside others' work none is slow by its own fault."""

@@ -121,6 +121,8 @@ def parsed(text: str, name: str) -> tuple[Step, tuple[str, ...]]:
     if tool and tool not in READERS:
         problems.add(found["tool"], f"a tool is one of {', '.join(READERS)}")
     profiles = tuple(_profile(one, problems) for one in y.items(found.get("profiles"), problems))
+    if not profiles:
+        problems.found.append((1, f"profiles is missing, so that nothing would run it: a list of {', '.join(NAMES)}"))
     seconds = y.duration(found.get("seconds"), (0.1, 3600.0), problems, 1.0)
     required = y.truth(found.get("required"), problems, default=True)
     params: dict[str, Any] = {"command": command or ["/bin/sh", "-c", script]}

@@ -44,10 +44,21 @@ def run(wanted: SuiteRun, runner: CheckRunner) -> RunState:
     except InUseError as error:
         run_state.end(state, Verdict.inconclusive, str(error))
     except OSError as error:
-        where = error.filename or wanted.folder
-        text = f"what was found could not be kept in {where}: {error.strerror or error}; the last step kept stands"
-        run_state.end(state, Verdict.inconclusive, text)
+        _unkept(wanted, state, error)
     return state
+
+
+def _unkept(wanted: SuiteRun, state: RunState, error: OSError) -> None:
+    """End a run whose state or report could not be written: never passed, and what has convicted the node stands."""
+    why = f"{error.filename or wanted.folder}: {error.strerror or error}"
+    if state.verdict in (Verdict.failed, Verdict.suspect):
+        state.notes.append(f"the report could not be kept in {why}")
+    elif state.steps_done:
+        text = f"what was found could not be kept in {why}; the last step kept stands"
+        run_state.end(state, Verdict.inconclusive, text)
+    else:
+        text = f"nothing was run, as nothing can be kept in {why}; name a folder that may be written (--state)"
+        run_state.end(state, Verdict.inconclusive, text)
 
 
 def state_file(wanted: SuiteRun) -> Path:

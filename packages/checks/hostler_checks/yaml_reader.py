@@ -43,14 +43,18 @@ def tree(text: str, problems: Problems) -> MappingNode:
     if len(text.encode()) > MAX_BYTES:
         raise ProfileError(f"{problems.name}:1: at most {MAX_BYTES >> 10} KiB are read")
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in _bounded(yaml.parse(text, yaml.SafeLoader))):
-            raise ProfileError(f"{problems.name}:1: aliases (*) are not read")
-        root = yaml.compose(text, yaml.SafeLoader)
+        events = _bounded(yaml.parse(text, yaml.SafeLoader))
+        is_aliased = any(isinstance(event, yaml.AliasEvent) for event in events)
+        root = None if is_aliased else yaml.compose(text, yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ProfileError(f"{problems.name}:{line}: {error.problem}") from None
+    except yaml.reader.ReaderError as error:
+        raise ProfileError(f"{problems.name}:1: no text: {error.reason}") from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise ProfileError(f"{problems.name}:1: {error}") from None
+    if is_aliased:
+        raise ProfileError(f"{problems.name}:1: aliases (*) are not read")
     if not isinstance(root, MappingNode):
         raise ProfileError(f"{problems.name}:1: a document is a mapping of names to values")
     return root
