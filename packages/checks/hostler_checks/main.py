@@ -266,7 +266,7 @@ def _schema(_: argparse.Namespace) -> int:
 
 
 def _read(path: Path, what: str, read: Callable[[bytes], T]) -> T:
-    """What the file holds. Raises OSError, and ValueError that names the file."""
+    """Read the file. Raises OSError, and ValueError that names it."""
     try:
         return read(path.read_bytes())
     except ValueError as error:
