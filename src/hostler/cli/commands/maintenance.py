@@ -21,9 +21,11 @@ _SECTIONS = (("windows", WINDOWS), ("work", WORK), ("notices", NOTICES), ("repai
 
 
 @app.command(name="list")
-def list_(*, node: str = "", rack: str = "", show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """List windows, work and notices of all nodes, one rack or one node; for one node its repairs too."""
-    found = _all(connect.client(), node, rack)
+def list_(
+    *, node: str = "", rack: str = "", pool: str = "", show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT
+) -> int:
+    """List windows, work and notices of all nodes, a rack, a pool or one node; for one node its repairs too."""
+    found = _all(connect.client(), {"node": node, "rack": rack, "pool": pool})
     if show.output in ("json", "yaml"):
         describe(found, node, show.output)
         return 0
@@ -34,12 +36,12 @@ def list_(*, node: str = "", rack: str = "", show: ShowOnce = SHOW_ONCE, connect
     return 0
 
 
-def _all(client: "Client", node: str, rack: str) -> dict[str, Any]:
+def _all(client: "Client", asked: dict[str, str]) -> dict[str, Any]:
     """Every page as one; windows and retirements stand on each of them."""
     found: dict[str, Any] = {}
     cursor = ""
     while not found or cursor:
-        page = client.get(routes.MAINTENANCE, {"node": node, "rack": rack, "cursor": cursor})
+        page = client.get(routes.MAINTENANCE, {**asked, "cursor": cursor})
         for name, _ in _SECTIONS:
             known = found.setdefault(name, [])
             known.extend(row for row in page[name] if row not in known)

@@ -9,7 +9,7 @@ from hostler.cli.command_errors import CommandError, unusable
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.list_commands import describe, every, show_list
 from hostler.cli.node_verbs import offer
-from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
+from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Selector, Show, ShowOnce, Why
 from hostler.cli.table_columns import TICKETS
 from hostler.core.state.verbs.tickets import ClaimTicket, CloseTicket, ConsentToEviction, HandOverTicket, TickStop
 
@@ -27,15 +27,17 @@ def list_(
         Literal["all", "mine", "nobody"],
         Parameter(help="`mine`: those that you have claimed; `nobody`: those that are free to claim."),
     ] = "all",
+    node: Annotated[str, Parameter(show_default=False, help="Of this node only, by its id.")] = "",
+    selector: Selector = "",
     show: Show = SHOW,
     connect: Connect = CONNECT,
 ) -> int:
     """List open tickets."""
-    if claim == "all":
-        return show_list(connect, TICKETS, show)
-    if show.watch:
-        raise unusable("--claim and --watch do not go together", "leave one of them out")
-    return show_list(connect, TICKETS, show, {"claim": claim})
+    query = {"claim": "" if claim == "all" else claim, "node": node, "selector": selector}
+    query = {name: value for name, value in query.items() if value}
+    if query and show.watch:
+        raise unusable("--watch goes with no filter of tickets", "leave out --claim, --node and -l, or --watch")
+    return show_list(connect, TICKETS, show, query)
 
 
 @app.command

@@ -68,7 +68,7 @@ export function Maintenance() {
   const wanted = new URLSearchParams(Object.entries({ limit: "1000", pool, rack }).filter(([, value]) => value));
   const { found, problem } = useDocument(`/maintenance?${wanted}`);
   const rows = (/** @type {string} */ name) => ({ items: found?.[name] ?? null, problem, cut: Boolean(found?.cursor) });
-  const cli = `hostler maintenance list${rack ? ` --rack ${quoted(rack)}` : ""}`;
+  const cli = `hostler maintenance list${rack && ` --rack ${quoted(rack)}`}${pool && ` --pool ${quoted(pool)}`}`;
   return html`<${Page} title="Maintenance" about="Windows and whose they are, present and coming work with its account, and nodes that leave.">
     <div class="buttons noprint"><${ActButton} verb="schedule-maintenance" target="fleet" named="fleet" label="Set a window for the fleet" />
       ${rack && html`<${ActButton} verb="schedule-maintenance" target=${`rack:${rack}`} named=${rack} label=${`Set a window for rack ${rack}`} />`}
@@ -236,5 +236,5 @@ export function Audit() {
   const given = Object.entries(query).filter(([, value]) => value).map(([name, value]) => ` --${name === "result" ? "outcome" : name} ${quoted(value)}`);
   return html`<${Page} title="Audit" about="Requests that changed something, and those that were refused. Alike refusals are one line a minute.">
     <${Filters} names=${AUDITED} />
-    <${Table} name="audit" columns=${AUDIT} found=${useList("/audit", query)} id=${(/** @type {Row} */ row) => `${row.chain} ${row.number}`} cli=${`hostler audit list${given.join("")}`} /><//>`;
+    <${Table} name="audit" columns=${AUDIT} found=${useList("/audit", query)} id=${(/** @type {Row} */ row) => `${row.chain} ${row.number}`} cli=${`hostler audit list --limit 0${given.join("")}`} /><//>`;
 }

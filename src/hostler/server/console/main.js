@@ -28,7 +28,7 @@ function App() {
     <a class="skip" href="#main">Skip to content</a>
     <${Bar} />
     ${failure.value && html`<p class="banner warning" role="alert">${failure.value}</p>`}
-    <div id="main" tabindex="-1"><${Shown} /></div>
+    <div id="main" tabindex="-1"><${Shown} key=${token.value} /></div>
     <${ActDialog} />
   `;
 }
@@ -122,9 +122,10 @@ effect(() => {
   document.documentElement.dataset.theme = theme.value;
   dispatchEvent(new Event("theme"));
 });
+// Who comes with another token is shown nothing that was read with the one before.
 effect(() => {
+  end();
   if (token.value) begin();
-  else end();
 });
 effect(() => {
   if (token.value) openNode(opened());

@@ -123,7 +123,9 @@ export function Waiting() {
 }
 
 export function Tickets() {
+  const { node, claim } = selected(["node", "claim"]);
   const found = useList("/tickets", selected(["node", "rack", "pool", "claim"]));
+  const cli = `${listed("ticket list", ["rack", "pool"])}${node && ` --node ${quoted(node)}`}${claim && ` --claim ${claim}`}`;
   const places = useList("/nodes", { rack: route.value.query.rack });
   const where = new Map((places.items ?? []).map((row) => [row.id, row]));
   const rack = (/** @type {Row} */ row) => where.get(row.node)?.position.rack ?? "";
@@ -145,8 +147,8 @@ export function Tickets() {
     { key: "acts", title: "acts", acts: true, of: () => "", show: (row) => html`<${TicketActs} row=${row} />` },
   ];
   return html`<${Page} title="Tickets" about="Work for people. Begin with the serial number that stands at the machine: it stays dark until the work has ended.">
-    <${Filters} names=${["rack", "pool", "claim"]} />
-    <${Table} name="tickets" columns=${columns} found=${found} id=${(/** @type {Row} */ row) => row.id} cli=${`hostler ticket list${selected(["claim"]).claim && ` --claim ${selected(["claim"]).claim}`}`} /><//>`;
+    <${Filters} names=${["node", "rack", "pool", "claim"]} />
+    <${Table} name="tickets" columns=${columns} found=${found} id=${(/** @type {Row} */ row) => row.id} cli=${cli} /><//>`;
 }
 
 /** @param {{ row: Row }} props */
