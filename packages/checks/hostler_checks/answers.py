@@ -86,14 +86,14 @@ def answer_of(data: bytes, nonce: str) -> Answer:
     return Answer(
         looked=clean(_text(told, "looked")),
         readings=readings_of(told.get("readings", {})),
-        faults=tuple(clean(one) for one in _texts(told, "faults")),
+        faults=tuple(clean(one) for one in texts_of(told, "faults")),
         unable=clean(_text(told, "unable")),
         digest=_digest(told.get("digest", "")),
-        replays=tuple(_digest(one) for one in _texts(told, "replays")),
+        replays=tuple(_digest(one) for one in texts_of(told, "replays")),
         load_s=_seconds(told.get("load_s", 0.0)),
         stack=words_of(told.get("stack", {})),
         pairs=readings_of(told.get("pairs", {})),
-        slowness=tuple(clean(one) for one in _texts(told, "slowness")),
+        slowness=tuple(clean(one) for one in texts_of(told, "slowness")),
     )
 
 
@@ -112,7 +112,7 @@ def result_of(told: Any) -> CheckResult:
         detail=clean(_text(told, "detail")),
         version=_count(told.get("version", 0)),
         part=clean(_text(told, "part"), MAX_NAME),
-        basis=tuple(clean(one) for one in _texts(told, "basis")),
+        basis=tuple(clean(one) for one in texts_of(told, "basis")),
         readings=readings_of(told.get("readings", {})),
         digest=_digest(told.get("digest", "")),
         key=_digest(told.get("key", "")),
@@ -193,7 +193,8 @@ def _text(told: dict[str, Any], name: str) -> str:
     return value
 
 
-def _texts(told: dict[str, Any], name: str) -> list[str]:
+def texts_of(told: dict[str, Any], name: str) -> list[str]:
+    """A list of texts by its name, empty where there is none. Raises ValueError."""
     values = told.get(name, [])
     if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
         raise ValueError(f"{name} is no list of texts")

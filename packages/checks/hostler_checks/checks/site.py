@@ -5,7 +5,7 @@ import subprocess
 from typing import Any
 
 from hostler_checks import tool_outputs
-from hostler_checks.answers import Answer
+from hostler_checks.answers import Answer, readings_of, texts_of
 from hostler_checks.device import UnableError
 from hostler_checks.work import Work
 
@@ -63,10 +63,9 @@ def _of_tool(work: Work, told: tool_outputs.ToolReport) -> Answer:
 def _of_json(work: Work, text: str, code: int) -> Answer:
     try:
         told: dict[str, Any] = json.loads(text)
-        readings = {str(name): float(value) for name, value in told.get("readings", {}).items()}
-        pairs = {str(name): float(value) for name, value in told.get("pairs", {}).items()}
-        faults = tuple(str(one) for one in told.get("faults", ()))
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        readings, pairs = readings_of(told.get("readings", {})), readings_of(told.get("pairs", {}))
+        faults = tuple(texts_of(told, "faults"))
+    except (ValueError, RecursionError) as error:
         raise UnableError(f"its answer cannot be read: {error}") from None
     if told.get("unable") or code == _CANNOT_SAY:
         raise UnableError(str(told.get("unable") or "it says that it cannot say"))

@@ -67,8 +67,11 @@ def _every_idle_hour(fleet: IdleFleet, by_readings: Whole) -> Removals:
     return Removals(day, CHECK_MIN * float(checked.sum()))
 
 
-def with_rule(rule: Callable[[Floats, Whole], Whole]) -> Site:
-    """A site that checks in every idle hour and judges daily medians of throughput and bandwidth by this rule."""
+def with_rule(rule: Callable[[Floats, Whole], Whole], *, of_heat: bool = False) -> Site:
+    """A site that checks in every idle hour and judges daily medians of throughput and bandwidth by this rule.
+
+    `of_heat`: heat too, beside the limit that every site has.
+    """
 
     def site(fleet: IdleFleet) -> Removals:
         stacks = np.zeros(fleet.idle.shape[:2], dtype=np.int64)
@@ -78,8 +81,8 @@ def with_rule(rule: Callable[[Floats, Whole], Whole]) -> Site:
             hot = np.nan_to_num(heat, nan=warm) > warm + HOT_C
         days = heat.shape[1]
         found = np.where(hot.any(axis=1), np.argmax(hot, axis=1), days)
-        for runs in (fleet.gemm, fleet.link):
-            found = np.minimum(found, rule(_daily(runs), stacks))
+        for daily in (_daily(fleet.gemm), _daily(fleet.link), *((-heat,) if of_heat else ())):
+            found = np.minimum(found, rule(daily, stacks))
         return _every_idle_hour(fleet, found)
 
     return site
@@ -112,6 +115,6 @@ SITES: dict[str, Site] = {
     "no checks": no_checks,
     "weekly screen, fixed −5 %": weekly_screen,
     "idle checks, fixed −5 %": with_rule(fixed_limit),
-    "idle checks, robust z < −4": with_rule(robust_z),
+    "idle checks, robust z < −4": with_rule(robust_z, of_heat=True),
     "ours (CUSUM, budget 0.3 %)": ours,
 }
