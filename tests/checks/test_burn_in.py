@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from hostler_checks import run_state, state_dir, suite
+from hostler_checks import report, run_state, state_dir, suite
 from hostler_checks.answers import CheckResult, Verdict
 from hostler_checks.disturbance import Look
 from hostler_checks.plants import PERMISSION
@@ -392,3 +392,25 @@ def test_a_gate_remembers_its_readings_and_a_failing_write_is_said(
 def _no_files() -> None:
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (16, 16))
+
+
+def test_each_burn_in_s_report_is_kept_with_the_node(profile: Path, tmp_path: Path) -> None:
+    """By its digest, which the journal has. Mutants: the next one takes its place; a gate's are kept too."""
+    folder = tmp_path / "s"
+    ends = [told(command(folder, "--profile", str(profile), "--run-id", f"o{number}")) for number in range(2)]
+    kept = {path.name for path in (folder / "reports").iterdir()}
+    assert kept == {f"burn_in.{end['digest'][:12]}.{kind}" for end in ends for kind in ("json", "html")}
+    for end in ends:
+        assert state_dir.read(folder / f"reports/burn_in.{end['digest'][:12]}.json") == end
+
+
+def test_of_too_many_kept_reports_the_first_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "KEPT_MOST", 3)
+    names = []
+    for number in range(5):
+        state = run_state.begun(small(), "n1", 1.0, ("cpu",), f"o{number}")
+        report.write(tmp_path, small(), state)
+        names.append(json.loads((tmp_path / "burn_in.report.json").read_text())["digest"][:12])
+        for path in (tmp_path / "reports").glob(f"*{names[-1]}*"):
+            os.utime(path, (number, number))
+    assert {path.name.split(".")[1] for path in (tmp_path / "reports").iterdir()} == {names[0], *names[3:]}

@@ -101,7 +101,9 @@ def test_a_burn_in_of_a_real_node_has_a_verdict(tmp_path: Path) -> None:
     assert (found.verdict, "h under load" in found.detail) == (Verdict.passed, True), found.detail
     assert str(found.facts["look:gemm_abft cpu"]).startswith("passed: ")
     digest = json.loads((tmp_path / "checks/burn_in.report.json").read_text())["digest"]
-    assert found.facts["look:report"] == f"burn_in.report.json on the node, digest {digest}"
+    kept = f"reports/burn_in.{digest[:12]}.json"
+    assert found.facts["look:report"] == f"{kept} on the node, digest {digest}"
+    assert json.loads((tmp_path / "checks" / kept).read_text())["digest"] == digest
 
 
 def test_without_the_program_nobody_has_looked(tmp_path: Path) -> None:

@@ -10,6 +10,10 @@ from hostler_checks.profiles import Profile
 from hostler_checks.run_state import RunState
 
 FORMAT = 1
+ASSESSMENTS = frozenset({"burn_in", "suspect"})
+"""Profiles whose reports are kept with the node, each under its digest."""
+KEPT, KEPT_DIGITS, KEPT_MOST = "reports", 12, 200
+"""Folder of kept reports, digits of the digest in a name, and reports of a profile."""
 _STYLE = """body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:70em;padding:0 1em;color:#1b1f24}
 table{border-collapse:collapse;margin:1em 0}td,th{border:1px solid #c8ccd0;padding:.25em .6em;text-align:left}
 .failed,.suspect{color:#a40e26}.passed{color:#116329}.inconclusive{color:#7d4e00}code{overflow-wrap:anywhere}"""
@@ -59,10 +63,24 @@ def _statistics(state: RunState, name: str) -> dict[str, float]:
 
 
 def write(folder: Path, profile: Profile, state: RunState) -> None:
-    """Write NAME.report.json and NAME.report.html. Raises OSError."""
+    """Write NAME.report.json and NAME.report.html, and one of its own of an assessment. Raises OSError."""
     told = state_dir.signed(body(profile, state))
+    if profile.name in ASSESSMENTS:
+        _keep(folder / KEPT, told)
     state_dir.write(folder / f"{profile.name}.report.json", told)
     state_dir.write_bytes(folder / f"{profile.name}.report.html", html(told).encode())
+
+
+def _keep(folder: Path, told: dict[str, Any]) -> None:
+    """Keep the report beside those of before; of too many the first stays, and the oldest after it goes."""
+    folder.mkdir(exist_ok=True)
+    name = f"{told['profile']}.{str(told['digest'])[:KEPT_DIGITS]}"
+    state_dir.write(folder / f"{name}.json", told)
+    state_dir.write_bytes(folder / f"{name}.html", html(told).encode())
+    by_age = sorted(folder.glob(f"{told['profile']}.*.json"), key=lambda path: path.stat().st_mtime)
+    for path in by_age[1 : 1 + max(0, len(by_age) - KEPT_MOST)]:
+        path.unlink(missing_ok=True)
+        path.with_suffix(".html").unlink(missing_ok=True)
 
 
 def html(told: dict[str, Any]) -> str:

@@ -279,10 +279,17 @@ def _sentence(report: _Report) -> str:
     return "; ".join(words)
 
 
+def _kept_as(report: _Report) -> str:
+    """The report's file in the suite's state directory: of its own where each is kept (`hostler_checks.report`)."""
+    if report.profile in ("burn_in", "suspect"):
+        return f"reports/{report.profile}.{report.digest[:12]}.json"
+    return f"{report.profile}.report.json"
+
+
 def _facts(report: _Report) -> Facts:
     """List what each check came to last, for `hostler node explain`, and which report says all of it; bounded."""
     facts: Facts = {"load_s": report.load_s}
-    facts[f"{LOOK}report"] = f"{report.profile}.report.json on the node, digest {report.digest}"
+    facts[f"{LOOK}report"] = f"{_kept_as(report)} on the node, digest {report.digest}"
     for look in report.latest[:MAX_LOOKS]:
         name = _clean(f"{look.check} {look.part}", 64)
         facts[f"{LOOK}{name}"] = _clean(f"{look.verdict}: {look.detail}", LOOK_CHARS)
