@@ -15,6 +15,8 @@ export const greeted = signal(false);
 // Why this tab asks with nothing: a session that has ended, a sign-in that failed. "" where there is nothing to say.
 export const ended = signal("");
 export const live = signal("connecting");
+// When the server was heard last on a stream that is cut, by this browser's clock; 0 while none is.
+export const cutSince = signal(0);
 let asking = new AbortController();
 
 // `hostler up` opens the console with #token=…; a fragment is never sent anywhere. It is kept for this tab only.
@@ -150,60 +152,90 @@ async function problem(answer) {
   return new Problem(answer.status, body);
 }
 
+// The server writes at least every 15 s. A stream that is silent for three times as long is cut, though nobody said so.
+const SILENT_MS = 45000;
+
 // Calls `take` with the records after `seq`, those that come together in one call, resuming after the last one seen
-// whenever the connection breaks. When too much was missed to resume, `lost` reads all anew and says which record that
-// stands at. Returns a way to stop it.
-/**
- * @param {number} seq @param {(records: import("./types.js").JournalRecord[]) => void} take @param {() => Promise<number>} lost
- */
-export function follow(seq, take, lost) {
+// whenever the connection breaks; `back` is called when it goes on. When too much was missed to resume, `lost` reads all
+// anew and says which record that stands at. Returns a way to stop it.
+/** @typedef {{ take: (records: import("./types.js").JournalRecord[]) => void, lost: () => Promise<number>, back: () => void }} Follower */
+/** @param {number} seq @param {Follower} follower */
+export function follow(seq, follower) {
   const stop = new AbortController();
-  run(seq, take, lost, stop.signal);
+  cutSince.value = 0;
+  run(seq, follower, stop.signal);
   return () => stop.abort();
 }
 
-/**
- * @param {number} seq @param {(records: import("./types.js").JournalRecord[]) => void} take @param {() => Promise<number>} lost
- * @param {AbortSignal} stopped
- */
-async function run(seq, take, lost, stopped) {
+/** @param {number} seq @param {Follower} follower @param {AbortSignal} stopped */
+async function run(seq, { take, lost, back }, stopped) {
   let last = String(seq);
   let started = false;
   let pause = 500;
+  let heard = Date.now();
   while (!stopped.aborted && token.value) {
+    const quiet = silence();
     try {
       live.value = started ? "reconnecting" : "connecting";
       const answer = await fetch("/v1/events", {
         headers: headers({ "Last-Event-ID": last }),
-        signal: stopped,
+        signal: AbortSignal.any([stopped, quiet.signal]),
       });
-      if (answer.status === 410) last = String(await lost());
+      if (answer.status === 410) {
+        last = String(await lost());
+        heard = Date.now();
+      }
       if (!answer.ok) throw await problem(answer);
+      const tell = () => {
+        heard = Date.now();
+        quiet.ended();
+      };
+      tell();
       live.value = "live";
+      if (cutSince.value) back();
+      cutSince.value = 0;
       started = true;
       pause = 500;
-      for await (const told of messages(/** @type {ReadableStream<Uint8Array<ArrayBuffer>>} */ (answer.body))) {
+      for await (const told of messages(/** @type {ReadableStream<Uint8Array<ArrayBuffer>>} */ (answer.body), tell)) {
         last = told[told.length - 1].id;
         take(told.map(({ data }) => JSON.parse(data)));
       }
     } catch (error) {
       if (stopped.aborted) return;
       console.debug("stream", said(error));
+    } finally {
+      quiet.stop();
     }
+    if (stopped.aborted) return;
     live.value = "reconnecting";
+    cutSince.value = heard;
     await new Promise((done) => setTimeout(done, pause));
     pause = Math.min(pause * 2, 15000);
   }
 }
 
-// The messages of each read of the stream, where it brought any to their end.
-/** @param {ReadableStream<Uint8Array<ArrayBuffer>>} body @returns {AsyncGenerator<Record<string, string>[]>} */
-async function* messages(body) {
+// Aborts its signal once nothing has ended the silence for too long.
+function silence() {
+  const abort = new AbortController();
+  const wait = () => setTimeout(() => abort.abort(new Error("the server is silent")), SILENT_MS);
+  let timer = wait();
+  const stop = () => clearTimeout(timer);
+  const ended = () => {
+    stop();
+    timer = wait();
+  };
+  return { signal: abort.signal, ended, stop };
+}
+
+// The messages of each read of the stream, where it brought any to their end. `tell` is told of each read.
+/** @param {ReadableStream<Uint8Array<ArrayBuffer>>} body @param {() => void} tell @returns {AsyncGenerator<Record<string, string>[]>} */
+async function* messages(body, tell) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
+    tell();
     const blocks = (rest + value).split("\n\n");
     rest = blocks.pop() ?? "";
     const told = blocks.map(fields).filter((message) => message.data);

@@ -1,6 +1,6 @@
 // Lists from the API, read page by page and again when something has been recorded.
-import { ask, said } from "./api.js";
-import { onRecord, pace, throttled } from "./state.js";
+import { ask, cutSince, said } from "./api.js";
+import { onRecord, onReturn, pace, throttled } from "./state.js";
 import { useEffect, useState } from "./ui.js";
 
 /** @typedef {import("./types.js").Row} Row */
@@ -18,17 +18,23 @@ export function useList(path, query = {}, heard = () => true) {
     const read = async () => {
       const answer = await whole(path, wanted);
       if (left) return;
-      show((before) => ({ ...(answer.problem && before.of === wanted ? before : {}), ...answer, of: wanted }));
+      show((before) => (stays(answer, before, wanted) && before.items ? before : { ...(answer.problem && before.of === wanted ? before : {}), ...answer, of: wanted }));
     };
     read();
     const later = throttled(() => left || read());
-    const end = onRecord((record) => heard(record) && later(pace()));
+    const ends = [onRecord((record) => heard(record) && later(pace())), onReturn(() => later(pace()))];
     return () => {
       left = true;
-      end();
+      for (const end of ends) end();
     };
   }, [path, wanted]);
   return found;
+}
+
+// While the server is away what was read before stays, marked as old; it is read again once the server is back.
+/** @param {{ problem: string }} answer @param {{ of: string }} before @param {string} wanted */
+function stays(answer, before, wanted) {
+  return Boolean(answer.problem) && cutSince.peek() > 0 && before.of === wanted;
 }
 
 // One document instead of a list: { found, problem }, read again when something has been recorded. "" asks for nothing.
@@ -39,14 +45,14 @@ export function useDocument(path) {
     let left = !path;
     const read = async () => {
       const answer = await ask(path).then((found) => ({ found, problem: "" }), (error) => ({ found: null, problem: said(error) }));
-      if (!left) show({ ...answer, of: path });
+      if (!left) show((before) => (stays(answer, before, path) && before.found ? before : { ...answer, of: path }));
     };
     if (path) read();
     const later = throttled(() => left || read());
-    const end = onRecord(() => left || later(pace()));
+    const ends = [onRecord(() => left || later(pace())), onReturn(() => left || later(pace()))];
     return () => {
       left = true;
-      end();
+      for (const end of ends) end();
     };
   }, [path]);
   return seen.of === path ? seen : { found: null, problem: "" };
@@ -80,15 +86,16 @@ export function useAnswer(path, heard) {
         const answer = await ask(path);
         if (!left) show({ answer, problem: "", of: path });
       } catch (error) {
-        if (!left) show({ answer: null, problem: said(error), of: path });
+        const problem = said(error);
+        if (!left) show((before) => (stays({ problem }, before, path) && before.answer ? before : { answer: null, problem, of: path }));
       }
     };
     read();
     const later = throttled(() => left || read());
-    const end = onRecord((record) => heard(record) && later(1500));
+    const ends = [onRecord((record) => heard(record) && later(1500)), onReturn(() => later(1500))];
     return () => {
       left = true;
-      end();
+      for (const end of ends) end();
     };
   }, [path]);
   return found.of === path ? found : { answer: null, problem: "" };

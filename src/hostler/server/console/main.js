@@ -1,6 +1,6 @@
 // Puts the pages together: who is asked for a token, what the bar shows, and which page is open.
 import { ActDialog } from "./acts.js";
-import { ended, greet, greeted, leave, live, provider, setToken, token } from "./api.js";
+import { cutSince, ended, greet, greeted, leave, live, provider, setToken, token } from "./api.js";
 import { Approvals } from "./approvals.js";
 import { Board } from "./board.js";
 import { BringUp } from "./bring_up.js";
@@ -13,9 +13,10 @@ import { Incidents, Nodes, Pools, Tickets, Waiting } from "./pages.js";
 import { Menu } from "./menu.js";
 import { Parts } from "./parts.js";
 import { Returns } from "./returns.js";
+import { Stale } from "./stale.js";
 import { address, go, nodePath, route } from "./router.js";
 import { begin, configures, end, failure, me, openNode, opened, status, whole } from "./state.js";
-import { effect, html, render, signal } from "./ui.js";
+import { effect, html, render, signal, untracked } from "./ui.js";
 import { count } from "./words.js";
 
 /** @typedef {import("./types.js").Row} Row */
@@ -28,7 +29,8 @@ function App() {
     <a class="skip" href="#main">Skip to content</a>
     <${Bar} />
     ${failure.value && html`<p class="banner warning" role="alert">${failure.value}</p>`}
-    <div id="main" tabindex="-1"><${Shown} key=${token.value} /></div>
+    <div id="main" tabindex="-1" class=${cutSince.value ? "stale" : ""}><${Shown} key=${token.value} /></div>
+    <${Stale} />
     <${ActDialog} />
   `;
 }
@@ -76,7 +78,7 @@ function Bar() {
       <form role="search" onSubmit=${find}>
         <input name="q" type="search" placeholder="node, serial or host name" aria-label="Open a node by id, serial or host name" autocomplete="off" />
       </form>
-      <span class="live ${live.value}" role="status"><i></i>${live.value}${now ? ` · record ${count(now.seq)}` : ""}</span>
+      <span class="live ${live.value}"><i></i>${live.value}${now ? ` · record ${count(now.seq)}` : ""}</span>
       <span class="quiet">${me.value ? `${me.value.name}, ${me.value.role}` : ""}</span>
       <button onClick=${turn} aria-label="Change between light, dark and the system's colours">${theme.value || "auto"}</button>
       <button onClick=${leave}>Sign out</button>
@@ -122,10 +124,14 @@ effect(() => {
   document.documentElement.dataset.theme = theme.value;
   dispatchEvent(new Event("theme"));
 });
-// Who comes with another token is shown nothing that was read with the one before.
+// Who comes with another token is shown nothing that was read with the one before. It is begun once for a token, not anew
+// with each page, though what begins reads which page is open.
 effect(() => {
-  end();
-  if (token.value) begin();
+  const begins = Boolean(token.value);
+  untracked(() => {
+    end();
+    if (begins) begin();
+  });
 });
 effect(() => {
   if (token.value) openNode(opened());

@@ -1,6 +1,6 @@
 // What the pages show, kept true by the stream: the fleet's map, its status, and the node that is open.
 import { readVerbs } from "./acts.js";
-import { ask, follow, said, token } from "./api.js";
+import { ask, cutSince, follow, said, token } from "./api.js";
 import { drawRecord, fleet, forgetFleet, readFleet, tellOf } from "./fleet_map.js";
 import { route } from "./router.js";
 import { batch, computed, signal } from "./ui.js";
@@ -27,17 +27,28 @@ export const missing = signal("");
 export const filter = signal("");
 
 const TIMELINE_MAX = 500;
+// How long after a beginning that failed the next one is tried.
+const AGAIN_MS = 5000;
 /** @type {(() => void) | null} */
 let stop = null;
 
 /** @type {Set<(record: import("./types.js").JournalRecord) => void>} */
 const listeners = new Set();
+/** @type {Set<() => void>} */
+const returns = new Set();
 
 // Calls `take` with each record that comes. Returns a way to stop it.
 /** @param {(record: import("./types.js").JournalRecord) => void} take */
 export function onRecord(take) {
   listeners.add(take);
   return () => listeners.delete(take);
+}
+
+// Calls `read` when a stream that was cut goes on: what was asked for meanwhile may have failed. Returns a way to stop it.
+/** @param {() => void} read */
+export function onReturn(read) {
+  returns.add(read);
+  return () => returns.delete(read);
 }
 
 // The id, serial or host name of the node whose page is open, "" on every other page.
@@ -49,8 +60,9 @@ export async function begin() {
   stop?.();
   await attempt(async () => {
     const [, seq] = await Promise.all([readMe(), readAll(), readVerbs(), readLifecycle()]);
-    stop = follow(seq, take, readAll);
+    stop = follow(seq, { take, lost: readAll, back });
   });
+  if (failure.value && token.value) again(AGAIN_MS);
 }
 
 async function readMe() {
@@ -81,7 +93,7 @@ async function attempt(act) {
     await act();
     failure.value = "";
   } catch (error) {
-    if (token.value) failure.value = said(error);
+    if (token.value && !cutSince.peek()) failure.value = said(error);  // that the server is away is said already
   }
 }
 
@@ -148,6 +160,14 @@ function take(records) {
   if (own.length) later.node(400);
 }
 
+function back() {
+  failure.value = "";
+  for (const read of returns) read();
+  later.status(0);
+  later.fleet(pace());
+  later.node(400);
+}
+
 // One timer per thing: the first call starts it, those that follow change nothing, so reading is never put off forever.
 /** @param {() => void} act @returns {(wait?: number) => void} */
 export function throttled(act) {
@@ -166,6 +186,7 @@ export function pace() {
   return nodes > 20000 ? 30000 : nodes > 2000 ? 5000 : 1500;
 }
 
+const again = throttled(() => failure.value && token.value && begin());
 const later = {
   fleet: throttled(() => attempt(readFleet)),
   status: throttled(() => attempt(readStatus)),

@@ -4,5 +4,5 @@ import htm from "./vendor/htm.js";
 
 export { render };
 export { useEffect, useMemo, useRef, useState } from "./vendor/hooks.js";
-export { batch, computed, effect, signal } from "./vendor/signals.js";
+export { batch, computed, effect, signal, untracked } from "./vendor/signals.js";
 export const html = htm.bind(h);
