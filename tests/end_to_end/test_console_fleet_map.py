@@ -29,11 +29,17 @@ async def chosen(tab: Tab, number: int) -> None:  # noqa: F811
     await expect(tab.page.locator(".readout")).to_contain_text(f"n{number} ")
 
 
+async def standing_fault(world: House, node: str) -> None:  # noqa: F811
+    """A GPU has fallen off the bus, and a hold keeps the node from being healed: its driver obliges at once."""
+    await world.operator.post(f"/v1/nodes/{node}/hold", {"reason": "its fault is to be seen"})
+    await world.report(node, kind="kernel_log", text=XID79, facility=0)
+    await world.until(lambda: bool(world.cell.view.nodes[node].conditions))
+
+
 async def test_the_map_is_put_together_from_its_pages(world: House, tab: Tab) -> None:  # noqa: F811
     """Mutants: only the first page is shown; a page's columns stand beside another page's nodes."""
     await world.adopt(5, start=4)
-    await world.report("n5", kind="kernel_log", text=XID79, facility=0)
-    await world.until(lambda: bool(world.cell.view.nodes["n5"].conditions))
+    await standing_fault(world, "n5")
 
     async def short(route: Route) -> None:
         await route.continue_(url=f"{route.request.url}&limit=2")
@@ -88,7 +94,7 @@ async def test_a_change_repaints_the_cells_that_changed_alone(world: House, tab:
     await chosen(tab, 1)
     await tab.page.wait_for_function("fills >= 204")
     before = await tab.page.evaluate("fills")
-    await world.report("n1", kind="kernel_log", text=XID79, facility=0)
+    await standing_fault(world, "n1")
     await expect(tab.page.locator(".readout")).to_contain_text("critical condition")
     await tab.page.wait_for_function("before => fills > before", arg=before)
     await tab.page.evaluate("new Promise((done) => setTimeout(done, 3000))")
