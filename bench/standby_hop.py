@@ -25,7 +25,7 @@ from playwright.async_api import Error, async_playwright
 
 from bench.console import ARGS
 from bench.figures import Figures
-from hostler.client.api import Address, ApiError, Client
+from hostler.client import Address, ApiError, Client
 from hostler.server import standby_proxy
 from tests.end_to_end.processes import run
 from tests.end_to_end.standby_world import cluster
@@ -75,7 +75,7 @@ async def timed(ways: dict[str, Callable[[], Awaitable[int]]], figures: Figures)
 
 
 async def followed(session: aiohttp.ClientSession, url: str, token: str) -> dict[str, str]:
-    """What each client makes of a 307 to another host: the status that it ends with, or its error."""
+    """Tells what each client makes of a 307 to another host: the status that it ends with, or its error."""
     headers, body = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}, json.dumps(ASKED)
     async with session.post(url, headers=headers, data=body) as answer:
         found = {"aiohttp": str(answer.status)}

@@ -17,6 +17,7 @@ import hypothesis
 import pytest
 from docstring_parser import attrdoc
 
+from tests.dealing import GroupsAndCases
 from tests.simulation.fresh import first_of_fresh
 
 pytest_plugins = ["tests.completion_scripts", "tests.controlplane.plane", "tests.postgres", "tests.slurm"]
@@ -25,6 +26,10 @@ HARDWARE = "hardware:"
 BUILDERS = "kubernetes"
 """The group (`xdist_group`) whose first test may build its programs from source."""
 BUILD_S = 3_000
+COLLECTED = (10_000, 10, 10)
+"""Thresholds of the garbage collector: by Python's own (700, 10, 10) a tenth of the run's CPU is its passes."""
+ID_MOST_CHARS = 60
+"""Of a longer text among a test's parameters its id has the beginning alone."""
 DEFAULT_SEEDS = 20
 DEFAULT_FRESH = 3
 """How many simulated worlds that nobody has run before a run draws; `make soak` draws hundreds."""
@@ -71,6 +76,11 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["fresh_first"] = node.config.option.fresh_first
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupsAndCases | None:
+    return GroupsAndCases(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
 @contextmanager
 def read_docstrings_once() -> Iterator[None]:
     """Help reads the source of a command's options from disk for each of its parameters; here, once."""
@@ -103,6 +113,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("fresh_seed", seeds, ids=lambda seed: f"seed={seed}")
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Cuts long texts short: ids are compared, kept, and sent between processes with every report."""
+    if not isinstance(val, str | bytes) or len(val) <= ID_MOST_CHARS:
+        return None
+    text = val[:ID_MOST_CHARS].decode("latin-1") if isinstance(val, bytes) else val[:ID_MOST_CHARS]
+    return f"{text.encode('unicode_escape').decode('ascii')}...{len(val)}"
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Gives whoever may have to build first the time for it; every other test has the limit of pyproject.toml.
@@ -127,13 +145,14 @@ def shares(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Keeps what was imported out of the garbage collector's passes: it stays to the end."""
+    """Keeps what was imported out of the garbage collector's passes: it stays to the end, and passes are few."""
     gc.disable()
     try:
         return (yield)
     finally:
         gc.collect()
         gc.freeze()
+        gc.set_threshold(*COLLECTED)
         gc.enable()
 
 

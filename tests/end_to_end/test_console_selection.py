@@ -21,7 +21,7 @@ DRAWN = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame
 
 
 async def cells(page: Page, *names: str) -> list[tuple[float, float]]:
-    """Where the cells of these nodes are on the screen: found by pointing at one place after the other."""
+    """Places of the cells of these nodes on the screen: found by pointing at one place after the other."""
     canvas = page.locator("canvas").first
     await canvas.focus()
     found: dict[str, tuple[float, float]] = {}

@@ -4,7 +4,8 @@ import pathlib
 
 import pytest
 
-from tests.conftest import BUILD_S
+from tests.conftest import BUILD_S, ID_MOST_CHARS, pytest_xdist_make_scheduler
+from tests.dealing import GroupsAndCases
 
 CONFTEST = pathlib.Path(__file__).parents[1] / "conftest.py"
 
@@ -102,6 +103,52 @@ def test_worker_processes_hide_no_skip_and_no_note(pytester: pytest.Pytester, mo
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*= notes =*", "a file is out of date"])
     result.stdout.fnmatch_lines(["*skipped: 2*", "*1 × *no_such_module*", f"*1 × {PACKAGE}"])
+
+
+def test_a_long_text_among_parameters_makes_no_long_id(pytester: pytest.Pytester) -> None:
+    """Mutant: a page of five megabytes is the name of its test, and goes with each report of it."""
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.parametrize("page", ["9" * 5_000_000, "9" * 4_000_000, b"\\xff\\n" * 500, "short", 7, None])
+        def test_it(page): ...
+        """
+    )
+
+    items, _ = pytester.inline_genitems()
+
+    names = [item.name for item in items]
+    nines = "9" * ID_MOST_CHARS
+    assert names[:2] == [f"test_it[{nines}...5000000]", f"test_it[{nines}...4000000]"]
+    assert names[2].startswith(r"test_it[\xff\n\xff\n")
+    assert names[2].endswith(r"\xff\n...1000]")
+    assert names[3:] == ["test_it[short]", "test_it[7]", "test_it[None]"]
+
+
+def test_cases_of_a_unit_test_and_groups_are_dealt_out_together(pytester: pytest.Pytester) -> None:
+    """Mutants: each case is a unit of work of its own; the cases of a slow test stay with one worker, too."""
+    config = pytester.parseconfig("--tx", "2*popen", "--dist", "loadgroup")
+    dealt = pytest_xdist_make_scheduler(config, None)
+    assert dealt is not None
+    cases = [f"tests/{room}/test_it.py::test_it[{case}]" for room in ("unit", "simulation") for case in ("a", "b[1]")]
+    grouped = [f"{case}@source" for case in cases]
+    assert [dealt._split_scope(case) for case in cases] == [*["tests/unit/test_it.py::test_it"] * 2, *cases[2:]]  # noqa: SLF001 - xdist asks for it
+    assert {dealt._split_scope(case) for case in grouped} == {"source"}  # noqa: SLF001
+    assert pytest_xdist_make_scheduler(pytester.parseconfig("--tx", "2*popen"), None) is None
+
+
+@pytest.mark.parametrize(
+    ("begun", "pending"), [((True, True, True), 0), ((True, True, False), 2), ((True, False, False), 3)]
+)
+def test_what_a_worker_still_has_to_run_is_counted_from_its_last_unit(
+    pytester: pytest.Pytester, begun: tuple[bool, ...], pending: int
+) -> None:
+    """Mutants: a unit that is half done ends the count; what is done counts."""
+    dealt = GroupsAndCases(pytester.parseconfig("--tx", "2*popen"))
+    first, second, third = begun
+    given = {"a": {"a1": first}, "b": {"b1": first, "b2": second}, "c": {"c1": third, "c2": third}}
+    assert dealt._pending_of(given) == pending  # noqa: SLF001
 
 
 def test_a_run_without_tests_fails(pytester: pytest.Pytester) -> None:

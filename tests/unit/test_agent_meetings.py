@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from hostler.agent import meetings as agent_meetings
 from hostler.agent.controller_client import MeetingAsk, RejectedError, UnavailableError
 from hostler.agent.machine import EmulatedHostMachine
 from hostler.agent.meetings import (
@@ -32,6 +33,13 @@ from hostler.core.state.operations import RunChecks
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 ORDER = MeetingOrder("m1", "127.0.0.1", 4000, 0, ("n0", "n1"), "s" * 32, "mlx5_0", "lo", 5.0, 0.5, 1)
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Questions and looks at a meeting follow each other at once: what they find is tried, not how often they come."""
+    monkeypatch.setattr(agent_meetings, "ASK_S", 0.01)
+    monkeypatch.setattr(agent_meetings, "LOOK_S", 0.01)
 
 
 class Controller:

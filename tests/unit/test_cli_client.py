@@ -10,6 +10,7 @@ from aiohttp import web
 
 from hostler.cli import list_watch, server_contexts
 from hostler.cli.exit_codes import ExitCode
+from hostler.client import api as client_api
 from tests.cli_api import Asked, FakeApi, hostler, page, serving
 
 
@@ -230,8 +231,11 @@ def test_a_list_that_two_controllers_answered_is_followed_from_the_earlier_of_th
     assert (shown, asked[0]) == (["h1", "h2", "h3"], "7")
 
 
-def test_where_the_records_have_gone_the_list_is_read_anew(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_the_records_have_gone_the_list_is_read_anew(
+    api: FakeApi, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Mutants: give up; go on from now without the list; print again what has not changed."""
+    monkeypatch.setattr(client_api, "AGAIN_S", 0.01)
     api.says("GET /v1/holds", page(H1, seq=3))
     api.says("GET /v1/holds", page(H1, H2, seq=60))
     api.says("GET /v1/holds", page(H1, H2, H3, seq=61))

@@ -78,11 +78,11 @@ def test_the_node_is_uncordoned_while_the_storm_goes_on() -> None:
     drive = Drive(configuration({"train": pool_document(target=2)}), [a_node("a"), a_node("b")])
     drive.ask("cordon", "a")
     drive.run()
-    queues = Queues()
+    queues, post = Queues(), a_post("b")
     for _ in range(OBSERVATIONS_MAX // PER_POST):
-        queues.put(a_post("b"))
+        queues.put(post)
     with pytest.raises(BusyError):
-        queues.put(a_post("b"))
+        queues.put(post)
     queues.put(asked("uncordon"))
     ready = drive.step(*queues.take())
     assert [send.operation.kind for send in ready.sends] == ["uncordon"]

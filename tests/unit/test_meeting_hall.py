@@ -416,13 +416,15 @@ def test_many_meet_of_which_some_answer_badly_or_leave_and_only_the_bad_are_blam
 
 
 def test_over_some_crowds_nearly_all_bad_nodes_are_blamed() -> None:
-    """Mutant: one pass beside another believes a bad node."""
-    found = 0
+    """Mutants: one pass beside another believes a bad node; whoever wanted a test once is waited for ever after."""
+    found, longest = 0, 0.0
     for seed in range(20):
         crowd = Crowd(Hall(), {}, random.Random(100 + seed))
         crowd.screen()
         found += sum(crowd.standings[f"n{number}"] == "blamed" for number in BAD)
+        longest = max(longest, (crowd.hall.now - START).total_seconds())
     assert found >= 0.9 * 20 * len(BAD)
+    assert longest < PATIENCE_S, "nobody waits in vain"
 
 
 def test_who_was_blamed_meets_by_two_and_waits_for_those_that_are_called(hall: Hall) -> None:

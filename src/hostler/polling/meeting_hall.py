@@ -133,12 +133,15 @@ class MeetingHall:
         self._meetings: dict[str, _Meeting] = {}
         self._plans: dict[Rail, MeetingPlan[str]] = {}
         self._rates: dict[tuple[Rail, str], deque[float]] = {}
+        self._wanting: dict[Rail, str] = {}
         self._tidied = now() - timedelta(seconds=TIDY_S)
 
     def ask(self, visitor: Visitor) -> MeetingReply:
         """Say whom the node is to meet now. Asked twice, it is the same order until its end is told."""
         self._tidy()
-        now, plan = self._now(), self._plans.setdefault(visitor.rail, MeetingPlan())
+        now, plan = self._now(), self._plans.get(visitor.rail)
+        if plan is None:
+            plan = self._plans[visitor.rail] = MeetingPlan()
         key = visitor.rail, visitor.operation
         guest = self._guests.get(key)
         if guest is None and self._is_full(visitor.node):
@@ -207,9 +210,16 @@ class MeetingHall:
             return True
         if plan.wants(guest.operation):
             return False
-        rail = guest.visitor.rail
-        others = (one for (at, _), one in self._guests.items() if at == rail and one is not guest)
-        return plan.standing(guest.operation) == "blamed" or not any(plan.wants(one.operation) for one in others)
+        return plan.standing(guest.operation) == "blamed" or not self._some_want(guest.visitor.rail, plan)
+
+    def _some_want(self, rail: Rail, plan: MeetingPlan[str]) -> bool:
+        """Whether a test would tell something of anybody there; whoever was found last is looked at first."""
+        last = self._wanting.get(rail, "")
+        if (rail, last) in self._guests and plan.wants(last):
+            return True
+        there = (operation for at, operation in self._guests if at == rail)
+        self._wanting[rail] = next((one for one in there if plan.wants(one)), "")
+        return bool(self._wanting[rail])
 
     def _end(self, name: str) -> None:
         """The meeting is over: what all say counts, and what some say, or each otherwise, counts for nothing."""
@@ -260,6 +270,7 @@ class MeetingHall:
                 del self._guests[key]
         used = {rail for rail, _ in self._guests} | {one.rail for one in self._meetings.values()}
         self._plans = {rail: plan for rail, plan in self._plans.items() if rail in used}
+        self._wanting = {rail: last for rail, last in self._wanting.items() if rail in used}
 
 
 def agreed(told: Sequence[float | None]) -> float | None:

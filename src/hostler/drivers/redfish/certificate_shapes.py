@@ -118,7 +118,7 @@ async def _first_taken(client: RedfishClient, target: str, bodies: list[Mapping[
 
 
 async def _https_certificates(client: RedfishClient, manager: Manager) -> str:
-    """Where the certificates of the manager's web server are listed."""
+    """Path at which the certificates of the manager's web server are listed."""
     network = f"{manager.path}/NetworkProtocol"
     named = link(document(await client.get(manager.path)), "NetworkProtocol") or network
     try:
