@@ -202,7 +202,7 @@ def _now() -> datetime:
 
 @asynccontextmanager
 async def depot() -> AsyncIterator[str]:
-    """Where the BMCs fetch the BIOS of the baseline."""
+    """Address from which the BMCs fetch the BIOS of the baseline."""
 
     async def image(_request: web.Request) -> web.Response:
         return web.Response(body=make_image("BIOS", "1.1.0"))

@@ -165,7 +165,7 @@ class NotingHand:
 
 
 class Stage(Struct):
-    """Where the storm is watched from: the address, a token for the victim's agent, and the operator's."""
+    """Place from which the storm is watched: the address, a token for the victim's agent, and the operator's."""
 
     url: str
     agent: str

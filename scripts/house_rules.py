@@ -28,7 +28,7 @@ READING_PATH = ("core/tables/phases.py", "core/tables/recipes.py", "core/plannin
 FILE_MOST, FUNCTION_MOST = 700, 60
 _ALONE = (
     "who|what|whose|whom|which|whoever|whatever|whichever|it|its|they|their|he|his|she|her|we|our|you|your|"
-    "this|that|these|those|nobody|somebody|everybody|anybody|nothing|something|everything|anything|none|others|neither"
+    "this|that|these|those|nobody|somebody|everybody|anybody|nothing|something|everything|anything|none|others|neither|where"
 )
 _BESIDE = "all|another|any|both|each|either|every|few|many|most|one|several"
 """Words that may stand before a noun: "One node" may open a docstring, "One of them", "All that" and "Each is" not."""

@@ -137,7 +137,7 @@ async def routed(environment: dict[str, str], folder: Path, engine: str = "minho
 
 
 _CONTROLS: dict[str, Path] = {}
-"""Where each simulator reads its console's lines, by its socket's name."""
+"""Places at which each simulator reads its console's lines, by its socket's name."""
 CONSOLE_S = 0.2
 """ibsim reads its console between two packets and does not say when it has."""
 

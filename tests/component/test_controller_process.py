@@ -1,4 +1,4 @@
-"""Where a controller does not start: beside what a cell has left without its journal, or beside another on one file."""
+"""Starts that a controller refuses: beside what a cell has left without its journal, or beside another on one file."""
 
 import sqlite3
 from collections.abc import Callable

@@ -12,7 +12,7 @@ from hostler.journal.sql import SqlJournal
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a journal in a database can be made."""
+    """Place in which a journal in a database can be made."""
     return request.getfixturevalue("postgres_url") if request.param == "postgres" else str(tmp_path / "journal")
 
 

@@ -60,12 +60,12 @@ class NoControlPlaneError(Exception):
 
 
 def programs() -> dict[str, Path]:
-    """Where each program of a control plane lies, and "stages"; builds what is missing. Raises NoControlPlaneError."""
+    """Path of each program of a control plane, and "stages"; builds what is missing. Raises NoControlPlaneError."""
     return {name: program(name) for name in PLANE} | {"stages": _made("kwok", "stages.yaml", _collect_stages)}
 
 
 def program(name: str) -> Path:
-    """Where the program lies; builds it where it is missing. Raises NoControlPlaneError."""
+    """Path of the program; builds it where it is missing. Raises NoControlPlaneError."""
     given = Path(os.environ.get("KUBEBUILDER_ASSETS") or "/nonexistent") / name
     module, package = PACKAGES[name]
     return given if given.exists() else _made(module, name, lambda at: _build(at, module, package))

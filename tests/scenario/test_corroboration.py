@@ -1,4 +1,4 @@
-"""Where a tenant has root, its kernel log alone starts no immediate remedy: NVML, PCI or the BMC must agree."""
+"""The kernel log of a tenant who has root starts no immediate remedy by itself: NVML, PCI or the BMC must agree."""
 
 from typing import Any
 

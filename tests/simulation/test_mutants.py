@@ -13,7 +13,7 @@ KNOWN = caught_at()
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name.replace(" ", "-"))
 def test_a_planted_bug_is_caught(mutant: Mutant, record_property: Callable[[str, object], None]) -> None:
-    """Where it was caught before, or else anywhere: the run's summary names seeds that show it no more.
+    """Caught where it was before, or else anywhere: the run's summary names seeds that show it no more.
 
     Mutants: those of `mutants.MUTANTS`.
     """

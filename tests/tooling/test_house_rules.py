@@ -25,6 +25,7 @@ def test_two_classes_of_one_name_are_found(tmp_path: Path) -> None:
         "Who is there.",
         "What it is.",
         "Whose turn it is.",
+        "Where it stands.",
         "Nobody knows.",
         "Its agent is lost.",
         "Our Jobs.",

@@ -14,7 +14,7 @@ from tests.kit import a_node
 
 
 class Kept:
-    """Where snapshots go; `raises` is what saving one does."""
+    """Destination of snapshots; `raises` is what saving one does."""
 
     def __init__(self, newest: int = 0) -> None:
         self.newest = newest

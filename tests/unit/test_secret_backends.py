@@ -1,4 +1,4 @@
-"""Where secrets are kept: `secrets.json` is read whole or refused whole, and says what to write instead."""
+"""Places of secrets: `secrets.json` is read whole or refused whole, and says what to write instead."""
 
 import json
 from contextlib import AsyncExitStack

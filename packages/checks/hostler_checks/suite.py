@@ -62,7 +62,7 @@ def _unkept(wanted: SuiteRun, state: RunState, error: OSError) -> None:
 
 
 def state_file(wanted: SuiteRun) -> Path:
-    """Where an unfinished run is kept."""
+    """Path of an unfinished run."""
     return wanted.folder / f"{wanted.profile.name}.state.json"
 
 

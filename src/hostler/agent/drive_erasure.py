@@ -36,7 +36,7 @@ _SHARED = ("pod", "Slurm")
 
 
 class ErasureRules(Struct, frozen=True):
-    """Where this agent erases, and what: `scratch` are the only devices; `kept` is where samples lie meanwhile.
+    """Devices that this agent erases: `scratch`, and no others; `kept` is where samples lie meanwhile.
 
     A drive that is at work for longer than `limit_s` is looked at again when it is asked again.
     """

@@ -134,7 +134,7 @@ class HostMachine(Protocol):
         ...
 
     def progress(self) -> str:
-        """Where a long check stands that runs now, in one sentence; "" for none."""
+        """Tells where a long check stands that runs now, in one sentence; "" for none."""
         ...
 
     def profiles(self) -> tuple[str, ...]:
@@ -355,7 +355,7 @@ class RealHostMachine:
         return tuple(sorted({*ANSWERED, *self._suite.profiles()}))
 
     def progress(self) -> str:
-        """Where the suite's present run stands."""
+        """Tells where the suite's present run stands."""
         return self._suite.progress()
 
     def begin_checks(self) -> None:

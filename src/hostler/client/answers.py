@@ -373,7 +373,7 @@ LISTS: dict[type, str] = {
     Hold: routes.HOLDS,
     Part: routes.PARTS,
 }
-"""Where the rows of each type are listed."""
+"""Routes that list the rows of each type."""
 
 
 def read(found: Any, kind: type[T]) -> T:

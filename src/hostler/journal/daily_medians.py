@@ -178,7 +178,7 @@ def _of_file(path: Path) -> _Day:
 
 
 def _slices(table: Any) -> dict[str, list[Any]]:
-    """Where each metric begins in a sorted table, and how many rows it has."""
+    """First row of each metric in a sorted table, and how many rows it has."""
     found, begin = {}, 0
     for one in pc.value_counts(table["metric"]).to_pylist():
         found[one["values"]] = [begin, one["counts"]]

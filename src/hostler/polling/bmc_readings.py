@@ -334,7 +334,7 @@ class Looks:
         memory.log_cursor = cursor
 
     def _cursor_of(self, node: str, sequence: int) -> str | None:
-        """Where the log was read to, as the last entry that was observed says."""
+        """Cursor to which the log was read, as the last entry that was observed says."""
         last = self._cell.journal.observation(f"{node}/{LOG_SOURCE}/{sequence}")
         return str(last.facts.get("cursor", "")) if last is not None else None
 

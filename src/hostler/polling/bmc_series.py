@@ -22,7 +22,7 @@ _THRESHOLDS = ("_limit_c", "_caution_c")
 
 
 class SeriesArchive(Protocol):
-    """Where windows of series go (`server.trend_archive`)."""
+    """Destination of windows of series (`server.trend_archive`)."""
 
     def take(self, node: Node, source: str, told: tuple[PassiveReading, ...], received: datetime) -> None:
         """Keep a window."""

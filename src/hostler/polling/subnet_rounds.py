@@ -35,7 +35,7 @@ KEPT = 16
 
 
 class Hints(Struct, frozen=True):
-    """Where it is said that a network's cables, or its ports' counters, are to be looked at sooner."""
+    """Places to say that a network's cables, or its ports' counters, are to be looked at sooner."""
 
     cables: Callable[[str], None]
     counters: Callable[[str], None]

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class JoinOffer(Struct, frozen=True):
-    """Where the API server is, by what it is recognised, and a token that lets this one node in, once, until `expires`.
+    """The API server, by what it is recognised, and a token that lets this one node in, once, until `expires`.
 
     `name` is how the node is to call itself there. `ca` is PEM; `ca_hash` ("sha256:…", of the authority's public key)
     is the short form that kubeadm takes. `taint` ("KEY=VALUE:EFFECT") is our cordon: a kubelet that registers its Node

@@ -1,4 +1,4 @@
-"""Where a node stood, and whom it served, when a record about it was made: a tenant is told of its own time alone."""
+"""Position of a node, and whom it served, when a record about it was made: a tenant is told of its own time alone."""
 
 import asyncio
 from collections.abc import Callable, Iterator

@@ -173,7 +173,7 @@ class Cell:
 
     @property
     def elsewhere(self) -> str:
-        """Where the active controller is reached, "" where none is known or it is this one."""
+        """Address of the active controller, "" where none is known or it is this one."""
         lease = self._watch.seen
         return lease.address if lease is not None and lease.holder not in ("", self._seat.mark) else ""
 

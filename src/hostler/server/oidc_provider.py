@@ -68,7 +68,7 @@ class OidcProvider:
         self._keys: tuple[KeySet, float] | None = None
 
     async def address(self, state: str, nonce: str, verifier: str) -> str:
-        """Where the person is sent to sign in. Raises SignInError."""
+        """Address to which the person is sent to sign in. Raises SignInError."""
         metadata = await self._discovered()
         challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
         query = {

@@ -9,7 +9,7 @@ from hostler.sim.world.message_faults import APPEND, CRASH, FAIL, PAUSE
 
 
 class Cut(Struct, frozen=True):
-    """Where a run was cut and how; `wrong` says what it did otherwise than the uncut one, nothing where all is well."""
+    """A cut of a run; `wrong` says what it did otherwise than the uncut one, nothing where all is well."""
 
     story: str
     fates: dict[int, str]

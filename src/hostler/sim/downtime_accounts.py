@@ -1,4 +1,4 @@
-"""Where the time went: failures, when the journal knew of them, and the job's outages cut into their parts."""
+"""Accounts of lost time: failures, when the journal knew of them, and the job's outages cut into their parts."""
 
 from collections import defaultdict
 from datetime import datetime

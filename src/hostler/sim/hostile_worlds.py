@@ -44,7 +44,7 @@ PERIOD_S = 3600.0
 """A compute network is validated so often: each hostile world sees a dozen validations beside those asked for."""
 
 QUIET_S = 30 * HOUR_S
-"""Where nothing is recorded and nothing is under way for so long, nothing more will come: longer than a burn-in."""
+"""Time without a record and with nothing under way after which nothing more will come: longer than a burn-in."""
 
 PACES = Paces((600.0, 3600.0), (120.0, 900.0), (300.0, 1800.0), (4 * HOUR_S, 24 * HOUR_S))
 

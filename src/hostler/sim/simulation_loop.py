@@ -38,7 +38,7 @@ TURN_S = 30.0
 """A loop at work turns more often; so much of quiet time is read at once."""
 
 STOOD_BY_S = 600.0
-"""Where a controller is missed for longer, nobody stood by to take over."""
+"""Absence of a controller beyond which nobody stood by to take over."""
 
 NOTICED_S = 0.5
 """How much later than possible somebody who stands by takes over."""

@@ -37,7 +37,7 @@ class Story(Struct, frozen=True):
 
 
 class NodeEnd(Struct, frozen=True):
-    """Where a node stands in the end, as far as every run of the story must agree."""
+    """State of a node in the end, as far as every run of the story must agree."""
 
     node: str
     phase: str

@@ -153,7 +153,7 @@ def test_a_slow_spine_is_blamed_where_the_routes_are_known(seed: int) -> None:
 
 
 def test_a_slow_up_link_is_blamed_and_neither_its_leaf_nor_its_spine() -> None:
-    """Where every pair over it goes on over one link down, the two are rivals and nobody is blamed."""
+    """Two links are rivals, and nobody is blamed, where every pair over one goes on over the other."""
     decided = 0
     for seed in range(20):
         routes = forwarded(seed)

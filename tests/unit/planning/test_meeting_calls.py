@@ -1,4 +1,4 @@
-"""Whom a blamed node may have called to meet it, when they are called again, and whom a call still concerns."""
+"""Nodes that a blamed node may have called to meet it, when they are called again, and whom a call still concerns."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Where a port is in its network, and what keeps a node under check from meeting: work, a pause, hands, no window."""
+"""Place of a port in its network, and what keeps a node under check from meeting: work, a pause, hands, no window."""
 
 from collections.abc import Callable
 

@@ -167,7 +167,7 @@ LEAVES = st.lists(st.sampled_from([1, 2, 3, 4, 7, 8, 9, 17]), min_size=1, max_si
 def test_one_bad_node_among_sound_ones_is_the_only_one_blamed(
     leaves: list[int], number: int, exact: bool, seed: int
 ) -> None:
-    """Where tests answer wrongly nobody is blamed whom three passing nodes have not accused.
+    """Nodes are not blamed by tests that answer wrongly whom three passing nodes have not accused.
 
     Mutants: a group's failure counts for each; a partner of the bad node is blamed; a failure across counts.
     """

@@ -138,7 +138,7 @@ class CheckSuite:
         self._called_off.set()
 
     def progress(self) -> str:
-        """Where the present run stands, in one sentence; "" where none runs or it has not said."""
+        """Tells where the present run stands, in one sentence; "" where none runs or it has not said."""
         run_id = self._run_id
         if not run_id:
             return ""
@@ -242,7 +242,7 @@ def _scope() -> tuple[str, ...]:
 
 
 def _environment() -> dict[str, str]:
-    """Where programs and the driver's libraries are; nothing of how the agent itself is run."""
+    """Variables that say where programs and the driver's libraries are; nothing of how the agent itself is run."""
     return {k: v for k, v in os.environ.items() if k in _PASSED_ON or k.startswith(("CUDA_", "NVIDIA_", "NCCL_"))}
 
 

@@ -24,7 +24,7 @@ _SOURCE = Group("Inventory", sort_key=10)
 @Parameter(name="*", group=_SOURCE)
 @dataclass(frozen=True)
 class InventorySource:
-    """Where the inventory comes from: a file, or NetBox."""
+    """Source of the inventory: a file, or NetBox."""
 
     file: Annotated[str, Parameter(help="CSV with a header, or YAML with a list under `nodes`.")] = ""
     netbox: Annotated[str, Parameter(help="NetBox's address, instead of a file.")] = ""

@@ -34,7 +34,7 @@ Models = Annotated[
 @Parameter(name="*", group=Group("Discovery", sort_key=10))
 @dataclass(frozen=True)
 class Look:
-    """Where a discovery comes from: a page that was printed before, or the tool on this machine."""
+    """Source of a discovery: a page that was printed before, or the tool on this machine."""
 
     discovery: Annotated[
         str, Parameter(help="What the tool printed, `-` from standard input. Without it the tool is run here.")

@@ -152,7 +152,7 @@ def page() -> str:
 
 
 def sites(sources: Sources, texts: Texts) -> Iterator[CallSite]:
-    """Where the constructor is called in rooms that operators hear from."""
+    """Yields each call of the constructor in rooms that operators hear from."""
     for site in sources.calls(texts.constructor, texts.arguments):
         heard = not site.module.startswith(PLAYED)
         if heard and (not texts.rooms or site.module.split(".", maxsplit=1)[0] in texts.rooms):

@@ -8,10 +8,10 @@ from hostler.core.state.boot import BootAgent, BootConfiguration
 from hostler.core.state.model import Node
 
 ENROL_FILE = "/etc/hostler/enrol.json"
-"""Where the agent finds the address at which it enrols; only root reads it, as the address is this boot's secret."""
+"""Path of the address at which the agent enrols; only root reads it, as the address is this boot's secret."""
 ENVIRONMENT, AUTHORITY = "/etc/hostler/agent.env", "/etc/hostler/ca.pem"
 TOKEN_FILE = "/var/lib/hostler-agent/agent-token"  # noqa: S105 - a path
-"""Where the enrolment puts the token: the unit may not write below /etc."""
+"""Path at which the enrolment puts the token: the unit may not write below /etc."""
 PACKAGE = "/run/hostler-agent.deb"
 
 FETCH = """

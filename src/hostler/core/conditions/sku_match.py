@@ -20,7 +20,7 @@ _SKU = "sku"
 
 
 class Gap(Struct, frozen=True):
-    """Where a node is not as its SKU: the kind of part, its slots where they are known, what was expected and found.
+    """Difference of a node from its SKU: the kind of part, its slots where they are known, what was expected and found.
 
     `seen`: somebody has looked. `before`: how much the node has shown before, "" where that was no more than now.
     """

@@ -48,7 +48,7 @@ def join(text: str, found: Found) -> tuple[Decoded, ...]:
 
 
 def _end(text: str, found: Found, index: int) -> int:
-    """Where the report that begins at `index` ends at the latest: other lines may stand between its own."""
+    """Finds where the report that begins at `index` ends at the latest: other lines may stand between its own."""
     if found[index][1].event not in _STACKED:
         return found[index + 1][0] if index + 1 < len(found) else len(text)
     own = found[index][1].event

@@ -1,4 +1,4 @@
-"""Where design and reality differ, port by port: the parts that have nothing to do with each other.
+"""Differences between design and reality, port by port: the parts that have nothing to do with each other.
 
 Both are matchings on ports, so each port has one designed and one found neighbour at most, and what differs falls
 apart into paths and cycles along which designed and found cables take turns. Each of them is a repair of its own; no

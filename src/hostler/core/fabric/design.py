@@ -38,7 +38,7 @@ class Device(Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """Where a technician finds it: "r07 U12 gpu-0412"."""
+        """Place at which a technician finds it: "r07 U12 gpu-0412"."""
         unit = f"U{self.unit}" if self.unit else ""
         return " ".join(word for word in (self.rack, unit, self.name) if word)
 

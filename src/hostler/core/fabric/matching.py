@@ -21,7 +21,7 @@ MAP_SHARE = 0.5
 """Of the hosts of a model that were seen, so many show the same exchange where it is the map that is wrong."""
 
 Permutation = tuple[tuple[str, str], ...]
-"""Where each adapter's plug is and where it belongs, by port, in order."""
+"""Places of each adapter's plug, where it is and where it belongs, by port, in order."""
 
 
 def match(design: Design, bound: Bound) -> tuple[FabricFinding, ...]:

@@ -11,7 +11,7 @@ from hostler.core.fabric.matching import match
 from hostler.core.state.fabrics import DesignedLink, FabricVerdict
 
 LEAST_SHARE = 0.8
-"""Where less of the design answers, it is the look that failed and not the fabric: nothing is concluded from it."""
+"""Share of the design that answers at least: with less, the look has failed and not the fabric."""
 
 FEW = 2
 """So many dark devices are believed in a fabric of any size: of six switches one is more than a fifth already."""

@@ -108,7 +108,7 @@ def as_told(design: Design, finding: FabricFinding) -> FabricFindingSeen:
 
 
 def _places(design: Design, finding: FabricFinding, names: list[str]) -> tuple[tuple[str, str, str], ...]:
-    """Where its devices stand; those whose plugs are moved come first."""
+    """Places of its devices; those whose plugs are moved come first."""
     moved = dict.fromkeys(port.device for move in finding.repair.moves for port in (move.source, move.target))
     known = (design.devices[name] for name in dict.fromkeys((*moved, *names)) if name in design.devices)
     return tuple((device.rack, device.unit, device.name) for device in known)

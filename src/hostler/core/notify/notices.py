@@ -22,7 +22,7 @@ EVIDENCE_MAX = 300
 
 
 class Place(Struct, frozen=True):
-    """Where a node stood, and whom it served, when something befell it."""
+    """Position of a node, and whom it served, when something befell it."""
 
     pool: str = ""
     tenant: str = ""

@@ -232,7 +232,7 @@ def _period_s(context: DecisionContext, node: Node) -> int:
 
 @lru_cache(maxsize=200_000)
 def stagger(node_id: str) -> float:
-    """Where in a period the node's slots begin, 0 to 1: always the same, and another place for each node."""
+    """Share of a period at which the node's slots begin, 0 to 1: always the same, and another place for each node."""
     return int.from_bytes(blake2s(node_id.encode(), digest_size=6).digest(), "big") / (1 << 48)
 
 

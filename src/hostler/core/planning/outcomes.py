@@ -152,7 +152,7 @@ def fail_plan(
 
 
 def _leads_to(plan: Plan, ground: Conviction | None) -> Phase | None:
-    """Where the failed plan leaves its node, None where it is; a plan frozen by an older version names one phase."""
+    """Phase that the failed plan leads to, None where it is; a plan frozen by an older version names one phase."""
     name = plan.failed_phase if ground is None else plan.convicted_phase or plan.failed_phase
     if not name or (ground is None and PHASES[Phase(name)].convicted):
         return None
@@ -205,7 +205,7 @@ def complete(context: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event,
 
 
 def _moved(context: DecisionContext, node: Node, plan: Plan, left: list[Condition]) -> tuple[e.Event, ...]:
-    """Where the finished plan leads; an examination that leaves evidence standing leads to the vendor."""
+    """Phase to which the finished plan leads; an examination that leaves evidence standing leads to the vendor."""
     after, shown = Phase(plan.to_phase), [c.type for c in node.conditions if c.id in plan.causes and is_evidence(c)]
     if plan.rules.found_phase:
         shown = [f"{c.type}: {c.evidence[-1].text if c.evidence else c.part}" for c in left if _is_for_vendor(c)]

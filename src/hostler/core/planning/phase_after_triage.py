@@ -1,4 +1,4 @@
-"""Where a node goes on whose examination found nothing: no stage of Day 1 is passed over by way of triage."""
+"""Chooses where a node goes on whose examination found nothing: no stage of Day 1 is passed over by way of triage."""
 
 from hostler.core.planning.firmware_plan import firmware_rows
 from hostler.core.state.configuration import Sku

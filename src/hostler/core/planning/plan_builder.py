@@ -94,7 +94,7 @@ def _limit(context: DecisionContext, node: Node, recipe: Recipe) -> datetime | N
 
 
 def _to_phase(context: DecisionContext, node: Node, recipe: Recipe) -> str:
-    """Where the node stands afterwards, "" where it stays; out of triage it goes on where it had got to."""
+    """Phase of the node afterwards, "" where it stays; out of triage it goes on where it had got to."""
     if recipe.to_phase is None:
         return ""
     if node.phase is not Phase.triage or recipe.to_phase is not Phase.test:

@@ -169,7 +169,7 @@ def _with(field: str, rows: dict[Any, Any]) -> dict[Any, Any]:
 
 
 _KEYED = {"policy": (("policy", "rules"), "condition"), "boot": (("boot", "images"), "name")}
-"""Where the rows of a section stand, and the field that repeats their key, where it is not its own rows' name."""
+"""Path to the rows of a section, and the field that repeats their key, where it is not its own rows' name."""
 
 
 def _misnamed(document: _Loaded, section: str) -> Iterator[Problem]:

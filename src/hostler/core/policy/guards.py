@@ -64,7 +64,7 @@ def _remediator(context: DecisionContext, request: DisruptionRequest) -> list[Bl
 
 
 def _binding(_context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
-    """Where another machine answers to a node's name, nothing is done under it."""
+    """Refuses what would be done under a node's name while another machine answers to it."""
     return [found for node in request.nodes if (found := misbound(node)) is not None]
 
 

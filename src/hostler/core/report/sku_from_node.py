@@ -137,7 +137,7 @@ def _template(node: Node, neighbour: str) -> str:
 
 
 def sku_differences(context: DecisionContext, node: Node) -> tuple[SkuDifference, ...]:
-    """Where the node is not what its SKU says, then the aspects in which it is."""
+    """Lists where the node is not what its SKU says, then the aspects in which it is."""
     missed = gaps(context.fleet, node)
     open_ = [_difference(_INVENTORY, gap, "") for gap in missed]
     found = verdicts(context.fleet, context.live.of(node.id), node, context.now)

@@ -4,7 +4,7 @@ import base64
 import json
 
 BOOTSTRAP_FILE = "/etc/kubernetes/bootstrap-kubelet.conf"
-"""Where a kubelet of kubeadm looks for it (`--bootstrap-kubeconfig`); only root reads it."""
+"""Path at which a kubelet of kubeadm looks for it (`--bootstrap-kubeconfig`); only root reads it."""
 
 REGISTRATION_FILE = "/etc/kubernetes/kubelet.conf.d/90-hostler.conf"
 """In the folder of a kubelet's `--config-dir` (Kubernetes 1.28 and later), which reads files whose names end so."""

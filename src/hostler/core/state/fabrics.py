@@ -75,7 +75,7 @@ class RouteSource(StrEnum):
 
 
 class DiscoverySource(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a fabric's discovery comes from.
+    """Source of a fabric's discovery.
 
     `tool`: ibnetdiscover, iblinkinfo or ibdiagnet of the controller's host, or of the first of `nodes` whose agent
     answers, through an adapter and port as `ibstat` names them ("" and 0 for the tool's own choice); ufm, at `url`, its

@@ -68,7 +68,7 @@ STUCK = "node.stuck"
 
 
 class Phase(StrEnum):
-    """Where a node stands in its life. The edges between phases are in `phases.TRANSITIONS`."""
+    """Stage of a node's life. The edges between phases are in `phases.TRANSITIONS`."""
 
     registered = "registered"
     initializing = "initializing"
@@ -168,7 +168,7 @@ class HoldKind(StrEnum):
 
 
 class Position(Struct, frozen=True):
-    """Where an asset stands. `cell` owns it; `u` is the lowest rack unit, 0 where unknown."""
+    """Place of an asset. `cell` owns it; `u` is the lowest rack unit, 0 where unknown."""
 
     cell: str
     site: str = ""
@@ -472,7 +472,7 @@ class CheckResult(Struct, frozen=True):
 
 
 class Difference(Struct, frozen=True):
-    """Where reality is not as a restored journal has it.
+    """Difference between reality and a restored journal.
 
     `what`: boot, power, inventory, cordon, membership, work, operation or cursor.
     """

@@ -15,7 +15,7 @@ CONNECT_S = 10.0
 
 
 class UfmPlace(Struct, frozen=True):
-    """Where UFM is, its authority in PEM ("": the system's), who asks, and how long it may take."""
+    """Address of UFM, its authority in PEM ("": the system's), who asks, and how long it may take."""
 
     url: str
     ca: str = ""

@@ -17,7 +17,7 @@ MOST_BYTES = 1024 * 1024
 
 
 class IronicAccess(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where an Ironic answers, and how it is entered: `secret` names a username and password, "" for none (noauth)."""
+    """Address of an Ironic, and how it is entered: `secret` names a username and password, "" for none (noauth)."""
 
     url: str
     secret: str = ""

@@ -20,7 +20,7 @@ from hostler.drivers.redfish.tolerant_json import Document, child, document, lin
 from hostler.ports import PortError, RefusedError
 
 CONTROLLER = "/nvue_v1/cluster/apps/nmx-controller"
-"""Where NVOS tells of the NMX controller, which is an NVLink domain's fabric manager."""
+"""Path at which NVOS tells of the NMX controller, which is an NVLink domain's fabric manager."""
 
 
 class RackReader:

@@ -44,7 +44,7 @@ exit $code
 
 
 class CheckPlace(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where idle checks run: a partition, the program of the suite on each node, and where it keeps its state."""
+    """Place of idle checks: a partition, the program of the suite on each node, and where it keeps its state."""
 
     partition: str
     program: str = "/opt/hostler-checks/bin/hostler-check"

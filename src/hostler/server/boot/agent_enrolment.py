@@ -74,7 +74,7 @@ class Proven(Struct, frozen=True):
 
 
 class AgentTokens(Protocol):
-    """Where agents' tokens are made."""
+    """Maker of agents' tokens."""
 
     def renew(self, grant: Grant) -> str:
         """A new token for the grant; those of the same name and node are revoked. Raises InvalidGrantError."""

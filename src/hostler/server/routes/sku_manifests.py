@@ -21,7 +21,7 @@ async def node_sku_draft(app_state: TheAppState, who: Who, node_id: FromPath[str
 
 @get("/nodes/{node_id:str}/sku-differences", guards=SEE_CELL)
 async def node_sku_differences(app_state: TheAppState, who: Who, node_id: FromPath[str]) -> Page[SkuDifference]:
-    """Where the node is not as its SKU says (slot, expected, found), and the aspects in which it is."""
+    """Differences between the node and its SKU (slot, expected, found), and the aspects in which it is."""
     node = app_state.node(who, node_id)
     return Page(sku_differences(app_state.context(), node), seq=app_state.fleet.cell.seq)
 

@@ -38,7 +38,7 @@ SEEN = (e.ConditionRaised, e.ConditionUpdated, e.ConditionCleared)
 
 
 class PolicyDifference(Struct):
-    """Where the policy on trial decides otherwise, and how the recorded stay went on.
+    """Difference that the policy on trial makes, and how the recorded stay went on.
 
     `kind`: added, removed, changed, earlier, later, told, diagnosis (another SKU finds otherwise). `first`: the node's
     first difference; later ones rest on a past that would have been another. `out_s`: how long its place was out of

@@ -73,7 +73,7 @@ def supply_system(machine: Machine, _now: datetime) -> Document:
 
 
 def leak_detection(machine: Machine, _now: datetime) -> Document:
-    """Where the leak detectors are."""
+    """Path of the leak detectors."""
     me = f"/Chassis/{machine.id}/ThermalSubsystem/LeakDetection"
     doc = resource(me, "#LeakDetection.v1_0_1.LeakDetection", "LeakDetection", "Leaks")
     return doc | {"LeakDetectors": link(f"{me}/LeakDetectors")}

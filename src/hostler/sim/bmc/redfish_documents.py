@@ -32,13 +32,13 @@ def service_root(serves: str, expands: int) -> Document:
 
 
 def task_service() -> Document:
-    """Where tasks are kept."""
+    """Path below which tasks are kept."""
     doc = resource("/TaskService", "#TaskService.v1_2_0.TaskService", "TaskService", "Tasks")
     return doc | {"Tasks": link("/TaskService/Tasks"), "ServiceEnabled": True}
 
 
 def update_service() -> Document:
-    """Where updates are asked for."""
+    """Path at which updates are asked for."""
     doc = resource("/UpdateService", "#UpdateService.v1_11_0.UpdateService", "UpdateService", "Updates")
     action = {"target": f"{ROOT}/UpdateService/Actions/UpdateService.SimpleUpdate"}
     return doc | {

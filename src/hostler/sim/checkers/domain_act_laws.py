@@ -76,7 +76,7 @@ def _may_open(page: NodeHistory) -> bool:
 
 
 def _at_odds(reading: JournalReading, group: ActGroup) -> Iterator[str]:
-    """Where one has turned back, all have, as soon as what each has under way is over."""
+    """Judges that all have turned back where one has, as soon as what each has under way is over."""
     taken = _taken(reading, group)
     if any(page.state == "undoing" for page in taken):
         for page in taken:

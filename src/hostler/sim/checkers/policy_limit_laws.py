@@ -96,7 +96,7 @@ def _storm(reading: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[s
 
 
 def _outside(reading: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
-    """Where windows are set for it and none is open, what can wait waits."""
+    """Judges that what can wait waits where windows are set for it and none is open."""
     scopes = reading.scopes(page)
     ahead = [one for one in reading.windows.values() if one.scope.text in scopes and one.ends > reading.clock]
     if ahead and all(one.starts > reading.clock for one in ahead):

@@ -154,7 +154,7 @@ class EmulatedFleet:
         )
 
     async def _serve(self, identity: str, service: Service) -> str:
-        """Where it was served before, if that port is free; else on any."""
+        """Serves it where it was served before, if that port is free; else on any."""
         before = self._settings.origins.get(identity, "").rpartition(":")[2]
         try:
             return await self._farm.serve(service, int(before or 0))

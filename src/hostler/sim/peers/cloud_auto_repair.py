@@ -11,7 +11,7 @@ UNHEALTHY_S = 600.0
 Source: Amazon EKS user guide, "Automatically repair nodes in EKS clusters".
 """
 CAP = 0.20
-"""Where more than this share of the group is unhealthy, nothing is repaired (the same page)."""
+"""Unhealthy share of the group beyond which nothing is repaired (the same page)."""
 AGAIN_S = 60.0
 
 
