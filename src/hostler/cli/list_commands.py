@@ -1,6 +1,6 @@
 """Commands that most nouns share: a list, one object, and a request about one of them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from hostler.cli.command_errors import unusable
@@ -70,6 +70,14 @@ def describe(found: Any, name: str, output: str) -> None:
         case _:
             for line in lines_of(found):
                 print(shown(line))
+
+
+def show_lines(found: Any, name: str, lines: Iterable[str], output: str) -> None:
+    """Print the lines that tell an object, or the object itself where JSON, YAML or its name is asked for."""
+    if output in ("table", "wide"):
+        print("\n".join(shown(line) for line in lines))
+    else:
+        describe(found, name, output)
 
 
 def lines_of(value: dict[str, Any], indent: str = "") -> Iterator[str]:

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from hostler.cli.intent_requests import IntentRequest
-from hostler.cli.list_commands import describe, show_list
+from hostler.cli.list_commands import show_lines, show_list
 from hostler.cli.node_verbs import command, word
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce
-from hostler.cli.output import shown
 from hostler.cli.status_screen import domain_lines
 from hostler.cli.table_columns import DOMAIN_ACTS
 from hostler.core.state.verbs.every import VERBS
@@ -35,10 +34,7 @@ def list_(*, show: Show = SHOW, connect: Connect = CONNECT) -> int:
 def get(domain: Domain, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Show a domain: its nodes, and of every act on it each member's progress and blockers."""
     found = connect.client().get(DOMAIN_ACTS.one(domain))
-    if show.output in ("table", "wide"):
-        print("\n".join(shown(line) for line in domain_lines(found)))
-    else:
-        describe(found, found["scope"], show.output)
+    show_lines(found, found["scope"], domain_lines(found), show.output)
     return 0
 
 

@@ -2,10 +2,9 @@
 
 from cyclopts import App
 
-from hostler.cli.list_commands import describe, show_list
+from hostler.cli.list_commands import show_lines, show_list
 from hostler.cli.node_verbs import offer
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce
-from hostler.cli.output import shown
 from hostler.cli.status_screen import incident_lines
 from hostler.cli.table_columns import INCIDENTS
 from hostler.core.state.verbs.tickets import CloseIncident, TreatIndividually
@@ -23,10 +22,7 @@ def list_(*, show: Show = SHOW, connect: Connect = CONNECT) -> int:
 def show(incident: str, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Show one incident: its members with since when, and what is recorded about it. A closed one shows its history."""
     found = connect.client().get(INCIDENTS.one(incident))
-    if show.output in ("table", "wide"):
-        print("\n".join(shown(line) for line in incident_lines(found)))
-    else:
-        describe(found, incident, show.output)
+    show_lines(found, incident, incident_lines(found), show.output)
     return 0
 
 

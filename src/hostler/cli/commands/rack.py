@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from hostler.cli.intent_requests import IntentRequest
-from hostler.cli.list_commands import describe, show_list
+from hostler.cli.list_commands import show_lines, show_list
 from hostler.cli.node_verbs import command, word
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce
-from hostler.cli.output import shown
 from hostler.cli.rack_columns import RACKS
 from hostler.core.state.scopes import RACK, Scope
 from hostler.core.state.verbs.facts import Verb, name_of
@@ -33,10 +32,7 @@ def list_(*, show: Show = SHOW, connect: Connect = CONNECT) -> int:
 def get(rack: Name, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Show one: each stage with what keeps it from standing, the bring-up with its blockers, the certificate."""
     found = connect.client().get(RACKS.one(rack))
-    if show.output in ("table", "wide"):
-        print("\n".join(shown(line) for line in _lines(found)))
-    else:
-        describe(found, found["row"]["rack"], show.output)
+    show_lines(found, found["row"]["rack"], _lines(found), show.output)
     return 0
 
 
