@@ -16,6 +16,7 @@ import pytest
 from hostler.agent.machine import this_boot
 from hostler.core.state import events as e
 from hostler.core.state.model import CheckResult, Phase, Verdict
+from hostler.core.statistics import meeting_plan
 from hostler.core.tables.operations import OPERATIONS
 from hostler.journal.memory import MemoryJournal
 from hostler.polling import meeting_hall
@@ -105,6 +106,8 @@ async def a_house(folder: Path, suite: Path, names: Sequence[str]) -> AsyncItera
     cell = driver.cell = Cell(journal, performers(Wiring((driver, mailboxes))))
     await cell.start()
     async with AsyncExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setattr(meeting_plan, "GROUP_MOST", len(names))  # nobody more will come: a group begins as the last does
         stack.callback(tokens.close)
         stack.push_async_callback(cell.stop)
         settings, pairs = Settings(port=0, stop_s=1.0), PairResults()
@@ -136,13 +139,18 @@ async def has_its_order(house: House, name: str) -> None:
 
 @pytest.mark.parametrize(("count", "standing"), [(2, "passed"), (4, "sound")])
 async def test_nodes_in_burn_in_measure_the_ways_between_them(
-    tmp_path: Path, site: Path, count: int, standing: str
+    tmp_path: Path, site: Path, monkeypatch: pytest.MonkeyPatch, count: int, standing: str
 ) -> None:
     """The judge of ways takes the results, and the verdict tells how each stands. Mutants: two ranks 0; never done."""
     names = [f"n{number}" for number in range(count)]
     async with a_house(tmp_path, site, names) as house:
         for name in names:
             house.begin(name)
+        async with asyncio.timeout(180.0):
+            while house.pairs.added < count:  # noqa: ASYNC110 - agents ring no bell
+                await asyncio.sleep(0.05)
+        if count == 2:
+            monkeypatch.setattr(meeting_hall, "PATIENCE_S", 3.0)  # they have met, and wait for a third in vain
         for name in names:
             await comes(house, name)
         assert len(house.groups()[0]) == count
