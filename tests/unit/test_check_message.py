@@ -118,11 +118,34 @@ BOMB = "z:" + base64.b64encode(zlib.compress(b"{" + b" " * 10_000_000)).decode()
         message(a_state(8, 12), MESSAGE_BYTES)[:400],
         '{"verdict": "passed", "readings": []}',
         '{"verdict": "passed", "readings": {"a|b": {"c": "700"}}}',
+        '{"verdict": "passed", "readings": {"a|b": {"c": -5}}}',
+        '{"verdict": "passed", "readings": {"a|b": {"c": 1e999}}}',
+        '{"verdict": "passed", "readings": {"a|b": {"c": NaN}}}',
+        "",
+        " \n\n",
+        "0",
+        "---",
+        "\x00\x01\x02 passed",
+        "\ufffd\ufffdpassed",
+        "yes " * 10_000,
     ],
-    ids=["bomb", "nothing", "no base64", "no zlib", "cut off", "no readings", "words"],
+    ids=[
+        *("bomb", "nothing", "no base64", "no zlib", "cut off", "no readings", "words", "negative", "endless", "NaN"),
+        *("silent", "blank", "a figure", "dashes", "bytes", "no text", "a flood"),
+    ],
 )
 def test_what_cannot_be_read_is_never_passed(said: str) -> None:
+    """By a program that ends with 0, as any does that has not looked. Mutants: silence passes; so does rubbish."""
     assert read_verdict(0, said).verdict is Verdict.inconclusive
+
+
+def test_a_sentence_and_an_exit_code_are_a_verdict() -> None:
+    said = read_verdict(0, "OK - /scratch is mounted | used=3")
+    assert (said.verdict, said.detail) == (Verdict.passed, "OK - /scratch is mounted")
+    assert read_verdict(2, "NVLink 3 is down").verdict is Verdict.failed
+    assert read_verdict(1, "").verdict is read_verdict(2, " ").verdict is Verdict.inconclusive
+    line = '{"verdict": "passed", "readings": {"thermal_soak|fade_percent": {"gpu0": -0.2}}}'
+    assert read_verdict(0, line).verdict is Verdict.passed
 
 
 def test_readings_that_cannot_be_are_left_out() -> None:

@@ -3,7 +3,8 @@
 A message is JSON lines `{"verdict": "passed|failed|inconclusive", "detail": "…", "part": "…"}`, or a sentence and an
 exit code (0 well, 1 and 2 failed, 3 cannot say), in the words of every other check (`agent.check_plugins`). The suite's
 holds `readings`, `stacks` and `bits` too, and is compressed ("z:") where it would be too long. What cannot be read is
-never passed.
+never passed, nor is who says nothing: any program that does nothing ends with 0. A program that breaks off ends with 1
+or 2, and without a word it convicts nobody.
 """
 
 import base64
@@ -27,6 +28,8 @@ SHOWN = 6
 """Readings in a verdict's sentence; all of them are in the trends."""
 _EXITS = {0: Verdict.passed, 1: Verdict.failed, 2: Verdict.failed, 3: Verdict.inconclusive}
 _COMPRESSED = "z:"
+_SIGNED = frozenset({"fade_percent", "loss"})
+"""Readings that may be below nought, as the suite has them (`hostler_checks.judging`)."""
 
 
 class CheckOutcome(Struct, frozen=True):
@@ -61,7 +64,20 @@ def read_verdict(code: int, said: str) -> CheckOutcome:
         return CheckOutcome(Verdict.inconclusive, clean(f"it ended with {code}: {text}"))
     if text.startswith("{"):
         return _of_lines(text, code)
-    return CheckOutcome(_EXITS[code], clean(text.partition("|")[0].partition("\n")[0]))
+    sentence = text.partition("|")[0].partition("\n")[0].strip()
+    why = _no_sentence(sentence)
+    if why and (code == 0 or not sentence):
+        return CheckOutcome(Verdict.inconclusive, clean(f"it ended with {code} and {why}"))
+    return CheckOutcome(_EXITS[code], clean(sentence))
+
+
+def _no_sentence(text: str) -> str:
+    """Why the text is no sentence of a check that has looked, "" where it is one."""
+    if not any(letter.isalpha() for letter in text):
+        return f"said nothing in words: {text}" if text else "said nothing"
+    if len(text) > MAX_MESSAGE:
+        return f"said more than {MAX_MESSAGE} characters"
+    return "" if text.isprintable() and "\ufffd" not in text else f"what it said is no text: {text}"
 
 
 def _unpacked(text: str) -> str:
@@ -108,13 +124,15 @@ def _judged(answers: list[tuple[Verdict, str]], code: int) -> tuple[Verdict, str
 
 
 def _readings(line: _VerdictLine) -> Facts:
-    """Facts by "check|part|reading"; names that cannot be one and numbers that are none are left out."""
+    """Facts by "check|part|reading"; names that cannot be one are left out. Raises ValueError for impossible values."""
     found: Facts = {}
     for name, by_part in line.readings.items():
         check, _, reading = name.partition("|")
         for part, value in by_part.items():
             words = (check, part, reading)
-            if len(found) < MAX_READINGS and all(map(_is_name, words)) and math.isfinite(value):
+            if not math.isfinite(value) or (value < 0 and reading not in _SIGNED):
+                raise ValueError(f"{'|'.join(words)} is {value:g}, which cannot be")
+            if len(found) < MAX_READINGS and all(map(_is_name, words)):
                 found[f"{READING}{'|'.join(words)}"] = value
                 found[f"{STACK}{check}|{part}"] = clean(line.stacks.get(f"{check}|{part}", ""))[:STACK_CHARS]
     return found

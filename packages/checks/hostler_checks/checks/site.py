@@ -28,7 +28,7 @@ def run(work: Work) -> Answer:
     if text.startswith("{"):
         return _of_json(work, text, code)
     first = text.partition("\n")[0] or f"it ended with {code} and said nothing"
-    if code in (1, 2):
+    if text and code in (1, 2):
         return work.answer(first, faults=(first,))
     if code or not text:
         raise UnableError(first)
