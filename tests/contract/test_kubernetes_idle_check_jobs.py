@@ -35,11 +35,12 @@ def a_fleet(slots: KubernetesSlots, under_way: Operation | None) -> Fleet:
     return fleet
 
 
-@pytest.mark.parametrize("image", ["check.test/lies", "check.test/crashes"])
-async def test_a_container_that_contradicts_itself_or_crashes_is_inconclusive(
+@pytest.mark.parametrize("image", ["lies", "crashes", "silent", "garbage", "negative"])
+async def test_a_container_that_contradicts_itself_or_crashes_or_says_nothing_is_inconclusive(
     slots: KubernetesSlots, image: str
 ) -> None:
-    operation = a_check(slots.node, image)
+    """Mutants: whoever ends with 0 has passed; a negative reading is one."""
+    operation = a_check(slots.node, f"check.test/{image}")
     await slots.scheduler.perform(operation, slots.node)
     said = await ends(slots, operation)
     assert (said.result, said.facts) == ("done", {"verdict": Verdict.inconclusive.value})

@@ -45,6 +45,9 @@ CHECKS = {
     ),
     "check.test/lies": (2, '{"verdict": "passed"}'),
     "check.test/crashes": (137, ""),
+    "check.test/silent": (0, ""),
+    "check.test/garbage": (0, "%$ 0 --- ##"),
+    "check.test/negative": (0, '{"verdict": "passed", "readings": {"gemm_perf|bf16_tflops": {"cuda:0": -741.5}}}'),
 }
 """Images of idle checks, how their container ends and what it says last; any other runs until somebody ends it."""
 

@@ -39,7 +39,6 @@ SAID: list[tuple[int, str, Verdict]] = [
     (0, '{"verdict": "passed"}\n{"verdict": "failed"}', FAILED),
     (0, '{"detail": "all well"}', UNSURE),
     (0, "OK - 8 GPUs", PASSED),
-    (0, "", PASSED),
     (1, "WARNING - warm", FAILED),
     (2, "CRITICAL", FAILED),
     (3, "UNKNOWN", UNSURE),
@@ -56,6 +55,13 @@ def test_a_last_message_is_read_as_a_plug_ins_answer_is(code: int, said: str, ve
     assert read_verdict(code, said).verdict is verdict
     worst = [answer.verdict for answer in read_answers(CommandEnd(code, said.encode(), "", ""))]
     assert (FAILED if FAILED in worst else UNSURE if UNSURE in worst else PASSED) is verdict
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 3])
+def test_a_container_without_a_word_is_inconclusive_though_a_plug_in_is_not(code: int) -> None:
+    """A plug-in is named by the site and has run; a container may be any, and ends with 0 where it did nothing."""
+    assert read_verdict(code, "").verdict is UNSURE
+    assert [one.verdict for one in read_answers(CommandEnd(0, b"", "", ""))] == [PASSED]
 
 
 def test_what_is_said_is_short_and_printable_when_it_is_told() -> None:
@@ -97,7 +103,9 @@ GOOD: dict[str, Any] = {"phase": "Succeeded", "code": 0, "said": '{"verdict": "p
         (a_job(), [pod(**GOOD, taken="PreemptionByScheduler: x")], UNSURE),
         (a_job(), [pod(phase="Failed", code=143, taken="PreemptionByScheduler: x")], UNSURE),
         (a_job(), [pod(), pod("p2", **GOOD)], UNSURE),
-        (a_job(), [pod(phase="Failed", code=2)], FAILED),
+        (a_job(), [pod(phase="Failed", code=2, said="gpu3 is slow")], FAILED),
+        (a_job(), [pod(phase="Failed", code=2)], UNSURE),
+        (a_job(), [pod(phase="Succeeded", code=0)], UNSURE),
         (a_job("Failed"), [pod(phase="Failed", code=143)], UNSURE),
         (a_job("Failed"), [], UNSURE),
         (a_job("Complete"), [], UNSURE),
