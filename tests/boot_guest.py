@@ -19,8 +19,12 @@ OVMF = Path("/usr/share/ovmf/OVMF.fd")
 OVMF_CODE, OVMF_VARS = Path("/usr/share/OVMF/OVMF_CODE_4M.fd"), Path("/usr/share/OVMF/OVMF_VARS_4M.fd")
 IPXE_EFI = Path("/usr/lib/ipxe/ipxe.efi")
 """The boot loader that UEFI fetches by HTTP."""
-BIOS, UEFI, UEFI_HTTP = "bios", "uefi", "uefi-http"
-"""Kinds of machine: iPXE in its adapter under BIOS or UEFI, or UEFI that fetches a boot loader by HTTP itself."""
+IPXE_KERNEL = Path("/usr/lib/ipxe/ipxe.lkrn")
+"""The same as a kernel, for machines that boot by BIOS."""
+BIOS, UEFI, UEFI_HTTP, MEDIUM = "bios", "uefi", "uefi-http", "medium"
+"""Kinds of machine: iPXE in its adapter under BIOS or UEFI, UEFI that fetches a boot loader by HTTP itself, or BIOS
+that starts from a CD in a virtual drive, with no boot loader in its adapter."""
+MEDIUM_TOOLS = ("xorriso", "mformat", "/usr/lib/ISOLINUX/isolinux.bin", "/usr/lib/syslinux/modules/bios/ldlinux.c32")
 KERNEL = "linux-image-cloud-amd64"
 MODULES = (
     "virtio/virtio_ring",
@@ -62,6 +66,14 @@ def missing() -> str:
     if absent:
         return f"{', '.join(absent)} missing: run scripts/system-packages"
     return "" if kernel_folder() is not None else f"{KERNEL} cannot be fetched with apt-get download"
+
+
+def no_medium() -> str:
+    """Why no boot medium can be made here, "" where one can."""
+    absent = [
+        name for name in (*MEDIUM_TOOLS, str(IPXE_KERNEL)) if shutil.which(name) is None and not Path(name).exists()
+    ]
+    return f"{', '.join(absent)} missing: run scripts/system-packages" if absent else missing()
 
 
 def kernel_folder() -> Path | None:
@@ -133,12 +145,16 @@ class Guest:
         self.starts = 0
         self.tpm: Path | None = None
         self.drive: Path | None = None
+        self.medium = log.with_suffix(".iso")
         self._process: Process | None = None
 
     async def power_on(self, address: str, dhcp: str = "") -> None:
-        """Start the machine. `dhcp` is the file that the network's DHCP server names, the address itself for ""."""
+        """Start the machine. `dhcp` is the file that the network's DHCP server names, the address itself for "".
+
+        A machine with a virtual drive starts from the file `medium` in it, and has no boot loader of its own.
+        """
         self.starts += 1
-        rom = ",romfile=" if self.firmware == UEFI_HTTP else ""
+        rom = ",romfile=" if self.firmware in (UEFI_HTTP, MEDIUM) else ""
         self._process = await asyncio.create_subprocess_exec(
             *tied(QEMU),
             *(
@@ -150,7 +166,7 @@ class Guest:
                 "none",
                 "-no-reboot",
                 "-boot",
-                "n",
+                "d" if self.firmware == MEDIUM else "n",
                 "-monitor",
                 "none",
             ),
@@ -158,6 +174,7 @@ class Guest:
             *("-netdev", f"user,id=n0,bootfile={dhcp or address}"),
             *("-device", f"virtio-net-pci,netdev=n0,mac={self.mac}{rom}"),
             *("-smbios", f"type=1,serial={self.serial}"),
+            *(("-cdrom", str(self.medium)) if self.firmware == MEDIUM else ()),
             *self._firmware(address),
             *self._tpm(),
             *self._nvme(),
@@ -167,7 +184,7 @@ class Guest:
 
     def _firmware(self, address: str) -> tuple[str, ...]:
         """The machine's firmware; native HTTP boot finds the boot entry that a BMC writes for HttpBootUri."""
-        if self.firmware == BIOS:
+        if self.firmware in (BIOS, MEDIUM):
             return ()
         if self.firmware == UEFI:
             return ("-bios", str(OVMF))

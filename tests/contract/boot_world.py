@@ -13,13 +13,14 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 
+from hostler.core.boot.ipxe import ROOM_FOR_SCRIPT
 from hostler.core.policy.documents import parse
 from hostler.core.state.boot import BootRecord
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Intent
 from hostler.core.state.live_state import Release
 from hostler.core.state.model import Node, Operation, Outcome
-from hostler.core.state.operations import SetBootNetwork
+from hostler.core.state.operations import EjectBootMedium, SetBootNetwork
 from hostler.core.state.scopes import FLEET
 from hostler.core.state.verbs.activation import Activate
 from hostler.core.state.verbs.facts import Verb
@@ -42,11 +43,17 @@ KEY = b"k" * 32
 MAC, SERIAL = "52:54:00:00:00:01", "SN-n1"
 KERNEL, INITRD = b"kernel" * 1000, b"initrd" * 2000
 LOADER = b"MZ a boot loader"
+MEDIUM = b"CD001" * 1000 + ROOM_FOR_SCRIPT + b"\0" * 300_000 + ROOM_FOR_SCRIPT + b"the end"
+MEDIA = f"{{files: {{x86_64: {{file: boot.iso, sha256: {hashlib.sha256(MEDIUM).hexdigest()}}}}}}}"
 SITE = "user_data: {timezone: Etc/UTC, users: [{name: ops}]}, meta_data: {region: north}"
 
 
 class NotingHand(ObligingHand):
-    """Does everything at once; nobody is heard after a power-on. Keeps the boot address that each BMC was given."""
+    """Does everything at once; nobody is heard after a power-on. Keeps the boot address that each BMC was given.
+
+    `drive` is the medium in its virtual drive, where `has_drive`. `honest`: what is observed is so. `cut`: the kind of
+    operation at which the controller is cut off, "before" or "after" the BMC did it.
+    """
 
     def __init__(self, kinds: frozenset[str]) -> None:
         super().__init__(kinds)
@@ -58,8 +65,39 @@ class NotingHand(ObligingHand):
         self.on = False
         self.sets = 0
         self.rebooted: list[str] = []
+        self.has_drive = self.honest = False
+        self.drive = ""
+        self.refuses_eject = 0
+        self.ejects = 0
+        self.cut: tuple[str, str] | None = None
+        self.cut_off = asyncio.Event()
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
+        await self._cut_off(operation.kind, "before")
+        said = await self._perform(operation, node)
+        await self._cut_off(operation.kind, "after")
+        return said
+
+    async def _cut_off(self, kind: str, when: str) -> None:
+        if self.cut == (kind, when):
+            self.cut = None
+            self.cut_off.set()
+            await asyncio.Event().wait()
+
+    async def _perform(self, operation: Operation, node: Node) -> Outcome:
+        if isinstance(operation.act, SetBootNetwork) and operation.act.target == "medium":
+            if not self.has_drive:
+                raise RefusedError(f"no virtual drive takes {operation.act.url}")
+            self.drive = operation.act.url
+            return await super().perform(operation, node)
+        if isinstance(operation.act, EjectBootMedium):
+            self.ejects += 1
+            if self.refuses_eject:
+                self.refuses_eject -= 1
+                raise RefusedError("the medium is in use")
+            self.drive = "" if self.drive.startswith(operation.act.images) else self.drive
+            return await super().perform(operation, node)
+        self.on = self.on or (self.honest and operation.kind == "power_on")
         url = operation.act.url if isinstance(operation.act, SetBootNetwork) else ""
         if url and not self.has_http:
             raise RefusedError(f"this BMC has no {url}")
@@ -77,6 +115,9 @@ class NotingHand(ObligingHand):
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
         """A machine that is on already is seen to be."""
+        if self.honest:
+            true = {"power_on": self.on, "eject_boot_medium": not self.drive}.get(operation.kind, False)
+            return Outcome(operation.id, node.id, "done" if true else "not_done", attempt=operation.attempt)
         seen = "done" if self.on and operation.kind == "power_on" else "unknown"
         return Outcome(operation.id, node.id, seen, attempt=operation.attempt)
 
@@ -105,7 +146,10 @@ class BootWorld:
         """Status and text, asked from this address of the machine, "" for the usual one."""
         if via:
             connector = aiohttp.TCPConnector(local_addr=(via, 0))
-            async with aiohttp.ClientSession(connector=connector) as other, other.get(self.url + path) as answer:
+            async with (
+                aiohttp.ClientSession(connector=connector) as other,
+                other.get(self.url + path, headers=headers) as answer,
+            ):
                 return answer.status, (await answer.read()).decode()
         async with self.session.get(self.url + path, headers=headers) as answer:
             return answer.status, (await answer.read()).decode()
@@ -116,9 +160,13 @@ class BootWorld:
 
     async def register(self, **more: Any) -> Node:
         """The node n1, powered on: the cell waits for it to come up."""
+        await self.enter(**more)
+        return await self.until(lambda n: n.plan is not None and n.plan.index == 2)
+
+    async def enter(self, **more: Any) -> None:
+        """The node n1 is registered; its bring-up begins by itself."""
         spec = {"id": "n1", "sku": "h100", "serial": SERIAL, "macs": [MAC], "bmc": "http://127.0.0.1:1", **more}
         await self.ask(Register(msgspec.json.encode([spec]).decode()))
-        return await self.until(lambda n: n.plan is not None and n.plan.index == 2)
 
     async def ask(self, act: Verb, target: str = FLEET) -> None:
         now = datetime.now(UTC)
@@ -187,6 +235,7 @@ async def boot_world(folder: Path, **more: str) -> AsyncIterator[BootWorld]:
     (images / "vmlinuz").write_bytes(KERNEL)
     (images / "initrd").write_bytes(INITRD)
     (images / "ipxe.efi").write_bytes(LOADER)
+    (images / "boot.iso").write_bytes(MEDIUM)
     driver = NotingHand(frozenset(kind for kind, row in OPERATIONS.items() if row.port != "present"))
     fleet: list[Cell] = []
 

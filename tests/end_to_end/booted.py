@@ -20,10 +20,10 @@ from msgspec.structs import replace
 
 from hostler.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
-from hostler.sim.bmc.emulated_machine import Delays, Machine, gpu_server
+from hostler.sim.bmc.emulated_machine import Delays, Machine, Quirks, gpu_server
 from hostler.sim.bmc.http_farm import Farm
 from hostler.sim.bmc.redfish_service import Service
-from tests.boot_guest import BIOS, IPXE_EFI, UEFI_HTTP, Guest, build_image
+from tests.boot_guest import BIOS, IPXE_EFI, IPXE_KERNEL, MEDIUM, UEFI_HTTP, Guest, build_image
 from tests.debian_guest import ARGS, MEMORY_MB, build_debian
 from tests.end_to_end.processes import HOSTLER, answers, free_port, process
 from tests.kubelet_layer import KUBELET_MB, build_kubelet_layer
@@ -137,6 +137,8 @@ async def booted_world(
     documents = _documents(directory, booted, boot_port, CLUSTER if cluster is not None and cluster.at_boot else "")
     if cluster is not None:
         documents += ("--cluster", f"{CLUSTER}={cluster.kubeconfig}@x")
+    if firmware == MEDIUM:
+        _media_document(directory, f"http://127.0.0.1:{boot_port}")
     if agent is not None:
         _agent_document(directory, agent, f"https://10.0.2.2:{port}")
     open_journal(data / "journal.db").close()  # tokens without a journal are a cell that has lost it
@@ -147,7 +149,8 @@ async def booted_world(
     hardware = gpu_server(SERIAL, 0)
     if agent is not None:  # parts are the agent's to tell: this BMC is of another machine's kind
         hardware = replace(hardware, parts=())
-    machine = Machine("1", hardware, AT_ONCE)
+    # HPE's BMCs keep no HTTP boot address here; their virtual drives take a medium.
+    machine = Machine("1", hardware, AT_ONCE, Quirks(vendor="hpe" if firmware == MEDIUM else ""))
     # Nodes call it by another name than loopback's: what listens there answers to no other.
     host = "0.0.0.0" if agent is not None else "127.0.0.1"
     serve = ("serve", "--data", str(data), "--listen", f"{host}:{port}", *tls)
@@ -156,7 +159,7 @@ async def booted_world(
     connector = aiohttp.TCPConnector(ssl=trust)
     async with aiohttp.ClientSession(connector=connector) as session, Farm(lambda: datetime.now(UTC)) as farm:
         origin = await farm.serve(Service([machine]))
-        power = _Power(machine, guest, f"http://10.0.2.2:{boot_port}/ipxe")
+        power = _Power(machine, guest, f"http://10.0.2.2:{boot_port}/ipxe", session)
         async with process(HOSTLER, *serve, *boots, *documents, log=directory / "log"), power:
             server = f"{'https' if agent is not None else 'http'}://127.0.0.1:{port}"
             await answers(session, f"{server}/readyz", DEADLINE_S)
@@ -196,6 +199,17 @@ def _agent_document(directory: Path, agent: BootedAgent, server: str) -> None:
     (directory / "boot.yaml").write_text(yaml.safe_dump(told))
 
 
+def _media_document(directory: Path, bmcs_reach: str) -> None:
+    """The boot section once more, with a medium, as `hostler boot medium` makes and names it."""
+    out = directory / "images/boot.iso"
+    argv = [HOSTLER, "boot", "medium", str(IPXE_EFI), str(out), "--bios", str(IPXE_KERNEL)]
+    said = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=True).stdout
+    told = yaml.safe_load((directory / "boot.yaml").read_text())
+    told["boot"] |= yaml.safe_load(said)
+    told["boot"]["media"]["url"] = bmcs_reach
+    (directory / "boot.yaml").write_text(yaml.safe_dump(told))
+
+
 def _documents(directory: Path, image: BootedImage, boot_port: int, cluster: str) -> tuple[str, ...]:
     images = directory / "images"
     files = image.build(images)
@@ -228,7 +242,8 @@ boot:
 class _Power:
     """Switches the emulated machine's power: it starts from where the BMC says, else from the network as it comes."""
 
-    def __init__(self, machine: Machine, guest: Guest, otherwise: str) -> None:
+    def __init__(self, machine: Machine, guest: Guest, otherwise: str, session: aiohttp.ClientSession) -> None:
+        self._session = session
         self._machine = machine
         self._guest = guest
         self._otherwise = otherwise
@@ -249,8 +264,18 @@ class _Power:
         """Answers as the network's DHCP server does to a boot loader that UEFI has fetched."""
         return self._otherwise if self._guest.firmware == UEFI_HTTP else ""
 
-    def _boots(self, _system: str, _source: str, _at: datetime) -> None:
+    def _boots(self, _system: str, source: str, _at: datetime) -> None:
+        if source == "Cd":
+            self._spawn(self._from_medium(self._machine.booted_uri))
+            return
         self._spawn(self._guest.power_on(self._machine.booted_uri or self._otherwise, self._dhcp()))
+
+    async def _from_medium(self, address: str) -> None:
+        """The BMC reads the medium again, as they do when the machine starts."""
+        async with self._session.get(address) as answer:
+            assert answer.status == 200, await answer.text()
+            self._guest.medium.write_bytes(await answer.read())
+        await self._guest.power_on(self._otherwise)
 
     def _powers(self, _system: str, power: str, _at: datetime) -> None:
         if power == "Off":

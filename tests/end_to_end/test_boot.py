@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.boot_guest import BIOS, UEFI, UEFI_HTTP, missing
+from tests.boot_guest import BIOS, MEDIUM, UEFI, UEFI_HTTP, missing, no_medium
 from tests.end_to_end.booted import MAC, SERIAL, BootedWorld, booted_world
 
 pytestmark = [pytest.mark.xdist_group("boot"), pytest.mark.skipif(bool(missing()), reason=missing() or "it boots")]
@@ -45,6 +45,24 @@ async def test_a_machine_that_is_powered_on_comes_to_onboard_by_itself(tmp_path:
         assert loader == (firmware == UEFI_HTTP)
         steps = [next(n for n, text in enumerate(told) if text.startswith(begin)) for begin in HISTORY]
         assert steps == sorted(steps), told
+
+
+@pytest.mark.skipif(bool(no_medium()), reason=no_medium() or "it boots")
+async def test_a_machine_whose_bmc_keeps_no_address_boots_from_a_medium(tmp_path: Path) -> None:
+    """The adapter has no boot loader: what runs comes from the drive. Mutants: the script on the medium is of no boot;
+    it asks before it has an address; the medium stays in."""
+    async with booted_world(tmp_path, MEDIUM) as world:
+        await register(world)
+        found = await world.until(
+            lambda seen: seen["node"]["phase"] == "onboard" and seen["node"]["medium"] is None, "/v1/nodes/n1"
+        )
+        boot = found["node"]["boot"]
+        assert (boot["kind"], boot["image"], boot["identity"]) == ("image", "production", "bmc")
+        await world.guest.ended()
+        assert "guest: got user-data" in world.guest.console()
+        assert world.machine.media == {}
+        told = [row["text"] for row in world.command("node", "history", "n1")["items"]]
+        assert any("its boot medium is read from 127.0.0.1" in text for text in told), told
 
 
 async def test_another_machine_behind_the_bmc_is_loaded_and_then_refused(tmp_path: Path) -> None:

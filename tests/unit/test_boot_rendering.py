@@ -101,3 +101,28 @@ def test_dnsmasq_itself_takes_its_lines(tmp_path: Path) -> None:
 
 def run(*argv: str) -> Any:
     return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize(
+    ("media", "why"),
+    [
+        ("{files: {x86_64: {file: b.img, sha256: SUM}}}", "no ISO image"),
+        ("{files: {x86_64: {file: ../b.iso, sha256: SUM}}}", "no ISO image"),
+        ("{files: {riscv: {file: b.iso, sha256: SUM}}}", "no architecture 'riscv'"),
+        ("{files: {x86_64: {file: b.iso, sha256: abc}}}", "has no sha256"),
+        ("{files: {}, url: https://bmcs}", "url 'https://bmcs' is no address"),
+        ("{files: {}, drive: 1}", "drive"),
+    ],
+)
+def test_a_boot_medium_that_cannot_be_served_is_named(media: str, why: str) -> None:
+    text = f"boot: {{url: 'http://h:1', media: {media.replace('SUM', 'ab' * 32)}}}"
+    with pytest.raises(InvalidInputError, match=why):
+        parse({"policy.yaml": POLICY, "boot.yaml": text})
+
+
+def test_a_boot_medium_with_a_sum_is_taken() -> None:
+    text = f"boot: {{url: 'http://h:1', media: {{files: {{arm64: {{file: m/b.iso, sha256: {'ab' * 32}}}}}}}}}"
+    boots = parse({"policy.yaml": POLICY, "boot.yaml": text}).boot
+    assert boots is not None
+    assert boots.media is not None
+    assert boots.media.files["arm64"].file == "m/b.iso"

@@ -14,6 +14,7 @@ from hostler.core.state.attached_files import AttachedFile
 from hostler.core.state.bmc_certificate import BmcCertificate, ShownCertificate
 from hostler.core.state.bmc_login import BmcLogin
 from hostler.core.state.boot import BootRecord, Stranger
+from hostler.core.state.boot_medium import BootMedium
 from hostler.core.state.cases import HANDS, Incident, Ticket, WalkStop
 from hostler.core.state.certificates import KeptCertificate
 from hostler.core.state.change_control import Approval, SliceError
@@ -71,6 +72,7 @@ from hostler.core.state.operations import (
     CordonUninvited,
     DeleteUninvited,
     DriveToErase,
+    EjectBootMedium,
     IdleCheck,
     IssueJoinToken,
     RetiredOperation,
@@ -440,6 +442,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     **{kind: _rows(" ".join(kind.__struct_fields__)) for kind in ACTS.values()},
     WriteFirmware: _rows("component version good at_least activates needs"),  # not where images are
     SetBootNetwork: _rows("target"),
+    EjectBootMedium: _rows(),
     Sanitise: _rows("drives keep tpm"),  # not names of the BMC's accounts
     IdleCheck: _rows("profile"),
     **dict.fromkeys((CordonUninvited, DeleteUninvited, IssueJoinToken), _rows(cluster=_cluster)),
@@ -531,6 +534,9 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.BootAnswered: _rows(node=_node),
     e.BootSeeded: _rows("plan", node=_node),
     e.BootPhonedHome: _rows("plan", node=_node),
+    e.BootMediumDue: _rows("plan", node=_node),
+    e.BootMediumRead: _rows("plan", node=_node),
+    BootMedium: _rows(),
     e.StrangerSeen: _rows(),
     e.EvidenceKept: _rows(node=_node),
     e.NodeSanitised: _rows(node=_node),

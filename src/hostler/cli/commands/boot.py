@@ -1,6 +1,6 @@
 """`hostler boot`: configuration for the boot network's DHCP server, and machines that nobody expects there."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
@@ -55,6 +55,35 @@ def kea(
         raise CommandError(ExitCode.refused, str(error), "correct what Kea names; nothing was changed") from error
     except UnreachableError as error:
         raise CommandError(ExitCode.unavailable, str(error), "see that Kea runs with this control socket") from error
+    return 0
+
+
+@app.command
+def medium(
+    loader: Annotated[str, Parameter(help="iPXE for UEFI (ipxe.efi), of 2021 or newer.")],
+    out: Annotated[str, Parameter(help="The image to write: a path in the image folder that ends with .iso.")],
+    /,
+    *,
+    arch: Annotated[Literal["x86_64", "arm64"], Parameter(help="The loader's architecture.")] = "x86_64",
+    bios: Annotated[str, Parameter(help="iPXE as a kernel (ipxe.lkrn), for machines that boot by BIOS.")] = "",
+) -> int:
+    """Make the image of a boot medium, for machines whose BMC keeps no HTTP boot address; print its line."""
+    import hashlib
+    from pathlib import Path
+
+    from hostler.drivers.boot.medium_image import MediumParts, make_medium
+    from hostler.ports import RefusedError
+
+    if missing := next((one for one in (loader, bios) if one and not Path(one).is_file()), ""):
+        raise unusable(f"'{missing}' is no file", "name iPXE's files; Debian's package ipxe has them in /usr/lib/ipxe")
+    if not out.endswith(".iso"):
+        raise unusable(f"'{out}' does not end with .iso", "name the image so: the configuration takes no other")
+    try:
+        make_medium(MediumParts(Path(loader), arch, Path(bios) if bios else None), Path(out))
+    except RefusedError as error:
+        raise CommandError(ExitCode.refused, str(error), "then run it again") from error
+    digest = hashlib.sha256(Path(out).read_bytes()).hexdigest()
+    print(f"  media: {{files: {{{arch}: {{file: {Path(out).name}, sha256: {digest}}}}}}}")
     return 0
 
 

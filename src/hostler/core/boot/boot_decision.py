@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from hostler.core.boot.boot_target import IMAGE, BootTarget, boot_target_of
 from hostler.core.boot.measured_boot import pcr_mismatch
-from hostler.core.boot.window import window_of
+from hostler.core.planning.boot_window import medium_window_of, window_of
 from hostler.core.state import events as e
 from hostler.core.state.boot import HOLD, LOADER, BootConfiguration, BootRecord, Stranger
 from hostler.core.state.decision_context import DecisionContext
@@ -20,9 +20,9 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Binding, Node, Operation
 from hostler.core.state.operations import IssueJoinToken
 
-SCRIPT, SEED, HOME, FIRMWARE, ENROL = "script", "seed", "home", "loader", "enrol"
-"""Kinds of request: the script, cloud-init's data, to be told that the node is up, the loader that UEFI fetches, and
-the token of the agent."""
+SCRIPT, SEED, HOME, FIRMWARE, ENROL, MEDIUM = "script", "seed", "home", "loader", "enrol", "medium"
+"""Kinds of request: the script, cloud-init's data, to be told that the node is up, the loader that UEFI fetches, the
+token of the agent, and the boot medium that a BMC reads."""
 
 BMC, MAC, WRONG = "bmc", "mac", "wrong"
 """Proof of identity: the secret of this boot, a MAC address alone, or a secret that is not this boot's."""
@@ -85,16 +85,10 @@ def decide_boot(context: DecisionContext, asked: BootRequest) -> BootDecision:
         return _refused(context, node, asked, why)
     if asked.what == SCRIPT:
         return _script(context, node, _recognised(context, node, asked))
-    if asked.identity == WRONG or not asked.plan or asked.plan != window_of(node):
+    window = medium_window_of(node) if asked.what == MEDIUM else window_of(node)
+    if asked.identity == WRONG or not asked.plan or asked.plan != window:
         return _refused(context, node, asked, f"{_named(asked)} outside its boot window")
-    match asked.what:
-        case "seed":
-            return _seed(context, node, asked)
-        case "loader":
-            return _loader(context, node, asked)
-        case "enrol":
-            return _enrol(context, node, asked)
-    return _home(context, node, asked)
+    return _ANSWERS[asked.what](context, node, asked)
 
 
 def node_of(fleet: Fleet, asked: BootRequest) -> Node | None:
@@ -122,16 +116,43 @@ def _loader(context: DecisionContext, node: Node, asked: BootRequest) -> BootDec
     That it showed the secret is recorded with its address: a boot loader that does not know by which address it was
     loaded asks from there for its script.
     """
-    last, boots = node.boot, context.fleet.configuration_of(node).boot
+    last = node.boot
     if last is not None and last.plan == asked.plan and last.kind == IMAGE:
         return _refused(context, node, asked, "this boot has been answered already: its secret opens once")
-    answer = boot_target_of(context.fleet, node)
-    arch = boots.images[answer.image].arch if boots is not None and answer.kind == IMAGE else DEFAULT_ARCH
+    arch = loader_arch(context.fleet, node)
     told = BootTarget(LOADER, arch)
     if _has_shown(node, asked) and last is not None and context.now - last.at < PROVEN / 2:
         return BootDecision(200, told, node.id, asked.plan)
     given = BootRecord(asked.plan, context.now, LOADER, arch, BMC, "", asked.address)
     return BootDecision(200, told, node.id, asked.plan, (e.BootAnswered(node.id, given),))
+
+
+def _medium(context: DecisionContext, node: Node, asked: BootRequest) -> BootDecision:
+    """The boot medium, for the BMC that reads it first: in ranges, and as often as it wants until the boot is over."""
+    medium = node.medium
+    if medium is None or medium.plan != asked.plan:
+        return _refused(context, node, asked, "no medium of this boot is to be in a drive")
+    told = BootTarget(MEDIUM, loader_arch(context.fleet, node))
+    if not medium.address:
+        read = e.BootMediumRead(node.id, asked.plan, asked.address)
+        return BootDecision(200, told, node.id, asked.plan, (read,))
+    if medium.address != asked.address:
+        return _refused(context, node, asked, f"this boot's medium is read from {medium.address}")
+    return BootDecision(200, told, node.id, asked.plan)
+
+
+def may_read_on(node: Node, asked: BootRequest) -> bool:
+    """Whether a BMC that has begun to read the medium may go on: nothing new would be recorded of it."""
+    medium = node.medium
+    if medium is None or asked.identity != BMC or asked.plan != medium_window_of(node):
+        return False
+    return (medium.plan, medium.address) == (asked.plan, asked.address)
+
+
+def loader_arch(fleet: Fleet, node: Node) -> str:
+    """The architecture of the boot loader for the node: that of what it boots into."""
+    answer, boots = boot_target_of(fleet, node), fleet.configuration_of(node).boot
+    return boots.images[answer.image].arch if boots is not None and answer.kind == IMAGE else DEFAULT_ARCH
 
 
 def _recognised(context: DecisionContext, node: Node, asked: BootRequest) -> BootRequest:
@@ -292,11 +313,13 @@ def _stranger(context: DecisionContext, asked: BootRequest) -> BootDecision:
     return BootDecision(404, answer, events=(e.StrangerSeen(seen),))
 
 
+_ANSWERS = {SEED: _seed, FIRMWARE: _loader, MEDIUM: _medium, ENROL: _enrol, HOME: _home}
 _NAMES = {
     SEED: "cloud-init data is asked for",
     HOME: "it phones home",
     FIRMWARE: "its UEFI asks for a boot loader",
     ENROL: "its agent enrols",
+    MEDIUM: "its boot medium is asked for",
 }
 
 

@@ -12,6 +12,12 @@ RETRY_S = 30
 TRIES = 5
 """So often a script fetches its image; then the machine is held, and does not restart."""
 
+ROOM = 2_048
+"""Bytes that a boot medium keeps for its script: one sector of a CD."""
+MARK = b"#!ipxe\n# Hostler lays the script of one boot over these bytes.\n"
+ROOM_FOR_SCRIPT = MARK.ljust(ROOM, b"\n")
+"""Script on a medium that is of no boot: it does nothing, and is known by how it begins."""
+
 _UNSAFE = re.compile(r"[^A-Za-z0-9 .,:;()/_+=@-]")
 TEXT_MAX = 200
 
@@ -29,6 +35,20 @@ def first_script(again: str) -> str:
     return _lines(
         f"set base {again}",
         ":ask",
+        "chain --replace --autofree ${base}?mac=${netX/mac}&serial=${serial:uristring}&arch=${buildarch} || goto retry",
+        ":retry",
+        f"echo Hostler does not answer, asking again in {RETRY_S} s",
+        f"sleep {RETRY_S}",
+        "goto ask",
+    )
+
+
+def medium_script(again: str) -> str:
+    """The first script on a boot medium: nothing has configured the network before it."""
+    return _lines(
+        f"set base {again}",
+        ":ask",
+        "dhcp || goto retry",
         "chain --replace --autofree ${base}?mac=${netX/mac}&serial=${serial:uristring}&arch=${buildarch} || goto retry",
         ":retry",
         f"echo Hostler does not answer, asking again in {RETRY_S} s",

@@ -3,8 +3,9 @@
 import hashlib
 import hmac
 
-DOOR, SEED = "boot", "cloud-init"
-"""Purposes: what a BMC is given for its machine, and what the boot script gives to the image."""
+DOOR, SEED, MEDIUM = "boot", "cloud-init", "medium"
+"""Purposes: what a BMC is given for its machine, what the boot script gives to the image, and what is in the address
+of a boot medium, which a BMC shows to all who may read it."""
 
 LENGTH = 32
 """Hexadecimal digits: 128 bits."""

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from hostler.core.conditions import unanswered_checks
 from hostler.core.conditions.site_checks import has_passed_since
-from hostler.core.planning import cabling, domain_plans, gate_requirements, hardware_step
+from hostler.core.planning import boot_media, cabling, domain_plans, gate_requirements, hardware_step
 from hostler.core.planning.boot_waits import wait_agent, wait_bmc, wait_boot
 from hostler.core.planning.drain import drain, empty, undrained
 from hostler.core.planning.inventory_step import verify_inventory
@@ -124,7 +124,8 @@ def _step(context: DecisionContext, node: Node, plan: Plan) -> Answer:
         return _PRESENT[step.operation](context, node, plan)
     # A plan of an older version has a gate that names nothing to see.
     laid = gate_requirements.seeing(context.fleet, node, plan).steps[plan.index]
-    return Act((e.OperationStarted(start(context, node, plan, laid)),))
+    due = boot_media.due(context, node, plan, row.kind)
+    return Act((*due, e.OperationStarted(start(context, node, plan, laid))))
 
 
 def _passed_over(context: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...] | None:
@@ -189,7 +190,7 @@ def _preconditions(context: DecisionContext, node: Node, plan: Plan, row: Operat
             for o in node.settling
             if OPERATIONS[o.kind].port == "bmc" and plan.act_class is not ActClass.protective
         )
-    return tuple(found)
+    return (*found, *boot_media.ejecting(node, row.kind))
 
 
 def _dark(context: DecisionContext, node: Node, powers_on: bool) -> list[Blocker]:

@@ -34,6 +34,7 @@ def needs_nothing(fleet: Fleet, node: Node) -> bool:
         and not (node.bmc_certificate is not None and node.bmc_certificate.asked_at is not None)
         and not (_renews(fleet.policy_of(node)) and node.binding("bmc"))
         and node.light is None
+        and node.medium is None
         and not evidence_keeping.due(fleet, node)
         and (node.assignment is not None or not gaps(fleet, node))
     )

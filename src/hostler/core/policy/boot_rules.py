@@ -10,6 +10,7 @@ from hostler.core.state.boot import (
     BootConfiguration,
     BootImage,
     BootLoader,
+    BootMedia,
     CloudInitLayer,
 )
 from hostler.core.state.configuration import Configuration
@@ -59,6 +60,8 @@ def boot_problems(configuration: Configuration) -> Iterator[WrongEntry]:
         yield from (wrong.below(("images", name), f"image {name}") for wrong in _image_problems(image))
     for arch, loader in boots.loaders.items():
         yield from (wrong.below(("loaders", arch), f"loader {arch[:40]}") for wrong in _loader_problems(arch, loader))
+    if boots.media is not None:
+        yield from (wrong.below(("media",), "media") for wrong in _media_problems(boots.media))
     if boots.agent is not None:
         yield from (wrong.below(("agent",), "agent") for wrong in _agent_problems(boots.agent))
     yield from _unknown_images(boots, configuration)
@@ -99,6 +102,21 @@ def _loader_problems(arch: str, loader: BootLoader) -> Iterator[WrongEntry]:
         )
     if not _SHA256.fullmatch(loader.sha256):
         yield WrongEntry("sha256 is missing", "write what sha256sum prints for it")
+
+
+def _media_problems(media: BootMedia) -> Iterator[WrongEntry]:
+    if media.url and not _URL.fullmatch(media.url):
+        what = f"url '{media.url[:100]}' is no address"
+        yield WrongEntry(what, "write http://HOST:PORT as BMCs reach the boot listener", ("url",))
+    for arch, medium in media.files.items():
+        at = ("files", arch)
+        if arch not in ARCHES:
+            yield WrongEntry(f"no architecture '{arch[:40]}'", f"write one of {', '.join(ARCHES)}", at)
+        if not _FILE.fullmatch(medium.file) or len(medium.file) > 200 or not medium.file.endswith(".iso"):
+            what = f"'{medium.file[:100]}' is no ISO image below the image folder"
+            yield WrongEntry(what, "write a path that ends with .iso; `hostler boot medium` makes one", at)
+        if not _SHA256.fullmatch(medium.sha256):
+            yield WrongEntry(f"the medium for {arch[:40]} has no sha256", "write what sha256sum prints for it", at)
 
 
 def _agent_problems(agent: BootAgent) -> Iterator[WrongEntry]:

@@ -514,6 +514,10 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.BootSeeded, lambda event: f"cloud-init data given to {event.address}"),
     EventTelling(e.BootPhonedHome, lambda event: f"phoned home from {event.address}: its boot window is closed"),
     EventTelling(e.AgentEnrolled, _agent_enrolled),
+    EventTelling(
+        e.BootMediumDue, lambda _: "a boot medium may be in a virtual drive of its BMC until this boot is over"
+    ),
+    EventTelling(e.BootMediumRead, lambda event: f"its boot medium is read from {event.address}"),
     EventTelling(e.BootRefused, lambda event: f"{event.what} refused to {event.address}: {event.reason}"),
     EventTelling(e.StrangerSeen, _stranger_seen),
     EventTelling(e.OnboardTicked, _onboard_ticked),

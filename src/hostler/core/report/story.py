@@ -10,6 +10,7 @@ from hostler.core.diagnose.gate.readings import LOOK
 from hostler.core.report.explanation_chains import CausalChain, Link, Note, OperationStory, PhaseMove, Remedy
 from hostler.core.state import events as e
 from hostler.core.state import light
+from hostler.core.state.boot_medium import EJECT
 from hostler.core.state.durations import duration
 from hostler.core.state.model import Condition, Operation, Phase, Plan
 from hostler.core.tables.operations import IDLE_CHECK, OPERATIONS
@@ -216,7 +217,7 @@ class NodeStory:
         operation = event.operation
         if operation.kind == IDLE_CHECK:
             return  # belongs to no plan; what it came to is recorded as a check
-        if operation.aside and operation.kind in (light.ON, light.OFF):
+        if operation.aside and operation.kind in (light.ON, light.OFF, EJECT):
             self._lights.add(operation.id)  # ails nothing and cures nothing
             return
         if operation.aside:

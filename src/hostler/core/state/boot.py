@@ -92,6 +92,17 @@ class BootAgent(Struct, frozen=True, forbid_unknown_fields=True):
     tpm_authorities: str = ""
 
 
+class BootMedia(Struct, frozen=True, forbid_unknown_fields=True):
+    """Boot media for machines whose BMC keeps no HTTP boot address: an ISO image for each architecture.
+
+    Each is a path in the image folder, with its sha256 (`hostler boot medium` makes it); the script of each boot goes
+    where it has room for it. `url` is where BMCs reach the boot listener, "" for where nodes do.
+    """
+
+    files: dict[str, BootLoader]
+    url: str = ""
+
+
 class CloudInitLayer(Struct, frozen=True, forbid_unknown_fields=True):
     """One layer (the site, a SKU, a pool, a node) of cloud-init's data; `network` is netplan, version 2."""
 
@@ -118,6 +129,7 @@ class BootConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
     "local-disk" or "hold". `loaders` are boot loaders for UEFI HTTP boot, by architecture. `mac_only` lets machines
     boot that show no more than a MAC address. `cluster` is the Kubernetes cluster that nodes enter at their first boot,
     "" for none. `agent` is what each boot installs to be heard, None for an image that brings its own agent and token.
+    `media` go into virtual drives where a BMC keeps no HTTP boot address, None for none.
     """
 
     url: str
@@ -129,3 +141,4 @@ class BootConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
     cluster: str = ""
     cloud_init: CloudInitLayers = field(default_factory=CloudInitLayers)
     agent: BootAgent | None = None
+    media: BootMedia | None = None

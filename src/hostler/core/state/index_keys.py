@@ -45,6 +45,7 @@ def is_idle(node: Node) -> bool:
         and node.deadline is None
         and node.compared is None
         and node.light is None
+        and node.medium is None
     )
 
 

@@ -34,10 +34,20 @@ def kind_of(act: type[OperationAct]) -> str:
 
 
 class SetBootNetwork(OperationAct, frozen=True):
-    """Boots over the network the next time; `url` is an HTTP boot's address, which no record holds."""
+    """Boots over the network the next time; `url` is an HTTP boot's address or a medium's, which no record holds.
 
-    target: Literal["pxe", "uefi_http"] = "pxe"
+    With "medium" it boots from a virtual drive; media of an earlier boot have addresses that begin with `images`.
+    """
+
+    target: Literal["pxe", "uefi_http", "medium"] = "pxe"
     url: str = ""
+    images: str = ""
+
+
+class EjectBootMedium(OperationAct, frozen=True):
+    """Takes boot media out of the machine's virtual drives: those whose addresses begin with `images`, no others."""
+
+    images: str
 
 
 class PowerOn(OperationAct, frozen=True):
@@ -318,6 +328,7 @@ class RetiredOperation(OperationAct, frozen=True, tag=""):
 
 AnyAct = (
     SetBootNetwork
+    | EjectBootMedium
     | PowerOn
     | SwitchOff
     | LocateOn

@@ -56,6 +56,7 @@ OPERATIONS: dict[str, OperationKind] = {
     for row in (
         # the BMC
         _row(op.SetBootNetwork, "bmc", "the boot override is read back", ("power",)),
+        _row(op.EjectBootMedium, "bmc", "no virtual drive shows a medium of ours", aside=True),
         _row(op.PowerOn, "bmc", "power state is on", ("power",), settle_s=30, restarts=True),
         _row(
             op.SwitchOff,

@@ -1,7 +1,8 @@
-"""Hands each boot's secret to the machine through its BMC: an HTTP boot address, set before a recorded power-on.
+"""Hands each boot's secret to the machine through its BMC before a power-on: an HTTP boot address, or a medium.
 
-The address stands in no record and no log. A BMC that cannot set one boots its machine by PXE, known by its MAC address
-alone, where the configuration allows that.
+The address stands in no record and no log. A BMC that keeps none is given a boot medium in a virtual drive, where the
+configuration has one; one that takes neither boots its machine by PXE, known by its MAC address alone, where the
+configuration allows that.
 """
 
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from hostler.core.boot.boot_target import IMAGE, boot_target_of
-from hostler.core.boot.secrets import DOOR, secret_of
+from hostler.core.boot.secrets import DOOR, MEDIUM, secret_of
 from hostler.core.state.boot import BootConfiguration
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node, Operation, Outcome
@@ -77,11 +78,45 @@ class BootSecretHandover:
         except RefusedError as refused:
             why = str(refused)
         why = why.replace(secret, "…")[:300]
+        if boots.media is not None:
+            put_in = await self._by_medium(operation, node)
+            if isinstance(put_in, Outcome):
+                return put_in
+            why = f"{why}; {put_in}"[:500]
         if not boots.mac_only:
             instead = "let machines boot that are known by their MAC address alone (boot.mac_only), or repair its BMC"
             raise RefusedError(f"its BMC cannot be given the secret of this boot: {why}; {instead}")
         return await self._by_mac(operation, node, why)
 
+    async def _by_medium(self, operation: Operation, node: Node) -> Outcome | str:
+        """Put the medium of this boot into a virtual drive; why not, where no drive takes it.
+
+        Nothing goes in that is not recorded: whoever takes over would not have it out again.
+        """
+        known = self._fleet().nodes.get(node.id)
+        medium = known.medium if known is not None else None
+        if medium is None or medium.plan != operation.plan:
+            return "that a boot medium may be in is not recorded"
+        secret = secret_of(self._key, node.id, operation.plan, MEDIUM)
+        url = f"{medium.images}{secret}/{medium_file(node.id)}"
+        try:
+            said = await self._bmc.perform(replace(operation, act=SetBootNetwork("medium", url, medium.images)), node)
+        except RefusedError as refused:
+            return str(refused).replace(secret, "…")
+        detail = said.detail.replace(secret, "…")
+        if said.result == "done":
+            return replace(said, detail="its virtual drive has the secret of this boot")
+        if said.result != "unknown":
+            return detail
+        if operation.kind == _SET:
+            return replace(said, result="done", detail=f"{detail}; it is looked at again before the power-on")
+        return replace(said, detail=detail)
+
     async def _by_mac(self, operation: Operation, node: Node, why: str) -> Outcome:
         said = await self._bmc.perform(replace(operation, act=SetBootNetwork()), node)
         return replace(said, detail=f"known by its MAC address alone, as its BMC was given no secret: {why}")
+
+
+def medium_file(node: str) -> str:
+    """File name of a node's boot media: some BMCs show no more of what is in a drive."""
+    return f"hostler-{node}.iso"

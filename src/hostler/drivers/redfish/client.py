@@ -171,7 +171,7 @@ class RedfishClient:
     async def set_boot(self, system: wire.System, target: str, uri: str = "") -> None:
         """Boot from this target (Pxe, UefiHttp …) at the next boot only; `uri` is for UefiHttp."""
         assert self.busy, "an actuation without `alone`"
-        allowed = tuple(one for boot in await self.boots(system) for one in boot.targets)
+        allowed = await self.boot_targets(system)
         if allowed and target not in allowed:
             offered = ", ".join(dict.fromkeys(allowed))
             raise RefusedError(
@@ -182,6 +182,10 @@ class RedfishClient:
         if uri:
             boot |= {"HttpBootUri": uri}
         await self.write(ChangeTarget(system.path, system.settings, system.etag), {"Boot": boot}, _OVERRIDE)
+
+    async def boot_targets(self, system: wire.System) -> tuple[str, ...]:
+        """The boot targets that the BMC offers, () where it does not say."""
+        return tuple(one for boot in await self.boots(system) for one in boot.targets)
 
     async def boots(self, system: wire.System) -> tuple[wire.BootOverride, ...]:
         """The boot override as it is, and as it will be where changes wait for the next start."""

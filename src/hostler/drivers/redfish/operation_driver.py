@@ -16,6 +16,7 @@ from hostler.drivers.redfish import (
     firmware_update,
     outlet_cycle,
     part_inventory,
+    virtual_media,
     wire,
     wire_firmware,
 )
@@ -179,22 +180,37 @@ async def _set_boot(ask: OperationRequest) -> Outcome:
     if (seen := await _boot_seen(ask)).result == "done":
         return seen
     boot = _boot(ask.operation)
+    if boot.target == "medium":
+        return await _boot_from_medium(ask, boot)
     await ask.client.set_boot(ask.system, _BOOT_TARGETS[boot.target], boot.url)
+    return await _boot_seen(await ask.again())
+
+
+async def _boot_from_medium(ask: OperationRequest, boot: SetBootNetwork) -> Outcome:
+    """The medium first: a BMC may forget a boot override that names an empty drive."""
+    if waits := await virtual_media.inserted(ask, boot.url, boot.images):
+        return ask.outcome("unknown", waits)
+    target = virtual_media.boots_from(await ask.client.boot_targets(ask.system))
+    await ask.client.set_boot(ask.system, target)
     return await _boot_seen(await ask.again())
 
 
 async def _boot_seen(ask: OperationRequest) -> Outcome:
     asked = _boot(ask.operation)
-    target, uri = _BOOT_TARGETS[asked.target], asked.url
+    by_medium = asked.target == "medium"
+    uri = "" if by_medium else asked.url
+    if by_medium and not await virtual_media.holds(ask, asked.url):
+        return ask.outcome("not_done", "no virtual drive holds the boot medium")
     boots = await ask.client.boots(ask.system)
+    targets = virtual_media.OFFERED if by_medium else (_BOOT_TARGETS[asked.target],)
     set_to = [
         boot
         for boot in boots
-        if boot.enabled in {"Once", "Continuous"} and boot.target == target and uri in ("", boot.uri)
+        if boot.enabled in {"Once", "Continuous"} and boot.target in targets and uri in ("", boot.uri)
     ]
     boot = set_to[0] if set_to else boots[-1]
     detail = f"boot override is {boot.enabled or 'not shown'} {boot.target}".rstrip()
-    if not set_to and boot.target == target:
+    if not set_to and boot.target in targets and uri:
         detail = f"{detail}, and it does not keep the address to boot from"
     return ask.outcome("done" if set_to else "not_done", detail, {"boot": f"{boot.enabled} {boot.target}".strip()})
 
@@ -290,6 +306,7 @@ _ROWS: dict[str, OperationSteps] = {
     "power_on": _power("on", "On", "ForceOn"),
     "power_off": _power("off", "ForceOff"),
     "set_boot_network": OperationSteps(_set_boot, _boot_seen),
+    "eject_boot_medium": virtual_media.EJECT,
     "collect_inventory": OperationSteps(_collect_inventory, _collect_inventory),
     "update_firmware": firmware_update.UPDATE,
     "verify_firmware": firmware_update.VERIFY,

@@ -93,6 +93,7 @@ Act = Callable[[OperationRequest], Awaitable[Outcome]]
 LANDS_S = {
     "power_on": 30.0,
     "power_off": 30.0,
+    "eject_boot_medium": 30.0,
     "update_firmware": 30.0,
     "reset_bmc": 60.0,
     "ac_cycle": 120.0,

@@ -139,6 +139,7 @@ class Manager(Struct, frozen=True):
     firmware: str = ""
     last_reset: str = ""
     logs: str = ""
+    media: str = ""
 
 
 def service_root(raw: bytes) -> ServiceRoot:
@@ -204,6 +205,7 @@ def system(raw: bytes, path: str) -> System:
                 "EthernetInterfaces",
                 "LogServices",
                 "Bios",
+                "VirtualMedia",
             )
             if (found := link(doc, key))
         },
@@ -258,6 +260,7 @@ def manager(raw: bytes, path: str) -> Manager:
         firmware=text(doc, "FirmwareVersion"),
         last_reset=text(doc, "LastResetTime"),
         logs=link(doc, "LogServices"),
+        media=link(doc, "VirtualMedia"),
     )
 
 

@@ -12,17 +12,30 @@ from msgspec.structs import replace
 
 from hostler.controller.step_output import Reply
 from hostler.core.boot import ipxe
-from hostler.core.boot.boot_decision import BMC, ENROL, FIRMWARE, HOME, MAC, SCRIPT, WRONG, BootRequest
+from hostler.core.boot.boot_decision import (
+    BMC,
+    ENROL,
+    FIRMWARE,
+    HOME,
+    MAC,
+    SCRIPT,
+    WRONG,
+    BootRequest,
+    loader_arch,
+    may_read_on,
+)
+from hostler.core.boot.boot_decision import MEDIUM as READS_MEDIUM
 from hostler.core.boot.boot_decision import SEED as CLOUD_INIT
 from hostler.core.boot.boot_target import IMAGE
 from hostler.core.boot.cloud_init import DOCUMENTS, JoinData, compose
-from hostler.core.boot.secrets import DOOR, SEED, is_secret_of, secret_of
+from hostler.core.boot.secrets import DOOR, MEDIUM, SEED, is_secret_of, secret_of
 from hostler.core.state.boot import LOCAL_DISK, BootConfiguration
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node
 from hostler.runtime.join_offer import JoinOffer
 from hostler.server.boot.agent_enrolment import AgentEnrolment, AgentTokens, InvalidClaimError
 from hostler.server.boot.image_catalogue import ImageCatalogue
+from hostler.server.boot.medium_template import MediumTemplate, NoTemplateError, script_of, template_of
 
 ASKS_MAX = 2_000
 """Requests that wait for the controller at a time; more are told to come again."""
@@ -56,6 +69,13 @@ class Said(Struct, frozen=True):
     text: str = ""
 
 
+class Medium(Struct, frozen=True):
+    """The boot medium of one boot: its image, and the script on it."""
+
+    template: MediumTemplate
+    script: bytes
+
+
 class BootRequests:
     """Answers of the boot listener. `offered`: what lets a node into its cluster now; `tokens`: those of agents."""
 
@@ -72,6 +92,7 @@ class BootRequests:
         self._offered = offered
         self._enrolment = AgentEnrolment(tokens, key)
         self._room = asyncio.Semaphore(ASKS_MAX)
+        self._templates: dict[tuple[str, str], MediumTemplate] = {}
         self.catalogue = catalogue
 
     @property
@@ -112,6 +133,42 @@ class BootRequests:
         await self.catalogue.verify(boots, self._cell.view.configuration.sha256)
         file = self.catalogue.file(boots, named.file)
         return file if file is not None else Said(NOT_FOUND, f"{named.file} is not what its sha256 says")
+
+    async def medium(self, asked: BootRequest, secret: str) -> Said | Medium:
+        """The boot medium of the boot whose secret this is. Who began to read it reads on unrecorded."""
+        boots, view = self.boots, self._cell.view
+        if boots is None or boots.media is None:
+            return Said(NOT_FOUND, "the configuration names no boot media (boot.media)")
+        asked = replace(self._known(asked, secret, MEDIUM), what=READS_MEDIUM)
+        node = view.nodes.get(asked.node)
+        if node is None or not may_read_on(node, asked):
+            said = await self._ask(asked)
+            if not said.granted:
+                return Said(said.acknowledged, said.text)
+        node = self._cell.view.nodes.get(asked.node)
+        if node is None:
+            return Said(NOT_FOUND, "the node is gone")
+        template = await self._template(boots, loader_arch(self._cell.view, node))
+        if isinstance(template, Said):
+            return template
+        door = secret_of(self._key, node.id, asked.plan, DOOR)
+        return Medium(template, script_of(ipxe.medium_script(f"{boots.url}/n/{node.id}/{door}/script")))
+
+    async def _template(self, boots: BootConfiguration, arch: str) -> MediumTemplate | Said:
+        named = boots.media.files.get(arch) if boots.media is not None else None
+        if named is None:
+            return Said(NOT_FOUND, f"the configuration names no boot medium for {arch}")
+        await self.catalogue.verify(boots, self._cell.view.configuration.sha256)
+        file = self.catalogue.file(boots, named.file)
+        if file is None:
+            return Said(NOT_FOUND, f"{named.file} is not what its sha256 says")
+        key = (named.file, named.sha256)
+        if key not in self._templates:
+            try:
+                self._templates |= {key: await asyncio.to_thread(template_of, file)}
+            except (NoTemplateError, OSError) as error:
+                return Said(NOT_FOUND, f"{named.file} {error}")
+        return self._templates[key]
 
     def _image_script(self, boots: BootConfiguration, said: Reply, again: str) -> str:
         node, plan, image = said.detail["node"], said.detail["plan"], boots.images[said.detail["image"]]

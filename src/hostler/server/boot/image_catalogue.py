@@ -56,6 +56,10 @@ class ImageCatalogue:
             return None
         return self._folder / path
 
+    def is_public(self, boots: BootConfiguration, path: str) -> bool:
+        """Whether everybody on the boot network may have the file: a medium is read by its boot alone."""
+        return boots.media is None or path not in {one.file for one in boots.media.files.values()}
+
     def _problem(self, files: Iterable[str]) -> str:
         return next((f"{path}: {self._wrong[path]}" for path in files if path in self._wrong), "")
 
@@ -90,11 +94,12 @@ class ImageCatalogue:
 
 
 def _wanted(boots: BootConfiguration) -> dict[str, str]:
-    """The checksum of each file of the catalogue, boot loaders and the agent's package among them."""
+    """The checksum of each file of the catalogue, boot loaders, boot media and the agent's package among them."""
     images: Iterable[BootImage] = boots.images.values()
     loaders = {loader.file: loader.sha256 for loader in boots.loaders.values()}
     agent = {boots.agent.package: boots.agent.sha256} if boots.agent is not None else {}
-    return {path: image.sha256[path] for image in images for path in image.files} | loaders | agent
+    media = {one.file: one.sha256 for one in boots.media.files.values()} if boots.media is not None else {}
+    return {path: image.sha256[path] for image in images for path in image.files} | loaders | agent | media
 
 
 def _sha256(path: Path) -> str:

@@ -17,7 +17,8 @@ from hostler.core.boot.boot_decision import BootRequest
 from hostler.logs.structured import logger
 from hostler.ports import JournalError
 from hostler.runtime.input_queues import BusyError
-from hostler.server.boot.boot_requests import AGAIN, NOT_FOUND, OK, BootRequests, Said, request_of
+from hostler.server.boot.boot_requests import AGAIN, NOT_FOUND, OK, BootRequests, Medium, Said, request_of
+from hostler.server.boot.medium_template import CHUNK
 
 log = logger()
 
@@ -31,6 +32,7 @@ DATABASE_AGAIN_S = 5.0
 IPXE = "iPXE"
 """How iPXE begins its User-Agent; UEFI's own client says UefiHttpBoot/1.0."""
 _TEXT = "text/plain"
+_ISO = "application/x-iso9660-image"
 _REQUESTS: web.AppKey[BootRequests] = web.AppKey("requests", BootRequests)
 _FILES: web.AppKey[asyncio.Semaphore] = web.AppKey("files", asyncio.Semaphore)
 
@@ -61,6 +63,7 @@ def create_boot_app(requests: BootRequests) -> web.Application:
     app.router.add_get("/ipxe", _by_mac)
     app.router.add_get("/n/{node}/{secret}/boot.efi", _first)
     app.router.add_get("/n/{node}/{secret}/autoexec.ipxe", _autoexec)
+    app.router.add_get("/n/{node}/{secret}/{file:hostler-.+\\.iso}", _medium)
     app.router.add_get("/loader/{arch}.efi", _loader)
     app.router.add_get("/n/{node}/{secret}/script", _by_secret)
     app.router.add_get("/n/{node}/{secret}/ci/{document}", _document)
@@ -131,6 +134,37 @@ async def _loader(request: web.Request) -> web.StreamResponse:
     return _file_of(await request.app[_REQUESTS].loader_of(request.match_info["arch"]))
 
 
+async def _medium(request: web.Request) -> web.StreamResponse:
+    """The boot medium of one boot, in ranges where that is asked for: BMCs read sectors, and read them again."""
+    found = await request.app[_REQUESTS].medium(_asked(request), request.match_info["secret"])
+    if isinstance(found, Said):
+        return _response(found)
+    async with request.app[_FILES]:
+        return await _stream(request, found)
+
+
+async def _stream(request: web.Request, medium: Medium) -> web.StreamResponse:
+    size = medium.template.size
+    try:
+        start, stop, _ = request.http_range.indices(size)
+    except ValueError:
+        start, stop = size, size
+    headers = {"Accept-Ranges": "bytes", "Cache-Control": "no-store", "Content-Type": _ISO}
+    if size <= start or stop <= start:
+        return web.Response(status=416, headers=headers | {"Content-Range": f"bytes */{size}"})
+    is_part = "Range" in request.headers
+    if is_part:
+        headers["Content-Range"] = f"bytes {start}-{stop - 1}/{size}"
+    answer = web.StreamResponse(status=206 if is_part else 200, headers=headers)
+    answer.content_length = stop - start
+    await answer.prepare(request)
+    if request.method == "HEAD":
+        return answer
+    for at in range(start, stop, CHUNK):
+        await answer.write(await asyncio.to_thread(medium.template.read, medium.script, at, min(CHUNK, stop - at)))
+    return answer
+
+
 def _file_of(found: Said | Path) -> web.StreamResponse:
     if isinstance(found, Said):
         return _response(found)
@@ -159,7 +193,8 @@ async def _enrol(request: web.Request) -> web.StreamResponse:
 async def _file(request: web.Request) -> web.StreamResponse:
     """A file of the catalogue, in ranges and conditionally where that is asked for."""
     requests = request.app[_REQUESTS]
-    found = requests.catalogue.file(requests.boots, request.match_info["path"]) if requests.boots else None
+    boots, path = requests.boots, request.match_info["path"]
+    found = requests.catalogue.file(boots, path) if boots and requests.catalogue.is_public(boots, path) else None
     if found is None:
         return _response(Said(NOT_FOUND, "no verified file of the image catalogue"))
     return _LimitedFile(found)

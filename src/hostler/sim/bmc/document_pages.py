@@ -10,6 +10,7 @@ from hostler.core.state.model import Part
 from hostler.sim.bmc.emulated_machine import Machine, PartFault
 from hostler.sim.bmc.power_and_cooling import identity
 from hostler.sim.bmc.resource_parts import ROOT, WELL, Document, link, moment, status
+from hostler.sim.bmc.virtual_drives import DriveShape
 
 PROCESSORS = {"gpu": "GPU", "cpu": "CPU", "dpu": "DPU"}
 _UNITS = {"_c": "Cel", "_rpm": "RPM", "_w": "W", "_v": "V"}
@@ -154,11 +155,12 @@ class Pages:
             doc["@odata.etag"] = {"strong": f'"{told}"', "weak": f'W/"{told}"'}.get(form, '""')
 
 
-def boot_of(machine: Machine) -> Document:
+def boot_of(machine: Machine, drives: DriveShape | None = None) -> Document:
     """The boot override as a system or its settings object shows it."""
+    cds = [drives.boots_as] if drives is not None else []
     return {
         "BootSourceOverrideEnabled": machine.boot.enabled,
         "BootSourceOverrideTarget": machine.boot.target,
-        "BootSourceOverrideTarget@Redfish.AllowableValues": ["None", "Pxe", "UefiHttp", "Hdd"],
+        "BootSourceOverrideTarget@Redfish.AllowableValues": ["None", "Pxe", "UefiHttp", "Hdd", *cds],
         "BootSourceOverrideMode": "UEFI",
     }

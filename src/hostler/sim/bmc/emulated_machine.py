@@ -27,6 +27,8 @@ COMPONENTS = ("BIOS", "BMC", "HMC", "GPU", "Retimer")
 SENSORS = {"inlet_temp_c": 24.0, "gpu0_temp_c": 38.0, "fan1_rpm": 8200.0, "total_power_w": 1900.0}
 _RESETS_ON = {"On", "ForceOn"}
 _RESETS_OFF = {"ForceOff", "GracefulShutdown"}
+_CDS = frozenset({"Cd", "UsbCd"})
+_DRIVE = "drive "
 _FIRST_START = datetime(2026, 1, 1, tzinfo=UTC)
 
 Hook = Callable[[str, str, datetime], None]
@@ -57,6 +59,7 @@ class Delays(Struct, frozen=True):
     write: tuple[float, float] = (60, 300)
     away: tuple[float, float] = (90, 200)
     deaf: tuple[float, float] = (10, 30)
+    slow_medium: tuple[float, float] = (12, 20)
 
 
 class Quirks(Struct, frozen=True):
@@ -69,7 +72,10 @@ class Quirks(Struct, frozen=True):
     that are written while the server is off only. `hides`: components of which no version is listed once they were
     written, until the BMC is reset. `flaps`: components that show their version before and after in turns, once they
     were written. `unstaged`: what is written is not listed before it runs. `needs_ac`: components whose new version
-    runs only after the mains were off. `recovery`: component → the version that its spare image holds.
+    runs only after the mains were off. `recovery`: component → the version that its spare image holds. `drives`:
+    what is wrong with its virtual drives: "no_licence", "not_inserted" (a request is taken and nothing is in), "slow"
+    (it takes a while), "eject_refused", "kept" (an eject is taken and the medium stays), "forgets_boot" (a boot from
+    one is taken and not kept).
     `expands`: how many levels of a document it inlines on request. `older`: it has Thermal and Power instead of Sensors
     and the subsystems, and its LED is IndicatorLED. `vendor`: whose layout it has (`vendors.VENDORS`), "" for the plain
     one.
@@ -91,6 +97,7 @@ class Quirks(Struct, frozen=True):
     unstaged: bool = False
     needs_ac: frozenset[str] = frozenset()
     recovery: dict[str, str] = {}
+    drives: frozenset[str] = frozenset()
 
 
 DELAYS = Delays()
@@ -183,7 +190,8 @@ class Machine:
 
     The hooks `on_power(system_id, "On" | "Off", moment)` and `on_boot(system_id, "Pxe" | "UefiHttp" | "Hdd" …,
     moment)` are called with the moment at which it happened. `counts` and `received` tell every actuation that
-    reached the BMC: by Redfish reset type, "SetBoot", "Locate", "SetBios", "SimpleUpdate", "Manager.Reset".
+    reached the BMC: by Redfish reset type, "SetBoot", "Locate", "SetBios", "SimpleUpdate", "Manager.Reset",
+    "InsertMedia", "EjectMedia".
     """
 
     def __init__(
@@ -204,6 +212,8 @@ class Machine:
         self.booted = False
         self.boot = EmulatedBootOverride()
         self.booted_uri = ""
+        self.media: dict[str, str] = {}
+        self.ejected: dict[str, str] = {}
         self.locate = False
         self.sensors = dict(hardware.sensors)
         self.leaks = dict(hardware.leaks)
@@ -289,7 +299,31 @@ class Machine:
     def set_boot(self, boot: EmulatedBootOverride, now: datetime) -> None:
         """Set the boot override."""
         self._receive("SetBoot", now)
-        self.boot = boot
+        if "forgets_boot" not in self.quirks.drives or boot.target not in _CDS:
+            self.boot = boot
+
+    def insert(self, drive: str, image: str, now: datetime) -> bool:
+        """Put a medium into a virtual drive; whether it is fetched now. Raises BmcRefusalError where one is in."""
+        taken = drive in self.media
+        self._receive("InsertMedia", now, accepted=not taken)
+        if taken:
+            raise BmcRefusalError(409, f"The drive {drive} holds a medium already.")
+        if "not_inserted" in self.quirks.drives:
+            return False
+        if "slow" in self.quirks.drives:
+            self._plan(f"drive {drive}", now, self.delays.slow_medium, lambda _: self.media.update({drive: image}))
+            return False
+        self.media[drive] = image
+        return True
+
+    def eject(self, drive: str, now: datetime) -> None:
+        """Take it out. Raises BmcRefusalError where this BMC refuses that."""
+        refused = "eject_refused" in self.quirks.drives
+        self._receive("EjectMedia", now, accepted=not refused)
+        if refused:
+            raise BmcRefusalError(400, "The medium is in use and cannot be ejected.")
+        if "kept" not in self.quirks.drives and drive in self.media:
+            self.ejected[drive] = self.media.pop(drive)
 
     def set_locate(self, lit: bool, now: datetime) -> None:
         """Light or darken the locate LED."""
@@ -344,6 +378,10 @@ class Machine:
     def image_arrived(self, task_id: str, body: bytes | None, now: datetime) -> None:
         """The fetched image, None where fetching failed. Writing begins."""
         self.advance(now)
+        if task_id.startswith(_DRIVE):
+            if body is None:
+                self.media.pop(task_id.removeprefix(_DRIVE), None)  # it could not be read
+            return
         task = self.tasks.get(task_id)
         if task is None or task.state != "Running":
             return
@@ -390,7 +428,8 @@ class Machine:
         self.missing_keys.clear()
         self.hidden.clear()
         self.tasks.clear()
-        for name in [name for name in self._due if name.startswith("task ")]:
+        self.media.clear()
+        for name in [name for name in self._due if name.startswith(("task ", _DRIVE))]:
             del self._due[name]
 
     def hang(self) -> None:
@@ -477,7 +516,11 @@ class Machine:
 
     def _boots(self, at: datetime) -> None:
         source = self.boot.target if self.boot.enabled in {"Once", "Continuous"} else "Hdd"
+        if source in _CDS and not self.media:
+            source = "Hdd"
         self.booted_uri = self.boot.uri if source == "UefiHttp" else ""
+        if source in _CDS:
+            self.booted_uri = next(iter(self.media.values()))
         if self.boot.enabled == "Once":
             self.boot = EmulatedBootOverride()
         self.bios |= self.bios_pending

@@ -6,12 +6,13 @@ from datetime import datetime
 import msgspec
 
 from hostler.core.state.model import Part
+from hostler.sim.bmc import virtual_drives
 from hostler.sim.bmc.emulated_machine import RESETS, EmulatedTask, Machine
 from hostler.sim.bmc.power_and_cooling import OLDER, PLANT, PLANT_MEMBERS
 from hostler.sim.bmc.resource_parts import ROOT, WELL, Document, collection, link, moment, resource, rolled_up, status
 
 _PROCESSORS = {"gpu": "GPU", "cpu": "CPU", "dpu": "DPU"}
-_BOOT_TARGETS = ["None", "Pxe", "UefiHttp", "Hdd", "BiosSetup"]
+_BOOT_TARGETS = ["None", "Pxe", "UefiHttp", "Cd", "Hdd", "BiosSetup"]
 
 
 def service_root(serves: str, expands: int) -> Document:
@@ -110,6 +111,8 @@ def of_machine(machine: Machine, path: str, now: datetime) -> Document | None:
     place, _, rest = path.strip("/").partition("/")
     rest = rest.partition("/")[2]
     older = machine.quirks.older
+    if place == "Systems" and rest.startswith(virtual_drives.PLACE):
+        return virtual_drives.shown(machine, virtual_drives.PLAIN, f"/Systems/{machine.id}").get(path)
     table = (_OLDER_TABLES if older else _TABLES).get(place, {})
     if rest in table:
         return table[rest](machine, now)
@@ -141,7 +144,7 @@ def _system(machine: Machine, _now: datetime) -> Document:
         "ProcessorSummary": {"Status": _rollup(machine, *_PROCESSORS)},
         "MemorySummary": {"Status": _rollup(machine, "memory")},
     }
-    doc |= {key: link(f"{me}/{key}") for key in collections}
+    doc |= {key: link(f"{me}/{key}") for key in (*collections, virtual_drives.PLACE)}
     doc["Boot"] = {
         "BootSourceOverrideEnabled": machine.boot.enabled,
         "BootSourceOverrideTarget": machine.boot.target,

@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 from msgspec import Struct
 
-from hostler.sim.bmc import multipart_push, redfish_documents, vendor_behaviour
+from hostler.sim.bmc import multipart_push, redfish_documents, vendor_behaviour, virtual_drives
 from hostler.sim.bmc.bmc_accounts import SERVICE as ACCOUNTS
 from hostler.sim.bmc.bmc_accounts import BmcAccounts
 from hostler.sim.bmc.bmc_certificates import BmcCertificates
@@ -209,7 +209,13 @@ class Service:
         if self.dumps is not None and path.endswith("/LogService.CollectDiagnosticData"):
             task = self.dumps.collect(body, now)
             return ServiceResponse(202, self._show(task, now), {"Location": task}) if task else ServiceResponse(204)
-        within = _within(path)
+        return self._change_machine(request, path, machine, now)
+
+    def _change_machine(
+        self, request: ServiceRequest, path: str, machine: Machine | None, now: datetime
+    ) -> ServiceResponse:
+        """A change of the machine, in its vendor's own way."""
+        body, within = _body(request), _within(path)
         if machine and (vendor := vendor_behaviour.vendor_of(machine)):
             if request.method == "PATCH":
                 vendor_behaviour.admit(vendor, self._show(path, now), request.headers)
@@ -219,6 +225,8 @@ class Service:
             return self._update(body, now)
         if machine is None:
             return _error(404, f"The resource at {path} was not found.")
+        if virtual_drives.PLACE in within:
+            return self._asked_of_a_drive(machine, request.method, path, body, now)
         change = _CHANGES.get((request.method, within))
         if change is None:
             return _error(405, f"{request.method} is not allowed at {path}.")
@@ -232,6 +240,18 @@ class Service:
         said = self.certificates.change(inside, body, request.body, now)
         lost = self.certificates.lie == "drops" and not inside.endswith(".GenerateCSR")
         return DROPPED if lost else ServiceResponse(200 if said else 204, said)
+
+    def _asked_of_a_drive(
+        self, machine: Machine, method: str, path: str, body: Document, now: datetime
+    ) -> ServiceResponse:
+        vendor = vendor_behaviour.vendor_of(machine)
+        shape = vendor.drives if vendor else virtual_drives.PLAIN
+        owner = vendor.drives_at if vendor else f"/Systems/{machine.id}"
+        asked = virtual_drives.DriveRequest(method, path.removeprefix(f"{ROOT}{owner}/"), body)
+        if shape is None or asked.within == path:
+            return _error(404, f"The resource at {path} was not found.")
+        fetched = virtual_drives.medium_asked(machine, shape, asked, now)
+        return ServiceResponse(204, fetch=Fetch(machine, f"drive {fetched[0]}", fetched[1]) if fetched else None)
 
     def _update(self, body: Document, now: datetime) -> ServiceResponse:
         targets, image = body.get("Targets"), body.get("ImageURI")

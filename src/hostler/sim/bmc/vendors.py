@@ -14,6 +14,7 @@ from hostler.core.state.model import Part
 from hostler.sim.bmc.document_pages import Pages, boot_of
 from hostler.sim.bmc.emulated_machine import Machine
 from hostler.sim.bmc.resource_parts import ROOT, Document, link
+from hostler.sim.bmc.virtual_drives import DELL, HPE, LENOVO, SUPERMICRO, DriveShape, shown
 
 _FEW = ("On", "ForceOff", "ForceRestart", "GracefulShutdown")
 _MOST = ("On", "ForceOff", "GracefulShutdown", "GracefulRestart", "ForceRestart", "Nmi", "PowerCycle")
@@ -26,6 +27,7 @@ class Vendor(Struct, frozen=True):
     change without an etag of the present state. `expands`: levels that are inlined; `drops`: what is inlined comes
     without Id, Name and etag. `fetches`: it takes SimpleUpdate; others take firmware by a push of their own only.
     `mains`: where its action stands that takes the mains off and back, and its type of reset; None for none.
+    `drives`: its virtual drives, None where none are played.
     """
 
     name: str
@@ -43,6 +45,14 @@ class Vendor(Struct, frozen=True):
     drops: bool = False
     fetches: bool = True
     mains: "Mains | None" = None
+    drives: DriveShape | None = None
+
+    @property
+    def drives_at(self) -> str:
+        """Path of what has the virtual drives, "" for none."""
+        if self.drives is None:
+            return ""
+        return f"/{self.drives.at}/{self.system if self.drives.at == 'Systems' else self.managers[0]}"
 
 
 class Mains(Struct, frozen=True):
@@ -79,6 +89,9 @@ def documents(machine: Machine, vendor: Vendor, now: datetime) -> dict[str, Docu
     levels = {"NoLinks": True, "Levels": True, "MaxLevels": vendor.expands} if vendor.expands else {"NoLinks": False}
     root |= {"ProtocolFeaturesSupported": {"ExpandQuery": levels}, "Tasks": link("/TaskService")}
     pages.add("/UpdateService", _updates(vendor))
+    if vendor.drives is not None:
+        pages.docs |= shown(machine, vendor.drives, vendor.drives_at)
+        pages.docs[vendor.drives_at]["VirtualMedia"] = link(f"{vendor.drives_at}/VirtualMedia")
     if vendor.etag:
         pages.etags(vendor.etag)
     pages.docs[""] = root | {"@odata.id": f"{ROOT}/", "Id": "RootService"} | {one: link(f"/{one}") for one in places}
@@ -115,7 +128,7 @@ def _system(pages: Pages, vendor: Vendor, body: Mapping[str, object]) -> str:
         "BiosVersion": machine.firmware.get("BIOS", ""),
         "LocationIndicatorActive": machine.locate,
         "Status": {"State": "Enabled", "Health": health},
-        "Boot": boot_of(machine),
+        "Boot": boot_of(machine, vendor.drives),
         "Actions": {"#ComputerSystem.Reset": reset, **_mains(vendor, me)},
         "Bios": link(f"{me}/Bios"),
         "Links": {"ManagedBy": [link(f"/Managers/{vendor.managers[0]}")]},
@@ -123,7 +136,7 @@ def _system(pages: Pages, vendor: Vendor, body: Mapping[str, object]) -> str:
     _bios(pages, me, vendor.settings or "Settings")
     if vendor.settings:
         shown["@Redfish.Settings"] = {"SettingsObject": link(f"{me}/{vendor.settings}")}
-        pages.add(f"{me}/{vendor.settings}", {"Boot": boot_of(machine)})
+        pages.add(f"{me}/{vendor.settings}", {"Boot": boot_of(machine, vendor.drives)})
         boot: Document = {"BootSourceOverrideEnabled": "Disabled", "BootSourceOverrideTarget": "None"}
         shown["Boot"] = boot
     return pages.add(me, shown | dict(body))
@@ -401,7 +414,7 @@ _HPE_RESETS = ("On", "ForceOff", "GracefulShutdown", "ForceRestart", "Nmi", "Pus
 VENDORS: dict[str, Vendor] = {
     vendor.name: vendor
     for vendor in (
-        Vendor("dell", "Dell", "System.Embedded.1", ("iDRAC.Embedded.1",), _dell),
+        Vendor("dell", "Dell", "System.Embedded.1", ("iDRAC.Embedded.1",), _dell, drives=DELL),
         Vendor(
             "hpe",
             "HPE",
@@ -412,6 +425,7 @@ VENDORS: dict[str, Vendor] = {
             etag="weak",
             expands=0,
             mains=Mains("/Systems/1", "Hpe/HpeComputerSystemExt.SystemReset", "AuxCycle"),
+            drives=HPE,
         ),
         Vendor(
             "lenovo",
@@ -423,6 +437,7 @@ VENDORS: dict[str, Vendor] = {
             settings="Pending",
             etag="strong",
             mains=Mains("/Systems/1", "LenovoComputerSystem.SystemReset", "ACPowerCycle"),
+            drives=LENOVO,
         ),
         Vendor(
             "supermicro",
@@ -434,6 +449,7 @@ VENDORS: dict[str, Vendor] = {
             etag="strong",
             demands=True,
             mains=Mains("/Systems/1", "OemSystemExtensions.Reset", "ACCycle"),
+            drives=SUPERMICRO,
         ),
         Vendor(
             "dgx_h100",

@@ -40,6 +40,8 @@ from hostler.core.state.events.bmc_logins import BmcLoginDue
 from hostler.core.state.events.boot import (
     AgentEnrolled,
     BootAnswered,
+    BootMediumDue,
+    BootMediumRead,
     BootPhonedHome,
     BootRefused,
     BootSeeded,
@@ -197,6 +199,8 @@ __all__ = [
     "BmcCertificateSeen",
     "BmcLoginDue",
     "BootAnswered",
+    "BootMediumDue",
+    "BootMediumRead",
     "BootObserved",
     "BootPhonedHome",
     "BootRefused",
@@ -423,6 +427,8 @@ Event = (
     | BootSeeded
     | BootPhonedHome
     | AgentEnrolled
+    | BootMediumDue
+    | BootMediumRead
     | BootRefused
     | StrangerSeen
     | BmcLoginDue
@@ -515,6 +521,8 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("node_rejected", 1): 6,
     ("asset_seen", 1): 6,
     ("agent_enrolled", 1): 6,
+    ("boot_medium_due", 1): 6,
+    ("boot_medium_read", 1): 6,
     ("window_answered", 1): 6,
     ("walk_stop_changed", 1): 6,
     ("asset_rebound", 1): 6,

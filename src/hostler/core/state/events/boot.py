@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.state.boot import BootRecord, Stranger
+from hostler.core.state.boot_medium import BootMedium
 from hostler.core.state.events.row import EventRow, EventRows, of_node
 from hostler.core.state.fleet import Fleet
 
@@ -51,6 +52,25 @@ class AgentEnrolled(Struct, frozen=True, tag="agent_enrolled"):
     pcrs: tuple[str, ...] = ()
 
 
+class BootMediumDue(Struct, frozen=True, tag="boot_medium_due"):
+    """From here on a virtual drive of the node's BMC may hold a medium with the secret of this plan's boot.
+
+    `images` begins the addresses of all media of the node: by them they are told from others'.
+    """
+
+    node: str
+    plan: str
+    images: str
+
+
+class BootMediumRead(Struct, frozen=True, tag="boot_medium_read"):
+    """The medium of this boot was read for the first time; only from this address it may be read again."""
+
+    node: str
+    plan: str
+    address: str
+
+
 class BootRefused(Struct, frozen=True, tag="boot_refused"):
     """A request in the node's name for a script, cloud-init's data or the end of its boot was refused."""
 
@@ -80,6 +100,18 @@ def _come_home(fleet: Fleet, event: BootPhonedHome, at: datetime) -> None:
 
 def _enrol(fleet: Fleet, event: AgentEnrolled, at: datetime) -> None:
     _put(fleet, event.node, replace(_last(fleet, event, at), agent=event.key, tpm=event.tpm, pcrs=event.pcrs))
+
+
+def _expect_medium(fleet: Fleet, event: BootMediumDue, at: datetime) -> None:
+    node = fleet.nodes.get(event.node)
+    if node is not None:
+        fleet.put_node(node.id, replace(node, medium=BootMedium(event.plan, event.images, at)))
+
+
+def _read_medium(fleet: Fleet, event: BootMediumRead, _at: datetime) -> None:
+    node = fleet.nodes.get(event.node)
+    if node is not None and node.medium is not None and node.medium.plan == event.plan:
+        fleet.put_node(node.id, replace(node, medium=replace(node.medium, address=event.address)))
 
 
 def _refuse(fleet: Fleet, event: BootRefused, at: datetime) -> None:
@@ -114,6 +146,8 @@ ROWS: EventRows = (
     EventRow(BootSeeded, of_node, _seed),
     EventRow(BootPhonedHome, of_node, _come_home),
     EventRow(AgentEnrolled, of_node, _enrol),
+    EventRow(BootMediumDue, of_node, _expect_medium),
+    EventRow(BootMediumRead, of_node, _read_medium),
     EventRow(BootRefused, of_node, _refuse),
     EventRow(StrangerSeen, _of_stranger, _note_stranger),
 )

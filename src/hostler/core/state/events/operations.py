@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from hostler.core.state import light
 from hostler.core.state.bmc_certificate import CERTIFY, BmcCertificate, ShownCertificate
 from hostler.core.state.bmc_login import RENEW, BmcLogin
+from hostler.core.state.boot_medium import EJECT, BootMedium
 from hostler.core.state.events.inventory import runs
 from hostler.core.state.events.row import EventRow, EventRows, FoldError, node_of, of_node, of_others
 from hostler.core.state.evidence import BUNDLES_KEPT, COLLECT, KeptBundle
@@ -145,6 +146,8 @@ def _aside_finished(node: Node, event: OperationFinished, at: datetime) -> Node:
         return replace(node, aside=None, bmc_certificate=certificate, given_up=given_up)
     if event.kind in (light.ON, light.OFF):
         return replace(node, aside=None, light=_light_seen(node.light, event, at), given_up=given_up)
+    if event.kind == EJECT:
+        return replace(node, aside=None, medium=_ejected(node, event, at), given_up=given_up)
     if event.kind == COLLECT:
         vain = (KeptBundle(at, missing=(f"all of it: {event.detail or event.result}",)),)
         bundles = node.bundles if event.result == "done" else (*node.bundles, *vain)[-BUNDLES_KEPT:]
@@ -178,6 +181,16 @@ def _certified(known: BmcCertificate, event: OperationFinished, at: datetime) ->
     shown = ShownCertificate(told["certificate"], ends, told["issuer"])
     done = replace(known, shown=shown, issued=shown.fingerprint, renewed_at=at, asked_at=None, asked_by="", why="")
     return replace(done, failed_at=None, result="", detail="", failures=0)
+
+
+def _ejected(node: Node, event: OperationFinished, at: datetime) -> BootMedium | None:
+    """The medium after an eject: gone, or how that came to nothing. One that was put in since is another."""
+    medium, aside = node.medium, node.aside
+    if medium is None or aside is None or medium.at > aside.started:
+        return medium
+    if event.result == "done":
+        return None
+    return replace(medium, failures=medium.failures + 1, failed_at=at, result=event.result, detail=event.detail[:200])
 
 
 def _light_seen(known: light.Light | None, event: OperationFinished, at: datetime) -> light.Light | None:

@@ -1,0 +1,197 @@
+"""Boot media over a running cell: who may read one and when, and that none stays in a drive whatever is cut off."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from hostler.core.boot.ipxe import ROOM_FOR_SCRIPT
+from hostler.core.boot.secrets import DOOR, MEDIUM, secret_of
+from hostler.core.state.model import Phase
+from hostler.drivers.boot.boot_secret_handover import BootSecretHandover
+from hostler.drivers.boot.network_reboot import NetworkReboot
+from hostler.runtime.performers import Wiring, performers
+from hostler.runtime.runner import Cell
+from hostler.server.boot.boot_requests import BootRequests
+from hostler.server.boot.image_catalogue import ImageCatalogue
+from hostler.server.boot.listener import boot_listening
+from tests.contract.boot_world import KEY, MEDIA, BootWorld, boot_world
+from tests.contract.boot_world import MEDIUM as IMAGE
+
+PLACE = IMAGE.index(ROOM_FOR_SCRIPT)
+BMC = "127.0.0.9"
+
+
+@asynccontextmanager
+async def a_world(folder: Path, **more: str) -> AsyncIterator[BootWorld]:
+    """A cell with boot media, whose BMC keeps no address and has a virtual drive."""
+    async with boot_world(folder, **{"media": MEDIA, **more}) as world:
+        world.driver.has_http, world.driver.has_drive, world.driver.honest = False, True, True
+        yield world
+
+
+async def read(world: BootWorld, path: str = "", via: str = BMC, **headers: str) -> tuple[int, bytes]:
+    """The medium as its BMC reads it."""
+    status, text = await world.get(path or urlsplit(world.driver.drive).path, via, **headers)
+    return status, text.encode()
+
+
+async def come_home(world: BootWorld) -> None:
+    """The machine boots from its medium, and phones home."""
+    _, medium = await read(world)
+    again = next(line for line in medium.decode().splitlines() if line.startswith("set base")).split()[2]
+    _, script = await world.script(urlsplit(again).path)
+    seed = urlsplit(next(w for w in script.split() if w.startswith("hostler.seed=")).partition("=")[2]).path
+    assert (await world.get(f"{seed}user-data"))[0] == 200
+    assert await world.post(seed.replace("/ci/", "/home")) == 200
+
+
+async def test_a_boot_from_a_medium_to_onboard(tmp_path: Path) -> None:
+    """Mutants: the medium is not ejected after the boot; a boot by medium counts as one by MAC address; the script of
+    one boot is laid at one place only; a secret is recorded or told."""
+    async with a_world(tmp_path) as world:
+        await world.register()
+        status, medium = await read(world)
+        assert (status, len(medium)) == (200, len(IMAGE))
+        assert ROOM_FOR_SCRIPT not in medium
+        assert medium.count(b"set base ") == 2
+        assert medium.count(secret_of(KEY, "n1", world.plan, DOOR).encode()) == 2
+        plan = world.plan
+        await come_home(world)
+        node = await world.until(lambda n: n.phase is Phase.onboard and n.medium is None)
+        assert (world.driver.drive, world.driver.ejects, world.booted.identity) == ("", 1, "bmc")
+        assert node.aside is None
+        told = [repr(record) for record in world.cell.journal.records()]
+        assert not any(secret_of(KEY, "n1", plan, purpose) in line for line in told for purpose in (DOOR, MEDIUM))
+        assert [event.address for event in world.told("boot_medium_read")] == [BMC]
+
+
+async def test_what_a_bmc_reads_in_parts_is_one_medium(tmp_path: Path) -> None:
+    """Mutants: a part begins with the script; a part across its end has none of it; each part is recorded."""
+    async with a_world(tmp_path) as world:
+        await world.register()
+        _, whole = await read(world)
+        bounds = [0, 1, PLACE - 1, PLACE + 7, PLACE + 2047, PLACE + 2049, 260_000, len(IMAGE)]
+        parts = [await read(world, Range=f"bytes={a}-{b - 1}") for a, b in pairwise(bounds)]
+        assert {status for status, _ in parts} == {206}
+        assert b"".join(part for _, part in parts) == whole
+        assert (await read(world, Range=f"bytes={len(IMAGE)}-"))[0] == 416
+        assert (await read(world, Range="bytes=-7"))[1] == b"the end"
+        assert len(world.told("boot_medium_read")) == 1
+
+
+async def test_only_the_first_reader_reads_on(tmp_path: Path) -> None:
+    """Mutant: whoever learns the address from a BMC reads the secret of the boot."""
+    async with a_world(tmp_path) as world:
+        await world.register()
+        assert (await read(world))[0] == 200
+        assert (await read(world, via="127.0.0.77"))[0] == 403
+        assert [(one.what, one.address) for one in world.told("boot_refused")] == [("medium", "127.0.0.77")]
+        assert (await read(world))[0] == 200
+
+
+async def test_a_medium_is_read_in_its_window_alone(tmp_path: Path) -> None:
+    """Mutants: a door's secret opens the medium; the image itself is public."""
+    async with a_world(tmp_path) as world:
+        await world.register()
+        path = urlsplit(world.driver.drive).path
+        door = path.replace(secret_of(KEY, "n1", world.plan, MEDIUM), secret_of(KEY, "n1", world.plan, DOOR))
+        assert (await read(world, door))[0] == 403
+        assert (await read(world, "/images/boot.iso"))[0] == 404
+        await come_home(world)
+        await world.until(lambda n: n.phase is Phase.onboard)
+        assert (await read(world, path))[0] == 403
+
+
+async def test_a_bmc_that_keeps_an_address_is_given_no_medium(tmp_path: Path) -> None:
+    async with a_world(tmp_path) as world:
+        world.driver.has_http = True
+        await world.register()
+        assert (world.driver.drive, "boot.efi" in world.driver.given["n1"]) == ("", True)
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+async def test_where_no_drive_takes_it_the_boot_is_by_mac_or_refused(tmp_path: Path, *, allowed: bool) -> None:
+    """Mutants: the machine is powered on all the same; the refusal tells the secret."""
+    async with a_world(tmp_path, mac_only=str(allowed).lower()) as world:
+        world.driver.has_drive = False
+        if allowed:
+            await world.register()
+            assert world.driver.given["n1"] == ""
+        else:
+            await world.enter()
+            await world.until(lambda n: n.phase is Phase.triage)
+            assert not world.driver.on
+        said = " ".join(event.detail for event in world.told("operation_finished"))
+        assert "no virtual drive takes" in said
+        plan = world.told("boot_medium_due")[0].plan
+        assert secret_of(KEY, "n1", plan, MEDIUM) not in said
+
+
+async def test_an_eject_that_is_refused_is_tried_again_and_shown(tmp_path: Path) -> None:
+    """Mutant: one refusal, and the medium stays for ever unseen."""
+    async with a_world(tmp_path) as world:
+        await world.register()
+        world.driver.refuses_eject = 1
+        await come_home(world)
+        node = await world.until(lambda n: n.medium is not None and n.medium.failures == 1)
+        assert node.medium is not None
+        assert (node.medium.result, node.medium.detail, node.medium.given_up) == (
+            "refused",
+            "the medium is in use",
+            False,
+        )
+        assert node.medium.again_at is not None
+        assert world.driver.drive
+
+
+@asynccontextmanager
+async def successor(world: BootWorld) -> AsyncIterator[None]:
+    """The controller is gone in the midst of it; another one of the cell has the journal and the boot key."""
+    await world.cell.stop()
+    fleet: list[Cell] = []
+    handover = BootSecretHandover(world.driver, lambda: fleet[0].view, KEY)
+    wiring = Wiring((world.driver,), (handover, NetworkReboot(world.driver, handover)))
+    second = Cell(world.cell.journal, performers(wiring))
+    fleet.append(second)
+    world.driver.cell = world.cell = second
+    await second.start()
+    try:
+        requests = BootRequests(second, ImageCatalogue(world.images), KEY, world.driver.offers.get, world.tokens)
+        async with boot_listening(requests, "127.0.0.1", 0) as url:
+            world.url = url
+            yield
+    finally:
+        await second.stop()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("kind", ["set_boot_network", "power_on"])
+async def test_a_controller_cut_off_on_the_way_in_leaves_no_medium_in_the_drive(
+    tmp_path: Path, kind: str, when: str
+) -> None:
+    """Mutants: what may be in a drive is in memory alone; the eject of a boot that was cut off is never asked for."""
+    async with a_world(tmp_path) as world:
+        world.driver.cut = (kind, when)
+        await world.enter()
+        await world.driver.cut_off.wait()
+        async with successor(world):
+            await world.until(lambda n: n.plan is not None and n.plan.index == 2)
+            await come_home(world)
+            await world.until(lambda n: n.phase is Phase.onboard and n.medium is None)
+            assert world.driver.drive == ""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_controller_cut_off_on_the_way_out_leaves_no_medium_in_the_drive(tmp_path: Path, when: str) -> None:
+    async with a_world(tmp_path) as world:
+        await world.register()
+        world.driver.cut = ("eject_boot_medium", when)
+        await come_home(world)
+        await world.driver.cut_off.wait()
+        async with successor(world):
+            await world.until(lambda n: n.phase is Phase.onboard and n.medium is None)
+            assert world.driver.drive == ""

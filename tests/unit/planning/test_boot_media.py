@@ -1,0 +1,126 @@
+"""When a boot medium is recorded, and when it is ejected: before a power-on, and as soon as its boot is over."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from hostler.core.planning import boot_media
+from hostler.core.planning.boot_window import medium_window_of, window_of
+from hostler.core.state import events as e
+from hostler.core.state.boot import BootConfiguration, BootLoader, BootMedia, BootRecord
+from hostler.core.state.boot_medium import FIRST_S, MOST_S, TRIES_MOST, BootMedium
+from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.decisions import Act, Wait
+from hostler.core.state.model import Node, Operation, Plan
+from hostler.core.state.operations import EjectBootMedium, plain
+from tests.kit import NOW, a_node
+from tests.unit.planning.values import TWO, a_context, a_plan
+
+IMAGES = "http://boot:8081/n/a/"
+MEDIUM = BootMedium("p1", IMAGES, NOW - timedelta(hours=1))
+BOOTS = BootConfiguration("http://boot:8081", media=BootMedia({"x86_64": BootLoader("b.iso", "ab" * 32)}))
+WAITS = Wait("initializing", (), until=None)
+
+
+def at_step(index: int) -> Plan:
+    """The bring-up of a new machine, standing at this step."""
+    return a_plan("initializing", id="p1", index=index)
+
+
+def bound(**more: Any) -> Node:
+    return a_node("a", pool="", **more)
+
+
+def asked(node: Node, boots: BootConfiguration | None = BOOTS) -> DecisionContext:
+    return a_context(node, config=replace(TWO, boot=boots))
+
+
+def under_way(kind: str, *, aside: bool = False) -> Operation:
+    act = EjectBootMedium(IMAGES) if kind == "eject_boot_medium" else plain(kind)
+    return Operation("o1", act, "a", "" if aside else "p1", 0, NOW, NOW + timedelta(minutes=1), aside=aside)
+
+
+@pytest.mark.parametrize("kind", ["set_boot_network", "power_on", "reboot"])
+def test_a_medium_is_recorded_before_what_may_put_it_in(kind: str) -> None:
+    node = bound(plan=at_step(0))
+    assert boot_media.due(asked(node), node, at_step(0), kind) == (e.BootMediumDue("a", "p1", IMAGES),)
+    other = replace(BOOTS, media=BootMedia(BOOTS.media.files if BOOTS.media else {}, "http://oob:8081"))
+    assert boot_media.due(asked(node, other), node, at_step(0), kind)[0].images == "http://oob:8081/n/a/"
+
+
+def test_it_is_recorded_once_and_where_one_may_go_in_alone() -> None:
+    """Mutants: each power-on of a plan records it anew, and its first reader is forgotten; nodes without a BMC."""
+    node = bound(plan=at_step(0))
+    held = replace(node, medium=MEDIUM)
+    assert boot_media.due(asked(held), held, at_step(1), "power_on") == ()
+    later = replace(at_step(1), id="p2")
+    assert boot_media.due(asked(held), held, later, "power_on")[0].plan == "p2"
+    assert boot_media.due(asked(node), node, at_step(0), "power_off") == ()
+    assert boot_media.due(asked(node, replace(BOOTS, media=None)), node, at_step(0), "power_on") == ()
+    assert boot_media.due(asked(node, None), node, at_step(0), "power_on") == ()
+    bare = replace(node, bindings=())
+    assert boot_media.due(asked(bare), bare, at_step(0), "power_on") == ()
+
+
+@pytest.mark.parametrize(
+    ("index", "kind", "medium", "script"),
+    [
+        (0, "", "", ""),
+        (0, "set_boot_network", "p1", ""),
+        (1, "", "p1", ""),
+        (1, "power_on", "p1", "p1"),
+        (2, "", "p1", "p1"),
+        (3, "", "", ""),
+    ],
+)
+def test_a_medium_may_be_read_from_before_the_power_on_to_the_end_of_its_wait(
+    index: int, kind: str, medium: str, script: str
+) -> None:
+    """Mutants: its window opens with the power-on, and no BMC can fetch it; its script is answered before."""
+    node = bound(plan=at_step(index), operation=under_way(kind) if kind else None)
+    assert (medium_window_of(node), window_of(node)) == (medium, script)
+    home = replace(node, boot=BootRecord("p1", NOW, home=NOW))
+    assert (medium_window_of(home), window_of(home)) == ("", "")
+
+
+def test_it_is_ejected_when_its_boot_is_over() -> None:
+    """Mutants: it is ejected under the machine that boots from it; beside an act on the same BMC; never."""
+    node = bound(plan=at_step(2), medium=MEDIUM)
+    assert boot_media.beside(asked(node), node, WAITS) == WAITS
+    home = replace(node, boot=BootRecord("p1", NOW, home=NOW))
+    begun = boot_media.beside(asked(home), home, WAITS)
+    assert isinstance(begun, Act)
+    (started,) = begun.events
+    assert isinstance(started, e.OperationStarted)
+    assert (started.operation.act, started.operation.aside) == (EjectBootMedium(IMAGES), True)
+    assert started.operation.deadline == NOW + timedelta(minutes=3)
+    for busy in (
+        replace(home, operation=under_way("power_off")),
+        replace(home, aside=under_way("locate_on", aside=True)),
+        replace(home, bindings=()),
+        replace(home, medium=replace(MEDIUM, failures=TRIES_MOST)),
+    ):
+        assert boot_media.beside(asked(busy), busy, WAITS) == WAITS
+    failed = replace(bound(), medium=MEDIUM)
+    assert isinstance(boot_media.beside(asked(failed), failed, WAITS), Act), "its plan is over"
+
+
+def test_what_came_to_nothing_is_tried_ever_later_and_not_for_ever() -> None:
+    once = replace(MEDIUM, failures=1, failed_at=NOW)
+    node = bound(medium=once)
+    answer = boot_media.beside(asked(node), node, WAITS)
+    assert isinstance(answer, Wait)
+    assert answer.until == NOW + timedelta(seconds=FIRST_S)
+    assert replace(MEDIUM, failures=3, failed_at=NOW).again_at == NOW + timedelta(seconds=4 * FIRST_S)
+    assert replace(MEDIUM, failures=TRIES_MOST + 9, failed_at=NOW).again_at == NOW + timedelta(seconds=MOST_S)
+    assert [replace(MEDIUM, failures=n).given_up for n in (TRIES_MOST - 1, TRIES_MOST)] == [False, True]
+
+
+def test_a_boot_waits_for_an_eject_under_way() -> None:
+    """Mutant: the new medium goes in, and the old eject takes it out."""
+    node = bound(aside=under_way("eject_boot_medium", aside=True))
+    assert [one.name for one in boot_media.ejecting(node, "power_on")] == ["o1"]
+    assert boot_media.ejecting(node, "power_off") == ()
+    assert boot_media.ejecting(bound(aside=under_way("locate_on", aside=True)), "power_on") == ()
