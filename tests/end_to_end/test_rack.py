@@ -7,16 +7,19 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import replace
 
-from hostler.controller.inputs import FellowsSeen, RackSeen, Replied, Tick
+from hostler.controller.inputs import RackSeen, Replied, Tick
 from hostler.controller.step_output import Send
 from hostler.core.state import events as e
-from hostler.core.state.live_state import Fellow, Release
-from hostler.core.state.model import Outcome
+from hostler.core.state.model import Binding, Node, Outcome, Phase
 from hostler.core.state.rack_runs import RACK_FAILED, Rack
+from hostler.core.state.scopes import Scope
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connection_pool import Connections
 from hostler.drivers.redfish.http_exchange import Access
@@ -24,13 +27,14 @@ from hostler.drivers.redfish.operation_driver import RedfishDriver
 from hostler.drivers.redfish.rack_reader import CONTROLLER, RackReader
 from hostler.ports import PortError
 from hostler.runtime.dispatcher import fate
-from hostler.sim.bmc.emulated_machine import Delays, Hardware, Machine, Quirks
+from hostler.sim.bmc.emulated_machine import Delays, Hardware, Machine, Quirks, gpu_server
 from hostler.sim.bmc.http_farm import Farm
 from hostler.sim.bmc.redfish_service import Service
 from hostler.sim.bmc.redfish_twin import images_by_name
 from tests.contract.redfish_world import PASSWORD, USER, Clock, image_server
 from tests.contract.test_rack_reader import collection, link, serving, shelf_pages, unit_pages
-from tests.kit import Drive, configuration
+from tests.kit import NOW, Drive, configuration
+from tests.scenario.planted_fleet import PlantedFleet
 
 RACK = "r7"
 WELL = {f"psu{n}": "OK" for n in range(6)}
@@ -38,18 +42,39 @@ DRY = {"manifold": "OK", "floor": "OK"}
 Pages = dict[str, Any]
 
 
-class HttpRack(Drive):
-    """A drive whose looks and acts at assets go over HTTP; time passes as the agenda asks."""
+class HttpRack(PlantedFleet):
+    """A fleet whose looks and acts at BMCs go over HTTP; time passes as the agenda and the machines ask.
 
-    def __init__(self, config: Any, reader: RackReader, driver: RedfishDriver, clock: Clock, farm: Farm) -> None:
-        super().__init__(config)
-        self.reader, self.driver, self.clock, self.farm = reader, driver, clock, farm
+    `trays` are its compute trays by node, each behind the BMC at its address; nobody has powered them on yet.
+    """
+
+    def __init__(self, config: Any, ways: "Ways", trays: dict[str, tuple[Machine, str]]) -> None:
+        self.reader, self.driver, self.clock, self.farm = ways.reader, ways.driver, ways.clock, ways.farm
+        self.addresses = {name: address for name, (_, address) in trays.items()}
+        machines = {name: ("h100", machine) for name, (machine, _) in trays.items()}
+        super().__init__(config, machines, {}, Phase.registered)
+
+    def node_at_first(self, name: str, sku: str, machine: Machine) -> Node:
+        """The node of a compute tray, in its rack."""
+        node = super().node_at_first(name, sku, machine)
+        bindings = (Binding("serial", machine.hardware.serial, NOW), Binding("bmc", self.addresses[name], NOW))
+        place = replace(node.position, rack=RACK)
+        return replace(node, bindings=bindings, position=place, domains=(Scope("rack", RACK),))
+
+    def look(self, name: str) -> None:
+        """Leave sensors alone: their looks are those of `tests/scenario`."""
 
     @property
     def rack(self) -> Rack:
         return self.fleet.racks[RACK]
 
-    async def look(self) -> None:
+    @property
+    def step_at(self) -> str:
+        """The step at which the bring-up stands, "" where it has ended."""
+        run = self.rack.run
+        return run.steps[run.index].name if run is not None else ""
+
+    async def look_at_assets(self) -> None:
         for asset in list(self.fleet.assets.values()):
             self.step(RackSeen(asset.id, await self.reader.look(asset, self.now)))
 
@@ -57,9 +82,14 @@ class HttpRack(Drive):
         while self.pending:
             send = self.pending.pop(0)
             self.clock.now = self.now
+            if send.operation.kind not in self.driver.kinds:
+                Drive.serve(self, send)  # its agent's
+                continue
             outcome = await self._ask(send)
             await self.farm.fetched()
-            self.step(Replied(outcome))
+            self._advance()
+            news = self._news(send.operation.node) if send.operation.node in self.machines else []
+            self.step(Replied(outcome), *news)
 
     async def _ask(self, send: Send) -> Outcome:
         ask = self.driver.observe if send.how == "observe" else self.driver.perform
@@ -69,21 +99,44 @@ class HttpRack(Drive):
             return fate(send, error)
 
     async def until_over(self, hours: float = 12.0) -> Rack:
-        """Let time pass, looking every ten minutes, until the bring-up has ended."""
-        end = self.now.timestamp() + hours * 3600
-        look_at = 0.0
-        while self.rack.run is not None and self.now.timestamp() < end:
-            if self.now.timestamp() >= look_at:
-                look_at = self.now.timestamp() + 600
-                self.clock.now = self.now
-                await self.look()
-            await self.send_all()
-            wake = self.controller.agenda.next()
-            later = self.now.fromtimestamp(look_at, self.now.tzinfo)
-            self.now = max(self.now, min(later, wake) if wake is not None else later)
-            self.clock.now = self.now
-            self.step(Tick())
+        """Let time pass until the bring-up has ended."""
+        await self.until(lambda: self.rack.run is None, hours)
         return self.rack
+
+    async def until(self, holds: Callable[[], bool], hours: float = 12.0) -> None:
+        """Let time pass, looking at the assets every ten minutes, until this is so."""
+        end, look_at = self.now + timedelta(hours=hours), self.now
+        while not holds() and self.now < end:
+            if self.now >= look_at:
+                look_at = self.now + timedelta(minutes=10)
+                self.clock.now = self.now
+                await self.look_at_assets()
+            await self.send_all()
+            due = (machine.next_due() for machine in self.machines.values())
+            moments = [at for at in (look_at, self.controller.agenda.next(), *due) if at is not None]
+            self.now = self.clock.now = max(self.now, min(moments))
+            self._advance()
+            self.step(Tick())
+
+
+class Ways(Struct, frozen=True):
+    """A reader and a driver, with the time and the BMCs behind them."""
+
+    reader: RackReader
+    driver: RedfishDriver
+    clock: Clock
+    farm: Farm
+
+
+GPUS = 4
+FIRMWARE = {"HGX_FW_BMC_0": ("BMC", "none"), "HGX_FW_GPU_0": ("GPU", "ac_cycle"), "UEFI": ("BIOS", "dc_cycle")}
+"""Firmware of a compute tray by the name under which a GB200's BMC lists it: its part, and what makes it run."""
+
+
+def a_compute_tray(serial: str, **lies: Any) -> Machine:
+    """A GB200's compute tray that nobody has powered on."""
+    quirks = Quirks(vendor="gb200", needs_ac=frozenset({"GPU"}), **lies)
+    return Machine("System_0", gpu_server(serial, GPUS), Delays(), quirks)
 
 
 def nvos(status: str = "ok", state: str = "CONFIGURED") -> Pages:
@@ -116,6 +169,7 @@ async def a_rack(
     quirks: Quirks = Quirks(),  # noqa: B008 - frozen
     serial: str = "TR-1",
     supplies: dict[str, str] | None = None,
+    trays: dict[str, Machine] | None = None,
 ) -> AsyncIterator[HttpRack]:
     clock = Clock()
     async with AsyncExitStack() as stack:
@@ -131,6 +185,7 @@ async def a_rack(
             "sw2": await farm.serve(Service([a_tray("TR-2")])),
         }
         system = await stack.enter_async_context(serving(manager or nvos()))
+        behind = {name: (tray, await farm.serve(Service([tray]))) for name, tray in (trays or {}).items()}
 
         def image(component: str) -> dict[str, Any]:
             url = f"{images}/{component}/2.0.0"
@@ -146,16 +201,20 @@ async def a_rack(
             "leak_detectors": 2,
             "switch_trays": 2,
             "control_planes": 1,
+            "compute_trays": len(behind),
             "shelf_firmware": {"PMC": "2.0.0"},
             "switch_firmware": {"HMC": "2.0.0"},
             "updates": {"HMC": image("HMC"), "PMC": image("PMC")},
         }
         connections = await stack.enter_async_context(Connections())
         clients = Clients(connections, lambda _: Access(USER, PASSWORD, timeout_s=2.0))
-        config = configuration({}, rack=manifest)
-        drive = HttpRack(config, RackReader(clients), RedfishDriver(clients, clock), clock, farm)
-        drive.now = clock.now
-        drive.step(FellowsSeen((Fellow("this", Release().reads),)))
+        sku: dict[str, Any] = {}
+        if behind:
+            sku = {"gpus": GPUS, "firmware": dict.fromkeys(FIRMWARE, "2.0.0")}
+            sku["updates"] = {name: image(part) | {"activate": how} for name, (part, how) in FIRMWARE.items()}
+        config = configuration({}, rack=manifest, **sku)
+        ways = Ways(RackReader(clients), RedfishDriver(clients, clock), clock, farm)
+        drive = HttpRack(config, ways, behind)
         kinds = {"ps": "power_shelf", "cd": "coolant_unit", "sw": "switch_tray"}
         serials = {"ps1": "SH-1", "ps2": "SH-2", "cdu1": "CDU-1", "sw1": "TR-1", "sw2": "TR-2"}
         assets = [
@@ -232,5 +291,46 @@ async def test_each_lie_ends_in_a_ticket_with_its_reason_and_the_command_that_go
 async def test_a_bmc_that_forgets_its_task_or_has_none_is_believed_by_its_version(quirks: Quirks) -> None:
     async with a_rack(quirks=quirks) as drive:
         rack = await drive.until_over()
+        assert rack.ended is not None
+        assert rack.ended.result == "done"
+
+
+async def test_a_rack_comes_up_with_its_compute_trays_from_off_to_production() -> None:
+    """Trays are behind their own BMCs, their agents are played. Mutants: a tray is certified before the switches that
+    it needs; the rack is up while a tray is in Day 1; a tray's firmware is taken as given."""
+    trays = {f"n{number}": a_compute_tray(f"CT-{number}") for number in (1, 2)}
+    async with a_rack(trays=trays) as drive:
+        await drive.until(lambda: all(drive.node(name).phase is Phase.onboard for name in trays), hours=2)
+        refused = drive.ask("certify", "n1")
+        assert not refused.granted
+        assert "rack" in refused.text
+        await drive.until(lambda: drive.step_at == "compute_trays")
+        for name in trays:
+            assert drive.ask("certify", name).granted
+        assert drive.rack.ended is None
+        rack = await drive.until_over(hours=72)
+        assert rack.ended is not None
+        assert (rack.ended.result, rack.ended.why) == ("done", "")
+        for name, tray in trays.items():
+            assert drive.node(name).phase is Phase.production, drive.transcript(name)
+            assert {tray.firmware[part] for part, _ in FIRMWARE.values()} == {"2.0.0"}
+            assert tray.counts["AcCycle"] == 1
+        assert drive.ask("rack-certify", f"rack:{RACK}", "tess").granted
+
+
+async def test_a_compute_tray_that_fails_keeps_its_rack_waiting_and_is_named() -> None:
+    """Mutant: the rack is up when most of its trays are."""
+    trays = {"n1": a_compute_tray("CT-1"), "n2": a_compute_tray("CT-2", lies_about=frozenset({"BIOS"}))}
+    async with a_rack(trays=trays) as drive:
+        await drive.until(lambda: drive.step_at == "compute_trays")
+        for name in trays:
+            assert drive.ask("certify", name).granted
+        ends = (Phase.production, Phase.zap_fail)
+        await drive.until(lambda: (drive.node("n1").phase, drive.node("n2").phase) == ends, hours=72)
+        assert (drive.node("n1").phase, drive.node("n2").phase) == ends, drive.transcript("n2")
+        assert drive.rack.run is not None, drive.rack.ended
+        trays["n2"].quirks = replace(trays["n2"].quirks, lies_about=frozenset())
+        assert drive.ask("zap-again", "n2").granted
+        rack = await drive.until_over(hours=72)
         assert rack.ended is not None
         assert rack.ended.result == "done"

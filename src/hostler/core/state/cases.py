@@ -7,6 +7,8 @@ from msgspec import Struct
 from hostler.core.state.attached_files import AttachedFile
 from hostler.core.state.scopes import Scope
 
+ROUNDS = "rounds"
+"""Action of the ticket that asks a person about a node whose visits to triage convict nobody."""
 DUE_NOW, DUE_DAY, DUE_OCCASION = "now", "day", "occasion"
 """`Ticket.due`: somebody is called for it; it waits for the next working day; or until somebody is there anyway."""
 

@@ -322,6 +322,7 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     bring_up_at_once: int = 64
     agent_silence_s: float = 30.0
     probation_s: float = 259_200.0
+    triage_rounds: int = 3
     join_token_ttl_s: float = 900.0
     time_scale: float = 1.0
     checklist: tuple[str, ...] = ()

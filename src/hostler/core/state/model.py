@@ -534,24 +534,23 @@ class Node(Struct, frozen=True):
     `domains` are the failure domains it shares ("rack:…", "nvlink:…", "power:…", "leaf:…"). `cordons` are the owners
     that keep new work away, `given_up` the operations whose answer may still come. `slots` and `addresses`
     ("pci:0000:4c:00") lead to the serials of parts. `deadline` ends the phase where it has a limit. `test_mode` accepts
-    kernel-log lines written by user space as if the kernel had, and takes a machine that is heard after its BMC's power
-    cycle for restarted: the BMC of such a node may be an emulator. `changed` are the components ("BIOS=1.2.3") whose
-    firmware was another before `changed_at`, its last change in service. `compared` and `differences` tell how it
-    looked after the journal was restored, until that is released. `left_cluster` is the one that it was taken out of
-    last and is not back in, `left_pool` its pool there. `aside` is the operation that runs beside the plan's,
-    `aside_failed` says how the last one failed, None where it did not. `unheard` are silent sources (`staleness`) of
-    its conditions, each since when; `heard_again`: when the last of them came back. `inventory_boot` is the boot in
-    which its parts were seen last, `inventory_covers` the kinds that were looked at in it, `memory_gib` the host's
-    memory as it was read then, 0: it was not; `most_seen` is the most that it has shown since its vendor or engineers
-    gave it back. `versions` are the versions of firmware that its BMC last listed, by component; before the name of
-    what does not run stands STAGED or RECOVERY. `stay_granted`: when a person last let it stand in its phase (cleared
-    STUCK). `boot` is its last boot over the network, None before one was asked for. `hardware` are readings of links,
-    settings and places (`hardware`), "SOURCE/NAME" → text, `hardware_own` those that differ from machine to machine,
-    `hardware_boots` the boot in which each source read them. `repairs` is what hands did since it left production, or,
-    in a spare, since its last return. `bmc_login`, `bmc_certificate`: what is known of its BMC's own. `bundles` are the
-    last of its evidence, kept or not. `certificates` are the last proofs that it was sanitised. `inspection` is what
-    hands have looked at so far, if that goes on. `light` is the locate LED asked for, `medium` the boot medium in a
-    virtual drive, each None once it is out. `came_from` is the phase that a node in triage left for it.
+    kernel-log lines written by user space as if the kernel had, and takes a machine heard after its BMC's power cycle
+    for restarted: that BMC may be an emulator. `changed` are the components ("BIOS=1.2.3") whose firmware was another
+    before `changed_at`, its last change in service. `compared` and `differences` tell how it looked after the journal
+    was restored, until that is released. `left_cluster` is the one that it was taken out of last and is not back in,
+    `left_pool` its pool there. `aside` is the operation beside the plan's, `aside_failed` says how the last one failed,
+    None where it did not. `unheard` are silent sources (`staleness`) of its conditions, each since when; `heard_again`:
+    when the last came back. `inventory_boot` is the boot in which its parts were last seen, `inventory_covers` the
+    kinds looked at in it, `memory_gib` the host's memory as read then, 0: it was not; `most_seen` is the most that it
+    has shown since its vendor or engineers gave it back. `versions` are those of firmware that its BMC last listed, by
+    component; before the name of what does not run stands STAGED or RECOVERY. `stay_granted`: when a person last let it
+    stand in its phase (STUCK). `boot` is its last boot over the network. `hardware` are readings of links, settings and
+    places (`hardware`), "SOURCE/NAME" → text, `hardware_own` those that differ from machine to machine,
+    `hardware_boots` the boot in which each source read them. `repairs` is what hands did since it left production or, a
+    spare, came back. `bmc_login`, `bmc_certificate`: what is known of its BMC's own. `bundles` are the last of its
+    evidence, kept or not. `certificates` are the last proofs that it was sanitised. `inspection` is what hands have
+    looked at so far, if that goes on. `light` is the locate LED asked for, `medium` the boot medium in a virtual drive,
+    None once out. `came_from`: the phase left for triage; `rounds`: visits there in a row that convicted nobody.
     """
 
     id: str
@@ -619,6 +618,7 @@ class Node(Struct, frozen=True):
     medium: BootMedium | None = None
     came_from: Phase | None = None
     bmc_certificate: BmcCertificate | None = None
+    rounds: int = 0
 
     def binding(self, kind: str) -> str:
         """The current value of the binding of this kind, "" where there is none."""

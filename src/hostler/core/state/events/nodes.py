@@ -22,6 +22,10 @@ _WORKED_ON = (Phase.rma, Phase.debug)
 """Phases in which others decide what a machine consists of: what it showed before says nothing of what comes back."""
 
 
+_LOOKED_AT = (Phase.onboard, Phase.production, Phase.debug, Phase.rma)
+"""Phases in which hands, engineers, a vendor or customers' work show what a machine is worth."""
+
+
 class NodeRegistered(Struct, frozen=True, tag="node_registered"):
     """A node became known (from an inventory, or adopted with `node.phase` production)."""
 
@@ -206,8 +210,16 @@ def _change_phase(fleet: Fleet, event: PhaseChanged, at: datetime) -> None:
         probation_until=event.probation_until if event.after is Phase.production else None,
         repairs=() if Phase.production in (event.before, event.after) else node.repairs,
         came_from=event.before if event.after is Phase.triage else None,
+        rounds=_rounds(node, event),
     )
     fleet.put_node(node.id, changed)
+
+
+def _rounds(node: Node, event: PhaseChanged) -> int:
+    """Visits to triage in a row that convicted nobody: hands, a vendor, engineers and service begin anew."""
+    if event.after in _LOOKED_AT:
+        return 0
+    return node.rounds + (event.after is Phase.triage and not event.convicted and not event.person)
 
 
 def _record_repair(fleet: Fleet, event: RepairRecorded, _at: datetime) -> None:

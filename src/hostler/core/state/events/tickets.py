@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.state.attached_files import AttachedFile
-from hostler.core.state.cases import Incident, Ticket, WalkStop
+from hostler.core.state.cases import ROUNDS, Incident, Ticket, WalkStop
 from hostler.core.state.cell_record import Closure
 from hostler.core.state.events.row import EventRow, EventRows, FoldError
 from hostler.core.state.fleet import Fleet
@@ -158,7 +158,8 @@ def _close_ticket(fleet: Fleet, event: TicketClosed, _at: datetime) -> None:
     node = fleet.nodes.get(ticket.node) if ticket is not None and ticket.kind == "stuck" else None
     if ticket is not None and node is not None:
         attempts = tuple(replace(a, forgiven=True) if a.remedy == ticket.action else a for a in node.attempts)
-        fleet.put_node(node.id, replace(node, attempts=attempts))
+        rounds = 0 if ticket.action == ROUNDS else node.rounds
+        fleet.put_node(node.id, replace(node, attempts=attempts, rounds=rounds))
 
 
 def _update_incident(fleet: Fleet, event: IncidentUpdated, _at: datetime) -> None:
