@@ -53,7 +53,7 @@ def test_a_missing_tool_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PATH", str(tmp_path))
     loader = tmp_path / "ipxe.efi"
     loader.write_bytes(b"MZ")
-    with pytest.raises(RefusedError, match="mformat is missing: install mtools and xorriso"):
+    with pytest.raises(RefusedError, match="mformat is missing; add the packages mtools and xorriso"):
         make_medium(MediumParts(loader), tmp_path / "boot.iso")
     assert medium_image.EFI_NAMES == {"x86_64": "BOOTX64.EFI", "arm64": "BOOTAA64.EFI"}
 

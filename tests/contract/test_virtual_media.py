@@ -163,7 +163,7 @@ async def test_a_medium_that_the_bmc_could_not_fetch_is_not_in(site: str) -> Non
 
 async def test_a_missing_licence_is_told_as_one(site: str) -> None:
     async with emulated(machine=a_machine(quirks=lying("no_licence", vendor="supermicro"))) as world:
-        with pytest.raises(RefusedError, match="no licence for virtual media"):
+        with pytest.raises(RefusedError, match="add the licence for virtual media"):
             await world.perform("set_boot_network", **a_boot(site))
 
 

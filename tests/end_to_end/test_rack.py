@@ -297,7 +297,7 @@ async def test_a_bmc_that_forgets_its_task_or_has_none_is_believed_by_its_versio
 
 async def test_a_rack_comes_up_with_its_compute_trays_from_off_to_production() -> None:
     """Trays are behind their own BMCs, their agents are played. Mutants: a tray is certified before the switches that
-    it needs; the rack is up while a tray is in Day 1; a tray's firmware is taken as given."""
+    it needs; the rack is up while a tray is in Day 1."""
     trays = {f"n{number}": a_compute_tray(f"CT-{number}") for number in (1, 2)}
     async with a_rack(trays=trays) as drive:
         await drive.until(lambda: all(drive.node(name).phase is Phase.onboard for name in trays), hours=2)

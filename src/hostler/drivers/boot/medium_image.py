@@ -59,7 +59,7 @@ def _bios(ipxe: Path, tree: Path) -> list[str]:
     """The files of a boot by BIOS; the options that name them."""
     for file in _ISOLINUX:
         if not file.is_file():
-            raise RefusedError(f"{file} is missing: install isolinux and syslinux-common, or leave out --bios")
+            raise RefusedError(f"{file} is missing; add the packages isolinux and syslinux-common, or leave out --bios")
         (tree / file.name).write_bytes(file.read_bytes())
     (tree / "ipxe.krn").write_bytes(ipxe.read_bytes())
     (tree / "autoexec.ipx").write_bytes(ROOM_FOR_SCRIPT)
@@ -73,8 +73,9 @@ def _run(program: str, *arguments: str) -> None:
             [program, *arguments], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
         )
     except FileNotFoundError:
-        raise RefusedError(f"{program} is missing: install mtools and xorriso") from None
+        raise RefusedError(f"{program} is missing; add the packages mtools and xorriso") from None
     except subprocess.TimeoutExpired:
-        raise RefusedError(f"{program} did not end within {TIMEOUT_S:.0f} s") from None
+        raise RefusedError(f"{program} did not end within {TIMEOUT_S:.0f} s; run it again") from None
     if done.returncode:
-        raise RefusedError(f"{program} failed: {(done.stderr or done.stdout).strip()[-300:]}")
+        said = (done.stderr or done.stdout).strip()[-300:]
+        raise RefusedError(f"{program} failed: {said}; correct what it names")

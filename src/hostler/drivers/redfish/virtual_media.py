@@ -37,7 +37,9 @@ async def inserted(ask: OperationRequest, medium: str, ours: str) -> str:
         return ""
     busy = next((one for one in drives if one.path in {drive.path for drive in free} and one.holds), None)
     if busy is not None:
-        raise RefusedError(f"its virtual drive took the boot medium, and holds {busy.shown} instead")
+        raise RefusedError(
+            f"its virtual drive took the boot medium, and holds {busy.shown} instead; see who else uses it"
+        )
     return "its virtual drive took the boot medium, and shows none yet"
 
 
@@ -58,7 +60,9 @@ async def _drives(ask: OperationRequest) -> list[VirtualDrive]:
     if not paths:
         manager = await client.manager(ask.system)
         if not manager.media:
-            raise NotOfferedError(f"{client.origin} shows no virtual drive for system {ask.system.id}")
+            raise NotOfferedError(
+                f"{client.origin} shows no virtual drive for system {ask.system.id}; update the BMC's firmware"
+            )
         paths = await client.member_paths(manager.media)
     found = []
     for path in paths[:MAX_DRIVES]:
@@ -67,7 +71,7 @@ async def _drives(ask: OperationRequest) -> list[VirtualDrive]:
         except (BmcFailureError, NotOfferedError, WireError):
             continue  # of one that cannot be read nothing is known: it is neither used nor emptied
     if not found:
-        raise NotOfferedError(f"{client.origin} shows no virtual drive that can be read for system {ask.system.id}")
+        raise NotOfferedError(f"{client.origin} shows no virtual drive that can be read; reset the BMC")
     return found
 
 
@@ -85,7 +89,7 @@ async def _insert(ask: OperationRequest, free: list[VirtualDrive], medium: str) 
             refusal = refused
     assert refusal is not None, "there is a free drive"
     if wire_media.wants_licence(str(refusal)):
-        raise RefusedError(f"{refusal}; its BMC has no licence for virtual media")
+        raise RefusedError(f"{refusal}; add the licence for virtual media to its BMC")
     raise refusal
 
 
@@ -116,9 +120,9 @@ async def _eject(ask: OperationRequest, drive: VirtualDrive) -> None:
 def _full(ask: OperationRequest, drives: list[VirtualDrive]) -> str:
     held = [one.shown for one in drives if one.optical and one.holds]
     if not held:
-        return f"{ask.client.origin} has no virtual drive for a CD"
+        return f"{ask.client.origin} has no virtual drive for a CD; update the BMC's firmware"
     return (
-        f"its virtual drive holds {', '.join(held)}, which is not Hostler's; eject that in the BMC if it is not needed"
+        f"its virtual drive holds {', '.join(held)}, which is not Hostler's; clear it in the BMC if nobody needs that"
     )
 
 
