@@ -1,5 +1,7 @@
 """When triage is a person's: by how many visits in a row convicted nobody, and what resets that."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -58,7 +60,7 @@ def test_the_wait_names_its_ticket_and_has_no_end_of_its_own() -> None:
         (Phase.triage, Phase.rma, {"convicted": "x"}, 0),
     ],
 )
-def test_what_counts_and_what_begins_anew(before: Phase, after: Phase, more: dict[str, str], rounds: int) -> None:
+def test_what_counts_and_what_begins_anew(before: Phase, after: Phase, more: dict[str, Any], rounds: int) -> None:
     """Mutants: a convicted visit counts twice, here and as a lemon's; firmware between two falls begins anew."""
     fleet = a_fleet(a_node("a", pool="", phase=before, rounds=2))
     moved = e.PhaseChanged("a", before, after, "why", None, **more)
