@@ -86,6 +86,26 @@ async def test_the_fleet_is_shown_and_follows_what_happens(world: House, tab: Ta
     assert not overflow
 
 
+async def test_changes_begin_with_moves_and_faults_and_fold_what_was_asked_again_and_again(
+    world: House, tab: Tab
+) -> None:
+    """Mutants: what people asked for comes first; each of their requests is a line; a move has no node."""
+    for node in ("n0", "n1", "n2"):
+        status, _ = await world.operator.post(f"/v1/nodes/{node}/cordon", {"reason": "a fan is loud"})
+        assert status == 200
+    await world.report("n3", kind="kernel_log", text=XID79, facility=0)
+    await tab.open(world.operator.token)
+    lines = tab.page.locator("ol.changes li")
+    await expect(lines.first).to_contain_text("n3")
+    said = await lines.all_inner_texts()
+    moves = [place for place, text in enumerate(said) if "cordon" not in text]
+    asked = [place for place, text in enumerate(said) if "cordon" in text]
+    assert asked, said
+    assert "3 times" in said[asked[0]], said
+    assert len(asked) == 1, said
+    assert max(moves[:1]) < asked[0], said
+
+
 async def test_a_node_tells_its_story_live(world: House, tab: Tab) -> None:
     await tab.open(world.operator.token, "/nodes/n1")
     await expect(tab.page.locator("h1")).to_have_text("n1")

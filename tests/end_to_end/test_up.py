@@ -25,8 +25,12 @@ RECORDS_MOST = 12
 """Of a node that serves from the start, when the fleet is said to be up."""
 
 
-async def test_hostler_up_brings_emulated_nodes_up_and_the_commands_find_it(tmp_path: Path) -> None:
-    """Mutant: anything of the emulated fleet that does not run on the event loop of the command."""
+async def test_hostler_up_brings_emulated_nodes_up_and_its_operator_treats_the_one_that_fails_its_firmware(
+    tmp_path: Path,
+) -> None:
+    """The story of the fleet's last node, as a person would tell it from its history. Mutants: anything of the emulated
+    fleet that does not run on the command's event loop; nobody looks at zap_fail; the firmware is tried again as it is.
+    """
     log = tmp_path / "log"
     newcomer = ("env", f"HOME={tmp_path}", f"XDG_CONFIG_HOME={tmp_path}", HOSTLER)
     calm = ("--nodes", "2", "--faults-per-hour", "0", "--scale", "14400")
@@ -34,13 +38,27 @@ async def test_hostler_up_brings_emulated_nodes_up_and_the_commands_find_it(tmp_
     async with process(*newcomer, "up", "--port", str(free_port()), *calm, log=log) as up:
         try:
             async with asyncio.timeout(PATIENCE_S):
-                while not re.search(r"\b(test|production)\b", said):  # its BMC, boot, agent and firmware are behind it
+                code = 1
+                while code or len(said.split()) < 2:  # BMCs, boots, agents and firmware are behind them
                     assert up.returncode is None, log.read_text()
                     await asyncio.sleep(0.5)
-                    _, said = await run(*newcomer, "node", "list")
+                    tested = ("-l", "phase in (test,production)", "-o", "name")
+                    code, said = await run(*newcomer, "node", "list", *tested)
         except TimeoutError:
             raise AssertionError(f"never tested: {said}\n{log.read_text()[-3000:]}") from None
+        _, told = await run(*newcomer, "node", "history", "c1-n0002", "-o", "json")
     assert "Hostler is up with 2 emulated nodes" in log.read_text()
+    moves = [one["event"] for one in json.loads(told)["items"] if one["name"] in ("phase_changed", "intent_recorded")]
+    assert chapters(moves) == ["zap", "zap_fail", "emulated-operator zap-again", "zap", "test"]
+
+
+def chapters(events: list[dict[str, Any]]) -> list[str]:
+    """The node's way from its first firmware to its tests: phases, and who asked for what in between."""
+    told = [
+        f"{one['intent']['person']} {one['intent']['act']['verb']}" if "intent" in one else str(one["after"])
+        for one in events
+    ]
+    return told[told.index("zap") : told.index("test") + 1]
 
 
 async def test_an_adopted_fleet_serves_before_it_says_so_and_its_tour_can_be_walked(tmp_path: Path) -> None:
@@ -61,10 +79,19 @@ async def test_an_adopted_fleet_serves_before_it_says_so_and_its_tour_can_be_wal
         about = Counter(name for one in told.splitlines() for name in json.loads(one)["subjects"])
         assert all(about[name] <= RECORDS_MOST for name in serving.split()), about.most_common(3)
         for line in re.findall(r"^  (hostler .*?)  ", log.read_text(), re.MULTILINE):
-            words = shlex.split(line.replace("NODE", "c1-n0003").replace(" -w", ""))
-            if "·" not in line:
-                code, said = await run(*newcomer, HOSTLER, *words[1:])
-                assert code == 0, (line, said)
+            words = shlex.split(line.replace("NODE", "c1-n0003"))
+            if "·" in line:
+                continue
+            if "-w" in words:  # goes on until it is ended
+                async with (
+                    process(*newcomer, HOSTLER, *words[1:], log=tmp_path / "watched"),
+                    asyncio.timeout(PATIENCE_S),
+                ):
+                    while "phase_changed" not in (tmp_path / "watched").read_text():  # noqa: ASYNC110 - another process
+                        await asyncio.sleep(0.1)
+                continue
+            code, said = await run(*newcomer, HOSTLER, *words[1:])
+            assert code == 0, (line, said)
         policy = str(files("hostler.core.policy").joinpath("default_policy.yaml"))
         code, said = await run(*newcomer, HOSTLER, "backtest", "begin", policy, "--reason", "as it is", "--wait")
         assert (code, "fidelity" in said) == (0, True), said

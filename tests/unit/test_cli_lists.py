@@ -246,3 +246,13 @@ def test_a_file_of_contexts_that_is_none_is_named(text: str, capsys: pytest.Capt
     server_contexts.path().write_text(text)
     assert hostler("node", "list") == ExitCode.usage
     assert str(server_contexts.path()) in capsys.readouterr().err
+
+
+def test_assets_of_one_rack_are_asked_for_by_it(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    """Mutants: the command that a blocked rack's hint names is none; the rack is not sent; it is watched without it."""
+    api.says("GET /v1/assets", page({"id": "r7-ps1", "kind": "power_shelf", "position": {"rack": "r7"}}))
+    assert hostler("asset", "list", "--rack", "r7", "-o", "name") == ExitCode.ok
+    assert capsys.readouterr().out.split() == ["r7-ps1"]
+    (asked,) = api.asked
+    assert asked.query["rack"] == "r7"
+    assert hostler("asset", "list", "--rack", "r7", "-w") == ExitCode.usage

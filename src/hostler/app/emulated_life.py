@@ -89,6 +89,7 @@ async def staff(cell: Cell, fleet: EmulatedFleet) -> None:
             if node.phase is Phase.onboard:
                 await _inspect(cell, node)
             elif node.phase is Phase.zap_fail and (now() - node.phase_since).total_seconds() > OPERATOR_S:
+                fleet.mend_firmware(node.id)
                 await ask(cell, "zap-again", node.id, person="emulated-operator")
             elif node.phase is Phase.rma and (now() - node.phase_since).total_seconds() > VENDOR_S:
                 fleet.hosts[node.id].cure("repair")

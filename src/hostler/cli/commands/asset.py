@@ -1,7 +1,10 @@
 """`hostler asset`: what has a position and is no node: racks, NVLink domains, switch trays, power shelves, switches."""
 
-from cyclopts import App
+from typing import Annotated
 
+from cyclopts import App, Parameter
+
+from hostler.cli.command_errors import unusable
 from hostler.cli.input_files import read_entries, submit
 from hostler.cli.list_commands import show_list
 from hostler.cli.node_verbs import offer
@@ -14,9 +17,16 @@ app = App(name="asset", help="Assets that are not nodes.")
 
 
 @app.command(name="list")
-def list_(*, show: Show = SHOW, connect: Connect = CONNECT) -> int:
+def list_(
+    *,
+    rack: Annotated[str, Parameter(show_default=False, help="In this rack only.")] = "",
+    show: Show = SHOW,
+    connect: Connect = CONNECT,
+) -> int:
     """List assets."""
-    return show_list(connect, ASSETS, show)
+    if rack and show.watch:
+        raise unusable("--rack and --watch do not go together", "leave one of them out")
+    return show_list(connect, ASSETS, show, {"rack": rack})
 
 
 @app.command

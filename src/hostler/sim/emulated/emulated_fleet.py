@@ -10,6 +10,7 @@ from typing import Self
 
 from aiohttp import web
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.agent.main import AgentSettings
 from hostler.core.intents.registration import NodeSpec
@@ -25,6 +26,9 @@ from hostler.sim.emulated.lab_pace import pace_of
 TRAYS = 18
 GPUS_OF_POOLS = {"train": 8, "serve": 8, "nvl72": 4}
 """GPUs in a node of each pool."""
+
+STORY = frozenset({"BIOS"})
+"""Components that the BMC of the fleet's last node fails to write, until a person has seen to it."""
 
 BASELINE = {"BIOS": "1.1.0", "BMC": "1.1.0", "GPU": "1.1.0"}
 
@@ -73,6 +77,8 @@ class EmulatedFleet:
         names = [f"c1-n{number + 1:04d}" for number in range(self._settings.nodes)]
         for number, (name, token) in enumerate(zip(names, self._settings.tokens(names), strict=True)):
             await self._add(number, name, token, tray=number < trays)
+        if not self._settings.origins:
+            self._begin_story(self.specs[-1])
         self._tasks = [asyncio.create_task(self._turn()), asyncio.create_task(self._break())]
         return self
 
@@ -111,6 +117,17 @@ class EmulatedFleet:
             lines += ["    cluster: lab", "    modes: {'*': act, idle_check: act}", f"    owner: {tenant} on-call"]
             lines += ["    budget: {count: 3, percent: 20, reserve: 1}", "    drain_deadline_s: 864000"]
         return "\n".join(lines) + "\n"
+
+    def _begin_story(self, spec: NodeSpec) -> None:
+        """The fleet's last node, a spare where others serve, fails its first firmware update."""
+        if not spec.pool:
+            machine = self.hosts[spec.id or ""].machine
+            machine.quirks = replace(machine.quirks, fails_on=STORY)
+
+    def mend_firmware(self, node: str) -> None:
+        """A person clears the staging area of the node's BMC, which has refused an image: it takes the next."""
+        machine = self.hosts[node].machine
+        machine.quirks = replace(machine.quirks, fails_on=frozenset())
 
     def idle_verdict(self, node: str) -> tuple[Verdict, str]:
         """Verdict of a check on an idle node there."""

@@ -1,0 +1,147 @@
+"""Commands and documents of the pages under docs/how-to, and what is done with each when tests run."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+PAGES = Path(__file__).parents[1] / "docs/how-to"
+FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
+HEREDOC = re.compile(r"^cat > \S+ <<'?(\w+)'?\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
+SHELL = ("", "sh", "console")
+OWN = ("hostler", "hostler-agent", "hostler-check")
+PROGRAM = re.compile(r"(?:^|[\s/=])(hostler(?:-agent|-check)?)(?=\s|$)")
+
+ELSEWHERE = {
+    "train-your-own-model": "its commands and documents are run by checks/test_own_module.py",
+    "use-the-python-client": "its programs are run by end_to_end/test_python_client.py",
+    "write-a-check": "its documents are read by checks/test_profiles.py",
+    "use-the-console": "it has no command; the console is driven by end_to_end/test_console*.py",
+    "try-what-is-found": "it has no command",
+}
+"""Pages without a block for this harness, and who tries them."""
+
+NEEDS = {
+    "apt-get": "Debian and root",
+    "cat": "files of the page",
+    "cp": "files of a network",
+    "curl": "a service",
+    "duckdb": "DuckDB's shell",
+    "echo": "root",
+    "editor": "a person",
+    "export": "nothing, a variable",
+    "gnmic": "a switch",
+    "helm": "Helm and a cluster",
+    "install": "root",
+    "journalctl": "systemd",
+    "kubectl": "a cluster",
+    "make": "targets of the tree",
+    "pip": "a package index",
+    "python3": "a package index",
+    "sbatch": "Slurm",
+    "scontrol": "Slurm",
+    "sha256sum": "a file made before",
+    "sinfo": "Slurm",
+    "systemctl": "systemd",
+    "umask": "nothing, a mask",
+    "/opt/hostler/bin/python": "an installed agent",
+    "/opt/hostler-checks/bin/pip": "a package index",
+}
+"""Programs of others that pages call, and what they need."""
+
+RUN = {
+    "audit-requests": ("audit list", "audit export"),
+    "get-told": ("notify list", "notify dead"),
+    "return-to-the-vendor": ("rma list", "rma open", "stock"),
+    "sanitise-a-node": ("node certificates",),
+    "see-it-coming": ("trend list", "trend shifts", "trend scorecard"),
+    "send-evidence": ("node evidence c1-n0007\n", "node bundles"),
+    "boot-a-node": ("node history", "node get"),
+    "bring-up-a-rack": ("asset", "rack list"),
+    "connect-a-slurm-cluster": ("node get", "node drain"),
+    "connect-a-ticket-system": ("notify dead",),
+    "bmc-credentials": ("bmc credentials status",),
+    "install-the-agent": ("node describe",),
+    "use-the-command-line": ("node", "events", "statement\n", "context list", "completion"),
+    "validate-a-fabric": ("fabric generate", "fabric check", "fabric list"),
+    "work-at-the-racks": ("ticket list",),
+}  # fmt: skip
+"""Commands, by how they begin, that are run against an emulated fleet as a page writes them."""
+
+STANDS_FOR = {
+    "NODE": "c1-n0030", "n1": "c1-n0030", "TICKET": "t1", "NUMBER": "1", "SERIAL": "S1", "DIGEST": "d1",
+    "1650123456789": "EMU00007-GPU0", "rack=r1": "rack=r02",
+}  # fmt: skip
+"""Names that pages leave to their readers, by one that an emulated fleet of 40 has."""
+
+
+class Block(Struct, frozen=True):
+    """A fenced block: its language, and its text without the indent of its fence."""
+
+    language: str
+    text: str
+
+
+class Command(Struct, frozen=True):
+    """A command line of a page: its words from the program on, and its text as it is written."""
+
+    program: str
+    words: tuple[str, ...]
+    text: str
+
+
+def blocks(page: str) -> Iterator[Block]:
+    """The page's fenced blocks, and the documents that its commands write."""
+    for indent, language, text in FENCE.findall((PAGES / f"{page}.md").read_text(encoding="utf-8")):
+        block = Block(language, re.sub(rf"(?m)^{indent}", "", text))
+        yield block
+        yield from (Block("yaml", document) for _, document in HEREDOC.findall(block.text))
+
+
+def commands(page: str) -> Iterator[Command]:
+    """The page's command lines, those of others too; what commands print is left out."""
+    for block in blocks(page):
+        if block.language in SHELL:
+            yield from _of_block(block)
+
+
+def _of_block(block: Block) -> Iterator[Command]:
+    lines = re.sub(r"\\\n\s*", " ", _without_documents(block.text)).splitlines()
+    prompted = any(line.startswith("$ ") for line in lines)
+    for line in lines:
+        if prompted and not line.startswith("$ "):
+            continue
+        for part in re.split(r"\s(?:&&|\|)\s(?=(?:[^']*'[^']*')*[^']*$)", line.removeprefix("$ ")):
+            yield from _command(part.strip())
+
+
+def _command(text: str) -> Iterator[Command]:
+    words = shlex.split(text.partition(" > ")[0], comments=True)
+    if not words or "=" in words[0]:
+        return
+    program = Path(words[0]).name if Path(words[0]).name in OWN else words[0]
+    if program in OWN or program in NEEDS:
+        yield Command(program, tuple(words[1:]), text)
+
+
+def _without_documents(text: str) -> str:
+    """The text without what goes to `cat > FILE <<WORD`."""
+    return HEREDOC.sub("", text)
+
+
+def is_run(page: str, command: Command) -> bool:
+    """Whether the command is run against an emulated fleet."""
+    said = " ".join(command.words)
+    if "--context" in command.words:
+        return False  # it names a second cell
+    return command.program == "hostler" and any(
+        f"{said}\n".startswith(one) if one.endswith("\n") else f"{said} ".startswith(f"{one} ")
+        for one in RUN.get(page, ())
+    )
+
+
+def filled(words: tuple[str, ...]) -> list[str]:
+    """The words with names for those that are left to readers; what a page leaves out (…) is left out."""
+    return [STANDS_FOR.get(word, word) for word in words if word != "…"]
