@@ -151,7 +151,7 @@ const DIFFERENCES = [
 /** @param {{ run: Row }} props */
 function Differences({ run }) {
   return html`${run.rows_left_out > 0 && html`<p class="quiet">${count(run.rows_left_out)} later differences are counted and not kept.</p>`}
-    <${Table} name="differences" columns=${DIFFERENCES} found=${{ items: run.result.rows, problem: "" }} id=${(/** @type {Row} */ row) => `${row.seq} ${row.node}`} cli=${`hostler backtest show ${run.id}`} sorting=${false} />`;
+    <${Table} name="differences" fixed columns=${DIFFERENCES} found=${{ items: run.result.rows, problem: "" }} id=${(/** @type {Row} */ row) => `${row.seq} ${row.node}`} cli=${`hostler backtest show ${run.id}`} sorting=${false} />`;
 }
 
 // A moment of a form, as the API takes it: a browser's field has no zone, and all moments here are UTC.

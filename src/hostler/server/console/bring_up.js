@@ -35,7 +35,7 @@ function Strangers() {
   const found = status.value?.strangers ?? [];
   if (!found.length) return null;
   return html`<h2>Strangers</h2><p class="quiet">They asked for a boot and are not expected. Admit them by an inventory that names serial and MAC addresses, or find out who cabled them.</p>
-    <${Table} name="strangers" columns=${STRANGERS} found=${{ items: found, problem: "" }} id=${(/** @type {Row} */ row) => `${row.mac} ${row.serial}`} cli="hostler boot strangers" />`;
+    <${Table} name="strangers" fixed columns=${STRANGERS} found=${{ items: found, problem: "" }} id=${(/** @type {Row} */ row) => `${row.mac} ${row.serial}`} cli="hostler boot strangers" />`;
 }
 
 /** @type {import("./types.js").Column[]} */

@@ -26,8 +26,8 @@ export function Trends() {
     { key: "part", title: "part", of: (row) => row.part },
     { key: "says", title: "what it does", of: (row) => row.says },
     { key: "since", title: "since", of: (row) => row.since, show: (row) => day(row.since) },
-    { key: "q", title: "false discovery", of: (row) => row.q_value, show: (row) => percent(row.q_value), number: true },
-    { key: "floor", title: "days to its floor", of: (row) => row.floor_in?.expected ?? "", show: (row) => row.floor_in?.expected?.toFixed(0) ?? "", number: true },
+    { key: "q", field: "q_value", title: "false discovery", of: (row) => row.q_value, show: (row) => percent(row.q_value), number: true },
+    { key: "floor", field: "floor_in", title: "days to its floor", of: (row) => row.floor_in?.expected ?? "", show: (row) => row.floor_in?.expected?.toFixed(0) ?? "", number: true },
     { key: "acted", title: "acts", of: (row) => (row.acted ? "condition stands" : "in shadow") },
   ];
   return html`<${Page} title="Trends" about="Readings that drift beside their peers, before a limit is reached.">
@@ -74,9 +74,9 @@ export function Maintenance() {
       ${rack && html`<${ActButton} verb="schedule-maintenance" target=${`rack:${rack}`} named=${rack} label=${`Set a window for rack ${rack}`} />`}
       ${pool && html`<${ActButton} verb="schedule-maintenance" target=${`pool:${pool}`} named=${pool} label=${`Set a window for pool ${pool}`} />`}</div>
     <${Filters} names=${["pool", "rack"]} />
-    <h2>Windows</h2><${Table} name="windows" columns=${WINDOWS} found=${rows("windows")} id=${(/** @type {Row} */ row) => row.id} cli=${cli} />
-    <h2>Work</h2><${Table} name="work" columns=${WORK} found=${rows("work")} id=${(/** @type {Row} */ row) => `${row.node} ${row.ticket} ${row.state} ${row.action}`} cli=${cli} />
-    <h2>Nodes that leave</h2><${Table} name="notices" columns=${NOTICES} found=${rows("notices")} id=${(/** @type {Row} */ row) => `${row.node} ${row.at}`} cli=${cli} />
+    <h2>Windows</h2><${Table} name="windows" fixed columns=${WINDOWS} found=${rows("windows")} id=${(/** @type {Row} */ row) => row.id} cli=${cli} />
+    <h2>Work</h2><${Table} name="work" fixed columns=${WORK} found=${rows("work")} id=${(/** @type {Row} */ row) => `${row.node} ${row.ticket} ${row.state} ${row.action}`} cli=${cli} />
+    <h2>Nodes that leave</h2><${Table} name="notices" fixed columns=${NOTICES} found=${rows("notices")} id=${(/** @type {Row} */ row) => `${row.node} ${row.at}`} cli=${cli} />
     <${Statement} key=${month} month=${month} /><//>`;
 }
 
@@ -110,7 +110,7 @@ const WORK = [
   { key: "account", title: "account", of: (row) => row.account },
   { key: "opened", title: "open for", of: (row) => row.opened ?? "", show: (row) => since(row.opened, now()) },
   { key: "ticket", title: "ticket", of: (row) => row.ticket },
-  { key: "waits", title: "waits for", of: (row) => row.waits_for },
+  { key: "waits", field: "waits_for", title: "waits for", of: (row) => row.waits_for },
 ];
 /** @type {import("./types.js").Column[]} */
 const NOTICES = [
@@ -132,7 +132,7 @@ export function Policy() {
     ${configures.value && html`<${Another} begun=${() => begin(begun + 1)} />`}
     ${found && html`<${Backtests} active=${found.sha256} rollouts=${rollouts.items ?? []} begun=${begun} />`}
     ${found && html`<h2>Rules</h2>
-      <${Table} name="rules" columns=${RULES} found=${{ items: Object.entries(found.policy.rules).map(([condition, rule]) => ({ condition, ...rule })), problem: "" }} id=${(/** @type {Row} */ row) => row.condition} cli="hostler policy show" />
+      <${Table} name="rules" fixed columns=${RULES} found=${{ items: Object.entries(found.policy.rules).map(([condition, rule]) => ({ condition, ...rule })), problem: "" }} id=${(/** @type {Row} */ row) => row.condition} cli="hostler policy show" />
       <details><summary>Everything that is in force</summary><div class="scroll" tabindex="0" role="region" aria-label="configuration"><pre>${JSON.stringify(found, null, 2)}</pre></div></details>`}<//>`;
 }
 
@@ -148,7 +148,7 @@ export const ROLLOUTS = [
   { key: "slice", title: "slice", of: (row) => `${row.index + 1} of ${row.slices.length}${row.slices[row.index]?.pool ? `: ${row.slices[row.index].pool}` : ""}` },
   { key: "until", title: "watched until", of: (row) => row.until, show: (row) => (row.state === "running" ? moment(row.until) : "") },
   { key: "errors", title: "errors", of: (row) => row.errors.length, show: (row) => `${row.errors.length} of ${row.tolerated} tolerated`, number: true },
-  { key: "waits", title: "waits for", of: (row) => row.waits_for || row.why },
+  { key: "waits", field: "waits_for", title: "waits for", of: (row) => row.waits_for || row.why },
   { key: "acts", title: "acts", acts: true, of: () => "", show: (row) => row.state === "running" && html`<${ActButton} verb="stop-rollout" target=${row.id} named=${row.id} label="Stop" />` },
 ];
 /** @param {Row} value */
@@ -224,7 +224,7 @@ const AUDIT = [
   { key: "outcome", title: "outcome", of: (row) => row.outcome, show: (row) => plain(row.outcome) },
   { key: "status", title: "status", of: (row) => row.status, number: true },
   { key: "count", title: "times", of: (row) => row.count, number: true },
-  { key: "lasted", title: "within", of: (row) => row.last, show: (row) => (row.count > 1 ? span((Date.parse(row.last) - Date.parse(row.at)) / 1000) : "") },
+  { key: "lasted", field: "last", title: "within", of: (row) => row.last, show: (row) => (row.count > 1 ? span((Date.parse(row.last) - Date.parse(row.at)) / 1000) : "") },
   { key: "address", title: "from", of: (row) => row.address },
   { key: "token", title: "token", of: (row) => row.token },
   { key: "route", title: "route", of: (row) => `${row.method} ${row.route}` },

@@ -28,7 +28,7 @@ export function Flow() {
       ${found.partial && html`<p class="quiet">Moves of before ${moment(found.since)} may be missing.</p>`}
       <h2>Nodes by phase</h2><${Counts} points=${found.points} />
       <h2>Moves</h2><${Moves} edges=${found.edges} />
-      <${Table} name="moves" columns=${EDGES} found=${{ items: found.edges, problem: "" }} id=${(/** @type {Row} */ row) => `${row.before} ${row.after}`} cli=${`${cli} -o json`} />
+      <${Table} name="moves" fixed columns=${EDGES} found=${{ items: found.edges, problem: "" }} id=${(/** @type {Row} */ row) => `${row.before} ${row.after}`} cli=${`${cli} -o json`} />
       <h2>Time in phase</h2>
       <${Table} name="times" columns=${TIMES} found=${{ items: found.times, problem: "" }} id=${(/** @type {Row} */ row) => row.phase} cli=${cli} />`}<//>`;
 }

@@ -68,12 +68,12 @@ export function quoted(word) {
 const NODE_COLUMNS = [
   { key: "id", title: "node", of: (row) => row.id, show: (row) => html`<${NodeLink} id=${row.id} />` },
   { key: "phase", title: "phase", of: (row) => row.phase, show: (row) => html`<i class="swatch p-${row.phase.replace("_", "-")}"></i> ${plain(row.phase)}` },
-  { key: "since", title: "since", of: (row) => row.phase_since, show: (row) => since(row.phase_since, now()) },
+  { key: "since", field: "phase_since", title: "since", of: (row) => row.phase_since, show: (row) => since(row.phase_since, now()) },
   { key: "pool", title: "pool", of: (row) => row.pool },
   { key: "tenant", title: "tenant", of: (row) => row.tenant },
   { key: "sku", title: "SKU", of: (row) => row.sku },
-  { key: "rack", title: "rack", of: (row) => row.position.rack },
-  { key: "u", title: "U", of: (row) => row.position.u || "", number: true },
+  { key: "rack", field: "position.rack", title: "rack", of: (row) => row.position.rack },
+  { key: "u", field: "position.u", title: "U", of: (row) => row.position.u || "", number: true },
   { key: "serial", title: "serial", of: (row) => row.serial },
   { key: "severity", title: "gravest", of: (row) => row.severity, show: (row) => (row.severity < 0 ? "" : html`<i class="swatch s-${SEVERITIES[row.severity]}"></i> ${SEVERITIES[row.severity]}`) },
   { key: "conditions", title: "conditions", of: (row) => row.conditions.join(", ") },
@@ -114,8 +114,8 @@ export function Waiting() {
     { key: "what", title: "what waits", of: (row) => plain(row.what) },
     { key: "since", title: "for", of: (row) => row.since, show: (row) => since(row.since, now()) },
     { key: "gpu_hours", title: "GPU-hours", of: (row) => row.gpu_hours, number: true },
-    { key: "text", title: "because", of: (row) => row.blockers.join("; ") },
-    { key: "ends", title: "ends when", of: (row) => row.ends_when.join("; ") },
+    { key: "text", field: "blockers", title: "because", of: (row) => row.blockers.join("; ") },
+    { key: "ends", field: "ends_when", title: "ends when", of: (row) => row.ends_when.join("; ") },
   ];
   return html`<${Page} title="Waiting" about="Who waits, since when, for whom, and what ends it.">
     <${Filters} names=${names} />
@@ -139,10 +139,10 @@ export function Tickets() {
     { key: "kind", title: "kind", of: (row) => plain(row.kind) },
     { key: "owner", title: "for", of: (row) => row.owner },
     { key: "opened", title: "open for", of: (row) => row.opened, show: (row) => since(row.opened, now()) },
-    { key: "due", title: "due by", of: (row) => row.due_by ?? "", show: (row) => (row.due_by ?? "").slice(0, 16).replace("T", " ") },
+    { key: "due", field: "due_by", title: "due by", of: (row) => row.due_by ?? "", show: (row) => (row.due_by ?? "").slice(0, 16).replace("T", " ") },
     { key: "outside", title: "outside", of: (row) => row.outside.map((/** @type {Row} */ one) => one.key).join(" "), show: (row) => row.outside.map((/** @type {Row} */ one) => html`<a href=${one.url} rel="noreferrer">${one.key}</a> `) },
-    { key: "claimed", title: "claimed by", of: (row) => row.claimed_by },
-    { key: "done", title: "said done", of: (row) => row.done_by },
+    { key: "claimed", field: "claimed_by", title: "claimed by", of: (row) => row.claimed_by },
+    { key: "done", field: "done_by", title: "said done", of: (row) => row.done_by },
     { key: "id", title: "ticket", of: (row) => row.id },
     { key: "acts", title: "acts", acts: true, of: () => "", show: (row) => html`<${TicketActs} row=${row} />` },
   ];
@@ -183,9 +183,9 @@ export function Pools() {
   const number = (/** @type {string} */ key, /** @type {string} */ title) => ({ key, title, of: (/** @type {Row} */ row) => row[key] ?? "", number: true });
   /** @type {import("./types.js").Column[]} */
   const columns = [
-    { key: "name", title: "pool", of: (row) => row.pool.name, show: (row) => html`<a href=${`/nodes?pool=${encodeURIComponent(row.pool.name)}`}>${row.pool.name}</a>` },
-    { key: "tenant", title: "tenant", of: (row) => row.pool.tenant },
-    { key: "cluster", title: "cluster", of: (row) => row.pool.cluster },
+    { key: "name", field: "pool.name", title: "pool", of: (row) => row.pool.name, show: (row) => html`<a href=${`/nodes?pool=${encodeURIComponent(row.pool.name)}`}>${row.pool.name}</a>` },
+    { key: "tenant", field: "pool.tenant", title: "tenant", of: (row) => row.pool.tenant },
+    { key: "cluster", field: "pool.cluster", title: "cluster", of: (row) => row.pool.cluster },
     ...[["reserved", "reserved"], ["delivered", "delivered"], ["healthy", "healthy"], ["unknown", "unknown"], ["dark", "dark"], ["in_use", "in use"], ["spares", "spares"]].map(([key, title]) => number(key, title)),
     { key: "acts", title: "acts", acts: true, of: () => "", show: (row) => html`<${ActButton} verb="mode" target=${`pool:${row.pool.name}`} named=${row.pool.name} label="Change mode" />` },
   ];

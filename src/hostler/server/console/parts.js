@@ -114,9 +114,9 @@ function Story({ serial, alone = false }) {
   const node = answer.part?.node || answer.node;
   return html`${alone && html`<p><a href="/parts">All parts</a>${node && html` · <a href=${`/parts?q=${encodeURIComponent(node)}`}>all parts of ${node}</a>`}</p>`}
     <${Standing} answer=${answer} />
-    <h2>Nodes over time</h2><${Table} name="places" columns=${PLACES} found=${rows("places")} id=${(/** @type {Row} */ row) => `${row.node} ${row.since} ${row.until}`} cli=${cli} sorting=${false} />
-    ${whole.value && html`<h2>Returns to vendors</h2><${Table} name="cases" columns=${CASES} found=${rows("cases")} id=${(/** @type {Row} */ row) => row.id} cli=${cli} sorting=${false} />`}
-    <h2>History</h2><${Table} name="history" columns=${HISTORY} found=${{ ...rows("history"), cut: Boolean(answer.cursor) }} id=${(/** @type {Row} */ row) => String(row.seq)} cli=${cli} sorting=${false} />`;
+    <h2>Nodes over time</h2><${Table} name="places" fixed columns=${PLACES} found=${rows("places")} id=${(/** @type {Row} */ row) => `${row.node} ${row.since} ${row.until}`} cli=${cli} sorting=${false} />
+    ${whole.value && html`<h2>Returns to vendors</h2><${Table} name="cases" fixed columns=${CASES} found=${rows("cases")} id=${(/** @type {Row} */ row) => row.id} cli=${cli} sorting=${false} />`}
+    <h2>History</h2><${Table} name="history" fixed columns=${HISTORY} found=${{ ...rows("history"), cut: Boolean(answer.cursor) }} id=${(/** @type {Row} */ row) => String(row.seq)} cli=${cli} sorting=${false} />`;
 }
 
 /** @param {{ answer: Row }} props */

@@ -30,7 +30,7 @@ const CASES = [
   { key: "serial", title: "serial", of: (/** @type {Row} */ row) => row.serial, show: (/** @type {Row} */ row) => html`<${PartLink} serial=${row.serial} />` },
   { key: "state", title: "state", of: (/** @type {Row} */ row) => plain(row.state) },
   { key: "since", title: "for", of: (/** @type {Row} */ row) => row.since, show: (/** @type {Row} */ row) => since(row.since, now()) },
-  { key: "waits", title: "waits for", of: (/** @type {Row} */ row) => row.waits_for.join(", ") },
+  { key: "waits", field: "waits_for", title: "waits for", of: (/** @type {Row} */ row) => row.waits_for.join(", ") },
   { key: "due", title: "due", of: (/** @type {Row} */ row) => row.due ?? "", show: (/** @type {Row} */ row) => (row.overdue ? html`<b class="bad">overdue since ${moment(row.due).slice(0, 10)}</b>` : moment(row.due ?? "").slice(0, 10)) },
   { key: "vendor", title: "vendor case", of: (/** @type {Row} */ row) => `${row.vendor} ${row.vendor_case}`.trim() },
   { key: "fault", title: "fault", of: (/** @type {Row} */ row) => row.fault },

@@ -1,4 +1,5 @@
 // A table: sorted by a click, chosen rows, and the same rows as CSV, as JSON and as a command line.
+import { ColumnChoice, chosenColumns, commandOf, narrowed } from "./columns.js";
 import { route, setQuery } from "./router.js";
 import { html, useState } from "./ui.js";
 import { count } from "./words.js";
@@ -8,35 +9,38 @@ import { count } from "./words.js";
 const SHOWN = 500;
 const natural = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
-// columns: { key, title, of: row → text or number, show?: row → what stands in the cell, number?: true, acts?: buttons }.
+// columns: { key, title, of: row → text or number, show?: row → what stands in the cell, number?: true, acts?: buttons, field?: the API's }.
 // chosen, choose: the ids of chosen rows, and what to do with another set of them; without `choose` none can be chosen.
+// fixed: the command has columns of its own, and takes no others.
 // sorting: false where the rows have an order of their own, and the address' one is another table's.
-/** @param {{ name: string, columns: import("./types.js").Column[], found: import("./types.js").Found, id: (row: Row) => string, cli?: string, chosen?: Set<string>, choose?: (chosen: Set<string>) => void, sorting?: boolean }} props */
-export function Table({ name, columns, found, id, cli, chosen = new Set(), choose, sorting = true }) {
+/** @param {{ name: string, columns: import("./types.js").Column[], found: import("./types.js").Found, id: (row: Row) => string, cli?: string, fixed?: boolean, chosen?: Set<string>, choose?: (chosen: Set<string>) => void, sorting?: boolean }} props */
+export function Table({ name, columns, found, id, cli, fixed = false, chosen = new Set(), choose, sorting = true }) {
   const [all, showAll] = useState(false);
   if (found.problem) return html`<p class="banner critical" role="alert">${found.problem}</p>`;
   if (!found.items) return html`<p class="loading">Reading …</p>`;
   const { sort = "", order = "" } = sorting ? route.value.query : {};
   const rows = sorted(found.items, columns.find((one) => one.key === sort), order === "down");
   const shown = all ? rows : rows.slice(0, SHOWN);
+  const some = chosenColumns(name, columns);
   return html`
     <div class="tools">
       <span>${count(rows.length)}${found.cut ? " and more: narrow the filters" : ""}</span>
-      <button onClick=${() => save(`${name}.csv`, "text/csv", csv(columns, rows))}>CSV</button>
-      <button onClick=${() => save(`${name}.json`, "application/json", JSON.stringify(rows, null, 2))}>JSON</button>
-      ${cli && html`<${Copied} text=${cli} />`}
+      <button onClick=${() => save(`${name}.csv`, "text/csv", csv(some.shown, rows))}>CSV</button>
+      <button onClick=${() => save(`${name}.json`, "application/json", JSON.stringify(some.chosen ? narrowed(some.shown, rows) : rows, null, 2))}>JSON</button>
+      <${ColumnChoice} name=${name} columns=${columns} shown=${some.shown} />
+      ${cli && html`<${Copied} ...${some.chosen && !fixed ? commandOf(cli, some.shown, rows) : { text: cli }} />`}
     </div>
     <div class="scroll" tabindex="0" role="region" aria-label=${`${name}, a table`}>
       <table class="list">
         <thead><tr>
           ${choose && html`<th><input type="checkbox" aria-label="Choose all that are shown" checked=${shown.length > 0 && shown.every((row) => chosen.has(id(row)))}
             onChange=${(/** @type {Row} */ event) => choose(new Set(event.target.checked ? shown.map(id) : []))} /></th>`}
-          ${columns.map((one) => html`<${Heading} one=${one} sort=${sort} order=${order} sorting=${sorting} />`)}
+          ${some.shown.map((one) => html`<${Heading} one=${one} sort=${sort} order=${order} sorting=${sorting} />`)}
         </tr></thead>
         <tbody>
           ${shown.map((row) => html`<tr key=${id(row)}>
             ${choose && html`<td><input type="checkbox" aria-label=${`Choose ${id(row)}`} checked=${chosen.has(id(row))} onChange=${() => choose(turned(chosen, id(row)))} /></td>`}
-            ${columns.map((one) => html`<td class=${one.number ? "number" : isShort(one, row) ? "short" : ""}>${one.show ? one.show(row) : one.of(row)}</td>`)}
+            ${some.shown.map((one) => html`<td class=${one.number ? "number" : isShort(one, row) ? "short" : ""}>${one.show ? one.show(row) : one.of(row)}</td>`)}
           </tr>`)}
         </tbody>
       </table>
@@ -64,8 +68,8 @@ function Heading({ one, sort, order, sorting }) {
 }
 
 // The command that lists the same, ready to be pasted.
-/** @param {{ text: string }} props */
-function Copied({ text }) {
+/** @param {{ text: string, without?: string[] }} props */
+function Copied({ text, without = [] }) {
   const [done, say] = useState("");
   const copy = async () => {
     try {
@@ -75,7 +79,8 @@ function Copied({ text }) {
       say("mark it and copy");
     }
   };
-  return html`<code class="cli">${text}</code><button onClick=${copy}>Copy</button><span role="status" class="quiet">${done}</span>`;
+  return html`<code class="cli">${text}</code><button onClick=${copy}>Copy</button><span role="status" class="quiet">${done}</span>
+    ${without.length > 0 && html`<span class="quiet">The command does not tell: ${without.join(", ")}.</span>`}`;
 }
 
 /** @param {Set<string>} chosen @param {string} one */

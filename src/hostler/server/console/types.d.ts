@@ -25,6 +25,8 @@ export interface Column {
   show?(row: Row): unknown;
   number?: boolean;
   acts?: boolean;
+  // The API's field, as `--columns` takes it, where that is not the key.
+  field?: string;
 }
 
 export interface FleetMap {
