@@ -15,7 +15,7 @@ import pytest
 from hostler.controller.inputs import WorkSeen
 from hostler.ports import Archived
 from hostler.server.openapi import DescriptionPlugin
-from hostler.server.routes import nodes
+from hostler.server.routes import node_stories
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import PATIENCE_S, XID79, House, house
 
@@ -152,7 +152,7 @@ async def test_a_life_longer_than_one_answer_is_told_part_by_part(
     world: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Mutants: the earlier part is the latest once more; a record is in no part; the first part claims another."""
-    monkeypatch.setattr(nodes, "LANES_MAX", 4)
+    monkeypatch.setattr(node_stories, "LANES_MAX", 4)
     await world.adopt(1)
     for turn in range(6):
         await world.operator.post("/v1/nodes/n0/cordon", {"reason": f"turn {turn}"})
@@ -255,6 +255,8 @@ async def test_a_node_that_was_taken_for_repair_keeps_its_account_first_opening_
     assert world.cell.view.nodes["n0"].assignment is None
     assert {key: out[key] for key in kept} == {key: asked[key] for key in kept}
     assert out["account"] == "acme"
+    (listed,) = (await world.operator.get("/v1/maintenance"))["work"]
+    assert listed == out
     assert [deed["action"] for deed in report["deeds"]][-2:] == ["power_on", "power_off"]
 
 

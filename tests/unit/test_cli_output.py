@@ -49,7 +49,7 @@ STATUS: dict[str, Any] = {
     "ailing": 5,
     "waiting": 1,
     "operating": 2,
-    "conditions": {"network.link": 4},
+    "conditions": {"network.link": 4, "host.service_down": 3},
     "incidents": [
         {
             "id": "i77",
@@ -169,12 +169,15 @@ def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_screen_says_first_what_is_not_safe(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    """Mutant: what stands is counted in nodes alone, and the list below has other numbers."""
     api.says("GET /v1/status", STATUS)
     assert hostler("status") == ExitCode.ok
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].startswith("STORM BRAKE LATCHED: 21 disruptions")
     assert lines[2].startswith("PAUSED: pool:train")
     text = "\n".join(lines)
+    assert "5 nodes with conditions, 1 waiting" in text
+    assert "CONDITIONS (7 conditions on 5 nodes)" in text
     assert (
         "i77 OVERDUE  leaf switch l3: network.link on 6 of 8 nodes (n1, n2, n3, n4, n5 …) for 10m (ticket i77-ticket)"
         in text

@@ -4,6 +4,7 @@ import ast
 import inspect
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any, get_args
@@ -18,7 +19,9 @@ from hostler.cli.reference.text_templates import Sources
 from hostler.core.report import fabric_sentences, sentences
 from hostler.core.state.durations import duration
 from hostler.core.state.events import Event
+from hostler.server.problems import LISTED_BY
 from tests import source
+from tests.cli_api import words
 
 pytestmark = pytest.mark.xdist_group("source")  # parsed once, by one worker
 GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
@@ -112,6 +115,50 @@ def test_every_text_of_a_driver_says_what_to_do(texts: messages.Texts, sources: 
     told = [site for site in sites(sources, texts) if messages.is_told(site) and site.module not in WITHOUT_ADVICE]
     ways = [(site.module, way) for site in told for way in site.arguments[-1]]
     assert [(module, way) for module, way in ways if way not in PASSED_ON and not ADVICE.search(way)] == []
+
+
+EVERY = (
+    BLOCKERS, TICKETS, *messages.PROBLEMS, messages.REFUSALS, *messages.FINDINGS, *messages.COMMANDS, *messages.INPUTS,
+    *messages.AGENTS, *DRIVERS, *UNREADABLE, *messages.JOURNAL,
+)  # fmt: skip
+ROUTE = re.compile(r"\b(?:GET|POST|PUT|PATCH|DELETE) ?/|(?<!redfish)/v1\b")
+COMMAND = re.compile(r"\bhostler ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?")
+
+
+def told_everywhere(sources: Sources) -> Iterator[tuple[str, str]]:
+    """Each text of the page with the module that says it, and the hints that stand in tables."""
+    for texts in EVERY:
+        for site in sites(sources, texts):
+            yield from ((site.module, way) for ways in site.arguments for way in ways)
+    yield from (("server.problems", f"{command}, {kind}") for kind, command in LISTED_BY.items())
+
+
+def test_no_text_sends_a_person_to_a_route(sources: Sources) -> None:
+    """Mutant: a refusal says `POST /v1/…`, which nobody can type."""
+    told = list(told_everywhere(sources))
+    assert len(told) > 1_000
+    assert [(module, text) for module, text in told if ROUTE.search(text)] == []
+
+
+def test_every_command_that_a_text_names_is_one(sources: Sources) -> None:
+    """Mutants: a hint names a command that was renamed; one of its words is a noun without that verb."""
+    known = set(words())
+    nouns = {first for first, *second in known if second}
+    named = [(module, text, found) for module, text in told_everywhere(sources) for found in COMMAND.finditer(text)]
+    wrong = [
+        (module, text)
+        for module, text, found in named
+        if (found[1],) not in known or (found[1] in nouns and found[2] and (found[1], found[2]) not in known)
+    ]
+    assert len(named) > 100
+    assert wrong == []
+
+
+def test_every_kind_of_thing_that_is_unknown_has_a_command_that_lists_it() -> None:
+    """Mutant: a new kind is answered with a hint that is not there."""
+    called = re.compile(r"\bunknown\(\"([a-z ]+)\"")
+    kinds = {kind for name, text in modules() if name.startswith("server") for kind in called.findall(text)}
+    assert kinds == LISTED_BY.keys()
 
 
 def test_templates_follow_names_branches_and_functions() -> None:

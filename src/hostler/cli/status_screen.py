@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from hostler.cli.list_view import age, clock, parsed, span
+from hostler.core.state.counting import counted
 
 Status = dict[str, Any]
 
@@ -30,7 +31,7 @@ def screen(status: Status) -> list[str]:
     return [
         *_head(status),
         *_section("INCIDENTS (one cause, probably)", _incidents(status)),
-        *_section("CONDITIONS", _conditions(status)),
+        *_section(f"CONDITIONS ({_standing(status)})", _conditions(status)),
         *_section(f"WAITING ({status['waiting']})", _stuck(status)),
         *_section("POOLS", _pools(status)),
         *_section("SPARES", _spares(status)),
@@ -48,7 +49,7 @@ def handover_text(status: Status) -> list[str]:
         "",
         *(line.strip() for line in _head(status)),
         *_paragraph("Look at these first:", _first(status), "Nothing waits, no incident is open."),
-        *_paragraph("Active conditions:", _conditions(status), "No active condition."),
+        *_paragraph(f"Active conditions ({_standing(status)}):", _conditions(status), "No active condition."),
         *_paragraph("Pools:", _pools(status), "No pool is configured."),
         *_paragraph("Spares:", _spares(status), "No SKU is configured."),
         *_paragraph(f"{_day(status).capitalize()}:", _changes(status), "Nothing changed."),
@@ -97,7 +98,8 @@ def _head(status: Status) -> Iterator[str]:
         yield "brake open, nothing paused"
     phases = ", ".join(f"{count} {phase}" for phase, count in status["phases"].items())
     yield f"{status['nodes']} nodes: {phases or 'none'}"
-    yield f"{status['ailing']} with conditions, {status['waiting']} waiting, {status['operating']} being operated on"
+    ailing = counted(status["ailing"], "node")
+    yield f"{ailing} with conditions, {status['waiting']} waiting, {status['operating']} being operated on"
 
 
 def _incidents(status: Status) -> Iterator[str]:
@@ -146,6 +148,12 @@ def incident_lines(found: dict[str, Any]) -> Iterator[str]:
         yield from (f"  {node}  since {since}" for node, since in found["members"].items())
     yield ""
     yield from (f"  {line['at']}  {line['text']}" for line in reversed(found["history"]))
+
+
+def _standing(status: Status) -> str:
+    """How many conditions stand, and on how many nodes: a node may have several."""
+    conditions = counted(sum(status["conditions"].values()), "condition")
+    return f"{conditions} on {counted(status['ailing'], 'node')}"
 
 
 def _conditions(status: Status) -> Iterator[str]:

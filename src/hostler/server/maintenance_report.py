@@ -95,9 +95,18 @@ def work_of(fleet: Fleet, node: Node, tickets: Sequence[Ticket]) -> list[WorkRow
     return rows
 
 
+ASSIGNING = ("node_assigned", "node_registered")
+"""Names of the records by which a node begins to serve somebody, the usual first."""
+
+
+def was_taken(node: Node) -> bool:
+    """Whether the node serves nobody while it is repaired: whom it served, its records alone tell."""
+    return node.assignment is None and node.phase in _OUT
+
+
 def with_account(node: Node, rows: Iterable[WorkRow], records: Iterable[e.Record]) -> tuple[WorkRow, ...]:
     """The rows of a node that was taken from its pool to be repaired, with the account that it was taken from."""
-    if node.assignment is not None or node.phase not in _OUT:
+    if not was_taken(node):
         return tuple(rows)
     latest = max((r for r in records if _assigned(r.event)), key=lambda r: r.seq, default=None)
     assignment = _assigned(latest.event) if latest is not None else None

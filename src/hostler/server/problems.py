@@ -86,9 +86,36 @@ def standby(address: str, why: str = "", retry_after_s: float = 1.0) -> ProblemE
     return ProblemError(problem, {"Retry-After": str(max(1, math.ceil(retry_after_s)))})
 
 
+LISTED_BY: dict[str, str] = {
+    "node": "hostler node list",
+    "approval": "hostler approval list",
+    "backtest": "hostler backtest list",
+    "bundle": "hostler node bundles NODE",
+    "certificate": "hostler node certificates NODE",
+    "dead letter": "hostler notify dead",
+    "design version": "hostler fabric versions FABRIC",
+    "domain": "hostler rack list",
+    "file": "hostler ticket get TICKET, hostler node checklist NODE or hostler fabric show FABRIC",
+    "finding": "hostler fabric findings FABRIC",
+    "golden": "hostler golden list",
+    "incident": "hostler incident list",
+    "intent": "hostler events --name intent_recorded",
+    "link": "hostler fabric links FABRIC",
+    "network": "hostler fabric list",
+    "part": "hostler part list",
+    "pool": "hostler pool list",
+    "rack": "hostler rack list",
+    "return": "hostler rma list",
+    "rollout": "hostler rollout list",
+    "route": "hostler notify list",
+    "ticket": "hostler ticket list",
+}
+"""Kind of thing → the command that lists what there is of it."""
+
+
 def unknown(kind: str, name: str) -> ProblemError:
     """Not there, or not for this caller's eyes: both read the same."""
-    return refuse(404, "unknown", f"no {kind} '{name[:100]}'", f"list what there is: GET /v1/{kind}s")
+    return refuse(404, "unknown", f"no {kind} '{name[:100]}'", f"see what there is: {LISTED_BY[kind]}")
 
 
 def invalid(error: InvalidInputError) -> ProblemError:

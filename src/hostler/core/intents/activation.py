@@ -36,7 +36,7 @@ def _source(act: Activate) -> PolicySource | None:
 def _checked(ask: Ask[Activate]) -> Configuration:
     fresh, fleet = ask.configuration, ask.context.fleet
     if fresh is None:
-        raise RefusalError("the request carries no checked configuration; use `hostler config activate`")
+        raise RefusalError("the request carries no checked configuration; use `hostler policy activate`")
     if (running := fleet.rollout) is not None:
         raise RefusalError(
             f"rollout {running.id} of configuration {running.sha256[:12]} is under way: let it end, or stop it first "

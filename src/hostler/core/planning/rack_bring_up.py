@@ -137,7 +137,7 @@ def _stops(context: DecisionContext, rack: Rack, place: RackPlace, asset: Asset)
     for node in nodes:
         if node.assignment is not None or (node.phase is Phase.production and context.live.workloads(node)):
             whose = f"serves pool {node.pool}" if node.pool else "runs work"
-            ends = f"it is released (hostler domain release rack:{rack.name})"
+            ends = f"it is released (hostler node release-node {node.id} --reason …)"
             yield Blocker("work", node.id, f"{node.id} {whose}, and depends on {asset.id}", ends)
     for late in rack.settling:
         if late.node == asset.id:

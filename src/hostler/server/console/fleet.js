@@ -6,7 +6,7 @@ import { Selection } from "./grid_commons.js";
 import { AsTable, Controls, Legend } from "./grid_controls.js";
 import { NodeLink } from "./pages.js";
 import { filter, status } from "./state.js";
-import { PHASES, count, plain, since } from "./words.js";
+import { PHASES, count, counted, plain, since } from "./words.js";
 
 /** @typedef {import("./types.js").Row} Row */
 
@@ -117,9 +117,10 @@ function Incident({ one, now }) {
 /** @param {{ now: Row }} props */
 function Conditions({ now }) {
   const found = Object.entries(now.conditions);
+  const number = found.reduce((sum, [, of]) => sum + of, 0);
   return html`
     <section>
-      <h2>Conditions <small>${count(now.ailing)} nodes</small></h2>
+      <h2>Conditions <small>${counted(number, "condition")} on ${counted(now.ailing, "node")}</small></h2>
       ${found.length === 0 && html`<p class="quiet">None stands.</p>`}
       <table><tbody>
         ${found.slice(0, 8).map(([type, number]) => html`<tr><td><a href=${`/nodes?condition=${encodeURIComponent(type)}`}>${type}</a>${now.unknown?.[type] && html`<small title="whoever saw them is silent"> ${count(now.unknown[type])} unknown</small>`}</td><td class="number">${count(number)}</td></tr>`)}

@@ -42,3 +42,8 @@ export function plain(name) {
 export function count(number) {
   return Number(number || 0).toLocaleString("en");
 }
+
+/** @param {number} number @param {string} noun */
+export function counted(number, noun) {
+  return `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+}

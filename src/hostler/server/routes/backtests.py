@@ -81,7 +81,7 @@ async def post_backtest(app_state: TheAppState, who: Who, data: JSONBody[Backtes
     heard.verb, heard.target = "backtest", fresh.sha256
     if (running := backtests.running) is not None:
         what = f"backtest {running.id} of {running.person} runs since {running.asked:%Y-%m-%d %H:%M} UTC"
-        instead = f"wait for it, or end it: POST /v1/backtests/{running.id}/cancel"
+        instead = f"wait for it, or end it: hostler backtest cancel {running.id} --reason …"
         raise ProblemError(problem_details(409, "refused", what, instead, facts={"backtest": running.id}))
     run = _run(app_state, who.name, data, fresh)
     backtests.begin(run, BacktestQuestion(data.documents, data.since, data.until))
@@ -121,7 +121,7 @@ async def cancel_backtest(
         if await backtests.found(backtest) is None:
             raise unknown("backtest", backtest)
         raise refuse(
-            409, "refused", f"backtest {backtest} has ended", f"read what came of it: GET /v1/backtests/{backtest}"
+            409, "refused", f"backtest {backtest} has ended", f"read what came of it: hostler backtest show {backtest}"
         )
     await backtests.cancel(who.name, data.reason)
     found = await backtests.found(backtest)

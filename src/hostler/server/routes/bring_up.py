@@ -14,9 +14,9 @@ from hostler.server.api_resources import AgentSeen
 from hostler.server.app_state import AppState
 from hostler.server.auth import SEE_CELL
 from hostler.server.dependencies import TheAppState, Wanted, Who
+from hostler.server.node_reach import reached
 from hostler.server.paging import Page, Selection, paged
 from hostler.server.routes.flow import MOVES, MOVES_MOST
-from hostler.server.routes.nodes import reached
 from hostler.server.tokens import Identity
 
 COHORT_DAYS = 30

@@ -31,9 +31,9 @@ from hostler.core.state.subnets import SubnetDesign, SubnetFacts, SubnetNotice
 from hostler.server.app_state import AppState
 from hostler.server.auth import SEE, SEE_CELL
 from hostler.server.dependencies import TheAppState, Wanted, Who
+from hostler.server.node_reach import ids_for, reached
 from hostler.server.paging import Name, Page, listed, paged
 from hostler.server.problems import unknown
-from hostler.server.routes.nodes import ids_for, reached
 from hostler.server.rows import row_of
 from hostler.server.tenant_redaction_rules import OTHERS
 from hostler.server.token_scope import sees

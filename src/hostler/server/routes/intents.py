@@ -183,8 +183,8 @@ def _told(asked: RequestedIntent) -> str:
 async def post_intent(app_state: TheAppState, caller: TheCaller, data: JSONBody[IntentBody]) -> IntentView:
     """Ask for anything that people may ask for. 409 with the reason where it is refused."""
     if data.verb in OWN_ROUTES:
-        instead = ", ".join(f"POST /v1/{path}" for path in OWN_ROUTES.values())
-        raise refuse(400, "malformed", f"{data.verb} has its own route", f"use {instead}")
+        command = VERBS[data.verb].facts.command
+        raise refuse(400, "malformed", f"{data.verb} brings a document along", f"use hostler {command}")
     if (data.target == NODES) != bool(data.nodes):
         raise refuse(400, "malformed", "the target 'nodes' and a list of nodes go together", "give both, or neither")
     return await submit(

@@ -11,8 +11,8 @@ from hostler.client.answers import JobRow, UntoldJobs
 from hostler.server.app_state import AppState
 from hostler.server.auth import SEE
 from hostler.server.dependencies import TheAppState, Wanted, Who
+from hostler.server.node_reach import ids_for, reached
 from hostler.server.paging import Selection, paged
-from hostler.server.routes.nodes import ids_for, reached
 from hostler.server.running_jobs import RunningJobs, job_row
 from hostler.server.token_scope import sees
 from hostler.server.tokens import Identity, Role

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Iterable
 from enum import StrEnum
-from functools import partial
 from typing import TypeVar
 
 from litestar import Router, get
@@ -11,13 +10,10 @@ from litestar.params import FromPath, FromQuery
 
 from hostler.client.answers import ConditionRow, OperationRow, OutsideRow, PoolView, ShadowRow, TicketRow, WaitingRow
 from hostler.core.policy import pool_places
-from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.state.cases import Ticket
-from hostler.core.state.fleet import Fleet
 from hostler.core.state.light import Light
 from hostler.core.state.model import Asset, Hold, Node, Plan
 from hostler.core.state.notify_routes import TOLD_EACH
-from hostler.core.state.scopes import Scope
 from hostler.core.state.verbs.facts import Permission
 from hostler.ports import JournalError
 from hostler.server.api_resources import shadow_rows, ticket_row, waiting_row
@@ -25,30 +21,10 @@ from hostler.server.app_state import AppState
 from hostler.server.auth import SEE, SEE_CELL, may
 from hostler.server.dependencies import TheAppState, Wanted, Who
 from hostler.server.fleet_status import own_pools, pool_view
-from hostler.server.maintenance_report import (
-    Maintenance,
-    NoticeRow,
-    WorkRow,
-    deeds_of,
-    notices_of,
-    opened_tickets,
-    repair,
-    with_account,
-    work_of,
-)
+from hostler.server.node_reach import reached, scopes_within, selected, within_reach
 from hostler.server.paging import Name, Page, Selection, listed, paged
 from hostler.server.problems import unknown
-from hostler.server.routes.nodes import (
-    history,
-    ids_for,
-    reached,
-    selected,
-    within_reach,
-)
-from hostler.server.token_scope import sees
 from hostler.server.tokens import Identity, Role
-
-REPAIR_RECORDS = 1_000
 
 
 class Claimed(StrEnum):
@@ -191,16 +167,8 @@ def _concerns(app_state: AppState, who: Identity, wanted: Selection, node_id: st
 @get("/holds", guards=SEE)
 async def list_holds(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[Hold]:
     """Holds, cordons and physical work that stand; a narrowed token sees those on what it reaches."""
-    seen = None if who.whole else _scopes_within(app_state, who)
+    seen = None if who.whole else scopes_within(app_state, who)
     return listed(((h.id, h) for h in app_state.fleet.holds.values() if seen is None or h.scope in seen), wanted)
-
-
-def _scopes_within(app_state: AppState, who: Identity) -> frozenset[Scope]:
-    """Every scope that a node within the caller's reach stands in."""
-    context, all_nodes = app_state.context(), Selection(limit=1)
-    ids = ids_for(app_state, who, all_nodes)
-    nodes = (n for i in ids for n in reached(app_state, who, all_nodes, i))
-    return frozenset(scope for node in nodes for scope in scopes(context.fleet, node))
 
 
 @get("/assets", guards=SEE_CELL)
@@ -213,63 +181,6 @@ async def list_assets(app_state: TheAppState, wanted: Wanted, kind: Name = "") -
         return [asset] if asset and kind in ("", asset.kind) and wanted.rack in ("", asset.position.rack) else []
 
     return paged(app_state.assets.of(assets), wanted, rows)
-
-
-@get("/maintenance", guards=SEE)
-async def maintenance(app_state: TheAppState, who: Who, wanted: Wanted, node: Name = "") -> Maintenance:
-    """Windows, current and upcoming work, notices; for one node (`node=`) its repair history too (BFX02)."""
-    fleet = app_state.fleet
-    if node:
-        return await _of_one(app_state, who, node)
-    at_work = sorted(
-        {i for key in ("planned", "waiting", "ailing") for i in fleet.index.members(key)} | _ticketed(fleet)
-    )
-    tickets: dict[str, list[Ticket]] = {}
-    for ticket in fleet.tickets.values():
-        tickets.setdefault(ticket.node, []).append(ticket)
-    shown = partial(app_state.shown, who)
-    page = paged(within_reach(app_state, who, at_work), wanted, lambda i: selected(app_state, who, wanted, i))
-    work = tuple(row for n in page.items for row in work_of(fleet, n, shown(tickets.get(n.id, ()))))
-    notices = tuple(row for n in page.items for row in notices_of(n))
-    seen = None if who.whole else _scopes_within(app_state, who)
-    windows = tuple(w for w in fleet.windows.values() if seen is None or w.scope in seen)
-    return Maintenance(shown(windows), work, (*notices, *_retired(app_state, who)), cursor=page.cursor)
-
-
-def _ticketed(fleet: Fleet) -> set[str]:
-    return {ticket.node for ticket in fleet.tickets.values() if ticket.node in fleet.nodes}
-
-
-RETIRED_SHOWN = 100
-
-
-def _retired(app_state: AppState, who: Identity) -> tuple[NoticeRow, ...]:
-    """The latest retirements."""
-    if not who.whole:
-        return ()
-    latest = sorted(app_state.fleet.retired.base.items(), key=lambda item: item[1], reverse=True)[:RETIRED_SHOWN]
-    return tuple(NoticeRow(node_id, "", "retired", at) for node_id, at in latest)
-
-
-async def _of_one(app_state: AppState, who: Identity, name: str) -> Maintenance:
-    fleet = app_state.fleet
-    records = await history(app_state, who, name, None, REPAIR_RECORDS)
-    node = fleet.resolve(name)
-    if node is not None and not sees(who, node):
-        node = None
-    repairs: list[WorkRow] = []
-    for ticket in opened_tickets(records):
-        closing = await asyncio.to_thread(app_state.cell.journal.history, ticket.id, None, 50)
-        repairs.append(repair(node, ticket, app_state.shown(who, closing)))
-    if node is None:
-        return Maintenance((), (), (), tuple(repairs), tuple(deeds_of(name, records)))
-    holding = frozenset(scopes(app_state.context().fleet, node))
-    windows = app_state.shown(who, tuple(w for w in fleet.windows.values() if w.scope in holding))
-    tickets = app_state.shown(who, tuple(t for t in fleet.tickets.values() if t.node == node.id))
-    deeds = tuple(deeds_of(node.id, records))
-    node = app_state.shown(who, node)
-    work = with_account(node, work_of(fleet, node, tickets), records)
-    return Maintenance(windows, work, tuple(notices_of(node)), tuple(repairs), deeds)
 
 
 router = Router(
@@ -285,7 +196,6 @@ router = Router(
         list_tickets,
         list_holds,
         list_assets,
-        maintenance,
     ],
     tags=["lists"],
 )

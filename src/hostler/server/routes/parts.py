@@ -17,9 +17,10 @@ from hostler.server.api_resources import HistoryRow, history_row
 from hostler.server.app_state import AppState
 from hostler.server.auth import SEE, may
 from hostler.server.dependencies import TheAppState, Wanted, Who
+from hostler.server.node_histories import OWN_PAGES_MAX, Before, archived
+from hostler.server.node_reach import ids_for, reached, within_reach
 from hostler.server.paging import Limit, Name, Page, Selection, paged
 from hostler.server.problems import ProblemError, refuse
-from hostler.server.routes.nodes import OWN_PAGES_MAX, Before, archived, ids_for, reached, within_reach
 from hostler.server.token_scope import sees
 from hostler.server.tokens import Identity, Role
 
