@@ -53,6 +53,10 @@ class UnavailableError(Exception):
         self.active = active
 
 
+class NoTokenError(UnavailableError):
+    """The token's file is not there, is readable for others, or holds something else."""
+
+
 class RejectedError(Exception):
     """The controller will not take this as it is; `status` is the HTTP status."""
 
@@ -277,9 +281,9 @@ class ControllerClient:
             require_private(self._token_file)
             token = self._token_file.read_text(encoding="ascii").strip()
         except (OSError, ValueError) as error:
-            raise UnavailableError(f"no token: {error}") from error
+            raise NoTokenError(f"no token: {error}") from error
         if not token or not token.isprintable() or " " in token:
-            raise UnavailableError(f"no token: {self._token_file} holds another text; write the token alone into it")
+            raise NoTokenError(f"no token: {self._token_file} holds another text; write the token alone into it")
         return token
 
 

@@ -49,6 +49,7 @@ from hostler.agent.node_use import UseLimits
 from hostler.agent.operation_log import OperationLog
 from hostler.agent.operation_worker import Operator
 from hostler.agent.private_files import require_private
+from hostler.agent.refused_token import RefusedToken
 from hostler.agent.spool import Spool
 from hostler.agent.spool_file import put_aside
 from hostler.agent.spool_upload import Uploader
@@ -286,26 +287,23 @@ class Agent:
     async def _heartbeats(self) -> None:
         """Say that we live. A missed beat is not repeated; the next one says the same.
 
-        The first of a row that is missed is logged, and its end with how many there were.
+        Each reason why one is missed is logged once, and the end with how many there were.
         """
-        missed = 0
+        every_s = HEARTBEAT_S * self._settings.pace
+        token = RefusedToken(self._settings.token_file, self._settings.node, every_s)
         while True:
+            wait_s = every_s
             try:
                 had = SpoolReceipt(self._spool.id, self._spool.acknowledged)
                 about = About(VERSION, rss_kib(), self._body.profiles(), self._body.progress())
                 beat = await self._controller.heartbeat(self._body.boot_id(), about, had)
                 self._inventory.held = beat.inventory
                 await self._uploader.rewind(beat.read, had)
+                token.heard()
             except (UnavailableError, RejectedError, sqlite3.Error) as error:
                 self._inventory.held = ""
-                missed += 1
-                if missed == 1:
-                    log.info("heartbeat_missed", extra=facts(reason=str(error)))
-            else:
-                if missed:
-                    log.info("heartbeat_taken_again", extra=facts(missed=missed))
-                missed = 0
-            await asyncio.sleep(HEARTBEAT_S * self._settings.pace)
+                wait_s = token.missed(error)
+            await token.rest(wait_s)
 
     async def _inventories(self) -> None:
         while True:

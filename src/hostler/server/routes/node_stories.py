@@ -1,4 +1,4 @@
-"""What a node's records tell: its history, why it is where it is, its life in lanes, and raw observations."""
+"""Stories that a node's records tell: its history, why it is where it is, its life in lanes, and raw observations."""
 
 import asyncio
 
