@@ -25,12 +25,17 @@ from schemathesis.checks import (
 from schemathesis.core.failures import FailureGroup
 from schemathesis.generation import GenerationMode
 
+from hostler.server.openapi import PUBLIC
+from hostler.server.parameter_words import BY_NAME
 from tests.adversary.authorisation import VERBS
 from tests.adversary.guarded import Guarded
 from tests.contract.api_world import House, house
 
 EXAMPLES = int(os.environ.get("HOSTLER_FUZZ_EXAMPLES", "8"))
 """Requests drawn for each operation in each manner: as described, and not."""
+FEWER = max(2, EXAMPLES // 4)
+"""The same for who may do less than an operator: most of it is refused before it is read."""
+LIMITED = ("technician", "viewer of a site", "tenant", "stranger")
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 STREAM = "/v1/events"
 """Routes that never end; their statuses are looked at in other tests."""
@@ -50,19 +55,22 @@ async def guarded(tmp_path: Path) -> AsyncIterator[Guarded]:
 
 
 class Tally(Struct):
-    """How many requests were sent, by status, and what was wrong, once each."""
+    """How many requests were sent, by status, what was wrong, once each, and the paths that served something."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     wrong: dict[str, str] = field(default_factory=dict)
+    served: set[str] = field(default_factory=set)
 
 
 class Drawing:
-    """Requests to one server, of one operation after the other."""
+    """Requests of one identity to one server, of one operation after the other; an operator's as an agent's there."""
 
-    def __init__(self, guarded: Guarded, session: requests.Session) -> None:
+    def __init__(self, guarded: Guarded, session: requests.Session, who: str = "operator") -> None:
         self.url = guarded.world.url
         self.session = session
-        self.tokens = {agents: guarded.clients["agent" if agents else "operator"].token for agents in (True, False)}
+        self.examples = EXAMPLES if who == "operator" else FEWER
+        at_agents = "agent" if who == "operator" else who
+        self.tokens = {agents: guarded.clients[at_agents if agents else who].token for agents in (True, False)}
         things = guarded.things
         self.names = {
             "node_id": [*things["node"], "lynx-6"], "serial": [*things["part"]],
@@ -76,7 +84,7 @@ class Drawing:
     def judge(self, operation: Any, mode: Any) -> None:
         """Draw requests of one operation and look at their answers."""
 
-        @settings(max_examples=EXAMPLES, deadline=None, database=None, derandomize=True, phases=[Phase.generate],
+        @settings(max_examples=self.examples, deadline=None, database=None, derandomize=True, phases=[Phase.generate],
                   suppress_health_check=list(HealthCheck))  # fmt: skip
         @given(case=operation.as_strategy(generation_mode=mode), data=st.data())
         def drawn(case: Any, data: st.DataObject) -> None:
@@ -99,9 +107,12 @@ class Drawing:
             case.query["wait_s"] = min(case.query["wait_s"], WAIT_MOST_S)
 
     def send(self, case: Any) -> None:
-        headers = {"Authorization": f"Bearer {self.tokens['/agent/' in case.operation.path]}"}
+        token = self.tokens["/agent/" in case.operation.path]
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
         answer = case.call(base_url=self.url, session=self.session, headers=headers, timeout=60)
         self.tally.statuses[answer.status_code] += 1
+        if answer.status_code < 300:
+            self.tally.served.add(case.operation.path)
         if answer.status_code == NOT_THERE and case.operation.path.endswith("/observations"):
             return
         try:
@@ -112,10 +123,10 @@ class Drawing:
                 self.tally.wrong.setdefault(said[:120], f"{said[:600]}\n{case.as_curl_command()[:600]}")
 
 
-def drawn_for(guarded: Guarded, document: dict[str, Any]) -> Tally:
+def drawn_for(guarded: Guarded, document: dict[str, Any], who: str = "operator") -> Tally:
     """Requests of every operation, in both manners."""
     with requests.Session() as session:
-        drawing = Drawing(guarded, session)
+        drawing = Drawing(guarded, session, who)
         operations: Any = schemathesis.openapi.from_dict(document).get_all_operations()
         for found in operations:
             operation = found.ok()
@@ -136,6 +147,30 @@ async def test_every_answer_is_one_that_is_described(guarded: Guarded) -> None:
     assert not tally.wrong, "\n\n".join([str(tally.statuses), *tally.wrong.values()])
     assert tally.statuses[200] > 10 * EXAMPLES, tally.statuses
     assert (await guarded.world.operator.get("/v1/status"))["ok"]
+
+
+@pytest.mark.parametrize("who", LIMITED)
+async def test_who_may_do_less_is_answered_as_described_too(guarded: Guarded, who: str) -> None:
+    """Mutants: a guard is asked after the body is read; a refusal's status is not described; a stranger is served."""
+    tally = await asyncio.to_thread(drawn_for, guarded, await description(guarded.world), who)
+    assert not tally.wrong, "\n\n".join([str(tally.statuses), *tally.wrong.values()])
+    assert not [status for status in tally.statuses if status >= 500 and status != NOT_THERE], tally.statuses
+    refused = 401 if who == "stranger" else 403
+    assert tally.statuses[refused] > 20 * FEWER, tally.statuses
+    if who == "stranger":
+        assert tally.served == PUBLIC
+    assert (await guarded.world.operator.get("/v1/status"))["ok"]
+
+
+async def test_every_parameter_says_what_it_is_for(guarded: Guarded) -> None:
+    """Mutants: a new parameter says nothing; a row of the table is of no parameter any more."""
+    said: dict[str, set[str]] = {}
+    for path, item in (await description(guarded.world))["paths"].items():
+        for method, operation in item.items():
+            for one in operation["parameters"]:
+                said.setdefault(one["name"], set()).add(one["description"])
+                assert one["description"], f"{method} {path}: {one['name']}; write a row into parameter_words"
+    assert [name for name, text in BY_NAME.items() if text not in said.get(name, ())] == []
 
 
 async def test_each_route_reads_the_query_keys_of_its_description(guarded: Guarded) -> None:

@@ -133,6 +133,7 @@ async def test_a_token_that_is_written_meanwhile_is_tried_at_once(tmp_path: Path
     """Mutant: the pause is slept to its end."""
     file = write(tmp_path / "token", "x")
     token = RefusedToken(file, "n0", 0.01)
+    token.sends()
     resting = asyncio.create_task(token.rest(60.0))
     await asyncio.sleep(0)
     write(file, "another and longer one")

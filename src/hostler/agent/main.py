@@ -293,6 +293,7 @@ class Agent:
         token = RefusedToken(self._settings.token_file, self._settings.node, every_s)
         while True:
             wait_s = every_s
+            token.sends()
             try:
                 had = SpoolReceipt(self._spool.id, self._spool.acknowledged)
                 about = About(VERSION, rss_kib(), self._body.profiles(), self._body.progress())

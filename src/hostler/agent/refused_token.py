@@ -25,12 +25,17 @@ class RefusedToken:
         self._said: tuple[str, object] | None = None
         self._times = 0
         self._missed = 0
+        self._sent: object = None
+
+    def sends(self) -> None:
+        """Note that the token is about to be read and sent: what is written from now on was not refused yet."""
+        self._sent = self._mark()
 
     def missed(self, error: Exception) -> float:
         """Note a heartbeat that came to nothing, and say why where that is new; seconds until the next."""
         refused = isinstance(error, RejectedError) and error.status in REFUSED
         self._missed += 1
-        said = (str(error), self._mark() if refused else None)
+        said = (str(error), self._sent if refused else None)
         if said != self._said:
             self._said, self._times = said, 0
             if refused or isinstance(error, NoTokenError):
@@ -57,9 +62,9 @@ class RefusedToken:
 
     async def rest(self, seconds: float) -> None:
         """Sleep until the next heartbeat; a token that somebody writes meanwhile is tried at once."""
-        mark, clock = self._mark(), asyncio.get_running_loop().time
+        clock = asyncio.get_running_loop().time
         until = clock() + seconds
-        while (left_s := until - clock()) > 0 and self._mark() == mark:  # noqa: ASYNC110 - a file has no event
+        while (left_s := until - clock()) > 0 and self._mark() == self._sent:  # noqa: ASYNC110 - a file has no event
             await asyncio.sleep(min(left_s, self._every_s))
 
     def _mark(self) -> object:

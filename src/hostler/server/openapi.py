@@ -16,6 +16,7 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 
 from hostler.core.state.packed_strings import Pairs
 from hostler.core.state.scopes import TEXTS
+from hostler.server.parameter_words import with_words
 from hostler.server.problems import MEDIA_TYPE, ProblemDetails
 
 DESCRIPTION = "/schema/openapi.json"
@@ -33,7 +34,7 @@ OF_A_BODY = {413: "The body is too large", 422: "The body does not fit, or is re
 OF_AN_AGENT = {426: "The agent is too old"}
 NAMES_A_NODE = frozenset({"/v1/events", "/v1/maintenance", "/v1/records", "/v1/agent/joining", "/v1/intents"})
 """Paths without a parameter that name a node all the same, in the query or body."""
-PUBLIC = frozenset({"/healthz", "/readyz"})
+PUBLIC = frozenset({"/healthz", "/readyz", "/sign-in/ways"})
 MORE: dict[tuple[str, str], dict[int, str]] = {
     ("get", "/v1/events"): {410: "Records after that one are gone: list again"},
     ("get", "/v1/fabrics/{name}/diff"): {410: "A version's cables are not in the journal any more"},
@@ -127,7 +128,8 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> dict[str, A
         known = answers.get(str(status), {"description": text, "content": {}})
         answers[str(status)] = {**known, "content": {**known["content"], **problem}}
     security: list[dict[str, list[str]]] = [] if path in PUBLIC else [{"token": []}]
-    return {**operation, "responses": answers, "security": security}
+    parameters = [with_words(one) for one in operation.get("parameters", ())]
+    return {**operation, "parameters": parameters, "responses": answers, "security": security}
 
 
 def _refusals(method: str, path: str, operation: dict[str, Any]) -> Iterator[dict[int, str]]:

@@ -102,7 +102,6 @@ LISTED_BY: dict[str, str] = {
     "intent": "hostler events --name intent_recorded",
     "link": "hostler fabric links FABRIC",
     "network": "hostler fabric list",
-    "part": "hostler part list",
     "pool": "hostler pool list",
     "rack": "hostler rack list",
     "return": "hostler rma list",
