@@ -299,6 +299,26 @@ def test_a_history_reads_downwards_and_is_the_latest_part(api: FakeApi, capsys: 
     assert [asked.query.get("before") for asked in api.asked] == [None, "8"]
 
 
+def test_what_was_done_to_a_node_is_told_beside_its_repairs(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    """Mutant: a history of repairs is its tickets alone."""
+    deed = {
+        "node": "n1",
+        "at": "2026-01-02T03:00:00Z",
+        "action": "power_cycle",
+        "result": "done",
+        "part": "",
+        "slot": "",
+    }
+    part = {**deed, "action": "part_in", "part": "GPU-7", "slot": "gpu3"}
+    empty: dict[str, Any] = {"windows": [], "work": [], "notices": [], "repairs": [], "cursor": ""}
+    api.says("GET /v1/maintenance", {**empty, "deeds": [part, deed]})
+    assert hostler("maintenance", "list", "--node", "n1") == ExitCode.ok
+    *_, titles, first, second = capsys.readouterr().out.splitlines()
+    assert titles.split() == ["DONE", "AT", "DEED", "RESULT", "PART", "SLOT"]
+    assert first.split()[2:] == ["part_in", "done", "GPU-7", "gpu3"]
+    assert second.split()[2:4] == ["power_cycle", "done"]
+
+
 def test_maintenance_is_read_page_by_page_and_told_in_sections(
     api: FakeApi, capsys: pytest.CaptureFixture[str]
 ) -> None:

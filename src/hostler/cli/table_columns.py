@@ -547,6 +547,19 @@ _WORK = (
 WORK = View(routes.MAINTENANCE, _WORK, name="node", empty="no node is being worked on")
 REPAIRS = View(routes.MAINTENANCE, _WORK, name="ticket", empty="no repair is recorded")
 
+DEEDS = View(
+    routes.MAINTENANCE,
+    (
+        Column("DONE AT", "at", clock),
+        Column("DEED", "action"),
+        Column("RESULT", "result"),
+        Column("PART", "part"),
+        Column("SLOT", "slot"),
+    ),
+    name="action",
+    empty="nothing was done to its hardware",
+)
+
 NOTICES = View(
     routes.MAINTENANCE,
     (Column("LEAVES", "node"), Column("RACK", "rack"), Column("SINCE", "at", clock), Column("WHY", "reason")),

@@ -8,7 +8,7 @@ from hostler.cli.list_commands import describe
 from hostler.cli.node_verbs import offer
 from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce
 from hostler.cli.output import emit
-from hostler.cli.table_columns import NOTICES, REPAIRS, WINDOWS, WORK
+from hostler.cli.table_columns import DEEDS, NOTICES, REPAIRS, WINDOWS, WORK
 from hostler.client import routes
 from hostler.core.state.verbs.maintenance import AnswerMaintenance, CancelMaintenance, ScheduleMaintenance
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 app = App(name="maintenance", help="Maintenance: windows, current and upcoming work, repairs.")
 
-_SECTIONS = (("windows", WINDOWS), ("work", WORK), ("notices", NOTICES), ("repairs", REPAIRS))
+_SECTIONS = (("windows", WINDOWS), ("work", WORK), ("notices", NOTICES), ("repairs", REPAIRS), ("deeds", DEEDS))
 
 
 @app.command(name="list")
 def list_(
     *, node: str = "", rack: str = "", pool: str = "", show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT
 ) -> int:
-    """List windows, work and notices of all nodes, a rack, a pool or one node; for one node its repairs too."""
+    """List windows, work and notices of all nodes, a rack, a pool or one node; of one its repairs and deeds."""
     found = _all(connect.client(), {"node": node, "rack": rack, "pool": pool})
     if show.output in ("json", "yaml"):
         describe(found, node, show.output)
