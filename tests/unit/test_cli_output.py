@@ -323,7 +323,8 @@ def test_maintenance_is_read_page_by_page_and_told_in_sections(
     api: FakeApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
     notice = {"node": "n7", "reason": "retired", "at": "2026-01-01T00:00:00Z"}
-    one = {"windows": [], "work": [{"node": "n1", "state": "current"}], "notices": [notice], "repairs": []}
+    one = {"windows": [], "work": [{"node": "n1", "state": "current"}], "notices": [notice]}
+    one |= {"repairs": [], "deeds": []}
     api.says("GET /v1/maintenance", {**one, "cursor": "n1"})
     api.says("GET /v1/maintenance", {**one, "work": [{"node": "n2", "state": "upcoming"}], "cursor": ""})
     assert hostler("maintenance", "list", "-o", "json") == ExitCode.ok
