@@ -13,7 +13,10 @@ from hostler.cli.exit_codes import ExitCode
 from hostler.cli.server_contexts import Context
 from tests.cli_api import FakeApi, hostler, page, serving
 
-AGO = (datetime.now(UTC) - timedelta(hours=3)).isoformat()
+
+def ago() -> str:
+    """The moment three hours ago, as of now: a run of all tests lasts longer than a minute."""
+    return (datetime.now(UTC) - timedelta(hours=3)).isoformat()
 
 
 def a_job(name: str, nodes: int = 1, **more: Any) -> dict[str, Any]:
@@ -25,7 +28,7 @@ def a_job(name: str, nodes: int = 1, **more: Any) -> dict[str, Any]:
     return {
         "id": name, "name": name.partition("/")[2], "cluster": "k", "tenant": "acme", "owner": "",
         "work_class": "uninterruptible", "pools": ["train"], "nodes": [place["node"] for place in places],
-        "gpus": 8 * nodes, "began": AGO, "progress": "", "held_by": "", "agreed_after_s": None, "ailing": [],
+        "gpus": 8 * nodes, "began": ago(), "progress": "", "held_by": "", "agreed_after_s": None, "ailing": [],
         "conditions": [], "waiting": [], "places": places, **more,
     }  # fmt: skip
 
@@ -44,7 +47,7 @@ def test_a_list_is_read_to_its_end_and_silent_clusters_are_said(
     api: FakeApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Mutants: the first page is the list; silence is told once a page; it is in what programs read."""
-    waits = [{"node": "n1", "what": "reboot", "since": AGO}]
+    waits = [{"node": "n1", "what": "reboot", "since": ago()}]
     silent = [{"cluster": "k2", "nodes": 3, "why": "it does not answer"}]
     api.says("GET /v1/jobs", page(a_job("k/a/train", 6, ailing=["n1"], waiting=waits), cursor="k", untold=silent))
     api.says("GET /v1/jobs", page(a_job("k/b"), untold=silent))
@@ -65,7 +68,7 @@ def test_jobs_are_shown_by_name_and_one_that_does_not_run_is_said(
     api: FakeApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Mutant: the first unknown name ends it."""
-    waits = [{"node": "n1", "what": "reboot", "since": AGO}]
+    waits = [{"node": "n1", "what": "reboot", "since": ago()}]
     api.says("GET /v1/jobs", page(a_job("k/a", 2, waiting=waits, agreed_after_s=3600.0), untold=[]))
     api.says("GET /v1/jobs", page(untold=[]))
     api.says("GET /v1/jobs", page(a_job("k/c", progress="half of it"), untold=[]))
