@@ -60,6 +60,8 @@ def test_it_is_recorded_once_and_where_one_may_go_in_alone() -> None:
     assert boot_media.due(asked(node), node, at_step(0), "power_off") == ()
     assert boot_media.due(asked(node, replace(BOOTS, media=None)), node, at_step(0), "power_on") == ()
     assert boot_media.due(asked(node, None), node, at_step(0), "power_on") == ()
+    by_ironic = replace(node, provisioner="ironic")
+    assert boot_media.due(asked(by_ironic), by_ironic, at_step(0), "power_on") == ()
     bare = replace(node, bindings=())
     assert boot_media.due(asked(bare), bare, at_step(0), "power_on") == ()
 

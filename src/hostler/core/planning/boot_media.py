@@ -23,6 +23,8 @@ def due(context: DecisionContext, node: Node, plan: Plan, kind: str) -> tuple[e.
     boots = context.fleet.configuration_of(node).boot
     if kind not in HANDS_OVER or boots is None or boots.media is None or not node.binding("bmc"):
         return ()
+    if node.provisioner == "ironic":  # which puts none in
+        return ()
     images = f"{boots.media.url or boots.url}/n/{node.id}/"
     known = node.medium
     if known is not None and (known.plan, known.images) == (plan.id, images):
