@@ -30,7 +30,7 @@ def sushy_tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SushyTools
 
 @pytest.fixture
 async def site() -> AsyncIterator[str]:
-    """Where media come from: the beginning of their addresses."""
+    """The beginning of the addresses of media, which are served there."""
 
     async def send(request: aiohttp.web.Request) -> aiohttp.web.Response:
         return aiohttp.web.Response(body=b"CD001", status=404 if "gone" in request.path else 200)

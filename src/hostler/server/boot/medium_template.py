@@ -55,7 +55,7 @@ def template_of(path: Path) -> MediumTemplate:
 
 
 def _places(held: mmap.mmap) -> tuple[int, ...]:
-    """Where there is room; a room that is not whole (a file in pieces) is none."""
+    """Offsets of the room for a script; a room that is not whole (a file in pieces) is none."""
     found: list[int] = []
     at = held.find(MARK)
     while at >= 0 and len(found) <= PLACES_MOST:
