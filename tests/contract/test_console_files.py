@@ -62,3 +62,12 @@ def test_another_byte_is_another_edition() -> None:
     before = console_files.edition_of(console_files.FILES)
     changed = {**console_files.FILES, "grid.js": console_files.ConsoleFile(b"//", "text/javascript", '"other"')}
     assert console_files.edition_of(changed) != before
+
+
+async def test_each_file_names_its_character_set_once(world: House) -> None:
+    """Mutant: the framework adds its own, and `text/html; charset=utf-8; charset=utf-8` is no media type."""
+    for path in ("/", "/nodes/n1", *(f"/console/{name}" for name in ("main.js", "style.css", "icon.svg"))):
+        async with world.operator.session.get(world.url + path) as answer:
+            kind = answer.headers["Content-Type"]
+            assert kind.lower().count("charset") <= 1, (path, kind)
+            assert path.endswith(".svg") or kind.endswith("; charset=utf-8"), (path, kind)

@@ -1,5 +1,6 @@
 """Conclusions of Hostler's own: a node makes no progress for too long; its cluster knows nobody of its name."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -9,6 +10,7 @@ from msgspec.structs import replace
 from hostler.controller.inputs import NodeSeen, Tick, WorkSeen
 from hostler.core.conditions.own_conditions import UNLISTED_S
 from hostler.core.state import events as e
+from hostler.core.state.configuration import LAB_PHASE_FLOOR_S
 from hostler.core.state.fold import evolve
 from hostler.core.state.model import Assignment, Phase
 from hostler.core.tables.phases import PHASES
@@ -74,6 +76,19 @@ def test_who_waits_longer_than_usual_is_stuck_and_its_page_says_for_what(row: An
     waiting = drive.node("a").waiting
     assert waiting is not None
     assert waiting.blockers[0].text in stuck.evidence[-1].text
+
+
+def test_a_short_stay_is_told_in_its_own_units_never_as_no_days() -> None:
+    """Mutant: "stood at zap_fail for 0.0 days", of a lab whose time runs fast."""
+    row = PHASES[Phase.zap_fail]
+    fast = configuration(policy=lambda policy: policy.update(time_scale=1000.0))
+    drive = Drive(fast, [a_node("a", "", phase=row.phase, phase_since=NOW)])
+    drive.ask("pause", "fleet")
+    drive.now = NOW + timedelta(seconds=LAB_PHASE_FLOOR_S - 1)
+    drive.step(Tick())
+    drive.wait(seconds=2)
+    (stuck,) = [c for c in drive.node("a").conditions if c.type == "node.stuck"]
+    assert re.match(r"in phase zap_fail for 5 min( \d+ s)?: ", stuck.evidence[-1].text), stuck.evidence[-1].text
 
 
 def test_phases_without_a_limit_have_a_usual_stay_and_nobody_is_stuck_in_service() -> None:

@@ -46,3 +46,11 @@ def test_the_reference_comes_out_the_same_again_and_holds_every_row(tmp_path: Pa
 def test_the_reference_does_not_depend_on_the_window(monkeypatch: pytest.MonkeyPatch, made: dict[str, str]) -> None:
     monkeypatch.setenv("COLUMNS", "47")
     assert GENERATED + commands.page() == made["cli.md"]
+
+
+def test_no_help_shows_a_default_that_means_none(made: dict[str, str]) -> None:
+    """Mutant: an option without a default is printed as `[default: Nothing()]`, an argument as `NOTHING`."""
+    assert "[default: " in made["cli.md"]
+    assert [
+        line for line in made["cli.md"].splitlines() if re.search(r"\bNOTHING\b|Nothing\(\)|default: None", line)
+    ] == []

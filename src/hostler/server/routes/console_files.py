@@ -13,9 +13,9 @@ from msgspec import Struct
 from hostler.server.problems import refuse
 
 _TYPES = {
-    "html": "text/html; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-    "css": "text/css; charset=utf-8",
+    "html": "text/html",
+    "js": "text/javascript",
+    "css": "text/css",
     "svg": "image/svg+xml",
     "json": "application/json",
 }
@@ -93,6 +93,7 @@ PAGES = (
     "incidents",
     "parts",
     "pools",
+    "racks",
     "fabrics",
     "flow",
     "bring-up",

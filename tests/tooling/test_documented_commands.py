@@ -1,0 +1,39 @@
+"""Commands that the documents name are commands of this version, and nobody is sent to a registry that has nothing."""
+
+import re
+from pathlib import Path
+
+from tests.cli_api import words
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+TOLD = [page for page in PAGES if not {"adr", "reference"} & {*page.relative_to(ROOT).parts}]
+"""Decisions tell how it was; the reference is made of the commands themselves."""
+CALLED = re.compile(r"(?:^|[`$\s])hostler ([a-z][a-z-]+) ([a-z][a-z-]+)\b(?!\.)", re.MULTILINE)
+CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
+
+
+def test_each_command_of_a_noun_that_a_page_names_is_there() -> None:
+    """Mutant: `hostler node show`, which three documents named and no version has had."""
+    known = {tuple(command[:2]) for command in words() if len(command) > 1}
+    nouns = {noun for noun, _ in known}
+    called = {
+        (page.relative_to(ROOT).as_posix(), noun, verb)
+        for page in TOLD
+        for piece in CODE.findall(page.read_text("utf-8"))
+        for noun, verb in CALLED.findall(piece.strip("`"))
+        if noun in nouns
+    }
+    assert len(called) > 200
+    assert sorted((page, f"{noun} {verb}") for page, noun, verb in called if (noun, verb) not in known) == []
+
+
+def test_nobody_is_told_to_install_from_a_registry_that_has_nothing() -> None:
+    """Mutant: `pip install hostler` as a step of a page; a sentence that says why it fails is one."""
+    found = {
+        (page.relative_to(ROOT).as_posix(), line)
+        for page in TOLD
+        for line in page.read_text("utf-8").splitlines()
+        if re.search(r"pip3? install (?:-\S+ )*hostler(?![\w./-])", line) and "finds nothing" not in line
+    }
+    assert found == set()
