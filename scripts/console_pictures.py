@@ -67,6 +67,7 @@ PICTURES = {
     "incidents": Picture("/incidents"),
     "parts": Picture("/parts?q=EMU00045"),
     "pools": Picture("/pools"),
+    "racks": Picture("/racks/r05"),
     "fabrics": Picture("/fabrics/ib0"),
     "flow": Picture("/flow?span=1h"),
     "flow-dark": Picture("/flow?span=1h", scheme="dark"),
@@ -89,6 +90,26 @@ LINES = {
     "c1-n0053": "EXT4-fs error (device nvme1n1): ext4_find_entry:1455: inode #2: comm kubelet: reading directory",
 }
 """Kernel messages of the story: six nodes of one rack at once, the others by themselves."""
+
+
+ASSETS = [
+    {
+        "id": f"r05-{name}",
+        "kind": kind,
+        "rack": "r05",
+        "u": u,
+        "serial": serial,
+        "bmc": f"https://r05-{name}.mgmt.example",
+    }
+    for name, kind, u, serial in (
+        ("ps1", "power_shelf", 1, "SH-0501"),
+        ("ps2", "power_shelf", 3, "SH-0502"),
+        ("cdu1", "coolant_unit", 46, "CDU-0501"),
+        ("sw1", "switch_tray", 20, "TR-0501"),
+        ("sw2", "switch_tray", 21, "TR-0502"),
+    )
+]
+"""Assets that stand in a rack beside its nodes."""
 
 
 def main() -> None:
@@ -168,6 +189,7 @@ class Story:
         with self.client("olga") as client:
             design = {"name": "ib0", "design": _design()}
             client.post("/v1/fabrics", {"fabric": design, "reason": "the training network"})
+            client.post("/v1/assets", {"assets": ASSETS, "reason": "what stands in rack r05"})
         night = datetime.now(UTC).replace(hour=22, minute=0, second=0, microsecond=0) + timedelta(days=1)
         window = {"starts": night.isoformat(), "ends": (night + timedelta(hours=4)).isoformat()}
         self.ask("olga", "schedule-maintenance", "rack:r05", "new power shelf", args=window)

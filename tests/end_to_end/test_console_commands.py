@@ -25,8 +25,8 @@ OFFERS = re.compile(r"<\$\{Table\} name=(?:\"([\w-]+)\"|\$\{`([\w-]+)-\$)[^\n]*?
 METRIC = "gemm_perf.bf16_tflops"
 UNKNOWN_XID = "NVRM: Xid (PCI:0000:1b:00): 999, pid=1234, name=python3, no catalogue lists this"
 FABRIC = {"fabrics", "links", "findings", "faults", "counters", "leaves", "versions", "changes"}
-ELSEWHERE = FABRIC | {"differences", "strangers", "readings"}
-"""Lists that need a network, a backtest, a boot server or an archive of readings."""
+ELSEWHERE = FABRIC | {"differences", "strangers", "readings", "evidence"}
+"""Lists that need a network, a backtest, a boot server, an archive of readings or a certificate."""
 ANY = -1
 PAGES = {
     "/nodes?phase=production&pool=alpha&q=n2": {"nodes": 1},
@@ -49,6 +49,8 @@ PAGES = {
     "/pools": {"pools": 2},
     "/bring-up?rack=r9&phase=onboard": {"stages": 1, "bring-up": 1},
     "/flow?span=1h&pool=beta": {"moves": 1, "times": 1},
+    "/racks": {"racks": ANY},
+    "/racks/r9": {"steps": 12, "stages": 0, "budgets": 1, "assets": 1, "trays": 2, "history": 0},
     "/trends": {"trends": 1, "shifts": 1, "scorecard": 1},
     "/maintenance": {"windows": 2, "work": 3, "notices": 0},
     "/maintenance?pool=beta&month=2020-01": {"windows": 2, "work": 1, "notices": 0, "statement": 0},
@@ -88,6 +90,9 @@ async def world(tmp_path: Path) -> AsyncIterator[House]:
         for pool in ("alpha", "beta"):
             times = {"starts": "2099-01-01T00:00:00+00:00", "ends": "2099-01-01T04:00:00+00:00"}
             await ask(inside, "schedule-maintenance", f"pool:{pool}", **times)
+        asset = {"id": "ps1", "kind": "power_shelf", "rack": "r9", "serial": "SH-1", "bmc": "https://ps1"}
+        other = {**asset, "id": "ps2", "rack": "r8", "serial": "SH-2"}
+        assert (await inside.operator.post("/v1/assets", {"assets": [asset, other], "reason": "new"}))[0] == 200
         drifts(inside)
         yield inside
 
@@ -112,7 +117,7 @@ def rows_of(name: str, answer: Any) -> list[Any]:
     """The rows of the list of this name in what a command printed as JSON."""
     if name == "rules":
         return [{"condition": condition, **rule} for condition, rule in answer["policy"]["rules"].items()]
-    found = answer.get({"moves": "edges"}.get(name, name), answer.get("items"))
+    found = answer.get({"moves": "edges", "trays": "items"}.get(name, name), answer.get("items"))
     assert isinstance(found, list), (name, list(answer))
     return found
 

@@ -19,14 +19,16 @@ app = App(name="asset", help="Assets that are not nodes.")
 @app.command(name="list")
 def list_(
     *,
-    rack: Annotated[str, Parameter(show_default=False, help="In this rack only.")] = "",
+    rack: Annotated[str, Parameter(show_default=False, help="Of this rack only.")] = "",
+    kind: Annotated[str, Parameter(show_default=False, help="Of this kind only: power_shelf, switch_tray …")] = "",
     show: Show = SHOW,
     connect: Connect = CONNECT,
 ) -> int:
     """List assets."""
-    if rack and show.watch:
-        raise unusable("--rack and --watch do not go together", "leave one of them out")
-    return show_list(connect, ASSETS, show, {"rack": rack})
+    query = {name: value for name, value in (("rack", rack), ("kind", kind)) if value}
+    if query and show.watch:
+        raise unusable("--watch goes with no filter of assets", "leave out --rack and --kind, or --watch")
+    return show_list(connect, ASSETS, show, query)
 
 
 @app.command

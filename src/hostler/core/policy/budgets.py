@@ -128,7 +128,7 @@ def _spares_floor(context: DecisionContext, pool: Pool, request: DisruptionReque
 
 
 def _bring_up_budget(context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
-    found = domains_taken(context, request)
+    found = domainstaken(context, request)
     if request.remedy != PHASES[Phase.initializing].recipe:
         return found
     limit = context.fleet.policy.bring_up_at_once
@@ -142,7 +142,7 @@ def _bring_up_budget(context: DecisionContext, request: DisruptionRequest) -> li
 
 def over_domain_budget(context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     """Blockers of the failure domains that would have too many nodes disturbed at once."""
-    found = domains_taken(context, request) if request.scope is not None else []
+    found = domainstaken(context, request) if request.scope is not None else []
     ids = frozenset(node.id for node in request.nodes)
     for domain in sorted({domain for node in request.nodes for domain in node.domains}):
         limit = domain_limit(context, domain)
@@ -172,7 +172,7 @@ def domain_limit(context: DecisionContext, domain: Scope) -> int | None:
     return min(budget.count, max(1, int(size * budget.percent / 100)))
 
 
-def domains_taken(context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
+def domainstaken(context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     """Blockers where more domains of a kind would be taken whole at once than the policy allows."""
     found: list[Blocker] = []
     for kind, budget in sorted(context.fleet.policy.domains.items()):
@@ -180,7 +180,7 @@ def domains_taken(context: DecisionContext, request: DisruptionRequest) -> list[
         asking |= {scope for scope in (request.scope, *request.beside) if scope is not None and scope.kind == kind}
         if not budget.at_once or not asking:
             continue
-        busy = _taken(context, kind)
+        busy = taken(context, kind)
         if len(busy | asking) > budget.at_once and asking - busy:
             names = ", ".join(scope.text for scope in sorted(busy)[:4])
             text = f"{len(busy)} {kind} domains are taken whole, {budget.at_once} may be at once ({names})"
@@ -188,7 +188,7 @@ def domains_taken(context: DecisionContext, request: DisruptionRequest) -> list[
     return found
 
 
-def _taken(context: DecisionContext, kind: str) -> set[Scope]:
+def taken(context: DecisionContext, kind: str) -> set[Scope]:
     """Domains of this kind whose nodes are being brought up, whose rack is flashed, or that an act takes whole."""
     fleet = context.fleet
     nodes = [fleet.nodes[i] for i in fleet.index.members(f"phase:{Phase.initializing.value}")]

@@ -12,6 +12,7 @@ import { Node } from "./node.js";
 import { Incidents, Nodes, Pools, Tickets, Waiting } from "./pages.js";
 import { Menu } from "./menu.js";
 import { Parts } from "./parts.js";
+import { Racks } from "./racks.js";
 import { Returns } from "./returns.js";
 import { Stale } from "./stale.js";
 import { address, go, nodePath, route } from "./router.js";
@@ -36,17 +37,17 @@ function App() {
 }
 
 /** @type {Record<string, () => Row>} */
-const PAGES = { "": Fleet, nodes: Nodes, waiting: Waiting, tickets: Tickets, board: Board, approvals: Approvals, incidents: Incidents, parts: Parts, pools: Pools, fabrics: Fabrics, "bring-up": BringUp, returns: Returns, flow: Flow, trends: Trends, maintenance: Maintenance, policy: Policy, audit: Audit };
+const PAGES = { "": Fleet, nodes: Nodes, waiting: Waiting, tickets: Tickets, board: Board, approvals: Approvals, incidents: Incidents, parts: Parts, pools: Pools, racks: Racks, fabrics: Fabrics, "bring-up": BringUp, returns: Returns, flow: Flow, trends: Trends, maintenance: Maintenance, policy: Policy, audit: Audit };
 /** @type {[string, string[]][]} */
 const GROUPS = [
-  ["Fleet", ["", "nodes", "pools", "parts", "fabrics"]],
+  ["Fleet", ["", "nodes", "racks", "pools", "parts", "fabrics"]],
   ["Work", ["waiting", "bring-up", "tickets", "board", "returns", "incidents", "approvals", "maintenance"]],
   ["Insight", ["flow", "trends"]],
   ["Admin", ["policy", "audit"]],
 ];
 // Pages that only some may read.
 /** @type {Record<string, { readonly value: boolean }>} */
-const ONLY = { "bring-up": whole, returns: whole, flow: whole, policy: whole, audit: configures };
+const ONLY = { "bring-up": whole, racks: whole, returns: whole, flow: whole, policy: whole, audit: configures };
 
 function Shown() {
   if (opened()) return html`<${Node} />`;

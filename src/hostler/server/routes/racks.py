@@ -1,5 +1,7 @@
 """Racks as one: whether each stage stands, how far the bring-up has come and what it waits for, the certificate."""
 
+import asyncio
+from collections.abc import Iterator
 from datetime import datetime
 
 from litestar import Router, get
@@ -7,9 +9,14 @@ from litestar.params import FromPath
 from msgspec import Struct
 
 from hostler.core.conditions import rack_match
+from hostler.core.policy.budgets import domain_limit, taken
+from hostler.core.report.rack_story import RackStepRow, steps_of
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Blocker, Operation, Verdict
 from hostler.core.state.rack_runs import Rack, RackCertificate, RackEnd, RackRun
+from hostler.core.state.scopes import RACK, Scope
+from hostler.server.api_resources import HistoryRow, history_row
 from hostler.server.auth import SEE_CELL
 from hostler.server.dependencies import TheAppState, Wanted
 from hostler.server.paging import Page, listed
@@ -46,8 +53,26 @@ class RackStage(Struct, frozen=True):
     gaps: tuple[str, ...]
 
 
+class RackBudget(Struct, frozen=True):
+    """Budget of one of the rack's failure domains, as its NVLink domain: how many of its nodes may be away, and are.
+
+    `limit` None: none are counted. `at_once`: so many domains of this kind may be taken whole (0: any number), `taken`
+    are those that are.
+    """
+
+    domain: str
+    nodes: int
+    disturbed: int
+    limit: int | None
+    at_once: int
+    taken: tuple[str, ...]
+
+
 class RackView(Struct, frozen=True):
-    """A rack with its stages as they stand now, its bring-up, and its certificate."""
+    """A rack with its stages as they stand now, its bring-up, its certificate, its domains' budgets, its history.
+
+    `steps` are of the bring-up that is under way, else of the last one, else as the recipe has them.
+    """
 
     row: RackRow
     stages: tuple[RackStage, ...]
@@ -56,6 +81,14 @@ class RackView(Struct, frozen=True):
     certificate: RackCertificate | None
     operations: tuple[Operation, ...]
     blockers: tuple[Blocker, ...]
+    steps: tuple[RackStepRow, ...]
+    budgets: tuple[RackBudget, ...]
+    history: tuple[HistoryRow, ...]
+
+
+RECORDS_MOST = 1_000
+"""Records that are read for a rack's steps."""
+SHOWN_MOST = 200
 
 
 @get("/racks", guards=SEE_CELL)
@@ -76,7 +109,35 @@ async def get_rack(app_state: TheAppState, rack: FromPath[str]) -> RackView:
     run = known.run
     blockers = run.waiting.blockers if run is not None and run.waiting is not None else ()
     stages = tuple(_stages(fleet, known, app_state.now()))
-    return RackView(row_of(known), stages, run, known.ended, known.certificate, known.operations, blockers)
+    records = await asyncio.to_thread(app_state.cell.journal.history, Scope(RACK, rack).text, None, RECORDS_MOST)
+    return RackView(
+        row_of(known),
+        stages,
+        run,
+        known.ended,
+        known.certificate,
+        known.operations,
+        blockers,
+        steps_of(known, records),
+        tuple(_budgets(app_state.context(), rack)),
+        tuple(history_row(record) for record in records[:SHOWN_MOST]),
+    )
+
+
+def _budgets(context: DecisionContext, rack: str) -> Iterator[RackBudget]:
+    fleet = context.fleet
+    domains = {domain for node in rack_match.nodes_of(fleet, rack) for domain in node.domains}
+    domains |= {domain for asset in fleet.assets_of(rack) for domain in asset.domains}
+    for domain in sorted(domains):
+        budget = fleet.policy.domains.get(domain.kind)
+        yield RackBudget(
+            domain.text,
+            fleet.index.count(domain.shared),
+            fleet.index.count(f"disturbed:{domain}"),
+            domain_limit(context, domain),
+            budget.at_once if budget is not None else 0,
+            tuple(sorted(one.text for one in taken(context, domain.kind))) if budget and budget.at_once else (),
+        )
 
 
 def _stages(fleet: Fleet, rack: Rack, now: datetime) -> list[RackStage]:
