@@ -25,22 +25,22 @@ PACKAGES = ("ironic==39.0.0", "sushy-tools==2.2.0")
 INSTALL_S, START_S = 600.0, 60.0
 VERSION = {"X-OpenStack-Ironic-API-Version": "1.80"}
 CONFIG = """[DEFAULT]
-auth_strategy=noauth
+{auth}
 rpc_transport=none
 host=localhost
 log_file={run}/ironic.log
 state_path={run}
-enabled_hardware_types=redfish
+enabled_hardware_types=redfish,fake-hardware
 enabled_bios_interfaces=no-bios
-enabled_boot_interfaces=ipxe
+enabled_boot_interfaces=ipxe,fake
 enabled_console_interfaces=no-console
-enabled_deploy_interfaces=ramdisk
+enabled_deploy_interfaces=ramdisk,direct,fake
 enabled_firmware_interfaces=no-firmware
-enabled_inspect_interfaces=redfish
-enabled_management_interfaces=redfish
+enabled_inspect_interfaces=redfish,fake
+enabled_management_interfaces=redfish,fake
 enabled_network_interfaces=noop
-enabled_power_interfaces=redfish
-enabled_raid_interfaces=no-raid
+enabled_power_interfaces=redfish,fake
+enabled_raid_interfaces=no-raid,fake
 enabled_rescue_interfaces=no-rescue
 enabled_storage_interfaces=noop
 enabled_vendor_interfaces=no-vendor
@@ -52,6 +52,9 @@ api_workers=1
 connection=sqlite:///{run}/ironic.sqlite
 [conductor]
 automated_clean=false
+deploy_callback_timeout=6
+clean_callback_timeout=6
+check_provision_state_interval=1
 [pxe]
 tftp_root={run}/tftp
 [deploy]
@@ -106,6 +109,16 @@ class RealIronic:
             raw = answer.read()
         return json.loads(raw) if raw else None
 
+    def enrol_fake(self, name: str, **interfaces: str) -> None:
+        """Make a node known whose interfaces are Ironic's own fakes, but for those named: its states are Ironic's."""
+        place = f"/redfish/v1/Systems/{self.systems[name]}"
+        info = {"redfish_address": self.bmc, "redfish_system_id": place}
+        info |= {"deploy_kernel": "http://127.0.0.1:9/kernel", "deploy_ramdisk": "http://127.0.0.1:9/ramdisk"}
+        fakes = {f"{kind}_interface": "fake" for kind in ("boot", "deploy", "inspect", "management", "power")}
+        fakes |= {"network_interface": "noop", "raid_interface": "fake"}
+        fakes |= {f"{kind}_interface": value for kind, value in interfaces.items()}
+        self.call("POST", "/v1/nodes", {"name": name, "driver": "fake-hardware", "driver_info": info, **fakes})
+
     def enrol(self, name: str, bmc: str = "", system: str = "") -> None:
         """Make a node known to Ironic, as its operators do."""
         place = f"/redfish/v1/Systems/{self.systems[system or name]}"
@@ -134,7 +147,7 @@ class RealIronic:
 
 
 @contextmanager
-def real_ironic(folder: Path, names: tuple[str, ...]) -> Iterator[RealIronic]:
+def real_ironic(folder: Path, names: tuple[str, ...], auth: str = "auth_strategy=noauth") -> Iterator[RealIronic]:
     """Both processes while the block runs. Raises MissingError."""
     place, run = programs(), folder / "run"
     for part in ("tftp", "http", "lock"):
@@ -149,7 +162,7 @@ def real_ironic(folder: Path, names: tuple[str, ...]) -> Iterator[RealIronic]:
     (folder / "bmc.conf").write_text(
         f"SUSHY_EMULATOR_FAKE_DRIVER=True\nSUSHY_EMULATOR_STATE_DIR={str(run)!r}\nSUSHY_EMULATOR_FAKE_SYSTEMS={fakes!r}\n"
     )
-    (folder / "ironic.conf").write_text(CONFIG.format(run=run, api=there.url.rpartition(":")[2]))
+    (folder / "ironic.conf").write_text(CONFIG.format(run=run, api=there.url.rpartition(":")[2], auth=auth))
     subprocess.run(
         (f"{place}/ironic-dbsync", "--config-file", f"{folder}/ironic.conf", "create_schema"),
         check=True,

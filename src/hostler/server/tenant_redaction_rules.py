@@ -38,6 +38,7 @@ from hostler.core.state.goldens import BitsVote, Dispute, Golden
 from hostler.core.state.intent import Bounds, Intent, Unreadable
 from hostler.core.state.light import Light
 from hostler.core.state.links import LinkCase, LinkFault
+from hostler.core.state.machine_work import MachineWork
 from hostler.core.state.manual_tests import ChecklistTick, ManualRun, ManualTest
 from hostler.core.state.model import (
     AsideFailure,
@@ -491,6 +492,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     Stranger: _rows(),
     BmcLogin: _rows(),
     BmcCertificate: _rows(),
+    MachineWork: _rows(),
     ShownCertificate: _rows(),
     KeptBundle: _rows(),
     KeptCertificate: _rows(),
@@ -550,6 +552,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.LightAsked: _rows("ticket", node=_node, by=_untold, why=_untold),
     e.BmcLoginDue: _rows(node=_node, by=_untold, why=_untold),
     e.BmcCertificateDue: _rows(node=_node, by=_untold, why=_untold),
+    e.MachineWorkAsked: _rows(node=_node, by=_untold, why=_untold, act=_untold),
     e.BmcCertificateSeen: _rows(node=_node, shown=_untold),
     e.AgentEnrolled: _rows("plan", node=_node),
     e.BootRefused: _rows("what", node=_node, reason=_untold),

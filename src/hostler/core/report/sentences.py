@@ -543,6 +543,7 @@ _TABLE: tuple[EventTelling[Any], ...] = (
             + (f", good until {event.shown.expires_at:%Y-%m-%d}" if event.shown.expires_at is not None else "")
         ),
     ),
+    EventTelling(e.MachineWorkAsked, lambda event: f"the provisioner is to {event.act.kind} ({event.by}): {event.why}"),
     EventTelling(e.BmcLoginDue, lambda event: f"the BMC's password is to be renewed ({event.by}): {event.why}"),
 )
 ROWS: dict[type, EventTelling[Any]] = {row.kind: row for row in _TABLE}

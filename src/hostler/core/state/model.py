@@ -16,6 +16,7 @@ from hostler.core.state.boot_medium import BootMedium
 from hostler.core.state.certificates import KeptCertificate
 from hostler.core.state.evidence import KeptBundle
 from hostler.core.state.light import Light
+from hostler.core.state.machine_work import MachineWork
 from hostler.core.state.onboarding import Inspection
 from hostler.core.state.operations import AnyAct
 from hostler.core.state.packed_strings import NO_PAIRS, Pairs
@@ -544,13 +545,11 @@ class Node(Struct, frozen=True):
     kinds looked at in it, `memory_gib` the host's memory as read then, 0: it was not; `most_seen` is the most that it
     has shown since its vendor or engineers gave it back. `versions` are those of firmware that its BMC last listed, by
     component; before the name of what does not run stands STAGED or RECOVERY. `stay_granted`: when a person last let it
-    stand in its phase (STUCK). `boot` is its last boot over the network. `hardware` are readings of links, settings and
-    places (`hardware`), "SOURCE/NAME" → text, `hardware_own` those that differ from machine to machine,
-    `hardware_boots` the boot in which each source read them. `repairs` is what hands did since it left production or, a
-    spare, came back. `bmc_login`, `bmc_certificate`: what is known of its BMC's own. `bundles` are the last of its
-    evidence, kept or not. `certificates` are the last proofs that it was sanitised. `inspection` is what hands have
-    looked at so far, if that goes on. `light` is the locate LED asked for, `medium` the boot medium in a virtual drive,
-    None once out. `came_from`: the phase left for triage; `rounds`: visits there in a row that convicted nobody.
+    stand in its phase (STUCK). `hardware` are readings of links, settings and places, "SOURCE/NAME" → text,
+    `hardware_own` those that differ between machines, `hardware_boots` the boot in which each was read. `repairs` is
+    what hands did since it left production or, a spare, came back. `bundles` are the last of its evidence, `certificates`
+    the last proofs that it was sanitised. `light` is the locate LED asked for, `medium` the boot medium in a virtual
+    drive. `came_from`: the phase left for triage; `rounds`: visits there in a row that convicted nobody.
     """
 
     id: str
@@ -619,6 +618,7 @@ class Node(Struct, frozen=True):
     came_from: Phase | None = None
     bmc_certificate: BmcCertificate | None = None
     rounds: int = 0
+    machine_work: MachineWork | None = None
 
     def binding(self, kind: str) -> str:
         """The current value of the binding of this kind, "" where there is none."""
@@ -652,9 +652,9 @@ class Observation(Struct, frozen=True):
     """One thing seen on or about a node, with where it came from.
 
     `kind`: kernel_log, inventory, sensors, verdict, boot, agent, firmware. `source`: agent or bmc.
-    (`spool`, `sequence`) is contiguous per node and makes delivery exactly-once; `age_s` is how long before
-    sending it was seen on the sender's monotonic clock; `facility` is the kernel-log record's. `text` is the raw
-    line, `count` how often it repeated. `received` is set by the server, never by the sender.
+    (`spool`, `sequence`) is contiguous per node and makes delivery exactly-once; `age_s` is how long before sending it
+    was seen on the sender's clock; `facility` is the kernel-log record's. `text` is the raw line, `count` how often it
+    repeated. `received` is set by the server, never by the sender.
     """
 
     node: str

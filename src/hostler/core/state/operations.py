@@ -123,6 +123,34 @@ class RenewBmcCertificate(OperationAct, frozen=True):
     valid_s: float = 31_536_000.0
 
 
+# the machine's provisioner
+
+
+class InspectMachine(OperationAct, frozen=True):
+    """Has the provisioner read what the machine consists of."""
+
+
+class DeployImage(OperationAct, frozen=True):
+    """Has the provisioner write an image, known by its checksum, and boot it; `configdrive` is an address or ""."""
+
+    image: str
+    checksum: str
+    configdrive: str = ""
+
+
+class CleanStep(Struct, frozen=True, forbid_unknown_fields=True):
+    """A step of a provisioner's cleaning: which of its interfaces, and what."""
+
+    interface: str
+    step: str
+
+
+class CleanMachine(OperationAct, frozen=True):
+    """Has the provisioner clean the machine by these steps, in their order."""
+
+    steps: tuple[CleanStep, ...]
+
+
 # the node's agent
 
 
@@ -341,6 +369,9 @@ AnyAct = (
     | ResetBmc
     | RenewBmcLogin
     | RenewBmcCertificate
+    | InspectMachine
+    | DeployImage
+    | CleanMachine
     | CollectEvidence
     | BugReport
     | DiscoverFabric

@@ -154,6 +154,10 @@ RECIPES: dict[str, Recipe] = {
         Recipe("turn_away", (StepRow(op.CordonUninvited(), 60), StepRow(op.DeleteUninvited(), 60))),
         Recipe("renew_bmc_login", (StepRow(op.RenewBmcLogin(), 900),)),
         Recipe("renew_bmc_certificate", (StepRow(op.RenewBmcCertificate(), 900),)),
+        # what a person has an Ironic do on a machine that serves nobody: beside any plan
+        Recipe("inspect_machine", (StepRow(op.InspectMachine(), 3600),)),
+        Recipe("deploy_image", (StepRow(op.DeployImage("", ""), 2 * 3600),)),
+        Recipe("clean_machine", (StepRow(op.CleanMachine(()), DAY_S),)),
         # protection and easing
         Recipe("protective_power_off", (_DARK,), ActClass.protective, disruptive=True, rules=_NOTHING),
         Recipe("power_off", (StepRow(op.SwitchOff(), 180),), ActClass.bring_up, rules=PlanRules(keeps="power")),

@@ -36,9 +36,13 @@ class IronicClient:
         """The node of this name or UUID. Raises RefusedError where it has none."""
         return _node(await self._send("GET", f"/v1/nodes/{name}"))
 
-    async def manage(self, name: str) -> None:
-        """Have Ironic verify that it reaches the machine's BMC."""
-        await self._send("PUT", f"/v1/nodes/{name}/states/provision", {"target": "manage"})
+    async def provision(self, name: str, target: str, body: dict[str, object] | None = None) -> None:
+        """Ask for a provision state by its verb (manage, inspect, clean, provide, active …); it is reached later."""
+        await self._send("PUT", f"/v1/nodes/{name}/states/provision", {"target": target, **(body or {})})
+
+    async def write(self, name: str, place: str, value: object) -> None:
+        """Write this into the node's record, as /extra/hostler or /instance_info."""
+        await self._send("PATCH", f"/v1/nodes/{name}", [{"op": "add", "path": place, "value": value}])
 
     async def set_power(self, name: str, target: str) -> None:
         """Ask for power ("power on", "power off"); it lands later."""

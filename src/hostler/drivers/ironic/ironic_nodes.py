@@ -4,14 +4,16 @@ A machine is asked for by the node's id, and is the node's where both have one B
 deploying, inspecting) is waited for; a state that it calls failed, and maintenance that somebody set, are a person's.
 """
 
+from hostler.core.state.machine_work import PROVISIONER
 from hostler.core.state.model import Node, Operation, Outcome
 from hostler.core.state.operations import SetBootNetwork
 from hostler.drivers.ironic import wire
 from hostler.drivers.ironic.client import IronicClient
+from hostler.drivers.ironic.free_nodes import refuse_unless_free, state_told
+from hostler.drivers.ironic.ironic_work import WORK_KINDS, IronicWork
 from hostler.drivers.ironic.wire import IronicNode
-from hostler.ports import BusyTargetError, OperationDriver, RefusedError
+from hostler.ports import OperationDriver, RefusedError
 
-PROVISIONER = "ironic"
 _TARGETS = {"power_on": ("on", "power on"), "power_off": ("off", "power off")}
 _SET_BOOT = "set_boot_network"
 PXE = "pxe"
@@ -22,9 +24,10 @@ class IronicNodes:
     """The BMC driver's hand, which asks Ironic for power and boots of nodes whose provisioner it is."""
 
     def __init__(self, bmc: OperationDriver, ironic: IronicClient) -> None:
-        self.kinds = bmc.kinds
+        self.kinds = bmc.kinds | WORK_KINDS
         self._bmc = bmc
         self._ironic = ironic
+        self._work = IronicWork(ironic)
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
         """Ask Ironic once, or hand it on. Raises PortError."""
@@ -32,6 +35,8 @@ class IronicNodes:
             return await self._bmc.perform(operation, node)
         there = await self._known(node)
         act = operation.act
+        if operation.kind in WORK_KINDS:
+            return await self._work.forward(operation, there)
         if isinstance(act, SetBootNetwork):
             if act.target != PXE:
                 raise RefusedError("Ironic hands no boot address to a BMC; let the machine boot by PXE (boot.mac_only)")
@@ -43,6 +48,8 @@ class IronicNodes:
         if not _is_ironics(operation, node):
             return await self._bmc.observe(operation, node)
         there = await self._known(node)
+        if operation.kind in WORK_KINDS:
+            return self._work.seen(operation, there)
         if operation.kind == _SET_BOOT:
             return await self._boot_seen(operation, there, "not_done")
         want, _ = _TARGETS[operation.kind]
@@ -52,7 +59,7 @@ class IronicNodes:
 
     async def revoke(self, operation: Operation, node: Node) -> None:
         """Have the BMC driver call it off; nothing that Ironic was asked for can be."""
-        if not _is_ironics(operation, node):
+        if not _is_ironics(operation, node) and operation.kind in self._bmc.kinds:
             await self._bmc.revoke(operation, node)
 
     async def _known(self, node: Node) -> IronicNode:
@@ -78,7 +85,7 @@ class IronicNodes:
         if there.provision == wire.NEW and not there.target:
             if there.last_error:
                 raise RefusedError(f"Ironic cannot manage it: {there.last_error}; correct its driver_info there")
-            await self._ironic.manage(there.uuid)
+            await self._ironic.provision(there.uuid, "manage")
             return _outcome(operation, "unknown", "Ironic verifies that it reaches the machine's BMC")
         refuse_unless_free(there)
         await self._ironic.set_boot_device(there.uuid, PXE)
@@ -87,35 +94,14 @@ class IronicNodes:
     async def _boot_seen(self, operation: Operation, there: IronicNode, unseen: str) -> Outcome:
         if there.reservation or there.provision not in wire.FREE:
             at_work = there.reservation or there.target
-            return _outcome(operation, "unknown" if at_work else "not_done", _state_told(there))
+            return _outcome(operation, "unknown" if at_work else "not_done", state_told(there))
         device, _kept = await self._ironic.boot_device(there.uuid)
         told = f"Ironic reads {device or 'no boot device'} from its BMC"
         return _outcome(operation, "done" if device == PXE else unseen, told)
 
 
 def _is_ironics(operation: Operation, node: Node) -> bool:
-    return node.provisioner == PROVISIONER and operation.kind in IRONIC_KINDS
-
-
-def refuse_unless_free(there: IronicNode) -> None:
-    """Raises RefusedError where a person has to act first, BusyTargetError while Ironic itself is at work."""
-    if there.provision in wire.FAILED:
-        way = f"openstack baremetal node {wire.FAILED[there.provision]} {there.name or there.uuid}"
-        raise RefusedError(f"{_state_told(there)}; look into it, then run `{way}`")
-    if there.maintenance:
-        way = f"openstack baremetal node maintenance unset {there.name or there.uuid}"
-        fault = f" (fault {there.fault})" if there.fault else ""
-        raise RefusedError(f"it is in maintenance in Ironic{fault}: {there.maintenance}; run `{way}` once that is over")
-    if there.reservation:
-        raise BusyTargetError(f"Ironic's conductor {there.reservation} has it locked; it is asked again")
-    if there.provision not in wire.FREE:
-        raise BusyTargetError(f"{_state_told(there)}; it is asked again")
-
-
-def _state_told(there: IronicNode) -> str:
-    towards = f" on its way to {there.target}" if there.target else ""
-    error = f": {there.last_error}" if there.last_error else ""
-    return f"Ironic has it in '{there.provision}'{towards}{error}"
+    return operation.kind in WORK_KINDS or (node.provisioner == PROVISIONER and operation.kind in IRONIC_KINDS)
 
 
 def _power_told(there: IronicNode) -> str:

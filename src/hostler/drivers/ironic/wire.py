@@ -29,6 +29,10 @@ FAILED = {
 """Failed state → the command of `baremetal node` that leads out of it."""
 
 
+MARK = "hostler"
+"""The key of our mark in a node's `extra`."""
+
+
 class IronicWireError(Exception):
     """An answer that is no node of Ironic's."""
 
@@ -36,7 +40,9 @@ class IronicWireError(Exception):
 class IronicNode(Struct, frozen=True):
     """A machine as Ironic shows it. `power` is on, off or "" (unknown); `reservation` the conductor that has it locked.
 
-    `bmc` is its place behind a BMC (`bmc_place`), "" where Ironic enters it by another way than Redfish.
+    `bmc` is its place behind a BMC (`bmc_place`), "" where Ironic enters it by another way than Redfish. `changed_at`
+    is when its provision state last changed; `mark` names the operation of ours that was begun last, and when that
+    state had changed before it. `image` is the source and checksum of the image that it is to have, or has.
     """
 
     uuid: str
@@ -51,6 +57,10 @@ class IronicNode(Struct, frozen=True):
     fault: str = ""
     last_error: str = ""
     bmc: str = ""
+    changed_at: str = ""
+    mark: tuple[str, str] = ("", "")
+    image: tuple[str, str] = ("", "")
+    properties: dict[str, str] = {}
 
 
 def node(body: bytes) -> IronicNode:
@@ -62,6 +72,8 @@ def node(body: bytes) -> IronicNode:
     if not isinstance(said, dict) or not _text(said, "uuid") or not _text(said, "provision_state"):
         raise IronicWireError("Ironic's answer is no node: it has no uuid or no provision_state")
     info = said.get("driver_info")
+    instance = _object(said, "instance_info")
+    source = _text(instance, "image_source")
     reason = _text(said, "maintenance_reason") or "no reason was given"
     return IronicNode(
         uuid=_text(said, "uuid"),
@@ -76,7 +88,24 @@ def node(body: bytes) -> IronicNode:
         fault=_text(said, "fault"),
         last_error=_text(said, "last_error"),
         bmc=_bmc(info) if isinstance(info, dict) else "",
+        changed_at=_text(said, "provision_updated_at"),
+        mark=_pair(_object(_object(said, "extra"), MARK), "operation", "before"),
+        image=(source, _text(instance, "image_checksum") or _text(instance, "image_os_hash_value")),
+        properties={name: str(value)[:100] for name, value in _told(_object(said, "properties"))},
     )
+
+
+def _told(properties: dict[str, Any]) -> list[tuple[str, Any]]:
+    return [(name[:64], value) for name, value in list(properties.items())[:32] if isinstance(value, str | int)]
+
+
+def _pair(said: dict[str, Any], one: str, other: str) -> tuple[str, str]:
+    return _text(said, one), _text(said, other)
+
+
+def _object(said: dict[str, Any], name: str) -> dict[str, Any]:
+    value = said.get(name)
+    return value if isinstance(value, dict) else {}
 
 
 def _bmc(info: dict[str, Any]) -> str:

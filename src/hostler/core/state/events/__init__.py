@@ -24,6 +24,7 @@ from hostler.core.state.events import (
     inventory,
     lights,
     links,
+    machine_work,
     manual_tests,
     nodes,
     onboarding,
@@ -103,6 +104,7 @@ from hostler.core.state.events.intents import ApprovalEnded, ApprovalRequested, 
 from hostler.core.state.events.inventory import HardwareSeen, InventorySeen, PartMoved
 from hostler.core.state.events.lights import LightAsked
 from hostler.core.state.events.links import LinkEvent, LinkFaultChanged, LinkFaultClosed, LinkFaultOpened
+from hostler.core.state.events.machine_work import MachineWorkAsked
 from hostler.core.state.events.manual_tests import (
     ManualTestEntered,
     ManualTestEvent,
@@ -245,6 +247,7 @@ __all__ = [
     "LinkFaultChanged",
     "LinkFaultClosed",
     "LinkFaultOpened",
+    "MachineWorkAsked",
     "ManualTestEntered",
     "ManualTestEvent",
     "ManualTestFileAdded",
@@ -434,6 +437,7 @@ Event = (
     | BmcLoginDue
     | BmcCertificateDue
     | BmcCertificateSeen
+    | MachineWorkAsked
     | LightAsked
     | GoldenEvent
     | EvidenceKept
@@ -503,6 +507,7 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("bmc_login_due", 1): 6,
     ("bmc_certificate_due", 1): 6,
     ("bmc_certificate_seen", 1): 6,
+    ("machine_work_asked", 1): 6,
     ("evidence_kept", 1): 6,
     ("node_sanitised", 1): 6,
     ("subnet_changed", 1): 6,
@@ -559,6 +564,7 @@ ROWS: dict[type, EventRow[Any]] = {
     for family in (
         bmc_certificates,
         bmc_logins,
+        machine_work,
         boot,
         cell,
         conditions,

@@ -5,7 +5,7 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.state import light
+from hostler.core.state import light, machine_work
 from hostler.core.state.bmc_certificate import CERTIFY, BmcCertificate, ShownCertificate
 from hostler.core.state.bmc_login import RENEW, BmcLogin
 from hostler.core.state.boot_medium import EJECT, BootMedium
@@ -60,7 +60,10 @@ def _start_operation(fleet: Fleet, event: OperationStarted, at: datetime) -> Non
     node = node_of(fleet, operation.node)
     _note_reset(fleet, operation, at)
     if operation.aside:
-        fleet.put_node(node.id, replace(node, aside=operation))
+        begun = node.machine_work
+        if begun is not None and operation.kind in machine_work.KINDS:
+            begun = replace(begun, state="begun")
+        fleet.put_node(node.id, replace(node, aside=operation, machine_work=begun))
         return
     plan = node.plan
     if plan is not None and (operation.disturbs or operation.touches):
@@ -144,6 +147,10 @@ def _aside_finished(node: Node, event: OperationFinished, at: datetime) -> Node:
     if event.kind == CERTIFY:
         certificate = _certified(node.bmc_certificate or BmcCertificate(), event, at)
         return replace(node, aside=None, bmc_certificate=certificate, given_up=given_up)
+    if event.kind in machine_work.KINDS and node.machine_work is not None:
+        told = {name: str(value) for name, value in event.facts.items()}
+        work = replace(node.machine_work, state=event.result, detail=event.detail, ended_at=at, told=told)
+        return replace(node, aside=None, machine_work=work, given_up=given_up)
     if event.kind in (light.ON, light.OFF):
         return replace(node, aside=None, light=_light_seen(node.light, event, at), given_up=given_up)
     if event.kind == EJECT:

@@ -1,0 +1,28 @@
+"""Events of work that a provisioner does on a machine: a person asks for it."""
+
+from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hostler.core.state.events.row import EventRow, EventRows, node_of, of_node
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.machine_work import MachineWork
+from hostler.core.state.operations import CleanMachine, DeployImage, InspectMachine
+
+
+class MachineWorkAsked(Struct, frozen=True, tag="machine_work_asked"):
+    """The provisioner is to do this on the machine: `by` whom, and why."""
+
+    node: str
+    by: str
+    why: str
+    act: InspectMachine | DeployImage | CleanMachine
+
+
+def _ask(fleet: Fleet, event: MachineWorkAsked, at: datetime) -> None:
+    work = MachineWork(event.act, event.by, event.why, at)
+    fleet.put_node(event.node, replace(node_of(fleet, event.node), machine_work=work))
+
+
+ROWS: EventRows = (EventRow(MachineWorkAsked, of_node, _ask),)

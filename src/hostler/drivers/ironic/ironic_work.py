@@ -1,0 +1,113 @@
+"""Inspection, deployment and cleaning of a machine by Ironic: one step of its state machine at a time.
+
+Before the last step of a piece of work a mark is left in the node's `extra`: the operation, and when the provision
+state had last changed. So whoever looks later knows whether that work was begun, is done, or has to go on.
+"""
+
+from typing import assert_never
+
+from hostler.core.state.model import Facts, Operation, Outcome
+from hostler.core.state.operations import CleanMachine, DeployImage, InspectMachine
+from hostler.drivers.ironic import wire
+from hostler.drivers.ironic.client import IronicClient
+from hostler.drivers.ironic.free_nodes import refuse_unless_free, state_told
+from hostler.drivers.ironic.wire import IronicNode
+from hostler.ports import RefusedError
+
+WORK_KINDS = frozenset({"inspect_machine", "deploy_image", "clean_machine"})
+MANAGEABLE, AVAILABLE, ACTIVE = "manageable", "available", "active"
+SHA256_HEX = 64
+
+
+class IronicWork:
+    """Work that Ironic does by itself once it is asked."""
+
+    def __init__(self, ironic: IronicClient) -> None:
+        self._ironic = ironic
+
+    async def forward(self, operation: Operation, there: IronicNode) -> Outcome:
+        """Ask for the next step, or tell how it ended. Raises PortError."""
+        if (seen := self.seen(operation, there)).result != "not_done":
+            return seen
+        if _is_new(there):
+            if there.last_error:
+                raise RefusedError(f"Ironic cannot manage it: {there.last_error}; correct its driver_info there")
+            return await self._ask(operation, there, "manage")
+        refuse_unless_free(there)
+        act = operation.act
+        match act:
+            case DeployImage():
+                return await self._deploy(operation, there, act)
+            case InspectMachine() | CleanMachine():
+                if there.provision == AVAILABLE:
+                    return await self._ask(operation, there, "manage")
+                if there.provision != MANAGEABLE:
+                    raise RefusedError(f"{state_told(there)}, where nothing is inspected or cleaned; undeploy it first")
+                return await self._begin(operation, there, act)
+            case _:
+                raise AssertionError(f"{operation.kind} is no work of Ironic's")
+
+    def seen(self, operation: Operation, there: IronicNode) -> Outcome:
+        """How far it is, by Ironic's record alone."""
+        named, before = there.mark
+        begun = named == operation.id and there.changed_at != before
+        if there.provision in wire.FAILED and not begun:
+            return _outcome(operation, "not_done", state_told(there))
+        if there.provision in wire.FAILED:
+            way = f"openstack baremetal node {wire.FAILED[there.provision]} {there.name or there.uuid}"
+            return _outcome(operation, "failed", f"{state_told(there)}; look into it, then run `{way}`")
+        at_rest = not there.reservation and (there.provision in wire.FREE or _is_new(there))
+        if not at_rest:
+            return _outcome(operation, "unknown", state_told(there))
+        if not begun:
+            return _outcome(operation, "not_done", f"{state_told(there)}; not begun yet")
+        if there.provision != (ACTIVE if operation.kind == "deploy_image" else MANAGEABLE):
+            return _outcome(operation, "failed", f"it was begun, and {state_told(there)}: somebody turned it back")
+        return _outcome(operation, "done", f"Ironic has it in '{there.provision}'", dict(there.properties))
+
+    async def _begin(self, operation: Operation, there: IronicNode, act: InspectMachine | CleanMachine) -> Outcome:
+        await self._mark(operation, there)
+        match act:
+            case InspectMachine():
+                return await self._ask(operation, there, "inspect")
+            case CleanMachine(steps=steps):
+                listed = [{"interface": one.interface, "step": one.step} for one in steps]
+                return await self._ask(operation, there, "clean", {"clean_steps": listed})
+            case _:
+                assert_never(act)
+
+    async def _deploy(self, operation: Operation, there: IronicNode, act: DeployImage) -> Outcome:
+        """From manageable by way of available, where Ironic may clean the machine first."""
+        if there.provision == ACTIVE:
+            raise RefusedError(f"{state_told(there)} with {there.image[0] or 'an image'}; undeploy it there first")
+        if there.provision == MANAGEABLE:
+            return await self._ask(operation, there, "provide")
+        if there.image != (act.image, act.checksum):
+            kind = "sha256" if len(act.checksum) == SHA256_HEX else "sha512"
+            wanted = {"image_os_hash_algo": kind, "image_os_hash_value": act.checksum}
+            await self._ironic.write(
+                there.uuid, "/instance_info", {"image_source": act.image, "image_checksum": act.checksum, **wanted}
+            )
+        await self._mark(operation, there)
+        drive: dict[str, object] = {"configdrive": act.configdrive} if act.configdrive else {}
+        return await self._ask(operation, there, "active", drive)
+
+    async def _mark(self, operation: Operation, there: IronicNode) -> None:
+        await self._ironic.write(
+            there.uuid, f"/extra/{wire.MARK}", {"operation": operation.id, "before": there.changed_at}
+        )
+
+    async def _ask(
+        self, operation: Operation, there: IronicNode, target: str, body: dict[str, object] | None = None
+    ) -> Outcome:
+        await self._ironic.provision(there.uuid, target, body)
+        return _outcome(operation, "unknown", f"Ironic was asked for {target}")
+
+
+def _is_new(there: IronicNode) -> bool:
+    """Whether Ironic was never asked to manage it, or could not."""
+    return there.provision == wire.NEW and not there.target
+
+
+def _outcome(operation: Operation, result: str, detail: str, facts: Facts | None = None) -> Outcome:
+    return Outcome(operation.id, operation.node, result, detail[:500], facts or {}, attempt=operation.attempt)

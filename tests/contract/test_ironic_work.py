@@ -1,0 +1,158 @@
+"""Inspection, deployment and cleaning by a real Ironic, on machines whose hardware is Ironic's own fake.
+
+States, errors, locks and time-outs are the real conductor's; no image is written and no ramdisk boots. Where the deploy
+interface is the real `direct`, the machine's agent is one that never calls.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
+
+import aiohttp
+import pytest
+
+from hostler.core.state.model import Binding, Node, Operation, Outcome
+from hostler.core.state.operations import AnyAct, CleanMachine, CleanStep, DeployImage, InspectMachine
+from hostler.drivers.ironic.client import IronicAccess, IronicClient
+from hostler.drivers.ironic.ironic_nodes import IronicNodes
+from hostler.drivers.secrets.secret_cache import KeptSecrets
+from hostler.ports import BusyTargetError, RefusedError
+from tests.contract.ironic_world import MissingError, RealIronic, real_ironic
+from tests.contract.test_ironic import Bmc
+from tests.kit import NOW, a_node
+
+NAMES = tuple(f"w{number}" for number in range(1, 10))
+IMAGE = DeployImage("http://127.0.0.1:9/image.raw", "ab" * 32)
+STEPS = CleanMachine((CleanStep("raid", "create_configuration"),))
+
+
+@pytest.fixture(scope="module")
+def ironic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealIronic]:
+    try:
+        with real_ironic(tmp_path_factory.mktemp("ironic"), NAMES) as there:
+            yield there
+    except MissingError as missing:
+        pytest.skip(f"Ironic is not here and cannot be installed: {missing}")
+
+
+class Work:
+    """The driver before one Ironic; what it is asked goes on as the runner has it go on."""
+
+    def __init__(self, there: RealIronic, session: aiohttp.ClientSession) -> None:
+        self.there = there
+        self.client = IronicClient(session, IronicAccess(there.url), KeptSecrets({}, lambda: 0.0))
+        self.driver = IronicNodes(Bmc(), self.client)
+
+    def node(self, name: str) -> Node:
+        return a_node(name, bindings=(Binding("bmc", self.there.address(name), NOW),), provisioner="ironic")
+
+    async def ask(self, name: str, act: AnyAct, how: str = "perform", operation: str = "o1") -> Outcome:
+        now = datetime.now(UTC)
+        asked = Operation(operation, act, name, "", 0, now, now + timedelta(hours=1), aside=True)
+        outcome: Outcome = await getattr(self.driver, how)(asked, self.node(name))
+        return outcome
+
+    async def ended(self, name: str, act: AnyAct, operation: str = "o1") -> Outcome:
+        """As the runner does: ask once, then look; what was not done is asked again."""
+        how = "perform"
+        async with asyncio.timeout(90):
+            while True:
+                try:
+                    outcome = await self.ask(name, act, how, operation)
+                except BusyTargetError:
+                    how = "observe"
+                    continue
+                if outcome.result not in ("unknown", "not_done"):
+                    return outcome
+                how = "perform" if outcome.result == "not_done" else "observe"
+                await asyncio.sleep(0.2)
+
+    def state(self, name: str) -> str:
+        return str(self.there.state(name)["provision_state"])
+
+
+@pytest.fixture
+async def work(ironic: RealIronic) -> AsyncIterator[Work]:
+    async with aiohttp.ClientSession() as session:
+        yield Work(ironic, session)
+
+
+async def test_a_machine_is_inspected_cleaned_and_given_an_image_from_enrolment_on(work: Work) -> None:
+    """Mutants: what was asked for is done; a second operation takes the first one's end for its own."""
+    work.there.enrol_fake("w1")
+    inspected = await work.ended("w1", InspectMachine(), "o1")
+    assert (inspected.result, work.state("w1")) == ("done", "manageable")
+    cleaned = await work.ended("w1", STEPS, "o2")
+    assert (cleaned.result, work.state("w1")) == ("done", "manageable")
+    assert (await work.ask("w1", STEPS, "observe", "o3")).result == "not_done"
+    deployed = await work.ended("w1", IMAGE, "o4")
+    assert (deployed.result, work.state("w1")) == ("done", "active")
+    info = work.there.state("w1")["instance_info"]
+    assert (info["image_source"], info["image_checksum"]) == (IMAGE.image, IMAGE.checksum)
+    assert (await work.ask("w1", IMAGE, "observe", "o4")).result == "done"
+
+
+async def test_a_machine_that_carries_an_image_is_neither_overwritten_nor_cleaned(work: Work) -> None:
+    """Mutant: an active machine is deployed again."""
+    work.there.enrol_fake("w2")
+    assert (await work.ended("w2", IMAGE)).result == "done"
+    other = DeployImage("http://127.0.0.1:9/other.raw", "cd" * 32)
+    with pytest.raises(RefusedError, match=r"'active'.* with http://127.0.0.1:9/image.raw; undeploy it"):
+        await work.ask("w2", other, operation="o2")
+    with pytest.raises(RefusedError, match="nothing is inspected or cleaned; undeploy it first"):
+        await work.ask("w2", STEPS, operation="o3")
+    assert work.there.state("w2")["instance_info"]["image_source"] == IMAGE.image
+
+
+async def test_a_step_that_ironic_does_not_have_is_told_in_its_words(work: Work) -> None:
+    """Ironic takes it and fails. Mutants: a failed cleaning is waited for; it is tried again."""
+    work.there.enrol_fake("w3")
+    outcome = await work.ended("w3", CleanMachine((CleanStep("deploy", "no_such_step"),)))
+    assert outcome.result == "failed"
+    assert "'clean failed'" in outcome.detail
+    assert "no_such_step" in outcome.detail
+    assert "openstack baremetal node manage w3" in outcome.detail
+    with pytest.raises(RefusedError, match=r"'clean failed'.*openstack baremetal node manage w3"):
+        await work.ask("w3", InspectMachine(), operation="o2")
+
+
+async def test_a_ramdisk_that_never_calls_back_ends_as_ironics_timeout(work: Work) -> None:
+    """The real `direct` deploy waits for its agent, six seconds here. Mutant: a wait has no end."""
+    work.there.enrol_fake("w4", deploy="direct")
+    outcome = await work.ended("w4", IMAGE)
+    assert outcome.result == "failed"
+    assert "'deploy failed'" in outcome.detail
+    assert "imeout" in outcome.detail
+    assert "openstack baremetal node undeploy w4" in outcome.detail
+
+
+async def test_work_that_ironic_does_not_take_is_refused_in_its_words(work: Work) -> None:
+    """A config drive that is no address. Mutant: a 400 is asked again."""
+    work.there.enrol_fake("w5", deploy="direct")
+    wrong = DeployImage("http://127.0.0.1:9/image.raw", "not a checksum")
+    with pytest.raises(RefusedError, match=r"Ironic refuses \(400\)"):
+        await work.ended("w5", wrong)
+    assert work.state("w5") == "available"
+
+
+async def test_what_was_marked_and_never_begun_is_not_done_and_begins(work: Work) -> None:
+    """The controller ends between mark and request. Mutants: a mark is a beginning; what was done is done again."""
+    work.there.enrol_fake("w6")
+    work.there.call("PUT", "/v1/nodes/w6/states/provision", {"target": "manage"})
+    found = work.there.until("w6", provision_state="manageable", reservation=None)
+    mark = {"operation": "o1", "before": found["provision_updated_at"]}
+    work.there.call("PATCH", "/v1/nodes/w6", [{"op": "add", "path": "/extra/hostler", "value": mark}])
+    assert (await work.ask("w6", InspectMachine(), "observe")).result == "not_done"
+    assert (await work.ended("w6", InspectMachine())).result == "done"
+    began = work.there.state("w6")["inspection_started_at"]
+    assert (await work.ask("w6", InspectMachine())).result == "done"
+    assert work.there.state("w6")["inspection_started_at"] == began
+
+
+async def test_maintenance_that_somebody_set_stops_the_work_with_its_reason(work: Work) -> None:
+    work.there.enrol_fake("w7")
+    work.there.call("PUT", "/v1/nodes/w7/states/provision", {"target": "manage"})
+    work.there.until("w7", provision_state="manageable", reservation=None)
+    work.there.call("PUT", "/v1/nodes/w7/maintenance", {"reason": "disk swap, ann"})
+    with pytest.raises(RefusedError, match="in maintenance in Ironic: disk swap, ann"):
+        await work.ask("w7", InspectMachine())
