@@ -31,7 +31,7 @@ host=localhost
 log_file={run}/ironic.log
 state_path={run}
 enabled_hardware_types=redfish,fake-hardware
-enabled_bios_interfaces=no-bios
+enabled_bios_interfaces=no-bios,fake
 enabled_boot_interfaces=ipxe,fake
 enabled_console_interfaces=no-console
 enabled_deploy_interfaces=ramdisk,direct,fake
@@ -63,6 +63,7 @@ http_root={run}/http
 lock_path={run}/lock
 [service_catalog]
 auth_type=none
+endpoint_override=http://127.0.0.1:{api}
 [glance]
 auth_type=none
 """
@@ -114,7 +115,7 @@ class RealIronic:
         place = f"/redfish/v1/Systems/{self.systems[name]}"
         info = {"redfish_address": self.bmc, "redfish_system_id": place}
         info |= {"deploy_kernel": "http://127.0.0.1:9/kernel", "deploy_ramdisk": "http://127.0.0.1:9/ramdisk"}
-        fakes = {f"{kind}_interface": "fake" for kind in ("boot", "deploy", "inspect", "management", "power")}
+        fakes = {f"{kind}_interface": "fake" for kind in ("bios", "boot", "deploy", "inspect", "management", "power")}
         fakes |= {"network_interface": "noop", "raid_interface": "fake"}
         fakes |= {f"{kind}_interface": value for kind, value in interfaces.items()}
         self.call("POST", "/v1/nodes", {"name": name, "driver": "fake-hardware", "driver_info": info, **fakes})

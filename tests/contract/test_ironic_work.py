@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from hostler.core.state.model import Binding, Node, Operation, Outcome
 from hostler.core.state.operations import AnyAct, CleanMachine, CleanStep, DeployImage, InspectMachine
@@ -23,7 +24,7 @@ from tests.kit import NOW, a_node
 
 NAMES = tuple(f"w{number}" for number in range(1, 10))
 IMAGE = DeployImage("http://127.0.0.1:9/image.raw", "ab" * 32)
-STEPS = CleanMachine((CleanStep("raid", "create_configuration"),))
+STEPS = CleanMachine((CleanStep("bios", "factory_reset"),))
 
 
 @pytest.fixture(scope="module")
@@ -116,10 +117,25 @@ async def test_a_step_that_ironic_does_not_have_is_told_in_its_words(work: Work)
         await work.ask("w3", InspectMachine(), operation="o2")
 
 
-async def test_a_ramdisk_that_never_calls_back_ends_as_ironics_timeout(work: Work) -> None:
+@pytest.fixture
+async def image() -> AsyncIterator[DeployImage]:
+    """An image that is served, as `direct` looks at it before it boots its ramdisk."""
+
+    async def answer(_: web.BaseRequest) -> web.Response:
+        return web.Response(body=b"x" * 1024)
+
+    runner = web.ServerRunner(web.Server(answer))
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    yield DeployImage(f"http://127.0.0.1:{runner.addresses[0][1]}/image.raw", "ab" * 32)
+    await runner.cleanup()
+
+
+async def test_a_ramdisk_that_never_calls_back_ends_as_ironics_timeout(work: Work, image: DeployImage) -> None:
     """The real `direct` deploy waits for its agent, six seconds here. Mutant: a wait has no end."""
     work.there.enrol_fake("w4", deploy="direct")
-    outcome = await work.ended("w4", IMAGE)
+    outcome = await work.ended("w4", image)
     assert outcome.result == "failed"
     assert "'deploy failed'" in outcome.detail
     assert "imeout" in outcome.detail
@@ -127,12 +143,20 @@ async def test_a_ramdisk_that_never_calls_back_ends_as_ironics_timeout(work: Wor
 
 
 async def test_work_that_ironic_does_not_take_is_refused_in_its_words(work: Work) -> None:
-    """A config drive that is no address. Mutant: a 400 is asked again."""
-    work.there.enrol_fake("w5", deploy="direct")
-    wrong = DeployImage("http://127.0.0.1:9/image.raw", "not a checksum")
+    """A step of an interface that there is not. Mutant: a 400 is asked again."""
+    work.there.enrol_fake("w5")
+    wrong = CleanMachine((CleanStep("nosuch", "step"),))
     with pytest.raises(RefusedError, match=r"Ironic refuses \(400\)"):
         await work.ended("w5", wrong)
-    assert work.state("w5") == "available"
+    assert work.state("w5") == "manageable"
+
+
+async def test_an_image_that_ironic_cannot_reach_is_told_with_its_address(work: Work) -> None:
+    """Mutant: the deployment of an image that is nowhere is waited for."""
+    work.there.enrol_fake("w8", deploy="direct")
+    outcome = await work.ended("w8", IMAGE)
+    assert outcome.result == "failed"
+    assert "Validation of image href http://" in outcome.detail
 
 
 async def test_what_was_marked_and_never_begun_is_not_done_and_begins(work: Work) -> None:

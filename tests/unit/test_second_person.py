@@ -24,7 +24,7 @@ GENTLE = frozenset({
     "answer-maintenance", "rack-bring-up", "rack-call-off", "rack-certify", "rebind-asset",
     "cancel-recabling", "enter-manual-test", "move-recabling", "plan-recabling",
     "fail-inspection", "register", "register-assets", "register-fabric", "remove-fabric", "renew-certificate",
-    "renew-login",
+    "renew-login", "inspect", "deploy", "clean",
     "report-remediators", "retire-golden", "schedule-manual-test", "sign-manual-test", "tick-item",
     "tick-manual-test", "tick-stop", "validate-fabric", "walk-findings",
 })  # fmt: skip

@@ -226,7 +226,9 @@ def _of_type(hint: Any, *, full: bool, name: str = "") -> Any:
         return list(hint)[-1] if full else next(iter(hint))
     origin, args = get_origin(hint), get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        return _of_type(next(a for a in args if a is not type(None)), full=full, name=name) if full else None
+        if not full and type(None) in args:
+            return None
+        return _of_type(next(a for a in args if a is not type(None)), full=full, name=name)
     if origin is typing.Literal:
         return args[0]
     if origin is tuple:

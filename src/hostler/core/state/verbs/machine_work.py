@@ -10,13 +10,13 @@ from hostler.core.state.verbs.facts import Permission, Target, Verb, VerbFacts
 class Inspect(Verb, frozen=True):
     """Have Ironic inspect a node that serves nobody."""
 
-    facts: ClassVar = VerbFacts(Permission.disturb, Target.node, command="ironic inspect")
+    facts: ClassVar = VerbFacts(Permission.operate, Target.node, command="ironic inspect")
 
 
 class Deploy(Verb, frozen=True):
     """Have Ironic write an image to a node that serves nobody, and boot it."""
 
-    facts: ClassVar = VerbFacts(Permission.disturb, Target.node, command="ironic deploy")
+    facts: ClassVar = VerbFacts(Permission.operate, Target.node, command="ironic deploy")
     image: Annotated[str, Meta(description="Address of the image, http, https or file, as Ironic reaches it.")]
     checksum: Annotated[str, Meta(description="SHA-256 or SHA-512 of the image, in hex.")]
     configdrive: Annotated[str, Meta(description="Address of a config drive, as Ironic reaches it.")] = ""
@@ -25,7 +25,7 @@ class Deploy(Verb, frozen=True):
 class Clean(Verb, frozen=True):
     """Have Ironic clean a node that serves nobody, by steps of its own."""
 
-    facts: ClassVar = VerbFacts(Permission.disturb, Target.node, command="ironic clean")
+    facts: ClassVar = VerbFacts(Permission.operate, Target.node, command="ironic clean")
     steps: Annotated[
         str,
         Meta(description="Steps in their order, INTERFACE.STEP separated by commas: deploy.erase_devices_metadata."),
