@@ -13,7 +13,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -89,6 +89,13 @@ def programs() -> Path:
     return folder / "bin"
 
 
+def hashed(password: str) -> str:
+    """The password as Ironic's own file of users has it (bcrypt)."""
+    text = "import bcrypt, sys; print(bcrypt.hashpw(sys.argv[1].encode(), bcrypt.gensalt()).decode())"
+    argv = (f"{programs()}/python", "-c", text, password)
+    return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=START_S).stdout.strip()
+
+
 def free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
@@ -98,13 +105,14 @@ def free_port() -> int:
 class RealIronic:
     """An Ironic and its BMC. `systems` are the machines behind that BMC, by name."""
 
-    def __init__(self, api: int, bmc: int, systems: dict[str, str]) -> None:
+    def __init__(self, api: int, bmc: int, systems: dict[str, str], entry: Callable[[], dict[str, str]]) -> None:
         self.url, self.bmc = f"http://127.0.0.1:{api}", f"http://127.0.0.1:{bmc}"
         self.systems = systems
+        self.entry = entry
 
     def call(self, method: str, path: str, body: Any = None, at: str = "") -> Any:
         data = json.dumps(body).encode() if body is not None else None
-        headers = VERSION | {"Content-Type": "application/json"}
+        headers = VERSION | {"Content-Type": "application/json"} | (self.entry() if not at else {})
         asked = urllib.request.Request(f"{at or self.url}{path}", data, headers, method=method)  # noqa: S310 - loopback
         with urllib.request.urlopen(asked, timeout=30) as answer:  # noqa: S310 - loopback
             raw = answer.read()
@@ -148,13 +156,18 @@ class RealIronic:
 
 
 @contextmanager
-def real_ironic(folder: Path, names: tuple[str, ...], auth: str = "auth_strategy=noauth") -> Iterator[RealIronic]:
-    """Both processes while the block runs. Raises MissingError."""
+def real_ironic(
+    folder: Path, names: tuple[str, ...], entry: Callable[[], dict[str, str]] = dict, **auth: str
+) -> Iterator[RealIronic]:
+    """Both processes while the block runs; `entry` are the headers by which the test enters. Raises MissingError.
+
+    `auth`: `strategy`, and the `sections` of its configuration.
+    """
     place, run = programs(), folder / "run"
     for part in ("tftp", "http", "lock"):
         (run / part).mkdir(parents=True)
     systems = {name: f"27946b59-9e44-4fa7-8e91-{number:012d}" for number, name in enumerate(names, 1)}
-    there = RealIronic(free_port(), free_port(), systems)
+    there = RealIronic(free_port(), free_port(), systems, entry)
     nics = [{"mac": "52:54:00:12:34:01", "ip": "127.0.0.1"}]
     fakes = [
         {"uuid": uuid, "name": name, "power_state": "Off", "external_notifier": False, "nics": nics}
@@ -163,7 +176,10 @@ def real_ironic(folder: Path, names: tuple[str, ...], auth: str = "auth_strategy
     (folder / "bmc.conf").write_text(
         f"SUSHY_EMULATOR_FAKE_DRIVER=True\nSUSHY_EMULATOR_STATE_DIR={str(run)!r}\nSUSHY_EMULATOR_FAKE_SYSTEMS={fakes!r}\n"
     )
-    (folder / "ironic.conf").write_text(CONFIG.format(run=run, api=there.url.rpartition(":")[2], auth=auth))
+    (folder / "ironic.conf").write_text(
+        CONFIG.format(run=run, api=there.url.rpartition(":")[2], auth=f"auth_strategy={auth.get('strategy', 'noauth')}")
+        + auth.get("sections", "")
+    )
     subprocess.run(
         (f"{place}/ironic-dbsync", "--config-file", f"{folder}/ironic.conf", "create_schema"),
         check=True,

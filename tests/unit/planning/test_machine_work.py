@@ -92,7 +92,8 @@ def test_what_no_ironic_could_do_is_refused_before_it_is_asked(verb: str, args: 
 def test_it_waits_for_holds_and_for_what_is_done_at_the_bmc() -> None:
     """Mutants: a hold stops nobody; two things act on one machine."""
     steps = CleanMachine((CleanStep("deploy", "erase_devices"),))
-    node = machine(machine_work=MachineWork(steps, "ann", "why", NOW))
+    work = MachineWork(steps, "ann", "why", NOW)
+    node = machine(machine_work=work)
     context = idle(a_context(node), "a")
     answer = beside(context, node, Rest())
     assert isinstance(answer, Act)
@@ -102,5 +103,5 @@ def test_it_waits_for_holds_and_for_what_is_done_at_the_bmc() -> None:
     assert [b.kind for b in stopped.blockers] == ["hold"]
     for busy in ({"operation": an_operation("power_on", "a")}, {"aside": an_operation("power_on", "a")}):
         assert beside(context, replace(node, **busy), Rest()) == Rest()
-    done = replace(node, machine_work=replace(node.machine_work, state="failed"))
+    done = replace(node, machine_work=replace(work, state="failed"))
     assert beside(context, done, Rest()) == Rest()

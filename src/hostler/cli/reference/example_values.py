@@ -226,9 +226,8 @@ def _of_type(hint: Any, *, full: bool, name: str = "") -> Any:
         return list(hint)[-1] if full else next(iter(hint))
     origin, args = get_origin(hint), get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        if not full and type(None) in args:
-            return None
-        return _of_type(next(a for a in args if a is not type(None)), full=full, name=name)
+        some = next(a for a in args if a is not type(None))
+        return _of_type(some, full=full, name=name) if full or type(None) not in args else None
     if origin is typing.Literal:
         return args[0]
     if origin is tuple:

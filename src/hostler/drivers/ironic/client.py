@@ -9,19 +9,25 @@ from msgspec import Struct
 
 from hostler.drivers.bounded_body import read_body
 from hostler.drivers.ironic import wire
+from hostler.drivers.ironic.keystone_tokens import KeystoneTokens
 from hostler.ports import BusyTargetError, RefusedError, Secrets, UnreachableError
 
 MICROVERSION = "1.80"
 """The API version that is asked for: node faults (1.42) and provision by name are in it, as of Ironic 21 (2022)."""
 MOST_BYTES = 1024 * 1024
+KEYSTONE_HEADER = "X-Auth-Token"
 
 
 class IronicAccess(Struct, frozen=True, forbid_unknown_fields=True):
-    """Address of an Ironic, and how it is entered: `secret` names a username and password, "" for none (noauth)."""
+    """Address of an Ironic, and how it is entered: `secret` names a username and password, "" for none (noauth).
+
+    `keystone` is the address of the Keystone (https://…/v3) to which the secret is shown instead, for a token.
+    """
 
     url: str
     secret: str = ""
     timeout_s: float = 60.0
+    keystone: str = ""
 
 
 class IronicClient:
@@ -31,6 +37,7 @@ class IronicClient:
         self._session = session
         self._access = access
         self._secrets = secrets
+        self._tokens = KeystoneTokens(access.keystone, access.secret, secrets, access.timeout_s)
 
     async def node(self, name: str) -> wire.IronicNode:
         """The node of this name or UUID. Raises RefusedError where it has none."""
@@ -58,11 +65,28 @@ class IronicClient:
         return wire.boot_device(await self._send("GET", f"/v1/nodes/{name}/management/boot_device"))
 
     async def _send(self, method: str, path: str, body: object = None) -> bytes:
-        headers = {"X-OpenStack-Ironic-API-Version": MICROVERSION, "Content-Type": "application/json"}
-        if self._access.secret:
-            fields = (await self._secrets.read(self._access.secret)).fields
-            login = f"{fields.get('username', '')}:{fields.get('password', '')}".encode()
-            headers["Authorization"] = f"Basic {base64.b64encode(login).decode()}"
+        entry = await self._entry()
+        status, raw = await self._exchange(method, path, body, entry)
+        if status == HTTPStatus.UNAUTHORIZED and self._access.keystone:  # a token may be revoked before it expires
+            entry = {KEYSTONE_HEADER: await self._tokens.token(refused=entry[KEYSTONE_HEADER])}
+            status, raw = await self._exchange(method, path, body, entry)
+        if status >= HTTPStatus.MULTIPLE_CHOICES:
+            raise _error(status, raw)
+        return raw
+
+    async def _entry(self) -> dict[str, str]:
+        """The header that enters Ironic, {} for none."""
+        if self._access.keystone:
+            return {KEYSTONE_HEADER: await self._tokens.token()}
+        if not self._access.secret:
+            return {}
+        fields = (await self._secrets.read(self._access.secret)).fields
+        login = f"{fields.get('username', '')}:{fields.get('password', '')}".encode()
+        return {"Authorization": f"Basic {base64.b64encode(login).decode()}"}
+
+    async def _exchange(self, method: str, path: str, body: object, entry: dict[str, str]) -> tuple[int, bytes]:
+        """One request, sent once: its status and its answer. Raises UnreachableError."""
+        headers = {"X-OpenStack-Ironic-API-Version": MICROVERSION, "Content-Type": "application/json", **entry}
         data = msgspec.json.encode(body) if body is not None else None
         url, limit = f"{self._access.url.rstrip('/')}{path}", aiohttp.ClientTimeout(self._access.timeout_s)
         try:
@@ -72,9 +96,7 @@ class IronicClient:
                 raw = await read_body(answer, MOST_BYTES, "the answer of Ironic")
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise UnreachableError(f"Ironic does not answer: {type(error).__name__}; see that it runs") from error
-        if answer.status >= HTTPStatus.MULTIPLE_CHOICES:
-            raise _error(answer.status, raw)
-        return raw
+        return answer.status, raw
 
 
 def _node(raw: bytes) -> wire.IronicNode:
