@@ -112,7 +112,7 @@ class RealKeystone:
 
 @contextmanager
 def real_keystone(folder: Path) -> Iterator[RealKeystone]:
-    """Its process while the block runs. Raises MissingError."""
+    """Process of a Keystone while the block runs. Raises MissingError."""
     place, run = programs(), folder / "keystone"
     run.mkdir(parents=True)
     file = run / "keystone.conf"

@@ -103,7 +103,7 @@ async def test_a_password_enters_by_a_token_until_it_is_revoked(
 
 
 async def test_an_application_credential_enters(behind: tuple[RealKeystone, RealIronic], tmp_path: Path) -> None:
-    """It is a project's: Ironic shows it the nodes that the project owns. Mutant: it is asked for as a password."""
+    """Ironic shows a project's credential the nodes that the project owns. Mutant: it is asked for as a password."""
     keystone, there = behind
     access = IronicAccess(there.url, "file:ironic", keystone=keystone.url)
     async with a_client(tmp_path, access, keystone.application_credential("hostler")) as client:

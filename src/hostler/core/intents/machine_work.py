@@ -1,7 +1,6 @@
 """A person has a machine's provisioner inspect it, write an image to it, or clean it: of nodes that serve nobody."""
 
 import re
-from urllib.parse import urlsplit
 
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, RefusalError, node_of
 from hostler.core.state import events as e
@@ -12,10 +11,10 @@ from hostler.core.state.verbs.machine_work import Clean, Deploy, Inspect
 
 PHASES = (Phase.registered, Phase.onboard, Phase.zap_fail, Phase.triage, Phase.debug)
 """Phases in which a machine serves nobody and no limit of a bring-up counts."""
-STEPS_MOST = 32
+STEPS_MOST, ADDRESS_MOST = 32, 1000
 _CHECKSUM = re.compile(r"[0-9a-f]{64}|[0-9a-f]{128}")
 _STEP = re.compile(r"[a-z_]{1,40}\.[A-Za-z0-9_]{1,100}")
-_ADDRESS = {"http", "https", "file"}
+_ADDRESS = re.compile(r"(https?://[^\s/@]+/|file:///)\S+")
 
 
 def inspect(ask: Ask[Inspect]) -> Granted:
@@ -29,7 +28,7 @@ def deploy(ask: Ask[Deploy]) -> Granted:
     if not _CHECKSUM.fullmatch(checksum):
         raise RefusalError("give the image's SHA-256 or SHA-512 in hex, as `sha256sum` prints it")
     for what, address in (("image", act.image), ("configdrive", act.configdrive)):
-        if address and not _is_address(address):
+        if address and not (_ADDRESS.fullmatch(address) and len(address) <= ADDRESS_MOST):
             raise RefusalError(f"{what} is no http, https or file address without a login in it")
     return _asked(ask, DeployImage(act.image, checksum, act.configdrive))
 
@@ -63,15 +62,6 @@ def _demand_free(node: Node) -> None:
     work = node.machine_work
     if work is not None and work.state in ("asked", "begun"):
         raise RefusalError(f"{node.id}: {work.act.kind} is {work.state}; wait for it")
-
-
-def _is_address(text: str) -> bool:
-    try:
-        found = urlsplit(text)
-    except ValueError:
-        return False
-    held = found.netloc if found.scheme != "file" else found.path
-    return found.scheme in _ADDRESS and bool(held) and found.username is None and len(text) <= 1000
 
 
 HANDLERS: Handlers = {Inspect: Handler(inspect), Deploy: Handler(deploy), Clean: Handler(clean)}
