@@ -53,6 +53,8 @@ class IronicWork:
         begun = named == operation.id and there.changed_at != before
         if there.provision in wire.FAILED and not begun:
             return _outcome(operation, "not_done", state_told(there))
+        if there.provision in wire.FAILED and there.reservation and not there.last_error:
+            return _outcome(operation, "unknown", state_told(there))  # Ironic writes the state first, then why
         if there.provision in wire.FAILED:
             way = f"openstack baremetal node {wire.FAILED[there.provision]} {there.name or there.uuid}"
             return _outcome(operation, "failed", f"{state_told(there)}; look into it, then run `{way}`")

@@ -15,7 +15,6 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 from msgspec import Struct
 
-from hostler.drivers.redfish import kept_login
 from hostler.drivers.redfish.client import NotOfferedError, RedfishClient
 from hostler.drivers.redfish.shown_certificate import LOOK
 from hostler.drivers.redfish.tolerant_json import Document, child, document, link, strings, text
@@ -174,8 +173,8 @@ async def _by_upload(client: RedfishClient, target: str, name: str) -> Certifica
         try:
             await client.send_form(target, _form(files, boundary), boundary)
         except RefusedError as error:  # a BMC may quote what it refuses
-            hidden = kept_login.without_secrets(str(error), private.decode(), *private.decode().splitlines())
-            raise RefusedError(hidden) from None
+            answered = str(error).partition(": ")[0]
+            raise RefusedError(f"{answered}; its words may quote the key and are not told; see its own log") from None
 
     return CertificateRequest(UPLOAD, asked.public_bytes(serialization.Encoding.PEM), install)
 
