@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from hostler.core.state.model import Binding, Node, Operation, Outcome
-from hostler.core.state.operations import AnyAct, CleanMachine, CleanStep, DeployImage, InspectMachine
+from hostler.core.state.operations import AnyAct, CleanMachine, DeployImage, InspectMachine
 from hostler.drivers.ironic.client import IronicAccess, IronicClient
 from hostler.drivers.ironic.ironic_nodes import IronicNodes
 from hostler.drivers.secrets.secret_cache import KeptSecrets
@@ -24,7 +24,7 @@ from tests.kit import NOW, a_node
 
 NAMES = tuple(f"w{number}" for number in range(1, 10))
 IMAGE = DeployImage("http://127.0.0.1:9/image.raw", "ab" * 32)
-STEPS = CleanMachine((CleanStep("bios", "factory_reset"),))
+STEPS = CleanMachine(("bios.factory_reset",))
 
 
 @pytest.fixture(scope="module")
@@ -98,9 +98,9 @@ async def test_a_machine_that_carries_an_image_is_neither_overwritten_nor_cleane
     work.there.enrol_fake("w2")
     assert (await work.ended("w2", IMAGE)).result == "done"
     other = DeployImage("http://127.0.0.1:9/other.raw", "cd" * 32)
-    with pytest.raises(RefusedError, match=r"'active'.* with http://127.0.0.1:9/image.raw; undeploy it"):
+    with pytest.raises(RefusedError, match=r"'active'.* with http://127.0.0.1:9/image.raw; run .* undeploy w2"):
         await work.ask("w2", other, operation="o2")
-    with pytest.raises(RefusedError, match="nothing is inspected or cleaned; undeploy it first"):
+    with pytest.raises(RefusedError, match=r"nothing is inspected or cleaned; run .* undeploy w2"):
         await work.ask("w2", STEPS, operation="o3")
     assert work.there.state("w2")["instance_info"]["image_source"] == IMAGE.image
 
@@ -108,7 +108,7 @@ async def test_a_machine_that_carries_an_image_is_neither_overwritten_nor_cleane
 async def test_a_step_that_ironic_does_not_have_is_told_in_its_words(work: Work) -> None:
     """Ironic takes it and fails. Mutants: a failed cleaning is waited for; it is tried again."""
     work.there.enrol_fake("w3")
-    outcome = await work.ended("w3", CleanMachine((CleanStep("deploy", "no_such_step"),)))
+    outcome = await work.ended("w3", CleanMachine(("deploy.no_such_step",)))
     assert outcome.result == "failed"
     assert "'clean failed'" in outcome.detail
     assert "no_such_step" in outcome.detail
@@ -145,7 +145,7 @@ async def test_a_ramdisk_that_never_calls_back_ends_as_ironics_timeout(work: Wor
 async def test_work_that_ironic_does_not_take_is_refused_in_its_words(work: Work) -> None:
     """A step of an interface that there is not. Mutant: a 400 is asked again."""
     work.there.enrol_fake("w5")
-    wrong = CleanMachine((CleanStep("nosuch", "step"),))
+    wrong = CleanMachine(("nosuch.step",))
     with pytest.raises(RefusedError, match=r"Ironic refuses \(400\)"):
         await work.ended("w5", wrong)
     assert work.state("w5") == "manageable"

@@ -181,7 +181,7 @@ def test_a_node_goes_back_to_work_through_a_gate(name: str) -> None:
 def test_what_may_land_late_settles_before_its_node_returns() -> None:
     """An act that changes power or boot, and cannot be called off, has a settle time."""
     for row in OPERATIONS.values():
-        assert row.port in ("bmc", "agent", "scheduler", "fabric", "present")
+        assert row.port in ("bmc", "provisioner", "agent", "scheduler", "fabric", "present")
         if row.port in ("bmc", "agent") and (row.disrupts or row.kind in ("power_on", "reset_bmc")):
             assert row.settle_s > 0, row.kind
         if not row.repeatable:

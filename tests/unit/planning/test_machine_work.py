@@ -12,7 +12,7 @@ from hostler.core.state.decisions import Act, Rest, Wait
 from hostler.core.state.live_state import Fellow, Release
 from hostler.core.state.machine_work import MachineWork
 from hostler.core.state.model import Binding, HoldKind, Node, Outcome, Phase
-from hostler.core.state.operations import CleanMachine, CleanStep, DeployImage, InspectMachine
+from hostler.core.state.operations import CleanMachine, DeployImage, InspectMachine
 from tests.kit import NOW, Drive, a_node, configuration, pool_document
 from tests.unit.planning.values import a_context, an_operation, held, idle
 
@@ -91,7 +91,7 @@ def test_what_no_ironic_could_do_is_refused_before_it_is_asked(verb: str, args: 
 
 def test_it_waits_for_holds_and_for_what_is_done_at_the_bmc() -> None:
     """Mutants: a hold stops nobody; two things act on one machine."""
-    steps = CleanMachine((CleanStep("deploy", "erase_devices"),))
+    steps = CleanMachine(("deploy.erase_devices",))
     work = MachineWork(steps, "ann", "why", NOW)
     node = machine(machine_work=work)
     context = idle(a_context(node), "a")

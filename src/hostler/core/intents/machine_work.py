@@ -6,7 +6,7 @@ from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, Re
 from hostler.core.state import events as e
 from hostler.core.state.machine_work import PROVISIONER
 from hostler.core.state.model import Node, Phase
-from hostler.core.state.operations import CleanMachine, CleanStep, DeployImage, InspectMachine
+from hostler.core.state.operations import CleanMachine, DeployImage, InspectMachine
 from hostler.core.state.verbs.machine_work import Clean, Deploy, Inspect
 
 PHASES = (Phase.registered, Phase.onboard, Phase.zap_fail, Phase.triage, Phase.debug)
@@ -38,8 +38,7 @@ def clean(ask: Ask[Clean]) -> Granted:
     named = [one for one in re.split(r"[\s,]+", ask.act.steps.strip()) if one]
     if not 0 < len(named) <= STEPS_MOST or not all(_STEP.fullmatch(one) for one in named):
         raise RefusalError(f"give 1 to {STEPS_MOST} steps as INTERFACE.STEP, as deploy.erase_devices_metadata")
-    steps = tuple(CleanStep(*one.split(".")) for one in named)
-    return _asked(ask, CleanMachine(steps))
+    return _asked(ask, CleanMachine(tuple(named)))
 
 
 def _asked(ask: AnyAsk, act: InspectMachine | DeployImage | CleanMachine) -> Granted:

@@ -138,17 +138,10 @@ class DeployImage(OperationAct, frozen=True):
     configdrive: str = ""
 
 
-class CleanStep(Struct, frozen=True, forbid_unknown_fields=True):
-    """A step of a provisioner's cleaning: which of its interfaces, and what."""
-
-    interface: str
-    step: str
-
-
 class CleanMachine(OperationAct, frozen=True):
-    """Has the provisioner clean the machine by these steps, in their order."""
+    """Has the provisioner clean the machine by these steps ("INTERFACE.STEP"), in their order."""
 
-    steps: tuple[CleanStep, ...]
+    steps: tuple[str, ...]
 
 
 # the node's agent

@@ -42,7 +42,9 @@ class IronicWork:
                 if there.provision == AVAILABLE:
                     return await self._ask(operation, there, "manage")
                 if there.provision != MANAGEABLE:
-                    raise RefusedError(f"{state_told(there)}, where nothing is inspected or cleaned; undeploy it first")
+                    raise RefusedError(
+                        f"{state_told(there)}, where nothing is inspected or cleaned; {_undeploy(there)}"
+                    )
                 return await self._begin(operation, there, act)
             case _:
                 raise AssertionError(f"{operation.kind} is no work of Ironic's")
@@ -73,7 +75,7 @@ class IronicWork:
             case InspectMachine():
                 return await self._ask(operation, there, "inspect")
             case CleanMachine(steps=steps):
-                listed = [{"interface": one.interface, "step": one.step} for one in steps]
+                listed = [dict(zip(("interface", "step"), one.split(".", 1), strict=True)) for one in steps]
                 return await self._ask(operation, there, "clean", {"clean_steps": listed})
             case _:
                 assert_never(act)
@@ -81,7 +83,7 @@ class IronicWork:
     async def _deploy(self, operation: Operation, there: IronicNode, act: DeployImage) -> Outcome:
         """From manageable by way of available, where Ironic may clean the machine first."""
         if there.provision == ACTIVE:
-            raise RefusedError(f"{state_told(there)} with {there.image[0] or 'an image'}; undeploy it there first")
+            raise RefusedError(f"{state_told(there)} with {there.image[0] or 'an image'}; {_undeploy(there)}")
         if there.provision == MANAGEABLE:
             return await self._ask(operation, there, "provide")
         if there.image != (act.image, act.checksum):
@@ -104,6 +106,10 @@ class IronicWork:
     ) -> Outcome:
         await self._ironic.provision(there.uuid, target, body)
         return _outcome(operation, "unknown", f"Ironic was asked for {target}")
+
+
+def _undeploy(there: IronicNode) -> str:
+    return f"run `openstack baremetal node undeploy {there.name or there.uuid}` first"
 
 
 def _is_new(there: IronicNode) -> bool:
