@@ -27,6 +27,7 @@ _READ: dict[str, Callable[[Arguments], op.AnyAct]] = {
         targets=_split(a.get("targets", "")),
     ),
     "verify_firmware": lambda a: op.VerifyFirmware({k: _split(v, OR) for k, v in a.items() if k != "baseline"}),
+    "clean_machine": lambda a: op.CleanMachine(_split(a.get("steps", ""))),
     "reset_bmc": lambda a: op.ResetBmc(_split(a.get("unless_listed", ""))),
     "gpu_reset": lambda a: op.ResetGpus(
         () if a.get("gpu", "all") == "all" else _split(a["gpu"]),
@@ -86,6 +87,7 @@ _WRITTEN: dict[type, Callable[[Any], Arguments]] = {
     },
     op.SetBootNetwork: lambda act: {} if act == op.SetBootNetwork() else {"target": act.target, "url": act.url},
     op.VerifyFirmware: lambda act: {name: OR.join(versions) for name, versions in act.wanted.items()},
+    op.CleanMachine: lambda act: {"steps": ",".join(act.steps)},
     op.ResetBmc: lambda act: _stated(unless_listed=",".join(act.unless_listed)),
     op.ResetGpus: lambda act: _stated(
         gpu=",".join(act.gpus),
