@@ -224,7 +224,7 @@ async def test_each_cut_is_gone_on_from(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 async def _looked(world: CertificateWorld, operation: Operation) -> Outcome:
-    """What is seen of it, once a BMC that restarts by itself is back."""
+    """Look at it once a BMC that restarts by itself is back."""
     while True:
         with contextlib.suppress(UnreachableError):
             return await world.driver.observe(operation, world.inner.node)

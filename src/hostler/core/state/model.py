@@ -547,7 +547,7 @@ class Node(Struct, frozen=True):
     component; before the name of what does not run stands STAGED or RECOVERY. `stay_granted`: when a person last let it
     stand in its phase (STUCK). `hardware` are readings of links, settings and places, "SOURCE/NAME" → text,
     `hardware_own` those that differ between machines, `hardware_boots` the boot in which each was read. `repairs` is
-    what hands did since it left production or, a spare, came back. `bundles` are the last of its evidence, `certificates`
+    what hands did since it left production or, a spare, came back. `bundles` are its last evidence, `certificates`
     the last proofs that it was sanitised. `light` is the locate LED asked for, `medium` the boot medium in a virtual
     drive. `came_from`: the phase left for triage; `rounds`: visits there in a row that convicted nobody.
     """
