@@ -68,11 +68,13 @@ def _plugin(address: str, fields: Mapping[str, str]) -> Any:
     """How a token is asked for. Raises RefusedError for fields that ask for none."""
     given = {name: value for name, value in fields.items() if value}
     if given.get("application_credential_secret"):
-        named = {name: given[name] for name in (*APPLICATION, *USERS[3:], "username", "user_id") if name in given}
+        named: dict[str, Any] = {
+            name: given[name] for name in (*APPLICATION, *USERS[3:], "username", "user_id") if name in given
+        }
         return v3.ApplicationCredential(address, **named)
     if given.get("password") and (given.get("username") or given.get("user_id")):
-        named = {name: given[name] for name in (*USERS, *SCOPES, "system_scope") if name in given}
-        return v3.Password(address, **named)
+        chosen: dict[str, Any] = {name: given[name] for name in (*USERS, *SCOPES, "system_scope") if name in given}
+        return v3.Password(address, **chosen)
     raise RefusedError(
         "the secret for Ironic's Keystone holds neither username and password nor application_credential_id and "
         "application_credential_secret; write one of them"
