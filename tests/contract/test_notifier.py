@@ -158,6 +158,56 @@ async def test_a_target_that_is_down_for_an_hour_loses_nothing_and_gets_the_same
     assert len(set(bodies)) == 1, "the same message, to the letter"
 
 
+async def test_slack_that_is_down_for_an_hour_is_told_all_of_it_afterwards_and_keeps_no_pager_waiting(
+    twin: NotifyTwin, outbox: Outbox
+) -> None:
+    """Mutants: what ended meanwhile is not told any more; an end comes before its beginning; other routes wait too."""
+    chat = Route("chat", "slack", secret="folder:x", networks=LOOPBACK, wait_s=0.0)
+    cell = Recorded(MemoryJournal(), chat, pager(twin))
+    away, sent = True, list[Message]()
+
+    class Chat:
+        async def deliver(self, message: Message, _route: Route) -> None:
+            if away:
+                raise UnreachableError("connection refused")
+            sent.append(message)
+
+    drivers = {**http_targets("c1", Kept(FIELDS)), "slack": Chat()}
+    async with telling(cell, outbox, drivers) as notifier:
+        for turn in range(6):
+            cell.record(e.BrakeLatched(f"storm {turn}"))
+            await until(lambda turn=turn: len(twin.paged) == turn + 1)
+            cell.record(e.BrakeReleased("pat", "looked at it"))
+            await until(lambda: not twin.open)
+            cell.passes(minutes=10)
+        assert (notifier.sent["chat"], notifier.failed["chat"] > 0, notifier.sent["pager"]) == (0, True, 12)
+        away = False
+        while len(sent) < 12:
+            tried = len(sent)
+            cell.passes(minutes=5)
+            await until(lambda tried=tried: len(sent) > tried)
+    by_key = {one.key: [m.action for m in sent if m.key == one.key] for one in sent}
+    assert list(by_key.values()) == [["open", "over"]] * 6
+    assert len({m.id for m in sent}) == 12, "nothing twice under another id"
+    assert not outbox.listed("chat", "dead", None, 100)
+
+
+async def test_two_thousand_conditions_of_one_cause_ring_one_pager_once(twin: NotifyTwin, outbox: Outbox) -> None:
+    """Through journal, outbox and HTTP. Mutants: a page for each node; the pager is never told that it is over."""
+    cell, names = Recorded(MemoryJournal(), pager(twin, wait_s=30.0)), [f"n{number}" for number in range(2_000)]
+    nodes = [Node(name, Position("c1", rack="r1"), "h100", Phase.production, BEGAN, BEGAN) for name in names]
+    cell.record(*(e.NodeRegistered(node) for node in nodes))
+    cell.record(*(e.NodeAssigned(name, Assignment("train", "acme", "k1", BEGAN)) for name in names))
+    async with telling(cell, outbox):
+        cell.record(*(e.ConditionRaised(_leak(name)) for name in names))
+        await until(lambda: (outbox.position() or (0,))[0] == cell.journal.latest_seq())
+        cell.passes(seconds=31)
+        await until(lambda: twin.open)
+        cell.record(*(e.ConditionCleared(name, f"{name}/cooling.leak", "pat", "dried") for name in names))
+        await until(lambda: not twin.open)
+    assert len(twin.paged) == 1
+
+
 async def test_a_crash_between_send_and_record_sends_the_same_again(twin: NotifyTwin, outbox: Outbox) -> None:
     """The target has taken it and its answer never came."""
     cell = Recorded(MemoryJournal(), pager(twin))
@@ -306,6 +356,11 @@ async def test_a_tenant_is_told_of_its_failed_node_though_it_is_released_in_the_
 
 def _tried_again(notifier: Notifier, before: int) -> bool:
     return notifier.failed.total() + notifier.sent.total() > before
+
+
+def _leak(node: str) -> Condition:
+    """A leak: grave enough to page."""
+    return Condition(f"{node}/cooling.leak", "cooling.leak", node, Severity.catastrophic, BEGAN, BEGAN, "operator", "x")
 
 
 def _ticket(node: str) -> Ticket:

@@ -81,6 +81,23 @@ def test_a_storm_of_one_cause_is_one_page() -> None:
     assert len({m.id for m in played.sent}) == 2
 
 
+def test_a_storm_of_two_thousand_conditions_of_one_cause_is_one_page() -> None:
+    """Mutants: conditions are told node by node; the page is over with the first of them that is."""
+    played = Played(PAGER)
+    for number in range(2_000):
+        played.show(e.ConditionRaised(leak(f"n{number}")), after(seconds=number / 100))
+        if not number % 100:
+            played.wait(after(seconds=number / 100))
+    played.wait(after(seconds=60))
+    assert [m.action for m in played.sent if m.action != "more"] == ["open"]
+    assert len({m.key for m in played.sent}) == 1
+    for number in range(2_000):
+        assert not [m for m in played.sent if m.action == "over"]
+        over = e.ConditionCleared(f"n{number}", f"n{number}/cooling.leak", "pat", "dried")
+        played.show(over, after(seconds=100))
+    assert [m.action for m in played.sent if m.action != "more"] == ["open", "over"]
+
+
 def test_a_storm_that_goes_on_is_told_again_under_its_key_and_seldom() -> None:
     played = Played(PAGER)
     for second in range(0, 600, 2):
@@ -185,6 +202,32 @@ def test_filters_narrow_a_route() -> None:
     played.place = GLOBEX
     assert len(played.show(e.ConditionRaised(leak("n2")))) == 1
     assert not played.show(e.TicketOpened(ticket(3)))
+
+
+HERE = Place(pool="train", tenant="acme", site="ams", rack="r1")
+THERE = Place(pool="other", tenant="globex", site="fra", rack="r9")
+
+
+@pytest.mark.parametrize(
+    "narrowed",
+    [{"pools": ("train",)}, {"tenants": ("acme",)}, {"sites": ("ams",)}, {"racks": ("r1",)}],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_each_filter_lets_its_own_through_and_nothing_of_another_place(narrowed: dict[str, tuple[str, ...]]) -> None:
+    """Mutant: a filter that is written down and not asked."""
+    played = Played(Route("some", "slack", wait_s=0, **narrowed), place=THERE)
+    assert not played.show(e.ConditionRaised(leak("n1")))
+    played.place = HERE
+    assert len(played.show(e.ConditionRaised(leak("n2")))) == 1
+
+
+@pytest.mark.parametrize("least", ["info", "warning", "degraded", "critical", "catastrophic"])
+def test_a_route_is_told_of_what_is_as_grave_as_its_least(least: str) -> None:
+    """Mutant: the least severity is compared by its name."""
+    played = Played(Route("some", "slack", least=least, wait_s=0))
+    told = [severity for severity in Severity if played.show(e.ConditionRaised(leak(f"n-{severity.name}", severity)))]
+    told_of = [severity for severity in Severity if severity >= Severity.critical]  # what a node in service is told for
+    assert told == [severity for severity in told_of if severity >= Severity[least]]
 
 
 def test_a_route_that_is_no_more_is_forgotten() -> None:
