@@ -1,7 +1,7 @@
 """From a record to a target over real HTTP: nothing lost, nothing twice under another key, one delivers at a time."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -176,7 +176,7 @@ async def test_slack_that_is_down_for_an_hour_is_told_all_of_it_afterwards_and_k
     async with telling(cell, outbox, drivers) as notifier:
         for turn in range(6):
             cell.record(e.BrakeLatched(f"storm {turn}"))
-            await until(lambda turn=turn: len(twin.paged) == turn + 1)
+            await until(partial(_more_than, twin.paged, turn))
             cell.record(e.BrakeReleased("pat", "looked at it"))
             await until(lambda: not twin.open)
             cell.passes(minutes=10)
@@ -185,7 +185,7 @@ async def test_slack_that_is_down_for_an_hour_is_told_all_of_it_afterwards_and_k
         while len(sent) < 12:
             tried = len(sent)
             cell.passes(minutes=5)
-            await until(lambda tried=tried: len(sent) > tried)
+            await until(partial(_more_than, sent, tried))
     by_key = {one.key: [m.action for m in sent if m.key == one.key] for one in sent}
     assert list(by_key.values()) == [["open", "over"]] * 6
     assert len({m.id for m in sent}) == 12, "nothing twice under another id"
@@ -356,6 +356,10 @@ async def test_a_tenant_is_told_of_its_failed_node_though_it_is_released_in_the_
 
 def _tried_again(notifier: Notifier, before: int) -> bool:
     return notifier.failed.total() + notifier.sent.total() > before
+
+
+def _more_than(found: Sequence[object], number: int) -> bool:
+    return len(found) > number
 
 
 def _leak(node: str) -> Condition:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections import Counter
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -24,7 +23,7 @@ from hostler.drivers.slurm import settings as slurm
 from hostler.server.sign_in_settings import FILE, read_sign_in
 from hostler_checks.main import _parser
 from hostler_checks.site_checks import parsed
-from tests.how_to import ELSEWHERE, NEEDS, PAGES, SHELL, Block, Command, blocks, commands, filled, is_run
+from tests.how_to import ELSEWHERE, NEEDS, PAGES, RUN, SHELL, Block, Command, blocks, commands, filled, is_run
 
 TABLE = Path(__file__).parents[1] / "how_to.md"
 NAMES = sorted(page.stem for page in PAGES.glob("*.md"))
@@ -206,15 +205,16 @@ def row(page: str) -> str:
     if page in ELSEWHERE:
         return f"| {page} | – | – | {ELSEWHERE[page]} |"
     found = list(commands(page))
-    run = sum(is_run(page, one) for one in found)
-    needs = Counter(NEEDS[one.program] for one in found if one.program in NEEDS)
-    ours = sum(one.program not in NEEDS for one in found) - run
-    read = sum(block.language not in (*SHELL, "python", "ini") for block in blocks(page))
-    exempt = ", ".join(f"{count} × {what}" for what, count in sorted(needs.items())) or "–"
-    return f"| {page} | {run} | {ours} commands, {read} documents | {exempt} |"
+    run = dict.fromkeys(one for one in RUN.get(page, ()) if any(is_run(page, command) for command in found))
+    needs = sorted({NEEDS[one.program] for one in found if one.program in NEEDS})
+    ours = any(one.program not in NEEDS and not is_run(page, one) for one in found)
+    read = any(block.language not in (*SHELL, "python", "ini") for block in blocks(page))
+    parsed = " and ".join(["its other commands"] * ours + ["its documents"] * read)
+    ran = ", ".join(f"`{one.strip()}`" for one in run)
+    return f"| {page} | {ran or '–'} | {parsed or '–'} | {', '.join(needs) or '–'} |"
 
 
 def test_the_table_says_what_is_done_with_each_page() -> None:
-    """Mutants: a page or a command comes, and nobody says whether it is run, parsed or exempt."""
+    """Mutants: a page or a command of another program comes, and nobody says whether it is run, parsed or exempt."""
     wanted = "\n".join(row(page) for page in NAMES)
     assert wanted in TABLE.read_text(encoding="utf-8"), f"write this into tests/how_to.md:\n{wanted}"

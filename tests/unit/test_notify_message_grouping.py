@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from hostler.core.notify.message_grouping import EpisodeMessages, OpenEpisodes
 from hostler.core.notify.messages import Message
@@ -215,7 +216,7 @@ THERE = Place(pool="other", tenant="globex", site="fra", rack="r9")
 )
 def test_each_filter_lets_its_own_through_and_nothing_of_another_place(narrowed: dict[str, tuple[str, ...]]) -> None:
     """Mutant: a filter that is written down and not asked."""
-    played = Played(Route("some", "slack", wait_s=0, **narrowed), place=THERE)
+    played = Played(replace(Route("some", "slack", wait_s=0), **narrowed), place=THERE)
     assert not played.show(e.ConditionRaised(leak("n1")))
     played.place = HERE
     assert len(played.show(e.ConditionRaised(leak("n2")))) == 1
