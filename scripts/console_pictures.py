@@ -69,6 +69,7 @@ PICTURES = {
     "pools": Picture("/pools"),
     "racks": Picture("/racks/r05"),
     "fabrics": Picture("/fabrics/ib0"),
+    "events": Picture("/events"),
     "flow": Picture("/flow?span=1h"),
     "flow-dark": Picture("/flow?span=1h", scheme="dark"),
     "returns": Picture("/returns"),

@@ -46,6 +46,7 @@ PAGES = {
     "/returns?node=n1": {"returns": 1, "stock": 1},
     "/approvals": {"approvals": 0},
     "/incidents": {"incidents": ANY},
+    "/events?node=n0&since=2020-01-01T00:00:00Z": {"events": 1},
     "/pools": {"pools": 2},
     "/bring-up?rack=r9&phase=onboard": {"stages": 1, "bring-up": 1},
     "/flow?span=1h&pool=beta": {"moves": 1, "times": 1},

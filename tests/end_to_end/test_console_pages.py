@@ -27,6 +27,7 @@ PAGES = (
     "/incidents",
     "/parts",
     "/pools",
+    "/events",
     "/flow",
     "/bring-up",
     "/trends",

@@ -4,6 +4,7 @@ import { Banners } from "./banners.js";
 import { Grid } from "./grid.js";
 import { Selection } from "./grid_commons.js";
 import { AsTable, Controls, Legend } from "./grid_controls.js";
+import { momentPath } from "./moments.js";
 import { NodeLink } from "./pages.js";
 import { filter, status } from "./state.js";
 import { PHASES, count, counted, plain, since } from "./words.js";
@@ -163,9 +164,9 @@ function Changes({ now }) {
   if (!asked.length && !moves.length) return null;
   return html`
     <section>
-      <h2>Changes in 24 h</h2>
+      <h2><a href="/events">Changes in 24 h</a></h2>
       <ol class="changes">
-        ${moves.slice(0, 8).map((/** @type {Row} */ row) => html`<li><time>${row.at.slice(11, 16)}</time><${NodeLink} id=${subject(row)} /><span title=${row.text}>${row.text}</span></li>`)}
+        ${moves.slice(0, 8).map((/** @type {Row} */ row) => html`<li><time><a href=${momentPath(subject(row), row.at)}>${row.at.slice(11, 16)}</a></time><${NodeLink} id=${subject(row)} /><span title=${row.text}>${row.text}</span></li>`)}
         ${asked.slice(0, 6).map(({ row, times }) => html`<li><time>${row.at.slice(11, 16)}</time><span title=${row.text}>${row.text}</span>${times > 1 && html`<small>${count(times)} times</small>`}</li>`)}
       </ol>
     </section>

@@ -1,6 +1,7 @@
 // A node's life in lanes over one axis of time; the same as a table below, for who reads or listens.
 import { ask } from "./api.js";
 import { onRecord, throttled } from "./state.js";
+import { momentIn, momentOf } from "./moments.js";
 import { route, setQuery } from "./router.js";
 import { Series } from "./series.js";
 import { LEFT, RIGHT, WIDTH, iso, label, ticks } from "./time_axis.js";
@@ -46,6 +47,13 @@ function Drawing({ found, now }) {
   const rows = stacked(found.lanes, shown, now);
   const x = (/** @type {Row} */ time) => LEFT + ((Math.min(Math.max(time, first), end) - first) / Math.max(end - first, 1)) * (WIDTH - LEFT - RIGHT);
   const height = rows.length * ROW + 22;
+  const marked = momentIn(route.value.query.moment);
+  /** @param {Row} event */
+  const choose = (event) => {
+    const room = event.currentTarget.getBoundingClientRect();
+    const along = (((event.clientX - room.left) / room.width) * WIDTH - LEFT) / (WIDTH - LEFT - RIGHT);
+    if (along >= 0 && along <= 1) setQuery({ moment: momentOf(iso(first + along * (end - first))) });
+  };
   return html`
     <section class="lanes" aria-label="Timeline">
       <h2>Timeline ${found.until && html`<small>up to ${moment(found.until)}</small>`}</h2>
@@ -55,8 +63,9 @@ function Drawing({ found, now }) {
       <div class="buttons" role="group" aria-label="Span of the timeline">
         ${Object.keys(SPANS).map((name) => html`<button aria-pressed=${name === wanted} onClick=${() => setQuery({ span: name === "all" ? "" : name })}>${name}</button>`)}
       </div>
-      <svg viewBox=${`0 0 ${WIDTH} ${height}`} role="img" aria-label=${`${shown.length} spans from ${moment(iso(first))} to ${moment(iso(end))}; the table below lists them`}>
+      <svg onClick=${choose} viewBox=${`0 0 ${WIDTH} ${height}`} role="img" aria-label=${`${shown.length} spans from ${moment(iso(first))} to ${moment(iso(end))}; the table below lists them`}>
         ${ticks(first, end).map((time) => html`<g class="tick"><line x1=${x(time)} x2=${x(time)} y1="0" y2=${height - 16} /><text x=${x(time)} y=${height - 4}>${label(time, end - first)}</text></g>`)}
+        ${marked > first - 1000 && marked <= end && html`<line class="moment" x1=${x(marked)} x2=${x(marked)} y1="0" y2=${height - 16}><title>${moment(iso(marked))}</title></line>`}
         ${rows.map((row, at) => html`
           ${row.title && html`<text class="lane" x="0" y=${at * ROW + 11}>${row.title}</text>`}
           ${row.spans.map((one) => html`<${Span} one=${one} x=${x} y=${at * ROW} now=${now} />`)}`)}

@@ -5,6 +5,7 @@ import { Approvals } from "./approvals.js";
 import { Board } from "./board.js";
 import { BringUp } from "./bring_up.js";
 import { Audit, Maintenance, Policy, Trends } from "./control_pages.js";
+import { Events } from "./events.js";
 import { Fabrics } from "./fabrics.js";
 import { Fleet } from "./fleet.js";
 import { Flow } from "./flow.js";
@@ -37,12 +38,12 @@ function App() {
 }
 
 /** @type {Record<string, () => Row>} */
-const PAGES = { "": Fleet, nodes: Nodes, waiting: Waiting, tickets: Tickets, board: Board, approvals: Approvals, incidents: Incidents, parts: Parts, pools: Pools, racks: Racks, fabrics: Fabrics, "bring-up": BringUp, returns: Returns, flow: Flow, trends: Trends, maintenance: Maintenance, policy: Policy, audit: Audit };
+const PAGES = { "": Fleet, nodes: Nodes, waiting: Waiting, tickets: Tickets, board: Board, approvals: Approvals, incidents: Incidents, parts: Parts, pools: Pools, racks: Racks, events: Events, fabrics: Fabrics, "bring-up": BringUp, returns: Returns, flow: Flow, trends: Trends, maintenance: Maintenance, policy: Policy, audit: Audit };
 /** @type {[string, string[]][]} */
 const GROUPS = [
   ["Fleet", ["", "nodes", "racks", "pools", "parts", "fabrics"]],
   ["Work", ["waiting", "bring-up", "tickets", "board", "returns", "incidents", "approvals", "maintenance"]],
-  ["Insight", ["flow", "trends"]],
+  ["Insight", ["events", "flow", "trends"]],
   ["Admin", ["policy", "audit"]],
 ];
 // Pages that only some may read.

@@ -3,8 +3,9 @@ import { Banners } from "./banners.js";
 import { html } from "./ui.js";
 import { NodeActs } from "./acts.js";
 import { Checklist } from "./checklist.js";
+import { History } from "./history.js";
 import { Lanes } from "./lanes.js";
-import { lifecycle, missing, node, opened, status, story, timeline } from "./state.js";
+import { lifecycle, missing, node, opened, status, story } from "./state.js";
 import { SEVERITIES, clock, moment, plain, since, span } from "./words.js";
 
 /** @typedef {import("./types.js").Row} Row */
@@ -30,38 +31,10 @@ export function Node() {
         ${story.value.chains.length === 0 && html`<p class="quiet">Nothing has ailed it.</p>`}
         ${story.value.chains.map((/** @type {Row} */ chain) => html`<${Chain} key=${chain.seq} chain=${chain} />`)}
       </section>
-      <section class="history" aria-label="History">
-        <h2>History <small>newest first</small></h2>
-        <ol class="timeline">
-          ${timeline.value.map(
-            (row, place) => html`
-              ${day(row) !== day(timeline.value[place - 1]) && html`<li class="day">${day(row)}</li>`}
-              <li key=${row.seq} class=${kind(row.name)}>
-                <time title=${moment(row.at)}>${clock(row.at)}</time>
-                <div title=${`record ${row.seq}, ${row.name}, because of ${row.cause}`}><p>${row.text}</p></div>
-              </li>
-            `,
-          )}
-        </ol>
-      </section>
+      <${History} id=${seen.node.id} />
       <${Facts} seen=${seen} now=${now} />
     </main>
   `;
-}
-
-/** @param {Row} row */
-function day(row) {
-  return row ? row.at.slice(0, 10) : "";
-}
-
-/** @param {string} name */
-function kind(name) {
-  if (name === "plan_advanced" || name === "waiting_changed") return "k-small";
-  if (name === "phase_changed") return "k-phase";
-  if (name.startsWith("condition")) return name === "condition_cleared" ? "k-good" : "k-bad";
-  if (name.startsWith("plan")) return "k-plan";
-  if (name.startsWith("operation")) return "k-operation";
-  return "k-other";
 }
 
 /** @param {{ seen: Row, now: Row }} props */

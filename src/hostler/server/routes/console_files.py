@@ -95,6 +95,7 @@ PAGES = (
     "pools",
     "racks",
     "fabrics",
+    "events",
     "flow",
     "bring-up",
     "returns",
