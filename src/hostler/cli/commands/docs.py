@@ -13,10 +13,13 @@ app = App(name="docs", help="The reference, generated from the code.")
 def generate(*, out: Path) -> int:
     """Write the reference's pages into a directory. The same code gives the same bytes."""
     from hostler.cli.reference import pages
+    from hostler.cli.reference.syntax import uncollected
 
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for name, text in pages().items():
+        with uncollected():
+            made = pages()
+        for name, text in made.items():
             (out / name).write_text(text, encoding="utf-8")
             print(out / name)
     except OSError as error:
