@@ -56,7 +56,7 @@ async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
 
 
 def a_boot(site: str, secret: str = "s1") -> dict[str, str]:
-    return {"target": "medium", "url": f"{site}{secret}/hostler-n1.iso", "images": site}
+    return {"target": "medium", "url": f"{site}{secret}/hostler-n1.iso"}
 
 
 def lying(*lies: str, vendor: str = "") -> Quirks:

@@ -7,7 +7,6 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.core.planning import boot_media
-from hostler.core.planning.boot_window import medium_window_of, window_of
 from hostler.core.state import events as e
 from hostler.core.state.boot import BootConfiguration, BootLoader, BootMedia, BootRecord
 from hostler.core.state.boot_medium import FIRST_S, MOST_S, TRIES_MOST, BootMedium
@@ -64,27 +63,6 @@ def test_it_is_recorded_once_and_where_one_may_go_in_alone() -> None:
     assert boot_media.due(asked(by_ironic), by_ironic, at_step(0), "power_on") == ()
     bare = replace(node, bindings=())
     assert boot_media.due(asked(bare), bare, at_step(0), "power_on") == ()
-
-
-@pytest.mark.parametrize(
-    ("index", "kind", "medium", "script"),
-    [
-        (0, "", "", ""),
-        (0, "set_boot_network", "p1", ""),
-        (1, "", "p1", ""),
-        (1, "power_on", "p1", "p1"),
-        (2, "", "p1", "p1"),
-        (3, "", "", ""),
-    ],
-)
-def test_a_medium_may_be_read_from_before_the_power_on_to_the_end_of_its_wait(
-    index: int, kind: str, medium: str, script: str
-) -> None:
-    """Mutants: its window opens with the power-on, and no BMC can fetch it; its script is answered before."""
-    node = bound(plan=at_step(index), operation=under_way(kind) if kind else None)
-    assert (medium_window_of(node), window_of(node)) == (medium, script)
-    home = replace(node, boot=BootRecord("p1", NOW, home=NOW))
-    assert (medium_window_of(home), window_of(home)) == ("", "")
 
 
 def test_it_is_ejected_when_its_boot_is_over() -> None:

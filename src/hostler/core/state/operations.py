@@ -36,12 +36,11 @@ def kind_of(act: type[OperationAct]) -> str:
 class SetBootNetwork(OperationAct, frozen=True):
     """Boots over the network the next time; `url` is an HTTP boot's address or a medium's, which no record holds.
 
-    With "medium" it boots from a virtual drive; media of an earlier boot have addresses that begin with `images`.
+    With "medium" it boots from a virtual drive.
     """
 
     target: Literal["pxe", "uefi_http", "medium"] = "pxe"
     url: str = ""
-    images: str = ""
 
 
 class EjectBootMedium(OperationAct, frozen=True):

@@ -100,7 +100,7 @@ class BootSecretHandover:
         secret = secret_of(self._key, node.id, operation.plan, MEDIUM)
         url = f"{medium.images}{secret}/{medium_file(node.id)}"
         try:
-            said = await self._bmc.perform(replace(operation, act=SetBootNetwork("medium", url, medium.images)), node)
+            said = await self._bmc.perform(replace(operation, act=SetBootNetwork("medium", url)), node)
         except RefusedError as refused:
             return str(refused).replace(secret, "…")
         detail = said.detail.replace(secret, "…")

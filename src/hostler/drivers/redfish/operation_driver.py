@@ -188,7 +188,7 @@ async def _set_boot(ask: OperationRequest) -> Outcome:
 
 async def _boot_from_medium(ask: OperationRequest, boot: SetBootNetwork) -> Outcome:
     """The medium first: a BMC may forget a boot override that names an empty drive."""
-    if waits := await virtual_media.inserted(ask, boot.url, boot.images):
+    if waits := await virtual_media.inserted(ask, boot.url):
         return ask.outcome("unknown", waits)
     target = virtual_media.boots_from(await ask.client.boot_targets(ask.system))
     await ask.client.set_boot(ask.system, target)

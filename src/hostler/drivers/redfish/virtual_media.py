@@ -18,12 +18,13 @@ OFFERED = ("UsbCd", "Cd")
 _EJECTED: Document = {"Image": None, "Inserted": False}
 
 
-async def inserted(ask: OperationRequest, medium: str, ours: str) -> str:
+async def inserted(ask: OperationRequest, medium: str) -> str:
     """Have the medium in a drive; returns "" once a drive shows it, else what is still waited for.
 
-    `ours` begins the addresses of this machine's media: one of an earlier boot is ejected. Raises RefusedError where
-    no drive takes it.
+    Before the secret and the file's name its address is that of all media of this machine: one of an earlier boot is
+    ejected. Raises RefusedError where no drive takes it.
     """
+    ours = f"{medium.rsplit('/', 2)[0]}/"
     drives = await _drives(ask)
     if _holding(drives, medium):
         return ""
