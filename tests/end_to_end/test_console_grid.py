@@ -115,9 +115,10 @@ async def test_the_grid_is_grouped_by_what_the_address_says(world: House, tab: T
 async def test_groups_are_in_natural_order_and_large_ones_below_each_other(world: House, tab: Tab) -> None:  # noqa: F811
     """Mutants: r10 before r2; who is in no group first; a point between two groups is the next one's first node."""
     await tab.open(world.operator.token)
-    racks = json.dumps({"by": "rack", "rack": ["r10", "", "r2", "r10", "r1"], "groups": [], "group": []})
+    ids = ["n10", "n3", "n4", "n9", "n5"]
+    racks = json.dumps({"by": "rack", "ids": ids, "rack": ["r10", "", "r2", "r10", "r1"], "groups": [], "group": []})
     assert await pure(tab.page, "grid_groups.js", f"[...m.grouped({racks})]") == [
-        ["r1", [4]], ["r2", [2]], ["r10", [0, 3]], ["", [1]],
+        ["r1", [4]], ["r2", [2]], ["r10", [3, 0]], ["", [1]],
     ]  # fmt: skip
     assert await pure(tab.page, "grid_groups.js", "m.grouping('planet')") == "rack"
     ids = [f"n{n}" for n in range(400)]
@@ -131,3 +132,13 @@ async def test_groups_are_in_natural_order_and_large_ones_below_each_other(world
       return [shape.labels.map((label) => label.text), ...first, back, between, shape.height <= 500];
     }})()"""
     assert await pure(tab.page, "grid_layout.js", call) == [["s2", "s10"], 1, 0, True, -1, True]
+
+
+async def test_nodes_of_a_rack_are_in_natural_order(world: House, tab: Tab) -> None:  # noqa: F811
+    """Mutant: n10 and n11 stand before n8, as the map lists ids by their letters."""
+    await world.adopt(8, start=4)
+    await tab.open(world.operator.token)
+    await tab.page.get_by_role("application", name="Fleet: 12 nodes").focus()
+    for number in range(12):
+        await expect(tab.page.locator(".readout")).to_contain_text(f"n{number} · rack r{number // 8}")
+        await tab.page.keyboard.press("ArrowRight")

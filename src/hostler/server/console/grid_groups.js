@@ -17,8 +17,9 @@ export function groupNames(map) {
   return map.by === "rack" ? map.rack : map.group.map((at) => map.groups[at]);
 }
 
-// The places in each group, groups in natural order; those in none come last.
-/** @param {Pick<FleetMap, "by" | "rack" | "groups" | "group">} map */
+// The places in each group, groups and nodes in natural order; those in none come last. Ids come in the order of their
+// letters, which is the natural one where numbers are as long: those are looked through once, and not sorted.
+/** @param {Pick<FleetMap, "ids" | "by" | "rack" | "groups" | "group">} map */
 export function grouped(map) {
   /** @type {Map<string, number[]>} */
   const found = new Map();
@@ -27,5 +28,7 @@ export function grouped(map) {
     if (members) members.push(place);
     else found.set(name, [place]);
   });
+  const by = (/** @type {number} */ a, /** @type {number} */ b) => natural.compare(map.ids[a], map.ids[b]);
+  for (const members of found.values()) if (members.some((place, at) => at > 0 && by(members[at - 1], place) > 0)) members.sort(by);
   return new Map([...found].sort(([a], [b]) => Number(!a) - Number(!b) || natural.compare(a, b)));
 }
