@@ -32,7 +32,9 @@ UNKNOWN = {404: "There is no such thing, or not for this caller"}
 REFUSED = {409: "It was understood, and is refused for what the fleet is like"}
 OF_A_BODY = {413: "The body is too large", 422: "The body does not fit, or is refused whole"}
 OF_AN_AGENT = {426: "The agent is too old"}
-NAMES_A_NODE = frozenset({"/v1/events", "/v1/maintenance", "/v1/records", "/v1/agent/joining", "/v1/intents"})
+NAMES_A_NODE = frozenset(
+    {"/v1/events", "/v1/links", "/v1/maintenance", "/v1/records", "/v1/agent/joining", "/v1/intents"}
+)
 """Paths without a parameter that name a node all the same, in the query or body."""
 PUBLIC = frozenset({"/healthz", "/readyz", "/sign-in/ways"})
 MORE: dict[tuple[str, str], dict[int, str]] = {
