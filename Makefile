@@ -174,7 +174,7 @@ LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --genera
 lock: ## resolve pyproject.toml's dependencies anew into requirements/*.txt (needs uv)
 	@command -v uv >/dev/null || { echo "needs uv: python3 -m pip install uv" >&2; exit 1; }
 	$(LOCK) --group build --output-file requirements/runtime.txt
-	$(LOCK) --extra tracing --extra keystone --group build --group test --constraint requirements/runtime.txt --output-file requirements/test.txt
+	$(LOCK) --extra apprise --extra tracing --extra keystone --group build --group test --constraint requirements/runtime.txt --output-file requirements/test.txt
 	uv pip compile requirements/docs.in --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--no-emit-find-links --no-header --no-annotate --quiet --upgrade --output-file requirements/docs.txt
 

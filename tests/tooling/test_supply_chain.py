@@ -78,7 +78,10 @@ def imported(folder: Path) -> dict[str, str]:
     return found
 
 
-OPTIONAL = {"keystoneauth1": ("keystone", "drivers/ironic/keystone_tokens.py")}
+OPTIONAL = {
+    "apprise": ("apprise", "drivers/notify/apprise_target.py"),
+    "keystoneauth1": ("keystone", "drivers/ironic/keystone_tokens.py"),
+}
 """Modules of extras: which extra, and the one file that imports it and does without where it is not installed."""
 
 

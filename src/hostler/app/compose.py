@@ -48,6 +48,7 @@ from hostler.drivers.infiniband.agent_pages import AgentPages
 from hostler.drivers.infiniband.fabric_source import InfinibandSource, LookPlaces, RegisteredSource
 from hostler.drivers.infiniband.port_resets import PortResetter
 from hostler.drivers.netbox.journal_target import JournalTarget
+from hostler.drivers.notify.apprise_target import AppriseTarget
 from hostler.drivers.notify.http_targets import http_targets
 from hostler.drivers.notify.mail import MailTarget
 from hostler.drivers.redfish.bmc_reader import RedfishReader
@@ -215,6 +216,7 @@ def _reach_people(gate: Gate, data: Path, secrets: Secrets, session: aiohttp.Cli
     gate.targets = lambda name, links: {
         **http_targets(name, secrets),
         "email": MailTarget(name, secrets),
+        "apprise": AppriseTarget(name, secrets),
         NETBOX: JournalTarget(name, secrets, links),
     }
     gate.systems = lambda name: ticket_systems(name, secrets)

@@ -17,8 +17,8 @@ from hostler.core.state.notify_routes import (
 )
 
 NEEDS_URL = ("webhook", "alertmanager", "email", *TOLD_EACH)
-URL_IN_SECRET = ("slack", "teams")
-NEEDS_SECRET = ("slack", "teams", "pagerduty", "opsgenie", "webhook", *TOLD_EACH)
+URL_IN_SECRET = ("slack", "teams", "apprise")
+NEEDS_SECRET = ("slack", "teams", "apprise", "pagerduty", "opsgenie", "webhook", *TOLD_EACH)
 ADDRESSES_MAX = 50
 NAME_MAX = 63
 TIMEOUT_MOST_S = 60.0

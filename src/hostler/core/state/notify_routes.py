@@ -13,7 +13,7 @@ NETBOX = "netbox"
 TOLD_EACH = (*TICKET_KINDS, NETBOX)
 """Targets that are told of each change of each ticket, by itself, and of nothing else."""
 
-ROUTE_KINDS = ("webhook", "email", "slack", "teams", "pagerduty", "opsgenie", "alertmanager", *TOLD_EACH)
+ROUTE_KINDS = ("webhook", "email", "slack", "teams", "pagerduty", "opsgenie", "alertmanager", "apprise", *TOLD_EACH)
 """Targets with a driver in `drivers/notify`, `drivers/tickets` or `drivers/netbox`."""
 
 TOPICS = (
