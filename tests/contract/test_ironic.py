@@ -16,13 +16,16 @@ import pytest
 from hostler.app.ironic_access import FILE, with_ironic
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import Binding, Node, Operation, Outcome
-from hostler.core.state.operations import AnyAct, LocateOn, PowerOn, SetBootNetwork, SwitchOff
+from hostler.core.state.operations import AnyAct, InspectMachine, LocateOn, PowerOn, SetBootNetwork, SwitchOff
 from hostler.drivers.ironic import client as ironic_client
 from hostler.drivers.ironic import wire
 from hostler.drivers.ironic.client import IronicAccess, IronicClient
 from hostler.drivers.ironic.ironic_nodes import IronicNodes
+from hostler.drivers.ironic.ironic_work import WORK_KINDS
+from hostler.drivers.ironic.without_ironic import WithoutIronic
 from hostler.drivers.secrets.secret_cache import KeptSecrets
 from hostler.ports import BusyTargetError, RefusedError, UnreachableError
+from hostler.runtime.performers import Wiring, performers
 from tests.contract.ironic_world import MissingError, RealIronic, real_ironic
 from tests.kit import NOW, a_node
 
@@ -218,11 +221,22 @@ async def test_the_file_names_an_ironic_or_is_refused_whole(tmp_path: Path) -> N
     """Mutants: without the file there is an Ironic; a file that is wrong is passed over."""
     bmc = Bmc()
     async with aiohttp.ClientSession() as session:
-        assert with_ironic(bmc, tmp_path, session, SECRETS) is bmc
+        alone = with_ironic(bmc, tmp_path, session, SECRETS)
+        assert alone[0] is bmc
+        assert performers(Wiring(alone)).keys() >= WORK_KINDS, "a controller without an Ironic does not start"
         unsound = ('{"url": "ironic"}', '{"url": "http://i", "user": "x"}', '{"url": "http://i", "timeout_s": 0}')
         for wrong in ("{", "{}", *unsound):
             (tmp_path / FILE).write_text(wrong)
             with pytest.raises(InvalidInputError):
                 with_ironic(bmc, tmp_path, session, SECRETS)
         (tmp_path / FILE).write_text('{"url": "https://ironic.example.org:6385"}')
-        assert isinstance(with_ironic(bmc, tmp_path, session, SECRETS), IronicNodes)
+        [machines] = with_ironic(bmc, tmp_path, session, SECRETS)
+        assert isinstance(machines, IronicNodes)
+
+
+async def test_a_cell_without_an_ironic_begins_none_of_its_work() -> None:
+    """Mutant: observing it tells `unknown`, and the operation is looked at for an hour."""
+    asked, node = Operation("o1", InspectMachine(), "n1", "p", 0, NOW, NOW), a_node("n1")
+    with pytest.raises(RefusedError, match=r"inspect_machine on n1; write ironic\.json"):
+        await WithoutIronic().perform(asked, node)
+    assert (await WithoutIronic().observe(asked, node)).result == "not_done"

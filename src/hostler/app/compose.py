@@ -47,6 +47,7 @@ from hostler.drivers.certificates.site_authority import SiteAuthority
 from hostler.drivers.infiniband.agent_pages import AgentPages
 from hostler.drivers.infiniband.fabric_source import InfinibandSource, LookPlaces, RegisteredSource
 from hostler.drivers.infiniband.port_resets import PortResetter
+from hostler.drivers.ironic.without_ironic import WithoutIronic
 from hostler.drivers.netbox.journal_target import JournalTarget
 from hostler.drivers.notify.apprise_target import AppriseTarget
 from hostler.drivers.notify.http_targets import http_targets
@@ -121,9 +122,9 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
         redfish, logins, certificates, ports = _own_drivers(clients, secrets, gate)
         machines = with_ironic(redfish, data, outside, secrets)
         booting = await boot_service(settings, data, secrets, gate)
-        booted = booting.around(machines, rebooter) if booting else (rebooter,)
+        booted = booting.around(machines[0], rebooter) if booting else (rebooter,)
         around = (*_before_agents(gate, clients, redfish), kubelets, resetter(kubernetes, gate), *booted)
-        wiring = Wiring((machines, logins, certificates, ports, scheduling), around)
+        wiring = Wiring((*machines, logins, certificates, ports, scheduling), around)
         async with running(_listening(settings), standing, wiring, gate, documents) as inside:
             cell = inside.cell
             if booting is not None and settings.boot is not None:
@@ -255,7 +256,9 @@ async def _up(
     clients = Clients(connections, lambda _origin: access.get("all", Access()), gate)
     gate.machines = Introduction(clients)
     own = _own_drivers(clients, KeptSecrets({}, time.monotonic), gate)
-    wiring = Wiring((*own, *lab.wiring.drivers), (*_before_agents(gate, clients, own[0]), *lab.wiring.around))
+    wiring = Wiring(
+        (*own, WithoutIronic(), *lab.wiring.drivers), (*_before_agents(gate, clients, own[0]), *lab.wiring.around)
+    )
     async with running(Settings(port=settings.port, clock=now), Standing(data), wiring, gate) as inside:
         fleet = EmulatedFleet(
             FleetSettings(

@@ -9,6 +9,7 @@ from hostler.core.state.input_problems import UNREADABLE, InvalidInputError, Pro
 from hostler.drivers.ironic.client import IronicAccess, IronicClient
 from hostler.drivers.ironic.ironic_nodes import IronicNodes
 from hostler.drivers.ironic.keystone_tokens import MISSING
+from hostler.drivers.ironic.without_ironic import WithoutIronic
 from hostler.ports import OperationDriver, Secrets
 
 FILE = "ironic.json"
@@ -16,11 +17,13 @@ KEYSTONE = '{"url": "…", "secret": "file:ironic", "keystone": "https://keyston
 EXAMPLE = '{"url": "https://ironic.example.org:6385", "secret": "file:ironic"}'
 
 
-def with_ironic(bmc: OperationDriver, data: Path, session: aiohttp.ClientSession, secrets: Secrets) -> OperationDriver:
+def with_ironic(
+    bmc: OperationDriver, data: Path, session: aiohttp.ClientSession, secrets: Secrets
+) -> tuple[OperationDriver, ...]:
     """The BMC driver, before it an Ironic where the file names one. Raises InvalidInputError for a wrong file."""
     path = data / FILE
     if not path.exists():
-        return bmc
+        return bmc, WithoutIronic()
     try:
         access = msgspec.json.decode(path.read_bytes(), type=IronicAccess)
     except (*UNREADABLE, OSError) as error:
@@ -32,4 +35,4 @@ def with_ironic(bmc: OperationDriver, data: Path, session: aiohttp.ClientSession
         what = f"keystone cannot be used: {MISSING}" if MISSING else "keystone is an http address, beside a secret"
         mend = "install it with pip: 'hostler[keystone]'" if MISSING else f"write {KEYSTONE}"
         raise InvalidInputError((Problem(str(path), 0, what, mend),))
-    return IronicNodes(bmc, IronicClient(session, access, secrets))
+    return (IronicNodes(bmc, IronicClient(session, access, secrets)),)
