@@ -187,6 +187,7 @@ ROUTES: dict[str, Route] = {
     "GET /v1/fabrics/{name}/finding": Route("see cell", of="fabric", query="?key=none"),
     "GET /v1/fabrics/{name}/link": Route("see cell", of="fabric", query="?port=leaf-1:1", tells=False),
     "GET /v1/trends/shifts": Route("see cell"),
+    "GET /v1/trends/lemons": Route("see cell"),
     "GET /v1/trends/scorecard": Route("see cell"),
     "GET /v1/rollouts": Route("see cell"),
     "GET /v1/rollouts/{rollout}": Route("see cell", of="rollout"),

@@ -11,7 +11,7 @@ from hostler.core.fabric.discovery import Discovery, FoundDevice, FoundLink, Fou
 from hostler.core.fabric.validation_report import report
 from hostler.core.state.live_state import Release
 from hostler.core.state.model import WorkClass, Workload
-from hostler.core.state.trends import DriftFinding, MetricLooked, ShiftFinding, TrendReport
+from hostler.core.state.trends import DriftFinding, LemonFinding, MetricLooked, ShiftFinding, TrendReport
 from hostler.journal.readings import Reading
 from hostler.server.tokens import Grant, Role
 from tests.adversary.authorisation import DOCUMENTS, IDENTITIES, LYNX, ONLY_LYNX, ONLY_ORCA, ORCA, WHOLE
@@ -149,7 +149,11 @@ class Guarded:
         trends.store.add([Reading(now, node, f"{node}-check", metric, "cuda:0", 700.0, "h100") for node in nodes])
         drifts = tuple(DriftFinding(n, metric, "cuda:0", -0.02, now, now, 1e-6, 1e-4) for n in nodes if n[-1] == "0")
         shift = ShiftFinding(metric, "driver=560", "driver=550", -0.06, now, len(nodes))
-        trends.report = TrendReport(now, 60, drifts, (shift,), (MetricLooked(metric, len(nodes)),))
+        lemons = tuple(
+            LemonFinding("node", n, "h100", n, (n,), 50.0, {"check.failed": 3}, 9.0, 4.0, 16.0, 0.2, 0.99, 0.01, True)
+            for n in nodes
+        )
+        trends.report = TrendReport(now, 60, drifts, (shift,), (MetricLooked(metric, len(nodes)),), (), lemons, now)
 
     async def _network(self) -> None:
         """A network in which the cables of both customers' nodes are exchanged at one switch."""

@@ -1,12 +1,14 @@
 """Trends over the API: readings leave a check's outcome, and a tenant sees its own since they are its own."""
 
+import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from hostler.core.state.trends import DriftFinding, MetricLooked, RuleScore, ShiftFinding, TrendReport
+from hostler.core.state.trends import DriftFinding, LemonFinding, MetricLooked, RuleScore, ShiftFinding, TrendReport
 from hostler.journal.readings import Reading
 from hostler.server.app_state import Outside
 from hostler.server.tokens import Grant, Role
@@ -50,7 +52,7 @@ async def test_a_nodes_days_and_drifts(world: House) -> None:
 async def test_before_anything_is_read_or_judged_that_is_said(world: House) -> None:
     status, told = await world.operator.call("GET", "/v1/nodes/n1/trends")
     assert (status, told["error"]) == (404, "no_readings")
-    for path in ("/v1/trends", "/v1/trends/shifts", "/v1/trends/scorecard"):
+    for path in ("/v1/trends", "/v1/trends/shifts", "/v1/trends/lemons", "/v1/trends/scorecard"):
         assert (await world.operator.get(path))["items"] == []
 
 
@@ -67,6 +69,7 @@ async def test_a_tenant_sees_no_drift_of_before_its_time(world: House) -> None:
     assert [row["part"] for row in told["items"]] == ["cuda:1"]
     assert (await customer.call("GET", "/v1/trends/shifts"))[0] == 403
     assert (await customer.call("GET", "/v1/trends/scorecard"))[0] == 403
+    assert (await customer.call("GET", "/v1/trends/lemons"))[0] == 403
 
 
 async def test_shifts_and_scores(world: House) -> None:
@@ -90,6 +93,39 @@ async def test_shifts_and_scores(world: House) -> None:
         0.75,
         6.5,
     )
+
+
+def a_lemon(name: str, **fields: object) -> LemonFinding:
+    troubles = {"gpu.fallen_off_bus": 3}
+    made = LemonFinding("part", name, "gpu", "n1", ("n0", "n1"), 61.5, troubles, 9.2, 4.1, 16.0, 0.2, 0.99, 0.01, True)
+    return replace(made, **fields)
+
+
+async def test_lemons_the_likeliest_first_by_node_and_serial(world: House) -> None:
+    """Mutants: they are sorted by name; a table lacks what the answer has; the time that was looked at is not told."""
+    assert world.trends is not None
+    since = NOW - timedelta(days=80)
+    node = a_lemon("n1", unit="node", kind="h100", nodes=("n1",), troubles={"memory.uncorrectable": 1}, lemon=False)
+    found = (a_lemon("Z9"), a_lemon("A1", probability=0.95), node)
+    world.trends.report = TrendReport(NOW, 60, lemons=found, lemons_since=since)
+    told = await world.operator.get("/v1/trends/lemons")
+    assert [(row["name"], row["unit"], row["lemon"], row["events"]) for row in told["items"]] == [
+        ("Z9", "part", True, 3), ("A1", "part", True, 3), ("n1", "node", False, 1),
+    ]  # fmt: skip
+    first = told["items"][0]
+    assert datetime.fromisoformat(first["since"]) == since
+    assert first["says"] == (
+        "3 troubles (gpu.fallen_off_bus 3x) in 61.5 days in service of 2 nodes: 9.2 a year (4.1 to 16.0, 90 %), "
+        "where 0.2 is usual for gpu"
+    )
+    page = await world.operator.get("/v1/trends/lemons", params={"limit": 2})
+    rest = await world.operator.get("/v1/trends/lemons", params={"limit": 2, "cursor": page["cursor"]})
+    assert [row["name"] for row in (*page["items"], *rest["items"])] == ["Z9", "A1", "n1"]
+    assert json.loads(await cli(world, "trend", "lemons", "-o", "json"))["items"] == told["items"]
+    wide = (await cli(world, "trend", "lemons", "-o", "wide")).splitlines()
+    assert wide[0].split()[:7] == ["UNIT", "NAME", "KIND", "NODE", "LEMON", "DAYS", "EVENTS"]
+    assert wide[1].split()[:7] == ["part", "Z9", "gpu", "n1", "yes", "61.5", "3"]
+    assert "one trouble convicts nobody" in wide[3]
 
 
 def a_window(**fields: object) -> dict[str, object]:

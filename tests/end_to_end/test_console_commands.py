@@ -12,7 +12,7 @@ from typing import Any
 import pytest_asyncio
 from playwright.async_api import Locator, expect
 
-from hostler.core.state.trends import DriftFinding, MetricLooked, RuleScore, ShiftFinding, TrendReport
+from hostler.core.state.trends import DriftFinding, LemonFinding, MetricLooked, RuleScore, ShiftFinding, TrendReport
 from hostler.server.routes import console_files
 from tests.contract.api_world import House, house
 from tests.contract.test_api_audit import cli
@@ -52,7 +52,7 @@ PAGES = {
     "/flow?span=1h&pool=beta": {"moves": 1, "times": 1},
     "/racks": {"racks": ANY},
     "/racks/r9": {"steps": 12, "stages": 0, "budgets": 1, "assets": 1, "trays": 2, "history": 0},
-    "/trends": {"trends": 1, "shifts": 1, "scorecard": 1},
+    "/trends": {"trends": 1, "shifts": 1, "lemons": 1, "scorecard": 1},
     "/maintenance": {"windows": 2, "work": 3, "notices": 0},
     "/maintenance?pool=beta&month=2020-01": {"windows": 2, "work": 1, "notices": 0, "statement": 0},
     "/maintenance?rack=r9&month=MONTH": {"windows": 2, "work": 1, "notices": 0, "statement": 6},
@@ -109,9 +109,10 @@ def drifts(world: House) -> None:
     assert world.trends is not None
     drift = DriftFinding("n1", METRIC, "cuda:0", -0.02, now, now, 1e-6, 1e-4)
     shift = ShiftFinding(METRIC, "h100 driver=560", "h100 driver=550", -0.06, now, 900)
-    world.trends.report = TrendReport(
-        now, 60, (drift,), (shift,), (MetricLooked(METRIC, 40),), (RuleScore(METRIC, 3, 1, 2, 1, 6.5),)
-    )
+    troubles = {"gpu.fallen_off_bus": 3}
+    lemon = LemonFinding("node", "n1", "h100", "n1", ("n1",), 50.0, troubles, 9.0, 4.0, 16.0, 0.2, 0.99, 0.01, True)
+    scores = (RuleScore(METRIC, 3, 1, 2, 1, 6.5),)
+    world.trends.report = TrendReport(now, 60, (drift,), (shift,), (MetricLooked(METRIC, 40),), scores, (lemon,), now)
 
 
 def rows_of(name: str, answer: Any) -> list[Any]:

@@ -11,6 +11,10 @@ def _share(value: Any, _: datetime) -> str:
     return f"{float(value):.0%}"
 
 
+def _rounded(value: Any, _: datetime) -> str:
+    return f"{float(value):.1f}"
+
+
 TRENDS = View(
     routes.TRENDS,
     (
@@ -56,6 +60,30 @@ TREND_SHIFTS = View(
     ),
     name="metric",
     empty="no cohort has moved",
+)
+
+TREND_LEMONS = View(
+    routes.TRENDS_LEMONS,
+    (
+        Column("UNIT", "unit"),
+        Column("NAME", "name"),
+        Column("KIND", "kind"),
+        Column("NODE", "node"),
+        Column("LEMON", "lemon"),
+        Column("DAYS", "days", _rounded),
+        Column("EVENTS", "events"),
+        Column("A YEAR", "rate", _rounded),
+        Column("USUAL", "usual", _rounded),
+        Column("SURE", "probability", _share),
+        Column("LOW", "low", _rounded, wide=True),
+        Column("HIGH", "high", _rounded, wide=True),
+        Column("FALSE", "q_value", _share, wide=True),
+        Column("NODES", "nodes", wide=True),
+        Column("SINCE", "since", age, wide=True),
+        Column("SAYS", "says", wide=True),
+    ),
+    name="name",
+    empty="no node and no part had trouble in service, or nothing has been judged yet",
 )
 
 TREND_SCORES = View(

@@ -13,7 +13,7 @@ from hostler.cli.list_commands import describe, show_items, show_list
 from hostler.cli.options import CONNECT, SHOW_LIST, SHOW_ONCE, Connect, NodeName, ShowList, ShowOnce
 from hostler.cli.output import dump_json, shown
 from hostler.cli.table_columns import NODES
-from hostler.cli.trend_columns import SERIES, TREND_SCORES, TREND_SHIFTS, TRENDS
+from hostler.cli.trend_columns import SERIES, TREND_LEMONS, TREND_SCORES, TREND_SHIFTS, TRENDS
 
 if TYPE_CHECKING:
     from hostler.client import Client
@@ -34,6 +34,12 @@ def list_(*, show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
 def shifts(*, show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
     """List what has moved whole cohorts: a driver, a firmware, a suite, or nothing that is known."""
     return show_list(connect, TREND_SHIFTS, show)
+
+
+@app.command
+def lemons(*, show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
+    """List nodes, and parts by serial number, that had troubles in service, the likeliest lemons first."""
+    return show_list(connect, TREND_LEMONS, show)
 
 
 @app.command
@@ -81,11 +87,12 @@ def judge(
 ) -> int:
     """Judge the readings in a folder now, keep the report beside them, and print it.
 
-    With HOSTLER_JOURNAL set to a journal's file or URL, earlier findings are scored by what it says came of them.
+    With HOSTLER_JOURNAL set to a journal's file or URL, earlier findings are scored by what it says came of them, and
+    nodes and parts by the troubles that it tells of.
     """
     import msgspec
 
-    from hostler.core.report.trend_sentences import drift_sentence, shift_sentence
+    from hostler.core.report.trend_sentences import drift_sentence, lemon_sentence, shift_sentence
     from hostler.core.statistics.false_alarms import AlarmBudget
     from hostler.journal.reading_upkeep import tidy
     from hostler.journal.trend_files import keep, last_report
@@ -110,17 +117,20 @@ def judge(
         print(shown(f"{drift.node}: {drift_sentence(drift)}"))
     for shift in report.shifts:
         print(shown(shift_sentence(shift)))
+    for lemon in (one for one in report.lemons if one.lemon):
+        print(shown(f"{lemon.unit} {lemon.name}: {lemon_sentence(lemon)}"))
     return ExitCode.ok
 
 
 def _scored(folder: Path, report: "TrendReport") -> "TrendReport":
-    """The report with the scores of earlier findings, where a journal is named."""
+    """The report with the scores of earlier findings, and with lemons, where a journal is named."""
     from datetime import timedelta
 
     from msgspec.structs import replace
 
     from hostler.journal.opening import existing_database
     from hostler.journal.trend_files import findings
+    from hostler.runtime.lemon_judging import judge_lemons
     from hostler.runtime.trend_scores import failures, score
 
     place = os.environ.get("HOSTLER_JOURNAL", "")
@@ -128,4 +138,5 @@ def _scored(folder: Path, report: "TrendReport") -> "TrendReport":
         return report
     with existing_database(place) as database:
         failed = failures(database, report.at - timedelta(days=90))
+        report = judge_lemons(database, report)
     return replace(report, scores=score([one.metric for one in report.metrics], findings(folder), failed, report.at))

@@ -1,6 +1,6 @@
 """Findings of trends as sentences for people."""
 
-from hostler.core.state.trends import DriftFinding, ShiftFinding
+from hostler.core.state.trends import DriftFinding, LemonFinding, ShiftFinding
 
 
 def drift_sentence(drift: DriftFinding) -> str:
@@ -25,6 +25,18 @@ def shift_sentence(shift: ShiftFinding) -> str:
     if shift.stack == shift.before:
         return f"{text} since {shift.since:%Y-%m-%d}, without a known change ({shift.stack})"
     return f"{text} with the change from '{shift.before}' to '{shift.stack}' since {shift.since:%Y-%m-%d}"
+
+
+def lemon_sentence(one: LemonFinding) -> str:
+    """Why it is a lemon, or is none: its troubles, their rate beside what is usual, and how sure that is."""
+    times = "1 trouble" if one.count == 1 else f"{one.count} troubles"
+    began = ", ".join(f"{kind} {count}x" for kind, count in sorted(one.troubles.items()))
+    where = f" of {len(one.nodes)} nodes" if len(one.nodes) > 1 else ""
+    text = f"{times} ({began}) in {one.days:.1f} days in service{where}: {one.rate:.1f} a year "
+    text += f"({one.low:.1f} to {one.high:.1f}, 90 %), where {one.usual:.1f} is usual for {one.kind or 'its kind'}"
+    if one.lemon:
+        return text
+    return f"{text}; too little to tell" if one.count > 1 else f"{text}; one trouble convicts nobody"
 
 
 _IN_UNITS = {

@@ -1,6 +1,7 @@
 """Findings of trends: drifts of single series, and changes that have moved a whole cohort."""
 
 from datetime import datetime
+from typing import Literal
 
 from msgspec import Struct
 
@@ -91,8 +92,41 @@ class RuleScore(Struct, frozen=True):
         return self.came_true / failed if failed else None
 
 
+class LemonFinding(Struct, frozen=True):
+    """A node, or a part by its serial number, that had troubles in service: how often, beside others of its `kind`.
+
+    `kind`: the node's SKU, or what kind of part. `node`: where it is now, "" for in none; `nodes`: where its days in
+    service were spent, in order. `troubles`: how many began with which condition. Rates are troubles a year: `rate`
+    is shrunken towards `usual`, that of all of the kind, `low` and `high` its interval of 90 %. `probability`: that it
+    is at least twice `usual`. `q_value`: expected share of false findings among those at least as likely.
+    """
+
+    unit: Literal["node", "part"]
+    name: str
+    kind: str
+    node: str
+    nodes: tuple[str, ...]
+    days: float
+    troubles: dict[str, int]
+    rate: float
+    low: float
+    high: float
+    usual: float
+    probability: float
+    q_value: float
+    lemon: bool
+
+    @property
+    def count(self) -> int:
+        """How many troubles it had."""
+        return sum(self.troubles.values())
+
+
 class TrendReport(Struct, frozen=True):
-    """Findings that the last judgement of all readings found. `days`: how many days of readings it looked at."""
+    """Findings that the last judgement of all readings found. `days`: how many days of readings it looked at.
+
+    `lemons`: units with troubles since `lemons_since`, the likeliest lemons first; None: no journal was asked.
+    """
 
     at: datetime
     days: int
@@ -100,3 +134,5 @@ class TrendReport(Struct, frozen=True):
     shifts: tuple[ShiftFinding, ...] = ()
     metrics: tuple[MetricLooked, ...] = ()
     scores: tuple[RuleScore, ...] = ()
+    lemons: tuple[LemonFinding, ...] = ()
+    lemons_since: datetime | None = None

@@ -14,6 +14,10 @@ from hostler.core.statistics.medians import Flags, Floats, Whole
 
 WORSE = 2.0
 """A lemon's rate is at least so many times the fleet's."""
+EVENTS_LEAST = 2
+"""One event is an accident: a lemon has had two at least."""
+INTERVAL = (0.05, 0.95)
+"""The rate lies between these shares of its distribution: 90 %."""
 MOST_SHAPE = 1e4
 """A prior as narrow as this says that all units are alike."""
 
@@ -33,11 +37,18 @@ class RatePrior:
 
 @dataclass(frozen=True)
 class LemonScores:
-    """For each unit: the shrunken `rate`, the `probability` that it is WORSE times the fleet's, and who is a lemon."""
+    """For each unit: the shrunken `rate`, the `probability` that it is WORSE times the fleet's, and who is a lemon.
+
+    `low` and `high`: the rate's interval of 90 %. `false_share`: the expected share of false ones among the units that
+    are at least as likely.
+    """
 
     prior: RatePrior
     rate: Floats
+    low: Floats
+    high: Floats
     probability: Floats
+    false_share: Floats
     lemons: Flags
 
 
@@ -65,18 +76,19 @@ def fit(counts: Whole, exposures: Floats) -> RatePrior:
 def score(counts: Whole, exposures: Floats, discovery_rate: float = 0.3, prior: RatePrior | None = None) -> LemonScores:
     """Score every unit; lemons are the most likely ones, as many as keep the expected share of false ones below.
 
-    `discovery_rate`: that share. A unit without exposure is scored by the prior alone, and is no lemon. Raises
-    ValueError for counts or exposures that cannot be.
+    `discovery_rate`: that share. A unit without exposure is scored by the prior alone, and is no lemon; neither is one
+    of fewer than EVENTS_LEAST events. Raises ValueError for counts or exposures that cannot be.
     """
     _check(counts, exposures)
     known = prior or fit(counts, exposures)
     shape, exposure = known.shape + counts, known.exposure + exposures
     probability = special.gammaincc(shape, WORSE * known.mean * exposure)
     order = np.argsort(-probability, kind="stable")
-    wrong = np.cumsum(1 - probability[order]) / np.arange(1, len(order) + 1)
-    chosen = np.zeros(len(counts), dtype=np.bool_)
-    chosen[order[: int(np.count_nonzero(wrong <= discovery_rate))]] = True
-    return LemonScores(known, shape / exposure, probability, chosen & (counts > 0) & (exposures > 0))
+    wrong = np.empty(len(order))
+    wrong[order] = np.cumsum(1 - probability[order]) / np.arange(1, len(order) + 1)
+    low, high = (special.gammaincinv(shape, share) / exposure for share in INTERVAL)
+    chosen = (wrong <= discovery_rate) & (counts >= EVENTS_LEAST) & (exposures > 0)
+    return LemonScores(known, shape / exposure, low, high, probability, wrong, chosen)
 
 
 def _logs(k: Floats, expected: Floats, shape: float) -> Floats:

@@ -32,7 +32,7 @@ export function Trends() {
   ];
   return html`<${Page} title="Trends" about="Readings that drift beside their peers, before a limit is reached.">
     <${Table} name="trends" columns=${columns} found=${useList("/trends")} id=${(/** @type {Row} */ row) => `${row.node} ${row.metric} ${row.part}`} cli="hostler trend list" />
-    ${whole.value && html`<${Shifts} /><${Scorecard} />`}<//>`;
+    ${whole.value && html`<${Shifts} /><${Lemons} /><${Scorecard} />`}<//>`;
 }
 
 function Shifts() {
@@ -46,6 +46,24 @@ function Shifts() {
   ];
   return html`<h2>Cohorts that have moved together</h2>
     <${Table} name="shifts" columns=${columns} found=${useList("/trends/shifts")} id=${(/** @type {Row} */ row) => `${row.metric} ${row.stack}`} cli="hostler trend shifts" />`;
+}
+
+function Lemons() {
+  const number = (/** @type {string} */ key, /** @type {string} */ title) => ({ key, title, of: (/** @type {Row} */ row) => row[key], show: (/** @type {Row} */ row) => row[key].toFixed(1), number: true });
+  /** @type {import("./types.js").Column[]} */
+  const columns = [
+    { key: "name", title: "node or part", of: (row) => row.name, show: (row) => (row.unit === "node" ? html`<${NodeLink} id=${row.name} />` : row.name) },
+    { key: "kind", title: "kind", of: (row) => row.kind },
+    { key: "node", title: "node", of: (row) => row.node },
+    { key: "lemon", title: "lemon", of: (row) => (row.lemon ? "yes" : "no") },
+    number("days", "days in service"),
+    { key: "events", title: "troubles", of: (row) => row.events, number: true },
+    number("rate", "a year"), number("usual", "usual a year"),
+    { key: "q", field: "q_value", title: "false discovery", of: (row) => row.q_value, show: (row) => percent(row.q_value), number: true },
+    { key: "says", title: "why", of: (row) => row.says },
+  ];
+  return html`<h2>Nodes and parts that had troubles in service</h2>
+    <${Table} name="lemons" columns=${columns} found=${useList("/trends/lemons")} id=${(/** @type {Row} */ row) => `${row.unit} ${row.name}`} cli="hostler trend lemons" />`;
 }
 
 function Scorecard() {

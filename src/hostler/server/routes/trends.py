@@ -9,13 +9,14 @@ from litestar.params import FromPath
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from hostler.core.report.trend_sentences import drift_sentence, shift_sentence
+from hostler.core.report.trend_sentences import drift_sentence, lemon_sentence, shift_sentence
 from hostler.core.state.model import Node
 from hostler.core.state.passive_series import COUNTERS, GAUGES
 from hostler.core.state.trends import (
     DRIFT,
     DaysToFloor,
     DriftFinding,
+    LemonFinding,
     MetricLooked,
     RuleScore,
     ShiftFinding,
@@ -58,6 +59,14 @@ class DriftRow(Struct, frozen=True):
 class ShiftRow(ShiftFinding, frozen=True):
     """A cohort that has moved together, and the sentence that tells it."""
 
+    says: str
+
+
+class LemonRow(LemonFinding, frozen=True, kw_only=True):
+    """A node or part that had troubles in service since a moment, and why it is a lemon or is none."""
+
+    events: int
+    since: datetime | None
     says: str
 
 
@@ -130,6 +139,14 @@ async def scorecard(app_state: TheAppState, wanted: Wanted) -> Page[ScoreRow]:
     looked = report.metrics if report else ()
     rows = [_score(one, scores.get(one.metric, RuleScore(one.metric, 0, 0, 0, 0))) for one in looked]
     return listed(((row.metric, row) for row in rows), wanted)
+
+
+@get("/trends/lemons", guards=SEE_CELL)
+async def list_lemons(app_state: TheAppState, wanted: Wanted) -> Page[LemonRow]:
+    """Nodes and parts that had troubles in service, the likeliest lemons first, each beside others of its kind."""
+    report = _report(app_state)
+    rows = (_lemon(report, one) for one in report.lemons) if report else ()
+    return listed(((f"{place:06d}", row) for place, row in enumerate(rows)), wanted)
 
 
 @get("/nodes/{node_id:str}/trends", guards=SEE)
@@ -225,6 +242,10 @@ def _score(looked: MetricLooked, one: RuleScore) -> ScoreRow:
     return row_of(ScoreRow, one, judged=looked.judged, unjudged=unjudged)
 
 
+def _lemon(report: TrendReport, one: LemonFinding) -> LemonRow:
+    return row_of(LemonRow, one, events=one.count, since=report.lemons_since, says=lemon_sentence(one))
+
+
 def _report(app_state: AppState) -> TrendReport | None:
     return app_state.outside.trends.report if app_state.outside.trends is not None else None
 
@@ -234,5 +255,7 @@ def _kept_nowhere() -> ProblemError:
 
 
 router = Router(
-    path="/", route_handlers=[list_drifts, list_shifts, scorecard, node_trends, node_series], tags=["trends"]
+    path="/",
+    route_handlers=[list_drifts, list_shifts, list_lemons, scorecard, node_trends, node_series],
+    tags=["trends"],
 )
