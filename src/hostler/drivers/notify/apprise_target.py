@@ -43,7 +43,10 @@ class AppriseTarget:
                     body=body, title=title, notify_type=_kind(message), body_format="text"
                 )
         except TimeoutError:
-            raise UnreachableError(f"{_named(service)} did not answer within {route.timeout_s:g} s") from None
+            raise UnreachableError(
+                f"{_named(service)} did not answer within {route.timeout_s:g} s"
+                "; see whether it is up, or raise the route's timeout_s"
+            ) from None
         if not taken:
             raise UnreachableError(
                 f"{_named(service)} did not take it, and the library tells no reason"
@@ -57,7 +60,7 @@ def _library() -> Any:
         import apprise  # noqa: PLC0415 - an extra, and slow to import
     except ImportError:
         raise UnreachableError(
-            "the library apprise is not installed beside the controller; pip install 'hostler[apprise]'"
+            "the library apprise is not installed beside the controller; install it with pip install 'hostler[apprise]'"
         ) from None
     return apprise
 
@@ -104,7 +107,9 @@ async def _check_way(service: Any, route: Route) -> None:
     try:
         found = await asyncio.get_running_loop().getaddrinfo(service.host, service.port or 443, type=socket.SOCK_STREAM)
     except OSError as error:
-        raise UnreachableError(f"{_named(service)}: its host has no address: {error.strerror}") from None
+        raise UnreachableError(
+            f"{_named(service)}: its host has no address: {error.strerror}; correct the address in the secret"
+        ) from None
     if not any(is_allowed(str(one[4][0]), route.networks) for one in found):
         raise RefusedError(f"{_named(service)} lies in a private network: name it under networks if that is meant")
 
