@@ -34,6 +34,7 @@ from hostler.core.diagnose.gate.readings import GPUS_SEEN, LOOK
 from hostler.core.policy import documents
 from hostler.core.report.sentences import sentence
 from hostler.core.state import events as e
+from hostler.core.state import pass_rules
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
@@ -156,11 +157,14 @@ def a_node(node_id: str, pool: str = "train", **fields: Any) -> Node:
 
 
 def seen_all(operation: Operation) -> Facts:
-    """Answers as a gate that saw all that it was to see."""
-    if not isinstance(operation.act, RunChecks) or (expected := operation.act.expects) is None:
+    """Answers as a gate that saw all that it was to see, and as checks that went by their pass rules."""
+    if not isinstance(operation.act, RunChecks):
         return {}
+    ruled = pass_rules.named(operation.act.profile, operation.act.rules)
+    if (expected := operation.act.expects) is None:
+        return ruled
     names = (*(f"gpu {gpu.name}" for gpu in expected.known), *(f"gone {fault.name}" for fault in expected.faulted))
-    return {GPUS_SEEN: expected.gpus, **{f"{LOOK}{name}": "passed: as scripted" for name in names}}
+    return {**ruled, GPUS_SEEN: expected.gpus, **{f"{LOOK}{name}": "passed: as scripted" for name in names}}
 
 
 def seen(node: Node) -> Iterable[e.Event]:

@@ -19,9 +19,11 @@ from hostler.agent.checks.host_stress import StressResult
 from hostler.agent.machine import Powers, RealHostMachine, SensorSources
 from hostler.agent.node_operations import NodeOperations
 from hostler.agent.operation_log import OperationLog
+from hostler.core.state import pass_rules
 from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.model import Operation, Outcome, Verdict
 from hostler.core.state.operations import RunChecks
+from hostler.core.state.pass_rules import PassRules
 from hostler.core.tables.verdicts import verdict_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -236,10 +238,10 @@ def test_what_is_called_off_just_before_it_begins_ends_at_once(tmp_path: Path, m
     asked = Operation("op1", RunChecks("burn_in"), "n1", "plan1", 0, NOW, NOW)
 
     class RevokedFirst(RealHostMachine):
-        def check(self, profile: str, expects: Expected, run: str = "") -> StressResult:
+        def check(self, profile: str, expects: Expected, run: str = "", rules: PassRules | None = None) -> StressResult:
             if not outcomes:
                 assert operations.revoke(asked, 1).detail == "called off"
-            return super().check(profile, expects, run)
+            return super().check(profile, expects, run, rules)
 
     outcomes: list[Outcome] = []
     program = a_program(tmp_path, "exec sleep 300")
@@ -249,6 +251,75 @@ def test_what_is_called_off_just_before_it_begins_ends_at_once(tmp_path: Path, m
         outcomes.append(operations.perform(asked, 1))
         outcomes.append(operations.perform(replace(asked, attempt=2), 1))
     assert [one.detail for one in outcomes] == ["the suite: called off", "the suite: it did not end in its time"]
+
+
+RULES = PassRules(hours=0.4 / 3600, required=("gemm_abft",))
+
+
+def ordered(folder: Path, program: str, rules: PassRules | None = RULES, profile: str = "burn_in") -> Outcome:
+    """The agent's answer to an order with these rules."""
+    settings = SuiteSettings(program, time_under_load="900s")
+    body = RealHostMachine("n1", folder, Powers(), SensorSources(suite=settings))
+    asked = Operation("op1", RunChecks(profile, rules=rules), "n1", "plan1", 0, NOW, NOW)
+    with closing(OperationLog(folder / "marks.sqlite")) as operation_log:
+        return NodeOperations("n1", body, operation_log).perform(asked, 1)
+
+
+def test_an_orders_pass_rules_reach_the_suite_and_its_report_names_them(tmp_path: Path) -> None:
+    """By the real program; the rules' hours take the place of those that the agent was started with."""
+    found = ordered(tmp_path, the_real_one(tmp_path))
+    digest = pass_rules.digest("burn_in", RULES)
+    assert verdict_of(found) is Verdict.passed, found.detail
+    assert found.facts[pass_rules.RULES_NAMED] == f"of its SKU, digest {digest}"
+    path = tmp_path / "checks/burn_in.rules.json"
+    assert path.stat().st_mode & 0o777 == 0o600
+    report = json.loads((tmp_path / "checks/burn_in.report.json").read_text())
+    assert (report["rules_digest"], report["rules"], report["wanted_s"]) == (digest, path.read_text(), 0.2)
+
+
+@pytest.mark.parametrize(
+    ("rules", "why"),
+    [
+        (PassRules(required=("gemm_perf",)), "burn_in runs no check 'gemm_perf'"),
+        (PassRules(without=("gemm_abft",)), "would require no check"),
+        (PassRules(hours=0.0), "is expected, not 0"),
+    ],
+)
+def test_rules_that_the_suite_refuses_are_inconclusive_with_its_reason(
+    rules: PassRules, why: str, tmp_path: Path
+) -> None:
+    """Mutant: the agent passes on what it runs without them."""
+    found = ordered(tmp_path, the_real_one(tmp_path), rules)
+    assert (verdict_of(found), why in found.detail) == (Verdict.inconclusive, True), found.detail
+    assert pass_rules.RULES_NAMED not in found.facts
+
+
+@pytest.mark.parametrize("verdict", ["passed", "failed"])
+@pytest.mark.parametrize("named", ["", "ab" * 32, None])
+def test_a_report_that_names_other_rules_or_none_proves_nothing(
+    verdict: str, named: str | None, tmp_path: Path
+) -> None:
+    """A suite that passes the option over, or has read another file."""
+    told = {} if named is None else {"rules_digest": named}
+    (tmp_path / "said").write_text(report(run_id="op1", verdict=verdict, **told))
+    program = a_program(tmp_path, f"cat {tmp_path}/said; exit {0 if verdict == 'passed' else 2}")
+    found = ordered(tmp_path, program)
+    assert (verdict_of(found), "the SKU's pass rules" in found.detail) == (Verdict.inconclusive, True)
+    assert (verdict_of(ordered(tmp_path / "2", program, None)) is Verdict(verdict)) is (not named)
+
+
+def test_a_suite_that_knows_no_rules_is_inconclusive(tmp_path: Path) -> None:
+    """An older one: its parser refuses the word, and says so with 3."""
+    program = a_program(tmp_path, 'case "$*" in *--rules*) echo usage >&2; exit 3;; esac; exit 0')
+    found = ordered(tmp_path, program)
+    assert (verdict_of(found), "ended with 3" in found.detail) == (Verdict.inconclusive, True)
+
+
+@pytest.mark.parametrize("profile", ["gate", "idle", "a_plug_in"])
+def test_pass_rules_for_what_is_no_profile_of_the_suite_are_not_passed_over(profile: str, tmp_path: Path) -> None:
+    found = ordered(tmp_path, a_program(tmp_path, "exit 0"), RULES, profile)
+    assert (verdict_of(found), pass_rules.RULES_NAMED in found.facts) == (Verdict.inconclusive, False), found.detail
+    assert "pass rules" in found.detail
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"text": 7}', "\xff", '{"text": "x", "run_id": "o9"}'])

@@ -19,6 +19,7 @@ from hostler.core.state import events as e
 from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.model import Assignment, CheckResult, Node, Operation, Outcome, Verdict
 from hostler.core.state.operations import RunChecks
+from hostler.core.state.pass_rules import PassRules
 from hostler.core.tables.operations import IDLE_CHECK
 from hostler.drivers.standalone.scheduler import StandaloneScheduler, StandaloneWork
 from hostler.journal.memory import MemoryJournal
@@ -46,7 +47,7 @@ class Machine(EmulatedHostMachine):
         self.is_over = False
         self.answer = StressResult(Verdict.passed, "twenty minutes under load")
 
-    def check(self, profile: str, expects: Expected, run: str = "") -> StressResult:
+    def check(self, profile: str, expects: Expected, run: str = "", rules: PassRules | None = None) -> StressResult:
         self.begun.append(f"{profile} {run}")
         while not self.end.wait(0.05) and not self.is_over:
             pass

@@ -22,10 +22,12 @@ from hostler.agent.gpu_reset import ResetRequest
 from hostler.agent.kubelet import KubeletJoinOffer
 from hostler.agent.machine import ANSWERED, NoSensors, emulated_erasure
 from hostler.agent.main import AgentSettings, serve
+from hostler.core.state import pass_rules
 from hostler.core.state.erasure import ErasureReport
 from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.model import Facts, Part, Verdict
 from hostler.core.state.operations import Sanitise
+from hostler.core.state.pass_rules import PassRules
 
 TAKES_S = {"gpu_reset": 0.4, "run_checks": 0.4, "collect_evidence": 0.1}
 """How long an act takes: long enough to be killed in."""
@@ -62,10 +64,10 @@ class WrittenBody(NoSensors):
         serial = replaced.read_text() if replaced.exists() else f"{self._node}-GPU0"
         return NodeInventory((Part(serial, "gpu", "emulated", "gpu0"),))
 
-    def check(self, profile: str, expects: Expected, run: str = "") -> StressResult:
+    def check(self, profile: str, expects: Expected, run: str = "", rules: PassRules | None = None) -> StressResult:
         self._act("run_checks")
         if profile not in ANSWERED:
-            return StressResult(Verdict.passed, "emulated")
+            return StressResult(Verdict.passed, "emulated", pass_rules.named(profile, rules))
         return emulated_gate.answer(expects, emulated_gate.readings(self.inventory().parts))
 
     def begin_checks(self) -> None:

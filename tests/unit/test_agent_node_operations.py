@@ -25,6 +25,7 @@ from hostler.agent.operation_log import OperationLog
 from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.model import Facts, Operation, Outcome, Part, Verdict
 from hostler.core.state.operations import BugReport
+from hostler.core.state.pass_rules import PassRules
 from tests.acts import an_act
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -258,10 +259,10 @@ class SlowBody(EmulatedHostMachine):
         assert self.go_on.wait(30)
         return super().reset_gpus(wanted)
 
-    def check(self, profile: str, expects: Expected, run: str = "") -> StressResult:
+    def check(self, profile: str, expects: Expected, run: str = "", rules: PassRules | None = None) -> StressResult:
         self.begun.set()
         assert self.go_on.wait(30)
-        return super().check(profile, expects, run)
+        return super().check(profile, expects, run, rules)
 
     def call_off(self) -> None:
         super().call_off()

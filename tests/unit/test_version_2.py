@@ -10,6 +10,7 @@ from hostler.core.state.events import OperationStarted, PlanRecorded
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.model import Node, Operation, Step
+from hostler.core.state.pass_rules import PassRules, ReadingRule
 from hostler.core.state.scopes import scope_hook, text_hook
 from hostler.core.state.upcast import downcast, upcast
 from tests.acts import an_act
@@ -64,6 +65,11 @@ RECORDED: list[tuple[str, dict[str, str], op.AnyAct]] = [
         {"profile": "gate", "expects": '{"gpus":8,"memory_gib":2048.0}'},
         op.RunChecks("gate", Expected(8, memory_gib=2048.0)),
     ),
+    (
+        "run_checks",
+        {"profile": "burn_in", "rules": '{"hours":36.0,"limits":{"gemm_perf":{"bf16_tflops":{"floor":600.0}}}}'},
+        op.RunChecks("burn_in", rules=PassRules(36.0, limits={"gemm_perf": {"bf16_tflops": ReadingRule(600.0)}})),
+    ),
     ("evict", {"workloads": "a,b"}, op.Evict(("a", "b"))),
     ("join_cluster", {"token_ttl_s": "900"}, op.JoinCluster(900.0)),
     ("join_cluster", {}, op.JoinCluster()),
@@ -111,6 +117,11 @@ def test_arguments_that_were_text_are_read_and_written_as_text_again(
     [
         ("run_checks", {}, op.RunChecks("gate")),
         ("run_checks", {"profile": "gate", "expects": "{"}, op.RunChecks("gate")),
+        (
+            "run_checks",
+            {"profile": "burn_in", "rules": '{"patience": 3}'},
+            op.RetiredOperation("run_checks", {"profile": "burn_in", "rules": '{"patience": 3}'}),
+        ),
         ("run_checks", {"profile": "gate", "expects": '{"gpus": -1}'}, op.RunChecks("gate")),
         ("gpu_reset", {"gpu": "all", "links": "0"}, op.ResetGpus()),
         ("gpu_reset", {"links": "many"}, op.RetiredOperation("gpu_reset", {"links": "many"})),

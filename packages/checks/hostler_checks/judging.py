@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from hostler_checks.answers import Answer, Verdict, clean
 from hostler_checks.catalogue import CheckSpec
-from hostler_checks.limits import Limit, limit_of
+from hostler_checks.limits import Limit, ReadingRule, limit_of
 
 MIN_PEERS, MIN_HISTORY = 5, 30
 PEER_Z = 4.0
@@ -51,6 +51,7 @@ class Comparison:
     peers: Mapping[str, PeerReading] = field(default_factory=dict)
     history: Mapping[str, Sequence[float]] = field(default_factory=dict)
     limits: Mapping[str, Limit] = field(default_factory=dict)
+    rules: Mapping[str, ReadingRule] = field(default_factory=dict)
     disturbed: str = ""
 
 
@@ -136,20 +137,28 @@ def _sanity(spec: CheckSpec, answer: Answer, beside: Comparison) -> Judgement | 
             return Judgement(Verdict.inconclusive, f"{name} is {value}: the test is broken")
         if value < 0 and name not in _SIGNED:
             return Judgement(Verdict.inconclusive, f"{name} is negative ({value:g}): the test is broken")
-        limit = _limit(name, beside)
+        limit = _limit(name, beside, higher=reading.higher)
+        if limit and limit.floor and (limit.floor > limit.bound if reading.higher else limit.floor < limit.bound):
+            text = f"the pass rules ask {limit.floor:g} {reading.unit} of {name}, beyond the bound {limit.bound:g}"
+            return Judgement(Verdict.inconclusive, f"{text}: no node could pass")
         if limit and (value > limit.bound if reading.higher else value < limit.bound):
             text = (
                 f"{name} is {value:.4g} {reading.unit}, beyond the physical bound {limit.bound:g}: the test is broken"
             )
             return Judgement(Verdict.inconclusive, text)
+    if unseen := sorted(beside.rules.keys() - answer.readings.keys()):
+        text = f"it did not measure {', '.join(unseen)}, which the pass rules judge"
+        return Judgement(Verdict.inconclusive, text[:500])
     return None
 
 
 _SIGNED = frozenset({"fade_percent", "loss"})
 
 
-def _limit(name: str, beside: Comparison) -> Limit | None:
-    return beside.limits.get(name) or limit_of(name, beside.device, beside.cores)
+def _limit(name: str, beside: Comparison, *, higher: bool) -> Limit | None:
+    known = beside.limits.get(name) or limit_of(name, beside.device, beside.cores)
+    rule = beside.rules.get(name)
+    return known if rule is None else rule.over(known, higher=higher)
 
 
 def _bits_basis(spec: CheckSpec, answer: Answer, beside: Comparison) -> tuple[str, ...]:
@@ -172,7 +181,7 @@ def _slowness(_: CheckSpec, answer: Answer, __: Comparison) -> tuple[str, str]:
 def _floor(spec: CheckSpec, answer: Answer, beside: Comparison) -> tuple[str, str]:
     used = False
     for name, value, higher, unit in _judged(spec, answer):
-        limit = _limit(name, beside)
+        limit = _limit(name, beside, higher=higher)
         if limit is None or not limit.floor:
             continue
         used = True

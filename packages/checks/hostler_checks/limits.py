@@ -18,6 +18,21 @@ class Limit:
     bound: float
 
 
+@dataclass(frozen=True)
+class ReadingRule:
+    """A reading's floor and bound by the SKU's pass rules; None is the table's."""
+
+    floor: float | None = None
+    bound: float | None = None
+
+    def over(self, limit: Limit | None, *, higher: bool) -> Limit:
+        """The limit under this rule: its floor takes the table's place, a bound only narrows what can be."""
+        known = limit or Limit(0.0, INF if higher else 0.0)
+        narrower = min if higher else max
+        bound = known.bound if self.bound is None else narrower(known.bound, self.bound)
+        return Limit(known.floor if self.floor is None else self.floor, bound)
+
+
 _ANY: dict[str, Limit] = {
     "fade_percent": Limit(50.0, -INF),
     "launch_us": Limit(1_000.0, 0.005),

@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from hostler_checks import VERSION, plants, reference, report, site_checks, state_dir, suite
+from hostler_checks import VERSION, pass_rules, plants, reference, report, site_checks, state_dir, suite
 from hostler_checks.answers import Verdict, as_document, clean, result_of
 from hostler_checks.blame import Culprit, blame
 from hostler_checks.catalogue import CHECKS, MEETING
 from hostler_checks.limits import limit_of
 from hostler_checks.meeting_order import order_of
 from hostler_checks.message import MOST_BYTES, message, verdict_line
+from hostler_checks.pass_rules import RulesRefusedError
 from hostler_checks.profiles import Profile, load
 from hostler_checks.run_state import RunState
 from hostler_checks.runner import CheckRunner, Request
@@ -84,6 +85,9 @@ def _parser() -> argparse.ArgumentParser:
         choices=("auto", "gpu", "cpu", "twin"),
         help="auto: the GPUs, else the CPU; gpu: nothing without one; cpu: no GPU is expected; twin: for tests",
     )
+    run.add_argument(
+        "--rules", type=Path, metavar="FILE", help="what the node's SKU wants: hours, checks, floors, stages; mode 600"
+    )
     run.add_argument("--reference", type=Path, metavar="FILE", help="what peers measured, see learn")
     run.add_argument(
         "--site",
@@ -137,11 +141,11 @@ def _run(given: argparse.Namespace) -> int:
         raise ValueError(f"faults are planted by tests alone, which set {plants.PERMISSION}=1")
     if given.site is not None and not given.site.is_dir():
         raise ValueError(f"--site {given.site}: no such folder, so its checks would be left out")
-    profile = site_checks.added(load(given.profile), given.site or site_checks.DIRECTORY, os.geteuid())
+    profile, for_s, refused = _ruled(given, load(given.profile))
+    profile = site_checks.added(profile, given.site or site_checks.DIRECTORY, os.geteuid())
     if given.model:
         step = site_checks.model_step(_absolute(given.model), list(given.model_shape), duration_s(given.model_for))
         profile = site_checks.with_steps(profile, [step])
-    for_s = duration_s(given.for_) if given.for_ else profile.for_s
     known = _read(given.reference, "reference", reference.decoded) if given.reference else None
     runner = CheckRunner(known)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -151,13 +155,27 @@ def _run(given: argparse.Namespace) -> int:
     told = (lambda text: print(text, file=sys.stderr, flush=True)) if given.output == "text" else (lambda _: None)
     node = clean(given.node, 64)
     wanted = SuiteRun(profile, given.state, node, for_s, given.device, clean(given.run_id, 64), given.plant, told)
-    state = suite.run(wanted, runner)
+    state = suite.refused(wanted, refused) if refused else suite.run(wanted, runner)
     text = _said(profile, state, given.output)
     print(text)
     if given.message:
         with contextlib.suppress(OSError):  # the exit code says it too
             given.message.write_text(message(state, given.message_bytes), "utf-8")
     return EXITS[Verdict(state.verdict or Verdict.inconclusive)]
+
+
+def _ruled(given: argparse.Namespace, profile: Profile) -> tuple[Profile, float, str]:
+    """The profile under the node's pass rules, its time under load, and why these are refused."""
+    wanted_s = duration_s(given.for_) if given.for_ else None
+    if given.rules is None:
+        return profile, wanted_s or profile.for_s, ""
+    try:
+        laid, ruled_s = pass_rules.ruled(profile, given.rules)
+    except RulesRefusedError as error:
+        return profile, wanted_s or profile.for_s, f"the pass rules are refused, and nothing was run: {error}"
+    if wanted_s and ruled_s:
+        raise ValueError(f"--for and {given.rules} both say how long; leave --for out")
+    return laid, ruled_s or wanted_s or laid.for_s, ""
 
 
 def _absolute(entry: str) -> str:

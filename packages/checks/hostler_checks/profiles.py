@@ -13,7 +13,7 @@ from yaml.nodes import Node, ScalarNode
 
 from hostler_checks import yaml_reader as y
 from hostler_checks.catalogue import CHECKS, CheckSpec
-from hostler_checks.limits import Limit
+from hostler_checks.limits import Limit, ReadingRule
 
 FOLDER = Path(__file__).parent / "profiles"
 NAMES = ("gate", "idle", "burn_in", "suspect")
@@ -33,6 +33,7 @@ class Step:
     required: bool = True
     params: Mapping[str, Any] = field(default_factory=dict)
     limits: Mapping[str, Limit] = field(default_factory=dict)
+    rules: Mapping[str, ReadingRule] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,10 @@ class Stage:
 
 @dataclass(frozen=True)
 class Profile:
-    """A profile as it is run. `resume`: an unfinished run goes on. `digest` is of its document."""
+    """A profile as it is run. `resume`: an unfinished run goes on. `digest` is of its document.
+
+    `rules` is the file of pass rules that was laid over it, `rules_digest` that file's; "" for none.
+    """
 
     name: str
     about: str
@@ -61,6 +65,8 @@ class Profile:
     resume: bool = False
     history: bool = False
     digest: str = ""
+    rules_digest: str = ""
+    rules: str = ""
 
 
 def load(name: str) -> Profile:

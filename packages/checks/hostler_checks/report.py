@@ -27,6 +27,8 @@ def body(profile: Profile, state: RunState) -> dict[str, Any]:
         "node": state.node,
         "profile": profile.name,
         "profile_digest": profile.digest,
+        "rules_digest": profile.rules_digest,
+        "rules": profile.rules,
         "run_id": state.run_id,
         "started": state.started,
         "parts": list(state.parts),
@@ -95,6 +97,7 @@ def html(told: dict[str, Any]) -> str:
         "interruptions": f"{told['interruptions']} (boots: {len(told['boots'])})",
         "planted fault": told["planted"] or "none",
         "profile": f"{told['profile']} {told['profile_digest']}, suite {told['suite']}",
+        "pass rules": told["rules_digest"] or "the profile's own",
         "digest": told["digest"],
     }
     stages = [

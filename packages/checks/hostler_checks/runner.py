@@ -17,7 +17,7 @@ from hostler_checks.catalogue import CheckSpec
 from hostler_checks.child import PROBE
 from hostler_checks.disturbance import Watch
 from hostler_checks.judging import Comparison, Judgement, judge, residual
-from hostler_checks.limits import Limit
+from hostler_checks.limits import Limit, ReadingRule
 from hostler_checks.plants import PERMISSION
 from hostler_checks.reference import Reference, cohort_key, stack_key
 
@@ -29,7 +29,7 @@ _PASSED_PREFIXES = ("CUDA_", "NVIDIA_", "NCCL_", "GLOO_", "OMP_", "TORCH_")
 
 @dataclass(frozen=True)
 class Request:
-    """One check to run. `params` are all that it takes; `limits` replace the table's."""
+    """One check to run. `params` are all that it takes; `limits` replace the table's, `rules` are laid over them."""
 
     spec: CheckSpec
     part: str = "cpu"
@@ -38,6 +38,7 @@ class Request:
     required: bool = True
     plant: str = ""
     limits: Mapping[str, Limit] = field(default_factory=dict)
+    rules: Mapping[str, ReadingRule] = field(default_factory=dict)
 
 
 class CheckRunner:
@@ -140,6 +141,7 @@ class CheckRunner:
             peers=cohort,
             history=past,
             limits=request.limits,
+            rules=request.rules,
         )
 
     def _child(self, nonce: str, request: Mapping[str, Any], deadline_s: float) -> ChildEnd:

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any
 
 from hostler_checks import history, progress, report, run_state, state_dir
-from hostler_checks.answers import CheckResult, Verdict
+from hostler_checks.answers import CheckResult, Verdict, clean
 from hostler_checks.catalogue import CheckSpec
 from hostler_checks.profiles import Profile, Step
 from hostler_checks.run_state import RunState
@@ -45,6 +45,13 @@ def run(wanted: SuiteRun, runner: CheckRunner) -> RunState:
         run_state.end(state, Verdict.inconclusive, str(error))
     except OSError as error:
         _unkept(wanted, state, error)
+    return state
+
+
+def refused(wanted: SuiteRun, why: str) -> RunState:
+    """The end of a run that never began; nothing is written, and an unfinished run stays as it is."""
+    state = run_state.begun(wanted.profile, wanted.node, wanted.for_s, (), wanted.run_id)
+    run_state.end(state, Verdict.inconclusive, clean(why, 500))
     return state
 
 
@@ -190,6 +197,7 @@ def _request(wanted: SuiteRun, state: RunState, step: Step, part: str) -> Reques
         step.required and not (spec.gpu_only and wanted.device == "cpu"),
         wanted.plant,
         step.limits,
+        step.rules,
     )
 
 

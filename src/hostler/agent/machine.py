@@ -44,12 +44,14 @@ from hostler.agent.gpu_reset import ResetRequest, reset
 from hostler.agent.host_commands import ActFailedError, NotPossibleError, act, say
 from hostler.agent.kubelet import KubeletJoinOffer
 from hostler.core.diagnose.gate.readings import GateReadings
+from hostler.core.state import pass_rules
 from hostler.core.state.bootstrap_kubeconfig import bootstrap_kubeconfig
 from hostler.core.state.erasure import DriveErased, ErasureReport, TpmCleared
 from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Facts, Part, Verdict
 from hostler.core.state.operations import BugReport, DiscoverFabric, ResetPort, Sanitise
+from hostler.core.state.pass_rules import PassRules
 
 BMC_RESET_S, KUBELET_S = 60.0, 60.0
 GPUS_S, HOST_S, DCGM_S = 20.0, 20.0, 10.0
@@ -125,11 +127,12 @@ class HostMachine(Protocol):
         """Read the drives' own health; slow."""
         ...
 
-    def check(self, profile: str, expects: Expected, run: str = "") -> StressResult:
+    def check(self, profile: str, expects: Expected, run: str = "", rules: PassRules | None = None) -> StressResult:
         """Run this profile's checks, or the site's own check of this name.
 
         `expects` is what a gate is to see (`core.state.gate_expectation`). `run` names the operation: a burn-in that
-        was cut off goes on where it stood when the same one is asked again.
+        was cut off goes on where it stood when the same one is asked again. `rules` are the SKU's for a profile of the
+        suite; a report that does not name them by `core.state.pass_rules.RULES_NAMED` has not passed.
         """
         ...
 
@@ -338,12 +341,14 @@ class RealHostMachine:
         self._dcgm.close()
         self._host.close()
 
-    def check(self, profile: str, expects: Expected, run: str = "") -> StressResult:
+    def check(self, profile: str, expects: Expected, run: str = "", rules: PassRules | None = None) -> StressResult:
         """Run the gate check, the suite's, or the site's plug-in of this name; an unknown profile is inconclusive."""
+        if profile in self._suite.profiles():
+            return self._suite.check(profile, run, rules)
+        if rules is not None:
+            return StressResult(Verdict.inconclusive, f"nothing that answers {profile} here takes pass rules")
         if profile in ANSWERED:
             return self._gate.check(expects)
-        if profile in self._suite.profiles():
-            return self._suite.check(profile, run)
         if (said := check_plugins.answer_of(Path(self._sources.checks), profile)) is not None:
             return StressResult(said.verdict, said.detail)
         answers = ", ".join(self.profiles())
@@ -517,11 +522,17 @@ class EmulatedHostMachine(NoSensors):
         self._ask("inventory")
         return NodeInventory(self.parts)
 
-    def check(self, profile: str, expects: Expected, run: str = "") -> StressResult:  # noqa: ARG002 - the port's name
+    def check(
+        self,
+        profile: str,
+        expects: Expected,
+        run: str = "",  # noqa: ARG002 - the port's name
+        rules: PassRules | None = None,
+    ) -> StressResult:
         """Note the check; the verdict that was set, or a gate's answer to `expects`."""
         self._ask(f"check {profile}")
         if profile not in ANSWERED or self.verdict is not Verdict.passed:
-            return StressResult(self.verdict, "emulated")
+            return StressResult(self.verdict, "emulated", pass_rules.named(profile, rules))
         return emulated_gate.answer(expects, self.gate or emulated_gate.readings(self.parts))
 
     def begin_checks(self) -> None:

@@ -59,8 +59,8 @@ def performed(body: HostMachine, operation: Operation, offer: KubeletJoinOffer |
         case op.DiscoverFabric() as act:
             facts = body.discover_fabric(act)
             return OperationResult(detail=f"{act.tool}: {facts.get('bytes', 0)} bytes", facts=facts)
-        case op.RunChecks(profile=profile, expects=expects):
-            return _checked(body, profile, expects or Expected(), operation.id)
+        case op.RunChecks() as act:
+            return _checked(body, act, operation.id)
         case op.ResetGpus() as act:
             return OperationResult(detail=body.reset_gpus(_request(act))[:500])
         case op.ResetPort() as act:
@@ -93,11 +93,12 @@ def _sanitised(report: ErasureReport) -> OperationResult:
     return OperationResult(result, detail, {REPORT: msgspec.json.encode(report).decode()})
 
 
-def _checked(body: HostMachine, profile: str, expects: Expected, run: str) -> OperationResult:
+def _checked(body: HostMachine, act: op.RunChecks, run: str) -> OperationResult:
+    profile = act.profile
     if profile not in PROFILES and not _is_file_name(profile):
         known = ", ".join(sorted(PROFILES))
         raise NotPossibleError(f"profile is one of {known}, or the name of a site's own check, not {profile[:100]!r}")
-    report = body.check(profile, expects, run)
+    report = body.check(profile, act.expects or Expected(), run, act.rules)
     facts: Facts = {**report.facts, "profile": profile, "verdict": report.verdict.value, "detail": report.detail}
     return OperationResult(detail=report.detail, facts=facts)
 

@@ -82,6 +82,7 @@ from hostler.core.state.operations import (
     WriteFirmware,
 )
 from hostler.core.state.packed_strings import Pairs
+from hostler.core.state.pass_rules import PassRules, ReadingRule, StageRule
 from hostler.core.state.plan_rules import PlanRules
 from hostler.core.state.rack_runs import AssetAct, Rack, RackCertificate, RackEnd, RackEvidence, RackRun, RackStep
 from hostler.core.state.racks import AssetLook
@@ -451,6 +452,8 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     Expected: _rows("known without parts faulted only"),
     ExpectedGpu: _rows("slot serial uuid pci"),
     Faulted: _rows("type part readers gpu"),
+    PassRules: _rows("required optional without limits stages"),
+    **dict.fromkeys((ReadingRule, StageRule), _rows("")),
     AsideFailure: _rows("kind", result=_untold, detail=_untold),
     Attempt: _rows("remedy part"),
     ConsentedWork: _rows("workload remedy ticket person"),

@@ -20,13 +20,17 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.agent import child_process
 from hostler.agent.checks.host_stress import StressResult
 from hostler.agent.node_use import NodeUse, UseLimits
+from hostler.agent.private_files import make_private
 from hostler.core.diagnose.gate.readings import BITS, LOOK, PAIR, READING, STACK
+from hostler.core.state import pass_rules
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Facts, Verdict
+from hostler.core.state.pass_rules import PassRules
 
 PROGRAM = "/opt/hostler-checks/bin/hostler-check"
 REFERENCE = Path("/etc/hostler/check-reference.json")
@@ -84,6 +88,7 @@ class _Report(Struct, frozen=True):
     interruptions: int
     latest: tuple[_Look, ...] = ()
     digest: str = ""
+    rules_digest: str = ""
 
 
 class _Progress(Struct, frozen=True):
@@ -106,17 +111,18 @@ class CheckSuite:
         """The profiles that it answers: none where the program is not installed."""
         return tuple(sorted(LIMITS_S)) if self._program() else ()
 
-    def check(self, profile: str, run_id: str) -> StressResult:
-        """Run the profile to its end, or go on with the run of this id. Never raises."""
+    def check(self, profile: str, run_id: str, rules: PassRules | None = None) -> StressResult:
+        """Run the profile under the rules to its end, or go on with the run of this id. Never raises."""
         program = self._program()
         if not program:
             return _nothing(f"{self._settings.program or 'hostler-check'} is not installed on this node")
         try:
             if profile == IDLE:
-                return self._in_slot(program)
+                return self._in_slot(program) if rules is None else _nothing("idle checks take no pass rules")
             self._run_id = run_id
-            ended = self._ended(self._argv(program, profile, run_id), LIMITS_S[profile], lambda: "")
-            return self._judged(profile, run_id, ended)
+            argv = (*self._argv(program, profile, run_id, rules), *self._handed(profile, rules))
+            ended = self._ended(argv, LIMITS_S[profile], lambda: "")
+            return _under(profile, rules, *self._judged(profile, run_id, ended))
         except OSError as error:
             return _nothing(f"the suite cannot be run: {error}")
         finally:
@@ -127,7 +133,7 @@ class CheckSuite:
         use = NodeUse(Path("/"), os.getpid(), self._settings.use)
         if who := use.taken():
             return _nothing(f"the node is in use: {who}")
-        return self._judged(IDLE, "", self._ended(self._argv(program, IDLE, ""), LIMITS_S[IDLE], use.taken))
+        return self._judged(IDLE, "", self._ended(self._argv(program, IDLE, ""), LIMITS_S[IDLE], use.taken))[0]
 
     def begin_checks(self) -> None:
         """Forget what was called off before: an operation is about to begin."""
@@ -152,9 +158,20 @@ class CheckSuite:
     def _program(self) -> str:
         return shutil.which(self._settings.program) or "" if self._settings.program else ""
 
-    def _argv(self, program: str, profile: str, run_id: str) -> tuple[str, ...]:
+    def _handed(self, profile: str, rules: PassRules | None) -> tuple[str, ...]:
+        """Writes the rules where the suite reads them, of mode 600: its words for them. Raises OSError."""
+        if rules is None:
+            return ()
+        path = self._folder / f"{profile}.rules.json"
+        path.unlink(missing_ok=True)
+        make_private(path)
+        path.write_bytes(pass_rules.document(profile, rules))
+        return ("--rules", str(path))
+
+    def _argv(self, program: str, profile: str, run_id: str, rules: PassRules | None = None) -> tuple[str, ...]:
         fixed = ("run", "--profile", profile, "--state", str(self._folder), "--node", self._node, "--run-id", run_id)
-        for_s = self._settings.time_under_load if profile != IDLE else ""
+        is_timed = profile == IDLE or (rules is not None and rules.hours is not None)
+        for_s = "" if is_timed else self._settings.time_under_load
         more = ("--for", for_s) if for_s else ()
         known = ("--reference", str(REFERENCE)) if REFERENCE.exists() else ()
         return (program, *fixed, "--device", self._settings.device, "--with-parent", "-o", "json", *more, *known)
@@ -214,25 +231,38 @@ class CheckSuite:
         who = taken()
         return f"{TAKEN}{who}" if who else ""
 
-    def _judged(self, profile: str, run_id: str, ended: tuple[int, bytes, str]) -> StressResult:
-        """The verdict of a report that is whole, this node's, this run's, and agrees with the exit code."""
+    def _judged(self, profile: str, run_id: str, ended: tuple[int, bytes, str]) -> tuple[StressResult, str]:
+        """The verdict of a report that is whole, this node's, this run's, and agrees with the exit code.
+
+        Beside it the digest of the pass rules that the report names.
+        """
         code, output, trouble = ended
         if trouble:
-            return _nothing(f"the suite: {trouble}")
+            return _nothing(f"the suite: {trouble}"), ""
         try:
             report = _read_report(output)
         except (ValueError, *UNREADABLE) as error:
             how = f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
-            return _nothing(f"the suite {how}, and its report cannot be read: {error}")
+            return _nothing(f"the suite {how}, and its report cannot be read: {error}"), ""
         if (report.node, report.profile, report.run_id) != (self._node, profile, run_id):
-            return _nothing("the suite's report is of another run")
+            return _nothing("the suite's report is of another run"), ""
         if _EXITS.get(report.verdict) != code:
-            return _nothing(f"the suite says {report.verdict} and ended with {code}: they do not agree")
-        return StressResult(_verdict(report), _clean(_sentence(report)), _facts(report))
+            return _nothing(f"the suite says {report.verdict} and ended with {code}: they do not agree"), ""
+        return StressResult(_verdict(report), _clean(_sentence(report)), _facts(report)), report.rules_digest
 
 
 def _nothing(why: str) -> StressResult:
     return StressResult(Verdict.inconclusive, _clean(why))
+
+
+def _under(profile: str, rules: PassRules | None, found: StressResult, named: str) -> StressResult:
+    """The result as one under these rules: inconclusive where the report does not name them, or names any unasked."""
+    wanted = "" if rules is None else pass_rules.digest(profile, rules)
+    if named == wanted:
+        return replace(found, facts={**pass_rules.named(profile, rules), **found.facts})
+    whose = f"the SKU's pass rules ({wanted[:12]})" if wanted else "no pass rules"
+    why = f"it was to go by {whose}, and does not say so; it says: {found.detail}"
+    return _nothing(why)
 
 
 def _scope() -> tuple[str, ...]:

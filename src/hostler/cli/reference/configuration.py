@@ -19,6 +19,7 @@ from hostler.core.state.configuration import (
     Sku,
 )
 from hostler.core.state.firmware_updates import FirmwareStage, FirmwareUpdate
+from hostler.core.state.pass_rules import PassRules, ReadingRule, StageRule
 from hostler.core.state.racks import RackManifest
 
 _STRUCTS: tuple[type[msgspec.Struct], ...] = (
@@ -28,6 +29,9 @@ _STRUCTS: tuple[type[msgspec.Struct], ...] = (
     DomainBudget,
     Brake,
     Sku,
+    PassRules,
+    ReadingRule,
+    StageRule,
     RackManifest,
     FirmwareUpdate,
     FirmwareStage,

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from hostler.core.diagnose.gate.faults import NOBODY
 from hostler.core.diagnose.gate.readings import GPUS_SEEN, LOOK
+from hostler.core.state import pass_rules
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.gate_expectation import (
     MAX_FAULTS,
@@ -100,6 +101,9 @@ def as_seen(operation: Operation, outcome: Outcome) -> Outcome:
 
 def unstated(checks: RunChecks, facts: Facts) -> str:
     """Requirement that a passed answer does not say it saw, "" where it says all that its order expects."""
+    for name, rules in pass_rules.named(checks.profile, checks.rules).items():
+        if facts.get(name) != rules:
+            return f"it does not say that it went by the pass rules {rules}: upgrade its agent and hostler-check"
     if checks.profile not in PROFILES:
         return ""
     if (expected := checks.expects) is None:

@@ -14,7 +14,7 @@ from hostler.core.planning.sanitise_order import sanitise_order
 from hostler.core.policy.blast_radius import blast_radius
 from hostler.core.state import events as e
 from hostler.core.state import operations as op
-from hostler.core.state.configuration import LAB_PHASE_FLOOR_S, Reset, scaled
+from hostler.core.state.configuration import LAB_PHASE_FLOOR_S, Reset, Sku, scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import ActClass, Node, Phase, Plan, Step
 from hostler.core.state.scopes import ALONE, ActGroup
@@ -165,7 +165,14 @@ def _acts(context: DecisionContext, node: Node, row: StepRow, parts: tuple[str, 
         case op.JoinCluster() | op.ConfirmJoin():
             return [replace(row.act, token_ttl_s=configuration.policy.join_token_ttl_s)]
         case act:
-            return [sanitise_order(context.fleet, node) if isinstance(act, op.Sanitise) else act]
+            return [sanitise_order(context.fleet, node) if isinstance(act, op.Sanitise) else _under_rules(act, sku)]
+
+
+def _under_rules(act: op.AnyAct, sku: Sku | None) -> op.AnyAct:
+    """The operation; of checks that the SKU has pass rules for, with these as they are now."""
+    if not isinstance(act, op.RunChecks) or sku is None or act.profile not in sku.checks:
+        return act
+    return replace(act, rules=sku.checks[act.profile])
 
 
 _OF_KUBELET = ("start_kubelet", "confirm_join", "stop_kubelet")

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from hostler.core.diagnose.gate.gpus import GPU_READINGS
 from hostler.core.policy.boot_rules import boot_problems
+from hostler.core.policy.check_documents import check_problems
 from hostler.core.policy.checklist_documents import checklist_problems
 from hostler.core.policy.firmware_documents import firmware_problems
 from hostler.core.policy.hardware_documents import hardware_problems
@@ -242,7 +243,14 @@ def _contradictions(configuration: Configuration, loaded: list[_Loaded]) -> Iter
         yield from _kind_problems(sku, loaded)
         yield from _count_problems(sku, loaded)
         yield from _found(
-            (*firmware_problems(sku), *hardware_problems(sku), *rack_problems(sku), *tpm_problems(sku)), loaded
+            (
+                *firmware_problems(sku),
+                *hardware_problems(sku),
+                *rack_problems(sku),
+                *tpm_problems(sku),
+                *check_problems(sku),
+            ),
+            loaded,
         )
     yield from _found(checklist_problems(configuration), loaded)
     for pool in configuration.pools.values():

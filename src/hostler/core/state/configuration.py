@@ -14,6 +14,7 @@ from hostler.core.state.firmware_updates import FirmwareUpdate
 from hostler.core.state.hardware import HardwareManifest
 from hostler.core.state.model import Mode, Profile
 from hostler.core.state.notify_routes import PageRules, Route
+from hostler.core.state.pass_rules import PassRules
 from hostler.core.state.racks import RackManifest
 
 REMEDIES = ("gpu_reset", "reboot", "power_cycle", "triage")
@@ -63,7 +64,8 @@ class Sku(Struct, frozen=True, forbid_unknown_fields=True):
     well, None for none. `checklist`: items that a technician looks at before a node of it is certified, behind those of
     the site. `sanitise`: what of it is erased between tenants. `rack`: what the rack of its nodes has to
     be before they are certified, None for nothing. `tpm_pcrs`: number of a register of its TPM ("0" to "7") → values
-    (SHA-256, hex) of which a booted node has to quote one before its agent enrols; empty asks for no quote.
+    (SHA-256, hex) of which a booted node has to quote one before its agent enrols; empty asks for no quote. `checks`: a
+    profile of the suite (burn_in, suspect) → what a node of it has to pass; empty leaves the profile's own.
     """
 
     name: str
@@ -87,6 +89,7 @@ class Sku(Struct, frozen=True, forbid_unknown_fields=True):
     sanitise: Sanitising = Sanitising()
     rack: RackManifest | None = None
     tpm_pcrs: dict[str, tuple[str, ...]] = {}
+    checks: dict[str, PassRules] = {}
 
     @property
     def counts(self) -> dict[str, int]:

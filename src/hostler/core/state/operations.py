@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from hostler.core.state.gate_expectation import Expected
+from hostler.core.state.pass_rules import PassRules
 
 
 def _stored(name: str) -> str:
@@ -194,10 +195,14 @@ class BmcColdReset(OperationAct, frozen=True):
 
 
 class RunChecks(OperationAct, frozen=True):
-    """Runs a profile of checks. `expects` is what a gate must see, None where the order is to be completed yet."""
+    """Runs a profile of checks. `expects` is what a gate must see, None where the order is to be completed yet.
+
+    `rules` are what the node's SKU wants of the profile as its plan was laid down, None for the profile's own.
+    """
 
     profile: str = "gate"
     expects: Expected | None = None
+    rules: PassRules | None = None
 
 
 class DriveToErase(Struct, frozen=True):

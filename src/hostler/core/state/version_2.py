@@ -8,6 +8,7 @@ import msgspec
 from hostler.core.state import operations as op
 from hostler.core.state.firmware_versions import OR
 from hostler.core.state.gate_expectation import Expected
+from hostler.core.state.pass_rules import PassRules
 
 Arguments = dict[str, str]
 BodyChange = Callable[[dict[str, Any]], dict[str, Any]]
@@ -35,7 +36,9 @@ _READ: dict[str, Callable[[Arguments], op.AnyAct]] = {
         a.get("fabric", ""),
         int(a.get("links", "0")),
     ),
-    "run_checks": lambda a: op.RunChecks(a.get("profile", "gate"), _expected(a.get("expects", ""))),
+    "run_checks": lambda a: op.RunChecks(
+        a.get("profile", "gate"), _expected(a.get("expects", "")), _rules(a.get("rules", ""))
+    ),
     "evict": lambda a: op.Evict(_split(a.get("workloads", ""))),
     "join_cluster": lambda a: op.JoinCluster(float(a.get("token_ttl_s", "0"))),
     "issue_join_token": lambda a: op.IssueJoinToken(a.get("cluster", ""), float(a.get("token_ttl_s", "0"))),
@@ -59,6 +62,11 @@ def _expected(text: str) -> Expected | None:
         return msgspec.json.decode(text, type=Expected) if text else None
     except msgspec.MsgspecError:
         return None
+
+
+def _rules(text: str) -> PassRules | None:
+    """The rules. Raises what msgspec raises: an order whose rules cannot be read is none that this version knows."""
+    return msgspec.json.decode(text, type=PassRules) if text else None
 
 
 def act_up(kind: str, args: Arguments) -> op.AnyAct:
@@ -95,7 +103,7 @@ _WRITTEN: dict[type, Callable[[Any], Arguments]] = {
         fabric=act.fabric,
         links=str(act.links) if act.links else "",
     ),
-    op.RunChecks: lambda act: {"profile": act.profile, **_stated(expects=_expects(act))},
+    op.RunChecks: lambda act: {"profile": act.profile, **_stated(expects=_text(act.expects), rules=_text(act.rules))},
     op.Evict: lambda act: {"workloads": ",".join(act.workloads)},
     op.JoinCluster: lambda act: _stated(token_ttl_s=f"{act.token_ttl_s:g}" if act.token_ttl_s else ""),
     op.IssueJoinToken: lambda act: {"cluster": act.cluster, "token_ttl_s": f"{act.token_ttl_s:g}"},
@@ -122,8 +130,8 @@ def _json(value: tuple[Any, ...]) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _expects(act: op.RunChecks) -> str:
-    return "" if act.expects is None else msgspec.json.encode(act.expects).decode()
+def _text(told: Expected | PassRules | None) -> str:
+    return "" if told is None else msgspec.json.encode(told).decode()
 
 
 def _stated(**args: str) -> Arguments:

@@ -21,11 +21,13 @@ from hostler.agent.main import AgentSettings
 from hostler.core.diagnose.gate.readings import GateReadings, KernelLine
 from hostler.core.diagnose.gpu import HW_SLOWDOWN
 from hostler.core.diagnose.kernel_log import decode
+from hostler.core.state import pass_rules
 from hostler.core.state.bootstrap_kubeconfig import bootstrap_kubeconfig
 from hostler.core.state.erasure import ErasureReport
 from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.model import Facts, Part, Verdict
 from hostler.core.state.operations import Sanitise
+from hostler.core.state.pass_rules import PassRules
 from hostler.sim.bmc.emulated_machine import Delays, Hardware, Machine
 from hostler.sim.emulated.emulated_agent import AgentCrowd, EmulatedKernelLog
 
@@ -201,7 +203,13 @@ class EmulatedServer(NoSensors):
         """Names of the check profiles that it answers."""
         return tuple(sorted(ANSWERED)) if self._host.real_abilities else super().profiles()
 
-    def check(self, profile: str, expects: Expected, run: str = "") -> StressResult:  # noqa: ARG002 - the port's name
+    def check(
+        self,
+        profile: str,
+        expects: Expected,
+        run: str = "",  # noqa: ARG002 - the port's name
+        rules: PassRules | None = None,
+    ) -> StressResult:
         """Wait as long as the check takes, then judge the emulated readings; inconclusive where called off."""
         if profile not in self.profiles():
             return StressResult(Verdict.inconclusive, f"{profile}: a real node's agent has no such check")
@@ -212,7 +220,7 @@ class EmulatedServer(NoSensors):
         standing = [t for t in self._host.trouble if t.cures]
         if standing:
             return StressResult(Verdict.failed, f"{standing[0].name} is still there")
-        return StressResult(Verdict.passed, "emulated")
+        return StressResult(Verdict.passed, "emulated", pass_rules.named(profile, rules))
 
     def _readings(self) -> GateReadings:
         """Read the machine: the kernel repeats what is still wrong, and holds the clocks of a GPU that it names."""

@@ -10,6 +10,7 @@ from msgspec import Struct
 from hostler.agent.checks import emulated_gate
 from hostler.agent.machine import ANSWERED
 from hostler.controller.step_output import Send
+from hostler.core.state import pass_rules
 from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.model import Facts, Operation, Outcome, Verdict
 from hostler.core.state.operations import ResetGpus, RunChecks
@@ -327,7 +328,7 @@ class Actuators:
             return _outcome(operation, "done")
         profile = _profile(operation)
         verdict, detail = host.check(profile)
-        seen: Facts = {}
+        seen = pass_rules.named(profile, operation.act.rules)
         if verdict == Verdict.passed.value and profile in ANSWERED:
             report = emulated_gate.answer(operation.act.expects or Expected(), host.shows())
             verdict, detail, seen = report.verdict.value, report.detail, report.facts
