@@ -1,9 +1,13 @@
 """Lemons from a journal to a report: planted ones are found by node and by serial number, few healthy ones are."""
 
+import asyncio
+import os
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from msgspec.structs import replace
@@ -13,13 +17,15 @@ from hostler.core.state import events as e
 from hostler.core.state.model import Condition, Node, Part, Phase, Severity
 from hostler.core.state.trends import LemonFinding, TrendReport
 from hostler.journal.opening import existing_database
+from hostler.journal.readings import Reading, ReadingStore
 from hostler.journal.sqlite import SqliteJournal
+from hostler.journal.trend_files import last_report
 from hostler.ports import Batch
 from hostler.runtime import lemon_judging
 from hostler.runtime.lemon_judging import FALSE_MOST, judge_lemons
 from tests.kit import a_node
 
-NOW = datetime(2026, 3, 30, tzinfo=UTC)
+NOW = datetime.now(UTC).replace(microsecond=0)
 DAYS, NODES, SEEDS = 120, 150, range(7, 12)
 LEMON_NODES, LEMON_PART = frozenset({"n003", "n077"}), "n010-G0"
 """The part moves from node n010 to n020 in the middle, and fails in both."""
@@ -171,3 +177,17 @@ def test_only_the_latest_records_count_where_there_are_too_many(
     assert found.lemons_since is not None
     assert day(50) < found.lemons_since
     assert max(one.days for one in found.lemons) <= (NOW - found.lemons_since) / timedelta(days=1)
+
+
+async def test_the_controllers_judgement_has_them(tmp_path: Path) -> None:
+    """As a process of its own judges. Mutants: the report on readings is kept and told without them."""
+    store = ReadingStore(tmp_path / "readings")
+    store.add([Reading(NOW, "n001", "op", "gemm_perf.bf16_tflops", "cuda:0", 700.0, "h100")])
+    store.flush()
+    env = {**os.environ, "HOSTLER_JOURNAL": str(kept(tmp_path, a_world()))}
+    words = (sys.executable, "-m", "hostler.cli.main", "trend", "judge", str(store.folder), "-o", "json")
+    child = await asyncio.create_subprocess_exec(*words, env=env, stdout=asyncio.subprocess.PIPE)
+    said, _ = await child.communicate()
+    told = msgspec.json.decode(said, type=TrendReport)
+    assert LEMON_NODES | {LEMON_PART} <= {one.name for one in told.lemons if one.lemon}
+    assert last_report(store.folder) == told
