@@ -21,6 +21,7 @@ from hostler.client import Address, Client
 from hostler.core.fabric.design_csv import render_csv
 from hostler.core.fabric.rail_rule import RailRule, generate
 from hostler.server.tokens import Grant, Role, TokenStore
+from hostler.sim.emulated.kernel_messages import NAME
 
 OUT = Path(__file__).parents[1] / "docs" / "images"
 HOSTLER = Path(sys.executable).with_name("hostler")
@@ -181,9 +182,9 @@ class Story:
 
     def strike(self) -> None:
         """The kernels say what is wrong."""
-        for node, line in LINES.items():
-            with (self._data / "agents" / node / "kmsg").open("wb", buffering=0) as log:
-                log.write(f"3,0,900000000,-;{line}\n".encode())
+        with (self._data / NAME).open("wb", buffering=0) as kernels:
+            for node, line in LINES.items():
+                kernels.write(f"{node} {line}\n".encode())
 
     def act(self) -> None:
         """People act on it."""

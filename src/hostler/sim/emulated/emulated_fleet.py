@@ -21,6 +21,7 @@ from hostler.sim.bmc.redfish_service import Service
 from hostler.sim.emulated.emulated_agent import AgentCrowd
 from hostler.sim.emulated.emulated_scheduler import JobSpec
 from hostler.sim.emulated.emulated_server import EmulatedHost, Trouble, gb200, gpu_address, h100
+from hostler.sim.emulated.kernel_messages import NAME, KernelMessages
 from hostler.sim.emulated.lab_pace import pace_of
 
 TRAYS = 18
@@ -67,6 +68,7 @@ class EmulatedFleet:
         self._farm = Farm(clock, credentials=("hostler", self.password))
         self._depot: web.AppRunner | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._messages = KernelMessages(settings.data / NAME, lambda node, line: self.hosts[node].say(line))
         self.images: dict[str, str] = {}
 
     async def __aenter__(self) -> Self:
@@ -79,10 +81,12 @@ class EmulatedFleet:
             await self._add(number, name, token, tray=number < trays)
         if not self._settings.origins:
             self._begin_story(self.specs[-1])
+        self._messages.open()
         self._tasks = [asyncio.create_task(self._turn()), asyncio.create_task(self._break())]
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self._messages.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
