@@ -9,6 +9,7 @@ NOT_PLANTED = {
         for expected in ("maintenance", "reboot", "power_cycle", "gpu_reset", "replacement")
     },
     "check.bits_differ": "three peers' results show it, not an observation; the tests of goldens plant it",
+    "check.meetings_failed": "meetings of several nodes show it, not an observation; the tests of meetings plant it",
     "trend.drift": "many days of readings show it, not an observation; the tests of trends plant it",
     "remedy.failed": "it follows from a plan of ours that failed, and here nobody acts",
     "nvswitch.fabric_manager": "only user space says so, which convicts nobody: its lines are planted as forged",

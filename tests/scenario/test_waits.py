@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hostler.controller.inputs import FellowsSeen
 from hostler.core.planning.next_step import next_step
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Wait
 from hostler.core.state.live_state import Fellow, Release
-from hostler.core.state.model import Phase
-from tests.kit import Drive, a_node, configuration, gpu_part, pool_document
+from hostler.core.state.model import Binding, Phase
+from tests.kit import NOW, Drive, a_node, configuration, gpu_part, pool_document
 
 ROOT = Path(__file__).parents[2]
 CORE = ROOT / "src" / "hostler" / "core"
@@ -48,6 +49,7 @@ WOKEN = {
         "scenario/test_seatrial",
         "test_once_it_is_put_right_and_seen_it_goes_on",
     ),
+    "planning/machine_work._work": ("scenario/test_waits", "test_an_ironic_s_work_begins_when_its_hold_is_released"),
     "planning/next_step._bring_up": HERE,
     "planning/next_step._in_phase": HERE,
     "planning/rack_bring_up._stopped_or_on": (
@@ -79,6 +81,10 @@ WOKEN = {
     "planning/restore_freeze.standing_still": (
         "scenario/test_restored",
         "test_nothing_is_disturbed_until_a_person_releases_it",
+    ),
+    "planning/triage._going_round": (
+        "scenario/test_triage_rounds",
+        "test_once_its_ticket_is_closed_it_has_all_its_rounds_again",
     ),
     "planning/triage.waits": HERE,
 }
@@ -182,6 +188,16 @@ def certificate_held() -> Drive:
     return drive
 
 
+def provisioner_held() -> Drive:
+    bindings = (Binding("bmc", "https://10.0.0.1", NOW), Binding("serial", "SN1", NOW))
+    node = replace(a_node("a", pool="", phase=Phase.debug), bindings=bindings, provisioner="ironic")
+    drive = Drive(configuration({"train": pool_document(target=1)}), [node])
+    drive.step(FellowsSeen((Fellow("this", Release().reads),)))
+    drive.ask("hold", "a")
+    assert drive.ask("inspect", "a").granted
+    return drive
+
+
 def ask(verb: str, target: str = "a", **args: str) -> Callable[[Drive], object]:
     return lambda drive: drive.ask(verb, target, **args)
 
@@ -237,3 +253,15 @@ def test_a_wait_without_a_moment_ends_with_what_ends_it(name: str) -> None:
     node = drive.node("a")
     assert node.waiting is None or node.waiting.blockers != before, "it still waits for what has ended"
     assert drive.sweep() == 0, "a sweep finds what nobody was woken for"
+
+
+def test_an_ironic_s_work_begins_when_its_hold_is_released() -> None:
+    """Beside what the node itself waits for. Mutant: only the node's own wait is looked at when a hold is released."""
+    drive = provisioner_held()
+    drive.run()
+    assert drive.node("a").aside is None
+    now = drive.now
+    release(drive)
+    assert drive.node("a").aside is not None
+    assert drive.now == now, "the clock may have begun it"
+    assert drive.sweep() == 0
