@@ -34,6 +34,7 @@ WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 async def world(control_plane: ControlPlane) -> AsyncIterator[KubernetesWorld]:
     async with kubernetes_world(control_plane) as found:
         await found.admin.delete("/api/v1/nodes/box-1")
+        await until(lambda: "box-1" not in found.cache.nodes.items, "the Node's end to be seen")
         yield found
         await found.admin.delete("/api/v1/nodes/box-1")
         await found.admin.ask("DELETE", REQUESTS, {})
