@@ -3,13 +3,10 @@
 Nothing of it is a dependency of the project: `pip install ironic sushy-tools` into a folder of the user's cache.
 """
 
-import fcntl
 import json
 import os
 import signal
-import socket
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -18,11 +15,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tests.contract.pypi_programs import MissingError, installed
+from tests.end_to_end.processes import free_port
 from tests.tied_processes import tied
 
 PACKAGES = ("ironic==39.0.0", "sushy-tools==2.2.0")
 """Releases that were tried; Ironic 39 is of 2026."""
-INSTALL_S, START_S = 600.0, 60.0
+START_S = 60.0
 VERSION = {"X-OpenStack-Ironic-API-Version": "1.80"}
 CONFIG = """[DEFAULT]
 {auth}
@@ -69,24 +70,9 @@ auth_type=none
 """
 
 
-class MissingError(Exception):
-    """Ironic cannot be installed here; the text says why."""
-
-
 def programs() -> Path:
     """The folder of its programs, installed where they are not yet. Raises MissingError."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "hostler-tests" / "ironic-39"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "whole").exists():
-            made = (sys.executable, "-m", "venv", str(folder))
-            for argv in (made, (f"{folder}/bin/pip", "install", "-q", *PACKAGES)):
-                done = subprocess.run(argv, capture_output=True, text=True, timeout=INSTALL_S, check=False)
-                if done.returncode:
-                    raise MissingError(f"{' '.join(PACKAGES)} from PyPI: {done.stderr.strip()[-300:]}")
-            (folder / "whole").touch()
-    return folder / "bin"
+    return installed("ironic-39", PACKAGES)
 
 
 def hashed(password: str) -> str:
@@ -96,10 +82,14 @@ def hashed(password: str) -> str:
     return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=START_S).stdout.strip()
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+@contextmanager
+def ironic_or_skip(folder: Path, names: tuple[str, ...]) -> Iterator["RealIronic"]:
+    """An Ironic with machines of these names; a test that asks for it is skipped where none can be had."""
+    try:
+        with real_ironic(folder, names) as there:
+            yield there
+    except MissingError as missing:
+        pytest.skip(f"Ironic is not here and cannot be installed: {missing}")
 
 
 class RealIronic:

@@ -3,14 +3,12 @@
 Nothing of it is a dependency of the project: `pip install keystone` into a folder of the user's cache.
 """
 
-import fcntl
 import getpass
 import grp
 import json
 import os
 import signal
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -19,7 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.contract.ironic_world import INSTALL_S, START_S, MissingError, free_port
+from tests.contract.ironic_world import START_S
+from tests.contract.pypi_programs import installed
+from tests.end_to_end.processes import free_port
 from tests.tied_processes import tied
 
 PACKAGES = ("keystone==30.0.0",)
@@ -48,18 +48,7 @@ make_server("127.0.0.1", port, initialize_public_application()).serve_forever()
 
 def programs() -> Path:
     """The folder of its programs, installed where they are not yet. Raises MissingError."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "hostler-tests" / "keystone-30"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "whole").exists():
-            made = (sys.executable, "-m", "venv", str(folder))
-            for argv in (made, (f"{folder}/bin/pip", "install", "-q", *PACKAGES)):
-                done = subprocess.run(argv, capture_output=True, text=True, timeout=INSTALL_S, check=False)
-                if done.returncode:
-                    raise MissingError(f"{' '.join(PACKAGES)} from PyPI: {done.stderr.strip()[-300:]}")
-            (folder / "whole").touch()
-    return folder / "bin"
+    return installed("keystone-30", PACKAGES)
 
 
 class RealKeystone:

@@ -26,7 +26,7 @@ from hostler.drivers.ironic.without_ironic import WithoutIronic
 from hostler.drivers.secrets.secret_cache import KeptSecrets
 from hostler.ports import BusyTargetError, RefusedError, UnreachableError
 from hostler.runtime.performers import Wiring, performers
-from tests.contract.ironic_world import MissingError, RealIronic, real_ironic
+from tests.contract.ironic_world import RealIronic, ironic_or_skip
 from tests.kit import NOW, a_node
 
 NAMES = ("n1", "n2", "n3", "n4", "n5", "n6")
@@ -35,11 +35,8 @@ SECRETS = KeptSecrets({}, lambda: 0.0)
 
 @pytest.fixture(scope="module")
 def ironic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealIronic]:
-    try:
-        with real_ironic(tmp_path_factory.mktemp("ironic"), NAMES) as there:
-            yield there
-    except MissingError as missing:
-        pytest.skip(f"Ironic is not here and cannot be installed: {missing}")
+    with ironic_or_skip(tmp_path_factory.mktemp("ironic"), NAMES) as there:
+        yield there
 
 
 class Bmc:

@@ -16,8 +16,9 @@ from hostler.drivers.ironic.keystone_tokens import KeystoneTokens
 from hostler.drivers.secrets.secret_cache import KeptSecrets
 from hostler.drivers.secrets.secret_files import SecretFiles
 from hostler.ports import LoginRefusedError, RefusedError, UnreachableError
-from tests.contract.ironic_world import MissingError, RealIronic, hashed, real_ironic
+from tests.contract.ironic_world import RealIronic, hashed, real_ironic
 from tests.contract.keystone_world import PASSWORD, RealKeystone, real_keystone
+from tests.contract.pypi_programs import MissingError
 from tests.contract.test_ironic import Bmc
 
 WORD = "a word of the test"

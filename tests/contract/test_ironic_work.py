@@ -18,7 +18,7 @@ from hostler.drivers.ironic.client import IronicAccess, IronicClient
 from hostler.drivers.ironic.ironic_nodes import IronicNodes
 from hostler.drivers.secrets.secret_cache import KeptSecrets
 from hostler.ports import BusyTargetError, RefusedError
-from tests.contract.ironic_world import MissingError, RealIronic, real_ironic
+from tests.contract.ironic_world import RealIronic, ironic_or_skip
 from tests.contract.test_ironic import Bmc
 from tests.kit import NOW, a_node
 
@@ -29,11 +29,8 @@ STEPS = CleanMachine(("bios.factory_reset",))
 
 @pytest.fixture(scope="module")
 def ironic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealIronic]:
-    try:
-        with real_ironic(tmp_path_factory.mktemp("ironic"), NAMES) as there:
-            yield there
-    except MissingError as missing:
-        pytest.skip(f"Ironic is not here and cannot be installed: {missing}")
+    with ironic_or_skip(tmp_path_factory.mktemp("ironic"), NAMES) as there:
+        yield there
 
 
 class Work:

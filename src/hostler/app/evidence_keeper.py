@@ -24,7 +24,7 @@ from hostler.core.state.model import BMC_CERTIFICATE, Facts, Node, Operation, Ou
 from hostler.core.state.operations import AnyAct, BugReport, CollectEvidence
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.diagnostic_dump import dump
-from hostler.drivers.redfish.http_exchange import parse_address
+from hostler.drivers.redfish.http_exchange import bmc_address
 from hostler.drivers.redfish.operation_driver import check_identity
 from hostler.journal.evidence_zip import zipped
 from hostler.ports import JournalError, OperationDriver, PortError, RefusedError, UnreachableError
@@ -198,9 +198,7 @@ class EvidenceKeeper:
             )
 
     async def _dump(self, node: Node) -> bytes:
-        if not node.binding("bmc"):
-            raise RefusedError(f"node {node.id} has no bmc binding; record its BMC's address first")
-        address = parse_address(node.binding("bmc"))
+        address = bmc_address(node)
         client = self._clients(address.origin, node.binding(BMC_CERTIFICATE))
         client.begin()
         system = await client.system(address.system)

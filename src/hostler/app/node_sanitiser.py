@@ -23,7 +23,7 @@ from hostler.core.state.model import BMC_CERTIFICATE, Facts, Node, Operation, Ou
 from hostler.core.state.operations import AnyAct, CollectInventory, Sanitise, VerifyFirmware
 from hostler.drivers.redfish.account_removal import AccountsLeft, remove_accounts, strange_accounts
 from hostler.drivers.redfish.client import Clients, RedfishClient
-from hostler.drivers.redfish.http_exchange import parse_address
+from hostler.drivers.redfish.http_exchange import bmc_address
 from hostler.drivers.redfish.operation_driver import check_identity
 from hostler.drivers.redfish.tolerant_json import WireError
 from hostler.ports import JournalError, OperationDriver, PortError, RefusedError, UnreachableError
@@ -121,9 +121,7 @@ class NodeSanitiser:
         return BmcCompared("accounts", Verdict.passed, gone[:300])
 
     async def _removed(self, stay: tuple[str, ...], node: Node, clear: AccountsTurn) -> AccountsLeft:
-        if not node.binding("bmc"):
-            raise RefusedError(f"node {node.id} has no bmc binding; record its BMC's address first")
-        address = parse_address(node.binding("bmc"))
+        address = bmc_address(node)
         client = self._clients(address.origin, node.binding(BMC_CERTIFICATE))
         client.begin()
         check_identity(client.origin, await client.system(address.system), node)

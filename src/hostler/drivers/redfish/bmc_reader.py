@@ -16,10 +16,9 @@ from hostler.drivers.redfish import (
     wire_firmware,
 )
 from hostler.drivers.redfish.client import NotOfferedError, RedfishClient
-from hostler.drivers.redfish.http_exchange import parse_address
+from hostler.drivers.redfish.http_exchange import bmc_address
 from hostler.drivers.redfish.operation_driver import check_identity
 from hostler.drivers.redfish.shown_certificate import shown_certificate
-from hostler.ports import RefusedError
 
 SPOOL = "bmc"
 LOG_SOURCE = "bmc_log"
@@ -116,9 +115,7 @@ class RedfishReader:
 
     async def look(self, node: Node) -> BmcLook:
         """Read the node's system. Raises PortError; another machine (binding mismatch) is RefusedError."""
-        if not node.binding("bmc"):
-            raise RefusedError(f"node {node.id} has no bmc binding; record its BMC's address first")
-        address = parse_address(node.binding("bmc"))
+        address = bmc_address(node)
         client = self._clients(address.origin, node.binding(BMC_CERTIFICATE))
         client.begin()
         system = await client.system(address.system)

@@ -15,7 +15,7 @@ from hostler.core.state.model import BMC_CERTIFICATE, Facts, Node, Operation, Ou
 from hostler.core.state.operations import RenewBmcCertificate
 from hostler.drivers.redfish import certificate_shapes, kept_login
 from hostler.drivers.redfish.client import Clients, RedfishClient
-from hostler.drivers.redfish.http_exchange import Access, BmcAddress, parse_address
+from hostler.drivers.redfish.http_exchange import Access, BmcAddress, bmc_address
 from hostler.drivers.redfish.kept_login import KeptLogin
 from hostler.drivers.redfish.operation_driver import check_identity
 from hostler.drivers.redfish.shown_certificate import LOOK, shown_certificate
@@ -84,9 +84,7 @@ class CertificateDriver:
         """A renewal that has begun ends by itself; what it issued is taken up by the next one."""
 
     def _reach(self, node: Node) -> tuple[BmcAddress, Access]:
-        if not node.binding("bmc"):
-            raise RefusedError(f"node {node.id} has no bmc binding; record its BMC's address first")
-        address = parse_address(node.binding("bmc"))
+        address = bmc_address(node)
         access = self._clients.access(address.origin)
         if not access.authority:
             raise RefusedError(

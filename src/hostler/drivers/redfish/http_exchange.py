@@ -14,6 +14,7 @@ from msgspec import Struct
 from yarl import URL
 
 from hostler.core.state.durations import duration
+from hostler.core.state.model import Node
 from hostler.drivers.bounded_body import read_body
 from hostler.drivers.redfish.multipart import Upload
 from hostler.drivers.redfish.shown_certificate import LOOK
@@ -108,6 +109,14 @@ def parse_address(binding: str) -> BmcAddress:
     where = f"[{host}]" if ":" in host else host
     origin = f"{parts.scheme}://{where}" + (f":{port}" if port else "")
     return BmcAddress(origin, parts.fragment or (path if "/Systems/" in path else ""))
+
+
+def bmc_address(node: Node) -> BmcAddress:
+    """The address of the node's own BMC. Raises RefusedError where none is recorded, or it is no address."""
+    binding = node.binding("bmc")
+    if not binding:
+        raise RefusedError(f"node {node.id} has no bmc binding; record its BMC's address first")
+    return parse_address(binding)
 
 
 class HttpExchange:

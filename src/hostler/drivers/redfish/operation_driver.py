@@ -22,7 +22,7 @@ from hostler.drivers.redfish import (
 )
 from hostler.drivers.redfish.client import BmcFailureError, NotOfferedError, RedfishClient
 from hostler.drivers.redfish.firmware_images import FirmwareImages, HttpImages
-from hostler.drivers.redfish.http_exchange import parse_address
+from hostler.drivers.redfish.http_exchange import bmc_address, parse_address
 from hostler.drivers.redfish.operation_request import FeedingOutlet, OperationRequest, OperationSteps, SentOperation
 from hostler.drivers.redfish.tolerant_json import WireError
 from hostler.ports import ConflictError, RefusedError, UnreachableError
@@ -82,10 +82,7 @@ class RedfishDriver:
         """Do nothing, as a BMC's act cannot be called off; its settle time covers it."""
 
     def _reach(self, node: Node) -> tuple[RedfishClient, str]:
-        binding = node.binding("bmc")
-        if not binding:
-            raise RefusedError(f"node {node.id} has no bmc binding; record its BMC's address first")
-        address = parse_address(binding)
+        address = bmc_address(node)
         client = self._clients(address.origin, node.binding(BMC_CERTIFICATE))
         client.begin()
         return client, address.system
