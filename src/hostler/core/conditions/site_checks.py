@@ -22,9 +22,14 @@ AGAIN_S = 1800.0
 
 def name_of(condition: Condition) -> str:
     """The site's check that found the node wanting, "" where it was none."""
-    if condition.type != FAILED or not condition.part.startswith("check:"):
+    return check_of(condition.part) if condition.type == FAILED else ""
+
+
+def check_of(part: str) -> str:
+    """The site's check that a condition's or plan's part names ("check:NAME", "check:NAME/gpu3"), "" for none."""
+    if not part.startswith("check:"):
         return ""
-    name = condition.part.removeprefix("check:").partition("/")[0]
+    name = part.removeprefix("check:").partition("/")[0]
     return "" if name in OURS else name
 
 

@@ -7,8 +7,9 @@ However often it could not be made, that is no evidence against the node: a tech
 from datetime import datetime, timedelta
 
 from hostler.core.planning.outcomes import REPEAT
+from hostler.core.planning.triage_rounds import going_round
 from hostler.core.state import events as e
-from hostler.core.state.cases import DUE_DAY, ROUNDS, Ticket
+from hostler.core.state.cases import DUE_DAY, Ticket
 from hostler.core.state.configuration import scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
@@ -32,7 +33,7 @@ def waits(context: DecisionContext, node: Node) -> Answer | None:
             (Blocker("person", "technician", text, "the work is ended (hostler node end-work)"),),
             until=None,
         )
-    if undecided := _undecided(context, node) or _going_round(context, node):
+    if undecided := _undecided(context, node) or going_round(context, node):
         return undecided
     vain = _in_vain(node)
     again = _again_at(context, node, vain)
@@ -59,36 +60,6 @@ def _undecided(context: DecisionContext, node: Node) -> Wait | None:
     )
     text = "the node failed again on probation: its repair did not last"
     return Wait(REPEAT, (Blocker("person", "operator", text, ends),), until=until)
-
-
-def _going_round(context: DecisionContext, node: Node) -> Answer | None:
-    """The wait for a person where visits to triage convict nobody and lead back to what fails; or its ticket."""
-    most = context.fleet.policy_of(node).triage_rounds
-    if not most or node.rounds <= most:
-        return None
-    asked = next((t for t in context.fleet.tickets_about(node.id) if t.kind == "stuck" and t.action == ROUNDS), None)
-    if asked is None:
-        return Act((e.TicketOpened(_rounds_ticket(context, node)),))
-    before = node.came_from.value if node.came_from is not None else "its phase"
-    text = f"it came to triage {node.rounds} times in a row, now from {before}, and no examination found a faulty part"
-    ends = (
-        f"what fails is put right and ticket {asked.id} is closed (hostler ticket close {asked.id}), engineers look "
-        f"(hostler node debug {node.id}), or it is returned (hostler node rma-send {node.id})"
-    )
-    return Wait(ROUNDS, (Blocker("person", "operator", text, ends),), until=None)
-
-
-def _rounds_ticket(context: DecisionContext, node: Node) -> Ticket:
-    """The ticket of a person; once it is closed the node has all its rounds again."""
-    before = node.came_from.value if node.came_from is not None else "its phase"
-    summary = (
-        f"{node.id} came to triage {node.rounds} times in a row, now from {before}, and no examination found a faulty "
-        f"part: see what fails (hostler node explain {node.id}), put it right and close this ticket to have it "
-        f"examined again, have engineers look (hostler node debug {node.id}), or return it "
-        f"(hostler node rma-send {node.id})"
-    )
-    identity = f"{node.id}-t{context.fleet.cell.seq}"
-    return Ticket(identity, node.id, "stuck", summary, context.now, action=ROUNDS, owner="operator", due=DUE_DAY)
 
 
 def _ticket(context: DecisionContext, node: Node) -> Ticket | None:

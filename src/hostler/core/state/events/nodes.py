@@ -24,6 +24,8 @@ _WORKED_ON = (Phase.rma, Phase.debug)
 
 _LOOKED_AT = (Phase.onboard, Phase.production, Phase.debug, Phase.rma)
 """Phases in which hands, engineers, a vendor or customers' work show what a machine is worth."""
+_SEEN_TO = (Phase.onboard, Phase.debug, Phase.rma)
+"""Phases in which a person sees to a machine: what sent it to triage before counts no more."""
 
 
 class NodeRegistered(Struct, frozen=True, tag="node_registered"):
@@ -192,16 +194,13 @@ def _change_phase(fleet: Fleet, event: PhaseChanged, at: datetime) -> None:
         for part in fleet.parts.of(node.id):
             shelve(fleet, replace(part, node="", slot="", since=at))
         return
-    visits = node.visits
-    if event.after in (Phase.triage, Phase.rma):
-        visits = (*visits, Attempt(event.after.value, "", at, struck=bool(event.convicted)))[-ATTEMPTS_KEPT:]
     changed = replace(
         node,
         phase=event.after,
         phase_since=at,
         stay_granted=None,
         deadline=event.deadline,
-        visits=visits,
+        visits=_visits(node, event, at),
         waiting=None,
         inspection=None if Phase.onboard in (event.before, event.after) else node.inspection,
         certified_by="" if event.after is Phase.onboard else node.certified_by,
@@ -213,6 +212,21 @@ def _change_phase(fleet: Fleet, event: PhaseChanged, at: datetime) -> None:
         rounds=_rounds(node, event),
     )
     fleet.put_node(node.id, changed)
+
+
+def _visits(node: Node, event: PhaseChanged, at: datetime) -> tuple[Attempt, ...]:
+    """The visits to triage and vendor, each with the part for which it was planned; what hands saw to is forgiven."""
+    if event.after in _SEEN_TO:
+        return tuple(replace(visit, forgiven=True) for visit in _with_visit(node, event, at))
+    return _with_visit(node, event, at)
+
+
+def _with_visit(node: Node, event: PhaseChanged, at: datetime) -> tuple[Attempt, ...]:
+    if event.after not in (Phase.triage, Phase.rma):
+        return node.visits
+    planned = event.before is Phase.production and node.attempts and node.attempts[-1].remedy == event.after.value
+    part = node.attempts[-1].part if planned and not event.person else ""
+    return (*node.visits, Attempt(event.after.value, part, at, struck=bool(event.convicted)))[-ATTEMPTS_KEPT:]
 
 
 def _rounds(node: Node, event: PhaseChanged) -> int:

@@ -158,8 +158,10 @@ def _close_ticket(fleet: Fleet, event: TicketClosed, _at: datetime) -> None:
     node = fleet.nodes.get(ticket.node) if ticket is not None and ticket.kind == "stuck" else None
     if ticket is not None and node is not None:
         attempts = tuple(replace(a, forgiven=True) if a.remedy == ticket.action else a for a in node.attempts)
-        rounds = 0 if ticket.action == ROUNDS else node.rounds
-        fleet.put_node(node.id, replace(node, attempts=attempts, rounds=rounds))
+        node = replace(node, attempts=attempts)
+        if ticket.action == ROUNDS:
+            node = replace(node, rounds=0, visits=tuple(replace(visit, forgiven=True) for visit in node.visits))
+        fleet.put_node(node.id, node)
 
 
 def _update_incident(fleet: Fleet, event: IncidentUpdated, _at: datetime) -> None:
