@@ -11,11 +11,12 @@ from hostler.controller.loop import Controller
 from hostler.core.policy.documents import parse
 from hostler.core.policy.incidents import review
 from hostler.core.state import events as e
+from hostler.core.state.assets import Binding, Position
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
 from hostler.core.state.live_state import LiveState
-from hostler.core.state.model import Assignment, Binding, Node, Phase, Position
+from hostler.core.state.model import Assignment, Node, Phase
 from hostler.core.state.scopes import Scope
 
 SILENT = 5_000

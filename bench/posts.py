@@ -2,7 +2,8 @@
 
 from datetime import UTC, datetime
 
-from hostler.core.state.model import Assignment, Binding, Node, Observation, Phase, Position
+from hostler.core.state.assets import Binding, Position
+from hostler.core.state.model import Assignment, Node, Observation, Phase
 from hostler.core.state.scopes import Scope
 
 PER_POST = 10

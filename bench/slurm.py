@@ -13,7 +13,8 @@ from pathlib import Path
 import uvloop
 
 from bench.figures import Figures
-from hostler.core.state.model import Binding, Node, Operation, Phase, Position
+from hostler.core.state.assets import Binding, Position
+from hostler.core.state.model import Node, Operation, Phase
 from hostler.core.state.operations import CordonNode
 from hostler.drivers.slurm.command_transport import Commands, CommandTransport
 from hostler.drivers.slurm.scheduler import SlurmScheduler

@@ -18,9 +18,10 @@ from bench.figures import Figures
 from hostler.controller.inputs import Input
 from hostler.controller.step_output import Reply
 from hostler.core.policy.documents import parse
+from hostler.core.state.assets import Binding, Position
 from hostler.core.state.bmc_certificate import ShownCertificate
 from hostler.core.state.configuration import Configuration
-from hostler.core.state.model import Binding, Node, Observation, Phase, Position
+from hostler.core.state.model import Node, Observation, Phase
 from hostler.core.state.packed_strings import pairs
 from hostler.drivers.redfish.bmc_reader import BmcLook, RedfishReader
 from hostler.drivers.redfish.client import Clients

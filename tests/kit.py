@@ -35,7 +35,9 @@ from hostler.core.policy import documents
 from hostler.core.report.sentences import sentence
 from hostler.core.state import events as e
 from hostler.core.state import pass_rules
+from hostler.core.state.assets import Binding, Position
 from hostler.core.state.configuration import Configuration
+from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
 from hostler.core.state.intent import Intent, act_of
@@ -43,7 +45,6 @@ from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import (
     HELD,
     Assignment,
-    Binding,
     Facts,
     Hold,
     HoldKind,
@@ -53,9 +54,6 @@ from hostler.core.state.model import (
     Outcome,
     Part,
     Phase,
-    Position,
-    WorkClass,
-    Workload,
 )
 from hostler.core.state.operations import CordonUninvited, DeleteUninvited, IssueJoinToken, RunChecks, VerifyFirmware
 from hostler.core.state.packed_strings import pairs

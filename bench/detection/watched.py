@@ -32,7 +32,8 @@ from hostler.agent.collectors.network_ports import Ports
 from hostler.agent.limited_command import CommandEnd
 from hostler.agent.local_observation import LocalObservation
 from hostler.core.diagnose.debounce import RepeatedReading, settle, told
-from hostler.core.state.model import Binding, Condition, Node, Observation, Part
+from hostler.core.state.assets import Binding
+from hostler.core.state.model import Condition, Node, Observation, Part
 from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.client import RedfishClient
 from hostler.drivers.redfish.http_exchange import Body, HttpResponse

@@ -12,11 +12,12 @@ from msgspec import Struct
 
 from hostler.core.fabric.discovery import Discovery, FoundPort
 from hostler.core.notify.messages import Message
+from hostler.core.state.customer_workloads import Workload
 from hostler.core.state.events import Record
 from hostler.core.state.fabrics import Fabric
 from hostler.core.state.links import PortReading
 from hostler.core.state.live_state import Release
-from hostler.core.state.model import Node, Observation, Operation, Outcome, Workload
+from hostler.core.state.model import Node, Observation, Operation, Outcome
 from hostler.core.state.notify_routes import Route
 from hostler.core.state.operations import Evict
 from hostler.core.state.subnets import SubnetNotice, SubnetReading

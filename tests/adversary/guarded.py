@@ -9,8 +9,8 @@ from hostler.controller.inputs import FabricSeen
 from hostler.core.fabric.design_csv import parse_csv
 from hostler.core.fabric.discovery import Discovery, FoundDevice, FoundLink, FoundPort
 from hostler.core.fabric.validation_report import report
+from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.core.state.live_state import Release
-from hostler.core.state.model import WorkClass, Workload
 from hostler.core.state.trends import DriftFinding, LemonFinding, MetricLooked, ShiftFinding, TrendReport
 from hostler.journal.readings import Reading
 from hostler.server.tokens import Grant, Role

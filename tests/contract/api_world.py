@@ -11,8 +11,9 @@ import msgspec
 
 from hostler.app.backtest_process import BacktestProcess
 from hostler.controller.inputs import FellowsSeen, WorkSeen
+from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.core.state.live_state import Fellow, Release
-from hostler.core.state.model import Node, Operation, Outcome, Part, WorkClass, Workload
+from hostler.core.state.model import Node, Operation, Outcome, Part
 from hostler.core.tables.operations import OPERATIONS
 from hostler.journal.audit_log import open_audit_log
 from hostler.journal.backtest_files import BacktestFiles

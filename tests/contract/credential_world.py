@@ -8,7 +8,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from hostler.core.state.model import BMC_CERTIFICATE, Binding, Node, Operation, Outcome, Phase, Position
+from hostler.core.state.assets import BMC_CERTIFICATE, Binding, Position
+from hostler.core.state.model import Node, Operation, Outcome, Phase
 from hostler.core.state.operations import RenewBmcLogin
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connection_pool import Connections

@@ -18,7 +18,8 @@ from typing import Any
 import aiohttp.web
 from msgspec.structs import replace
 
-from hostler.core.state.model import Binding, Node, Operation, Outcome, Phase, Position
+from hostler.core.state.assets import Binding, Position
+from hostler.core.state.model import Node, Operation, Outcome, Phase
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connection_pool import Connections
 from hostler.drivers.redfish.http_exchange import Access

@@ -11,7 +11,9 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from hostler.core.state.model import Binding, Node, Operation, Outcome, WorkClass, Workload
+from hostler.core.state.assets import Binding
+from hostler.core.state.customer_workloads import WorkClass, Workload
+from hostler.core.state.model import Node, Operation, Outcome
 from hostler.drivers.kubernetes.cluster_cache import ClusterCache
 from hostler.drivers.kubernetes.kube_api import Api
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Protocol
 
-from hostler.core.state.model import Node, Operation, Outcome, Verdict, WorkClass
+from hostler.core.state.customer_workloads import WorkClass
+from hostler.core.state.model import Node, Operation, Outcome, Verdict
 from hostler.core.state.operations import IdleCheck
 from hostler.drivers.kubernetes.wire import GPU_RESOURCES
 from hostler.ports import Scheduler

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hostler.core.planning.domain_plans import DomainStage, acts
-from hostler.core.state.model import WorkClass, Workload
+from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import House, house
 

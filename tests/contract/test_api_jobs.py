@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hostler.controller.inputs import WorkSeen
-from hostler.core.state.model import WorkClass, Workload
+from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import XID79, Client, House, house
 

@@ -11,8 +11,8 @@ import pytest
 
 from hostler.controller.inputs import NodeSeen
 from hostler.core.state import events as e
+from hostler.core.state.assets import BMC_CERTIFICATE
 from hostler.core.state.bmc_certificate import CERTIFY
-from hostler.core.state.model import BMC_CERTIFICATE
 from hostler.core.state.scopes import text_hook
 from hostler.core.state.verbs.bmc_certificates import RenewCertificate
 from hostler.core.state.verbs.nodes import Rebind

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.state.model import Binding, Outcome
+from hostler.core.state.assets import Binding
+from hostler.core.state.model import Outcome
 from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.ports import CertificateChangedError, LoginRefusedError, PortError, RefusedError, UnreachableError
 from hostler.sim.bmc.bmc_accounts import Account, AccountRules, BmcAccounts

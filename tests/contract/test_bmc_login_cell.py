@@ -13,7 +13,7 @@ import pytest
 from hostler.controller.inputs import NodeSeen
 from hostler.core.report.evidence_bundle import Known, evidence_bundle
 from hostler.core.state import events as e
-from hostler.core.state.model import BMC_CERTIFICATE
+from hostler.core.state.assets import BMC_CERTIFICATE
 from hostler.core.state.scopes import text_hook
 from hostler.core.state.verbs.bmc_logins import RenewLogin
 from hostler.core.state.verbs.nodes import Rebind

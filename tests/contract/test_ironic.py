@@ -14,8 +14,9 @@ import aiohttp
 import pytest
 
 from hostler.app.ironic_access import FILE, with_ironic
+from hostler.core.state.assets import Binding
 from hostler.core.state.input_problems import InvalidInputError
-from hostler.core.state.model import Binding, Node, Operation, Outcome
+from hostler.core.state.model import Node, Operation, Outcome
 from hostler.core.state.operations import AnyAct, InspectMachine, LocateOn, PowerOn, SetBootNetwork, SwitchOff
 from hostler.drivers.ironic import client as ironic_client
 from hostler.drivers.ironic import wire

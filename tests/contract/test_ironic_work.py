@@ -12,7 +12,8 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from hostler.core.state.model import Binding, Node, Operation, Outcome
+from hostler.core.state.assets import Binding
+from hostler.core.state.model import Node, Operation, Outcome
 from hostler.core.state.operations import AnyAct, CleanMachine, DeployImage, InspectMachine
 from hostler.drivers.ironic.client import IronicAccess, IronicClient
 from hostler.drivers.ironic.ironic_nodes import IronicNodes

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from hostler.core.state.assets import Binding
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Binding, Condition, Severity
+from hostler.core.state.model import Condition, Severity
 from hostler.drivers.kubernetes.node_status_writer import NodeStatusWriter
 from hostler.drivers.kubernetes.public_names import LABELS
 from tests.contract.kubernetes_world import PATIENCE_S, until

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from hostler.controller.inputs import AgentHeard, Tick
 from hostler.core.conditions.machine_identity import MISBOUND_S, MISMATCH
-from hostler.core.state.model import Binding, Node
+from hostler.core.state.assets import Binding
+from hostler.core.state.model import Node
 from hostler.ports import RefusedError
 from hostler.runtime.merged_schedulers import LOOK_UP_TURNS, SchedulerReader, by_cluster
 from tests.contract.kubernetes_world import until, until_asked

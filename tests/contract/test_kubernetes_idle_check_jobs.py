@@ -6,8 +6,9 @@ from functools import partial
 import pytest
 from msgspec.structs import replace
 
+from hostler.core.state.customer_workloads import WorkClass
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Operation, Verdict, WorkClass
+from hostler.core.state.model import Operation, Verdict
 from hostler.drivers.kubernetes.idle_check_jobs import JOBS, Tidier, job_name
 from hostler.drivers.kubernetes.jobs import OWNER
 from hostler.drivers.kubernetes.liveness_lease import LivenessLease

@@ -11,7 +11,8 @@ import pytest
 
 from hostler.controller.inputs import Input
 from hostler.core.state import events as e
-from hostler.core.state.model import Binding, Node, Phase
+from hostler.core.state.assets import Binding
+from hostler.core.state.model import Node, Phase
 from hostler.core.state.scopes import FLEET
 from hostler.drivers.kubernetes.cordon import CORDON
 from hostler.drivers.standalone.scheduler import StandaloneScheduler

@@ -9,9 +9,11 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.controller.step_output import Reply
+from hostler.core.state.assets import Binding
+from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Intent
-from hostler.core.state.model import Binding, Condition, Severity, WorkClass, Workload
+from hostler.core.state.model import Condition, Severity
 from hostler.drivers.kubernetes.annotation_requests import Requester
 from hostler.drivers.kubernetes.cluster_cache import ClusterCache
 from hostler.drivers.kubernetes.kube_api import MERGE_PATCH, Api

@@ -17,10 +17,11 @@ from msgspec.structs import replace
 
 from hostler.app.controller_process import Gate
 from hostler.app.node_sanitiser import NodeSanitiser
+from hostler.core.state.assets import Binding
 from hostler.core.state.certificate_document import SanitiseCertificate
 from hostler.core.state.erasure import REPORT, DriveErased, ErasureReport
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Binding, Facts, Node, Operation, Outcome, Verdict
+from hostler.core.state.model import Facts, Node, Operation, Outcome, Verdict
 from hostler.core.state.operations import DriveToErase, Sanitise
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connection_pool import Connections

@@ -14,11 +14,12 @@ from msgspec.structs import replace
 from hostler.core.notify.messages import Message
 from hostler.core.policy import documents
 from hostler.core.state import events as e
+from hostler.core.state.assets import Position
 from hostler.core.state.cases import Ticket
 from hostler.core.state.evidence import KeptBundle
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
-from hostler.core.state.model import Assignment, Condition, Node, Phase, Position, Severity
+from hostler.core.state.model import Assignment, Condition, Node, Phase, Severity
 from hostler.core.state.notify_routes import Route
 from hostler.drivers.notify.http_targets import http_targets
 from hostler.drivers.tickets.ticket_target import TicketTarget, ticket_systems

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.state.model import OUTLET, Binding, Node, Outcome
+from hostler.core.state.assets import OUTLET, Binding
+from hostler.core.state.model import Node, Outcome
 from hostler.drivers.redfish.operation_driver import RedfishDriver
 from hostler.ports import RefusedError, UnreachableError
 from hostler.sim.bmc.emulated_machine import Machine

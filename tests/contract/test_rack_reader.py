@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from hostler.core.state.model import Asset, AssetKind, Binding, Position
+from hostler.core.state.assets import Asset, AssetKind, Binding, Position
 from hostler.core.state.racks import AssetLook
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connection_pool import Connections

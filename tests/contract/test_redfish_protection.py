@@ -9,7 +9,8 @@ import pytest
 
 from hostler.controller.inputs import NodeSeen, Observed, Replied
 from hostler.controller.step_output import Reply
-from hostler.core.state.model import Binding, Observation, Outcome, Part
+from hostler.core.state.assets import Binding
+from hostler.core.state.model import Observation, Outcome, Part
 from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connection_pool import Connections

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from hostler.core.state.model import WorkClass
+from hostler.core.state.customer_workloads import WorkClass
 from hostler.ports import RefusedError
 from tests.contract.kubernetes_world import until
 from tests.contract.scheduler_world import (

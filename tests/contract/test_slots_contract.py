@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.state.model import Verdict, WorkClass, Workload
+from hostler.core.state.customer_workloads import WorkClass, Workload
+from hostler.core.state.model import Verdict
 from hostler.ports import RefusedError
 from tests.contract.kubernetes_world import until, until_asked
 from tests.contract.slot_world import EmulatedSlots, SimulatedSlots, SlotWorld, ends, kubernetes_slots

@@ -11,7 +11,9 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.state.model import Binding, Node, Operation, Outcome, WorkClass
+from hostler.core.state.assets import Binding
+from hostler.core.state.customer_workloads import WorkClass
+from hostler.core.state.model import Node, Operation, Outcome
 from hostler.drivers.slurm.cluster_view import MARK, OURS, PERSON, UNSEEN, Classes, Lens, is_drained, seen
 from hostler.drivers.slurm.scheduler import SlurmMethod, SlurmScheduler
 from hostler.drivers.slurm.transport import Transport

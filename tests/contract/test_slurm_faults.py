@@ -17,9 +17,11 @@ from hostler.app.cluster_connections import Rebooter, slurm_clusters
 from hostler.app.controller_process import Gate
 from hostler.controller.inputs import WorkSeen
 from hostler.controller.scheduler_views import of_override
+from hostler.core.state.assets import Binding
+from hostler.core.state.customer_workloads import WorkClass
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError
-from hostler.core.state.model import Binding, Node, Operation, Outcome, WorkClass
+from hostler.core.state.model import Node, Operation, Outcome
 from hostler.core.state.operations import CordonNode
 from hostler.drivers.slurm import command_transport, rest_transport
 from hostler.drivers.slurm.command_transport import Commands, CommandTransport

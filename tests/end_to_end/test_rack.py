@@ -17,7 +17,8 @@ from msgspec.structs import replace
 from hostler.controller.inputs import RackSeen, Replied, Tick
 from hostler.controller.step_output import Send
 from hostler.core.state import events as e
-from hostler.core.state.model import Binding, Node, Outcome, Phase
+from hostler.core.state.assets import Binding
+from hostler.core.state.model import Node, Outcome, Phase
 from hostler.core.state.rack_runs import RACK_FAILED, Rack
 from hostler.core.state.scopes import Scope
 from hostler.drivers.redfish.client import Clients

@@ -10,8 +10,8 @@ from hostler.core.diagnose.bursts import fold
 from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS, decode
 from hostler.core.diagnose.line import LINE_LIMIT_CHARS
+from hostler.core.state.assets import Position as Place
 from hostler.core.state.model import Node, Observation, Phase
-from hostler.core.state.model import Position as Place
 from hostler.core.tables.conditions import CONDITIONS
 
 NOW = datetime(2025, 3, 4, tzinfo=UTC)

@@ -22,9 +22,11 @@ from hostler.controller.inputs import FellowsSeen, Input, IntentAsked, Replied
 from hostler.controller.step_output import StepOutput
 from hostler.core.report.grid_words import Colouring, Grouping
 from hostler.core.state import events as e
+from hostler.core.state.assets import Binding
+from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.core.state.intent import Bounds
 from hostler.core.state.live_state import Fellow, Release
-from hostler.core.state.model import Assignment, Binding, CheckResult, Observation, Verdict, WorkClass, Workload
+from hostler.core.state.model import Assignment, CheckResult, Observation, Verdict
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import Batch
 from hostler.runtime.cell_controllers import ControllerHealth

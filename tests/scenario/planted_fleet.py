@@ -14,9 +14,10 @@ from hostler.controller import inputs
 from hostler.controller.step_output import Send
 from hostler.core.diagnose.sensor_findings import sensor_look
 from hostler.core.planning.hardware_step import stands_at
+from hostler.core.state.assets import Binding, Position
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.live_state import Fellow, Release
-from hostler.core.state.model import Binding, Facts, Node, Observation, Outcome, Phase, Position
+from hostler.core.state.model import Facts, Node, Observation, Outcome, Phase
 from hostler.ports import PortError
 from hostler.runtime.dispatcher import fate
 from hostler.sim.bmc.emulated_machine import Machine

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from hostler.controller.inputs import AgentHeard, NodeSeen
 from hostler.core.state import events as e
-from hostler.core.state.model import Phase, Workload
+from hostler.core.state.customer_workloads import Workload
+from hostler.core.state.model import Phase
 from tests.kit import Drive, a_node, a_workload, configuration, pool_document
 
 ENDING = "it is ending, and has until 2026-01-01T00:00:30Z"

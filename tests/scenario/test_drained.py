@@ -3,7 +3,7 @@
 import pytest
 
 from hostler.core.state import events as e
-from hostler.core.state.model import Workload
+from hostler.core.state.customer_workloads import Workload
 from hostler.core.tables.operations import OPERATIONS
 from tests.kit import Drive, a_node, a_workload, configuration, pool_document
 

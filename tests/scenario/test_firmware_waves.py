@@ -16,9 +16,10 @@ from hostler.controller.inputs import IntentAsked
 from hostler.core.planning.rollouts import waits_for
 from hostler.core.policy import documents
 from hostler.core.state import events as e
+from hostler.core.state.assets import Binding
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.model import Binding, Node, Phase
+from hostler.core.state.model import Node, Phase
 from hostler.sim.bmc.emulated_machine import NO_QUIRKS, Delays, Machine, Quirks, gpu_server, make_image
 from tests.kit import NOW, POLICY, a_node, intent_of, pool_document
 from tests.scenario.planted_fleet import PlantedFleet

@@ -12,11 +12,12 @@ from hostler.core.diagnose.gate.readings import BITS
 from hostler.core.diagnose.gate.told_bits import read_bits
 from hostler.core.report.explain import explain, text
 from hostler.core.state import events as e
+from hostler.core.state.assets import Binding
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fold import evolve
 from hostler.core.state.goldens import STACKS_OF_A_NODE, Culprit, Golden, golden_id
 from hostler.core.state.live_state import Fellow, Release
-from hostler.core.state.model import Binding, Node, Operation, Phase, Verdict
+from hostler.core.state.model import Node, Operation, Phase, Verdict
 from hostler.core.state.snapshot import dump, load, state_of
 from hostler.core.tables.operations import IDLE_CHECK
 from tests.kit import NOW, Drive, a_node, a_workload, configuration, digest, fold, pool_document

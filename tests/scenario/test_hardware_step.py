@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from hostler.controller.inputs import AgentHeard, FellowsSeen, NodeSeen
 from hostler.core.diagnose.sensor_findings import sensor_look
 from hostler.core.state import events as e
+from hostler.core.state.assets import Position
 from hostler.core.state.live_state import Fellow, Release
-from hostler.core.state.model import BMC_ONLY, Facts, Observation, Part, Phase, Position, Verdict
+from hostler.core.state.model import BMC_ONLY, Facts, Observation, Part, Phase, Verdict
 from tests.kit import NOW, Drive, a_node, configuration, pool_document
 
 PAGE = Path(__file__).parents[2] / "docs/seatrial.md"

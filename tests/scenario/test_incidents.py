@@ -13,10 +13,11 @@ from hostler.core.policy import incidents as incident_rules
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.state import events as e
+from hostler.core.state.assets import Asset, AssetKind, Binding, Position
 from hostler.core.state.cases import Incident, Ticket
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.model import ActClass, Asset, AssetKind, Binding, Node, Position
+from hostler.core.state.model import ActClass, Node
 from hostler.core.state.scopes import Scope
 from hostler.core.state.snapshot import dump as snapshot
 from hostler.core.state.snapshot import load, state_of

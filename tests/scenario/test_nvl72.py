@@ -6,8 +6,9 @@ from hostler.core.policy.blast_radius import blast_radius
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.state import events as e
+from hostler.core.state.assets import Position
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.model import ActClass, Phase, Position
+from hostler.core.state.model import ActClass, Phase
 from tests.kit import Drive, a_node, a_workload, configuration, pool_document
 
 GPUS = 4

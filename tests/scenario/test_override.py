@@ -7,7 +7,8 @@ from hostler.controller.inputs import NodeSeen, WorkSeen
 from hostler.core.planning import execution
 from hostler.core.policy.corroboration import is_confirmed_down
 from hostler.core.state import events as e
-from hostler.core.state.model import OWNER, HoldKind, Workload
+from hostler.core.state.customer_workloads import Workload
+from hostler.core.state.model import OWNER, HoldKind
 from hostler.ports import WorkloadView
 from hostler.sim.checkers.journal_laws import acts_in_the_open
 from hostler.sim.checkers.journal_reading import JournalReading

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from hostler.controller.inputs import FellowsSeen, RackSeen
 from hostler.core.conditions import rack_match
 from hostler.core.state import events as e
+from hostler.core.state.assets import Position
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.live_state import Fellow, Release
-from hostler.core.state.model import Phase, Position, Verdict
+from hostler.core.state.model import Phase, Verdict
 from hostler.core.state.racks import AssetLook
 from hostler.polling.rack_rounds import awaited_racks
 from tests.kit import NOW, Drive, a_node, configuration

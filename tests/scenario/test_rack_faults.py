@@ -12,9 +12,10 @@ from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.policy.rack_faults import FAULT
 from hostler.core.state import events as e
+from hostler.core.state.assets import Asset, Position
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.live_state import LiveState
-from hostler.core.state.model import ActClass, Asset, HoldKind, Node, Phase, Position
+from hostler.core.state.model import ActClass, HoldKind, Node, Phase
 from hostler.core.state.racks import AssetLook
 from hostler.core.state.scopes import Scope
 from hostler.polling import rack_rounds

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from hostler.controller.inputs import FellowsSeen, RackSeen
 from hostler.core.conditions.rack_certificate import digest_of
 from hostler.core.state import events as e
+from hostler.core.state.assets import Position
 from hostler.core.state.live_state import Fellow, Release
-from hostler.core.state.model import Node, Operation, Phase, Position
+from hostler.core.state.model import Node, Operation, Phase
 from hostler.core.state.operations import WriteFirmware
 from hostler.core.state.rack_runs import RACK_FAILED, Rack
 from hostler.core.state.racks import AssetLook

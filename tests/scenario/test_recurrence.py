@@ -11,9 +11,10 @@ from hostler.core.diagnose.findings import stands
 from hostler.core.diagnose.recurrence_windows import RECURRENCES, RecurrenceRow, with_work
 from hostler.core.state import events as e
 from hostler.core.state.configuration import REMEDIES
+from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.core.state.fleet import TALLIED_KEPT
 from hostler.core.state.fold import evolve
-from hostler.core.state.model import Condition, Facts, WorkClass, Workload
+from hostler.core.state.model import Condition, Facts
 from hostler.core.tables.conditions import CONDITIONS
 from tests.kit import GPUS, Drive, a_node, configuration, digest, fold, gpu_part, pool_document
 

@@ -10,7 +10,8 @@ from hostler.controller.inputs import ClockSeen, WorkSeen
 from hostler.core.planning.rejoin_guard import PAUSES_S, REFUSED_PAUSE_S
 from hostler.core.report.explain import explain
 from hostler.core.state import events as e
-from hostler.core.state.model import Phase, WorkClass, Workload
+from hostler.core.state.customer_workloads import WorkClass, Workload
+from hostler.core.state.model import Phase
 from hostler.ports import WorkloadView
 from tests.kit import CLUSTER, NOW, Drive, a_node, configuration, pool_document
 

@@ -10,10 +10,11 @@ from msgspec.structs import replace
 
 from hostler.controller.inputs import FellowsSeen
 from hostler.core.planning.next_step import next_step
+from hostler.core.state.assets import Binding
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Wait
 from hostler.core.state.live_state import Fellow, Release
-from hostler.core.state.model import Binding, Phase
+from hostler.core.state.model import Phase
 from tests.kit import NOW, Drive, a_node, configuration, gpu_part, pool_document
 
 ROOT = Path(__file__).parents[2]

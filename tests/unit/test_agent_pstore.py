@@ -6,7 +6,8 @@ from pathlib import Path
 from hostler.agent.collectors.pstore import MAX_TEXT_CHARS, tell_crashes
 from hostler.agent.local_observation import LocalObservation
 from hostler.core.diagnose.judge import judge
-from hostler.core.state.model import Node, Observation, Phase, Position
+from hostler.core.state.assets import Position
+from hostler.core.state.model import Node, Observation, Phase
 
 NOW = datetime(2025, 3, 4, tzinfo=UTC)
 NODE = Node("n1", Position("c1"), "h100", Phase.production, NOW, NOW, boot_id="b", boots=("b",))

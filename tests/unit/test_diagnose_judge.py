@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.judge import KINDS, judge
 from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS
+from hostler.core.state.assets import Binding, Position
 from hostler.core.state.configuration import Sku
 from hostler.core.state.firmware_updates import FirmwareUpdate
-from hostler.core.state.model import Binding, Condition, Facts, Node, Observation, Part, Phase, Position, Severity
+from hostler.core.state.model import Condition, Facts, Node, Observation, Part, Phase, Severity
 from hostler.core.state.packed_strings import pairs
 from hostler.core.tables.conditions import CONDITIONS
 

@@ -14,8 +14,9 @@ from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.kernel_log import FAMILIES, decode
 from hostler.core.diagnose.sxid_catalog import SXIDS
 from hostler.core.policy.documents import parse
+from hostler.core.state.assets import Position
 from hostler.core.state.configuration import Policy
-from hostler.core.state.model import Node, Observation, Phase, Position, Severity
+from hostler.core.state.model import Node, Observation, Phase, Severity
 from hostler.core.state.packed_strings import pairs
 from hostler.core.tables.conditions import CONDITIONS
 

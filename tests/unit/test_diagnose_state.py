@@ -12,8 +12,9 @@ from hostler.core.diagnose.aspect import BETWEEN, GOOD, UNKNOWN
 from hostler.core.diagnose.gpu import GPU_ASPECTS
 from hostler.core.diagnose.host import HOST_ASPECTS
 from hostler.core.diagnose.judge import judge
+from hostler.core.state.assets import Position
 from hostler.core.state.configuration import Sku
-from hostler.core.state.model import Condition, Facts, Node, Observation, Phase, Position, Scalar, Severity
+from hostler.core.state.model import Condition, Facts, Node, Observation, Phase, Scalar, Severity
 from hostler.core.state.packed_strings import pairs
 from hostler.core.tables.conditions import CONDITIONS
 

@@ -2,7 +2,8 @@
 
 from msgspec.structs import replace
 
-from hostler.core.state.model import Assignment, WorkClass
+from hostler.core.state.customer_workloads import WorkClass
+from hostler.core.state.model import Assignment
 from hostler.sim.emulated.emulated_scheduler import EmulatedScheduler, JobSpec
 from tests.kit import NOW, a_node
 

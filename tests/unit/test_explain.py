@@ -12,6 +12,7 @@ from hostler.core.report.explain import explain, text
 from hostler.core.report.next_actor import ActsNext, NextActor
 from hostler.core.report.sentences import sentence
 from hostler.core.state import events as e
+from hostler.core.state.assets import Position
 from hostler.core.state.model import (
     ActClass,
     Blocker,
@@ -21,7 +22,6 @@ from hostler.core.state.model import (
     Operation,
     Phase,
     Plan,
-    Position,
     Radius,
     Severity,
     Step,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hostler.core.conditions.golden_rules import decided, elected, machine_of, machines, may_witness, nearest
 from hostler.core.diagnose.gate.readings import BITS
 from hostler.core.diagnose.gate.told_bits import read_bits, without_bits
+from hostler.core.state.assets import Binding
 from hostler.core.state.goldens import ID_CHARS, BitsVote, Culprit, Dispute, Golden, golden_id
-from hostler.core.state.model import Binding
 from hostler_checks.reference import stack_key
 from tests.kit import a_node
 

@@ -15,10 +15,11 @@ from hostler.core.report.grid_words import (
     group_of,
     word_of,
 )
+from hostler.core.state.assets import Position
 from hostler.core.state.configuration import Configuration, Policy, Sku
 from hostler.core.state.firmware_updates import FirmwareUpdate
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import CheckResult, Phase, Position, Verdict
+from hostler.core.state.model import CheckResult, Phase, Verdict
 from hostler.core.state.packed_strings import pairs
 from hostler.core.tables.phases import PHASES
 from tests.kit import CLUSTER, NOW, a_node

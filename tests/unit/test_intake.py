@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from hostler.controller import agent_presence, observation_intake, operation_replies, reply_effect, scheduler_views
 from hostler.controller.inputs import WorkSeen
 from hostler.core.state import events as e
+from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import (
@@ -25,8 +26,6 @@ from hostler.core.state.model import (
     Plan,
     Radius,
     Step,
-    WorkClass,
-    Workload,
 )
 from hostler.core.state.operations import Evict
 from hostler.core.state.scopes import Scope

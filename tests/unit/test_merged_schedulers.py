@@ -7,9 +7,11 @@ from msgspec.structs import replace
 
 from hostler.controller import scheduler_views
 from hostler.controller.inputs import NodeSeen, WorkSeen
+from hostler.core.state.assets import Binding
+from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import LiveState
-from hostler.core.state.model import Assignment, Binding, Node, Operation, Outcome, WorkClass, Workload
+from hostler.core.state.model import Assignment, Node, Operation, Outcome
 from hostler.core.state.operations import IdleCheck
 from hostler.core.tables.operations import IDLE_CHECK
 from hostler.drivers.standalone.scheduler import StandaloneScheduler

@@ -2,7 +2,8 @@
 
 import pytest
 
-from hostler.core.state.model import Binding, Condition, Node, Phase, Position, Severity
+from hostler.core.state.assets import Binding, Position
+from hostler.core.state.model import Condition, Node, Phase, Severity
 from hostler.server.node_selectors import SELECTOR_MAX, terms_of
 from hostler.server.paging import Selection
 from hostler.server.problems import ProblemError

@@ -8,22 +8,11 @@ from msgspec.structs import replace
 
 from hostler.core.state import events as e
 from hostler.core.state.cases import Ticket
+from hostler.core.state.customer_workloads import ConsentedWork
 from hostler.core.state.events.plans import ATTEMPTS_KEPT
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
-from hostler.core.state.model import (
-    HELD,
-    OWNER,
-    ActClass,
-    Attempt,
-    Condition,
-    ConsentedWork,
-    Node,
-    Operation,
-    Plan,
-    Radius,
-    Step,
-)
+from hostler.core.state.model import HELD, OWNER, ActClass, Attempt, Condition, Node, Operation, Plan, Radius, Step
 from hostler.core.state.operations import CordonNode
 from hostler.core.tables.conditions import CONDITIONS
 from tests.acts import an_act

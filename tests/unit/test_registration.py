@@ -6,8 +6,9 @@ from msgspec.structs import replace
 
 from hostler.controller.inputs import IntentAsked
 from hostler.core.state import events as e
+from hostler.core.state.assets import Position
 from hostler.core.state.intent import Bounds
-from hostler.core.state.model import Phase, Position
+from hostler.core.state.model import Phase
 from tests.kit import Drive, a_node, configuration, intent_of, pool_document
 
 A1 = "https://pdu#/redfish/v1/PowerEquipment/RackPDUs/1/Outlets/A1"

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hostler.core.state.model import Node, Operation, Outcome, Phase, Position
+from hostler.core.state.assets import Position
+from hostler.core.state.model import Node, Operation, Outcome, Phase
 from hostler.ports import OperationDriver, UnreachableError
 from hostler.server import agent_mailbox as desks
 from hostler.server.agent_mailbox import ORDERS_MAX, AgentMailboxes

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hostler.core.state import events as e
+from hostler.core.state.assets import Binding, Position
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Bounds
-from hostler.core.state.model import Assignment, Binding, Node, Phase, Position
+from hostler.core.state.model import Assignment, Node, Phase
 from hostler.core.state.scopes import Scope
 from hostler.server.paging import LOOKED_MAX, Nodes, Page, Selection, paged
 from hostler.server.token_scope import intervals, own_records, sees

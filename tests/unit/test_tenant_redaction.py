@@ -10,13 +10,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.state import events as e
+from hostler.core.state.assets import Binding
 from hostler.core.state.change_control import Approval
 from hostler.core.state.configuration import Configuration, Policy, Pool
+from hostler.core.state.customer_workloads import Workload
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Bounds
 from hostler.core.state.model import (
     Assignment,
-    Binding,
     Blocker,
     Condition,
     Evidence,
@@ -27,7 +28,6 @@ from hostler.core.state.model import (
     Part,
     Phase,
     Severity,
-    Workload,
 )
 from hostler.core.state.scopes import Scope, text_hook
 from hostler.server.tenant_redaction import TenantRedaction

@@ -9,10 +9,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.state import events as e
+from hostler.core.state.assets import Position
 from hostler.core.state.cases import Incident
 from hostler.core.state.events import name_of
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Assignment, Phase, Position
+from hostler.core.state.model import Assignment, Phase
 from hostler.core.state.scopes import NODES, TEXTS, Scope
 from hostler.server.problems import ProblemError
 from hostler.server.token_scope import demand_visible, incident_within, intervals, shown

@@ -7,8 +7,9 @@ from hostler.controller.inputs import NodeSeen
 from hostler.core.planning import drain
 from hostler.core.policy.workload_consent import Disturbance, Lost, is_touched, lost_to, may_disturb, unknown_work
 from hostler.core.state.configuration import Pool
+from hostler.core.state.customer_workloads import ConsentedWork, WorkClass, Workload
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.model import ActClass, ConsentedWork, WorkClass, Workload
+from hostler.core.state.model import ActClass
 from tests.kit import NOW, Drive, a_node, a_workload, after, configuration, pool_document
 
 ALONE = {"train": pool_document(target=1)}

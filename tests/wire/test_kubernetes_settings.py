@@ -2,8 +2,8 @@
 
 import pytest
 
+from hostler.core.state.customer_workloads import WorkClass
 from hostler.core.state.input_problems import InvalidInputError
-from hostler.core.state.model import WorkClass
 from hostler.drivers.kubernetes.external_controllers import ACTORS, OBSERVE, by_manager, remediators
 from hostler.drivers.kubernetes.gpu_operator import OPERANDS
 from hostler.drivers.kubernetes.settings import KubernetesSettings, parse

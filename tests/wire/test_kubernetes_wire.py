@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hostler.core.state.model import WorkClass
+from hostler.core.state.customer_workloads import WorkClass
 from hostler.drivers.kubernetes.cordon import cordoned_by_other, cordoning, freeing, overridden_by
 from hostler.drivers.kubernetes.external_controllers import by_manager, claiming, remediators
 from hostler.drivers.kubernetes.wire import (

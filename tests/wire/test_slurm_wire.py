@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hostler.core.state.model import WorkClass
+from hostler.core.state.customer_workloads import WorkClass
 from hostler.drivers.slurm import wire
 from hostler.drivers.slurm.cluster_view import (
     UNSEEN,

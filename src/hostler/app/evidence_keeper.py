@@ -20,7 +20,8 @@ from msgspec.structs import replace
 
 from hostler.app.controller_process import Gate
 from hostler.core.report.evidence_bundle import READINGS, Brought, EvidenceBundle, evidence_bundle
-from hostler.core.state.model import BMC_CERTIFICATE, Facts, Node, Operation, Outcome
+from hostler.core.state.assets import BMC_CERTIFICATE
+from hostler.core.state.model import Facts, Node, Operation, Outcome
 from hostler.core.state.operations import AnyAct, BugReport, CollectEvidence
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.diagnostic_dump import dump

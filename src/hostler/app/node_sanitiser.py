@@ -15,11 +15,12 @@ from msgspec.structs import replace
 from hostler.app.controller_process import Gate
 from hostler.core.planning.firmware_plan import to_verify
 from hostler.core.planning.sanitise_order import CERTIFICATE, DRIVES_ERASED, TENANT_BEFORE
+from hostler.core.state.assets import BMC_CERTIFICATE
 from hostler.core.state.certificate_document import SCHEMA, BmcCompared, SanitiseCertificate
 from hostler.core.state.erasure import REPORT, ErasureReport, worst
 from hostler.core.state.hardware import BIOS
 from hostler.core.state.input_problems import UNREADABLE
-from hostler.core.state.model import BMC_CERTIFICATE, Facts, Node, Operation, Outcome, Verdict
+from hostler.core.state.model import Facts, Node, Operation, Outcome, Verdict
 from hostler.core.state.operations import AnyAct, CollectInventory, Sanitise, VerifyFirmware
 from hostler.drivers.redfish.account_removal import AccountsLeft, remove_accounts, strange_accounts
 from hostler.drivers.redfish.client import Clients, RedfishClient

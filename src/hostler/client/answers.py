@@ -10,22 +10,12 @@ import msgspec
 from msgspec import Struct
 
 from hostler.client import routes
+from hostler.core.state.assets import Position
 from hostler.core.state.attached_files import AttachedFile
 from hostler.core.state.cases import WalkStop
 from hostler.core.state.configuration import Pool
-from hostler.core.state.model import (
-    ActClass,
-    Blocker,
-    Condition,
-    Hold,
-    Operation,
-    Part,
-    Phase,
-    Plan,
-    Position,
-    Profile,
-    WorkClass,
-)
+from hostler.core.state.customer_workloads import WorkClass
+from hostler.core.state.model import ActClass, Blocker, Condition, Hold, Operation, Part, Phase, Plan, Profile
 from hostler.core.state.scopes import scope_hook
 
 T = TypeVar("T")

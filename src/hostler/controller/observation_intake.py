@@ -16,10 +16,11 @@ from hostler.core.diagnose import memory_errors, switch_errors
 from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.recurrence_windows import with_work
 from hostler.core.state import events as e
+from hostler.core.state.customer_workloads import Workload
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import LiveState
-from hostler.core.state.model import Evidence, Node, Observation, Workload
+from hostler.core.state.model import Evidence, Node, Observation
 
 MAX_AGE_S = 604_800.0
 

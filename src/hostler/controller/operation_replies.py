@@ -12,11 +12,13 @@ from hostler.core.planning import evidence_keeping, gate_requirements
 from hostler.core.planning.outcomes import conclude
 from hostler.core.planning.sanitise_order import certified
 from hostler.core.state import events as e
+from hostler.core.state.assets import BMC_CERTIFICATE, Binding
 from hostler.core.state.bmc_certificate import CERTIFY
 from hostler.core.state.bmc_login import RENEW
+from hostler.core.state.customer_workloads import Workload
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.live_state import OFF, ON
-from hostler.core.state.model import BMC_CERTIFICATE, Binding, Node, Operation, Outcome, Workload
+from hostler.core.state.model import Node, Operation, Outcome
 from hostler.core.state.operations import Evict
 from hostler.core.tables.operations import IDLE_CHECK, OPERATIONS
 

@@ -9,10 +9,11 @@ from hostler.controller.reply_effect import ReplyEffect
 from hostler.controller.step_output import Send
 from hostler.core.planning.rack_bring_up import failed, next_rack_step, seat_of
 from hostler.core.state import events as e
+from hostler.core.state.assets import Asset, Position
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Rest, Wait
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Asset, Operation, Outcome, Position, Waiting
+from hostler.core.state.model import Operation, Outcome, Waiting
 from hostler.core.state.rack_runs import Rack
 from hostler.core.state.scopes import RACK, Scope
 from hostler.core.tables.operations import OPERATIONS

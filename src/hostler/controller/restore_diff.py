@@ -5,9 +5,10 @@ from collections.abc import Iterable, Iterator
 from hostler.controller.inputs import AgentAhead, AgentHeard, Input, NodeSeen, Observed, Replied, WorkSeen
 from hostler.core.diagnose.serials import identified
 from hostler.core.state import events as e
+from hostler.core.state.customer_workloads import WorkClass
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import OFF, ON
-from hostler.core.state.model import OWNER, Difference, HoldKind, Node, Observation, Outcome, Phase, Plan, WorkClass
+from hostler.core.state.model import OWNER, Difference, HoldKind, Node, Observation, Outcome, Phase, Plan
 from hostler.ports import WorkloadView
 
 Cursors = dict[str, tuple[str, int]]

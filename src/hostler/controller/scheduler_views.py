@@ -6,9 +6,10 @@ from datetime import datetime
 from hostler.controller.inputs import WorkSeen
 from hostler.core.conditions.uninvited import UNINVITED, entered_at_boot
 from hostler.core.state import events as e
+from hostler.core.state.customer_workloads import WorkClass
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import LiveNode, LiveState
-from hostler.core.state.model import OWNER, Hold, HoldKind, Node, WorkClass
+from hostler.core.state.model import OWNER, Hold, HoldKind, Node
 from hostler.ports import WorkloadView
 
 

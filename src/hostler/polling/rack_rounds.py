@@ -10,8 +10,9 @@ from typing import Protocol
 
 from hostler.controller.inputs import RackSeen
 from hostler.core.policy import rack_faults
+from hostler.core.state.assets import Asset
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Asset, Phase
+from hostler.core.state.model import Phase
 from hostler.core.state.racks import AssetLook
 from hostler.runtime.runner import Cell
 

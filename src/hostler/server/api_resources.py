@@ -21,17 +21,13 @@ from hostler.core.report.burn_ins import BurnInStanding
 from hostler.core.report.next_actor import ActsNext
 from hostler.core.report.sentences import sentence
 from hostler.core.state.cases import Incident, Ticket
+from hostler.core.state.customer_workloads import Workload
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.events import Event, Record, name_of
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.health import is_healthy
 from hostler.core.state.light import Light
-from hostler.core.state.model import (
-    Hold,
-    Node,
-    Part,
-    Workload,
-)
+from hostler.core.state.model import Hold, Node, Part
 from hostler.server.rows import row_of
 
 

@@ -11,10 +11,11 @@ from prometheus_client import CollectorRegistry
 
 from hostler.client.answers import AgentView
 from hostler.core.fabric.path_blame import PairResult
+from hostler.core.state.assets import Asset
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Asset, Node
+from hostler.core.state.model import Node
 from hostler.journal.bundle_files import BundleFiles
 from hostler.journal.certificate_files import CertificateFiles
 from hostler.journal.evidence_files import EvidenceFiles

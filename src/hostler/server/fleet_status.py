@@ -12,9 +12,10 @@ from hostler.core.policy import pool_places
 from hostler.core.report.sentences import asked_for
 from hostler.core.state.boot import Stranger
 from hostler.core.state.configuration import Pool
+from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Condition, Node, Phase, Remediator, WorkClass, Workload
+from hostler.core.state.model import Condition, Node, Phase, Remediator
 from hostler.core.state.scopes import CLUSTER, POOL, WHOLE_CELL, Scope
 from hostler.server.api_resources import incident_row, waiting_row
 from hostler.server.cell_view import CellView

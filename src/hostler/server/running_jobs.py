@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from hostler.client.answers import JobPlace, JobRow, JobWait, UntoldJobs
 from hostler.core.state.configuration import Sku
+from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.core.state.live_state import LiveState
-from hostler.core.state.model import Node, WorkClass, Workload
+from hostler.core.state.model import Node
 
 WAITS_FOR_WORK = ("workload", "scheduler")
 """Kinds of blockers whose name is a workload's id: it runs on, or its scheduler does not end it."""

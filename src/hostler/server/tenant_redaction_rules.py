@@ -10,6 +10,7 @@ from msgspec import Struct
 from hostler.core.conditions.part_claims import NODE
 from hostler.core.planning.outcomes import TENANT as ASKER
 from hostler.core.state import events as e
+from hostler.core.state.assets import Asset, Binding, Position
 from hostler.core.state.attached_files import AttachedFile
 from hostler.core.state.bmc_certificate import BmcCertificate, ShownCertificate
 from hostler.core.state.bmc_login import BmcLogin
@@ -19,6 +20,7 @@ from hostler.core.state.cases import HANDS, Incident, Ticket, WalkStop
 from hostler.core.state.certificates import KeptCertificate
 from hostler.core.state.change_control import Approval, SliceError
 from hostler.core.state.configuration import Budget, Pool
+from hostler.core.state.customer_workloads import ConsentedWork, WorkClass, Workload
 from hostler.core.state.evidence import KeptBundle
 from hostler.core.state.fabrics import (
     CABLING,
@@ -42,14 +44,11 @@ from hostler.core.state.machine_work import MachineWork
 from hostler.core.state.manual_tests import ChecklistTick, ManualRun, ManualTest
 from hostler.core.state.model import (
     AsideFailure,
-    Asset,
     Assignment,
     Attempt,
-    Binding,
     Blocker,
     CheckResult,
     Condition,
-    ConsentedWork,
     Difference,
     Evidence,
     Hold,
@@ -58,14 +57,11 @@ from hostler.core.state.model import (
     Operation,
     Part,
     Plan,
-    Position,
     Radius,
     Shadow,
     Step,
     Tally,
     Waiting,
-    WorkClass,
-    Workload,
 )
 from hostler.core.state.onboarding import Inspection, OnboardFile, OnboardTick
 from hostler.core.state.operations import (

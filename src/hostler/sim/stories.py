@@ -5,8 +5,8 @@ from datetime import timedelta
 
 from msgspec import Struct
 
+from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.core.state.events import name_of
-from hostler.core.state.model import WorkClass, Workload
 from hostler.journal.memory import MemoryJournal
 from hostler.sim import cell_shapes
 from hostler.sim.checkers.all_laws import law_checkers

@@ -11,10 +11,11 @@ from hostler.controller.node_readings import of_certificate, of_reach
 from hostler.core.conditions.own_conditions import LOGIN_FAILURES, certificate_expires, concluded
 from hostler.core.planning.bmc_certificates import beside, renewal
 from hostler.core.state import events as e
+from hostler.core.state.assets import Binding
 from hostler.core.state.bmc_certificate import CERTIFY, BmcCertificate, ShownCertificate
 from hostler.core.state.configuration import BmcCertificatePolicy
 from hostler.core.state.decisions import Act, Rest, Wait
-from hostler.core.state.model import Binding, HoldKind, Node, Phase
+from hostler.core.state.model import HoldKind, Node, Phase
 from hostler.core.state.operations import RenewBmcCertificate
 from tests.kit import NOW, a_node
 from tests.unit.planning.values import TWO, a_context, an_operation, held, idle

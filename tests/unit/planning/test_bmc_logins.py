@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from hostler.core.conditions.own_conditions import LOGIN_FAILURES, concluded
 from hostler.core.planning.bmc_logins import beside, renewal
 from hostler.core.state import events as e
+from hostler.core.state.assets import Binding
 from hostler.core.state.bmc_login import RENEW, BmcLogin
 from hostler.core.state.configuration import BmcCredentialPolicy
 from hostler.core.state.decisions import Act, Rest, Wait
-from hostler.core.state.model import Binding, HoldKind, Node, Phase
+from hostler.core.state.model import HoldKind, Node, Phase
 from hostler.core.state.operations import RenewBmcLogin
 from tests.kit import NOW, a_node
 from tests.unit.planning.values import TWO, a_context, an_operation, held, idle

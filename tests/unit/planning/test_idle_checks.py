@@ -15,6 +15,7 @@ from hostler.core.state import events as e
 from hostler.core.state.cases import Incident
 from hostler.core.state.clock_doubt import Doubt
 from hostler.core.state.configuration import Configuration, IdleCheckPolicy
+from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Rest
 from hostler.core.state.fleet import Fleet
@@ -33,8 +34,6 @@ from hostler.core.state.model import (
     Radius,
     Step,
     Verdict,
-    WorkClass,
-    Workload,
 )
 from hostler.core.state.operations import RunChecks
 from hostler.core.state.scopes import Scope

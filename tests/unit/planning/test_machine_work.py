@@ -8,10 +8,11 @@ from msgspec.structs import replace
 from hostler.controller.inputs import FellowsSeen, Replied
 from hostler.core.planning.machine_work import beside
 from hostler.core.state import events as e
+from hostler.core.state.assets import Binding
 from hostler.core.state.decisions import Act, Rest, Wait
 from hostler.core.state.live_state import Fellow, Release
 from hostler.core.state.machine_work import MachineWork
-from hostler.core.state.model import Binding, HoldKind, Node, Outcome, Phase
+from hostler.core.state.model import HoldKind, Node, Outcome, Phase
 from hostler.core.state.operations import CleanMachine, DeployImage, InspectMachine
 from tests.kit import NOW, Drive, a_node, configuration, pool_document
 from tests.unit.planning.values import a_context, an_operation, held, idle

@@ -6,11 +6,12 @@ from msgspec.structs import replace
 
 from hostler.core.planning.rack_bring_up import next_rack_step, seat_of, steps_of
 from hostler.core.state import events as e
+from hostler.core.state.assets import Asset, AssetKind, Binding, Position
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Rest, Wait
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import LiveState
-from hostler.core.state.model import Asset, AssetKind, Binding, Operation, Position
+from hostler.core.state.model import Operation
 from hostler.core.state.operations import ResetBmc
 from hostler.core.state.rack_runs import Rack, RackRun
 from hostler.core.tables.rack_recipe import RACK_STEPS

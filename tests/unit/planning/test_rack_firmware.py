@@ -4,9 +4,9 @@ from msgspec.structs import replace
 
 from hostler.core.conditions.rack_match import RackPlace
 from hostler.core.planning.rack_firmware import acts_of
+from hostler.core.state.assets import Asset, AssetKind, Position
 from hostler.core.state.configuration import Sku
 from hostler.core.state.firmware_updates import FirmwareUpdate
-from hostler.core.state.model import Asset, AssetKind, Position
 from hostler.core.state.operations import VerifyFirmware, WriteFirmware
 from hostler.core.state.racks import AssetLook, RackManifest
 from tests.kit import NOW

@@ -13,11 +13,12 @@ from hostler.core.boot.boot_target import IMAGE, BootTarget, boot_target_of
 from hostler.core.boot.measured_boot import pcr_mismatch
 from hostler.core.planning.boot_window import medium_window_of, window_of
 from hostler.core.state import events as e
+from hostler.core.state.assets import Binding
 from hostler.core.state.boot import HOLD, LOADER, BootConfiguration, BootRecord, Stranger
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.events.boot import STRANGERS_KEPT
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Binding, Node, Operation
+from hostler.core.state.model import Node, Operation
 from hostler.core.state.operations import IssueJoinToken
 
 SCRIPT, SEED, HOME, FIRMWARE, ENROL, MEDIUM = "script", "seed", "home", "loader", "enrol", "medium"

@@ -8,9 +8,10 @@ import msgspec
 from msgspec.structs import replace
 
 from hostler.core.conditions.rack_match import RackPlace, running, wanted_firmware
+from hostler.core.state.assets import AssetKind
 from hostler.core.state.firmware_versions import plain_name
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import AssetKind, Node, Phase
+from hostler.core.state.model import Node, Phase
 from hostler.core.state.rack_runs import RackCertificate, RackEvidence
 from hostler.core.state.racks import AssetLook
 

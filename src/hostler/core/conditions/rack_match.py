@@ -9,10 +9,11 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from hostler.core.state.assets import Asset, AssetKind
 from hostler.core.state.configuration import Sku
 from hostler.core.state.firmware_versions import plain_name
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Asset, AssetKind, Node, Phase, Verdict
+from hostler.core.state.model import Node, Phase, Verdict
 from hostler.core.state.racks import CONFIGURED, AssetLook, RackManifest
 from hostler.core.state.scopes import RACK, Scope
 

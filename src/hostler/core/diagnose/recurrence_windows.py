@@ -12,7 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.diagnose import Finding
-from hostler.core.state.model import Facts, Node, Workload
+from hostler.core.state.customer_workloads import Workload
+from hostler.core.state.model import Facts, Node
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.conditions.row import MONTH_S, PROGRAM_FAULTS, WEEK_S, Recurrence
 

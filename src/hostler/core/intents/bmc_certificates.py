@@ -2,8 +2,8 @@
 
 from hostler.core.intents.ask import Ask, Granted, Handler, Handlers, RefusalError, node_of
 from hostler.core.state import events as e
+from hostler.core.state.assets import BMC_CERTIFICATE
 from hostler.core.state.bmc_certificate import CERTIFY
-from hostler.core.state.model import BMC_CERTIFICATE
 from hostler.core.state.verbs.bmc_certificates import RenewCertificate
 
 

@@ -17,11 +17,12 @@ from hostler.core.intents import registration
 from hostler.core.intents.ask import Ask, Granted, Handler, Handlers, RefusalError
 from hostler.core.intents.registration import MAX_NODES, NodeSpec
 from hostler.core.state import events as e
+from hostler.core.state.assets import Binding
 from hostler.core.state.expected import COMPARED, AdmissionRules, ExpectedNode, FieldOwner
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.intent import Bounds
-from hostler.core.state.model import Binding, Node, Phase
+from hostler.core.state.model import Node, Phase
 from hostler.core.state.verbs.nodes import Admit
 from hostler.core.tables.operations import OPERATIONS
 

@@ -20,8 +20,9 @@ from hostler.core.planning.what_if import begins
 from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.state import events as e
 from hostler.core.state.cases import Ticket
+from hostler.core.state.customer_workloads import WorkClass
 from hostler.core.state.live_state import OFF
-from hostler.core.state.model import OWNER, ActClass, HoldKind, Node, Phase, WorkClass
+from hostler.core.state.model import OWNER, ActClass, HoldKind, Node, Phase
 from hostler.core.state.repairs import RepairAction, RepairDone
 from hostler.core.state.verbs.maintenance import (
     AnswerMaintenance,

@@ -12,9 +12,10 @@ from hostler.core.planning import idle_checks
 from hostler.core.planning.outcomes import change_phase
 from hostler.core.policy import rma_cases
 from hostler.core.state import events as e
+from hostler.core.state.assets import BMC_CERTIFICATE, MAC, OUTLET, Binding
 from hostler.core.state.expected import FieldOwner
 from hostler.core.state.intent import Bounds
-from hostler.core.state.model import BMC_CERTIFICATE, MAC, OUTLET, Binding, CheckResult, Node, Phase, Verdict
+from hostler.core.state.model import CheckResult, Node, Phase, Verdict
 from hostler.core.state.rma_cases import CaseStep
 from hostler.core.state.verbs.nodes import (
     REBINDABLE,

@@ -7,7 +7,8 @@ from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, Re
 from hostler.core.intents.registration import outside_problem
 from hostler.core.planning.rack_bring_up import steps_of
 from hostler.core.state import events as e
-from hostler.core.state.model import Binding, Verdict
+from hostler.core.state.assets import Binding
+from hostler.core.state.model import Verdict
 from hostler.core.state.rack_runs import RackRun
 from hostler.core.state.scopes import RACK
 from hostler.core.state.verbs.racks import RackBringUp, RackCallOff, RackCertify, RebindAsset

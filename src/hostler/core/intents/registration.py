@@ -10,10 +10,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from hostler.core.state import events as e
+from hostler.core.state.assets import OUTLET, Asset, AssetKind, Binding, Position
 from hostler.core.state.configuration import Sku
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError, Problem
-from hostler.core.state.model import OUTLET, Asset, AssetKind, Assignment, Binding, Node, Phase, Position, Profile
+from hostler.core.state.model import Assignment, Node, Phase, Profile
 from hostler.core.state.scopes import FLEET, NODES, RACK, Scope
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from hostler.core.policy import condition_tickets, fabric_cases, finding_walks
 from hostler.core.policy.incidents import closed, individually
 from hostler.core.state import events as e
 from hostler.core.state.cases import CONDITION, Incident
-from hostler.core.state.model import ConsentedWork, WorkClass
+from hostler.core.state.customer_workloads import ConsentedWork, WorkClass
 from hostler.core.state.verbs.tickets import (
     AddTicketFile,
     CloseIncident,

@@ -9,12 +9,13 @@ from datetime import datetime, timedelta
 from hostler.core.conditions.own_conditions import certificate_gives_up
 from hostler.core.planning import bmc_logins
 from hostler.core.state import events as e
+from hostler.core.state.assets import BMC_CERTIFICATE
 from hostler.core.state.bmc_certificate import CERTIFY, BmcCertificate
 from hostler.core.state.configuration import BmcCertificatePolicy
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.durations import duration
-from hostler.core.state.model import BMC_CERTIFICATE, Node
+from hostler.core.state.model import Node
 from hostler.core.state.operations import RenewBmcCertificate
 
 AT_MOST_EVERY = timedelta(days=1)

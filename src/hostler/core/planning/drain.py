@@ -12,9 +12,10 @@ from hostler.core.policy.workload_consent import Consent, Disturbance, Lost, los
 from hostler.core.state import events as e
 from hostler.core.state.cases import DUE_DAY, Ticket
 from hostler.core.state.configuration import Pool, scaled
+from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait, soonest
-from hostler.core.state.model import ActClass, Blocker, Condition, Node, Plan, Step, WorkClass, Workload
+from hostler.core.state.model import ActClass, Blocker, Condition, Node, Plan, Step
 from hostler.core.state.operations import Evict
 
 CHECK_ENDS_S = 60.0

@@ -17,21 +17,11 @@ from hostler.core.policy.guards import blockers
 from hostler.core.policy.response import is_on_probation
 from hostler.core.state import events as e
 from hostler.core.state.configuration import IdleCheckPolicy, scaled
+from hostler.core.state.customer_workloads import WorkClass
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, asked_again
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import (
-    ActClass,
-    Blocker,
-    CheckResult,
-    Node,
-    Operation,
-    Phase,
-    Profile,
-    Severity,
-    Verdict,
-    WorkClass,
-)
+from hostler.core.state.model import ActClass, Blocker, CheckResult, Node, Operation, Phase, Profile, Severity, Verdict
 from hostler.core.state.operations import IdleCheck
 from hostler.core.state.requalification import has_proven_itself
 from hostler.core.state.trends import DRIFT

@@ -10,9 +10,10 @@ from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.holds_and_pauses import paused, restored, worked_on
 from hostler.core.policy.maintenance_windows import outside_window
 from hostler.core.policy.workload_consent import unknown_work
+from hostler.core.state.customer_workloads import WorkClass
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fabrics import LinkCondition
-from hostler.core.state.model import ActClass, Node, WorkClass
+from hostler.core.state.model import ActClass, Node
 
 MEETING = "meeting"
 _ASKED = (restored, paused, worked_on)

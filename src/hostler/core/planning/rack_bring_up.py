@@ -19,12 +19,13 @@ from hostler.core.policy.guards import blockers
 from hostler.core.policy.holds_and_pauses import restored_at
 from hostler.core.policy.rack_faults import is_own_hold
 from hostler.core.state import events as e
+from hostler.core.state.assets import Asset
 from hostler.core.state.cases import DUE_DAY, Ticket
 from hostler.core.state.configuration import Policy, scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Rest, Wait, asked_again
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import ActClass, Asset, Blocker, Node, Operation, Phase, Verdict
+from hostler.core.state.model import ActClass, Blocker, Node, Operation, Phase, Verdict
 from hostler.core.state.rack_runs import RACK_FAILED, WRITES_MOST, AssetAct, Rack, RackRun, RackStep
 from hostler.core.state.scopes import RACK, Scope
 from hostler.core.tables.operations import OPERATIONS

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from hostler.core.conditions import rack_match
 from hostler.core.state import operations as op
+from hostler.core.state.assets import Asset, AssetKind
 from hostler.core.state.firmware_updates import ACTIVATIONS, FirmwareUpdate
-from hostler.core.state.model import Asset, AssetKind
 from hostler.core.state.rack_runs import AssetAct
 from hostler.core.state.racks import RackManifest
 

@@ -14,9 +14,10 @@ from hostler.core.policy.guards import blockers
 from hostler.core.policy.holds_and_pauses import restored_at
 from hostler.core.policy.pool_modes import mode_of
 from hostler.core.state import events as e
+from hostler.core.state.customer_workloads import WorkClass
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Rest, Wait, soonest
-from hostler.core.state.model import ActClass, Assignment, Blocker, Mode, Node, Operation, WorkClass
+from hostler.core.state.model import ActClass, Assignment, Blocker, Mode, Node, Operation
 from hostler.core.tables.recipes import RECIPES, StepRow
 
 TURN_AWAY = "turn_away"

@@ -1,7 +1,8 @@
 """blast_radius: whom an act on an asset disturbs at most. Guards reserve all of it or nothing, in id order."""
 
+from hostler.core.state.assets import Asset, AssetKind
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Asset, AssetKind, Node, Radius
+from hostler.core.state.model import Node, Radius
 from hostler.core.state.scopes import DOMAINS, ActGroup, Scope
 
 _DOMAIN_OF = {

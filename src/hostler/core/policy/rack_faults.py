@@ -11,20 +11,11 @@ from hostler.core.conditions import rack_match
 from hostler.core.conditions.lifecycle import stand
 from hostler.core.diagnose.findings import stands
 from hostler.core.state import events as e
+from hostler.core.state.assets import Asset, AssetKind
 from hostler.core.state.cases import DUE_DAY, DUE_NOW, Ticket
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import (
-    OWNER,
-    Asset,
-    AssetKind,
-    Evidence,
-    Hold,
-    HoldKind,
-    Node,
-    Operation,
-    Phase,
-)
+from hostler.core.state.model import OWNER, Evidence, Hold, HoldKind, Node, Operation, Phase
 from hostler.core.state.operations import SwitchOff
 from hostler.core.state.racks import RackManifest
 from hostler.core.state.scopes import RACK, Scope

@@ -6,8 +6,9 @@ from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.policy.response import Need, shadow_need
 from hostler.core.state import events as e
+from hostler.core.state.customer_workloads import WorkClass
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.model import Node, Shadow, WorkClass
+from hostler.core.state.model import Node, Shadow
 
 AGAIN = timedelta(hours=1)
 """A condition that comes and goes is told of once in this time, however often it does."""

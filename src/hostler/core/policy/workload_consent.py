@@ -5,9 +5,10 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from hostler.core.state.configuration import Pool
+from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.core.state.durations import duration
 from hostler.core.state.live_state import LiveState
-from hostler.core.state.model import ActClass, Blocker, Condition, Node, WorkClass, Workload
+from hostler.core.state.model import ActClass, Blocker, Condition, Node
 
 
 class Consent(Struct, frozen=True):

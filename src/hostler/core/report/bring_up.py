@@ -13,8 +13,9 @@ from msgspec import Struct
 from hostler.core.conditions import unanswered_checks
 from hostler.core.report.burn_ins import BurnInStanding
 from hostler.core.report.flow import NodeMove, at_share
+from hostler.core.state.assets import Position
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Blocker, HoldKind, Node, Phase, Position
+from hostler.core.state.model import Blocker, HoldKind, Node, Phase
 from hostler.core.tables.phases import PHASES
 
 STAGES = (

@@ -9,6 +9,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from hostler.core.state.assets import Asset
 from hostler.core.state.cases import Incident, Ticket
 from hostler.core.state.cell_record import CellRecord, StoredAnswer
 from hostler.core.state.change_control import Approval, Rollout
@@ -19,7 +20,7 @@ from hostler.core.state.goldens import Golden
 from hostler.core.state.index_keys import index_keys, keeps_lasting_keys, lasting_keys
 from hostler.core.state.links import LinkCase
 from hostler.core.state.manual_tests import ManualTest
-from hostler.core.state.model import Asset, Hold, Node, Part, Tally
+from hostler.core.state.model import Hold, Node, Part, Tally
 from hostler.core.state.overlay_table import Table
 from hostler.core.state.packed_strings import one_line
 from hostler.core.state.part_table import PartTable

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from hostler.core.state.assets import OUTLET
 from hostler.core.state.health import CLAIMED, is_doubted, is_healthy, is_serving
-from hostler.core.state.model import OUTLET, Node, Phase, Waiting
+from hostler.core.state.model import Node, Phase, Waiting
 from hostler.core.state.requalification import has_proven_itself
 from hostler.core.state.scopes import FIRMWARE, Scope
 from hostler.core.state.syndromes import SYNDROME_OF

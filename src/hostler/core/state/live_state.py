@@ -10,10 +10,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from hostler.core.state.configuration import Sku
+from hostler.core.state.customer_workloads import Workload
 from hostler.core.state.events import INTRODUCED
 from hostler.core.state.fabrics import FabricLinks, FabricLook
 from hostler.core.state.links import LinkRound
-from hostler.core.state.model import OWNER, Node, Workload
+from hostler.core.state.model import OWNER, Node
 from hostler.core.state.packed_strings import Pairs
 from hostler.core.state.sensor_watch import SensorWatch
 from hostler.core.state.subnets import SubnetReading

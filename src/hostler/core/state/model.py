@@ -9,11 +9,13 @@ from enum import IntEnum, StrEnum
 
 from msgspec import Struct, field
 
+from hostler.core.state.assets import Binding, Position
 from hostler.core.state.bmc_certificate import BmcCertificate
 from hostler.core.state.bmc_login import BmcLogin
 from hostler.core.state.boot import BootRecord
 from hostler.core.state.boot_medium import BootMedium
 from hostler.core.state.certificates import KeptCertificate
+from hostler.core.state.customer_workloads import ConsentedWork
 from hostler.core.state.evidence import KeptBundle
 from hostler.core.state.light import Light
 from hostler.core.state.machine_work import MachineWork
@@ -21,7 +23,6 @@ from hostler.core.state.onboarding import Inspection
 from hostler.core.state.operations import AnyAct
 from hostler.core.state.packed_strings import NO_PAIRS, Pairs
 from hostler.core.state.plan_rules import PlanRules
-from hostler.core.state.racks import AssetLook
 from hostler.core.state.repairs import RepairDone
 from hostler.core.state.scopes import FIRMWARE, POOL, ActGroup, Scope, alone
 
@@ -57,12 +58,6 @@ RESET_CLIENTS = (
     "prometheus-dcgm-exporter.service",
 )
 """Services that an agent stops and starts for a reset; it stops no others."""
-
-
-BMC_CERTIFICATE, MAC = "bmc_certificate", "mac"
-"""Bindings: the certificate (SHA-256, hex) by which a node's BMC is known; one address of a network adapter."""
-OUTLET = "outlet"
-"""The binding that names all outlets of PDUs that feed the node, with spaces between."""
 
 
 STUCK = "node.stuck"
@@ -132,29 +127,6 @@ class Profile(StrEnum):
     unmanaged = "unmanaged"
 
 
-class WorkClass(StrEnum):
-    """How a customer's workload may be disturbed."""
-
-    uninterruptible = "uninterruptible"
-    graceful = "graceful"
-    interruptible = "interruptible"
-    infrastructure = "infrastructure"
-
-
-class AssetKind(StrEnum):
-    """Kind of an asset."""
-
-    node = "node"
-    switch_tray = "switch_tray"
-    nvlink_domain = "nvlink_domain"
-    power_shelf = "power_shelf"
-    rack = "rack"
-    dpu = "dpu"
-    bmc = "bmc"
-    switch = "switch"
-    coolant_unit = "coolant_unit"
-
-
 class HoldKind(StrEnum):
     """Why an asset is kept as it is.
 
@@ -167,28 +139,6 @@ class HoldKind(StrEnum):
     physical_work = "physical_work"
     override = "override"
     power = "power"
-
-
-class Position(Struct, frozen=True):
-    """Place of an asset. `cell` owns it; `u` is the lowest rack unit, 0 where unknown."""
-
-    cell: str
-    site: str = ""
-    row: str = ""
-    rack: str = ""
-    u: int = 0
-
-
-class Binding(Struct, frozen=True):
-    """A name that the outside has for an asset, and the interval in which it held.
-
-    `kind` is one of serial, bmc, bmc_certificate, mac, kubernetes, slurm. Drivers check it before they act.
-    """
-
-    kind: str
-    value: str
-    since: datetime
-    until: datetime | None = None
 
 
 class Part(Struct, frozen=True):
@@ -257,34 +207,6 @@ class Tally(Struct, frozen=True):
     result: str
     seen: tuple[tuple[datetime, str], ...]
     until: datetime
-
-
-class Workload(Struct, frozen=True):
-    """A customer's running work on one node, as its scheduler tells it.
-
-    `parts` are the slots it uses ("gpu0" …); None where the scheduler does not say, which never means doomed.
-    `held_by`: what keeps it from being ended though it may be (a disruption budget, its own grace), "" for nothing.
-    `check`: the idle check that it is, by its operation; "" for everybody else's work. `progress`: how far its job is.
-    `owner` is who is asked for consent, "" for the pool's owner. `agreed_after_s`: it may be ended when a drain has
-    waited for it so long, as those whose it is have agreed; None: they have not. `uid` is what the node itself knows it
-    by (a pod's UID), "" where nothing of the kind. `began`: since when it runs here, by its scheduler's clock; None
-    where that is not said.
-    """
-
-    id: str
-    tenant: str
-    work_class: WorkClass
-    parts: tuple[str, ...] | None = None
-    job: str = ""
-    image: str = ""
-    gpu_hours_at_stake: float = 0.0
-    held_by: str = ""
-    check: str = ""
-    progress: str = ""
-    owner: str = ""
-    agreed_after_s: float | None = None
-    uid: str = ""
-    began: datetime | None = None
 
 
 class Remediator(Struct, frozen=True):
@@ -453,16 +375,6 @@ class Attempt(Struct, frozen=True):
     busy: bool = False
 
 
-class ConsentedWork(Struct, frozen=True):
-    """A workload that may be ended for one remedy on its node: who said so, and the ticket that asked."""
-
-    workload: str
-    remedy: str
-    ticket: str
-    person: str
-    at: datetime
-
-
 class CheckResult(Struct, frozen=True):
     """The last verdict of one check profile on a node. `person`: who has vouched for it in the check's place."""
 
@@ -492,25 +404,6 @@ class Assignment(Struct, frozen=True):
     cluster: str
     since: datetime
     until: datetime | None = None
-
-
-class Asset(Struct, frozen=True):
-    """A thing with a position that is not a node: rack, NVLink domain, switch tray, power shelf, switch.
-
-    Its own lifecycle is `phases.ASSET_TRANSITIONS`. `look`: what its own BMC showed last, None before the first look.
-    """
-
-    id: str
-    kind: AssetKind
-    position: Position
-    bindings: tuple[Binding, ...] = ()
-    domains: tuple[Scope, ...] = ()
-    state: str = "in_service"
-    look: AssetLook | None = None
-
-    def binding(self, kind: str) -> str:
-        """The current value of the binding of this kind, "" where there is none."""
-        return next((b.value for b in self.bindings if b.kind == kind and b.until is None), "")
 
 
 class Shadow(Struct, frozen=True):

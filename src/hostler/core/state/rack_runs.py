@@ -4,7 +4,8 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from hostler.core.state.model import AssetKind, Operation, Waiting
+from hostler.core.state.assets import AssetKind
+from hostler.core.state.model import Operation, Waiting
 from hostler.core.state.operations import AnyAct
 
 WRITES_MOST = 1_024

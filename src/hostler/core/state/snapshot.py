@@ -14,6 +14,7 @@ from msgspec.msgpack import Decoder, Encoder
 from msgspec.structs import replace
 
 from hostler.core.state import version_1, version_2
+from hostler.core.state.assets import Asset
 from hostler.core.state.cases import Incident, Ticket
 from hostler.core.state.cell_record import CellRecord, StoredAnswer
 from hostler.core.state.change_control import Approval, Rollout
@@ -23,7 +24,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.goldens import Golden
 from hostler.core.state.links import LinkCase
 from hostler.core.state.manual_tests import ManualTest
-from hostler.core.state.model import Asset, Hold, Node, Part, Tally
+from hostler.core.state.model import Hold, Node, Part, Tally
 from hostler.core.state.packed_strings import NO_PAIRS, Pairs
 from hostler.core.state.part_table import Fitted, Layout, PackedParts
 from hostler.core.state.rack_runs import Rack

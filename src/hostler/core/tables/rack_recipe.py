@@ -3,7 +3,7 @@
 Deadlines are divided by the policy's `time_scale` when a run is frozen.
 """
 
-from hostler.core.state.model import AssetKind
+from hostler.core.state.assets import AssetKind
 from hostler.core.state.rack_runs import RackStep
 
 HOUR_S = 3_600.0

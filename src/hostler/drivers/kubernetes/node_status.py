@@ -12,8 +12,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.core.state.health import bars, is_healthy
-from hostler.core.state.model import Node, Plan, WorkClass, Workload
+from hostler.core.state.model import Node, Plan
 from hostler.drivers.kubernetes.wire import OURS, KubeNode, Shown
 
 HEALTH, MAINTENANCE, LABELS = "hostler-health", "hostler-maintenance", "hostler-labels"

@@ -9,8 +9,9 @@ from urllib.parse import quote
 from msgspec.structs import replace
 
 from hostler.core.conditions.machine_identity import misbound
+from hostler.core.state.customer_workloads import WorkClass
 from hostler.core.state.input_problems import UNREADABLE
-from hostler.core.state.model import GONE, Node, Operation, Outcome, WorkClass
+from hostler.core.state.model import GONE, Node, Operation, Outcome
 from hostler.core.tables.operations import ASIDE, IDLE_CHECK
 from hostler.drivers.kubernetes.bootstrap_tokens import BootstrapTokens
 from hostler.drivers.kubernetes.cluster_cache import ClusterCache

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from hostler.core.state.model import WorkClass, Workload
+from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.drivers.kubernetes.jobs import OPERATION, KubeJob, progress
 from hostler.drivers.kubernetes.wire import OURS, Expression, KubeBudget, KubePod
 

@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from hostler.core.state.assets import BMC_CERTIFICATE
 from hostler.core.state.bmc_certificate import ShownCertificate
-from hostler.core.state.model import BMC_CERTIFICATE, Facts, Node, Observation
+from hostler.core.state.model import Facts, Node, Observation
 from hostler.drivers.redfish import (
     bmc_event_logs,
     firmware_inventory,

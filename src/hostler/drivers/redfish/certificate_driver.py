@@ -10,8 +10,9 @@ import time
 
 from msgspec.structs import replace
 
+from hostler.core.state.assets import BMC_CERTIFICATE
 from hostler.core.state.bmc_certificate import CERTIFY, ShownCertificate
-from hostler.core.state.model import BMC_CERTIFICATE, Facts, Node, Operation, Outcome
+from hostler.core.state.model import Facts, Node, Operation, Outcome
 from hostler.core.state.operations import RenewBmcCertificate
 from hostler.drivers.redfish import certificate_shapes, kept_login
 from hostler.drivers.redfish.client import Clients, RedfishClient

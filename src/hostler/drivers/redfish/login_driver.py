@@ -4,7 +4,8 @@ from collections.abc import Callable
 from datetime import datetime
 from random import SystemRandom
 
-from hostler.core.state.model import BMC_CERTIFICATE, Facts, Node, Operation, Outcome
+from hostler.core.state.assets import BMC_CERTIFICATE
+from hostler.core.state.model import Facts, Node, Operation, Outcome
 from hostler.core.state.operations import RenewBmcLogin
 from hostler.drivers.redfish import kept_login
 from hostler.drivers.redfish.client import Clients, RedfishClient

@@ -8,7 +8,8 @@ from typing import BinaryIO
 
 from msgspec.structs import replace
 
-from hostler.core.state.model import BMC_CERTIFICATE, OUTLET, Facts, Node, Operation, Outcome
+from hostler.core.state.assets import BMC_CERTIFICATE, OUTLET
+from hostler.core.state.model import Facts, Node, Operation, Outcome
 from hostler.core.state.operations import ResetBmc, SetBootNetwork
 from hostler.drivers.redfish import (
     equipment,

@@ -10,7 +10,8 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from hostler.core.state.model import BMC_CERTIFICATE, Asset, Facts
+from hostler.core.state.assets import BMC_CERTIFICATE, Asset
+from hostler.core.state.model import Facts
 from hostler.core.state.racks import CONFIGURED, LISTED_MOST, AssetLook, Words
 from hostler.drivers.redfish import equipment, firmware_inventory, sensor_reader, wire, wire_firmware, wire_sensors
 from hostler.drivers.redfish.bulk_read import Survey

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
-from hostler.core.state.model import WorkClass, Workload
+from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
 from hostler.ports import WorkloadView
 

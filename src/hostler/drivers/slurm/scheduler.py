@@ -7,7 +7,8 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from hostler.core.state.model import Node, Operation, Outcome, WorkClass
+from hostler.core.state.customer_workloads import WorkClass
+from hostler.core.state.model import Node, Operation, Outcome
 from hostler.core.tables.operations import IDLE_CHECK
 from hostler.drivers.slurm.check_jobs import CheckPlace, SlurmChecks
 from hostler.drivers.slurm.cluster_view import (

@@ -7,8 +7,9 @@ from litestar import Router, get
 from msgspec import Struct
 
 from hostler.core.conditions.own_conditions import certificate_gives_up
+from hostler.core.state.assets import BMC_CERTIFICATE
 from hostler.core.state.bmc_certificate import CERTIFY, BmcCertificate
-from hostler.core.state.model import BMC_CERTIFICATE, Node
+from hostler.core.state.model import Node
 from hostler.server.app_state import AppState
 from hostler.server.auth import SEE_CELL
 from hostler.server.dependencies import TheAppState, Wanted

@@ -10,9 +10,10 @@ from litestar.params import FromPath, FromQuery
 
 from hostler.client.answers import ConditionRow, OperationRow, OutsideRow, PoolView, ShadowRow, TicketRow, WaitingRow
 from hostler.core.policy import pool_places
+from hostler.core.state.assets import Asset
 from hostler.core.state.cases import Ticket
 from hostler.core.state.light import Light
-from hostler.core.state.model import Asset, Hold, Node, Plan
+from hostler.core.state.model import Hold, Node, Plan
 from hostler.core.state.notify_routes import TOLD_EACH
 from hostler.core.state.verbs.facts import Permission
 from hostler.ports import JournalError

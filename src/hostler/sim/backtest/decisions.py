@@ -10,11 +10,12 @@ from hostler.core.planning.remediation import needed
 from hostler.core.policy.response import rule_for
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Configuration
+from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import LiveState
-from hostler.core.state.model import Node, Shadow, WorkClass, Workload
+from hostler.core.state.model import Node, Shadow
 from hostler.core.state.overlay_table import Table
 
 NOTHING, TELLS, OBSERVES, WAITS, PROPOSES, ACTS = "nothing", "tells", "observes", "waits", "proposes", "acts"

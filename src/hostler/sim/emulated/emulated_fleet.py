@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from hostler.agent.main import AgentSettings
 from hostler.core.intents.registration import NodeSpec
-from hostler.core.state.model import Verdict, WorkClass
+from hostler.core.state.customer_workloads import WorkClass
+from hostler.core.state.model import Verdict
 from hostler.sim.bmc.emulated_machine import make_image
 from hostler.sim.bmc.http_farm import Farm
 from hostler.sim.bmc.redfish_service import Service

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
-from hostler.core.state.model import Node, Operation, Outcome, Verdict, WorkClass, Workload
+from hostler.core.state.customer_workloads import WorkClass, Workload
+from hostler.core.state.model import Node, Operation, Outcome, Verdict
 from hostler.core.tables.operations import IDLE_CHECK
 from hostler.ports import SCHEDULED, ClusterView, RefusedError, WorkloadView, name_there, workloads_of
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from hostler.core.state.model import WorkClass
+from hostler.core.state.customer_workloads import WorkClass
 from hostler.drivers.kubernetes.idle_check_jobs import PRIORITY_CLASS
 from hostler.drivers.kubernetes.kube_api import CONFLICT, MERGE_PATCH, NOT_FOUND, Api, checked
 from hostler.drivers.kubernetes.workloads import CHECKS, GRACEFUL, INTERRUPTIBLE

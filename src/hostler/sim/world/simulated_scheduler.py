@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from hostler.controller.inputs import NodeSeen, WorkSeen
-from hostler.core.state.model import GONE, Facts, Node, Operation, Outcome, WorkClass, Workload
+from hostler.core.state.customer_workloads import WorkClass, Workload
+from hostler.core.state.model import GONE, Facts, Node, Operation, Outcome
 from hostler.core.state.operations import Evict
 from hostler.core.tables.operations import ASIDE, IDLE_CHECK
 from hostler.ports import SCHEDULED, ClusterView, RefusedError, UnreachableError, WorkloadView, name_there

@@ -4,7 +4,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from hostler.core.state.model import WorkClass, Workload
+from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.sim.world.fault_kinds import Fault
 from hostler.sim.world.node_seats import dooms, takes
 from hostler.sim.world.simulated_host import SimulatedHost

@@ -6,7 +6,7 @@ from math import sqrt
 
 from msgspec import Struct
 
-from hostler.core.state.model import WorkClass, Workload
+from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.sim.world.fault_kinds import Fault
 from hostler.sim.world.simulated_host import SimulatedHost
 from hostler.sim.world.simulated_scheduler import SimulatedScheduler

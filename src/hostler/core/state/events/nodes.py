@@ -5,13 +5,14 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hostler.core.state.assets import Asset, Binding
 from hostler.core.state.configuration import STRIKES_KEPT_S
 from hostler.core.state.events.inventory import shelve
 from hostler.core.state.events.plans import ATTEMPTS_KEPT
 from hostler.core.state.events.row import EventRow, EventRows, FoldError, node_of, of_node, of_others
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.hardware import without_bios
-from hostler.core.state.model import Asset, Assignment, Attempt, Binding, CheckResult, Node, Phase, Verdict, Waiting
+from hostler.core.state.model import Assignment, Attempt, CheckResult, Node, Phase, Verdict, Waiting
 from hostler.core.state.racks import AssetLook
 from hostler.core.state.repairs import REPAIRS_KEPT, RepairDone
 from hostler.core.state.scopes import RACK, Scope

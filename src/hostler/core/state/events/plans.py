@@ -7,18 +7,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.state.cell_record import Removal
+from hostler.core.state.customer_workloads import ConsentedWork
 from hostler.core.state.events.rollouts import note_plan
 from hostler.core.state.events.row import EventRow, EventRows, FoldError, node_of, of_node
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import (
-    ActClass,
-    Attempt,
-    ConsentedWork,
-    Evidence,
-    Node,
-    Phase,
-    Plan,
-)
+from hostler.core.state.model import ActClass, Attempt, Evidence, Node, Phase, Plan
 from hostler.core.state.repairs import RepairDone
 
 ATTEMPTS_KEPT = 32

@@ -4,8 +4,8 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
+from hostler.core.state.assets import BMC_CERTIFICATE, MAC, OUTLET
 from hostler.core.state.expected import FieldOwner
-from hostler.core.state.model import BMC_CERTIFICATE, MAC, OUTLET
 from hostler.core.state.verbs.facts import Heading, Name, Permission, Target, Verb, VerbFacts
 
 REBINDABLE = ("hostname", "serial", "bmc", BMC_CERTIFICATE, OUTLET, "tpm", MAC, "kubernetes", "slurm")

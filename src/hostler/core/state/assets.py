@@ -1,0 +1,69 @@
+"""Assets: things with a place in the hall, and the names that the outside has for them."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from msgspec import Struct
+
+from hostler.core.state.racks import AssetLook
+from hostler.core.state.scopes import Scope
+
+BMC_CERTIFICATE, MAC = "bmc_certificate", "mac"
+"""Bindings: the certificate (SHA-256, hex) by which a node's BMC is known; one address of a network adapter."""
+OUTLET = "outlet"
+"""The binding that names all outlets of PDUs that feed the node, with spaces between."""
+
+
+class AssetKind(StrEnum):
+    """Kind of an asset."""
+
+    node = "node"
+    switch_tray = "switch_tray"
+    nvlink_domain = "nvlink_domain"
+    power_shelf = "power_shelf"
+    rack = "rack"
+    dpu = "dpu"
+    bmc = "bmc"
+    switch = "switch"
+    coolant_unit = "coolant_unit"
+
+
+class Position(Struct, frozen=True):
+    """Place of an asset. `cell` owns it; `u` is the lowest rack unit, 0 where unknown."""
+
+    cell: str
+    site: str = ""
+    row: str = ""
+    rack: str = ""
+    u: int = 0
+
+
+class Binding(Struct, frozen=True):
+    """A name that the outside has for an asset, and the interval in which it held.
+
+    `kind` is one of serial, bmc, bmc_certificate, mac, kubernetes, slurm. Drivers check it before they act.
+    """
+
+    kind: str
+    value: str
+    since: datetime
+    until: datetime | None = None
+
+
+class Asset(Struct, frozen=True):
+    """A thing with a position that is not a node: rack, NVLink domain, switch tray, power shelf, switch.
+
+    Its own lifecycle is `phases.ASSET_TRANSITIONS`. `look`: what its own BMC showed last, None before the first look.
+    """
+
+    id: str
+    kind: AssetKind
+    position: Position
+    bindings: tuple[Binding, ...] = ()
+    domains: tuple[Scope, ...] = ()
+    state: str = "in_service"
+    look: AssetLook | None = None
+
+    def binding(self, kind: str) -> str:
+        """The current value of the binding of this kind, "" where there is none."""
+        return next((b.value for b in self.bindings if b.kind == kind and b.until is None), "")
