@@ -94,7 +94,7 @@ def build(package: DebianPackage, staging: Path, out: Path = ROOT / "dist") -> P
     made.parent.mkdir(parents=True, exist_ok=True)
     moment = subprocess.check_output([_GIT, "log", "-1", "--format=%ct"], cwd=ROOT, text=True).strip()
     environment = os.environ | {"SOURCE_DATE_EPOCH": moment}
-    _run("dpkg-deb", "--root-owner-group", "-Zxz", "-z3", "--build", str(tree), str(made), environment=environment)
+    _run("dpkg-deb", "--root-owner-group", "-Zzstd", "-z9", "--build", str(tree), str(made), environment=environment)
     return made
 
 
@@ -126,32 +126,33 @@ def closure(package: DebianPackage) -> set[str]:
 
     What the lock names for no Python is left out too: pyproject.toml overrides who asks for it.
     """
-    never = {name for name, text in _entries() if _is_for_none(text)}
-    wanted = tomllib.loads((package.source / "pyproject.toml").read_text())["project"]["dependencies"]
-    found: set[str] = set()
+    never = {name for name, _ in _entries()} - {name for name, text in _entries() if _is_for_us(text)}
+    declared = tomllib.loads((package.source / "pyproject.toml").read_text())["project"]["dependencies"]
+    wanted = [one for one in map(Requirement, declared) if one.marker is None or one.marker.evaluate({"extra": ""})]
+    found: set[tuple[str, str]] = set()
     while wanted:
-        one = Requirement(wanted.pop())
+        one = wanted.pop()
         name = one.name.lower().replace("_", "-")
-        extras = [{"extra": extra} for extra in one.extras] or [{"extra": ""}]
-        if name in found or name in never or (one.marker and not one.marker.evaluate({"extra": ""})):
+        fresh = {(name, extra) for extra in ("", *one.extras)} - found
+        if name in never:
             continue
-        found.add(name)
+        found |= fresh
         listed = [Requirement(text) for text in requires(name) or ()]
-        wanted += [str(r) for r in listed if r.marker is None or any(r.marker.evaluate(e) for e in extras)]
-    return found
+        wanted += [r for r in listed if any(r.marker is None or r.marker.evaluate({"extra": e}) for _, e in fresh)]
+    return {name for name, _ in found}
 
 
 def locked(names: set[str]) -> Iterator[str]:
-    """The lock's entries of these names, with their hashes. Raises KeyError for a name that it does not hold."""
-    entries = dict(_entries())
+    """The lock's entries of these names for this Python, with hashes. Raises KeyError for a name that is not there."""
+    entries = {name: text for name, text in _entries() if _is_for_us(text)}
     for name in sorted(names):
         yield entries[name]
 
 
-def _is_for_none(entry: str) -> bool:
-    """Whether the marker of a lock's entry holds nowhere here."""
+def _is_for_us(entry: str) -> bool:
+    """Whether the marker of a lock's entry holds here; of a name there may be one for each range of Pythons."""
     marker = Requirement(entry.partition(" --hash=")[0].strip()).marker
-    return marker is not None and not marker.evaluate()
+    return marker is None or marker.evaluate()
 
 
 def _entries() -> Iterator[tuple[str, str]]:
