@@ -13,6 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
 from hostler.server.tokens import Grant, Role
 from scripts import dashboard
@@ -115,3 +116,31 @@ async def _scraping(world: House, folder: Path) -> AsyncIterator[Any]:
             while "hostler_remedies_total" not in await ask("label/__name__/values"):  # noqa: ASYNC110 - nothing tells
                 await asyncio.sleep(0.1)
         yield ask
+
+
+async def test_what_is_told_of_each_node_is_on_a_page_of_its_own(tmp_path: Path) -> None:
+    """Mutants: a series of `/metrics` has a label per node; the page's pool or site is not heeded; a condition is left
+    out; a page that Prometheus does not take.
+    """
+    async with house(tmp_path) as world:
+        await world.adopt(2)
+        await world.report("n1", kind="kernel_log", text=XID79.replace("79", "9999"), facility=0)
+        await world.until(lambda: world.cell.view.nodes["n1"].conditions)
+        whole = families(await world.operator.get("/metrics/nodes"))
+        assert {one["node"] for one in whole["hostler_node_info"]} == {"n0", "n1"}
+        assert {(one["pool"], one["phase"]) for one in whole["hostler_node_info"]} == {("alpha", "production")}
+        assert {one["node"] for one in whole["hostler_node_phase_since_seconds"]} == {"n0", "n1"}
+        [stands] = [one for one in whole["hostler_node_condition"] if one["node"] == "n1"]
+        assert stands["type"] == world.cell.view.nodes["n1"].conditions[0].type
+        assert families(await world.operator.get("/metrics/nodes?pool=beta"))["hostler_node_info"] == []
+        assert families(await world.operator.get("/metrics/nodes?site=elsewhere"))["hostler_node_info"] == []
+        every = families(await world.operator.get("/metrics"))
+        assert len(every) > 40
+        assert [
+            name for name, samples in every.items() if any({"node", "instance"} & one.keys() for one in samples)
+        ] == []
+
+
+def families(page: str) -> dict[str, list[dict[str, str]]]:
+    """Labels of each family's samples."""
+    return {one.name: [dict(sample.labels) for sample in one.samples] for one in text_string_to_metric_families(page)}

@@ -31,8 +31,15 @@ GRANTS = (
     GroupGrant("gpu-operators", Role.operator),
     GroupGrant("technicians-ams", Role.technician, site="ams1"),
     GroupGrant("acme", Role.tenant, tenant="acme"),
+    GroupGrant("alpha-operators", Role.operator, pool="alpha"),
 )
-PEOPLE = {"ada": ["everybody", "gpu-operators"], "tina": ["technicians-ams"], "pat": ["acme"], "eve": ["everybody"]}
+PEOPLE = {
+    "ada": ["everybody", "gpu-operators"],
+    "tina": ["technicians-ams"],
+    "pat": ["acme"],
+    "pia": ["alpha-operators"],
+    "eve": ["everybody"],
+}
 
 
 class Kept:
@@ -42,7 +49,7 @@ class Kept:
 
 @asynccontextmanager
 async def provider(folder: Path) -> AsyncIterator[str]:
-    """A real provider (Authlib's server), a process of its own, with four people: its address."""
+    """A real provider (Authlib's server), a process of its own, with five people: its address."""
     port = free_port()
     people = [
         word
@@ -111,7 +118,12 @@ async def browser(world: House) -> AsyncIterator[Browser]:
 
 @pytest.mark.parametrize(
     ("person", "role", "bounds"),
-    [("ada", "operator", {}), ("tina", "technician", {"site": "ams1"}), ("pat", "tenant", {"tenant": "acme"})],
+    [
+        ("ada", "operator", {}),
+        ("tina", "technician", {"site": "ams1"}),
+        ("pat", "tenant", {"tenant": "acme"}),
+        ("pia", "operator", {"pool": "alpha"}),
+    ],
 )
 async def test_a_person_gets_what_their_group_may_do_and_is_back_where_the_link_led(
     world: House, browser: Browser, person: str, role: str, bounds: dict[str, str]
@@ -122,6 +134,21 @@ async def test_a_person_gets_what_their_group_may_do_and_is_back_where_the_link_
     status, me = await browser.ask("GET", "/v1/me")
     assert (status, me["name"], me["role"]) == (200, f"{person}@example.org", role)
     assert all(me[name] == value for name, value in bounds.items())
+
+
+async def test_a_session_reaches_no_further_than_the_pool_of_its_group(world: House, browser: Browser) -> None:
+    """Mutant: the session's token has the role and not the pool."""
+    await world.adopt(1)
+    await world.adopt(1, pool="beta", start=1)
+    await browser.sign_in("pia")
+    listed = (await browser.ask("GET", "/v1/nodes"))[1]["items"]
+    assert [node["id"] for node in listed] == ["n0"]
+    body = {"verb": "hold", "reason": "looking"}
+    answers = [
+        await browser.ask("POST", "/v1/intents", json=body | {"target": node}, headers={"Origin": world.url})
+        for node in ("n0", "n1")
+    ]
+    assert [status for status, _ in answers] == [200, 403], answers
 
 
 async def test_who_is_in_no_group_gets_nothing(world: House, browser: Browser) -> None:

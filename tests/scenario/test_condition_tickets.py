@@ -1,5 +1,6 @@
 """Conditions that only a person ends: one ticket per cause, closed by proof, opened again, and never twice."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -7,12 +8,16 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
+from hostler.controller.inputs import WorkSeen
+from hostler.core.conditions.own_conditions import UNLISTED_S
 from hostler.core.policy.condition_tickets import hands_of, ticket_id
 from hostler.core.state import events as e
 from hostler.core.state.cases import CONDITION, DUE_DAY, DUE_NOW, DUE_OCCASION, Ticket
 from hostler.core.state.model import Condition, Evidence, HoldKind, Phase, Severity
 from hostler.core.tables.conditions import CONDITIONS
-from tests.kit import NOW, POLICY, Drive, a_hold, a_node, configuration, pool_document
+from hostler.core.tables.phases import PHASES
+from hostler.ports import WorkloadView
+from tests.kit import CLUSTER, NOW, POLICY, Drive, a_hold, a_node, configuration, pool_document
 
 LEAST = {"observation", "operator"}
 WITHOUT = {
@@ -93,6 +98,80 @@ def test_every_condition_that_the_policy_leaves_to_people_says_what_they_do() ->
             assert row.hands.proof, row.type
             assert row.hands.due in (DUE_NOW, DUE_DAY, DUE_OCCASION)
             assert set(row.hands.symptom_of) <= CONDITIONS.keys()
+
+
+BY_HAND = sorted(row.type for row in CONDITIONS.values() if row.hands is not None)
+"""Conditions whose row says what a person does."""
+
+
+@pytest.mark.parametrize("kind", BY_HAND)
+def test_each_condition_that_a_person_ends_opens_one_ticket_with_what_where_and_how_it_is_proven(kind: str) -> None:
+    """Each row by itself, on a node in service. Mutants: a ticket for whichever has no `shared`; a row that is waited
+    for without end; a ticket for each look; what to bring, where or the proof is left out; the end is not seen.
+    """
+    hands = CONDITIONS[kind].hands
+    assert hands is not None
+    drive, over = CONCLUDED.get(kind, shown_and_over)(kind)
+    assert bool(tickets(drive)) is (not hands.after_s), "what may pass by itself is waited for, and nothing else is"
+    for seconds in (hands.after_s + 60, 60):
+        drive.wait(seconds=seconds)
+    (ticket,) = tickets(drive)
+    assert (ticket.fault, ticket.node, ticket.due, ticket.owner) == (kind, "a", hands.due, hands.owner)
+    assert all(word in ticket.action for word in (f"Bring: {hands.bring}", f"Where: {hands.where}", hands.proof))
+    assert opened(drive) == [ticket.id], "one for the cause"
+    over()
+    assert not tickets(drive)
+
+
+Situation = tuple[Drive, Callable[[], object]]
+"""A fleet in which the condition stands on node `a`, and what ends it."""
+
+
+def shown_and_over(kind: str) -> Situation:
+    """An observer has told of it, by a part where the row has one for each."""
+    drive, part = fleet_of("a"), "p1" if CONDITIONS[kind].one_per == "part" else ""
+    raised(drive, kind, part=part)
+    return drive, lambda: cleared(drive, kind, part=part)
+
+
+def too_long_in_a_phase(kind: str) -> Situation:
+    drive, usual_s = fleet_of("a", pool="", phase=Phase.zap_fail), PHASES[Phase.zap_fail].usual_s
+    assert usual_s is not None
+    drive.ask("pause", "fleet")  # nothing moves by itself
+    drive.wait(seconds=usual_s + 1)
+    return drive, lambda: drive.ask("clear-condition", "a", condition=kind)
+
+
+def listed_where_it_has_left(_: str) -> Situation:
+    drive = fleet_of("a", pool="", phase=Phase.onboard, left_cluster=CLUSTER)
+    drive.script("delete_uninvited", *(["failed"] * 99))
+
+    def seen(*, listed: bool) -> None:
+        drive.step(WorkSeen((WorkloadView("a", (), listed=listed),), whole=True, cluster=CLUSTER))
+        drive.run()
+
+    seen(listed=True)
+    return drive, lambda: seen(listed=False)
+
+
+def unknown_to_its_cluster(_: str) -> Situation:
+    drive = Drive(configuration({"train": pool_document(target=2)}), [a_node("a"), a_node("b")], quiet=True)
+
+    def lists(*names: str) -> None:
+        drive.step(WorkSeen(tuple(WorkloadView(name, ()) for name in names), whole=True, cluster=CLUSTER))
+        drive.run()
+
+    lists("b")
+    drive.wait(seconds=UNLISTED_S + 1)
+    return drive, lambda: lists("a", "b")
+
+
+CONCLUDED: dict[str, Callable[[str], Situation]] = {
+    "node.stuck": too_long_in_a_phase,
+    "node.uninvited": listed_where_it_has_left,
+    "work.unknown": unknown_to_its_cluster,
+}
+"""Conditions that Hostler concludes itself, and ends where what it knows does not show them."""
 
 
 def test_a_dead_supply_is_one_ticket_that_says_what_to_bring_where_and_how_it_is_proven() -> None:
