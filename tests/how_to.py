@@ -1,4 +1,4 @@
-"""Commands and documents of the pages under docs/how-to, and what is done with each when tests run."""
+"""Commands and documents of the how-to pages, README and quick start, and what is done with each when tests run."""
 
 import re
 import shlex
@@ -7,9 +7,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
-PAGES = Path(__file__).parents[1] / "docs/how-to"
+ROOT = Path(__file__).parents[1]
+PAGES = ROOT / "docs/how-to"
+FIRST = {"README": ROOT / "README.md", "quick-start": ROOT / "docs/quick-start.md"}
+"""Pages that are read before those."""
+NAMES = (*FIRST, *sorted(page.stem for page in PAGES.glob("*.md")))
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 HEREDOC = re.compile(r"^cat > \S+ <<'?(\w+)'?\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
+DIGEST = re.compile(r"^digest ([0-9a-f]{64})$", re.MULTILINE)
 SHELL = ("", "sh", "console")
 OWN = ("hostler", "hostler-agent", "hostler-check")
 PROGRAM = re.compile(r"(?:^|[\s/=])(hostler(?:-agent|-check)?)(?=\s|$)")
@@ -20,10 +25,12 @@ ELSEWHERE = {
     "write-a-check": "its documents are read by checks/test_profiles.py",
     "use-the-console": "it has no command; the console is driven by end_to_end/test_console*.py",
     "try-what-is-found": "it has no command",
+    "use-ansible-and-terraform": "its files and commands are run by end_to_end/test_ansible_and_terraform.py",
 }
 """Pages without a block for this harness, and who tries them."""
 
 NEEDS = {
+    "ansible-playbook": "Ansible",
     "apt-get": "Debian and root",
     "cat": "files of the page",
     "cp": "files of a network",
@@ -45,6 +52,7 @@ NEEDS = {
     "sha256sum": "a file made before",
     "sinfo": "Slurm",
     "systemctl": "systemd",
+    "terraform": "Terraform",
     "umask": "nothing, a mask",
     "/opt/hostler/bin/python": "an installed agent",
     "/opt/hostler-checks/bin/pip": "a package index",
@@ -52,19 +60,22 @@ NEEDS = {
 """Programs of others that pages call, and what they need."""
 
 RUN = {
+    "README": ("status", "node"),
+    "admit-nodes": ("admission plan --file", "admission apply"),
     "audit-requests": ("audit list", "audit export"),
-    "get-told": ("notify list", "notify dead"),
+    "get-told": ("notify list", "notify dead", "notify test", "notify deliveries"),
     "return-to-the-vendor": ("rma list", "rma open", "stock"),
     "sanitise-a-node": ("node certificates",),
-    "see-it-coming": ("trend list", "trend shifts", "trend scorecard"),
+    "see-it-coming": ("trend list", "trend shifts", "trend scorecard", "trend lemons"),
     "send-evidence": ("node evidence c1-n0007\n", "node bundles"),
-    "boot-a-node": ("node history", "node get"),
+    "boot-a-node": ("node history", "node get", "boot strangers"),
     "bring-up-a-rack": ("asset", "rack list"),
     "connect-a-slurm-cluster": ("node get", "node drain"),
-    "connect-a-ticket-system": ("notify dead",),
-    "bmc-credentials": ("bmc credentials status",),
+    "connect-a-ticket-system": ("policy", "notify test", "notify deliveries", "notify dead"),
+    "bmc-credentials": ("bmc credentials status", "bmc certificates status"),
     "install-the-agent": ("node describe",),
-    "use-the-command-line": ("node", "events", "statement\n", "context list", "completion"),
+    "quick-start": ("status", "pool", "node", "pause", "resume"),
+    "use-the-command-line": ("node", "events", "statement", "context list", "completion", "job list", "part"),
     "validate-a-fabric": ("fabric generate", "fabric check", "fabric list"),
     "work-at-the-racks": ("ticket list",),
 }  # fmt: skip
@@ -72,7 +83,8 @@ RUN = {
 
 STANDS_FOR = {
     "NODE": "c1-n0030", "n1": "c1-n0030", "TICKET": "t1", "NUMBER": "1", "SERIAL": "S1", "DIGEST": "d1",
-    "1650123456789": "EMU00007-GPU0", "rack=r1": "rack=r02",
+    "1650123456789": "EMU00007-GPU0", "rack=r1": "rack=r02", "c1-n0060": "c1-n0007",
+    "acme": "tenant-a",
 }  # fmt: skip
 """Names that pages leave to their readers, by one that an emulated fleet of 40 has."""
 
@@ -92,9 +104,14 @@ class Command(Struct, frozen=True):
     text: str
 
 
+def path_of(page: str) -> Path:
+    """The page's file, by its name."""
+    return FIRST.get(page, PAGES / f"{page}.md")
+
+
 def blocks(page: str) -> Iterator[Block]:
     """The page's fenced blocks, and the documents that its commands write."""
-    for indent, language, text in FENCE.findall((PAGES / f"{page}.md").read_text(encoding="utf-8")):
+    for indent, language, text in FENCE.findall(path_of(page).read_text(encoding="utf-8")):
         block = Block(language, re.sub(rf"(?m)^{indent}", "", text))
         yield block
         yield from (Block("yaml", document) for _, document in HEREDOC.findall(block.text))
@@ -142,6 +159,8 @@ def is_run(page: str, command: Command) -> bool:
     )
 
 
-def filled(words: tuple[str, ...]) -> list[str]:
-    """The words with names for those that are left to readers; what a page leaves out (…) is left out."""
-    return [STANDS_FOR.get(word, word) for word in words if word != "…"]
+def filled(words: tuple[str, ...], said: str = "") -> list[str]:
+    """The words with names for those that are left to readers, and the digest that was `said` last; without … alone."""
+    digest = next(iter(DIGEST.findall(said)), "")
+    whole = (digest if digest and word.endswith("…") and len(word) > 1 else word for word in words)
+    return [STANDS_FOR.get(word, word) for word in whole if word != "…"]

@@ -78,7 +78,7 @@ test -e /var/lib/hostler/operator.token && echo "kept its state"
 
 
 def on_a_machine(name: str, script: str, folder: Path) -> str:
-    """What the script says that runs beside the built package, in a copy of this machine with a network of its own."""
+    """Return what the script says, run beside the built package, on a copy of this machine with its own network."""
     tools = ("dpkg-deb", "unshare", "ip", "setpriv")
     if os.geteuid() or not all(map(shutil.which, tools)) or not Path("/usr/bin/python3").exists():
         pytest.skip("needs root, dpkg, iproute2 and the distribution's Python")

@@ -1,6 +1,7 @@
 """Commands of the how-to pages that need nothing from outside, run as they are written against an emulated fleet."""
 
 import asyncio
+import json
 import re
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from tests.end_to_end.processes import HOSTLER, free_port, process, run
 from tests.how_to import RUN, blocks, commands, filled, is_run
 
 PATIENCE_S = 90.0
+ACTIVATES = ("policy", "activate", "policy.yaml", "pools.yaml", "routes.yaml", "--reason", "the page's routes")
 ENDLESS = ("-w", "--watch")
 """Options with which a command goes on until it is ended: they are left out."""
 FILE = re.compile(r"\$ cat (\S+)\n((?:(?!\$).*\n)+)")
@@ -29,12 +31,20 @@ async def test_what_a_page_says_to_type_does_what_it_says(tmp_path: Path) -> Non
             while "format_raised" not in said:  # until the cell's controllers are known, some records are refused
                 await asyncio.sleep(0.5)
                 _, said = await run(*environment, HOSTLER, "events", "--name", "format_raised")
+        _, said = await run(
+            *environment, HOSTLER, "events", "--name", "config_activated", "--limit", "1", "-o", "jsonl"
+        )
+        active = json.loads(said.splitlines()[-1])["event"]["documents"]
+        (tmp_path / "policy.yaml").write_text(active["policy.yaml"])
+        (tmp_path / "pools.yaml").write_text(active["fleet.yaml"])
         for page in RUN:
-            lay_out(page, tmp_path)
+            if lay_out(page, tmp_path):
+                code, said = await run(*environment, HOSTLER, *ACTIVATES)
+                assert code == 0, (page, said)
             for command in commands(page):
                 if not is_run(page, command):
                     continue
-                words, to = filled(command.words), command.text.partition(" > ")[2].strip()
+                words, to = filled(command.words, said), command.text.partition(" > ")[2].strip()
                 if set(words) & set(ENDLESS):
                     words = [word for word in words if word not in ENDLESS]
                 code, said = await run(*environment, HOSTLER, *words)
@@ -45,10 +55,19 @@ async def test_what_a_page_says_to_type_does_what_it_says(tmp_path: Path) -> Non
     assert not wrong, "\n".join(wrong)
 
 
-def lay_out(page: str, folder: Path) -> None:
-    """Files that the page shows by `cat`, and its document of assets."""
+def lay_out(page: str, folder: Path) -> bool:
+    """Files that the page shows by `cat`, its table of machines and its document of assets; whether it has routes."""
+    routed = False
     for block in blocks(page):
         for name, text in FILE.findall(block.text):
             (folder / name).write_text(text)
+        if block.language == "csv":
+            (folder / "rack7.csv").write_text(block.text)
         if block.language == "json" and '"kind"' in block.text:
             (folder / "assets.json").write_text(block.text)
+        if block.language == "yaml" and block.text.startswith("routes:"):
+            before = (folder / "routes.yaml").read_text() if routed else ""
+            text = block.text.replace("tenant: acme", "tenant: tenant-a")
+            (folder / "routes.yaml").write_text(before + (text.removeprefix("routes:\n") if routed else text))
+            routed = True
+    return routed

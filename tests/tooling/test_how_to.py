@@ -1,4 +1,4 @@
-"""Every command of a how-to page is one that its program takes, every document one that its reader takes."""
+"""Every command of README, quick start and how-to pages is one that its program takes; so are documents."""
 
 import json
 import re
@@ -23,10 +23,9 @@ from hostler.drivers.slurm import settings as slurm
 from hostler.server.sign_in_settings import FILE, read_sign_in
 from hostler_checks.main import _parser
 from hostler_checks.site_checks import parsed
-from tests.how_to import ELSEWHERE, NEEDS, PAGES, RUN, SHELL, Block, Command, blocks, commands, filled, is_run
+from tests.how_to import ELSEWHERE, NAMES, NEEDS, ROOT, RUN, SHELL, Block, Command, blocks, commands, filled, is_run
 
 TABLE = Path(__file__).parents[1] / "how_to.md"
-NAMES = sorted(page.stem for page in PAGES.glob("*.md"))
 SECTIONS = {"policy", "skus", "pools", "routes", "boot", "admission"}
 POLICY = files("hostler.core.policy").joinpath("default_policy.yaml").read_text()
 LEFT_OUT = re.compile(r'(?<=: )"?[0-9a-f]*…"?|<64 hexadecimal digits>')
@@ -66,7 +65,7 @@ def takes(command: Command) -> None:
 def test_each_document_of_a_page_is_one_that_its_reader_takes(page: str, tmp_path: Path) -> None:
     """Mutants: a field that has another name by now; a value out of bounds; a document for which there is no reader."""
     for block in blocks(page):
-        if block.language in (*SHELL, "python", "ini"):
+        if block.language in (*SHELL, "python", "ini", "hcl"):
             continue
         try:
             reader_of(block)(block, tmp_path)
@@ -82,6 +81,8 @@ def reader_of(block: Block) -> Reader:
     if block.language == "csv":
         return _expected
     value = yaml.safe_load(block.text)
+    if isinstance(value, list) and "hosts" in value[0]:
+        return _read_by_others
     if isinstance(value, list):
         return _assets if "kind" in value[0] else _nodes
     keys = {str(key) for key in value}
@@ -180,7 +181,7 @@ def _bmcs(block: Block, folder: Path) -> object:
 
 def _values(block: Block, _: Path) -> object:
     """Values of the chart have a place in its own values: `contract/test_helm_chart.py` renders them all."""
-    chart = yaml.safe_load((PAGES.parents[1] / "deploy/helm/hostler/values.yaml").read_text())
+    chart = yaml.safe_load((ROOT / "deploy/helm/hostler/values.yaml").read_text())
     given = yaml.safe_load(block.text)
     _within(given, chart, "values")
     return given
@@ -208,7 +209,7 @@ def row(page: str) -> str:
     run = dict.fromkeys(one for one in RUN.get(page, ()) if any(is_run(page, command) for command in found))
     needs = sorted({NEEDS[one.program] for one in found if one.program in NEEDS})
     ours = any(one.program not in NEEDS and not is_run(page, one) for one in found)
-    read = any(block.language not in (*SHELL, "python", "ini") for block in blocks(page))
+    read = any(block.language not in (*SHELL, "python", "ini", "hcl") for block in blocks(page))
     parsed = " and ".join(["its other commands"] * ours + ["its documents"] * read)
     ran = ", ".join(f"`{one.strip()}`" for one in run)
     return f"| {page} | {ran or '–'} | {parsed or '–'} | {', '.join(needs) or '–'} |"
