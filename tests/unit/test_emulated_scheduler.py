@@ -1,5 +1,7 @@
 """The scheduler in memory of `hostler up`: what a turn and a look cost grows with the fleet, not with its square."""
 
+from datetime import datetime, timedelta
+
 from msgspec.structs import replace
 
 from hostler.core.state.customer_workloads import WorkClass
@@ -18,6 +20,8 @@ class Counted:
         self.dead: set[str] = set()
         self.scheduler = EmulatedScheduler(jobs)
         self.scheduler.alive = self._alive
+        self.now = NOW
+        self.scheduler.clock = lambda: self.now
         for number in range(NODES):
             node = replace(a_node(f"n{number:03d}"), assignment=Assignment("train", "acme", "lab", NOW))
             self.scheduler.restore(node)
@@ -25,6 +29,11 @@ class Counted:
     def _alive(self, name: str) -> bool:
         self.asked += 1
         return name not in self.dead
+
+    def began(self) -> dict[str, datetime | None]:
+        """Node → since when its work runs, where it has any."""
+        shown = self.scheduler.views().nodes
+        return {name: view.workloads[0].began for name, view in shown.items() if view.workloads}
 
     def works(self) -> dict[str, str]:
         """Node → its work's job, where it has any."""
@@ -78,3 +87,18 @@ def test_a_job_over_many_nodes_ends_everywhere_and_begins_where_there_is_room() 
     cell.scheduler.turn(120.0)
     assert first not in cell.works().values()
     assert len(cell.works()) == NODES, "the same kind of job was submitted again"
+
+
+def test_since_when_a_job_runs_is_told_and_is_another_moment_once_it_has_begun_again() -> None:
+    """Mutants: the moment of the look; a job that has lost a node goes on from where it began first."""
+    big = JobSpec("pretrain", "train", "acme", NODES, WorkClass.uninterruptible, 60.0)
+    cell = Counted([big])
+    cell.scheduler.turn(0.0)
+    first, cell.now = cell.now, NOW + timedelta(seconds=30)
+    assert set(cell.began().values()) == {first}
+    cell.dead = {"n000"}
+    cell.scheduler.turn(30.0)
+    cell.dead = set()
+    cell.scheduler.turn(30.5)
+    assert set(cell.began().values()) == {cell.now}, "no look was taken while it stood still"
+    assert len(cell.began()) == NODES

@@ -4,6 +4,8 @@ import asyncio
 import itertools
 import time
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from functools import partial
 
 from msgspec import Struct
 
@@ -30,6 +32,7 @@ class _EmulatedJob(Struct):
     id: str
     spec: JobSpec
     nodes: tuple[str, ...] = ()
+    began: datetime | None = None
     ends_s: float = 0.0
     restarts: int = 0
 
@@ -61,7 +64,7 @@ class EmulatedScheduler:
 
     `alive` tells whether a node's machine is up (nobody's is until it is set), `gpus` which GPUs it has: a job takes
     all of a node's. A job that loses a node starts again on others, and takes one that is being checked as if free.
-    `verdict` tells what an idle check finds there, `checks_s` how long it takes.
+    `verdict` tells what an idle check finds there, `checks_s` how long it takes. `clock` dates what begins.
     """
 
     kinds = SCHEDULED | {IDLE_CHECK}
@@ -73,6 +76,7 @@ class EmulatedScheduler:
         self.gpus: Callable[[str], tuple[str, ...]] = lambda _node: ()
         self.verdict: Callable[[str], tuple[Verdict, str]] = lambda _node: (Verdict.passed, "all GPUs")
         self.checks_s = 5.0
+        self.clock: Callable[[], datetime] = partial(datetime.now, UTC)
         self._now_s = 0.0
         self._members: dict[str, _Member] = {}
         self._on: dict[str, _EmulatedJob] = {}
@@ -158,7 +162,8 @@ class EmulatedScheduler:
     def _view(self, name: str, m: _Member) -> WorkloadView:
         job, check = self._on.get(name), m.check
         checked = check.operation if check is not None and not check.verdict else ""
-        now = (job.id if job is not None else "", checked, m.cordoned_by, m.cordoned, m.overridden)
+        work = (job.id, job.began) if job is not None else ()
+        now = (work, checked, m.cordoned_by, m.cordoned, m.overridden)
         was, view = self._shown.get(name, (None, None))
         if was != now or view is None:
             works = self._work_on(name)
@@ -222,7 +227,7 @@ class EmulatedScheduler:
             free[pool] = sorted(found, key=lambda n: (self._members[n].check is not None, n))
         if len(free[pool]) >= job.spec.nodes:
             job.nodes, free[pool] = tuple(free[pool][: job.spec.nodes]), free[pool][job.spec.nodes :]
-            job.ends_s = now_s + job.spec.runs_s
+            job.began, job.ends_s = self.clock(), now_s + job.spec.runs_s
             self._on.update(dict.fromkeys(job.nodes, job))
 
     def _takes_work(self, name: str, member: _Member) -> bool:
@@ -246,8 +251,8 @@ class EmulatedScheduler:
     def _work_on(self, node_id: str) -> tuple[Workload, ...]:
         job = self._on.get(node_id)
         if job is not None:
-            work = Workload(f"{job.id}/{node_id}", job.spec.tenant, job.spec.work_class, self.gpus(node_id), job.id)
-            return (work,)
+            name, spec = f"{job.id}/{node_id}", job.spec
+            return (Workload(name, spec.tenant, spec.work_class, self.gpus(node_id), job.id, began=job.began),)
         member = self._members.get(node_id)
         if member is None or member.check is None or member.check.verdict:
             return ()
