@@ -11,6 +11,7 @@ import shutil
 import statistics
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,34 @@ BATCHES = int(os.environ.get("BENCH_BATCHES", "20"))
 FAULTY = 50
 """Agents that report a fault in the same moment."""
 EVERY_S = 0.5
-FAULTY_NODES = [f"c1-n{number * 8:06d}" for number in range(FAULTY * BATCHES)]
-"""One a rack: no incident of a rack is opened."""
+FAULTS = FAULTY * BATCHES
+COLOURED = {"firmware": "no node has told any: all cells are unknown", "tenant": "all cells are filled"}
+"""Colourings that are looked at, and what their cells are: unknown ones are stroked where they have room for it."""
+
+
+@dataclass(frozen=True)
+class FleetPage:
+    """The fleet's page of so many nodes, by phase or coloured."""
+
+    nodes: int
+    colour: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name of its figures."""
+        return f"{self.nodes:,} nodes by {self.colour}" if self.colour else f"{self.nodes:,} nodes"
+
+    def address(self, fleet: ServedFleet) -> str:
+        """The page's address, with the token of who looks."""
+        query = f"?colour={self.colour}" if self.colour else ""
+        return f"{fleet.server}/{query}#token={fleet.operator}"
+
+
+def faulty_nodes(nodes: int) -> list[str]:
+    """Nodes that report a fault, one a rack, so that no incident of a rack is opened: for two rounds where they fit."""
+    return [f"c1-n{number * 8:06d}" for number in range(min(2 * FAULTS, nodes // 8))]
+
+
 QUIET_S = 10.0
 PATIENCE_MS = 120_000
 ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
@@ -39,24 +66,29 @@ CATEGORIES = ["devtools.timeline", "disabled-by-default-devtools.timeline", "top
 FRAMES = """
 window.frames_shown = [];
 let filled = 0, asked = false;
-const fill = CanvasRenderingContext2D.prototype.fillRect;
-CanvasRenderingContext2D.prototype.fillRect = function (x, y, width, height) {
-  filled += 1;
-  fill.call(this, x, y, width, height);
-  if (asked) return;
-  asked = true;
-  requestAnimationFrame(() => {
-    const after = new MessageChannel();
-    after.port1.onmessage = () => {
-      frames_shown.push([performance.now(), filled]);
-      filled = 0;
-      asked = false;
-    };
-    after.port2.postMessage(0);
-  });
-};
+for (const name of ["fillRect", "strokeRect"]) {
+  const paint = CanvasRenderingContext2D.prototype[name];
+  CanvasRenderingContext2D.prototype[name] = function (x, y, width, height) {
+    filled += 1;
+    paint.call(this, x, y, width, height);
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(() => {
+      const after = new MessageChannel();
+      after.port1.onmessage = () => {
+        const coloured = document.querySelector("[aria-label^='Colours:']") !== null;
+        frames_shown.push([performance.now(), filled, coloured]);
+        filled = 0;
+        asked = false;
+      };
+      after.port2.postMessage(0);
+    });
+  };
+}
 """
-"""Notes when a frame with filled cells was shown, and how many were filled since the frame before."""
+"""Notes when a frame with painted cells was shown, how many were filled or stroked since the frame before, and whether
+the page's legend was a colouring's then.
+"""
 
 
 async def main_async() -> Figures:
@@ -65,11 +97,16 @@ async def main_async() -> Figures:
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGS)
         for nodes in SIZES:
-            layout = Layout(POOLS, (), policy=PATIENT, fill=partial(fill, nodes=nodes), agents=FAULTY_NODES)
+            faulty = faulty_nodes(nodes)
+            layout = Layout(POOLS, (), policy=PATIENT, fill=partial(fill, nodes=nodes), agents=faulty)
             with tempfile.TemporaryDirectory() as folder:
                 async with a_served_fleet(Path(folder), layout) as fleet:
                     await _measured(figures, browser, fleet, nodes)
-                    await _batches(figures, browser, fleet, nodes)
+                    await _batches(figures, browser, fleet, FleetPage(nodes), faulty[:FAULTS])
+                    for colour in COLOURED:
+                        await _coloured(figures, browser, fleet, FleetPage(nodes, colour))
+                    if len(faulty) == 2 * FAULTS:
+                        await _batches(figures, browser, fleet, FleetPage(nodes, *COLOURED), faulty[FAULTS:])
         await browser.close()
     return figures
 
@@ -94,28 +131,50 @@ async def _measured(figures: Figures, browser: Browser, fleet: ServedFleet, node
     figures.add(f"{nodes:,} nodes: all cells shown, files cached, median", statistics.median(whole), "ms")
 
 
-async def _painted(page: Page, nodes: int) -> tuple[float, float]:
-    """When the first frame with cells was shown, and the first with all of them; ms after the navigation."""
-    found = await page.wait_for_function(
-        "nodes => frames_shown.some(([, cells]) => cells >= nodes) && frames_shown", arg=nodes, timeout=PATIENCE_MS
-    )
-    frames = await found.json_value()
-    return frames[0][0], next(at for at, cells in frames if cells >= nodes)
-
-
-async def _batches(figures: Figures, browser: Browser, fleet: ServedFleet, nodes: int) -> None:
+async def _coloured(figures: Figures, browser: Browser, fleet: ServedFleet, seen: FleetPage) -> None:
+    """The page by a link that colours the grid, its files cached."""
+    first, whole = [], []
     context = await browser.new_context(viewport={"width": 1440, "height": 900})
     page = await context.new_page()
     await page.add_init_script(FRAMES)
-    await page.goto(f"{fleet.server}/#token={fleet.operator}")
-    await _painted(page, nodes)
+    await page.goto(seen.address(fleet))
+    await _painted(page, seen.nodes, coloured=True)
+    for _ in range(VISITS):
+        await page.reload()
+        shown, last = await _painted(page, seen.nodes, coloured=True)
+        first.append(shown)
+        whole.append(last)
+    await context.close()
+    cells = f"load {os.getloadavg()[0]:.1f}; {COLOURED[seen.colour]}"
+    figures.add(f"{seen.name}: first cells shown, files cached, median", statistics.median(first), "ms", cells)
+    figures.add(f"{seen.name}: first cells shown, files cached, longest", max(first), "ms")
+    figures.add(f"{seen.name}: all cells shown, files cached, median", statistics.median(whole), "ms")
+
+
+async def _painted(page: Page, nodes: int, *, coloured: bool = False) -> tuple[float, float]:
+    """When the first frame with cells was shown, and the first with all of them; ms after the navigation."""
+    found = await page.wait_for_function(
+        "([nodes, wanted]) => frames_shown.some(([, cells, is]) => cells >= nodes && is === wanted) && frames_shown",
+        arg=[nodes, coloured],
+        timeout=PATIENCE_MS,
+    )
+    frames = [(at, cells) for at, cells, is_coloured in await found.json_value() if is_coloured == coloured]
+    return frames[0][0], next(at for at, cells in frames if cells >= nodes)
+
+
+async def _batches(figures: Figures, browser: Browser, fleet: ServedFleet, seen: FleetPage, names: list[str]) -> None:
+    """Cost of faults on these nodes, batch by batch."""
+    context = await browser.new_context(viewport={"width": 1440, "height": 900})
+    page = await context.new_page()
+    await page.add_init_script(FRAMES)
+    await page.goto(seen.address(fleet))
+    await _painted(page, seen.nodes, coloured=bool(seen.colour))
     await page.wait_for_function("document.querySelector('.live.live')", timeout=PATIENCE_MS)
     await asyncio.sleep(QUIET_S / 2)
     before = await page.evaluate("frames_shown.length")
     await browser.start_tracing(page=page, categories=CATEGORIES)
-    for number in range(BATCHES):
-        names = FAULTY_NODES[number * FAULTY : (number + 1) * FAULTY]
-        await asyncio.gather(*(_fault(fleet, name) for name in names))
+    for batch in range(BATCHES):
+        await asyncio.gather(*(_fault(fleet, name) for name in names[batch * FAULTY : (batch + 1) * FAULTY]))
         await asyncio.sleep(EVERY_S)
     await asyncio.sleep(1)
     await page.evaluate("1")  # answered once the page has done what was queued
@@ -123,16 +182,14 @@ async def _batches(figures: Figures, browser: Browser, fleet: ServedFleet, nodes
     frames = (await page.evaluate("frames_shown"))[before:]
     trace = json.loads(await browser.stop_tracing())
     if out := os.environ.get("BENCH_TRACE"):
-        await asyncio.to_thread(Path(f"{out}-{nodes}.json").write_text, json.dumps(trace))
+        await asyncio.to_thread(Path(f"{out}-{seen.nodes}{seen.colour}.json").write_text, json.dumps(trace))
     tasks = sorted(_main_thread(trace, "dur"))
     busy = sorted(_main_thread(trace, "tdur"))
     assert frames, "the faults were not drawn"
-    figures.add(f"{nodes:,} nodes: frames drawn for {BATCHES} batches of {FAULTY} faults", len(frames), "")
-    figures.add(
-        f"{nodes:,} nodes: main thread a batch, CPU", sum(busy) / BATCHES, "ms", f"load {os.getloadavg()[0]:.1f}"
-    )
-    figures.add(f"{nodes:,} nodes: longest task, CPU", busy[-1], "ms")
-    figures.add(f"{nodes:,} nodes: longest task by the clock", tasks[-1], "ms")
+    figures.add(f"{seen.name}: frames drawn for {BATCHES} batches of {FAULTY} faults", len(frames), "")
+    figures.add(f"{seen.name}: main thread a batch, CPU", sum(busy) / BATCHES, "ms", f"load {os.getloadavg()[0]:.1f}")
+    figures.add(f"{seen.name}: longest task, CPU", busy[-1], "ms")
+    figures.add(f"{seen.name}: longest task by the clock", tasks[-1], "ms")
     await context.close()
 
 
