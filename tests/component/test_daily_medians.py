@@ -47,7 +47,7 @@ def test_a_judgement_from_medians_is_the_one_from_readings(tmp_path: Path) -> No
     tidy(tmp_path, NOW)
     assert len(names(tmp_path)) == 19
     assert judge_readings(tmp_path, NOW, AlarmBudget()) == before
-    assert before.drifts
+    assert before.report.drifts
 
 
 def test_what_comes_late_makes_the_days_median_anew(tmp_path: Path) -> None:

@@ -204,7 +204,7 @@ def written(folder: Path, metric: str, readings: list[tuple[str, int, float, dic
         told = msgspec.json.encode(conditions).decode()
         store.add([Reading(at, node, f"passive/b/{day}", metric, "GPU-1", value, "h100", "driver=550", told)])
     store.flush()
-    return judge_readings(folder, NOW, AlarmBudget())
+    return judge_readings(folder, NOW, AlarmBudget()).report
 
 
 def heats(onset: int, rise: float) -> list[tuple[str, int, float, dict[str, float]]]:

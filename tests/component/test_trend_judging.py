@@ -7,10 +7,10 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.core.report.trend_sentences import drift_sentence, shift_sentence
-from hostler.core.state.trends import DaysToFloor, DriftFinding, ShiftFinding, TrendReport
+from hostler.core.state.trends import DaysToFloor, DriftFinding, DriftScores, ShiftFinding, TrendReport
 from hostler.core.statistics.false_alarms import AlarmBudget
 from hostler.journal.readings import Reading, ReadingStore
-from hostler.journal.trend_files import findings, keep, last_report
+from hostler.journal.trend_files import findings, keep, last_report, last_scores
 from hostler.runtime.trend_judging import judge_readings
 from hostler.runtime.trend_scores import score
 from hostler.sim.degrading.readings import Degradation, ReadingWorld
@@ -27,7 +27,7 @@ def a_drift(**fields: object) -> DriftFinding:
 
 
 def judged(folder: Path, before: TrendReport | None = None, now: datetime = NOW) -> TrendReport:
-    return judge_readings(folder, now, BUDGET, before)
+    return judge_readings(folder, now, BUDGET, before).report
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +43,17 @@ def test_the_faulty_are_found_with_their_day_and_size(drawn: tuple[Path, set[str
     assert {one.node for one in report.drifts} == faulty
     assert all(-0.06 < one.change < -0.02 for one in report.drifts)
     assert [(one.metric, one.judged) for one in report.metrics] == [(METRIC, 60)]
+
+
+def test_each_judged_node_has_a_score_which_is_highest_for_the_faulty(drawn: tuple[Path, set[str]]) -> None:
+    """Mutants: only who drifts has one; the score is of the highest sum ever, so that who recovered stays near."""
+    folder, faulty = drawn
+    scores = judge_readings(folder, NOW, BUDGET).scores
+    assert scores.nodes == tuple(f"n{row:04d}" for row in range(60))
+    found = dict(zip(scores.nodes, scores.score, strict=True))
+    assert {node for node, score in found.items() if score == 100} == faulty
+    assert sum(score < 25 for score in found.values()) > 40
+    assert {scores.series[at] for at in scores.worst} == {f"{METRIC}/cuda:0"}
 
 
 def test_a_metric_that_nobody_described_is_not_judged(tmp_path: Path) -> None:
@@ -77,10 +88,12 @@ def test_who_is_looked_at_and_drifts_no_more_is_left_out(drawn: tuple[Path, set[
 def test_reports_and_findings_are_kept(tmp_path: Path) -> None:
     assert last_report(tmp_path) is None
     assert findings(tmp_path) == []
-    report = TrendReport(NOW, 60, (a_drift(),))
-    keep(tmp_path, report)
-    keep(tmp_path, report)
-    keep(tmp_path, TrendReport(NOW, 60, (a_drift(node="n0002"),)))
+    assert last_scores(tmp_path) is None
+    report, scores = TrendReport(NOW, 60, (a_drift(),)), DriftScores(NOW, ("n0001",), (100,), (0,), (METRIC,))
+    keep(tmp_path, report, scores)
+    keep(tmp_path, report, DriftScores(NOW))
+    keep(tmp_path, TrendReport(NOW, 60, (a_drift(node="n0002"),)), scores)
+    assert last_scores(tmp_path) == scores
     assert [one.node for one in findings(tmp_path)] == ["n0001", "n0002"]
     (tmp_path / "trends.json").write_text("{")
     assert last_report(tmp_path) is None

@@ -2,7 +2,7 @@
 
 import asyncio
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -51,6 +51,14 @@ async def test_readings_are_judged_and_the_controller_is_told(tmp_path: Path) ->
     assert isinstance(told, TrendsSeen)
     assert {one.node for one in told.report.drifts} == {f"n{row:04d}" for row in fleet.faulty.nonzero()[0]}
     assert schedule.archive.report == told.report
+    now = datetime.now(UTC)
+    scores = {name: schedule.archive.drift_score(name, now) for name in (f"n{row:04d}" for row in range(WORLD.nodes))}
+    assert {name for name, one in scores.items() if one is not None and one.hundredths == 100} == {
+        one.node for one in told.report.drifts
+    }
+    assert None not in scores.values()
+    assert schedule.archive.drift_score("n0001", now + timedelta(hours=25)) is None, "nobody has judged for a day"
+    assert TrendArchive(tmp_path / "readings").drift_score("n0001", now) == scores["n0001"], "it outlives the process"
     assert [score.metric for score in told.report.scores] == [one.metric for one in told.report.metrics]
 
 

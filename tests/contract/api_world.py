@@ -14,12 +14,14 @@ from hostler.controller.inputs import FellowsSeen, WorkSeen
 from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.core.state.live_state import Fellow, Release
 from hostler.core.state.model import Node, Operation, Outcome, Part
+from hostler.core.state.trends import DriftScores, TrendReport
 from hostler.core.tables.operations import OPERATIONS
 from hostler.journal.audit_log import open_audit_log
 from hostler.journal.backtest_files import BacktestFiles
 from hostler.journal.evidence_files import EvidenceFiles
 from hostler.journal.memory import MemoryJournal
 from hostler.journal.outbox import open_outbox
+from hostler.journal.trend_files import keep
 from hostler.polling.pair_results import PairResults
 from hostler.ports import Outbox, WorkloadView
 from hostler.runtime.join_offer import JoinOffer
@@ -216,6 +218,14 @@ class House:
     def work(self, node: str, tenant: str) -> None:
         """A customer's uninterruptible work on the node."""
         self.driver.works(node, (Workload(f"{tenant}/train-0", tenant, WorkClass.uninterruptible),))
+
+    def scored(self, metric: str, **hundredths: int) -> None:
+        """The last judgement of readings found these drift scores, of this metric."""
+        assert self.trends is not None
+        folder, now = self.trends.store.folder, self.app_state.now()
+        folder.mkdir(parents=True, exist_ok=True)
+        scores = DriftScores(now, tuple(hundredths), tuple(hundredths.values()), (0,) * len(hundredths), (metric,))
+        keep(folder, TrendReport(now, 60), scores)
 
     async def reads_all(self) -> None:
         """Every controller of the cell is known to read the newest format, and the cell writes it."""

@@ -597,3 +597,5 @@ async def test_the_map_tells_of_each_node_what_it_is_to_be_coloured_by(world: Ho
     checks = await acme.get("/v1/map?colour=check")
     assert (checks["ids"], checks["words"], checks["word"]) == (["n0", "n1"], ["unknown"], [0, 0])
     assert (await world.operator.call("GET", "/v1/map?colour=shape"))[0] == 400
+    assert (await acme.call("GET", "/v1/map?colour=drift"))[0] == 403
+    assert (await world.operator.get("/v1/map?colour=drift"))["words"] == ["unknown"]

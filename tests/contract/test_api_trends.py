@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.state.trends import DriftFinding, LemonFinding, MetricLooked, RuleScore, ShiftFinding, TrendReport
+from hostler.core.state.trends import (
+    DriftFinding,
+    LemonFinding,
+    MetricLooked,
+    RuleScore,
+    ShiftFinding,
+    TrendReport,
+)
 from hostler.journal.readings import Reading
 from hostler.server.app_state import Outside
 from hostler.server.tokens import Grant, Role
@@ -70,6 +77,30 @@ async def test_a_tenant_sees_no_drift_of_before_its_time(world: House) -> None:
     assert (await customer.call("GET", "/v1/trends/shifts"))[0] == 403
     assert (await customer.call("GET", "/v1/trends/scorecard"))[0] == 403
     assert (await customer.call("GET", "/v1/trends/lemons"))[0] == 403
+
+
+async def test_a_drift_score_colours_the_map_and_is_told_with_its_series_but_to_no_tenant(world: House) -> None:
+    """Mutants: a node that was not judged reads 0.00; a tenant learns how its node was before it was its own."""
+    assert world.trends is not None
+    world.trends.store.add([Reading(NOW, "n1", "op", METRIC, "cuda:0", 700.0, "h100", "driver=550")])
+    await world.operator.post("/v1/nodes", {"nodes": [{"id": "m0", "sku": "h100", "serial": "S2"}], "reason": "new"})
+    world.scored(f"{METRIC}/cuda:0", n1=37)
+    assert (await world.operator.get("/v1/nodes/n1/trends"))["drift_score"] is None, "the file has not been read again"
+    world.trends.read_scores()
+    told = await world.operator.get("/v1/nodes/n1/trends")
+    assert (told["drift_score"], told["worst"]) == (0.37, f"{METRIC}/cuda:0")
+    cells = await world.operator.get("/v1/map?colour=drift")
+    assert dict(zip(cells["ids"], (cells["words"][at] for at in cells["word"]), strict=True)) == {
+        "m0": "unknown",
+        "n1": "0.37",
+    }
+    rows = json.loads(await cli(world, "node", "map", "--colour", "drift", "--by", "pool", "-o", "json"))["items"]
+    assert [(row["id"], row["word"], row["group"]) for row in rows] == [("m0", "unknown", ""), ("n1", "0.37", "alpha")]
+    assert "0.37" in await cli(world, "trend", "show", "n1")
+    customer = world.client(Grant("cat", Role.tenant, tenant="acme"))
+    own = await customer.get("/v1/nodes/n1/trends")
+    assert (own["drift_score"], own["worst"]) == (None, "")
+    assert (await customer.call("GET", "/v1/map?colour=drift"))[0] == 403
 
 
 async def test_shifts_and_scores(world: House) -> None:

@@ -10,6 +10,9 @@ from hostler.server.routes import console_files
 from tests.contract.api_world import House, house
 
 FOLDER = Path(console_files.__file__).parents[1] / "console"
+ROUTED = re.compile(r"^const PAGES = \{(.*)\};$", re.MULTILINE)
+KEY = re.compile(r'(?:"([\w-]*)"|\b(\w+)): [A-Z]')
+GROUPED = re.compile(r"^const GROUPS = \[\n(.*?)^\];$", re.MULTILINE | re.DOTALL)
 IMPORT = re.compile(r"""\bfrom ?["'](\.[^"']+)["']""")
 
 
@@ -64,10 +67,21 @@ def test_another_byte_is_another_edition() -> None:
     assert console_files.edition_of(changed) != before
 
 
+def test_the_router_the_menu_and_the_server_know_the_same_pages() -> None:
+    """The walk over every page goes by the server's. Mutants: a page that no address opens; one that no menu offers."""
+    main = (FOLDER / "main.js").read_text()
+    (routed,), (grouped,) = ROUTED.findall(main), GROUPED.findall(main)
+    known = {"", *console_files.PAGES}
+    assert {quoted or plain for quoted, plain in KEY.findall(routed)} == known
+    assert {name for row in grouped.splitlines() for name in re.findall(r'"([\w-]*)"', row)[1:]} == known
+
+
 async def test_each_file_names_its_character_set_once(world: House) -> None:
     """Mutant: the framework adds its own, and `text/html; charset=utf-8; charset=utf-8` is no media type."""
-    for path in ("/", "/nodes/n1", *(f"/console/{name}" for name in ("main.js", "style.css", "icon.svg"))):
+    answered = ("/v1/status", "/v1/nodes/nope", "/schema/openapi.json", "/metrics", "/livez", "/sign-in/ways")
+    console = ("/", "/nodes/n1", *(f"/console/{name}" for name in ("main.js", "style.css", "icon.svg")))
+    for path in (*console, *answered):
         async with world.operator.session.get(world.url + path) as answer:
             kind = answer.headers["Content-Type"]
             assert kind.lower().count("charset") <= 1, (path, kind)
-            assert path.endswith(".svg") or kind.endswith("; charset=utf-8"), (path, kind)
+            assert path in answered or path.endswith(".svg") or kind.endswith("; charset=utf-8"), (path, kind)

@@ -11,7 +11,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, Route, async_playwright, expect
 
 from hostler.server.tokens import Grant, Role
-from tests.contract.api_world import XID79, House, house
+from tests.contract.api_world import DOCUMENTS, POLICY, XID79, House, house
 
 CHROMIUM = shutil.which("chromium")
 PATIENCE_MS = 60_000
@@ -104,6 +104,63 @@ async def test_changes_begin_with_moves_and_faults_and_fold_what_was_asked_again
     assert "3 times" in said[asked[0]], said
     assert len(asked) == 1, said
     assert max(moves[:1]) < asked[0], said
+
+
+async def test_each_change_is_linked_to_its_second(world: House, tab: Tab) -> None:
+    """Mutants: a request has no link; one to the latest events; a move's leads to all of the node's life."""
+    await world.operator.post("/v1/nodes/n0/cordon", {"reason": "a fan is loud"})
+    await world.report("n3", kind="kernel_log", text=XID79, facility=0)
+    await tab.open(world.operator.token)
+    lines = tab.page.locator("ol.changes li")
+    asked = lines.filter(has_text="cordon").first
+    await expect(asked).to_be_visible()
+    await expect(lines.locator("time a")).to_have_count(await lines.count())
+    await asked.locator("time a").click()
+    second = r"\d{4}-\d\d-\d\dT\d\d%3A\d\d%3A\d\dZ"
+    await expect(tab.page).to_have_url(re.compile(rf"/events\?since={second}&until={second}$"))
+    rows = tab.page.get_by_role("region", name="events, a table").locator("tbody tr")
+    await expect(rows.filter(has_text="a fan is loud").first).to_be_visible()
+    await tab.page.go_back()
+    await lines.filter(has_text="n3").first.locator("time a").click()
+    await expect(tab.page).to_have_url(re.compile(rf"/nodes/n3\?moment={second}$"))
+
+
+async def test_a_phase_that_is_chosen_stands_in_the_address(world: House, tab: Tab) -> None:
+    """Mutants: the choice is lost with the page; a phase that there is none of leaves every cell pale."""
+    await world.operator.post("/v1/nodes", {"nodes": [{"id": "m0", "sku": "h100", "serial": "SN-m0"}], "reason": "new"})
+    await world.until(lambda: world.cell.view.nodes["m0"].phase == "onboard")
+    await tab.open(world.operator.token, "/?by=pool")
+    chosen = tab.page.get_by_role("button", name=re.compile("onboard$"))
+    await chosen.click()
+    await expect(tab.page).to_have_url(re.compile(r"/\?by=pool&phase=onboard$"))
+    for _ in range(2):
+        await expect(chosen).to_have_attribute("aria-pressed", "true")
+        if await (table := tab.page.get_by_text("As a table")).count():
+            await table.click()
+        await expect(tab.page.locator(".grid-table tbody tr")).to_have_count(1)
+        await tab.page.reload()
+    await chosen.click()
+    await expect(tab.page).to_have_url(re.compile(r"/\?by=pool$"))
+    await tab.open(world.operator.token, "/?phase=gone")
+    await expect(tab.page.locator(".phase[aria-pressed=true]")).to_have_count(0)
+
+
+async def test_a_brake_that_has_latched_stands_above_all_and_who_waits_for_it_is_told_with_its_cost(
+    world: House, tab: Tab
+) -> None:
+    """Mutants: a latched brake is nowhere on the front page; a wait without its GPU-hours, or without what ends it."""
+    tight = POLICY.replace("brake: {disruptions: 20, percent: 2,", "brake: {disruptions: 0, percent: 0,")
+    assert tight != POLICY
+    body = {"documents": {**DOCUMENTS, "policy.yaml": tight}, "reason": "a nervous one"}
+    assert (await world.operator.post("/v1/config", body))[0] == 200
+    await tab.open(world.operator.token)
+    await expect(tab.page.get_by_role("alert")).to_have_count(0)
+    await world.report("n0", kind="kernel_log", text=XID79, facility=0)
+    await expect(tab.page.get_by_role("alert")).to_contain_text(re.compile("Storm brake latched since .*1 disruptions"))
+    wait = tab.page.locator("ol.waits li").filter(has_text="n0")
+    await expect(wait).to_contain_text("brake")
+    await expect(wait).to_contain_text("GPU-hours")
+    await expect(wait).to_contain_text("ends when")
 
 
 async def test_a_node_tells_its_story_live(world: House, tab: Tab) -> None:

@@ -10,6 +10,7 @@ from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import HISTORY, House
 from tests.contract.test_api_backtests import RECORDED, Halted, halted, on_trial, write_history
 from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
+from tests.end_to_end.test_console_commands import compared
 
 pytestmark = CONSOLE
 
@@ -49,6 +50,8 @@ async def test_history_is_replayed_with_documents_and_the_answer_stands_beside_w
     await (await begun.value).save_as(tmp_path / "differences.csv")
     (saved,) = csv.DictReader((tmp_path / "differences.csv").read_text().splitlines())
     assert (saved["node"], saved["what"]) == ("b", "changed")
+    lists, wrong = await compared(world, tab, tmp_path / "rows.json", 4)
+    assert (lists["differences"], lists["backtests"], wrong) == (1, 1, [])
     viewer = world.client(Grant("vic", Role.viewer)).token
     link = tab.page.url.removeprefix(world.url)
     assert "backtest=b-" in link

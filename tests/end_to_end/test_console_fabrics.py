@@ -12,6 +12,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 from axe_playwright_python.async_playwright import Axe
+from msgspec.structs import replace
 from playwright.async_api import expect
 
 from hostler.controller.inputs import FabricSeen, FellowsSeen, LinksSeen
@@ -27,6 +28,7 @@ from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import House
 from tests.contract.test_pair_posts import SLOW_LEAF, in_rounds, screened
 from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
+from tests.end_to_end.test_console_commands import FABRIC, both, compared
 from tests.fabrics import Fabric, a_fabric, exchange_hosts, miss, swap_at_host
 
 pytestmark = CONSOLE
@@ -387,6 +389,45 @@ async def test_each_page_of_a_network_can_be_used_by_everybody(network: House, t
             wide = await tab.page.evaluate("document.documentElement.scrollWidth - innerWidth")
             found += [f"{page} is wider than {width}: {wide}"] if wide > 0 else []
     assert not found, "\n".join(found)
+
+
+LISTS = {
+    "/fabrics": {"fabrics": 1},
+    "/fabrics/ib0?view=findings": {"findings": 2},
+    "/fabrics/ib0?view=links": {"links": len(SMALL.design.cables)},
+    "/fabrics/ib0?view=links&device=leaf-001-1": {"links": 1},
+    "/fabrics/ib0?view=faults": {"faults": 1},
+    "/fabrics/ib0?view=counters&device=spine-001": {"counters": 1},
+}
+"""Views of a network, and how many rows of each list there are at least."""
+SWITCHES = ("leaf-", "spine-")
+
+
+async def test_each_lists_command_has_the_rows_that_its_page_shows(
+    network: House,
+    tab: Tab,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    """Mutants: a filter that the command drops; a command that lists all of the network's ports."""
+    wrong, seen, at = [], set[str](), tmp_path / "rows.json"
+    for page, least in LISTS.items():
+        await tab.open(network.operator.token, page)
+        lists, alone = await compared(network, tab, at, len(least))
+        wrong += [f"{page}: {one}" for one in alone]
+        wrong += [f"{page} shows {lists}" for name, number in least.items() if lists.get(name, -1) < number]
+        seen |= lists.keys()
+    await tab.open(network.operator.token, "/fabrics/ib0")
+    name, leaves, links = await both(network, tab, tab.page.locator(".tools:has(.cli)"), at)
+    hosts = [link for link in links if not (link["a"].startswith(SWITCHES) and link["z"].startswith(SWITCHES))]
+    assert (name, sum(len(leaf["port"]) for leaf in leaves)) == ("leaves", len(hosts)), "counted from what it lists"
+    fewer = replace(SMALL.design, cables=SMALL.design.cables[:-1])
+    body = {"fabric": {"name": "ib0", "design": render_csv(fewer)}, "reason": "one cable fewer"}
+    assert (await network.operator.post("/v1/fabrics", body))[0] == 200
+    await tab.open(network.operator.token, "/fabrics/ib0?view=designs")
+    lists, alone = await compared(network, tab, at, 2)
+    assert (lists, alone) == ({"versions": 2, "changes": 1}, [])
+    assert not wrong, "\n".join(wrong)
+    assert seen | lists.keys() | {"leaves"} == FABRIC
 
 
 @pytest.mark.timeout(600)

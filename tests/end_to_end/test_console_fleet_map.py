@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from playwright.async_api import Route, expect
 
+from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import XID79, House
 from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
 
@@ -99,6 +100,18 @@ async def test_a_change_repaints_the_cells_that_changed_alone(world: House, tab:
     await tab.page.wait_for_function("before => fills > before", arg=before)
     await tab.page.evaluate("new Promise((done) => setTimeout(done, 3000))")
     assert await tab.page.evaluate("fills") - before < 100
+
+
+async def test_a_link_with_a_colour_reads_the_map_once(world: House, tab: Tab) -> None:  # noqa: F811
+    """Mutant: it is read without the colour first, and of 100,000 nodes everything is asked for twice."""
+    asked: list[str] = []
+    tab.page.on("request", lambda request: asked.append(request.url) if "/v1/map" in request.url else None)
+    await tab.open(world.operator.token, "/?colour=firmware&by=pool")
+    await expect(tab.page.get_by_role("group", name="Colours: firmware")).to_be_visible()
+    assert [url.partition("?")[2] for url in asked] == ["cursor=&colour=firmware&by=pool"]
+    tenant = world.client(Grant("alice", Role.tenant, tenant="acme"))
+    await tab.open(tenant.token, "/?colour=tenant")
+    await expect(tab.page.get_by_role("application", name="Fleet: 4 nodes")).to_be_visible()
 
 
 async def test_the_pages_of_another_token_begin_with_its_own_nodes(world: House, tab: Tab) -> None:  # noqa: F811

@@ -21,6 +21,16 @@ PIXEL = """
 }
 """
 
+FOOT = "(e) => [e.offsetLeft + e.offsetWidth / 2, e.offsetTop + e.offsetHeight - 5]"
+PIXELS = """
+(places) => {
+  const { width, height } = document.querySelector("canvas");
+  const { data } = document.querySelector("canvas").getContext("2d").getImageData(0, 0, width, height);
+  const starts = places.map(([left, top]) => 4 * (Math.round(top) * width + Math.round(left)));
+  return starts.map((at) => data.slice(at, at + 4).join(","));
+}
+"""
+
 
 async def pure(page: Page, module: str, call: str) -> Any:
     """Call a function of a console's module in the page."""
@@ -63,6 +73,42 @@ async def test_what_is_unknown_has_an_empty_cell_and_a_word(world: House, tab: T
         raise AssertionError(seen["id"], seen["nodes"][0]["html"])
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_a_drift_score_is_a_scale_and_who_was_not_judged_is_said_apart(
+    world: House,  # noqa: F811
+    tab: Tab,  # noqa: F811
+    scheme: Any,
+) -> None:
+    """Mutants: a node that nobody judged looks like the healthiest; the table tells a step in place of the number."""
+    assert world.trends is not None
+    world.scored("gemm_perf.bf16_tflops", n0=0, n1=37, n2=100)
+    world.trends.read_scores()
+    await tab.page.emulate_media(color_scheme=scheme)
+    await tab.open(world.operator.token)
+    await tab.page.get_by_label("colour by").select_option("drift")
+    legend = tab.page.get_by_role("group", name="Colours: drift score")
+    await expect(legend).to_have_text(
+        re.compile(r"under ¼ .*1\s*¼ of the way\s*1\s*half .*0\s*¾ .*0\s*at its alarm\s*1\s*not judged\s*1")
+    )
+    await tab.page.locator("canvas").focus()
+    places = []
+    for word in ("0.00", "0.37", "1.00", "not judged"):
+        await expect(tab.page.locator(".readout")).to_contain_text(f"drift score: {word}")
+        places.append(await tab.page.locator(".pick").evaluate(FOOT))
+        await tab.page.keyboard.press("ArrowRight")
+    painted = await tab.page.evaluate(PIXELS, places)
+    assert len(set(painted)) == 4, painted
+    assert painted[-1].endswith(",0"), "an empty cell"
+    await tab.page.get_by_text("As a table").click()
+    rows = tab.page.locator(".grid-table tbody tr")
+    await expect(rows).to_have_text(
+        ["n0r0production0.00", "n1r0production0.37", "n2r0production1.00", re.compile("judged$")]
+    )
+    await expect(tab.page.locator(".grid-table .cli")).to_have_text("hostler node map --colour drift")
+    for seen in (await Axe().run(tab.page)).response["violations"]:
+        raise AssertionError(seen["id"], seen["nodes"][0]["html"])
+
+
 async def test_a_tenant_is_not_offered_whose_nodes_are(world: House, tab: Tab) -> None:  # noqa: F811
     """Mutant: the address asks for what the choice does not offer, and the page fails."""
     acme = world.client(Grant("acme", Role.tenant, tenant="acme"))
@@ -70,7 +116,9 @@ async def test_a_tenant_is_not_offered_whose_nodes_are(world: House, tab: Tab) -
     await expect(tab.page.get_by_role("application", name="Fleet: 4 nodes")).to_be_visible()
     choice = tab.page.get_by_label("colour by")
     await expect(choice).to_have_value("phase")
-    assert "tenant" not in await choice.inner_text()
+    offered = await choice.inner_text()
+    assert "tenant" not in offered
+    assert "drift" not in offered
 
 
 async def test_colours_have_the_meaning_that_their_words_have(world: House, tab: Tab) -> None:  # noqa: F811

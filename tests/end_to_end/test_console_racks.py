@@ -1,6 +1,7 @@
 """The pages of racks, in Debian's Chromium: what blocks a bring-up, what ends it, acts, the certificate, a leak."""
 
 import re
+from pathlib import Path
 
 from playwright.async_api import Page, expect
 
@@ -10,6 +11,7 @@ from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import House
 from tests.contract.test_api_racks import begun
 from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
+from tests.end_to_end.test_console_commands import compared
 from tests.end_to_end.test_console_parts import usable
 
 pytestmark = CONSOLE
@@ -37,7 +39,11 @@ async def act(page: Page, button: str, command: str) -> None:
     await dialog.get_by_role("button", name="Close").click()
 
 
-async def test_a_rack_is_followed_from_its_first_step_to_its_certificate(world: House, tab: Tab) -> None:  # noqa: F811
+async def test_a_rack_is_followed_from_its_first_step_to_its_certificate(
+    world: House,  # noqa: F811
+    tab: Tab,  # noqa: F811
+    tmp_path: Path,
+) -> None:
     """Mutants: a wait without its end; steps that stand still as they pass; the first click certifies."""
     await begun(world)
     await tab.open(world.operator.token, "/racks")
@@ -68,6 +74,8 @@ async def test_a_rack_is_followed_from_its_first_step_to_its_certificate(world: 
     assert paper is not None
     await expect(tab.page.locator("code.cli", has_text=paper.digest)).to_be_visible()
     await expect(tab.page.locator("main")).to_contain_text("rack r0: power shelves seen done")
+    lists, wrong = await compared(world, tab, tmp_path / "rows.json", 7)
+    assert (lists["steps"], lists["evidence"] > 0, wrong) == (12, True, [])
     await usable(tab)
 
 

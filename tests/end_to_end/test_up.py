@@ -5,6 +5,7 @@ import json
 import re
 import shlex
 import signal
+import socket
 import sys
 from collections import Counter
 from importlib.resources import files
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from hostler.cli.exit_codes import ExitCode
 from hostler.drivers.kubernetes.kube_api import Api
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
 from hostler.sim.emulated.emulated_fleet import targets_of
@@ -75,6 +77,9 @@ async def test_an_adopted_fleet_serves_before_it_says_so_and_its_tour_can_be_wal
                 await asyncio.sleep(0.2)
         _, serving = await run(*newcomer, HOSTLER, "node", "list", "-l", "phase=production", "-o", "name")
         assert len(serving.split()) == sum(targets_of(40).values())
+        _, jobs = await run(*newcomer, HOSTLER, "job", "list", "-o", "jsonl")
+        assert jobs.splitlines()
+        assert all(json.loads(job)["began"] for job in jobs.splitlines()), "since when each of them runs is told"
         _, told = await run(*newcomer, HOSTLER, "events", "--limit", "0", "-o", "jsonl")
         about = Counter(name for one in told.splitlines() for name in json.loads(one)["subjects"])
         assert all(about[name] <= RECORDS_MOST for name in serving.split()), about.most_common(3)
@@ -97,6 +102,19 @@ async def test_an_adopted_fleet_serves_before_it_says_so_and_its_tour_can_be_wal
         assert (code, "fidelity" in said) == (0, True), said
         assert "done, asked by bootstrap: as it is" in said
     assert log.read_text().count("\n  hostler ") == 5
+
+
+async def test_a_port_that_is_taken_is_named_with_what_to_do(tmp_path: Path) -> None:
+    """As 8440 is for `serve` beside `make up`. Mutant: "Address already in use", and nobody knows which."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for start in (("up", "--port", str(port)), ("serve", "--data", str(tmp_path), "--listen", f"127.0.0.1:{port}")):
+            code, said = await run("env", f"HOME={tmp_path}", f"XDG_CONFIG_HOME={tmp_path}", HOSTLER, *start)
+            assert (code, f"127.0.0.1:{port}" in said, "see that the port is free" in said) == (
+                ExitCode.unavailable,
+                True,
+                True,
+            ), said
 
 
 async def test_adopted_does_not_go_with_a_real_cluster() -> None:

@@ -20,10 +20,10 @@ from msgspec.structs import replace
 
 from hostler.controller.inputs import FellowsSeen, Input, IntentAsked, Replied
 from hostler.controller.step_output import StepOutput
-from hostler.core.report.grid_words import Colouring, Grouping
 from hostler.core.state import events as e
 from hostler.core.state.assets import Binding
 from hostler.core.state.customer_workloads import WorkClass, Workload
+from hostler.core.state.grid_names import Colouring, Grouping
 from hostler.core.state.intent import Bounds
 from hostler.core.state.live_state import Fellow, Release
 from hostler.core.state.model import Assignment, CheckResult, Observation, Verdict

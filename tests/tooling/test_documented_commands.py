@@ -1,8 +1,11 @@
 """Commands that the documents name are commands of this version, and nobody is sent to a registry that has nothing."""
 
 import re
+import shlex
 from pathlib import Path
 
+from hostler.app.start_settings import UpSettings
+from hostler.cli.main import build
 from tests.cli_api import words
 
 ROOT = Path(__file__).parents[2]
@@ -37,3 +40,20 @@ def test_nobody_is_told_to_install_from_a_registry_that_has_nothing() -> None:
         if re.search(r"pip3? install (?:-\S+ )*hostler(?![\w./-])", line) and "finds nothing" not in line
     }
     assert found == set()
+
+
+def test_the_quick_start_serves_real_machines_by_commands_that_find_server_and_token() -> None:
+    """Mutants: step 3 asks a server that no step has named, with nobody's token; 8440 is taken by `make up` still."""
+    _, _, serving = (ROOT / "docs/quick-start.md").read_text("utf-8").partition("## Serve real machines\n")
+    app, asked, named = build(), [], False
+    for line in re.findall(r"^ *\.venv/bin/hostler (.*)$", serving, re.MULTILINE):
+        command = shlex.split(line.split(" > ")[0])
+        app.parse_args(command, exit_on_error=False, print_error=False)
+        named = named or command[:2] == ["context", "add"]
+        if command[0] in ("policy", "serve", "token", "context") or "--token-file" in command:
+            continue
+        assert named, f"{line}: before server and token are named"
+        asked.append(command[0])
+    assert asked[0] == "adopt"
+    if f"--listen 127.0.0.1:{UpSettings().port}" in serving:
+        assert "End `make up` first" in serving.partition(".venv/bin/hostler serve")[0]

@@ -7,8 +7,6 @@ import pytest
 
 from hostler.core.report.grid_words import (
     UNKNOWN,
-    Colouring,
-    Grouping,
     age_word,
     check_word,
     firmware_word,
@@ -19,6 +17,7 @@ from hostler.core.state.assets import Position
 from hostler.core.state.configuration import Configuration, Policy, Sku
 from hostler.core.state.firmware_updates import FirmwareUpdate
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.grid_names import Colouring, Grouping
 from hostler.core.state.model import CheckResult, Phase, Verdict
 from hostler.core.state.packed_strings import pairs
 from hostler.core.tables.phases import PHASES
@@ -87,9 +86,18 @@ def test_the_last_check_counts() -> None:
 def test_each_colouring_has_words_of_its_own() -> None:
     fleet = Fleet(Configuration(POLICY, skus={"h100": SKU}))
     node: Any = a_node("a")
-    found = {colouring: word_of(colouring, fleet, NOW)(node) for colouring in Colouring}
-    assert found == {"phase": "", "age": "no_limit", "tenant": "acme", "firmware": UNKNOWN, "check": UNKNOWN}
-    assert word_of(Colouring.tenant, fleet, NOW)(a_node("b", "")) == ""
+    found = {colouring: word_of(colouring, fleet, NOW, {"a": 37}.get)(node) for colouring in Colouring}
+    expected = {"phase": "", "age": "no_limit", "tenant": "acme", "firmware": UNKNOWN, "check": UNKNOWN}
+    assert found == {**expected, "drift": "0.37"}
+    assert word_of(Colouring.tenant, fleet, NOW, lambda _node: None)(a_node("b", "")) == ""
+
+
+def test_who_was_not_judged_has_no_drift_score() -> None:
+    """Mutant: 0.00, so that a node that nobody looked at is the healthiest of all."""
+    fleet = Fleet(Configuration(POLICY, skus={"h100": SKU}))
+    scores = {"a": 0, "b": 100}
+    word = word_of(Colouring.drift, fleet, NOW, scores.get)
+    assert [word(a_node(name)) for name in ("a", "b", "c")] == ["0.00", "1.00", UNKNOWN]
 
 
 def test_a_node_is_in_one_group_of_each_kind_or_in_none() -> None:

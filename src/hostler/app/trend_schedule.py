@@ -66,6 +66,7 @@ class TrendSchedule(Struct, frozen=True):
             log.warning("readings_not_judged", reason=wrong.decode(errors="replace")[-SAID_MAX:])
             return
         report = msgspec.json.decode(said[:REPORT_BYTES_MAX], type=TrendReport)
+        await asyncio.to_thread(self.archive.read_scores)
         self.archive.report = report
         self.cell.tell(TrendsSeen(report))
         log.info("readings_judged", drifts=len(report.drifts), shifts=len(report.shifts), metrics=len(report.metrics))

@@ -512,6 +512,20 @@ LANES = View(
     empty="nothing is recorded",
 )
 
+MAP = View(
+    "",
+    (
+        Column("NODE", "id"),
+        Column("RACK", "rack"),
+        Column("PHASE", "phase"),
+        Column("HEALTH", "severity", severity),
+        Column("COLOUR", "word"),
+        Column("GROUP", "group"),
+    ),
+    name="id",
+    empty="no node is known",
+)
+
 EVENTS = View(
     "",
     (

@@ -1,14 +1,15 @@
-"""The last report on trends, and all that was ever found, as files beside the readings."""
+"""The last report on trends, each node's drift score, and all that was ever found, as files beside the readings."""
 
 from pathlib import Path
 
 import msgspec
 
-from hostler.core.state.trends import DriftFinding, TrendReport
+from hostler.core.state.trends import DriftFinding, DriftScores, TrendReport
 from hostler.journal import whole_files
 
 REPORT, FINDINGS, FINDINGS_KEPT = "trends.json", "trend-findings.json", 10_000
 """The last report, and what was ever found (as many findings), beside the readings."""
+SCORES = "drift-scores.json"
 
 
 def last_report(folder: Path) -> TrendReport | None:
@@ -19,12 +20,20 @@ def last_report(folder: Path) -> TrendReport | None:
         return None
 
 
-def keep(folder: Path, report: TrendReport) -> None:
-    """Write the report, and its new findings behind those before. Raises OSError."""
+def last_scores(folder: Path) -> DriftScores | None:
+    """The drift scores of the last judgement; None where there are none, or they cannot be read."""
+    try:
+        return msgspec.json.decode((folder / SCORES).read_bytes(), type=DriftScores)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def keep(folder: Path, report: TrendReport, scores: DriftScores) -> None:
+    """Write the report, its new findings behind those before, and the scores. Raises OSError."""
     known = findings(folder)
     seen = {(one.node, one.key, one.found) for one in known}
     fresh = [one for one in report.drifts if (one.node, one.key, one.found) not in seen]
-    for name, told in ((FINDINGS, [*known, *fresh][-FINDINGS_KEPT:]), (REPORT, report)):
+    for name, told in ((FINDINGS, [*known, *fresh][-FINDINGS_KEPT:]), (SCORES, scores), (REPORT, report)):
         whole_files.unfinished(folder / name).write_bytes(msgspec.json.encode(told))
         whole_files.publish(folder / name)
 

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 from msgspec.structs import replace
 
-from hostler.core.state.trends import DaysToFloor, DriftFinding, MetricLooked, ShiftFinding, TrendReport
+from hostler.core.state.trends import DaysToFloor, DriftFinding, DriftScores, MetricLooked, ShiftFinding, TrendReport
 from hostler.core.statistics.drift import Drift, MetricJudgement, as_ratio, judge
 from hostler.core.statistics.equal_conditions import at_equal_by
 from hostler.core.statistics.false_alarms import AlarmBudget
@@ -16,6 +18,7 @@ from hostler.core.statistics.metrics import METRICS, Metric
 from hostler.core.statistics.series import Cohort, Scale, SeriesVerdict
 from hostler.journal.daily_medians import DailyMedians
 from hostler.journal.reading_days import ReadingDays, days_of, series_of_a_node
+from hostler.runtime.worst_series import WorstSeries
 
 WINDOW_DAYS = 60
 """Days of readings that are judged, today's among them."""
@@ -25,7 +28,15 @@ FINDINGS_MOST = 1_000
 """Drifts of one report, the clearest first; so many at once are no nodes' fault."""
 
 
-def judge_readings(folder: Path, now: datetime, budget: AlarmBudget, before: TrendReport | None = None) -> TrendReport:
+@dataclass(frozen=True)
+class Judgement:
+    """Result of a judgement of all readings: the report, and how near each node is to its alarm."""
+
+    report: TrendReport
+    scores: DriftScores
+
+
+def judge_readings(folder: Path, now: datetime, budget: AlarmBudget, before: TrendReport | None = None) -> Judgement:
     """Judge what the files of `folder` hold up to `now`. Raises JournalError where they cannot be read.
 
     `before` is the last report: what it found and cannot be judged now (no peers, no readings) is found still.
@@ -36,9 +47,14 @@ def judge_readings(folder: Path, now: datetime, budget: AlarmBudget, before: Tre
     each = series_of_a_node(medians, names)
     earlier = before.drifts if before is not None else ()
 
+    worst, taking = WorstSeries(), Lock()
+
     def judged(name: str) -> tuple[TrendReport, set[DriftFinding]]:
         one = _Judged(name, days_of(medians, name, METRICS[name], today), now)
-        return one.judge(budget, each), one.judged_of(earlier)
+        report = one.judge(budget, each)
+        with taking:
+            one.tell(worst)
+        return report, one.judged_of(earlier)
 
     with ThreadPoolExecutor(AT_ONCE) as workers:  # arrays let go of the interpreter's lock
         told = list(workers.map(judged, names))
@@ -46,13 +62,14 @@ def judge_readings(folder: Path, now: datetime, budget: AlarmBudget, before: Tre
     unjudged = [drift for drift in earlier if not any(drift in seen for _, seen in told)]
     fresh = tuple(drift for one in found for drift in one.drifts)
     drifts = sorted((*_carried(unjudged, fresh, now), *fresh), key=lambda one: (one.chance, one.node, one.key))
-    return TrendReport(
+    report = TrendReport(
         now,
         WINDOW_DAYS,
         tuple(_since_first(drifts[:FINDINGS_MOST], before)),
         tuple(shift for one in found for shift in one.shifts),
         tuple(one.metrics[0] for one in found if one.metrics),
     )
+    return Judgement(report, worst.scores(now))
 
 
 class _Judged:
@@ -69,11 +86,12 @@ class _Judged:
         places = np.unique([part for _, part in self._series], return_inverse=True)[1].astype(np.int64)
         self._cohort = Cohort(values, numbers, places, self._metric.scale, self._metric.higher_is_better)
         self._verdicts = np.full(len(self._series), int(SeriesVerdict.too_short))
+        self._nearness = np.full(len(self._series), np.nan)
 
     def judge(self, budget: AlarmBudget, series_of_a_node: float) -> TrendReport:
         """A report of this metric alone."""
         told = judge(self._cohort, budget, series_of_a_node, _floor(self._metric))
-        self._verdicts = told.verdicts
+        self._verdicts, self._nearness = told.verdicts, told.nearness
         drifts = tuple(self._drift(one) for one in told.drifts)
         shifts = tuple(
             ShiftFinding(
@@ -87,6 +105,10 @@ class _Judged:
             for one in told.shifts
         )
         return TrendReport(self._now, WINDOW_DAYS, drifts, shifts, (self._looked(told),))
+
+    def tell(self, worst: WorstSeries) -> None:
+        """Tell how near each of its series was to its alarm when it was judged."""
+        worst.add(self.name, self._series, self._nearness)
 
     def judged_of(self, drifts: Sequence[DriftFinding]) -> set[DriftFinding]:
         """Drifts whose series is of this metric and could be judged now."""

@@ -73,6 +73,21 @@ def test_a_drift_that_has_gone_is_flagged_no_more() -> None:
     assert not judge(Cohort(values, stacks), BUDGET).drifts
 
 
+def test_each_judged_series_says_how_near_it_is_to_its_alarm() -> None:
+    """Mutants: nearness by the highest sum ever, so that who has recovered stays near; without readings it is 0."""
+    rng = np.random.default_rng(4)
+    values = 100 * np.exp(rng.normal(0, 0.005, (50, 60)))
+    values[7, 12:22] *= 0.96
+    values[8, 50:] *= 0.99
+    values[9] = np.nan
+    stacks = np.zeros((50, 60), dtype=np.int64)
+    then, now = judge(Cohort(values[:, :22], stacks[:, :22]), BUDGET).nearness, judge(Cohort(values, stacks), BUDGET)
+    assert (then[7], now.nearness[7] < 0.5, np.isnan(now.nearness[9])) == (1.0, True, True)
+    assert [drift.row for drift in now.drifts] == list(np.flatnonzero(now.nearness == 1.0))
+    assert now.nearness[8] > np.nanmedian(now.nearness)
+    assert np.nanmin(now.nearness) >= 0.0
+
+
 def test_the_chain_says_how_often_noise_reaches_a_sum() -> None:
     """The chain beside a hundred thousand drawn series of the noise that it assumes."""
     rng = np.random.default_rng(5)

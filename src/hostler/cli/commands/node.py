@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 
 from hostler.cli.bundle_columns import BUNDLES, CERTIFICATES
 from hostler.cli.command_errors import unusable
-from hostler.cli.commands import checklist
+from hostler.cli.commands import checklist, node_map
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.input_files import read_entries, submit
 from hostler.cli.intent_requests import IntentRequest, targets_of
@@ -249,6 +249,7 @@ def bundles(node: NodeName, *, show: ShowList = SHOW_LIST, connect: Connect = CO
 
 
 app.command(checklist.checklist, group="Look")
+app.command(node_map.node_map, name="map", group="Look")
 app.command(checklist.attach, group=Heading.life.value)
 app.command(checklist.attached, group="Look")
 

@@ -102,9 +102,9 @@ def judge(
     now = datetime.now(UTC)
     try:
         tidy(folder, now)
-        report = judge_readings(folder, now, AlarmBudget(budget), last_report(folder))
-        report = _scored(folder, report)
-        keep(folder, report)
+        judgement = judge_readings(folder, now, AlarmBudget(budget), last_report(folder))
+        report = _scored(folder, judgement.report)
+        keep(folder, report, judgement.scores)
     except (JournalError, OSError, ValueError) as error:
         raise unusable(str(error), "name a folder of readings, as a controller keeps one in its data") from error
     if show.output == "json":

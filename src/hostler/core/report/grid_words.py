@@ -2,37 +2,17 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from enum import StrEnum
 from functools import lru_cache
 
 from hostler.core.state.configuration import LAB_PHASE_FLOOR_S, Policy, Sku, scaled
 from hostler.core.state.firmware_versions import plain_name
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.grid_names import Colouring, Grouping
 from hostler.core.state.model import Node
 from hostler.core.tables.phases import PHASES
 
 UNKNOWN = "unknown"
 """The word for what nobody can say. It is never a healthy node's."""
-
-
-class Colouring(StrEnum):
-    """Ways to colour the cells of the grid."""
-
-    phase = "phase"
-    age = "age"
-    tenant = "tenant"
-    firmware = "firmware"
-    check = "check"
-
-
-class Grouping(StrEnum):
-    """Ways to group the cells of the grid."""
-
-    rack = "rack"
-    row = "row"
-    site = "site"
-    pool = "pool"
-    cluster = "cluster"
 
 
 def group_of(grouping: Grouping, node: Node) -> str:
@@ -50,8 +30,13 @@ def group_of(grouping: Grouping, node: Node) -> str:
             return node.assignment.cluster if node.assignment else ""
 
 
-def word_of(colouring: Colouring, fleet: Fleet, now: datetime) -> Callable[[Node], str]:
-    """The word that a node has under a colouring. By phase there is none: the map has a column of its own for it."""
+def word_of(
+    colouring: Colouring, fleet: Fleet, now: datetime, scores: Callable[[str], int | None]
+) -> Callable[[Node], str]:
+    """The word that a node has under a colouring. By phase there is none: the map has a column of its own for it.
+
+    `scores`: a node's drift score in hundredths, None where it was not judged.
+    """
     match colouring:
         case Colouring.phase:
             return lambda _node: ""
@@ -63,6 +48,8 @@ def word_of(colouring: Colouring, fleet: Fleet, now: datetime) -> Callable[[Node
             return lambda node: firmware_word(node, fleet.configuration_of(node).skus.get(node.sku))
         case Colouring.check:
             return check_word
+        case Colouring.drift:
+            return lambda node: drift_word(scores(node.id))
 
 
 def age_word(node: Node, policy: Policy, now: datetime) -> str:
@@ -101,6 +88,14 @@ def check_word(node: Node) -> str:
     """The verdict of the node's last check; unknown where none is known."""
     last = max(node.checks, key=lambda check: check.at, default=None)
     return last.verdict.value if last else UNKNOWN
+
+
+def drift_word(hundredths: int | None) -> str:
+    """The drift score as a number from 0.00 to 1.00; unknown where the node was not judged."""
+    return UNKNOWN if hundredths is None else _NUMBERS[hundredths]
+
+
+_NUMBERS = tuple(f"{number / 100:.2f}" for number in range(101))
 
 
 def _good(sku: Sku, name: str, wanted: str) -> tuple[str, ...]:

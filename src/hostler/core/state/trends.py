@@ -9,6 +9,11 @@ DRIFT = "trend.drift"
 """The condition of a node of which a reading has drifted."""
 
 
+def series_key(metric: str, part: str) -> str:
+    """Name a series of a node: its metric, and its part where it has one."""
+    return f"{metric}/{part}" if part else metric
+
+
 class DaysToFloor(Struct, frozen=True):
     """Days until the metric's floor is reached: as expected, soonest, latest (None: not within a year)."""
 
@@ -40,7 +45,7 @@ class DriftFinding(Struct, frozen=True):
     @property
     def key(self) -> str:
         """The part of the condition: one for each metric and part of a node."""
-        return f"{self.metric}/{self.part}" if self.part else self.metric
+        return series_key(self.metric, self.part)
 
 
 class ShiftFinding(Struct, frozen=True):
@@ -90,6 +95,19 @@ class RuleScore(Struct, frozen=True):
         """Share of failures that were foretold; None where nothing failed."""
         failed = self.came_true + self.missed
         return self.came_true / failed if failed else None
+
+
+class DriftScores(Struct, frozen=True):
+    """Drift score of each node that was judged, as columns: how near its worst series is to its alarm, in hundredths.
+
+    `worst` counts into `series`, the keys of series as findings have them ("gemm_perf.bf16_tflops/cuda:0").
+    """
+
+    at: datetime
+    nodes: tuple[str, ...] = ()
+    score: tuple[int, ...] = ()
+    worst: tuple[int, ...] = ()
+    series: tuple[str, ...] = ()
 
 
 class LemonFinding(Struct, frozen=True):

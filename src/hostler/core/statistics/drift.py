@@ -39,13 +39,17 @@ class Drift:
 
 @dataclass(frozen=True)
 class MetricJudgement:
-    """Judgement of one metric: `verdicts` (n,), `chances` (n,), and the sum from which a series is flagged."""
+    """Judgement of one metric: `verdicts` (n,), `chances` (n,), and the sum from which a series is flagged.
+
+    `nearness` (n,): how near each series is to its alarm, 0 where nothing has moved, 1 at it; NaN: not judged.
+    """
 
     drifts: tuple[Drift, ...]
     shifts: tuple[CohortShift, ...]
     verdicts: Whole
     chances: Floats
     limit: float
+    nearness: Floats
 
 
 def judge(
@@ -70,7 +74,9 @@ def judge(
         _drift(int(row), found.moved[row], totals, (float(chances[row]), float(q[row])), floor)
         for row in np.flatnonzero(stands)
     )
-    return MetricJudgement(drifts, shifts(found.own, cohort.stacks, found.noise), found.verdicts, chances, alarm)
+    nearness = np.where(stands, 1.0, np.where(is_judged, np.clip(totals.last / alarm, 0.0, 1.0), np.nan))
+    moved = shifts(found.own, cohort.stacks, found.noise)
+    return MetricJudgement(drifts, moved, found.verdicts, chances, alarm, nearness)
 
 
 def _drift(row: int, moved: Floats, totals: cusum.Sums, odds: tuple[float, float], floor: float | None) -> Drift:

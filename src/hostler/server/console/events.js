@@ -1,7 +1,7 @@
 // What happened in the fleet between two moments, newest first, each event with a link to its moment.
 import { placeOf } from "./fleet_map.js";
 import { useAnswer } from "./lists.js";
-import { momentOf, momentPath } from "./moments.js";
+import { momentOf, momentPath, secondPath } from "./moments.js";
 import { Filters, Page, quoted, selected } from "./pages.js";
 import { setQuery } from "./router.js";
 import { Table } from "./table.js";
@@ -16,7 +16,7 @@ const SUBJECTS = 8;
 
 /** @type {import("./types.js").Column[]} */
 const COLUMNS = [
-  { key: "at", title: "at", of: (row) => row.at, show: (row) => html`<a href=${`/events?${new URLSearchParams({ since: momentOf(row.at), until: momentOf(row.at, 1) })}`}>${moment(row.at)}</a>` },
+  { key: "at", title: "at", of: (row) => row.at, show: (row) => html`<a href=${secondPath(row.at)}>${moment(row.at)}</a>` },
   { key: "name", title: "event", of: (row) => plain(row.name) },
   { key: "subjects", title: "on", of: (row) => row.subjects.join(", "), show: (row) => html`<p>${row.subjects.slice(0, SUBJECTS).map((/** @type {string} */ id) => html`<${Subject} id=${id} at=${row.at} /> `)}</p>` },
   { key: "text", title: "what", of: (row) => row.text },

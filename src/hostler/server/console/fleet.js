@@ -4,8 +4,9 @@ import { Banners } from "./banners.js";
 import { Grid } from "./grid.js";
 import { Selection } from "./grid_commons.js";
 import { AsTable, Controls, Legend } from "./grid_controls.js";
-import { momentPath } from "./moments.js";
+import { momentPath, secondPath } from "./moments.js";
 import { NodeLink } from "./pages.js";
+import { setQuery } from "./router.js";
 import { filter, status } from "./state.js";
 import { PHASES, count, counted, plain, since } from "./words.js";
 
@@ -45,7 +46,7 @@ function Phases({ phases }) {
         (phase) => html`
           <button
             class="phase" aria-pressed=${filter.value === phase}
-            onClick=${() => (filter.value = filter.value === phase ? "" : phase)}
+            onClick=${() => setQuery({ phase: filter.value === phase ? "" : phase })}
           >
             <i class="swatch p-${phase.replace("_", "-")}"></i>
             <b>${count(phases[phase])}</b>
@@ -167,7 +168,7 @@ function Changes({ now }) {
       <h2><a href="/events">Changes in 24 h</a></h2>
       <ol class="changes">
         ${moves.slice(0, 8).map((/** @type {Row} */ row) => html`<li><time><a href=${momentPath(subject(row), row.at)}>${row.at.slice(11, 16)}</a></time><${NodeLink} id=${subject(row)} /><span title=${row.text}>${row.text}</span></li>`)}
-        ${asked.slice(0, 6).map(({ row, times }) => html`<li><time>${row.at.slice(11, 16)}</time><span title=${row.text}>${row.text}</span>${times > 1 && html`<small>${count(times)} times</small>`}</li>`)}
+        ${asked.slice(0, 6).map(({ row, times }) => html`<li><time><a href=${secondPath(row.at)}>${row.at.slice(11, 16)}</a></time><span title=${row.text}>${row.text}</span>${times > 1 && html`<small>${count(times)} times</small>`}</li>`)}
       </ol>
     </section>
   `;

@@ -256,7 +256,7 @@ function palette() {
     font: getComputedStyle(document.body).fontFamily,
     phase: (/** @type {string} */ phase, /** @type {number} */ delivered) =>
       colour(phase === "production" && !delivered ? "--p-spare" : `--p-${phase.replace("_", "-")}`),
-    tone: (/** @type {string} */ tone) => colour(`--${tone.startsWith("c") ? tone : `t-${tone}`}`),
+    tone: (/** @type {string} */ tone) => colour(`--${/^[cq]\d$/.test(tone) ? tone : `t-${tone}`}`),
     severity: (/** @type {Row} */ severity) => colour(`--s-${SEVERITIES[severity]}`),
   };
 }

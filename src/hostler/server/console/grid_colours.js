@@ -8,7 +8,11 @@ import { plain } from "./words.js";
 /** @type {Record<string, string>} */
 export const COLOURINGS = {
   phase: "phase and condition", age: "age against the phase's limit", tenant: "tenant", firmware: "firmware", check: "last check",
+  drift: "drift score",
 };
+
+// Colourings that tenants do not ask for: whose a node is, and what rests on readings from before it was theirs.
+const NOT_FOR_TENANTS = ["tenant", "drift"];
 
 const NAMED = 7;
 const natural = new Intl.Collator("en", { numeric: true });
@@ -31,7 +35,14 @@ const WORDS = {
     ["passed", "passed", "good"], ["failed", "failed", "bad"], ["inconclusive", "inconclusive", "fair"],
     ["stale", "stale: too long ago", "fair"],
   ],
+  drift: [
+    ["0", "under ¼ of the way to its alarm", "q0"], ["0.25", "¼ of the way", "q1"], ["0.5", "half of the way", "q2"],
+    ["0.75", "¾ of the way", "q3"], ["1", "at its alarm", "q4"],
+  ],
 };
+// What the colouring calls a node of which nobody can say.
+/** @type {Record<string, string>} */
+const UNKNOWNS = { drift: "not judged" };
 
 // The colouring that an address asks for, as far as there is one and the reader may ask for it.
 /** @param {string | undefined} wanted @param {boolean} tenant */
@@ -39,10 +50,9 @@ export function colouring(wanted, tenant) {
   return colourings(tenant).find((one) => one === wanted) ?? "phase";
 }
 
-// Tenants do not ask whose a node is.
 /** @param {boolean} tenant */
 export function colourings(tenant) {
-  return Object.keys(COLOURINGS).filter((one) => one !== "tenant" || !tenant);
+  return Object.keys(COLOURINGS).filter((one) => !tenant || !NOT_FOR_TENANTS.includes(one));
 }
 
 /** @type {WeakMap<object, Mark[]>} */
@@ -66,14 +76,26 @@ export function legend(map) {
   const counts = new Map();
   for (const at of map.word) counts.set(marks[at].title, (counts.get(marks[at].title) ?? 0) + 1);
   const listed = map.colour === "tenant" ? inOrder(marks) : (WORDS[map.colour] ?? []).map(([word]) => known(map.colour, word));
-  return [...listed, UNKNOWN].map((mark) => ({ mark, nodes: counts.get(mark.title) ?? 0 }));
+  return [...listed, unknown(map.colour)].map((mark) => ({ mark, nodes: counts.get(mark.title) ?? 0 }));
 }
 
 /** @param {string} colour @param {string} word @returns {Mark} */
 function known(colour, word) {
-  const row = WORDS[colour]?.find(([one]) => one === word);
+  const row = colour === "drift" ? reached(word) : WORDS[colour]?.find(([one]) => one === word);
   if (row) return { word, title: row[1], tone: row[2] };
-  return { ...UNKNOWN, word };
+  return { ...unknown(colour), word };
+}
+
+/** @param {string} colour @returns {Mark} */
+function unknown(colour) {
+  return { ...UNKNOWN, title: UNKNOWNS[colour] ?? UNKNOWN.title };
+}
+
+// The highest step of the drift score that a number has reached; none for what is no number of it.
+/** @param {string} word */
+function reached(word) {
+  const score = /^[01](\.\d+)?$/.test(word) ? Number(word) : NaN;
+  return WORDS.drift.findLast(([from]) => score >= Number(from));
 }
 
 // The tenants of most nodes have a colour of their own, all others share one; who has none is no tenant's.
@@ -103,16 +125,23 @@ function inOrder(marks) {
 export function told(map, marks, place) {
   if (map.colour === "phase") return plain(map.phases[map.phase[place]]);
   const mark = marks[map.word[place]] ?? UNKNOWN;
+  if (map.colour === "drift" && mark.tone !== "unknown") return mark.word;
   return map.colour === "tenant" && mark.word ? mark.word : mark.title;
 }
 
-// One cell of a tone. Each tone has a form of its own too: whole, half, with a hole, a dot, an empty frame.
+// One cell of a tone. Each tone has a form of its own too: whole, half, with a hole, a dot, an empty frame; steps of a
+// score stand as high in their cell as they have reached.
 /** @param {CanvasRenderingContext2D} pen @param {Mark["tone"]} tone @param {string} colour @param {number} x @param {number} y @param {number} size */
 export function paintTone(pen, tone, colour, x, y, size) {
   pen.fillStyle = pen.strokeStyle = colour;
   if (tone === "unknown" && size >= 4) {
     pen.lineWidth = 1;
     pen.strokeRect(x + 0.5, y + 0.5, size - 1, size - 1);
+    return;
+  }
+  if (tone.startsWith("q") && size >= 6) {
+    const height = Math.max(2, Math.round((size * (1 + Number(tone.slice(1)))) / 5));
+    pen.fillRect(x, y + size - height, size, height);
     return;
   }
   const inset = tone === "none" && size >= 6 ? Math.round(size / 4) : 0;

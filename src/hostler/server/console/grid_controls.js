@@ -1,5 +1,5 @@
 // What stands around the grid: by what it is coloured, what each colour means, and the same nodes as a table.
-import { fleet, revision } from "./fleet_map.js";
+import { fleet, placeOf, revision } from "./fleet_map.js";
 import { COLOURINGS, colouring, colourings, legend, marksOf, told } from "./grid_colours.js";
 import { known } from "./grid_commons.js";
 import { GROUPINGS, groupNames, grouping } from "./grid_groups.js";
@@ -77,18 +77,24 @@ function Cells() {
   const map = fleet.value;
   const marks = marksOf(map);
   const groups = groupNames(map);
-  const phase = (/** @type {Row} */ row) => map.phases[map.phase[row.place]];
   /** @type {import("./types.js").Column[]} */
   const columns = [
     { key: "id", title: "node", of: (row) => row.id, show: (row) => html`<${NodeLink} id=${row.id} />` },
-    ...(map.by === "rack" ? [] : [{ key: "by", title: map.by, of: (/** @type {Row} */ row) => groups[row.place] }]),
-    { key: "rack", title: "rack", of: (row) => map.rack[row.place] },
-    { key: "phase", title: "phase", of: (row) => plain(phase(row)) },
-    { key: "severity", title: "gravest", of: (row) => SEVERITIES[map.severity[row.place]] ?? "" },
-    ...(map.colour === "phase" ? [] : [{ key: "colour", title: COLOURINGS[map.colour], of: (/** @type {Row} */ row) => told(map, marks, row.place) }]),
+    ...(map.by === "rack" ? [] : [{ key: "group", title: map.by, of: (/** @type {Row} */ row) => row.group }]),
+    { key: "rack", title: "rack", of: (row) => row.rack },
+    { key: "phase", title: "phase", of: (row) => plain(row.phase) },
+    { key: "severity", title: "gravest", of: (row) => SEVERITIES[row.severity] ?? "" },
+    ...(map.colour === "phase" ? [] : [{ key: "word", title: COLOURINGS[map.colour], of: (/** @type {Row} */ row) => told(map, marks, placeOf(row.id) ?? -1) }]),
   ];
   const only = filter.value;
-  const items = revision.value < 0 ? [] : map.ids.map((id, place) => ({ id, place })).filter((row) => !only || phase(row) === only);
-  return html`<${Table} name="fleet" columns=${columns} found=${{ items, problem: "" }} id=${(/** @type {Row} */ row) => row.id}
+  /** @param {string} id @param {number} place */
+  const row = (id, place) => ({
+    id, rack: map.rack[place], phase: map.phases[map.phase[place]], severity: map.severity[place],
+    word: map.words[map.word[place]] ?? "", group: map.by === "rack" ? "" : groups[place],
+  });
+  const items = revision.value < 0 ? [] : map.ids.map(row).filter((one) => !only || one.phase === only);
+  const asked = { colour: map.colour === "phase" ? "" : map.colour, by: map.by === "rack" ? "" : map.by, phase: only };
+  const cli = `hostler node map${Object.entries(asked).map(([name, value]) => (value ? ` --${name} ${value}` : "")).join("")}`;
+  return html`<${Table} name="fleet" columns=${columns} found=${{ items, problem: "" }} id=${(/** @type {Row} */ row) => row.id} cli=${cli}
     chosen=${selected.value} choose=${select} />`;
 }

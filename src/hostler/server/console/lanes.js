@@ -3,7 +3,9 @@ import { ask } from "./api.js";
 import { onRecord, throttled } from "./state.js";
 import { momentIn, momentOf } from "./moments.js";
 import { route, setQuery } from "./router.js";
+import { quoted } from "./pages.js";
 import { Series } from "./series.js";
+import { Table } from "./table.js";
 import { LEFT, RIGHT, WIDTH, iso, label, ticks } from "./time_axis.js";
 import { html, useEffect, useMemo, useState } from "./ui.js";
 import { SEVERITIES, moment, plain, span } from "./words.js";
@@ -18,7 +20,7 @@ const DRAWN_MAX = 1500;
 /** @param {{ id: string, now: Row }} props */
 export function Lanes({ id, now }) {
   const [found, show] = useState(/** @type {Row} */ (null));
-  const before = /^[1-9][0-9]*$/.test(route.value.query.before ?? "") ? `?before=${route.value.query.before}` : "";
+  const before = beginning() && `?before=${beginning()}`;
   useEffect(() => {
     let left = false;
     const read = async () => {
@@ -37,8 +39,15 @@ export function Lanes({ id, now }) {
   return html`<${Drawing} found=${found} now=${Date.parse(found.until ?? now)} />`;
 }
 
+// The record before which the part that is shown ends, "" for the latest part.
+function beginning() {
+  const { before = "" } = route.value.query;
+  return /^[1-9][0-9]*$/.test(before) ? before : "";
+}
+
 /** @param {{ found: Row, now: Row }} props */
 function Drawing({ found, now }) {
+  const before = beginning();
   const wanted = route.value.query.span in SPANS ? route.value.query.span : "all";
   const end = route.value.query.at && !Number.isNaN(Date.parse(route.value.query.at)) ? Date.parse(route.value.query.at) : now;
   const first = Math.max(Date.parse(found.since), end - SPANS[wanted] * 1000);
@@ -72,13 +81,23 @@ function Drawing({ found, now }) {
       </svg>
       <${Series} id=${found.node} first=${first} end=${end} live=${end === now} marks=${acts} />
       <details><summary>As a table</summary>
-        <table><thead><tr><th>lane</th><th>what</th><th>state</th><th>since</th><th>until</th><th>for</th><th>why</th></tr></thead>
-          <tbody>${[...shown].reverse().slice(0, 200).map((one) => html`<tr><td>${one.lane}</td><td>${plain(one.what)} ${one.on}</td><td>${plain(one.state)}</td>
-            <td>${moment(one.since)}</td><td>${one.until ? moment(one.until) : "lasts"}</td><td class="number">${lasted(one, now)}</td><td>${one.text}</td></tr>`)}</tbody></table>
+        <${Table} name="timeline" columns=${columns(now)} found=${{ items: [...found.intervals].reverse(), problem: "" }} sorting=${false}
+          id=${(/** @type {Row} */ one) => `${one.seq} ${one.lane} ${one.what} ${one.on} ${one.since}`} cli=${`hostler node timeline ${quoted(found.node)}${before && ` --before ${before}`}`} />
       </details>
     </section>
   `;
 }
+
+/** @param {number} now @returns {import("./types.js").Column[]} */
+const columns = (now) => [
+  { key: "lane", title: "lane", of: (row) => row.lane },
+  { key: "what", title: "what", of: (row) => `${plain(row.what)} ${row.on}`.trim() },
+  { key: "state", title: "state", of: (row) => plain(row.state) },
+  { key: "since", title: "since", of: (row) => row.since, show: (row) => moment(row.since) },
+  { key: "until", title: "until", of: (row) => row.until ?? "", show: (row) => (row.until ? moment(row.until) : "lasts") },
+  { key: "lasted", title: "for", of: (row) => lasted(row, now), number: true },
+  { key: "text", title: "why", of: (row) => row.text },
+];
 
 /** @param {{ one: Row, x: Row, y: Row, now: Row }} props */
 function Span({ one, x, y, now }) {

@@ -13,6 +13,12 @@ export function momentIn(text) {
   return Math.floor(Date.parse(text ?? "") / 1000) * 1000;
 }
 
+// The fleet's events of a moment's second.
+/** @param {string} at */
+export function secondPath(at) {
+  return `/events?${new URLSearchParams({ since: momentOf(at), until: momentOf(at, 1) })}`;
+}
+
 // A node's page at a moment.
 /** @param {string} id @param {string} at */
 export function momentPath(id, at) {

@@ -45,5 +45,5 @@ const STOCK = [
   { key: "part", title: "part number", of: (/** @type {Row} */ row) => row.part_number },
   { key: "count", title: "on the shelf", of: (/** @type {Row} */ row) => row.count, number: true },
   { key: "least", title: "least", of: (/** @type {Row} */ row) => row.least, number: true },
-  { key: "low", title: "", of: (/** @type {Row} */ row) => (row.low ? "too few" : ""), show: (/** @type {Row} */ row) => row.low && html`<b class="bad">too few</b>` },
+  { key: "low", title: "short", of: (/** @type {Row} */ row) => (row.low ? "too few" : ""), show: (/** @type {Row} */ row) => row.low && html`<b class="bad">too few</b>` },
 ];

@@ -2,8 +2,11 @@
 import { readVerbs } from "./acts.js";
 import { ask, cutSince, follow, said, token } from "./api.js";
 import { drawRecord, fleet, forgetFleet, readFleet, tellOf } from "./fleet_map.js";
+import { colouring } from "./grid_colours.js";
+import { grouping } from "./grid_groups.js";
 import { route } from "./router.js";
 import { batch, computed, signal } from "./ui.js";
+import { PHASES } from "./words.js";
 
 /** @typedef {import("./types.js").Row} Row */
 
@@ -24,7 +27,8 @@ export const story = signal(null);
 /** @type {import("./vendor/signals.js").Signal<import("./types.js").JournalRecord[]>} */
 export const timeline = signal([]);
 export const missing = signal("");
-export const filter = signal("");
+// The phase to which the address narrows the fleet's page, "" for none.
+export const filter = computed(() => (route.value.page === "" && PHASES.includes(route.value.query.phase) ? route.value.query.phase : ""));
 
 const TIMELINE_MAX = 500;
 // How long after a beginning that failed the next one is tried.
@@ -59,10 +63,16 @@ export function opened() {
 export async function begin() {
   stop?.();
   await attempt(async () => {
+    tellAtOnce();
     const [, seq] = await Promise.all([readMe(), readAll(), readVerbs(), readLifecycle()]);
     stop = follow(seq, { take, lost: readAll, back });
   });
   if (failure.value && token.value) again(AGAIN_MS);
+}
+
+// What the address asks the map for is read at once, as far as everybody may ask for it; whose the rest is depends on who asks.
+function tellAtOnce() {
+  if (route.value.page === "") tellOf(colouring(route.value.query.colour, true), grouping(route.value.query.by));
 }
 
 async function readMe() {

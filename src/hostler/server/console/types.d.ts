@@ -48,7 +48,7 @@ export interface FleetMap {
 export interface Mark {
   word: string;
   title: string;
-  tone: "good" | "fair" | "bad" | "none" | "unknown" | "c0" | "c1" | "c2" | "c3" | "c4" | "c5" | "c6" | "c7";
+  tone: "good" | "fair" | "bad" | "none" | "unknown" | "c0" | "c1" | "c2" | "c3" | "c4" | "c5" | "c6" | "c7" | "q0" | "q1" | "q2" | "q3" | "q4";
 }
 
 export interface LaneSpan {

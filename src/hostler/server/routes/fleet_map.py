@@ -1,13 +1,14 @@
 """The fleet as columns, for drawing it: a node's colour and group, and marks of what goes on."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated
 
 from litestar import Router, get
 from litestar.params import QueryParameter
 from msgspec import Struct
 
-from hostler.core.report.grid_words import Colouring, Grouping, group_of, word_of
+from hostler.core.report.grid_words import group_of, word_of
+from hostler.core.state.grid_names import Colouring, Grouping
 from hostler.core.state.model import Node, Phase
 from hostler.server.app_state import AppState
 from hostler.server.auth import SEE
@@ -51,9 +52,12 @@ async def fleet_map(  # noqa: PLR0913 - one argument per parameter of the URL
     colour: Annotated[Colouring, QueryParameter(description="what `word` tells of each node")] = Colouring.phase,
     by: Annotated[Grouping, QueryParameter(description="what `group` tells of each node")] = Grouping.rack,
 ) -> Map:
-    """Up to 10,000 nodes as columns. Which tenant a node serves is not for tenants to ask."""
-    if colour is Colouring.tenant and who.role is Role.tenant:
-        raise refuse(403, "forbidden", "tenants do not ask whose a node is", "colour by age, firmware or check")
+    """Up to 10,000 nodes as columns. Tenants do not ask which tenant a node serves, nor for its drift score.
+
+    A drift score is of readings from before the node was the tenant's, too.
+    """
+    if colour in _NOT_FOR_TENANTS and who.role is Role.tenant:
+        raise refuse(403, "forbidden", _NOT_FOR_TENANTS[colour], "colour by age, firmware or check")
     wanted = Selection(cursor=cursor[:200], limit=limit)
     page = paged(ids_for(app_state, who, wanted), wanted, lambda i: reached(app_state, who, wanted, i))
     places = {phase: number for number, phase in enumerate(Phase)}
@@ -62,7 +66,7 @@ async def fleet_map(  # noqa: PLR0913 - one argument per parameter of the URL
     words, word = (
         ((), ())
         if colour is Colouring.phase
-        else _numbered(map(word_of(colour, app_state.fleet, app_state.now()), seen))
+        else _numbered(map(word_of(colour, app_state.fleet, app_state.now(), _scores(app_state)), seen))
     )
     groups, group = ((), ()) if by is Grouping.rack else _numbered(group_of(by, node) for node in seen)
     return Map(
@@ -79,6 +83,23 @@ async def fleet_map(  # noqa: PLR0913 - one argument per parameter of the URL
         group=group,
         cursor=page.cursor,
     )
+
+
+_NOT_FOR_TENANTS = {
+    Colouring.tenant: "tenants do not ask whose a node is",
+    Colouring.drift: "a drift score is of readings from before the node was yours, too",
+}
+
+
+def _scores(app_state: AppState) -> Callable[[str], int | None]:
+    """Each node's drift score in hundredths, None for those that were not judged."""
+    archive, now = app_state.outside.trends, app_state.now()
+
+    def hundredths(node: str) -> int | None:
+        found = archive.drift_score(node, now) if archive is not None else None
+        return found.hundredths if found is not None else None
+
+    return hundredths
 
 
 _PLAIN = (Colouring.phase, Grouping.rack)

@@ -32,7 +32,7 @@ from hostler.server.paging import Page, listed
 from hostler.server.problems import ProblemError, refuse
 from hostler.server.rows import row_of
 from hostler.server.token_scope import sees
-from hostler.server.tokens import Identity
+from hostler.server.tokens import Identity, Role
 from hostler.server.trend_archive import OVER_AMBIENT
 
 SHOWN_DAYS = 60
@@ -109,10 +109,16 @@ class NodeSeries(Struct, frozen=True):
 
 
 class NodeTrends(Struct, frozen=True):
-    """One node's series, day by day, and what has drifted of them."""
+    """One node's series, day by day, and what has drifted of them.
+
+    `drift_score`: how near its `worst` series is to its alarm, 0 where nothing has moved, 1 at it; None where the node
+    was not judged within a day, and for tenants.
+    """
 
     node: str
     judged_at: datetime | None
+    drift_score: float | None
+    worst: str
     drifts: tuple[DriftRow, ...]
     series: tuple[ReadingSeries, ...]
 
@@ -164,7 +170,15 @@ async def node_trends(app_state: TheAppState, who: Who, node_id: FromPath[str]) 
     except JournalError as error:
         raise refuse(404, "no_readings", str(error), "let checks run on nodes: docs/how-to/see-it-coming.md") from error
     report = _report(app_state)
-    return NodeTrends(node.id, report.at if report else None, tuple(_of_node(app_state, who, node)), series)
+    score = archive.drift_score(node.id, app_state.now()) if who.role is not Role.tenant else None
+    return NodeTrends(
+        node.id,
+        report.at if report else None,
+        score.hundredths / 100 if score else None,
+        score.series if score else "",
+        tuple(_of_node(app_state, who, node)),
+        series,
+    )
 
 
 @get("/nodes/{node_id:str}/series", guards=SEE)
