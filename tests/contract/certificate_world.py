@@ -108,9 +108,9 @@ class CertificateWorld:
 
 
 @asynccontextmanager
-async def certificate_world(folder: Path, **fields: str) -> AsyncIterator[CertificateWorld]:
+async def certificate_world(folder: Path, vendor: str = "", **fields: str) -> AsyncIterator[CertificateWorld]:
     """A BMC whose password was renewed at first contact, and whose certificate of then is recorded."""
-    async with credential_world(folder, pin="first_contact", authority=AUTHORITY) as inner:
+    async with credential_world(folder, pin="first_contact", authority=AUTHORITY, vendor=vendor) as inner:
         await inner.secrets.store(AUTHORITY, fields or an_authority(), "")
         first = await inner.renew()
         inner.pin(str(first.facts["certificate"]))

@@ -18,13 +18,15 @@ from hostler.drivers.redfish.login_driver import LoginDriver
 from hostler.drivers.secrets.secret_cache import KeptSecrets
 from hostler.drivers.secrets.secret_files import SecretFiles
 from hostler.ports import StoredSecret, UnreachableError
+from hostler.sim.bmc import vendor_entries
 from hostler.sim.bmc.bmc_accounts import BmcAccounts
 from hostler.sim.bmc.bmc_certificates import BmcCertificates
-from hostler.sim.bmc.emulated_machine import Delays, Machine, gpu_server
+from hostler.sim.bmc.emulated_machine import Delays, Machine, Quirks, gpu_server
 from hostler.sim.bmc.http_farm import Farm
 from hostler.sim.bmc.redfish_service import Service
 from hostler.sim.bmc.request_faults import RequestFaults
-from hostler.sim.bmc.tls_certificates import Certificate, self_signed
+from hostler.sim.bmc.tls_certificates import self_signed
+from hostler.sim.bmc.vendor_entries import ENTRIES
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 CERTIFICATES = tuple(self_signed(datetime.now(UTC)) for _ in range(2))
@@ -128,7 +130,7 @@ class CredentialWorld:
     @property
     def password(self) -> str:
         """Password that the BMC takes."""
-        return next(slot.password for slot in self.accounts.slots if slot.username == "root")
+        return next(slot.password for slot in self.accounts.slots if slot.username)
 
     async def keep(self, **fields: str) -> None:
         version = (await self.secrets.fetch(self.access.secret)).version
@@ -143,16 +145,21 @@ async def credential_world(
     folder: Path,
     accounts: BmcAccounts | None = None,
     pin: str = "",
-    certificate: Certificate = CERTIFICATES[0],
     authority: str = "",
+    vendor: str = "",
 ) -> AsyncIterator[CredentialWorld]:
+    """A BMC as it comes from the factory, in the shape of a vendor where one is named."""
     now = [START]
     secrets = KeptSecrets({"file": SecretFiles(folder / "secrets")}, lambda: 0.0)
-    await secrets.store("file:factory", FACTORY, "")
-    machine = Machine("sys-1", gpu_server("SN1"), Delays())
-    there, faults = accounts or BmcAccounts(), RequestFaults()
+    entry = ENTRIES.get(vendor)
+    username = entry.username if entry else FACTORY["username"]
+    await secrets.store("file:factory", FACTORY | {"username": username}, "")
+    machine = Machine("sys-1", gpu_server("SN1"), Delays(), Quirks(vendor=vendor))
+    there, faults = accounts or (entry.accounts() if entry else BmcAccounts()), RequestFaults()
     there.restart = lambda: machine.restart_manager(now[0])
-    shows = BmcCertificates(certificate, restart=lambda: machine.restart_manager(now[0]))
+    certificate = CERTIFICATES[0]
+    shows = vendor_entries.certificates(vendor, certificate) if vendor else BmcCertificates(certificate)
+    shows.restart = lambda: machine.restart_manager(now[0])
     access = Access(secret="file:bmc", factory="file:factory", timeout_s=20, authority=authority)
     access = replace(access, pin=pin) if pin else replace(access, fingerprint=certificate.fingerprint)
 

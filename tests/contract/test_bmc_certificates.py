@@ -12,6 +12,7 @@ from hostler.drivers.redfish import certificate_driver, certificate_shapes
 from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.ports import CertificateChangedError, PortError, RefusedError, UnreachableError
 from hostler.sim.bmc.request_faults import RequestFaultRule
+from hostler.sim.bmc.vendors import VENDORS
 from tests.contract import credential_world as credentials
 from tests.contract.certificate_world import AUTHORITY, CertificateWorld, an_authority, certificate_world, swap_board
 from tests.contract.credential_world import CERTIFICATES, START, Cut, credential_world
@@ -50,6 +51,17 @@ async def test_a_certificate_is_issued_installed_seen_and_proved(tmp_path: Path,
         again = await world.renew()
         assert again.result == "done"
         assert again.facts["certificate"] != outcome.facts["certificate"]
+        await world.proved()
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+async def test_each_vendor_s_bmc_gets_one_in_its_vendor_s_way(tmp_path: Path, vendor: str) -> None:
+    """Mutants: the manager that is listed last is the BMC; a URI that is a bare string is not read; an iLO's request
+    is looked for once."""
+    async with certificate_world(tmp_path, vendor) as world:
+        outcome = await world.renew()
+        assert outcome.result == "done", outcome
+        assert world.bmc.installed == 1
         await world.proved()
 
 

@@ -23,6 +23,7 @@ from tests.scenario.planted_fleet import PlantedFleet
 NVIDIA = {"BMC": "HGX_FW_BMC_0", "GPU": "HGX_FW_GPU_0", "BIOS": "UEFI"}
 """Names under which NVIDIA's own BMCs list firmware."""
 HOSTS = {"dell": 8, "hpe": 8, "lenovo": 8, "supermicro": 8, "dgx_h100": 8, "gh200": 1, "gb200": 4, "gb300": 4}
+HOSTS |= {"openbmc": 8}
 """GPUs of each vendor's machine. BlueField cards and switch trays are no hosts: they have no boot and no agent."""
 assert HOSTS.keys() == VENDORS.keys() - {"bluefield3", "nvswitch"}
 
@@ -35,6 +36,7 @@ LIES: dict[str, dict[str, Any]] = {
     "gh200": {"unstaged": True, "needs_ac": frozenset({"GPU"})},
     "gb200": {"needs_ac": frozenset({"GPU"}), "recovery": {"BMC": "0.9.0"}},
     "gb300": {"forgets_tasks": True, "unstaged": True},
+    "openbmc": {"forgets_tasks": True, "unstaged": True},
 }
 """Known lies: a task that is gone once it is read or has succeeded (Dell, Lenovo), none at all (HPE's own upload),
 versions that are not listed until the BMC restarts (Supermicro), keys that are missing until then (DGX), what is

@@ -1,4 +1,4 @@
-"""BMCs of ten kinds of machine as they lay out what they know, read and driven by the real driver."""
+"""BMCs of eleven kinds of machine as they lay out what they know, read and driven by the real driver."""
 
 from pathlib import Path
 from typing import Any
@@ -215,7 +215,7 @@ async def test_a_settings_object_that_does_not_list_the_property_is_not_used() -
     assert [path for path, _, _ in bmc.sent] == ["/redfish/v1/Systems/1"]
 
 
-@pytest.mark.parametrize("vendor", ["dell", "supermicro", "dgx_h100", "gh200"])
+@each_vendor
 async def test_bios_settings_wait_where_the_bmc_keeps_them(vendor: str) -> None:
     bmc = Bmc(vendor)
     path = f"/redfish/v1/Systems/{VENDORS[vendor].system}/Bios"
@@ -264,7 +264,7 @@ async def test_a_supermicro_bios_is_verified_and_updated() -> None:
     assert (await _observed(bmc, wanted)).detail.startswith("still writing")
 
 
-PUSHED_ONLY = {"gh200", "gb200", "nvswitch"}
+PUSHED_ONLY = {"gh200", "gb200", "nvswitch", "openbmc"}
 """Kinds of machine whose BMCs take firmware by multipart push and not by SimpleUpdate."""
 
 

@@ -134,9 +134,8 @@ async def _look_at_update(ask: OperationRequest) -> Outcome:
 def _seen(ask: OperationRequest, wanted: WriteFirmware, components: Components) -> Outcome:
     """Done where the version runs, or is written and waits for the next power cycle; else not_done."""
     found = running(components, wanted.component)
-    staged = any(
-        c.staged and c.version == wanted.version and same_component(c.name, wanted.component) for c in components
-    )
+    written = [c for c in components if c.staged and not c.updating and c.version == wanted.version]
+    staged = any(same_component(c.name, wanted.component) for c in written)
     version = found.version if found else ""
     facts: Facts = {wanted.component: version, "staged": staged}
     if version in (wanted.version, *wanted.good):

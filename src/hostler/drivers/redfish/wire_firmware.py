@@ -14,8 +14,13 @@ _COMPONENT = re.compile(r"(installed|current|previous|available|rollback)-[^_]*_
 """Dell's names of firmware: whether it runs, its version, and what it is."""
 
 
+_UNNAMED = "Software Inventory"
+"""Name of every entry in the firmware inventory of OpenBMC's bmcweb (`redfish-core/lib/update_service.hpp`)."""
+_PURPOSES = {"BMC image": "BMC", "Host image": "BIOS"}
+
+
 class FirmwareComponent(Struct, frozen=True):
-    """One entry of the firmware inventory. `staged` versions are written but not running yet.
+    """One entry of the firmware inventory. `staged` versions do not run yet; one that is `updating` is half written.
 
     `recovery`: what a spare image of the component holds, which never counts as what it runs.
 
@@ -70,7 +75,7 @@ def component(doc: Document) -> FirmwareComponent | None:
     version, state = meaningful(text(doc, "Version")), text(child(doc, "Status"), "State").lower()
     staged = is_staged(doc)
     name, role = image_role(_component_name(doc, staged=staged))
-    staged = staged or role == "staged"
+    staged = staged or role == "staged" or (state == "updating" and text(doc, "Name") == _UNNAMED)
     if not version or not name or state == "absent":
         return None
     return FirmwareComponent(
@@ -111,8 +116,13 @@ def _within(place: str, system: str) -> bool:
 
 
 def _component_name(doc: Document, *, staged: bool) -> str:
-    """Name the component of a version: the Id, unless that is a mere number, or says the version too as Dell's do."""
+    """Name the component of a version: the Id, unless that is a mere number, or says the version too as Dell's do.
+
+    OpenBMC's Ids are made of the version, and all its entries have one Name: what an image is for is its description.
+    """
     name = name_of(doc)
+    if text(doc, "Name") == _UNNAMED:
+        return _PURPOSES.get(text(doc, "Description"), name)
     if found := _COMPONENT.fullmatch(name):
         return found[2] if found[1].lower() in {"installed", "current"} else ""
     if staged or name.isdigit():

@@ -13,6 +13,7 @@ from hostler.sim.bmc.resource_parts import ROOT, WELL, Document, link, moment, s
 from hostler.sim.bmc.virtual_drives import DriveShape
 
 PROCESSORS = {"gpu": "GPU", "cpu": "CPU", "dpu": "DPU"}
+BOOTS = ("None", "Pxe", "UefiHttp", "Hdd")
 _UNITS = {"_c": "Cel", "_rpm": "RPM", "_w": "W", "_v": "V"}
 
 
@@ -155,12 +156,12 @@ class Pages:
             doc["@odata.etag"] = {"strong": f'"{told}"', "weak": f'W/"{told}"'}.get(form, '""')
 
 
-def boot_of(machine: Machine, drives: DriveShape | None = None) -> Document:
-    """The boot override as a system or its settings object shows it."""
+def boot_of(machine: Machine, drives: DriveShape | None = None, boots: tuple[str, ...] = BOOTS) -> Document:
+    """The boot override as a system or its settings object shows it, with the targets that it takes."""
     cds = [drives.boots_as] if drives is not None else []
     return {
         "BootSourceOverrideEnabled": machine.boot.enabled,
         "BootSourceOverrideTarget": machine.boot.target,
-        "BootSourceOverrideTarget@Redfish.AllowableValues": ["None", "Pxe", "UefiHttp", "Hdd", *cds],
+        "BootSourceOverrideTarget@Redfish.AllowableValues": [*boots, *cds],
         "BootSourceOverrideMode": "UEFI",
     }

@@ -261,8 +261,7 @@ class Service:
         machine = self._owner(member)
         if machine and (vendor := vendor_behaviour.vendor_of(machine)):
             vendor_behaviour.fetch(vendor)
-            named = self._show(str(targets[0]), now)
-            member = str(named["Name"]) if named else ""
+            member = vendor_behaviour.component_at(machine, self._show(str(targets[0]), now), "")
         if machine is None:
             raise BmcRefusalError(400, f"The target {targets[0]} was not found.")
         if machine.quirks.refuses_images:
@@ -277,8 +276,7 @@ class Service:
         machine = self._owner(member)
         if machine is None or not member:
             raise BmcRefusalError(400, "Exactly one of Targets is required.")
-        named = self._show(targets[0], now)
-        component = str(named["Name"]) if named else member
+        component = vendor_behaviour.component_at(machine, self._show(targets[0], now), member)
         task = machine.start_update(component.removeprefix(self._prefix(machine)), "pushed", now)
         machine.image_arrived(task.id, body, now)
         return self._accepted(machine, task, None)

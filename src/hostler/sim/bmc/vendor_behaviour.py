@@ -5,7 +5,7 @@ from datetime import datetime
 
 from hostler.sim.bmc.emulated_machine import BmcRefusalError, Machine
 from hostler.sim.bmc.resource_parts import ROOT, Document
-from hostler.sim.bmc.vendors import VENDORS, Vendor, documents
+from hostler.sim.bmc.vendors import SOFTWARE, VENDORS, Vendor, documents, software_id
 
 _SHARED = ("/TaskService", "/AccountService")
 """Resources that every BMC shows in the same way."""
@@ -47,6 +47,14 @@ def fetch(vendor: Vendor) -> None:
         raise BmcRefusalError(404, "The action UpdateService.SimpleUpdate is not supported.")
 
 
+def component_at(machine: Machine, shown: Document | None, otherwise: str) -> str:
+    """The component whose entry of the firmware inventory this is; `otherwise` where there is no entry."""
+    if shown is None or shown["Name"] != SOFTWARE:
+        return str(shown["Name"]) if shown else otherwise
+    held = {software_id(name, version): name for name, version in machine.firmware.items()}
+    return held.get(str(shown["Id"]), otherwise)
+
+
 def meant(vendor: Vendor, within: str) -> str:
     """A change of a vendor's settings objects as the change that it is: "Systems:SD" is one of the system."""
     place, _, rest = within.partition(":")
@@ -69,5 +77,10 @@ def check(vendor: Vendor, path: str, body: Document) -> None:
         raise BmcRefusalError(400, f"The value {kind!r} for ResetType is not in the list of acceptable values.")
     if vendor.settings and "Boot" in body and not path.endswith(f"/{vendor.settings}"):
         raise BmcRefusalError(400, "The property Boot is read-only here: change it in the settings object.")
+    boot = body.get("Boot")
+    target = boot.get("BootSourceOverrideTarget") if isinstance(boot, dict) else None
+    offered = (*vendor.boots, *([vendor.drives.boots_as] if vendor.drives else ()))
+    if target is not None and target not in offered:
+        raise BmcRefusalError(400, f"The value {target!r} for BootSourceOverrideTarget is not in the list.")
     if vendor.baseboard and f"/Systems/{vendor.baseboard}/" in f"{path}/":
         raise BmcRefusalError(400, "Nothing of a baseboard can be changed.")

@@ -1,4 +1,4 @@
-"""How BMCs of ten kinds of machine lay out what they know: systems, chassis, firmware, logs, resets and settings.
+"""How BMCs of eleven kinds of machine lay out what they know: systems, chassis, firmware, logs, resets and settings.
 
 Names, places and what is missing follow what is known of each vendor; all values are the emulated machine's own. Each
 row is one level of firmware: a real machine may differ.
@@ -6,12 +6,13 @@ row is one level of firmware: a real machine may differ.
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from hashlib import blake2s
 from typing import Literal
 
 from msgspec import Struct
 
 from hostler.core.state.model import Part
-from hostler.sim.bmc.document_pages import Pages, boot_of
+from hostler.sim.bmc.document_pages import BOOTS, Pages, boot_of
 from hostler.sim.bmc.emulated_machine import Machine
 from hostler.sim.bmc.resource_parts import ROOT, Document, link
 from hostler.sim.bmc.virtual_drives import DELL, HPE, LENOVO, SUPERMICRO, DriveShape, shown
@@ -27,7 +28,7 @@ class Vendor(Struct, frozen=True):
     change without an etag of the present state. `expands`: levels that are inlined; `drops`: what is inlined comes
     without Id, Name and etag. `fetches`: it takes SimpleUpdate; others take firmware by a push of their own only.
     `mains`: where its action stands that takes the mains off and back, and its type of reset; None for none.
-    `drives`: its virtual drives, None where none are played.
+    `drives`: its virtual drives, None where none are played. `boots`: boot targets that it takes.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Vendor(Struct, frozen=True):
     fetches: bool = True
     mains: "Mains | None" = None
     drives: DriveShape | None = None
+    boots: tuple[str, ...] = BOOTS
 
     @property
     def drives_at(self) -> str:
@@ -128,7 +130,7 @@ def _system(pages: Pages, vendor: Vendor, body: Mapping[str, object]) -> str:
         "BiosVersion": machine.firmware.get("BIOS", ""),
         "LocationIndicatorActive": machine.locate,
         "Status": {"State": "Enabled", "Health": health},
-        "Boot": boot_of(machine, vendor.drives),
+        "Boot": boot_of(machine, vendor.drives, vendor.boots),
         "Actions": {"#ComputerSystem.Reset": reset, **_mains(vendor, me)},
         "Bios": link(f"{me}/Bios"),
         "Links": {"ManagedBy": [link(f"/Managers/{vendor.managers[0]}")]},
@@ -136,7 +138,7 @@ def _system(pages: Pages, vendor: Vendor, body: Mapping[str, object]) -> str:
     _bios(pages, me, vendor.settings or "Settings")
     if vendor.settings:
         shown["@Redfish.Settings"] = {"SettingsObject": link(f"{me}/{vendor.settings}")}
-        pages.add(f"{me}/{vendor.settings}", {"Boot": boot_of(machine, vendor.drives)})
+        pages.add(f"{me}/{vendor.settings}", {"Boot": boot_of(machine, vendor.drives, vendor.boots)})
         boot: Document = {"BootSourceOverrideEnabled": "Disabled", "BootSourceOverrideTarget": "None"}
         shown["Boot"] = boot
     return pages.add(me, shown | dict(body))
@@ -407,10 +409,53 @@ def _nvswitch(pages: Pages, vendor: Vendor) -> None:
     _firmware(pages, lambda component, _: f"MGX_FW_{component}_0", lambda _: "")
 
 
+SOFTWARE = "Software Inventory"
+"""The name that OpenBMC's bmcweb gives every entry of its firmware inventory (`update_service.hpp`)."""
+_PURPOSES = {"BMC": ("BMC image", "/Managers/bmc"), "BIOS": ("Host image", "/Systems/system/Bios")}
+
+
+def software_id(component: str, version: str) -> str:
+    """The Id of an image in an OpenBMC's inventory: of the BMC's and the host's it is made of the version."""
+    made = blake2s(f"{component} {version}".encode(), digest_size=4).hexdigest()
+    return made if component in _PURPOSES else component
+
+
+def _openbmc(pages: Pages, vendor: Vendor) -> None:
+    """Names are lower case; images are told apart by their description alone, and a new version has a new Id."""
+    me, place, machine = f"/Systems/{vendor.system}", "/Chassis/chassis", pages.machine
+    links = {"Chassis": [link(place)], "ManagedBy": [link("/Managers/bmc")]}
+    cpus = pages.processors(me, _numbered(pages.parts("cpu"), "cpu{}") | _numbered(pages.parts("gpu"), "gpu{}"))
+    lists = {"Processors": cpus, "Memory": pages.memory(me), "Storage": pages.drives(me)}
+    _system(pages, vendor, {"Links": links, "LogServices": pages.log(me, "EventLog", "PostCodes"), **lists})
+    body: Document = {"SerialNumber": machine.hardware.serial, "PowerSubsystem": pages.supplies(place)}
+    body |= {"Sensors": pages.sensors(place, machine.sensors)}
+    _chassis(pages, "chassis", body | {"NetworkAdapters": pages.adapters(place, pages.parts("nic"))})
+    pages.listing("/Chassis", ["chassis"])
+    _managers(pages, vendor)
+    inventory, runs = "/UpdateService/FirmwareInventory", machine.firmware.items()
+    writing = [task for task in machine.tasks.values() if task.state == "Running" and task.version]
+    images = [(task.component, task.version, "Updating") for task in writing]
+    images += [(name, version, "Enabled") for name, version in runs]
+    images += [(name, version, "StandbySpare") for name, version in machine.firmware_staged.items()]
+    for name, version, state in images:
+        described, related = _PURPOSES.get(name, ("Other image", ""))
+        shown: Document = {"Version": version, "Updateable": True, "Description": described}
+        shown["Status"] = {"State": state, "HealthRollup": "OK"}
+        shown |= {"RelatedItem": [link(related)]} if related else {}
+        pages.add(f"{inventory}/{_image(name, version, state)}", shown, SOFTWARE)
+    pages.listing(inventory, [_image(*one) for one in images])
+
+
+def _image(name: str, version: str, state: str) -> str:
+    known = software_id(name, version)
+    return f"{known}_pending" if known == name and state != "Enabled" else known  # one image, in two places
+
+
 _HGX = "HGX_Baseboard_0"
 _BOTH = ("BMC_0", "HGX_BMC_0")
 _AUX = Mains("/Chassis/BMC_0", "NvidiaChassis.AuxPowerReset", "AuxPowerCycle")
 _HPE_RESETS = ("On", "ForceOff", "GracefulShutdown", "ForceRestart", "Nmi", "PushPowerButton", "GracefulRestart")
+_OPENBMC_RESETS = (*_MOST, "ForceOn")
 VENDORS: dict[str, Vendor] = {
     vendor.name: vendor
     for vendor in (
@@ -495,6 +540,18 @@ VENDORS: dict[str, Vendor] = {
         Vendor("gb300", "AMI", "System_0", _BOTH, _gb300, baseboard=_HGX, listed="info", etag="none", drops=True),
         Vendor("bluefield3", "Nvidia", "Bluefield", ("Bluefield_BMC",), _bluefield, listed="info", settings="Settings"),
         Vendor("nvswitch", "NVIDIA", "System_0", ("BMC_0",), _nvswitch, listed="info", expands=0, fetches=False),
+        Vendor(
+            "openbmc",
+            "OpenBMC",
+            "system",
+            ("bmc",),
+            _openbmc,
+            resets=_OPENBMC_RESETS,
+            listed="info",
+            expands=6,
+            fetches=False,
+            boots=("None", "Pxe", "Hdd"),
+        ),
     )
 }
 """Name → how its BMC shows a machine."""
