@@ -139,6 +139,25 @@ async def test_a_record_becomes_a_page_and_its_end_resolves_it(twin: NotifyTwin,
     assert (len(twin.paged), twin.open, notifier.sent["pager"]) == (1, {}, 2)
 
 
+async def test_the_active_policy_says_what_rings_a_pager(twin: NotifyTwin, outbox: Outbox) -> None:
+    """Mutant: the rules are those that the notifier began with."""
+    pages = pager(twin, pages=True)
+    cell = Recorded(MemoryJournal(), pages)
+    quiet = replace(CONFIGURATION.policy, pages=replace(CONFIGURATION.policy.pages, brake=False))
+    async with telling(cell, outbox):
+        cell.record(e.ConfigActivated(replace(CONFIGURATION, policy=quiet, routes={"pager": pages}), {}, "pat"))
+        cell.record(e.BrakeLatched("21 disruptions in an hour"))
+        cell.record(e.JournalRestored(1, 1, BEGAN))
+        await until(lambda: states(outbox) == ["delivered"])
+        assert len(twin.paged) == 1, "the restored journal's"
+        assert "brake" not in twin.paged[0]
+        cell.record(e.BrakeReleased("pat", "looked at it"))
+        cell.record(e.ConfigActivated(replace(CONFIGURATION, routes={"pager": pages}), {}, "pat"))
+        cell.record(e.BrakeLatched("21 disruptions in an hour"))
+        await until(lambda: len(twin.paged) == 2)
+    assert "brake" in twin.paged[1]
+
+
 async def test_a_target_that_is_down_for_an_hour_loses_nothing_and_gets_the_same_key(
     twin: NotifyTwin, outbox: Outbox
 ) -> None:

@@ -1,19 +1,20 @@
 """Messages of a route: one per cause, its end, quiet hours and digests, and whom it tells nothing of."""
 
+import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
 from hostler.core.notify.message_grouping import EpisodeMessages, OpenEpisodes
 from hostler.core.notify.messages import Message
 from hostler.core.notify.notices import Place, concerned, notices
 from hostler.core.policy import documents
 from hostler.core.state import events as e
-from hostler.core.state.cases import Ticket
+from hostler.core.state.cases import Incident, Ticket
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import Condition, Evidence, Severity
@@ -151,6 +152,42 @@ def test_the_brake_is_a_page_at_once_and_its_release_ends_it() -> None:
 def test_only_what_automation_cannot_finish_is_a_page(event: e.Event, page: bool | None) -> None:
     found = list(notices(event, dict.fromkeys(concerned(event), (ACME,)), PageRules()))
     assert [n.page for n in found] == ([] if page is None else [page])
+
+
+BEGINNINGS: dict[str, e.Event] = {
+    "tickets": e.TicketOpened(ticket(1, due="now")),
+    "incidents": e.IncidentOpened(
+        Incident(
+            "i1", Scope.of("leaf:l3"), "link", ("network.link",), {"n1": NOW}, 8, 3, NOW, after(hours=1), "ops", "t1"
+        )
+    ),
+    "brake": e.BrakeLatched("21 disruptions"),
+    "cell": e.JournalRestored(1, 2, NOW),
+    "severity": e.ConditionRaised(leak("n1")),
+}
+"""A page by each rule of the policy."""
+
+
+@pytest.mark.parametrize("rule", BEGINNINGS)
+def test_each_rule_of_pages_in_the_policy_switches_its_own_kind_off_and_no_other(rule: str) -> None:
+    """Mutants: a rule is read and not asked; what is switched off is told to nobody any more."""
+    assert BEGINNINGS.keys() == {field.name for field in fields(PageRules)}
+    off = '""' if rule == "severity" else "false"
+    policy = re.sub(rf"(?m)^(  pages: .*\b{rule}: )\w+", rf"\g<1>{off}", POLICY)
+    assert policy != POLICY
+    rules = documents.parse({"policy.yaml": policy}).policy.pages
+    for kind, event in BEGINNINGS.items():
+        [notice] = notices(event, dict.fromkeys(concerned(event), (ACME,)), rules)
+        assert notice.page is (kind != rule), kind
+
+
+def test_a_graver_condition_is_a_page_where_the_policy_says_from_which_severity() -> None:
+    rules = documents.parse(
+        {"policy.yaml": POLICY.replace("severity: catastrophic}", "severity: critical}")}
+    ).policy.pages
+    for severity, page in ((Severity.critical, True), (Severity.catastrophic, True)):
+        event = e.ConditionRaised(leak("n1", severity))
+        assert [one.page for one in notices(event, dict.fromkeys(concerned(event), (ACME,)), rules)] == [page]
 
 
 def test_pages_come_through_quiet_hours_and_the_rest_waits_for_their_end() -> None:
