@@ -218,6 +218,7 @@ def _openapi(cell: CellView, description: DescriptionPlugin) -> OpenAPIConfig:
         version=cell.version,
         path="/schema",
         render_plugins=[description],
+        use_handler_docstrings=True,
         components=Components(security_schemes={"token": SecurityScheme(type="http", scheme="bearer")}),
         security=[{"token": []}],
     )

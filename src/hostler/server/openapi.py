@@ -1,4 +1,4 @@
-"""The API's own description (OpenAPI), with every status that a route may answer and the problem that comes with it."""
+"""The API's own description (OpenAPI): a sentence, an example of the body and every status of each route."""
 
 import asyncio
 from collections.abc import Iterator
@@ -11,6 +11,7 @@ from litestar.enums import ScopeType
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import OpenAPIType, Schema
 from litestar.plugins import OpenAPISchemaPlugin
+from litestar.routes import HTTPRoute
 from litestar.serialization import encode_json, get_serializer
 from litestar.types import ASGIApp, Receive, Scope, Send
 
@@ -53,9 +54,10 @@ class DescriptionPlugin(JsonRenderPlugin):
 
     made: bytes = b""
 
-    def make(self, document: dict[str, Any]) -> None:
-        """Render the document, which takes most of a second."""
-        self.made = encode_json(described(document), serializer=get_serializer(dict.fromkeys(TEXTS, str)))
+    def make(self, app: Litestar) -> None:
+        """Render the description of the application's routes, which takes most of a second."""
+        document = described(app.plugins.get(OpenAPIPlugin).provide_openapi_schema(), dict(examples(app)))
+        self.made = encode_json(document, serializer=get_serializer(dict.fromkeys(TEXTS, str)))
 
     def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:  # noqa: ARG002 - as the framework calls it
         """The document as JSON; DescriptionFence has had it made."""
@@ -74,11 +76,8 @@ class DescriptionFence:
         if scope["type"] == ScopeType.HTTP and scope["path"] == DESCRIPTION:
             async with self._making:
                 if not self._plugin.made:
-                    await asyncio.to_thread(self._make, scope["litestar_app"])
+                    await asyncio.to_thread(self._plugin.make, scope["litestar_app"])
         await self._app(scope, receive, send)
-
-    def _make(self, app: Litestar) -> None:
-        self._plugin.make(app.plugins.get(OpenAPIPlugin).provide_openapi_schema())
 
 
 class ScopeDescription(OpenAPISchemaPlugin):
@@ -94,14 +93,30 @@ class ScopeDescription(OpenAPISchemaPlugin):
         return Schema(type=OpenAPIType.STRING)
 
 
-def described(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with what each operation really answers; the framework knows its own refusal only.
+Examples = dict[tuple[str, str], dict[str, Any]]
+"""Method and path → a body that the route takes."""
+
+
+def examples(app: Litestar) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
+    """The example of each route that has one: the decorator of its handler names it."""
+    for route in app.routes:
+        if isinstance(route, HTTPRoute):
+            for method, (handler, _) in route.route_handler_map.items():
+                if (example := handler.opt.get("example")) is not None:
+                    yield (method.lower(), route.path_format), example
+
+
+def described(document: dict[str, Any], examples: Examples) -> dict[str, Any]:
+    """The document with what each operation takes and really answers; the framework knows its own refusal only.
 
     It takes packed structs for objects, and says "exactly one" of a union in which 1 is an integer and a number.
     """
     _, schemas = msgspec.json.schema_components([ProblemDetails, Pairs], ref_template="#/components/schemas/{name}")
     paths = {
-        path: {method: _operation(method, path, operation) for method, operation in item.items()}
+        path: {
+            method: _operation(method, path, _told(operation, examples.get((method, path))))
+            for method, operation in item.items()
+        }
         for path, item in document["paths"].items()
     }
     components = {**document["components"], "schemas": {**document["components"]["schemas"], **schemas}}
@@ -113,6 +128,16 @@ def _any_of(value: Any) -> Any:
     if isinstance(value, dict):
         return {"anyOf" if key == "oneOf" else key: _any_of(item) for key, item in value.items()}
     return [_any_of(item) for item in value] if isinstance(value, list) else value
+
+
+def _told(operation: dict[str, Any], example: dict[str, Any] | None) -> dict[str, Any]:
+    """The operation with the first sentence of its handler as its summary, and the example of its body."""
+    told = {**operation, "summary": operation["description"].partition("\n")[0]}
+    if example is None:
+        return told
+    body = operation["requestBody"]
+    content = {kind: {**of, "example": example} for kind, of in body["content"].items()}
+    return {**told, "requestBody": {**body, "content": content}}
 
 
 def _operation(method: str, path: str, operation: dict[str, Any]) -> dict[str, Any]:

@@ -39,7 +39,13 @@ class MeetingBody(Struct, frozen=True):
     takes: Annotated[int, Meta(ge=2, le=512)] = 2
 
 
-@post("/meetings", guards=[needs(Permission.report), understood], request_max_body_size=4096, status_code=200)
+@post(
+    "/meetings",
+    guards=[needs(Permission.report), understood],
+    request_max_body_size=4096,
+    status_code=200,
+    example={"node": "gpu-0042", "operation": "o-1-77", "via": "mlx5_0", "address": "10.1.7.42", "port": 4242},
+)
 async def meetings(agent: Reports, data: JSONBody[MeetingBody]) -> MeetingReply:
     """Say whom the node is to meet now. Only a node whose check is under way meets anybody."""
     app_state, node = agent.app_state, own_node(agent, data.node)

@@ -112,7 +112,30 @@ class Orders(Struct, frozen=True):
     held_s: float = 0.0
 
 
-@post("/observations", guards=REPORT, request_max_body_size=BODY_MAX, status_code=200)
+@post(
+    "/observations",
+    guards=REPORT,
+    request_max_body_size=BODY_MAX,
+    status_code=200,
+    example={
+        "node": "gpu-0042",
+        "spool": "s1",
+        "boot_id": "b1",
+        "observations": [
+            {
+                "node": "gpu-0042",
+                "kind": "kernel_log",
+                "source": "agent",
+                "spool": "s1",
+                "sequence": 1,
+                "boot_id": "b1",
+                "age_s": 0.4,
+                "facility": 0,
+                "text": "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus.",
+            }
+        ],
+    },
+)
 async def observations(
     agent: Reports,
     data: JSONBody[ObservationsBody],
@@ -136,7 +159,20 @@ async def observations(
     return Receipt(data.spool, reply.acknowledged if reply.text in ("", data.spool) else 0)
 
 
-@post("/heartbeat", guards=REPORT, request_max_body_size=4096, status_code=200)
+@post(
+    "/heartbeat",
+    guards=REPORT,
+    request_max_body_size=4096,
+    status_code=200,
+    example={
+        "node": "gpu-0042",
+        "boot_id": "b1",
+        "spool": "s1",
+        "acknowledged": 0,
+        "version": "0.1.0",
+        "rss_kib": 41000,
+    },
+)
 async def heartbeat(agent: Reports, data: JSONBody[HeartbeatBody]) -> Response[HeartbeatReceipt | None]:
     """The agent is heard. Whoever names its spool is told how far that was read: less than before after a restore.
 
@@ -190,7 +226,13 @@ async def joining(agent: Reports, node: Annotated[str, QueryParameter(max_length
     return Response(offer, headers={"Cache-Control": "no-store"})
 
 
-@post("/outcomes", guards=REPORT, request_max_body_size=BODY_MAX, status_code=204)
+@post(
+    "/outcomes",
+    guards=REPORT,
+    request_max_body_size=BODY_MAX,
+    status_code=204,
+    example={"node": "gpu-0042", "outcomes": [{"operation": "o-1-77", "node": "gpu-0042", "result": "done"}]},
+)
 async def outcomes(agent: Reports, data: JSONBody[OutcomesBody]) -> None:
     """Take outcomes; one that nobody waits for any more still reaches the controller."""
     app_state, node = agent.app_state, own_node(agent, data.node)
@@ -206,7 +248,19 @@ async def outcomes(agent: Reports, data: JSONBody[OutcomesBody]) -> None:
             app_state.cell.replied(_to_be_finished(node, outcome))
 
 
-@post("/readings", guards=REPORT, request_max_body_size=BODY_MAX, status_code=204)
+@post(
+    "/readings",
+    guards=REPORT,
+    request_max_body_size=BODY_MAX,
+    status_code=204,
+    example={
+        "node": "gpu-0042",
+        "boot_id": "b1",
+        "window": 1,
+        "age_s": 2.0,
+        "readings": [{"metric": "gpu.temperature_c", "part": "1650123456789", "value": 61.5}],
+    },
+)
 async def readings(agent: Reports, data: JSONBody[ReadingsBody]) -> None:
     """Take a window of passive series into the archive of readings; the journal has no use for it."""
     app_state, node = agent.app_state, own_node(agent, data.node)

@@ -143,7 +143,12 @@ async def get_approval(app_state: TheAppState, who: Who, approval: FromPath[str]
 _VERBS = {"approve": "approve-request", "deny": "deny-request", "withdraw": "withdraw-request"}
 
 
-@post("/approvals/{approval:str}/{answer:str}", guards=SEE, status_code=200)
+@post(
+    "/approvals/{approval:str}/{answer:str}",
+    guards=SEE,
+    status_code=200,
+    example={"reason": "the rack is drained, I have looked"},
+)
 async def post_approval(
     app_state: TheAppState,
     caller: TheCaller,
@@ -172,7 +177,12 @@ async def get_rollout(app_state: TheAppState, rollout: FromPath[str]) -> Rollout
     return rollout_view(app_state, found)
 
 
-@post("/rollouts/{rollout:str}/stop", guards=[needs(Permission.operate)], status_code=200)
+@post(
+    "/rollouts/{rollout:str}/stop",
+    guards=[needs(Permission.operate)],
+    status_code=200,
+    example={"reason": "two nodes of the first slice failed their gate"},
+)
 async def stop_rollout(
     app_state: TheAppState, caller: TheCaller, rollout: FromPath[str], data: JSONBody[ActBody]
 ) -> IntentView:

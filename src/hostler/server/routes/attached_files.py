@@ -28,6 +28,13 @@ _ONLY_KEPT = {
 """A file is kept by who asks for it: nothing in it is run, loaded or guessed."""
 
 
+FILE_EXAMPLE = {
+    "name": "done.txt",
+    "content": "VGhlIGNhYmxlIG9mIHBvcnQgMyBpcyByZXBsYWNlZC4K",
+    "reason": "the cable is replaced",
+}
+
+
 class FileBody(Struct, frozen=True, forbid_unknown_fields=True):
     """A photo or file: how it is called, and its bytes as base64."""
 

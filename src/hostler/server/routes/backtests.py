@@ -20,7 +20,7 @@ from hostler.server.backtests import BacktestQuestion, BacktestRun, Backtests
 from hostler.server.dependencies import TheAppState, Wanted, Who
 from hostler.server.paging import Page, listed
 from hostler.server.problems import ProblemError, invalid, problem_details, refuse, unknown
-from hostler.server.routes.cell import DOCUMENTS_MAX, LARGE
+from hostler.server.routes.cell import CONFIG_EXAMPLE, DOCUMENTS_MAX, LARGE
 from hostler.server.routes.intents import Reason
 
 CONFIGURE = [needs(Permission.configure)]
@@ -66,7 +66,18 @@ async def get_backtest(app_state: TheAppState, backtest: FromPath[str]) -> Backt
     return found
 
 
-@post("/backtests", guards=CONFIGURE, request_max_body_size=LARGE, status_code=202)
+@post(
+    "/backtests",
+    guards=CONFIGURE,
+    request_max_body_size=LARGE,
+    status_code=202,
+    example={
+        "documents": CONFIG_EXAMPLE,
+        "reason": "a larger pool",
+        "since": "2026-10-01T00:00:00Z",
+        "until": "2026-11-01T00:00:00Z",
+    },
+)
 async def post_backtest(app_state: TheAppState, who: Who, data: JSONBody[BacktestBody]) -> BacktestRun:
     """Begin to replay history through these documents, in a process of its own at the lowest priority.
 
@@ -109,7 +120,7 @@ def _plain(configuration: Configuration) -> dict[str, object]:
     return found
 
 
-@post("/backtests/{backtest:str}/cancel", guards=CONFIGURE, status_code=200)
+@post("/backtests/{backtest:str}/cancel", guards=CONFIGURE, status_code=200, example={"reason": "the wrong month"})
 async def cancel_backtest(
     app_state: TheAppState, who: Who, backtest: FromPath[str], data: JSONBody[CancelBody]
 ) -> BacktestRun:

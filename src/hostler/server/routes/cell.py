@@ -74,6 +74,22 @@ class ConfigSource(Struct, frozen=True, forbid_unknown_fields=True):
     origin: Annotated[str, Meta(pattern=PLAIN, max_length=500)] = ""
 
 
+CONFIG_EXAMPLE = {
+    "policy.yaml": """policy:
+  rules:
+    gpu.fallen_off_bus: {remedy: power_cycle, timing: immediate, dooms: part}
+  rungs:
+    power_cycle: {attempts: 1, window_s: 604800}
+    triage: {attempts: 2, window_s: 2592000}
+""",
+    "fleet.yaml": """skus:
+  h100x8: {gpus: 8}
+pools:
+  train: {sku: h100x8, target: 64, tenant: acme}
+""",
+}
+
+
 class ConfigBody(Struct, frozen=True, forbid_unknown_fields=True):
     """Configuration documents, name → YAML text; together they are the whole configuration.
 
@@ -88,7 +104,13 @@ class ConfigBody(Struct, frozen=True, forbid_unknown_fields=True):
     key: Key = ""
 
 
-@post("/config", guards=[needs(Permission.configure)], request_max_body_size=LARGE, status_code=200)
+@post(
+    "/config",
+    guards=[needs(Permission.configure)],
+    request_max_body_size=LARGE,
+    status_code=200,
+    example={"documents": CONFIG_EXAMPLE, "reason": "a first pool"},
+)
 async def post_config(app_state: TheAppState, caller: TheCaller, data: JSONBody[ConfigBody]) -> IntentView:
     """Check the documents whole and activate them, by a rollout where much acts.
 

@@ -18,7 +18,7 @@ from hostler.server.app_state import AppState
 from hostler.server.auth import needs
 from hostler.server.dependencies import TheAppState, Who
 from hostler.server.problems import unknown
-from hostler.server.routes.attached_files import LARGEST_FILE, Attachment, FileBody, attach, sent
+from hostler.server.routes.attached_files import FILE_EXAMPLE, LARGEST_FILE, Attachment, FileBody, attach, sent
 from hostler.server.routes.intents import TheCaller
 
 HISTORY_READ = 5_000
@@ -61,6 +61,7 @@ async def node_checklist(app_state: TheAppState, who: Who, node_id: FromPath[str
     guards=[needs(Permission.work)],
     request_max_body_size=LARGEST_FILE,
     status_code=200,
+    example={**FILE_EXAMPLE, "item": 3},
 )
 async def post_item_file(
     app_state: TheAppState, caller: TheCaller, node_id: FromPath[str], data: JSONBody[ItemFileBody]

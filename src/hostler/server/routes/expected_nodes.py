@@ -25,6 +25,15 @@ from hostler.server.routes.intents import LARGE, Key, Reason, RequestedIntent, T
 
 Expected = Annotated[tuple[ExpectedNode, ...], Meta(min_length=1, max_length=MAX_NODES)]
 Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+EXPECTED_EXAMPLE = {
+    "serial": "SN-0044",
+    "macs": ["52:54:00:00:00:44"],
+    "sku": "h100x8",
+    "site": "ams",
+    "rack": "r7",
+    "u": 16,
+    "where": "rack7.csv:12",
+}
 
 
 class ExpectedBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,7 +69,13 @@ class AdmissionView(Struct, frozen=True):
     strangers: tuple[ExpectedStranger, ...]
 
 
-@post("/admission/plan", guards=[needs(Permission.enrol)], request_max_body_size=LARGE, status_code=200)
+@post(
+    "/admission/plan",
+    guards=[needs(Permission.enrol)],
+    request_max_body_size=LARGE,
+    status_code=200,
+    example={"nodes": [EXPECTED_EXAMPLE]},
+)
 async def plan_admission(app_state: TheAppState, data: JSONBody[ExpectedBody]) -> AdmissionView:
     """Say what an inventory would add and change, and where two sources disagree. Nothing is recorded."""
     try:
@@ -70,7 +85,13 @@ async def plan_admission(app_state: TheAppState, data: JSONBody[ExpectedBody]) -
     return AdmissionView(plan, _strangers(app_state, plan))
 
 
-@post("/admission", guards=[needs(Permission.enrol)], request_max_body_size=LARGE, status_code=200)
+@post(
+    "/admission",
+    guards=[needs(Permission.enrol)],
+    request_max_body_size=LARGE,
+    status_code=200,
+    example={"nodes": [EXPECTED_EXAMPLE], "digest": "5f" * 32, "reason": "delivered on Monday"},
+)
 async def post_admission(app_state: TheAppState, caller: TheCaller, data: JSONBody[AdmissionBody]) -> IntentView:
     """Carry out the plan of this digest. 409 where the fleet, the configuration or the inventory has changed since."""
     await _demand_systems(app_state, data)

@@ -38,6 +38,10 @@ DIGEST_LEAST = 6
 
 Moment = Annotated[datetime, Meta(tz=True)]
 Version = Annotated[str, Meta(min_length=1, max_length=64)]
+DESIGN_EXAMPLE = {
+    "name": "ib0",
+    "design": "a_node,a_port,z_node,z_port\ngpu-0042,mlx5_0,leaf-1,1\ngpu-0043,mlx5_0,leaf-1,2\n",
+}
 
 
 class FabricBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -111,7 +115,13 @@ class ReadDesign(Struct, frozen=True):
         return replace(parse_csv(self.text.encode(), name), models=self.models)
 
 
-@post("/fabrics", guards=[needs(Permission.configure)], request_max_body_size=LARGEST, status_code=200)
+@post(
+    "/fabrics",
+    guards=[needs(Permission.configure)],
+    request_max_body_size=LARGEST,
+    status_code=200,
+    example={"fabric": DESIGN_EXAMPLE, "reason": "the new row"},
+)
 async def post_fabric(app_state: TheAppState, caller: TheCaller, data: JSONBody[FabricBody]) -> IntentView:
     """Make a network known with its design, or give it a new one. All of the design is checked first.
 
@@ -152,7 +162,13 @@ async def diff_design_versions(
     return await _plan(app_state, before, after)
 
 
-@post("/fabrics/{name:str}/plan", guards=[needs(Permission.configure)], request_max_body_size=LARGEST, status_code=200)
+@post(
+    "/fabrics/{name:str}/plan",
+    guards=[needs(Permission.configure)],
+    request_max_body_size=LARGEST,
+    status_code=200,
+    example=DESIGN_EXAMPLE,
+)
 async def plan_design(app_state: TheAppState, name: FromPath[str], data: JSONBody[FabricSpec]) -> DesignPlan:
     """Changes that a design would bring, before it is registered: checked whole, and nothing follows."""
     fabric = fabric_named(app_state, name)
@@ -162,7 +178,12 @@ async def plan_design(app_state: TheAppState, name: FromPath[str], data: JSONBod
     return await _plan(app_state, in_force(fabric), fresh)
 
 
-@post("/fabrics/{name:str}/rollback", guards=[needs(Permission.configure)], status_code=200)
+@post(
+    "/fabrics/{name:str}/rollback",
+    guards=[needs(Permission.configure)],
+    status_code=200,
+    example={"version": "previous", "reason": "the list was of another row"},
+)
 async def roll_back_design(
     app_state: TheAppState, caller: TheCaller, name: FromPath[str], data: JSONBody[RollbackBody]
 ) -> IntentView:
@@ -192,6 +213,12 @@ async def roll_back_design(
     guards=[needs(Permission.configure)],
     request_max_body_size=LARGEST,
     status_code=200,
+    example={
+        "fabric": DESIGN_EXAMPLE,
+        "starts": "2036-01-01T00:00:00Z",
+        "ends": "2036-01-01T08:00:00Z",
+        "reason": "the new spine",
+    },
 )
 async def plan_recabling(
     app_state: TheAppState, caller: TheCaller, name: FromPath[str], data: JSONBody[RecablingBody]

@@ -179,7 +179,12 @@ def _told(asked: RequestedIntent) -> str:
     return f"{len(asked.nodes)} nodes: {' '.join(asked.nodes[:20])}" if asked.nodes else asked.target
 
 
-@post("/intents", guards=SEE, status_code=200)
+@post(
+    "/intents",
+    guards=SEE,
+    status_code=200,
+    example={"verb": "cordon", "target": "rack:r7", "reason": "PDU swap at 14:00", "dry_run": True},
+)
 async def post_intent(app_state: TheAppState, caller: TheCaller, data: JSONBody[IntentBody]) -> IntentView:
     """Ask for anything that people may ask for. 409 with the reason where it is refused."""
     if data.verb in OWN_ROUTES:
@@ -223,7 +228,9 @@ def _may_follow(app_state: AppState, who: Identity, found: Asked) -> bool:
     return who.whole or own or all(node is not None and sees(who, node) for node in nodes)
 
 
-@post("/nodes/{node_id:str}/{verb:str}", guards=SEE, status_code=200)
+@post(
+    "/nodes/{node_id:str}/{verb:str}", guards=SEE, status_code=200, example={"reason": "a new kernel", "dry_run": True}
+)
 async def post_node_verb(
     app_state: TheAppState, caller: TheCaller, node_id: FromPath[str], verb: FromPath[str], data: JSONBody[ActBody]
 ) -> IntentView:
@@ -238,7 +245,12 @@ async def post_node_verb(
     )
 
 
-@post("/racks/{rack:str}/{verb:str}", guards=SEE, status_code=200)
+@post(
+    "/racks/{rack:str}/{verb:str}",
+    guards=SEE,
+    status_code=200,
+    example={"reason": "PDU swap at 14:00", "dry_run": True},
+)
 async def post_rack_verb(
     app_state: TheAppState, caller: TheCaller, rack: FromPath[str], verb: FromPath[str], data: JSONBody[ActBody]
 ) -> IntentView:
@@ -250,19 +262,58 @@ async def post_rack_verb(
     )
 
 
-@post("/nodes", guards=[needs(Permission.enrol)], request_max_body_size=LARGE, status_code=200)
+@post(
+    "/nodes",
+    guards=[needs(Permission.enrol)],
+    request_max_body_size=LARGE,
+    status_code=200,
+    example={
+        "nodes": [
+            {
+                "id": "gpu-0042",
+                "sku": "h100x8",
+                "serial": "SN-0042",
+                "hostname": "gpu-0042.ams.example",
+                "bmc": "https://10.1.7.42",
+                "macs": ["52:54:00:00:00:42"],
+                "site": "ams",
+                "rack": "r7",
+                "u": 12,
+            }
+        ],
+        "reason": "delivered on Monday",
+    },
+)
 async def post_nodes(app_state: TheAppState, caller: TheCaller, data: JSONBody[RegisterBody]) -> IntentView:
     """Make nodes known; their bring-up begins. All or none."""
     return await _enrol(app_state, caller, "register", data)
 
 
-@post("/adopt", guards=[needs(Permission.enrol)], request_max_body_size=LARGE, status_code=200)
+@post(
+    "/adopt",
+    guards=[needs(Permission.enrol)],
+    request_max_body_size=LARGE,
+    status_code=200,
+    example={
+        "nodes": [{"id": "gpu-0043", "sku": "h100x8", "serial": "SN-0043", "rack": "r7", "u": 14, "pool": "train"}],
+        "reason": "it serves already",
+    },
+)
 async def post_adopt(app_state: TheAppState, caller: TheCaller, data: JSONBody[RegisterBody]) -> IntentView:
     """Take over nodes that serve already: nothing of theirs is touched. All or none."""
     return await _enrol(app_state, caller, "adopt", data)
 
 
-@post("/assets", guards=[needs(Permission.enrol)], request_max_body_size=LARGE, status_code=200)
+@post(
+    "/assets",
+    guards=[needs(Permission.enrol)],
+    request_max_body_size=LARGE,
+    status_code=200,
+    example={
+        "assets": [{"id": "shelf-r7", "kind": "power_shelf", "rack": "r7", "serial": "PS-7"}],
+        "reason": "delivered on Monday",
+    },
+)
 async def post_assets(app_state: TheAppState, caller: TheCaller, data: JSONBody[AssetsBody]) -> IntentView:
     """Make assets known. All or none."""
     args = {"assets": msgspec.json.encode(data.assets).decode()}

@@ -13,7 +13,7 @@ from hostler.core.state.verbs.facts import Permission
 from hostler.server.auth import SEE_CELL, needs
 from hostler.server.dependencies import TheAppState
 from hostler.server.problems import invalid, unknown
-from hostler.server.routes.attached_files import LARGEST_FILE, Attachment, FileBody, attach, sent
+from hostler.server.routes.attached_files import FILE_EXAMPLE, LARGEST_FILE, Attachment, FileBody, attach, sent
 from hostler.server.routes.fabrics import fabric_named
 from hostler.server.routes.intents import Key, Reason, RequestedIntent, TheCaller, submit
 
@@ -28,7 +28,12 @@ class ResultsBody(Struct, frozen=True, forbid_unknown_fields=True):
     key: Key = ""
 
 
-@post("/fabrics/{name:str}/manual-test", guards=[needs(Permission.work)], status_code=200)
+@post(
+    "/fabrics/{name:str}/manual-test",
+    guards=[needs(Permission.work)],
+    status_code=200,
+    example={"results": "allreduce_gbps,391.5\n", "reason": "test of the new row", "notes": "12 nodes"},
+)
 async def post_manual_test(
     app_state: TheAppState, caller: TheCaller, name: FromPath[str], data: JSONBody[ResultsBody]
 ) -> IntentView:
@@ -47,6 +52,7 @@ async def post_manual_test(
     guards=[needs(Permission.work)],
     request_max_body_size=LARGEST_FILE,
     status_code=200,
+    example=FILE_EXAMPLE,
 )
 async def post_manual_test_file(
     app_state: TheAppState, caller: TheCaller, name: FromPath[str], data: JSONBody[FileBody]

@@ -81,7 +81,7 @@ async def list_deliveries(
     return Deliveries(tuple(items), items[-1].number if len(items) == limit else None)
 
 
-@post("/notifications/routes/{route:str}/test", guards=CONFIGURE, status_code=202)
+@post("/notifications/routes/{route:str}/test", guards=CONFIGURE, status_code=202, example={"reason": "a new channel"})
 async def post_test(app_state: TheAppState, who: Who, route: FromPath[str], data: JSONBody[WhyBody]) -> Queued:
     """Queue a message to try the route with; whether it arrives is told by its delivery."""
     if route not in app_state.fleet.configuration.routes:
@@ -106,7 +106,12 @@ async def post_test(app_state: TheAppState, who: Who, route: FromPath[str], data
     return Queued(message.id, f"a test is queued for route {route}")
 
 
-@post("/notifications/deliveries/{number:int}/retry", guards=CONFIGURE, status_code=202)
+@post(
+    "/notifications/deliveries/{number:int}/retry",
+    guards=CONFIGURE,
+    status_code=202,
+    example={"reason": "the mail server is back"},
+)
 async def post_retry(app_state: TheAppState, who: Who, number: FromPath[int], data: JSONBody[WhyBody]) -> Queued:
     """Queue a dead letter again, under the same id and key."""
     if not await asyncio.to_thread(_log(app_state).outbox.retry, number, app_state.now()):

@@ -45,6 +45,7 @@ class PairsTaken(Struct, frozen=True):
     guards=[needs(Permission.work), needs(Permission.see_cell)],
     request_max_body_size=LARGEST,
     status_code=200,
+    example={"results": [{"a": "gpu-0042:mlx5_0", "z": "gpu-0043:mlx5_0", "gbps": 391.5}], "age_s": 30.0},
 )
 async def post_pairs(app_state: TheAppState, name: FromPath[str], data: JSONBody[PairsBody]) -> PairsTaken:
     """Take results of checks between nodes, all or none; they judge links and switches, and no node."""

@@ -11,7 +11,7 @@ from hostler.server.app_state import AppState
 from hostler.server.auth import needs
 from hostler.server.dependencies import TheAppState, Who
 from hostler.server.problems import unknown
-from hostler.server.routes.attached_files import LARGEST_FILE, Attachment, FileBody, attach, sent
+from hostler.server.routes.attached_files import FILE_EXAMPLE, LARGEST_FILE, Attachment, FileBody, attach, sent
 from hostler.server.routes.intents import TheCaller
 from hostler.server.token_scope import sees
 from hostler.server.tokens import Identity
@@ -19,7 +19,13 @@ from hostler.server.tokens import Identity
 WORK = [needs(Permission.work)]
 
 
-@post("/tickets/{ticket:str}/files", guards=WORK, request_max_body_size=LARGEST_FILE, status_code=200)
+@post(
+    "/tickets/{ticket:str}/files",
+    guards=WORK,
+    request_max_body_size=LARGEST_FILE,
+    status_code=200,
+    example=FILE_EXAMPLE,
+)
 async def post_ticket_file(
     app_state: TheAppState, caller: TheCaller, ticket: FromPath[str], data: JSONBody[FileBody]
 ) -> IntentView:
