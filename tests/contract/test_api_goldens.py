@@ -69,4 +69,4 @@ async def test_a_person_retires_one_with_a_reason_and_its_history_stays(world: H
     assert (shown["golden"], shown["state"]) == (None, "gone")
     assert shown["history"][0]["text"].endswith("another firmware"), shown["history"]
     status, said = await world.operator.post("/v1/intents", asked)
-    assert status == 409, said
+    assert status == 404, said

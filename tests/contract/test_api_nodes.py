@@ -11,6 +11,7 @@ from urllib.parse import quote
 import aiohttp
 import msgspec
 import pytest
+from litestar import Litestar
 
 from hostler.controller.inputs import WorkSeen
 from hostler.ports import Archived
@@ -317,7 +318,7 @@ async def test_a_tenant_answers_a_window_of_its_nodes_and_of_no_others(world: Ho
         )
     ]  # fmt: skip
     assert {(status, told["detail"]) for status, told in out_of_reach} == {
-        (409, "no maintenance window of that name concerns your nodes; see `hostler maintenance list`")
+        (404, "no maintenance window of that name concerns your nodes; see `hostler maintenance list`")
     }
     status, told = await world.operator.post("/v1/intents", answer)
     assert (status, "may not answer" in told["detail"]) == (403, True)
@@ -565,9 +566,9 @@ async def test_the_description_is_made_beside_the_loop_and_once(world: House, mo
     made_in: list[bool] = []
     make = DescriptionPlugin.make
 
-    def watched(plugin: DescriptionPlugin, document: dict[str, Any]) -> None:
+    def watched(plugin: DescriptionPlugin, app: Litestar) -> None:
         made_in.append(threading.current_thread() is threading.main_thread())
-        make(plugin, document)
+        make(plugin, app)
 
     monkeypatch.setattr(DescriptionPlugin, "make", watched)
     first, second = await asyncio.gather(_described(world), _described(world))

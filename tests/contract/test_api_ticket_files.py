@@ -54,7 +54,7 @@ async def test_a_photo_is_attached_and_stays_readable_once_the_ticket_is_closed(
     await world.until(lambda: ticket not in world.cell.view.tickets)
     status, _ = await tess.call("GET", f"{files}/{file['digest']}")
     assert status == 200
-    assert (await tess.post(files, photo(b"too late")))[0] == 409
+    assert (await tess.post(files, photo(b"too late")))[0] == 404
     assert (await tess.call("GET", f"{files}/{'0' * 64}"))[0] == 404
 
 

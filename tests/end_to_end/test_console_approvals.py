@@ -109,4 +109,4 @@ async def test_an_answer_that_is_refused_says_which_and_stops_none_of_the_others
     told = dialog.get_by_role("status")
     await expect(told).to_contain_text(f"{len(waiting) - 1} of {len(waiting)} are answered; {waiting[0]}: ")
     assert not world.cell.view.approvals
-    tab.complaints[:] = [one for one in tab.complaints if "409" not in one and "403" not in one]
+    tab.complaints[:] = [one for one in tab.complaints if "404" not in one and "403" not in one]

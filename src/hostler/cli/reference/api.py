@@ -20,9 +20,9 @@ def page() -> str:
             "# HTTP API\n",
             (
                 "JSON over HTTP. Send `Authorization: Bearer hst_…`; `hostler token create` makes one. The running "
-                "server describes bodies and parameters at `/schema/openapi.json` (OpenAPI), and what it sends by "
-                "itself, the stream of records and webhooks, at `/schema/asyncapi.json` (AsyncAPI 3.0). Answers are "
-                "compressed for who sends `Accept-Encoding: gzip`, the stream excepted.\n"
+                "server describes bodies, each with an example, and parameters at `/schema/openapi.json` (OpenAPI), "
+                "and what it sends by itself, the stream of records and webhooks, at `/schema/asyncapi.json` "
+                "(AsyncAPI 3.0). Answers are compressed for who sends `Accept-Encoding: gzip`, the stream excepted.\n"
             ),
             (
                 "Within `/v1` members are added to answers, and optional members, parameters and routes to requests; "

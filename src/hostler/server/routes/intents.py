@@ -15,6 +15,7 @@ from hostler.client.answers import IntentProgress, IntentView
 from hostler.core.intents import registration
 from hostler.core.intents.ask import REASON_MAX
 from hostler.core.intents.idempotency import OTHER_CONTENT
+from hostler.core.intents.named_targets import is_there
 from hostler.core.intents.registration import MAX_NODES, AssetSpec, NodeSpec
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.events import Record
@@ -168,6 +169,9 @@ async def submit(
     if OTHER_CONTENT in reply.detail:
         raise refuse(422, "key_reused", reply.text, "send the first request again as it was, or choose another key")
     if not reply.granted and "approval" not in reply.detail:
+        if not is_there(app_state.fleet, kind.facts.target, intent):
+            instead = "see the reason, and name one that is there"
+            raise ProblemError(problem_details(404, "unknown", reply.text, instead, facts=detail))
         instead = "see the reason, and try again when it has changed"
         raise ProblemError(problem_details(409, "refused", reply.text, instead, facts=detail))
     heard.waits = not reply.granted
