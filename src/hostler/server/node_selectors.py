@@ -57,7 +57,10 @@ class Term(Struct, frozen=True):
 
     def matches(self, node: Node) -> bool:
         """Tell whether the node is selected by this term."""
-        found = (value for value in READERS[self.key](node) if value)
+        return self.takes(value for value in READERS[self.key](node) if value)
+
+    def takes(self, found: Iterable[str]) -> bool:
+        """Tell whether something that has these values under the term's key is selected."""
         return any(not self.values or value in self.values for value in found) is not self.negative
 
     @property

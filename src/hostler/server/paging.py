@@ -1,7 +1,7 @@
 """Lists a page at a time: selectors, cursors that are the last key seen, and sorted keys that are kept, not made."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Annotated, Generic, TypeVar
 
 from litestar.di import NamedDependency
@@ -93,6 +93,12 @@ class Selection(Struct, frozen=True):
             and (not self.tag or _tagged(node, self.tag))
             and all(term.matches(node) for term in self.terms)
         )
+
+    def takes_racks(self, racks: Collection[str]) -> bool:
+        """Tell whether what stands in these racks, and is no node, is selected: by its racks or by nothing at all."""
+        asks_of_nodes = self.phase is not None or any((self.pool, self.sku, self.condition, self.q, self.tag))
+        by_rack = self.rack in ("", *racks) and all(t.key == "rack" and t.takes(racks) for t in self.terms)
+        return by_rack and not asks_of_nodes
 
     def index_keys(self) -> Iterator[str]:
         """Index entries that hold at least every selected node."""

@@ -27,7 +27,7 @@ def list_(
         Literal["all", "mine", "nobody"],
         Parameter(help="`mine`: those that you have claimed; `nobody`: those that are free to claim."),
     ] = "all",
-    node: Annotated[str, Parameter(show_default=False, help="Of this node only, by its id.")] = "",
+    node: Annotated[str, Parameter(show_default=False, help="Of this node only: its id, serial or host name.")] = "",
     selector: Selector = "",
     show: Show = SHOW,
     connect: Connect = CONNECT,

@@ -12,9 +12,11 @@ from hostler.client.answers import ConditionRow, OperationRow, OutsideRow, PoolV
 from hostler.core.policy import pool_places
 from hostler.core.state.assets import Asset
 from hostler.core.state.cases import Ticket
+from hostler.core.state.fleet import Fleet
 from hostler.core.state.light import Light
 from hostler.core.state.model import Hold, Node, Plan
 from hostler.core.state.notify_routes import TOLD_EACH
+from hostler.core.state.scopes import RACK, Scope
 from hostler.core.state.verbs.facts import Permission
 from hostler.ports import JournalError
 from hostler.server.api_resources import shadow_rows, ticket_row, waiting_row
@@ -118,12 +120,15 @@ async def list_tickets(
 ) -> Page[TicketRow]:
     """Open tickets; closed ones stand in the repair history (GET /v1/maintenance?node=…).
 
-    `claim`: the caller's own (mine), or those that nobody has, or whose claim has lapsed with its shift (nobody).
+    `claim`: the caller's own (mine), or those that nobody has, or whose claim has lapsed with its shift (nobody). What
+    selects nodes selects tickets about such nodes; one about a rack, or what stands in it, is selected by `rack` too.
     """
-    found = ((t.id, t) for t in app_state.fleet.tickets.values() if node in ("", t.node))
+    known = app_state.fleet.resolve(node)
+    name = node if known is None else known.id
+    found = ((t.id, t) for t in app_state.fleet.tickets.values() if name in ("", t.node))
     if claim is not None:
         found = ((name, t) for name, t in found if _claimed(app_state, who, t) is claim)
-    page = listed(((key, t) for key, t in found if _concerns(app_state, who, wanted, t.node)), wanted)
+    page = listed(((key, t) for key, t in found if _concerns(app_state, who, wanted, t)), wanted)
     outside = await _outside(app_state) if may(who, Permission.see_cell) else {}
     lights = {t.id: _light(app_state, t) for t in page.items} if who.role is not Role.tenant else {}
     rows = tuple(ticket_row(t, outside.get(t.id, ()), lights.get(t.id)) for t in app_state.shown(who, page.items))
@@ -159,10 +164,18 @@ async def _outside(app_state: AppState) -> dict[str, tuple[OutsideRow, ...]]:
     return found
 
 
-def _concerns(app_state: AppState, who: Identity, wanted: Selection, node_id: str) -> bool:
-    if node_id not in app_state.fleet.nodes:
-        return who.whole
-    return bool(reached(app_state, who, wanted, node_id))
+def _concerns(app_state: AppState, who: Identity, wanted: Selection, ticket: Ticket) -> bool:
+    if ticket.node not in app_state.fleet.nodes:
+        return who.whole and wanted.takes_racks(_racks(app_state.fleet, ticket))
+    return bool(reached(app_state, who, wanted, ticket.node))
+
+
+def _racks(fleet: Fleet, ticket: Ticket) -> set[str]:
+    """Racks to which a ticket about no node sends a person."""
+    about, asset = Scope.of(ticket.node), fleet.assets.get(ticket.node)
+    racks = {stop.rack for stop in ticket.walk}
+    racks |= {about.name} if about.kind == RACK else set()
+    return racks | ({asset.position.rack} if asset is not None else set())
 
 
 @get("/holds", guards=SEE)
