@@ -1,12 +1,16 @@
 """Approvals and rollouts over HTTP: who may, who may not, and what everybody reads of them."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hostler.cli.exit_codes import ExitCode
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import DOCUMENTS, House, house
+from tests.contract.test_api_audit import tried
 
 
 @pytest.fixture
@@ -53,6 +57,64 @@ async def test_a_second_operator_approves_and_nobody_else_does(world: House) -> 
     assert (status, answer["granted"]) == (200, True), answer
     assert (await world.operator.call("GET", "/v1/approvals"))[1]["items"] == []
     assert (await bob.post(f"/v1/approvals/{approval}/approve", body))[0] in (403, 404, 409)
+
+
+async def nine_reboots(world: House) -> dict[str, Any]:
+    """A request for more nodes than one person may disturb."""
+    await world.make_room(10)
+    names = (await world.adopt(10))[:9]
+    return {"verb": "reboot", "target": "nodes", "nodes": names, "reason": "new kernel"}
+
+
+async def test_what_waits_for_a_second_person_is_followed_by_its_handle_to_its_outcome(world: House) -> None:
+    """Mutants: 202 names no handle; approved, it still reads as waiting; it is *done* before the nodes are."""
+    body = await nine_reboots(world)
+    status, waits = await world.operator.post("/v1/intents", {**body, "key": "once"})
+    assert (status, waits["granted"]) == (202, False), waits
+    handle = f"/v1/intents/{waits['detail']['intent']}"
+    asked = await world.operator.get(handle)
+    assert (asked["state"], asked["approval"], asked["nodes"]) == (
+        "waiting_for_approval", waits["detail"]["approval"], [],
+    )  # fmt: skip
+    assert not any(node.plan or node.conditions for node in world.cell.view.nodes.values())
+    world.driver.stuck |= {"reboot"}
+    answer = f"/v1/approvals/{asked['approval']}/approve"
+    assert (await world.operator.post(answer, {"reason": "I say so too"}))[0] == 409
+    bob = world.client(Grant("bob", Role.operator))
+    status, granted = await bob.post(answer, {"reason": "I have looked"})
+    assert (status, granted["granted"]) == (200, True), granted
+    under_way = await bob.get(handle)
+    assert (under_way["state"], under_way["person"], len(under_way["nodes"])) == ("under_way", "ada", 9)
+    assert {row["state"] for row in under_way["nodes"]} <= {"waiting", "running"}
+    again = await world.operator.post("/v1/intents", {**body, "key": "once"})
+    assert (again[0], again[1]["detail"]["intent"]) == (202, waits["detail"]["intent"]), "the first answer"
+
+
+async def test_the_outcome_of_what_was_approved_is_read_at_its_handle(world: House) -> None:
+    """Mutant: how the nodes came out is looked for since the approval's end alone, or under another request."""
+    body = await nine_reboots(world)
+    _, waits = await world.operator.post("/v1/intents", body)
+    bob = world.client(Grant("bob", Role.operator))
+    await bob.post(f"/v1/approvals/{waits['detail']['approval']}/approve", {"reason": "I have looked"})
+    nodes = world.cell.view.nodes
+    await world.until(lambda: not any(node.plan or node.conditions for node in nodes.values()))
+    ended = await world.operator.get(f"/v1/intents/{waits['detail']['intent']}")
+    assert (ended["state"], [row["state"] for row in ended["nodes"]]) == ("done", ["done"] * 9), ended
+
+
+async def test_a_command_that_waits_says_for_whom_and_how_it_ended(world: House) -> None:
+    """Mutants: `--wait` ends with the 202, or never; its exit status is that of a request that still waits."""
+    body = await nine_reboots(world)
+    words = ("node", "reboot", *body["nodes"], "--as-one", "--reason", "new kernel", "--wait")
+    command = asyncio.create_task(tried(world, *words))
+    await world.until(lambda: len(world.cell.view.approvals))
+    (approval,) = (row["id"] for row in (await world.operator.get("/v1/approvals"))["items"])
+    bob = world.client(Grant("bob", Role.operator))
+    assert (await bob.post(f"/v1/approvals/{approval}/approve", {"reason": "I have looked"}))[0] == 200
+    code, said = await command
+    assert code == ExitCode.ok, said
+    assert approval in said
+    assert "done" in said
 
 
 async def test_what_one_command_asked_for_node_by_node_goes_by_one_request(world: House) -> None:

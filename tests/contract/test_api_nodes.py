@@ -261,6 +261,34 @@ async def test_a_node_that_was_taken_for_repair_keeps_its_account_first_opening_
     assert [deed["action"] for deed in report["deeds"]][-2:] == ["power_on", "power_off"]
 
 
+async def test_a_graver_fault_takes_the_work_over_and_does_not_open_it_anew(world: House) -> None:
+    """Mutant: the row is opened with the fault that came last."""
+    await world.adopt(1)
+    assert (await world.operator.post("/v1/nodes/n0/return-for-maintenance", {"reason": "PDU"}))[0] == 200
+    await world.until(lambda: world.cell.view.nodes["n0"].phase == "triage")
+    (asked,) = (await world.operator.get("/v1/maintenance?node=n0"))["work"]
+    assert asked["fault"] == "operator.maintenance: PDU"
+    await world.report("n0", kind="kernel_log", text=XID79, facility=0)
+    await world.until(lambda: len(world.cell.view.nodes["n0"].conditions) > 1)
+    for path in ("/v1/maintenance?node=n0", "/v1/maintenance"):
+        (graver,) = (await world.operator.get(path))["work"]
+        assert graver["fault"].startswith("gpu.fallen_off_bus: ")
+        kept = ("opened", "account", "handover", "hardware")
+        assert {key: graver[key] for key in kept} == {key: asked[key] for key in kept}
+
+
+async def test_one_answer_has_a_nodes_gpus_account_creation_and_work(world: House) -> None:
+    """Mutant: a customer's inventory has to ask four routes."""
+    await world.adopt(1)
+    world.work("n0", "acme")
+    await world.until(lambda: world.cell.live.workloads(world.cell.view.nodes["n0"]))
+    whole = await world.operator.get("/v1/nodes/n0")
+    assert [part["serial"] for part in whole["parts"] if part["kind"] == "gpu"] == ["GPU-n0-0", "GPU-n0-1"]
+    assert (whole["node"]["assignment"]["tenant"], whole["node"]["assignment"]["pool"]) == ("acme", "alpha")
+    assert whole["node"]["registered_at"] <= whole["node"]["handover"]
+    assert [work["tenant"] for work in whole["workloads"]] == ["acme"]
+
+
 async def test_holds_and_windows_are_listed(world: House) -> None:
     await world.adopt(1)
     await world.operator.post("/v1/nodes/n0/hold", {"reason": "look at it", "args": {"hours": "2"}})

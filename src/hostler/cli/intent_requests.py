@@ -52,12 +52,11 @@ def targets_of(client: "Client", named: Sequence[str], pick: Pick) -> list[str]:
 
 
 def ask(client: "Client", why: Why, requests: Sequence[IntentRequest], output: str) -> ExitCode:
-    """Have each request answered. Returns the first exit status that is not ok."""
+    """Have each request answered, and followed to its end where asked. Returns the first exit status that is not ok."""
     worst, answers = ExitCode.ok, []
     for request in requests:
         answer, code = _answered(client, why, request, why.key_for(request.target if len(requests) > 1 else ""))
         answers.append({"verb": request.verb, "target": request.target, **answer})
-        worst = worst or code
         if output in ("table", "wide"):
             _print(request, answer, why.dry_run)
         elif output == "name" and code is ExitCode.ok:
@@ -66,7 +65,8 @@ def ask(client: "Client", why: Why, requests: Sequence[IntentRequest], output: s
             say(f"{request.target}: {answer['text']}")
         handle = (answer.get("detail") or {}).get("intent", "")
         if why.wait and handle and not why.dry_run and code in (ExitCode.ok, ExitCode.waits):
-            worst = follow(client, handle) or worst
+            code = follow(client, handle)
+        worst = worst or code
     say_brake(*answers)
     if output == "json":
         dump_json({"items": answers})

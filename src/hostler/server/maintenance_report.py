@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from hostler.core.state import events as e
 from hostler.core.state.cases import Ticket
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.health import bars
 from hostler.core.state.model import Assignment, Condition, Node, Phase
 from hostler.core.state.windows import Window
 from hostler.core.tables.operations import OPERATIONS
@@ -137,13 +138,21 @@ def _row(fleet: Fleet, node: Node, state: str, action: str, cause: Condition | N
         component=part.kind if part else (cause.type.partition(".")[0] if cause else "node"),
         hardware=part.serial if part else node.binding("serial"),
         ticket="",
-        opened=cause.since if cause else node.phase_since,
+        opened=_opened(node, cause),
         updated=cause.last_seen if cause else None,
         closed=None,
         account=node.assignment.tenant if node.assignment else "",
         handover=node.handover,
         waits_for=waits,
     )
+
+
+def _opened(node: Node, cause: Condition | None) -> datetime:
+    """When this work on the node began to be asked for: a graver fault that takes over does not open it anew."""
+    if cause is None:
+        return node.phase_since
+    asked = (c.since for c in node.conditions if bars(c) or c.type.startswith("operator."))
+    return min([cause.since, *asked])
 
 
 def _fault(cause: Condition | None) -> str:
