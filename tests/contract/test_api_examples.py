@@ -54,6 +54,7 @@ async def serves(world: House) -> None:
 async def test_every_example_is_taken_as_it_stands(world: House) -> None:
     """Mutants: a route has no example; a member is misspelled, missing or of another type; its document is refused."""
     paths = (await description(world))["paths"]
+    await world.reads_all()
     taking = {path: item["post"] for path, item in paths.items() if "requestBody" in item.get("post", {})}
     assert set(FIRST) <= set(taking)
     assert [path for path, operation in taking.items() if shown(operation) is None] == []

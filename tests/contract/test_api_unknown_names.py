@@ -1,4 +1,4 @@
-"""What is named and is not there is answered alike everywhere: 404 by the API, exit status 4 by every command."""
+"""Names of nothing are answered alike everywhere: 404 by the API, exit status 4 by every command that names one thing."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,15 +1,17 @@
 """Tells whether what an intent names is there: a refusal of what is not is answered otherwise than any other."""
 
-from collections.abc import Callable, Container
+from collections.abc import Callable
+from typing import Any
 
 from hostler.core.intents.bounds import concerns
 from hostler.core.policy.blast_radius import resolve
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Intent
+from hostler.core.state.overlay_table import Table
 from hostler.core.state.scopes import CLUSTER, DOMAINS, FLEET, NODES, POOL, RACK, SWITCH, Scope
 from hostler.core.state.verbs.facts import Target
 
-_BY_ID: dict[Target, Callable[[Fleet], Container[str]]] = {
+_BY_ID: dict[Target, Callable[[Fleet], Table[Any]]] = {
     Target.hold: lambda fleet: fleet.holds,
     Target.ticket: lambda fleet: fleet.tickets,
     Target.incident: lambda fleet: fleet.incidents,
