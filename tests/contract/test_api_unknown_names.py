@@ -1,4 +1,4 @@
-"""Names of nothing are answered alike everywhere: 404 by the API, exit status 4 by every command that names one thing."""
+"""Names of nothing are answered alike: 404 by the API, exit status 4 by each command that names one thing."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
