@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import litestar.middleware.compression.middleware
 import msgspec
 import pytest
+from litestar.middleware.compression.gzip_facade import GzipCompression
 
 from hostler.agent.controller_client import About, ControllerClient, OperationOrder, UnavailableError
 from hostler.agent.local_observation import LocalObservation
@@ -64,6 +66,25 @@ async def test_the_agents_own_client_is_understood(world: House, tmp_path: Path)
     assert (shown["agent"]["version"], shown["agent"]["rss_kib"], shown["agent"]["heard"]) == ("1.2.3", 40_960, True)
     assert shown["agent"]["profiles"] == ["gate"]
     assert world.cell.live.of("n0").profiles == ("gate",), "what it lacks is not asked for in vain"
+
+
+async def test_no_compressor_is_held_for_an_agent(world: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutants: the long poll is compressed (300 KB for each agent, for as long as it waits); so is a heartbeat."""
+    made: list[GzipCompression] = []
+
+    def counted(**given: Any) -> GzipCompression:
+        made.append(GzipCompression(**given))
+        return made[-1]
+
+    monkeypatch.setattr(litestar.middleware.compression.middleware, "GzipCompression", counted)
+    packed = {"Accept-Encoding": "gzip"}
+    agent = world.agent("n0")
+    await agent.call("GET", "/v1/agent/operations?node=n0&wait_s=0", headers=packed)
+    await agent.call("POST", "/v1/agent/observations", json=batch(observation()), headers=packed)
+    await agent.call("POST", "/v1/agent/meetings", json={}, headers=packed)
+    assert made == []
+    await world.operator.call("GET", "/v1/nodes", headers=packed)
+    assert len(made) == 1, "others' answers are compressed"
 
 
 async def test_where_a_long_check_stands_is_explained_while_its_agent_says_so(world: House, tmp_path: Path) -> None:

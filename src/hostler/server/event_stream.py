@@ -29,7 +29,8 @@ RETRY_MS = 2_000
 LINES_KEPT = 256
 """Encoded records that are kept to be shared: all clients that keep up ask for the same few in the same moment."""
 NOT_COMPRESSED = "not_compressed"
-"""Option of routes whose answer is not compressed: a compressor would hold records back."""
+"""Option of routes whose answer is not compressed: a stream's compressor would hold records back, and one is made for
+each request as it comes (some 300 KB), so an agent's long poll would hold it for as long as it waits."""
 
 Keep = Callable[[Record], Record | None]
 

@@ -16,6 +16,7 @@ from hostler.polling.meeting_questions import MeetingQuestion, answer, is_under_
 from hostler.server.agent_protocol import understood
 from hostler.server.auth import needs
 from hostler.server.dependencies import Reports
+from hostler.server.event_stream import NOT_COMPRESSED
 from hostler.server.problems import refuse
 from hostler.server.routes.agent_reports import own_node
 
@@ -64,4 +65,4 @@ async def meetings(agent: Reports, data: JSONBody[MeetingBody]) -> MeetingReply:
     return reply
 
 
-router = Router(path="/agent", route_handlers=[meetings], tags=["agents"])
+router = Router(path="/agent", route_handlers=[meetings], opt={NOT_COMPRESSED: True}, tags=["agents"])

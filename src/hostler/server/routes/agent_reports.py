@@ -28,6 +28,7 @@ from hostler.server.app_state import AppState
 from hostler.server.auth import needs
 from hostler.server.check_readings import pairs_of, taken_out
 from hostler.server.dependencies import Reporter, Reports
+from hostler.server.event_stream import NOT_COMPRESSED
 from hostler.server.load_shedding import URGENT
 from hostler.server.problems import ProblemError, refuse
 
@@ -354,6 +355,7 @@ def _is_agents(node: Node, outcome: Outcome) -> bool:
 
 router = Router(
     path="/agent",
+    opt={NOT_COMPRESSED: True},
     route_handlers=[observations, heartbeat, operations, joining, outcomes, readings],
     tags=["agents"],
 )
