@@ -21,9 +21,10 @@ IPXE_EFI = Path("/usr/lib/ipxe/ipxe.efi")
 """The boot loader that UEFI fetches by HTTP."""
 IPXE_KERNEL = Path("/usr/lib/ipxe/ipxe.lkrn")
 """The same as a kernel, for machines that boot by BIOS."""
-BIOS, UEFI, UEFI_HTTP, MEDIUM = "bios", "uefi", "uefi-http", "medium"
-"""Kinds of machine: iPXE in its adapter under BIOS or UEFI, UEFI that fetches a boot loader by HTTP itself, or BIOS
-that starts from a CD in a virtual drive, with no boot loader in its adapter."""
+BIOS, UEFI, UEFI_HTTP, MEDIUM, UEFI_MEDIUM = "bios", "uefi", "uefi-http", "medium", "uefi-medium"
+"""Kinds of machine: iPXE in its adapter under BIOS or UEFI, UEFI that fetches a boot loader by HTTP itself, or BIOS or
+UEFI that starts from a CD in a virtual drive, with no boot loader in its adapter."""
+FROM_MEDIUM = (MEDIUM, UEFI_MEDIUM)
 MEDIUM_TOOLS = ("xorriso", "mformat", "/usr/lib/ISOLINUX/isolinux.bin", "/usr/lib/syslinux/modules/bios/ldlinux.c32")
 KERNEL = "linux-image-cloud-amd64"
 MODULES = (
@@ -136,7 +137,10 @@ class Guest:
     """One machine: `power_on` starts it from this address, as its firmware would; its console is in `log`."""
 
     def __init__(self, mac: str, serial: str, log: Path, firmware: str = BIOS, memory_mb: int = 256) -> None:
-        """`tpm` is the control socket of a TPM that swtpm plays, `drive` the file of an NVMe drive; None for none."""
+        """`tpm` is the control socket of a TPM that swtpm plays, `drive` the file of an NVMe drive; None for none.
+
+        `dhcp` is what the network's DHCP server names whatever the machine is started with, "" for nothing of its own.
+        """
         self.mac = mac
         self.serial = serial
         self.log = log
@@ -145,6 +149,7 @@ class Guest:
         self.starts = 0
         self.tpm: Path | None = None
         self.drive: Path | None = None
+        self.dhcp = ""
         self.medium = log.with_suffix(".iso")
         self._process: Process | None = None
 
@@ -154,7 +159,7 @@ class Guest:
         A machine with a virtual drive starts from the file `medium` in it, and has no boot loader of its own.
         """
         self.starts += 1
-        rom = ",romfile=" if self.firmware in (UEFI_HTTP, MEDIUM) else ""
+        rom = ",romfile=" if self.firmware in (UEFI_HTTP, *FROM_MEDIUM) else ""
         self._process = await asyncio.create_subprocess_exec(
             *tied(QEMU),
             *(
@@ -166,15 +171,15 @@ class Guest:
                 "none",
                 "-no-reboot",
                 "-boot",
-                "d" if self.firmware == MEDIUM else "n",
+                "d" if self.firmware in FROM_MEDIUM else "n",
                 "-monitor",
                 "none",
             ),
             *("-serial", f"file:{self.log}"),
-            *("-netdev", f"user,id=n0,bootfile={dhcp or address}"),
+            *("-netdev", f"user,id=n0,bootfile={self.dhcp or dhcp or address}"),
             *("-device", f"virtio-net-pci,netdev=n0,mac={self.mac}{rom}"),
             *("-smbios", f"type=1,serial={self.serial}"),
-            *(("-cdrom", str(self.medium)) if self.firmware == MEDIUM else ()),
+            *(("-cdrom", str(self.medium)) if self.firmware in FROM_MEDIUM else ()),
             *self._firmware(address),
             *self._tpm(),
             *self._nvme(),
@@ -186,7 +191,7 @@ class Guest:
         """The machine's firmware; native HTTP boot finds the boot entry that a BMC writes for HttpBootUri."""
         if self.firmware in (BIOS, MEDIUM):
             return ()
-        if self.firmware == UEFI:
+        if self.firmware in (UEFI, UEFI_MEDIUM):
             return ("-bios", str(OVMF))
         kept = self.log.with_suffix(".vars")
         tool = ("-m", "virt.firmware.vars", "-i", str(OVMF_VARS), "-o", str(kept), "--set-boot-uri", address)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hostler.cli.commands import boot
-from hostler.core.boot.ipxe import ROOM, ROOM_FOR_SCRIPT, medium_script
+from hostler.core.boot.ipxe import ROOM, ROOM_FOR_SCRIPT, first_script
 from hostler.drivers.boot import medium_image
 from hostler.drivers.boot.medium_image import MediumParts, make_medium
 from hostler.ports import RefusedError
@@ -24,7 +24,7 @@ def test_what_uefi_and_bios_start_is_on_it(tmp_path: Path, *, bios: bool) -> Non
     make_medium(MediumParts(IPXE_EFI, bios=IPXE_KERNEL if bios else None), out)
     template = template_of(out)
     assert len(template.places) == (3 if bios else 2)
-    script = script_of(medium_script("http://10.0.0.1:8081/n/n1/secret/script"))
+    script = script_of(first_script("http://10.0.0.1:8081/n/n1/secret/script", bare=True))
     out.write_bytes(template.read(script, 0, template.size))
     listed = _said("xorriso", "-indev", str(out), "-report_el_torito", "plain")
     assert ("BIOS" in listed, "UEFI" in listed) == (bios, True)
@@ -46,7 +46,22 @@ def _said(*argv: str) -> str:
 def test_the_command_prints_its_line_of_the_configuration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "boot.iso"
     assert boot.medium(str(IPXE_EFI), str(out), arch="arm64") == 0
-    assert capsys.readouterr().out.startswith("  media: {files: {arm64: {file: boot.iso, sha256: ")
+    told = capsys.readouterr()
+    assert told.out.startswith("  media: {files: {arm64: {file: boot.iso, sha256: ")
+    assert ("looks for no script on its medium" in told.err) is (b"autoexec.ipxe" not in IPXE_EFI.read_bytes())
+
+
+@needs_tools
+@pytest.mark.parametrize(("text", "said"), [(b"MZ file:autoexec.ipxe", ""), (b"MZ of 2019", "take an iPXE of 2021")])
+def test_a_loader_that_looks_for_no_script_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: bytes, said: str
+) -> None:
+    """Mutant: a medium that boots nothing by UEFI is made without a word."""
+    loader = tmp_path / "ipxe.efi"
+    loader.write_bytes(text)
+    assert boot.medium(str(loader), str(tmp_path / "boot.iso")) == 0
+    told = capsys.readouterr().err
+    assert said in told if said else told == ""
 
 
 def test_a_missing_tool_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from hostler.server.tokens import Grant, Role, TokenStore
 from hostler.sim.bmc.emulated_machine import Delays, Machine, Quirks, gpu_server
 from hostler.sim.bmc.http_farm import Farm
 from hostler.sim.bmc.redfish_service import Service
-from tests.boot_guest import BIOS, IPXE_EFI, IPXE_KERNEL, MEDIUM, UEFI_HTTP, Guest, build_image
+from tests.boot_guest import BIOS, FROM_MEDIUM, IPXE_EFI, IPXE_KERNEL, UEFI_HTTP, Guest, build_image
 from tests.debian_guest import ARGS, MEMORY_MB, build_debian
 from tests.end_to_end.processes import HOSTLER, answers, free_port, process
 from tests.kubelet_layer import KUBELET_MB, build_kubelet_layer
@@ -126,18 +126,23 @@ async def booted_world(
     image: BootedImage | None = None,
     agent: BootedAgent | None = None,
     cluster: BootedCluster | None = None,
+    loader: Path = IPXE_EFI,
 ) -> AsyncIterator[BootedWorld]:
-    """World that is up, no node registered yet. With an agent the API speaks TLS, by a certificate of its own."""
+    """World that is up, no node registered yet. With an agent the API speaks TLS, by a certificate of its own.
+
+    `loader` is the boot loader that UEFI starts, from a medium or by HTTP.
+    """
     data, images = directory / "data", directory / "images"
     data.mkdir(mode=0o700)
     images.mkdir()
     port, boot_port = free_port(), free_port()
     booted = image or BUSYBOX
     tls = certificate(directory) if agent is not None else ()
+    shutil.copyfile(loader, images / "ipxe.efi")
     documents = _documents(directory, booted, boot_port, CLUSTER if cluster is not None and cluster.at_boot else "")
     if cluster is not None:
         documents += ("--cluster", f"{CLUSTER}={cluster.kubeconfig}@x")
-    if firmware == MEDIUM:
+    if firmware in FROM_MEDIUM:
         _media_document(directory, f"http://127.0.0.1:{boot_port}")
     if agent is not None:
         _agent_document(directory, agent, f"https://10.0.2.2:{port}")
@@ -150,7 +155,7 @@ async def booted_world(
     if agent is not None:  # parts are the agent's to tell: this BMC is of another machine's kind
         hardware = replace(hardware, parts=())
     # HPE's BMCs keep no HTTP boot address here; their virtual drives take a medium.
-    machine = Machine("1", hardware, AT_ONCE, Quirks(vendor="hpe" if firmware == MEDIUM else ""))
+    machine = Machine("1", hardware, AT_ONCE, Quirks(vendor="hpe" if firmware in FROM_MEDIUM else ""))
     # Nodes call it by another name than loopback's: what listens there answers to no other.
     host = "0.0.0.0" if agent is not None else "127.0.0.1"
     serve = ("serve", "--data", str(data), "--listen", f"{host}:{port}", *tls)
@@ -202,7 +207,7 @@ def _agent_document(directory: Path, agent: BootedAgent, server: str) -> None:
 def _media_document(directory: Path, bmcs_reach: str) -> None:
     """The boot section once more, with a medium, as `hostler boot medium` makes and names it."""
     out = directory / "images/boot.iso"
-    argv = [HOSTLER, "boot", "medium", str(IPXE_EFI), str(out), "--bios", str(IPXE_KERNEL)]
+    argv = [HOSTLER, "boot", "medium", str(directory / "images/ipxe.efi"), str(out), "--bios", str(IPXE_KERNEL)]
     said = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=True).stdout
     told = yaml.safe_load((directory / "boot.yaml").read_text())
     told["boot"] |= yaml.safe_load(said)
@@ -214,7 +219,6 @@ def _documents(directory: Path, image: BootedImage, boot_port: int, cluster: str
     images = directory / "images"
     files = image.build(images)
     layers = ", ".join(file.name for file in files[1:])
-    shutil.copyfile(IPXE_EFI, images / "ipxe.efi")
     loader = hashlib.sha256((images / "ipxe.efi").read_bytes()).hexdigest()
     sums = "\n".join(f"        {f.name}: {hashlib.sha256(f.read_bytes()).hexdigest()}" for f in files)
     (directory / "boot.yaml").write_text(f"""

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.boot_guest import BIOS, MEDIUM, UEFI, UEFI_HTTP, missing, no_medium
+from tests.boot_guest import BIOS, FROM_MEDIUM, IPXE_EFI, UEFI, UEFI_HTTP, UEFI_MEDIUM, missing, no_medium
 from tests.end_to_end.booted import MAC, SERIAL, BootedWorld, booted_world
+from tests.newer_ipxe import newer_ipxe
 
 pytestmark = [pytest.mark.xdist_group("boot"), pytest.mark.skipif(bool(missing()), reason=missing() or "it boots")]
 
@@ -25,6 +26,14 @@ HISTORY = (
 async def register(world: BootedWorld, **more: Any) -> None:
     spec = {"id": "n1", "sku": "this", "serial": SERIAL, "macs": [MAC], "bmc": world.origin, **more}
     await world.call("POST", "/v1/nodes", {"nodes": [spec], "reason": "the machine was delivered"})
+
+
+def needs_newer_ipxe() -> Path:
+    """A boot loader that looks for its script where it was started from."""
+    found = newer_ipxe()
+    if found is None:
+        pytest.skip("no iPXE of 2021 or newer: on Debian apt-get update, then it is fetched of a later release")
+    return found
 
 
 @pytest.mark.parametrize("firmware", [BIOS, UEFI, UEFI_HTTP])
@@ -48,10 +57,12 @@ async def test_a_machine_that_is_powered_on_comes_to_onboard_by_itself(tmp_path:
 
 
 @pytest.mark.skipif(bool(no_medium()), reason=no_medium() or "it boots")
-async def test_a_machine_whose_bmc_keeps_no_address_boots_from_a_medium(tmp_path: Path) -> None:
-    """The adapter has no boot loader: what runs comes from the drive. Mutants: the script on the medium is of no boot;
-    it asks before it has an address; the medium stays in."""
-    async with booted_world(tmp_path, MEDIUM) as world:
+@pytest.mark.parametrize("firmware", FROM_MEDIUM)
+async def test_a_machine_whose_bmc_keeps_no_address_boots_from_a_medium(tmp_path: Path, firmware: str) -> None:
+    """The adapter has no boot loader: what runs comes from the drive, by one image for BIOS and UEFI. Mutants: the
+    script on the medium is of no boot; it asks before it has an address; the medium stays in."""
+    loader = needs_newer_ipxe() if firmware == UEFI_MEDIUM else IPXE_EFI
+    async with booted_world(tmp_path, firmware, loader=loader) as world:
         await register(world)
         found = await world.until(
             lambda seen: seen["node"]["phase"] == "onboard" and seen["node"]["medium"] is None, "/v1/nodes/n1"
@@ -63,6 +74,18 @@ async def test_a_machine_whose_bmc_keeps_no_address_boots_from_a_medium(tmp_path
         assert world.machine.media == {}
         told = [row["text"] for row in world.command("node", "history", "n1")["items"]]
         assert any("its boot medium is read from 127.0.0.1" in text for text in told), told
+
+
+async def test_a_loader_that_looks_beside_its_address_is_known_by_the_secret_there(tmp_path: Path) -> None:
+    """What DHCP names leads nowhere. Mutant: the script is given to whoever comes from the address of the UEFI alone."""
+    async with booted_world(tmp_path, UEFI_HTTP, loader=needs_newer_ipxe()) as world:
+        world.guest.dhcp = "http://10.0.2.2:9/nothing"
+        await register(world)
+        found = await world.until(lambda seen: seen["node"]["phase"] == "onboard", "/v1/nodes/n1")
+        assert (found["node"]["boot"]["kind"], found["node"]["boot"]["identity"]) == ("image", "bmc")
+        console = world.guest.console()
+        assert "autoexec.ipxe... ok" in console
+        assert "guest: got user-data" in console
 
 
 async def test_another_machine_behind_the_bmc_is_loaded_and_then_refused(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from hostler.cli.exit_codes import ExitCode
 from hostler.cli.input_files import read_documents
 from hostler.cli.list_commands import describe
 from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce
+from hostler.cli.output import say
 from hostler.client import routes
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def medium(
     import hashlib
     from pathlib import Path
 
-    from hostler.drivers.boot.medium_image import MediumParts, make_medium
+    from hostler.drivers.boot.medium_image import MediumParts, looks_for_script, make_medium
     from hostler.ports import RefusedError
 
     if missing := next((one for one in (loader, bios) if one and not Path(one).is_file()), ""):
@@ -82,6 +83,8 @@ def medium(
         make_medium(MediumParts(Path(loader), arch, Path(bios) if bios else None), Path(out))
     except RefusedError as error:
         raise CommandError(ExitCode.refused, str(error), "then run it again") from error
+    if not looks_for_script(Path(loader)):
+        say(f"{loader} looks for no script on its medium, so UEFI boots nothing of it: take an iPXE of 2021 or newer")
     digest = hashlib.sha256(Path(out).read_bytes()).hexdigest()
     print(f"  media: {{files: {{{arch}: {{file: {Path(out).name}, sha256: {digest}}}}}}}")
     return 0

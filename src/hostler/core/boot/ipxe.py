@@ -30,25 +30,15 @@ class ImageUrls(Struct, frozen=True):
     again: str
 
 
-def first_script(again: str) -> str:
-    """The script that has the machine say who it is: only the boot loader knows its address and serial number."""
+def first_script(again: str, *, bare: bool = False) -> str:
+    """The script that has the machine say who it is: only the boot loader knows its address and serial number.
+
+    `bare`: nothing has configured the network before it, as on a boot medium, and in a loader that UEFI has fetched.
+    """
     return _lines(
         f"set base {again}",
         ":ask",
-        "chain --replace --autofree ${base}?mac=${netX/mac}&serial=${serial:uristring}&arch=${buildarch} || goto retry",
-        ":retry",
-        f"echo Hostler does not answer, asking again in {RETRY_S} s",
-        f"sleep {RETRY_S}",
-        "goto ask",
-    )
-
-
-def medium_script(again: str) -> str:
-    """The first script on a boot medium: nothing has configured the network before it."""
-    return _lines(
-        f"set base {again}",
-        ":ask",
-        "dhcp || goto retry",
+        *(("dhcp || goto retry",) if bare else ()),
         "chain --replace --autofree ${base}?mac=${netX/mac}&serial=${serial:uristring}&arch=${buildarch} || goto retry",
         ":retry",
         f"echo Hostler does not answer, asking again in {RETRY_S} s",

@@ -16,6 +16,7 @@ from hostler.ports import RefusedError
 
 EFI_NAMES = {"x86_64": "BOOTX64.EFI", "arm64": "BOOTAA64.EFI"}
 """Architecture → the file that UEFI starts from a removable medium."""
+SCRIPT = "autoexec.ipxe"
 TIMEOUT_S = 60.0
 _ISOLINUX = (Path("/usr/lib/ISOLINUX/isolinux.bin"), Path("/usr/lib/syslinux/modules/bios/ldlinux.c32"))
 _MENU = "DEFAULT hostler\nLABEL hostler\n  KERNEL ipxe.krn\n  INITRD autoexec.ipx\n"
@@ -31,12 +32,17 @@ class MediumParts(Struct, frozen=True):
     bios: Path | None = None
 
 
+def looks_for_script(loader: Path) -> bool:
+    """Whether this iPXE looks for a script where it was started from; one of before 2021 has no such name in it."""
+    return SCRIPT.encode() in loader.read_bytes()
+
+
 def make_medium(parts: MediumParts, out: Path) -> None:
     """Write the image. Raises RefusedError where a tool is missing or fails."""
     with tempfile.TemporaryDirectory(prefix="hostler-medium-") as folder:
         work, tree = Path(folder), Path(folder) / "tree"
         tree.mkdir()
-        script = work / "autoexec.ipxe"
+        script = work / SCRIPT
         script.write_bytes(ROOM_FOR_SCRIPT)
         _fat(parts, script, tree / "efi.img")
         boots = ["-e", "efi.img", "-no-emul-boot"]

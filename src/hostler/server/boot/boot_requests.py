@@ -152,7 +152,7 @@ class BootRequests:
         if isinstance(template, Said):
             return template
         door = secret_of(self._key, node.id, asked.plan, DOOR)
-        return Medium(template, script_of(ipxe.medium_script(f"{boots.url}/n/{node.id}/{door}/script")))
+        return Medium(template, script_of(ipxe.first_script(f"{boots.url}/n/{node.id}/{door}/script", bare=True)))
 
     async def _template(self, boots: BootConfiguration, arch: str) -> MediumTemplate | Said:
         named = boots.media.files.get(arch) if boots.media is not None else None

@@ -116,17 +116,19 @@ async def _first(request: web.Request) -> web.StreamResponse:
 
     Neither opens anything yet, so that firmware may ask for it more than once.
     """
-    if request.headers.get("User-Agent", "").startswith(IPXE):
-        return await _autoexec(request)
     requests = request.app[_REQUESTS]
-    if requests.boots is None or not requests.boots.loaders:
-        return await _autoexec(request)
+    from_adapter = request.headers.get("User-Agent", "").startswith(IPXE)
+    if from_adapter or requests.boots is None or not requests.boots.loaders:
+        return _response(Said(OK, ipxe.first_script(_by_secret_at(request))))
     return _file_of(await requests.loader(_asked(request), request.match_info["secret"]))
 
 
 async def _autoexec(request: web.Request) -> web.StreamResponse:
-    """The first script of an iPXE that knows by which address it was loaded, and looks beside it."""
-    return _response(Said(OK, ipxe.first_script(_by_secret_at(request))))
+    """The first script of an iPXE that knows by which address it was loaded, and looks beside it.
+
+    UEFI has fetched it with its own network, which the loader begins anew: iPXE of 2025 has no address there.
+    """
+    return _response(Said(OK, ipxe.first_script(_by_secret_at(request), bare=True)))
 
 
 async def _loader(request: web.Request) -> web.StreamResponse:
