@@ -21,6 +21,7 @@ NOT_PLANTED = {
     "inventory.unexpected_serial": "it takes an open return to the vendor; the tests of returns plant it",
     "bmc.login_failed": "a renewal that came to nothing shows it, not an observation; its own tests plant it",
     "bmc.certificate_failed": "a renewal that came to nothing shows it, not an observation; its own tests plant it",
+    "bmc.eject_failed": "ejects that came to nothing show it, not an observation; its own tests plant it",
     "bmc.certificate_expiring": "it takes TLS; the tests of certificates plant it",
     "bmc.certificate_changed": "it takes a certificate that is recorded; the tests of renewals plant it",
     "inventory.claimed_twice": "it takes two nodes' inventories; the tests of claimed parts plant it",

@@ -16,6 +16,7 @@ import msgspec
 from hostler.core.boot.ipxe import ROOM_FOR_SCRIPT
 from hostler.core.policy.documents import parse
 from hostler.core.state.boot import BootRecord
+from hostler.core.state.cases import Ticket
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Intent
 from hostler.core.state.live_state import Release
@@ -207,6 +208,13 @@ class BootWorld:
         """The path of cloud-init's data, as the boot script gives it."""
         _, script = await self.script()
         return urlsplit(next(w for w in script.split() if w.startswith("hostler.seed=")).partition("=")[2]).path
+
+    async def tickets(self, node: str, count: int) -> list[Ticket]:
+        """The node's open tickets, once there are so many."""
+        async with asyncio.timeout(PATIENCE_S):
+            while len(found := self.cell.view.tickets_about(node)) != count:  # noqa: ASYNC110 - the view has no event
+                await asyncio.sleep(0.005)
+        return found
 
     def told(self, kind: str) -> list[Any]:
         """The recorded events of this stored name."""

@@ -10,7 +10,10 @@ import pytest
 
 from hostler.core.boot.ipxe import ROOM_FOR_SCRIPT
 from hostler.core.boot.secrets import DOOR, MEDIUM, secret_of
+from hostler.core.state import boot_medium
 from hostler.core.state.model import Phase
+from hostler.core.state.verbs.nodes import ClearCondition
+from hostler.core.state.verbs.tickets import CloseTicket
 from hostler.drivers.boot.boot_secret_handover import BootSecretHandover
 from hostler.drivers.boot.network_reboot import NetworkReboot
 from hostler.runtime.performers import Wiring, performers
@@ -146,6 +149,49 @@ async def test_an_eject_that_is_refused_is_tried_again_and_shown(tmp_path: Path)
         )
         assert node.medium.again_at is not None
         assert world.driver.drive
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FIRST_S", "MOST_S"):
+        monkeypatch.setattr(boot_medium, name, 0.01)
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_bmc_that_refuses_ejects_is_a_condition_until_the_medium_is_seen_gone(tmp_path: Path) -> None:
+    """Mutants: what is given up is told nobody; a person's word ends it unseen; a medium that is gone is shown on."""
+    async with a_world(tmp_path) as world:
+        await world.register()
+        world.driver.refuses_eject = 1_000
+        await come_home(world)
+        node = await world.until(lambda n: any(c.type == boot_medium.EJECT_FAILED for c in n.conditions))
+        (condition,) = [c for c in node.conditions if c.type == boot_medium.EJECT_FAILED]
+        assert "stays in a virtual drive (refused: the medium is in use)" in condition.evidence[-1].text
+        assert dict(condition.evidence[-1].facts) == {"failures": boot_medium.TRIES_MOST, "result": "refused"}
+        (ticket,) = await world.tickets("n1", 1)
+        assert (ticket.fault, ticket.owner) == (boot_medium.EJECT_FAILED, "operator")
+        tried = world.driver.ejects
+        await world.ask(CloseTicket(), ticket.id)  # a word that is wrong is seen to be
+        node = await world.until(lambda n: n.medium is not None and n.medium.failures > boot_medium.TRIES_MOST)
+        assert world.driver.ejects == tried + 1
+        assert [c.type for c in node.conditions] == [boot_medium.EJECT_FAILED]
+        world.driver.refuses_eject, world.driver.drive = 0, ""  # a person has taken it out by the BMC's page
+        await world.ask(CloseTicket(), ticket.id)
+        await world.until(lambda n: n.medium is None and not n.conditions)
+        assert await world.tickets("n1", 0) == []
+
+
+@pytest.mark.usefixtures("quick")
+async def test_who_clears_it_has_it_tried_again(tmp_path: Path) -> None:
+    """Mutant: a cleared condition is the end of it, and the medium stays."""
+    async with a_world(tmp_path) as world:
+        await world.register()
+        world.driver.refuses_eject = boot_medium.TRIES_MOST
+        await come_home(world)
+        await world.until(lambda n: n.medium is not None and n.medium.given_up and bool(n.conditions))
+        await world.ask(ClearCondition(boot_medium.EJECT_FAILED), "n1")
+        await world.until(lambda n: n.medium is None and not n.conditions)
+        assert (world.driver.drive, world.driver.ejects) == ("", boot_medium.TRIES_MOST + 1)
 
 
 @asynccontextmanager

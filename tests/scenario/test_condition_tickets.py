@@ -12,6 +12,7 @@ from hostler.controller.inputs import WorkSeen
 from hostler.core.conditions.own_conditions import UNLISTED_S
 from hostler.core.policy.condition_tickets import hands_of, ticket_id
 from hostler.core.state import events as e
+from hostler.core.state.boot_medium import TRIES_MOST, BootMedium
 from hostler.core.state.cases import CONDITION, DUE_DAY, DUE_NOW, DUE_OCCASION, Ticket
 from hostler.core.state.model import Condition, Evidence, HoldKind, Phase, Severity
 from hostler.core.tables.conditions import CONDITIONS
@@ -166,7 +167,20 @@ def unknown_to_its_cluster(_: str) -> Situation:
     return drive, lambda: lists("a", "b")
 
 
+def kept_in_a_drive(_: str) -> Situation:
+    medium = BootMedium("p1", "http://boot:8081/n/a/", NOW, failures=TRIES_MOST, failed_at=NOW, result="refused")
+    drive = fleet_of("a", medium=medium)
+    drive.wait(seconds=1)
+
+    def ejected() -> None:
+        drive.ask("close-ticket", tickets(drive)[0].id, "olga")
+        drive.wait(seconds=1)
+
+    return drive, ejected
+
+
 CONCLUDED: dict[str, Callable[[str], Situation]] = {
+    "bmc.eject_failed": kept_in_a_drive,
     "node.stuck": too_long_in_a_phase,
     "node.uninvited": listed_where_it_has_left,
     "work.unknown": unknown_to_its_cluster,

@@ -30,6 +30,7 @@ from hostler.core.diagnose.sensor_hysteresis import SENSOR_RULES
 from hostler.core.state import events as e
 from hostler.core.state.bmc_certificate import BmcCertificate
 from hostler.core.state.bmc_login import BmcLogin
+from hostler.core.state.boot_medium import BootMedium
 from hostler.core.state.configuration import Sku
 from hostler.core.state.model import Evidence, Facts, Node, Observation, Phase, Severity
 from hostler.core.tables.conditions import CONDITIONS, ConditionKind
@@ -61,6 +62,7 @@ OUR_OWN = {
         "bmc.login_failed",
         "bmc.certificate_failed",
         "bmc.certificate_expiring",
+        "bmc.eject_failed",
         "bmc.certificate_changed",
         "bmc.response_too_large",
         "binding.mismatch",
@@ -75,6 +77,7 @@ TRUE_OF: dict[str, dict[str, Any]] = {
     "node.uninvited": {"left_cluster": "k9"},
     "bmc.login_failed": {"bmc_login": BmcLogin(result="refused", failures=1)},
     "bmc.certificate_failed": {"bmc_certificate": BmcCertificate(result="refused", failures=1)},
+    "bmc.eject_failed": {"medium": BootMedium("p1", "http://boot:8081/n/a/", NOW, failures=8, failed_at=NOW)},
 }
 """How a node must be for what Hostler concludes of it to be so."""
 REQUESTED_VERBS = {

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from hostler.core.planning import boot_media
 from hostler.core.state import events as e
 from hostler.core.state.boot import BootConfiguration, BootLoader, BootMedia, BootRecord
-from hostler.core.state.boot_medium import FIRST_S, MOST_S, TRIES_MOST, BootMedium
+from hostler.core.state.boot_medium import EJECT_FAILED, FIRST_S, LOOK_S, MOST_S, TRIES_MOST, BootMedium
+from hostler.core.state.cases import Ticket
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Wait
 from hostler.core.state.model import Node, Operation, Plan
@@ -80,22 +81,40 @@ def test_it_is_ejected_when_its_boot_is_over() -> None:
         replace(home, operation=under_way("power_off")),
         replace(home, aside=under_way("locate_on", aside=True)),
         replace(home, bindings=()),
-        replace(home, medium=replace(MEDIUM, failures=TRIES_MOST)),
     ):
         assert boot_media.beside(asked(busy), busy, WAITS) == WAITS
     failed = replace(bound(), medium=MEDIUM)
     assert isinstance(boot_media.beside(asked(failed), failed, WAITS), Act), "its plan is over"
 
 
-def test_what_came_to_nothing_is_tried_ever_later_and_not_for_ever() -> None:
+def test_what_came_to_nothing_is_tried_ever_later_and_then_looked_for_seldom() -> None:
+    """Mutant: what a person has taken out by hand is never seen to be gone."""
     once = replace(MEDIUM, failures=1, failed_at=NOW)
     node = bound(medium=once)
     answer = boot_media.beside(asked(node), node, WAITS)
     assert isinstance(answer, Wait)
     assert answer.until == NOW + timedelta(seconds=FIRST_S)
     assert replace(MEDIUM, failures=3, failed_at=NOW).again_at == NOW + timedelta(seconds=4 * FIRST_S)
-    assert replace(MEDIUM, failures=TRIES_MOST + 9, failed_at=NOW).again_at == NOW + timedelta(seconds=MOST_S)
+    assert replace(MEDIUM, failures=TRIES_MOST - 1, failed_at=NOW).again_at == NOW + timedelta(seconds=960)
+    assert FIRST_S * 64 < MOST_S < LOOK_S
+    for failures in (TRIES_MOST, TRIES_MOST + 99):
+        late = replace(MEDIUM, failures=failures, failed_at=NOW)
+        assert late.again_at == NOW + timedelta(seconds=LOOK_S)
     assert [replace(MEDIUM, failures=n).given_up for n in (TRIES_MOST - 1, TRIES_MOST)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("fault", "done_s", "looks"),
+    [(EJECT_FAILED, 1, True), (EJECT_FAILED, -1, False), ("psu.failed", 1, False), (EJECT_FAILED, None, False)],
+)
+def test_who_says_that_it_is_out_has_it_looked_at(fault: str, done_s: float | None, looks: bool) -> None:
+    """Mutants: the word of before the last try counts for ever, so it is tried without a pause; any ticket's counts."""
+    node = bound(medium=replace(MEDIUM, failures=TRIES_MOST, failed_at=NOW))
+    context = asked(node)
+    done_at = NOW + timedelta(seconds=done_s) if done_s is not None else None
+    context.fleet.put_ticket("t1", Ticket("t1", "a", "condition", "stays", NOW, fault=fault, done_at=done_at))
+    later = replace(context, now=NOW + timedelta(seconds=5))
+    assert isinstance(boot_media.beside(later, node, WAITS), Act) is looks
 
 
 def test_a_boot_waits_for_an_eject_under_way() -> None:

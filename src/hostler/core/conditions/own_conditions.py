@@ -12,6 +12,7 @@ from hostler.core.diagnose.findings import over, stands
 from hostler.core.state import events as e
 from hostler.core.state.bmc_certificate import CERTIFICATE_EXPIRING, CERTIFICATE_FAILED
 from hostler.core.state.bmc_login import LOGIN_FAILED
+from hostler.core.state.boot_medium import EJECT_FAILED
 from hostler.core.state.configuration import LAB_PHASE_FLOOR_S, scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.durations import duration
@@ -36,6 +37,7 @@ def concluded(context: DecisionContext, node: Node) -> tuple[e.Event, ...]:
         uninvited(context, node, UNINVITED in standing),
         _login_failed(node, LOGIN_FAILED in standing),
         _certificate_failed(node, CERTIFICATE_FAILED in standing),
+        _eject_failed(node, EJECT_FAILED in standing),
     )
     moot = tuple(unanswered_checks.moot(context, node)) if node.conditions else ()
     if not any(findings):
@@ -176,6 +178,17 @@ def _certificate_failed(node: Node, stood: bool) -> Finding | None:
         return over(CERTIFICATE_FAILED, "its certificate was renewed, or a person has asked for it again")
     text = f"the BMC could not be given a certificate ({known.result.replace('_', ' ')}): {known.detail}"
     return stands(CERTIFICATE_FAILED, text[:500], facts={"failures": known.failures})
+
+
+def _eject_failed(node: Node, stood: bool) -> Finding | None:
+    medium = node.medium
+    if (medium is not None and medium.given_up) == stood:
+        return None
+    if medium is None or stood:
+        return over(EJECT_FAILED, "the medium is out of the drive, or that of a later boot has taken its place")
+    why = f"{medium.result.replace('_', ' ')}: {medium.detail}"
+    text = f"a boot medium of an earlier boot stays in a virtual drive ({why})"
+    return stands(EJECT_FAILED, text[:500], facts={"failures": medium.failures, "result": medium.result})
 
 
 def certificate_expires(context: DecisionContext, node: Node) -> Finding | None:

@@ -1,5 +1,6 @@
 """Boot media in virtual drives: recorded before one goes in, ejected beside the plan when its boot is over. Pure.
 
+One that a BMC does not let go is a condition; it is looked for seldom from then on, and once a person says it is out.
 A driver puts a medium in as part of a recorded power-on, and only for the plan that is recorded here; so whatever cuts
 a controller off, the next one knows what may be in a drive, and has it out.
 """
@@ -8,7 +9,7 @@ from datetime import datetime, timedelta
 
 from hostler.core.planning.boot_window import HANDS_OVER, medium_window_of
 from hostler.core.state import events as e
-from hostler.core.state.boot_medium import EJECT, BootMedium
+from hostler.core.state.boot_medium import EJECT, EJECT_FAILED, BootMedium
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, asked_again
 from hostler.core.state.model import Blocker, Node, Operation, Plan
@@ -50,14 +51,15 @@ def beside(context: DecisionContext, node: Node, answer: Answer) -> Answer:
 
 def _eject(context: DecisionContext, node: Node, medium: BootMedium) -> Act | datetime | None:
     """The eject that begins now, when it may, or None where another event brings it."""
-    if node.aside is not None or medium.given_up or not node.binding("bmc") or _is_of_a_copy(context, medium):
+    if node.aside is not None or not node.binding("bmc") or _is_of_a_copy(context, medium):
         return None
     if medium_window_of(node) == medium.plan:
         return None
     if node.operation is not None and OPERATIONS[node.operation.kind].port == "bmc":
         return None
-    if medium.again_at is not None and context.now < medium.again_at:
-        return medium.again_at
+    again_at = medium.again_at
+    if again_at is not None and context.now < again_at and not _is_said_done(context, node, medium):
+        return again_at
     operation = Operation(
         id=f"{node.id}-o{context.fleet.cell.seq}",
         act=EjectBootMedium(medium.images),
@@ -69,6 +71,13 @@ def _eject(context: DecisionContext, node: Node, medium: BootMedium) -> Act | da
         aside=True,
     )
     return Act((e.OperationStarted(operation),))
+
+
+def _is_said_done(context: DecisionContext, node: Node, medium: BootMedium) -> bool:
+    """Whether a person has said since the last try that the medium is out: the next look shows it."""
+    tickets = (one for one in context.fleet.tickets_about(node.id) if one.fault == EJECT_FAILED)
+    failed_at = medium.failed_at
+    return failed_at is not None and any(one.done_at is not None and one.done_at > failed_at for one in tickets)
 
 
 def _is_of_a_copy(context: DecisionContext, medium: BootMedium) -> bool:

@@ -10,6 +10,10 @@ EJECT = "eject_boot_medium"
 """The kind of operation that takes it out."""
 TRIES_MOST = 8
 FIRST_S, MOST_S = 15.0, 1_800.0
+LOOK_S = 6 * 3_600.0
+"""Pause before each further try once it was given up: whether the medium is still there is all that it may show."""
+EJECT_FAILED = "bmc.eject_failed"
+"""The condition of a node whose BMC keeps a boot medium that is not to be in its drive any more."""
 
 
 class BootMedium(Struct, frozen=True):
@@ -30,7 +34,7 @@ class BootMedium(Struct, frozen=True):
 
     @property
     def given_up(self) -> bool:
-        """Whether it stays until the next boot puts another into its place, or a person ejects it."""
+        """Whether a person is told: it stays until they eject it, or the next boot puts another into its place."""
         return self.failures >= TRIES_MOST
 
     @property
@@ -38,4 +42,5 @@ class BootMedium(Struct, frozen=True):
         """When the next try may begin after one that came to nothing, None for at once."""
         if self.failed_at is None:
             return None
-        return self.failed_at + timedelta(seconds=growing_s(FIRST_S, self.failures - 1, MOST_S))
+        pause_s = LOOK_S if self.given_up else growing_s(FIRST_S, self.failures - 1, MOST_S)
+        return self.failed_at + timedelta(seconds=pause_s)

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from hostler.core.state.bmc_certificate import CERTIFICATE_FAILED
 from hostler.core.state.bmc_login import LOGIN_FAILED
+from hostler.core.state.boot_medium import EJECT_FAILED
 from hostler.core.state.events.row import EventRow, EventRows, node_of, of_node
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import STUCK, Condition, Node, Shadow, Tally
@@ -91,6 +92,8 @@ def _clear(fleet: Fleet, event: ConditionCleared, at: datetime) -> None:
     known = left.bmc_certificate
     if event.condition == f"{node.id}/{CERTIFICATE_FAILED}" and event.by != "observation" and known is not None:
         left = replace(left, bmc_certificate=replace(known, failed_at=None, result="", failures=0))
+    if event.condition == f"{node.id}/{EJECT_FAILED}" and event.by != "observation" and left.medium is not None:
+        left = replace(left, medium=replace(left.medium, failed_at=None, result="", detail="", failures=0))
     fleet.put_node(node.id, _asked_about(left))
 
 
