@@ -18,6 +18,7 @@ from hostler.core.state.bootstrap_kubeconfig import (
 )
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node
+from hostler.core.state.node_places import placed
 
 OFFER_FILE = "/etc/hostler/join.json"
 """File of the API server's address and the join token on the node; only root reads it."""
@@ -74,6 +75,7 @@ def compose(fleet: Fleet, node: Node, own: str = "", join: JoinData | None = Non
     for name, layer in _layers(fleet, node, own, join):
         for part in PARTS:
             _merge(parts[part], getattr(layer, part), name, origins[part], "")
+    parts["network"] = _placed(node, parts["network"])
     return SeedDocuments(parts, origins)
 
 
@@ -155,6 +157,15 @@ def _merge(into: dict[str, Any], more: Mapping[str, Any], layer: str, origins: O
             del origins[old]
         into[key] = _copied(value)
         origins.update(dict.fromkeys(_leaves(value, where), layer))
+
+
+def _placed(node: Node, value: Any) -> Any:
+    """The network with the node's place and name where placeholders stand: rails of a SKU differ by rack and unit."""
+    if isinstance(value, dict):
+        return {_placed(node, key): _placed(node, one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_placed(node, one) for one in value]
+    return placed(node, value) if isinstance(value, str) else value
 
 
 def _copied(value: Any) -> Any:

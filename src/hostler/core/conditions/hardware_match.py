@@ -18,6 +18,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.hardware import HardwareManifest
 from hostler.core.state.live_state import LiveNode
 from hostler.core.state.model import Node, Part, Verdict
+from hostler.core.state.node_places import placed
 from hostler.core.state.sensor_watch import PAUSE, SensorWatch
 
 CHECKS = "hardware."
@@ -159,7 +160,7 @@ def _bios(here: NodeReadings) -> AspectVerdict:
 def _neighbours(here: NodeReadings) -> AspectVerdict:
     gaps: list[Gap] = []
     for port, template in sorted(here.manifest.neighbours.items()):
-        wanted = neighbour_of(here.node, template)
+        wanted = placed(here.node, template)
         found = here.said.get(f"{hw.AGENT}/{hw.LLDP}{port}")
         if found == wanted:
             continue
@@ -171,20 +172,6 @@ def _neighbours(here: NodeReadings) -> AspectVerdict:
             gaps.append(Gap("cable", port, wanted, here.why_not("lldp", hw.AGENT), seen=False))
     advice = "move the cable to the port that is expected; a port without a neighbour needs LLDP on its switch"
     return _verdict("neighbours", gaps, f"{len(here.manifest.neighbours)} ports lead where they should", advice)
-
-
-def neighbour_of(node: Node, template: str) -> str:
-    """Switch and port that a template of the manifest names for this node."""
-    place = node.position
-    for name, value in (
-        ("{rack}", place.rack),
-        ("{row}", place.row),
-        ("{u}", str(place.u)),
-        ("{site}", place.site),
-        ("{node}", node.id),
-    ):
-        template = template.replace(name, value)
-    return template
 
 
 def _power_supplies(here: NodeReadings) -> AspectVerdict:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from hostler.core.policy.netplan_rules import network_problems
 from hostler.core.state.boot import (
     HOLD,
     LOCAL_DISK,
@@ -44,10 +45,6 @@ _CLOUD_CONFIG = """
 CLOUD_CONFIG = frozenset(_CLOUD_CONFIG.split())
 """Top-level keys of cloud-config (cloud-init's module reference); its own schema check lets others pass."""
 
-_NETPLAN = "version renderer ethernets bonds bridges vlans tunnels vrfs wifis modems dummy-devices nm-devices"
-NETPLAN = frozenset(_NETPLAN.split())
-"""Keys of netplan's `network` mapping, version 2."""
-
 
 def boot_problems(configuration: Configuration) -> Iterator[WrongEntry]:
     """Every problem of the section; none where there is none."""
@@ -67,6 +64,7 @@ def boot_problems(configuration: Configuration) -> Iterator[WrongEntry]:
     yield from _unknown_images(boots, configuration)
     for path, layer in layers_of(boots):
         yield from _layer_problems(path, layer)
+    yield from network_problems(layers_of(boots))
 
 
 def layers_of(boots: BootConfiguration) -> Iterator[tuple[tuple[str, ...], CloudInitLayer]]:
@@ -161,9 +159,3 @@ def _layer_problems(path: tuple[str, ...], layer: CloudInitLayer) -> Iterator[Wr
             yield WrongEntry(
                 f"cloud-init knows no key '{key[:80]}'", "see cloud-init's module reference", (*path, part, key)
             )
-    for key in sorted(set(layer.network) - NETPLAN):
-        yield WrongEntry(
-            f"netplan knows no key '{key[:80]}'", "write what stands below `network:`", (*path, "network", key)
-        )
-    if layer.network.get("version", 2) != 2:
-        yield WrongEntry("netplan's version is 2", "write version: 2", (*path, "network", "version"))
