@@ -37,6 +37,7 @@ from hostler.runtime.runner import Cell
 from hostler.server.boot.boot_requests import BootRequests
 from hostler.server.boot.image_catalogue import ImageCatalogue
 from hostler.server.boot.listener import boot_listening
+from hostler.server.boot.signed_list import Signers
 from hostler.server.tokens import TokenStore
 from tests.contract.api_world import PATIENCE_S, POLICY, ObligingHand
 
@@ -236,8 +237,8 @@ def documents(url: str, sku: str = "gpus: 2", **more: str) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def boot_world(folder: Path, **more: str) -> AsyncIterator[BootWorld]:
-    """A cell with these settings of its boot section, and no node."""
+async def boot_world(folder: Path, signers: Signers | None = None, **more: str) -> AsyncIterator[BootWorld]:
+    """A cell with these settings of its boot section, and no node; `signers` sign the list of its images."""
     images = folder / "images"
     images.mkdir()
     (images / "vmlinuz").write_bytes(KERNEL)
@@ -256,7 +257,7 @@ async def boot_world(folder: Path, **more: str) -> AsyncIterator[BootWorld]:
     driver.cell = cell
     await cell.start()
     tokens = TokenStore(folder / "tokens.db")
-    requests = BootRequests(cell, ImageCatalogue(images), KEY, driver.offers.get, tokens)
+    requests = BootRequests(cell, ImageCatalogue(images, signers), KEY, driver.offers.get, tokens)
     try:
         async with boot_listening(requests, "127.0.0.1", 0) as url, aiohttp.ClientSession() as session:
             told = documents(url, **more)

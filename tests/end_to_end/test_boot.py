@@ -77,7 +77,7 @@ async def test_a_machine_whose_bmc_keeps_no_address_boots_from_a_medium(tmp_path
 
 
 async def test_a_loader_that_looks_beside_its_address_is_known_by_the_secret_there(tmp_path: Path) -> None:
-    """What DHCP names leads nowhere. Mutants: no script is beside the address; it asks without a network."""
+    """DHCP names an address that leads nowhere. Mutants: no script is beside the address; it asks without a network."""
     async with booted_world(tmp_path, UEFI_HTTP, loader=needs_newer_ipxe()) as world:
         world.guest.dhcp = "http://10.0.2.2:9/nothing"
         await register(world)

@@ -52,7 +52,7 @@ def checked(sku: dict[str, Any], node: dict[str, Any] | None = None) -> BootConf
 
 
 def given(boots: BootConfiguration) -> dict[str, Any]:
-    """What the node n1 in rack r7, unit 12, with two ports, is given."""
+    """The network that the node n1 is given, in rack r7, unit 12, with two ports."""
     fleet = Fleet()
     fleet.configurations.put("active", replace(configuration(), boot=boots))
     return yaml.safe_load(compose(fleet, machine()).text("network-config"))
@@ -89,7 +89,7 @@ def test_netplan_itself_takes_what_a_node_is_given(tmp_path: Path) -> None:
 
 
 def generated(root: Path, told: dict[str, Any]) -> subprocess.CompletedProcess[str]:
-    """What `netplan generate` says of this network."""
+    """The answer of `netplan generate` to this network."""
     (root / "etc/netplan").mkdir(parents=True)
     (root / "etc/netplan/50-cloud-init.yaml").write_text(yaml.safe_dump({"network": told}))
     command = ("netplan", "generate", "--root-dir", str(root))

@@ -18,6 +18,7 @@ from hostler.runtime.runner import Cell
 from hostler.server.boot.boot_requests import BootRequests
 from hostler.server.boot.image_catalogue import ImageCatalogue
 from hostler.server.boot.listener import boot_listening
+from hostler.server.boot.signed_list import SignedListError, Signers, signers_of
 from hostler.server.tokens import TokenStore
 
 log = logger()
@@ -28,15 +29,16 @@ _KEY = re.compile(rf"[0-9a-fA-F]{{{2 * KEY_BYTES}}}")
 
 
 class BootService:
-    """Boots of one cell. `key` makes the secrets of all its boots."""
+    """Boots of one cell. `key` makes the secrets of all its boots; `signers` sign its images' list, None for none."""
 
-    def __init__(self, key: bytes, images: str, gate: Gate) -> None:
+    def __init__(self, key: bytes, images: str, gate: Gate, signers: Signers | None = None) -> None:
         self._folder = Path(images)
         if not self._folder.is_dir():
             what = f"'{images[:200]}' is no folder"
             raise InvalidInputError((Problem("--boot-images", 0, what, "name the folder of the image catalogue"),))
         self._key = key
         self._gate = gate
+        self._signers = signers
 
     def around(self, bmc: OperationDriver, rebooter: OperationDriver) -> tuple[OperationDriver, OperationDriver]:
         """The drivers of BMCs and of reboots, with each boot's secret handed over before the machine starts."""
@@ -46,7 +48,7 @@ class BootService:
     @asynccontextmanager
     async def listening(self, cell: Cell, tokens: TokenStore, listen: tuple[str, int]) -> AsyncIterator[str]:
         """Listen for machines while the block runs; gives the address. Raises OSError."""
-        catalogue = ImageCatalogue(self._folder)
+        catalogue = ImageCatalogue(self._folder, self._signers)
         configuration = cell.view.configuration
         await catalogue.verify(configuration.boot, configuration.sha256)
         requests = BootRequests(cell, catalogue, self._key, self._gate.offered, tokens)
@@ -61,7 +63,16 @@ async def boot_service(settings: ServeSettings, data: Path, secrets: Secrets, ga
     key = await shared_boot_key(settings.boot_key, secrets) if settings.boot_key else boot_key(data)
     if settings.journal and not settings.boot_key:
         log.warning("boot_key_not_shared", instead="name one secret for all controllers of the cell with --boot-key")
-    return BootService(key, settings.boot_images, gate)
+    return BootService(key, settings.boot_images, gate, boot_signers(settings.boot_signers))
+
+
+def boot_signers(path: str) -> Signers | None:
+    """The keys in the file of this path, None for "". Raises InvalidInputError."""
+    try:
+        return signers_of(Path(path)) if path else None
+    except SignedListError as error:
+        instead = "name a PEM file of Ed25519 public keys (openssl pkey -pubout)"
+        raise InvalidInputError((Problem("--boot-signers", 0, str(error), instead),)) from error
 
 
 async def shared_boot_key(reference: str, secrets: Secrets) -> bytes:

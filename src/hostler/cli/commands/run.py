@@ -96,6 +96,10 @@ class ApiTransport:
     boot_key: Annotated[
         str, Parameter(show_default=False, help="Secret with the key of boots, for all controllers: `folder:NAME`.")
     ] = ""
+    boot_signers: Annotated[
+        str,
+        Parameter(show_default=False, help="PEM file of Ed25519 public keys: boot what they signed alone."),
+    ] = ""
 
 
 @Parameter(name="*")
@@ -284,6 +288,7 @@ def serve(
         boot=address_of(transport.boot_listen, "--boot-listen") if transport.boot_listen else None,
         boot_images=transport.boot_images,
         boot_key=transport.boot_key,
+        boot_signers=transport.boot_signers,
         traces=start.traces,
     )
     return _until_stopped(run_serve(settings, _announce_serve))

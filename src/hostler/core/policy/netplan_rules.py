@@ -12,7 +12,7 @@ import msgspec
 
 from hostler.core.state.boot import CloudInitLayer
 from hostler.core.state.input_problems import WrongEntry
-from hostler.core.state.netplan import BOND_MODES, DEVICES, Bond, Device, Route, Vlan
+from hostler.core.state.netplan import BOND_MODES, DEVICES, Bond, NetworkDevice, NetworkRoute, Vlan
 from hostler.core.state.node_places import PLACEHOLDERS
 
 TOP = frozenset(
@@ -82,7 +82,7 @@ def _words(error: str) -> str:
     return error.replace("Object contains unknown field", "netplan knows no key").replace("`", "'")
 
 
-def _device(device: Device) -> Iterator[WrongEntry]:
+def _device(device: NetworkDevice) -> Iterator[WrongEntry]:
     for one in device.addresses:
         address = one if isinstance(one, str) else next(iter(one), "")
         if "/" not in address or not _is(ipaddress.ip_interface, address):
@@ -100,7 +100,7 @@ def _device(device: Device) -> Iterator[WrongEntry]:
         yield WrongEntry(f"VLAN {device.id} is none", f"write 0 to {VLAN_MOST}")
 
 
-def _route(route: Route) -> Iterator[WrongEntry]:
+def _route(route: NetworkRoute) -> Iterator[WrongEntry]:
     if route.to != "default" and not _is(ipaddress.ip_interface, route.to):
         yield WrongEntry(f"'{route.to[:60]}' is no network to go to", "write default, or such as 10.0.0.0/8")
     if route.via and not _is(ipaddress.ip_address, route.via):

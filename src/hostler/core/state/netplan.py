@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 
-class Route(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+class NetworkRoute(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A route of a device."""
 
     to: str
@@ -45,8 +45,8 @@ class Nameservers(Struct, frozen=True, forbid_unknown_fields=True):
     search: tuple[str, ...] = ()
 
 
-class Device(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What any device may say; of an address the string, or a mapping of it to its options."""
+class NetworkDevice(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Settings of any device; an address is a string, or a mapping of it to its options."""
 
     renderer: str = ""
     dhcp4: bool = False
@@ -57,7 +57,7 @@ class Device(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     accept_ra: bool = False
     link_local: tuple[str, ...] = ()
     addresses: tuple[str | dict[str, dict[str, Any]], ...] = ()
-    routes: tuple[Route, ...] = ()
+    routes: tuple[NetworkRoute, ...] = ()
     routing_policy: tuple[RoutingRule, ...] = ()
     nameservers: Nameservers = Nameservers()
     macaddress: str = ""
@@ -88,7 +88,7 @@ class Match(Struct, frozen=True, forbid_unknown_fields=True):
     driver: str | tuple[str, ...] = ""
 
 
-class Ethernet(Device, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+class Ethernet(NetworkDevice, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A port."""
 
     match: Match | None = None
@@ -137,28 +137,28 @@ class BondParameters(Struct, frozen=True, forbid_unknown_fields=True, rename="ke
     primary: str = ""
 
 
-class Bond(Device, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+class Bond(NetworkDevice, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """Ports that are one."""
 
     interfaces: tuple[str, ...] = ()
     parameters: BondParameters = BondParameters()
 
 
-class Bridge(Device, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+class Bridge(NetworkDevice, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A bridge over devices."""
 
     interfaces: tuple[str, ...] = ()
     parameters: dict[str, Any] = {}
 
 
-class Vlan(Device, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+class Vlan(NetworkDevice, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A VLAN on a device."""
 
     id: int | None = None
     link: str = ""
 
 
-DEVICES: dict[str, type[Device]] = {"ethernets": Ethernet, "bonds": Bond, "bridges": Bridge, "vlans": Vlan}
+DEVICES: dict[str, type[NetworkDevice]] = {"ethernets": Ethernet, "bonds": Bond, "bridges": Bridge, "vlans": Vlan}
 """Kind of device → what it may say."""
 BOND_MODES = frozenset(
     {"balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb"}

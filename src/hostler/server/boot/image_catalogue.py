@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from hostler.core.state.boot import BootConfiguration, BootImage
 from hostler.logs.structured import logger
+from hostler.server.boot.signed_list import LIST, SIGNATURE, SignedListError, Signers
 
 log = logger()
 
@@ -24,10 +25,17 @@ class _Seen(Struct, frozen=True):
 
 
 class ImageCatalogue:
-    """The folder of images. A file is served by a configuration that names it, with the checksum that it has."""
+    """The folder of images. A file is served by a configuration that names it, with the checksum that it has.
 
-    def __init__(self, folder: Path) -> None:
+    With `signers` it has to stand with that checksum on the folder's list that one of them has signed, too.
+    """
+
+    def __init__(self, folder: Path, signers: Signers | None = None) -> None:
         self._folder = folder
+        self._signers = signers
+        self._list: tuple[_Seen | None, _Seen | None] | None = None
+        self._signed: dict[str, str] = {}
+        self._unsigned = ""
         self._sums: dict[str, tuple[_Seen, str]] = {}
         self._wrong: dict[str, str] = {}
         self._checked = ""
@@ -39,7 +47,13 @@ class ImageCatalogue:
             return {}
         wanted = _wanted(boots)
         async with self._hashing:
-            if digest != self._checked or self._wrong or any(self._seen(path) != self._known(path) for path in wanted):
+            renewed = self._signers is not None and await asyncio.to_thread(self._read_list, self._signers)
+            if (
+                renewed
+                or digest != self._checked
+                or self._wrong
+                or any(self._seen(path) != self._known(path) for path in wanted)
+            ):
                 self._wrong = await asyncio.to_thread(self._compare, wanted)
                 self._checked = digest
                 for path, why in self._wrong.items():
@@ -54,11 +68,28 @@ class ImageCatalogue:
         known = self._sums.get(path)
         if wanted is None or known is None or known[1] != wanted or known[0] != self._seen(path):
             return None
-        return self._folder / path
+        return self._folder / path if self._is_signed(path, wanted) else None
 
     def is_public(self, boots: BootConfiguration, path: str) -> bool:
         """Whether everybody on the boot network may have the file: a medium is read by its boot alone."""
         return boots.media is None or path not in {one.file for one in boots.media.files.values()}
+
+    def _read_list(self, signers: Signers) -> bool:
+        """Read the signed list where it is another one than before; says whether it is."""
+        seen = (self._seen(LIST), self._seen(SIGNATURE))
+        if seen == self._list:
+            return False
+        self._list, self._signed, self._unsigned = seen, {}, ""
+        try:
+            self._signed = signers.read(self._folder)
+        except SignedListError as error:
+            self._unsigned = str(error)
+        if self._unsigned:
+            log.error("boot_list_refused", reason=self._unsigned)
+        return True
+
+    def _is_signed(self, path: str, digest: str) -> bool:
+        return self._signers is None or self._signed.get(path) == digest
 
     def _problem(self, files: Iterable[str]) -> str:
         return next((f"{path}: {self._wrong[path]}" for path in files if path in self._wrong), "")
@@ -75,7 +106,9 @@ class ImageCatalogue:
                 self._sums[path] = (seen, _sha256(self._folder / path))
             except OSError as error:
                 return f"cannot be read: {error.strerror}"
-        return "" if self._sums[path][1] == digest else "is not what its sha256 says"
+        if self._sums[path][1] != digest:
+            return "is not what its sha256 says"
+        return "" if self._is_signed(path, digest) else self._unsigned or f"is not on the signed {LIST} with its sha256"
 
     def _known(self, path: str) -> _Seen | None:
         found = self._sums.get(path)
