@@ -137,13 +137,18 @@ def tool(directory: Path, text: str) -> None:
 
 
 def test_an_lldpd_that_is_not_there_or_does_not_run_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mutants: a missing tool is a missing neighbour; an error's text is lost."""
+    """Mutants: a missing tool is a missing neighbour; an error's text is lost; one that hangs holds the agent up."""
     ports(tmp_path, "eth0")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     assert hardware.read(tmp_path, [])["unread.lldp"] == "lldpctl is not installed (package lldpd)"
     tool(tmp_path / "bin", "echo 'unable to connect to socket' >&2; exit 1")
     assert hardware.read(tmp_path, [])["unread.lldp"] == "lldpctl: unable to connect to socket"
     assert hardware.read(tmp_path, [])["carrier.eth0"] == "1"
+    monkeypatch.setattr(hardware, "LLDP_S", 0.2)
+    tool(tmp_path / "bin", "exec /bin/sleep 60")
+    late = hardware.read(tmp_path, [])
+    assert late["unread.lldp"] == "lldpctl did not end within 0.2 s"
+    assert not [name for name in late if name.startswith("lldp.")]
 
 
 def run(*words: str) -> str:

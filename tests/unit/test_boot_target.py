@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from hostler.core.boot import ipxe
 from hostler.core.boot.boot_target import BOOTS, boot_target_of
+from hostler.core.policy.boot_rules import NAMED
 from hostler.core.state.boot import BootConfiguration, BootImage
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import HoldKind, Operation, Phase
@@ -18,7 +19,7 @@ IMAGES = {name: BootImage(f"{name}/vmlinuz", name=name) for name in ("production
 
 def fleet_with(**boot: Any) -> Fleet:
     fleet = Fleet()
-    boots = BootConfiguration("http://10.0.0.1:8081", IMAGES, **boot)
+    boots = BootConfiguration("http://10.0.0.1:8081", **{"images": IMAGES, **boot})
     fleet.configurations.put("active", replace(configuration(), boot=boots))
     return fleet
 
@@ -29,6 +30,17 @@ def test_every_phase_has_an_answer_and_a_hold_says_why(phase: Phase) -> None:
     expected = {"burn_in": "burn_in", "hold": ""}.get(BOOTS[phase], "production")
     assert answer.image == expected
     assert bool(answer.reason) is (BOOTS[phase] == "hold")
+
+
+@pytest.mark.parametrize("phase", list(Phase), ids=str)
+def test_each_phase_boots_its_own_image_where_the_catalogue_has_it(phase: Phase) -> None:
+    """Mutants: a firmware update boots the inspection's image; an examination the one that is delivered."""
+    images = {name: BootImage(f"{name}/vmlinuz", name=name) for name in NAMED}
+    answer = boot_target_of(fleet_with(images=images), a_node("n1", phase=phase))
+    held = phase in (Phase.registered, Phase.zap_fail, Phase.rma, Phase.retired)
+    own = {Phase.zap: "firmware", Phase.test: "burn_in"}
+    own |= dict.fromkeys((Phase.seatrial, Phase.triage, Phase.debug), "inspection")
+    assert answer.image == ("" if held else own.get(phase, "production"))
 
 
 def test_a_machine_that_boots_amid_a_firmware_update_is_held() -> None:

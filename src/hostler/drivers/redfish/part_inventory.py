@@ -12,6 +12,7 @@ from hostler.drivers.redfish.bulk_read import Survey
 from hostler.drivers.redfish.client import BmcFailureError, NotOfferedError, RedfishClient
 from hostler.drivers.redfish.sensor_layout import ResourceTree
 from hostler.drivers.redfish.tolerant_json import Document, WireError, document, link, objects, text
+from hostler.ports import UnreachableError
 
 MAX_WORDED = 256
 """Parts of each kind whose health is read: more than any server has, fewer than a broken BMC may list."""
@@ -83,13 +84,13 @@ def _readings(what: str, doc: Document, part: Part | None) -> Facts:
 
 
 async def _bios(machine: "_Machine") -> Facts:
-    """Attributes of the machine's BIOS, or why they are not known."""
+    """Attributes of the machine's BIOS, or why they are not known: a Bios that hangs hides no part that was read."""
     place = machine.system.collections.get("Bios", "")
     if not place:
         return {f"{UNREAD}bios": "its BMC has no Bios resource"}
     try:
         found = wire_hardware.bios_readings(document(await machine.survey.client.get(place), place))
-    except (BmcFailureError, NotOfferedError, WireError) as error:
+    except (BmcFailureError, NotOfferedError, UnreachableError, WireError) as error:
         return {f"{UNREAD}bios": str(error)}
     return found or {f"{UNREAD}bios": "its BMC's Bios resource has no attributes"}
 
