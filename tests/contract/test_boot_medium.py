@@ -31,7 +31,7 @@ BMC = "127.0.0.9"
 @asynccontextmanager
 async def a_world(folder: Path, **more: str) -> AsyncIterator[BootWorld]:
     """A cell with boot media, whose BMC keeps no address and has a virtual drive."""
-    async with boot_world(folder, **{"media": MEDIA, **more}) as world:
+    async with boot_world(folder, None, **{"media": MEDIA, **more}) as world:
         world.driver.has_http, world.driver.has_drive, world.driver.honest = False, True, True
         yield world
 

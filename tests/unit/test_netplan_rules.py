@@ -55,7 +55,8 @@ def given(boots: BootConfiguration) -> dict[str, Any]:
     """The network that the node n1 is given, in rack r7, unit 12, with two ports."""
     fleet = Fleet()
     fleet.configurations.put("active", replace(configuration(), boot=boots))
-    return yaml.safe_load(compose(fleet, machine()).text("network-config"))
+    told: dict[str, Any] = yaml.safe_load(compose(fleet, machine()).text("network-config"))
+    return told
 
 
 def machine() -> Node:
