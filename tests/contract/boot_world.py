@@ -142,6 +142,7 @@ class BootWorld:
     session: aiohttp.ClientSession
     images: Path
     tokens: TokenStore
+    requests: BootRequests
     seen: list[str] = field(default_factory=list)
 
     async def get(self, path: str, via: str = "", **headers: str) -> tuple[int, str]:
@@ -267,7 +268,7 @@ async def boot_world(folder: Path, signers: Signers | None = None, **more: str) 
             async with asyncio.timeout(PATIENCE_S):
                 while cell.view.cell.format < Release().reads:  # noqa: ASYNC110 - the view has no event
                     await asyncio.sleep(0.005)
-            yield BootWorld(cell, driver, url, session, images, tokens)
+            yield BootWorld(cell, driver, url, session, images, tokens, requests)
     finally:
         tokens.close()
         await cell.stop()

@@ -2,15 +2,22 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import aiohttp
 import pytest
+from msgspec.structs import replace
 
+from hostler.app.boot_service import BootService, media_tls
+from hostler.app.controller_process import Gate
+from hostler.app.start_settings import ServeSettings
 from hostler.core.boot.ipxe import ROOM_FOR_SCRIPT
 from hostler.core.boot.secrets import DOOR, MEDIUM, secret_of
 from hostler.core.state import boot_medium
+from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import Phase
 from hostler.core.state.verbs.nodes import ClearCondition
 from hostler.core.state.verbs.tickets import CloseTicket
@@ -20,7 +27,8 @@ from hostler.runtime.performers import Wiring, performers
 from hostler.runtime.runner import Cell
 from hostler.server.boot.boot_requests import BootRequests
 from hostler.server.boot.image_catalogue import ImageCatalogue
-from hostler.server.boot.listener import boot_listening
+from hostler.server.boot.listener import boot_listening, media_listening
+from hostler.sim.bmc.tls_certificates import Certificate, self_signed
 from tests.contract.boot_world import KEY, MEDIA, BootWorld, boot_world
 from tests.contract.boot_world import MEDIUM as IMAGE
 
@@ -107,6 +115,49 @@ async def test_a_medium_is_read_in_its_window_alone(tmp_path: Path) -> None:
         await come_home(world)
         await world.until(lambda n: n.phase is Phase.onboard)
         assert (await read(world, path))[0] == 403
+
+
+async def test_a_bmc_that_takes_https_alone_reads_its_medium_there_and_nothing_else(tmp_path: Path) -> None:
+    """Mutants: what boot loaders fetch is served there too; whoever comes second reads on."""
+    certificate = self_signed(datetime.now(UTC))
+    async with a_world(tmp_path) as world:
+        await world.register()
+        medium = urlsplit(world.driver.drive).path
+        async with media_listening(world.requests, "127.0.0.1", 0, certificate.server_context()) as there:
+            (status, whole), (second, _) = [
+                await by_tls(there + medium, via, certificate) for via in (BMC, "127.0.0.77")
+            ]
+            assert (status, second, whole.count(b"set base ")) == (200, 403, 2)
+            door = f"/n/n1/{secret_of(KEY, 'n1', world.plan, DOOR)}"
+            for path in (
+                "/ipxe",
+                f"{door}/script",
+                f"{door}/boot.efi",
+                "/images/vmlinuz",
+                "/loader/x86_64.efi",
+                "/images/boot.iso",
+            ):
+                assert (await by_tls(there + path, BMC, certificate))[0] == 404
+        assert [event.address for event in world.told("boot_medium_read")] == [BMC]
+
+
+async def by_tls(address: str, via: str, certificate: Certificate) -> tuple[int, bytes]:
+    connector = aiohttp.TCPConnector(local_addr=(via, 0), ssl=certificate.client_context())
+    async with aiohttp.ClientSession(connector=connector) as session, session.get(address) as answer:
+        return answer.status, await answer.read()
+
+
+def test_media_by_https_need_a_certificate(tmp_path: Path) -> None:
+    """Mutant: the listener begins, and each handshake fails."""
+    (tmp_path / "images").mkdir()
+    settings = ServeSettings(data=str(tmp_path), boot_images=str(tmp_path / "images"), boot_media=("127.0.0.1", 0))
+    for wrong in (settings, replace(settings, tls_cert=str(tmp_path / "none.pem"))):
+        with pytest.raises(InvalidInputError, match="--boot-media-listen: no certificate for it"):
+            BootService(KEY, wrong, Gate())
+    certificate = self_signed(datetime.now(UTC))
+    pem = tmp_path / "both.pem"
+    pem.write_bytes(certificate.certificate + certificate.key)
+    assert media_tls(replace(settings, tls_cert=str(pem))).cert_store_stats()
 
 
 async def test_a_bmc_that_keeps_an_address_is_given_no_medium(tmp_path: Path) -> None:

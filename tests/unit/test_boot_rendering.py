@@ -110,7 +110,7 @@ def run(*argv: str) -> Any:
         ("{files: {x86_64: {file: ../b.iso, sha256: SUM}}}", "no ISO image"),
         ("{files: {riscv: {file: b.iso, sha256: SUM}}}", "no architecture 'riscv'"),
         ("{files: {x86_64: {file: b.iso, sha256: abc}}}", "has no sha256"),
-        ("{files: {}, url: https://bmcs}", "url 'https://bmcs' is no address"),
+        ("{files: {}, url: ftp://bmcs}", "url 'ftp://bmcs' is no address"),
         ("{files: {}, drive: 1}", "drive"),
     ],
 )

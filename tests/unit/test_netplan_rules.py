@@ -11,10 +11,11 @@ from msgspec.structs import replace
 
 from hostler.core.boot.cloud_init import compose
 from hostler.core.policy.documents import parse
+from hostler.core.state.assets import Position
 from hostler.core.state.boot import BootConfiguration
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError
-from hostler.core.state.model import Node, Position
+from hostler.core.state.model import Node
 from tests.kit import POLICY, a_node, configuration
 
 SKU = """

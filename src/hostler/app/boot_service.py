@@ -4,8 +4,9 @@ import os
 import re
 import secrets
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from ssl import Purpose, SSLContext, create_default_context
 
 from hostler.app.controller_process import Gate
 from hostler.app.start_settings import ServeSettings
@@ -17,7 +18,7 @@ from hostler.ports import OperationDriver, PortError, Secrets
 from hostler.runtime.runner import Cell
 from hostler.server.boot.boot_requests import BootRequests
 from hostler.server.boot.image_catalogue import ImageCatalogue
-from hostler.server.boot.listener import boot_listening
+from hostler.server.boot.listener import boot_listening, media_listening
 from hostler.server.boot.signed_list import SignedListError, Signers, signers_of
 from hostler.server.tokens import TokenStore
 
@@ -29,16 +30,19 @@ _KEY = re.compile(rf"[0-9a-fA-F]{{{2 * KEY_BYTES}}}")
 
 
 class BootService:
-    """Boots of one cell. `key` makes the secrets of all its boots; `signers` sign its images' list, None for none."""
+    """Boots of one cell. `key` makes the secrets of all its boots; `settings` say where images are and who signs."""
 
-    def __init__(self, key: bytes, images: str, gate: Gate, signers: Signers | None = None) -> None:
+    def __init__(self, key: bytes, settings: ServeSettings, gate: Gate) -> None:
+        images = settings.boot_images
         self._folder = Path(images)
         if not self._folder.is_dir():
             what = f"'{images[:200]}' is no folder"
             raise InvalidInputError((Problem("--boot-images", 0, what, "name the folder of the image catalogue"),))
         self._key = key
         self._gate = gate
-        self._signers = signers
+        self._signers = boot_signers(settings.boot_signers)
+        self._media = settings.boot_media
+        self._tls = media_tls(settings) if settings.boot_media is not None else None
 
     def around(self, bmc: OperationDriver, rebooter: OperationDriver) -> tuple[OperationDriver, OperationDriver]:
         """The drivers of BMCs and of reboots, with each boot's secret handed over before the machine starts."""
@@ -52,7 +56,9 @@ class BootService:
         configuration = cell.view.configuration
         await catalogue.verify(configuration.boot, configuration.sha256)
         requests = BootRequests(cell, catalogue, self._key, self._gate.offered, tokens)
-        async with boot_listening(requests, *listen) as address:
+        async with boot_listening(requests, *listen) as address, AsyncExitStack() as stack:
+            if self._media is not None and self._tls is not None:
+                await stack.enter_async_context(media_listening(requests, *self._media, self._tls))
             yield address
 
 
@@ -63,7 +69,19 @@ async def boot_service(settings: ServeSettings, data: Path, secrets: Secrets, ga
     key = await shared_boot_key(settings.boot_key, secrets) if settings.boot_key else boot_key(data)
     if settings.journal and not settings.boot_key:
         log.warning("boot_key_not_shared", instead="name one secret for all controllers of the cell with --boot-key")
-    return BootService(key, settings.boot_images, gate, boot_signers(settings.boot_signers))
+    return BootService(key, settings, gate)
+
+
+def media_tls(settings: ServeSettings) -> SSLContext:
+    """TLS for BMCs that fetch media so, by the API's certificate. Raises InvalidInputError."""
+    tls = create_default_context(Purpose.CLIENT_AUTH)
+    try:
+        tls.load_cert_chain(settings.tls_cert, settings.tls_key or None)
+    except OSError as error:
+        what = f"no certificate for it: {error.strerror or error}"
+        instead = "name one with --tls-cert and --tls-key, under the name that BMCs know"
+        raise InvalidInputError((Problem("--boot-media-listen", 0, what, instead),)) from error
+    return tls
 
 
 def boot_signers(path: str) -> Signers | None:

@@ -34,7 +34,8 @@ class ServeSettings(Struct, frozen=True):
     journal; "": all of it stays there. `slurm` are clusters, each "NAME" or "NAME=FILE" (`drivers/slurm/settings`);
     `clusters` are Kubernetes', each "NAME=KUBECONFIG[@CONTEXT]". `boot` is the host and port of the boot listener,
     None for none; `boot_images` the folder of what is booted; `boot_key` names the secret with the key of boots, ""
-    for the data directory's own; `boot_signers` the file of keys that sign the list of images, "" for no list.
+    for the data directory's own; `boot_signers` the file of keys that sign the list of images, "" for no list;
+    `boot_media` the host and port where boot media are served by TLS, None for none.
     `traces` is the address of an OpenTelemetry collector, "" for none.
     """
 
@@ -59,4 +60,5 @@ class ServeSettings(Struct, frozen=True):
     boot_images: str = ""
     boot_key: str = ""
     boot_signers: str = ""
+    boot_media: tuple[str, int] | None = None
     traces: str = ""

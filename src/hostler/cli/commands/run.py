@@ -100,6 +100,10 @@ class ApiTransport:
         str,
         Parameter(show_default=False, help="PEM file of Ed25519 public keys: boot what they signed alone."),
     ] = ""
+    boot_media_listen: Annotated[
+        str,
+        Parameter(show_default=False, help="HOST:PORT for BMCs that fetch boot media by HTTPS, with --tls-cert."),
+    ] = ""
 
 
 @Parameter(name="*")
@@ -289,6 +293,9 @@ def serve(
         boot_images=transport.boot_images,
         boot_key=transport.boot_key,
         boot_signers=transport.boot_signers,
+        boot_media=address_of(transport.boot_media_listen, "--boot-media-listen")
+        if transport.boot_media_listen
+        else None,
         traces=start.traces,
     )
     return _until_stopped(run_serve(settings, _announce_serve))

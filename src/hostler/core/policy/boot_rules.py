@@ -103,9 +103,10 @@ def _loader_problems(arch: str, loader: BootLoader) -> Iterator[WrongEntry]:
 
 
 def _media_problems(media: BootMedia) -> Iterator[WrongEntry]:
-    if media.url and not _URL.fullmatch(media.url):
+    if media.url and not _URL.fullmatch(media.url) and not _HTTPS.fullmatch(media.url):
         what = f"url '{media.url[:100]}' is no address"
-        yield WrongEntry(what, "write http://HOST:PORT as BMCs reach the boot listener", ("url",))
+        instead = "write http://HOST:PORT as BMCs reach the boot listener, or https:// with --boot-media-listen"
+        yield WrongEntry(what, instead, ("url",))
     for arch, medium in media.files.items():
         at = ("files", arch)
         if arch not in ARCHES:

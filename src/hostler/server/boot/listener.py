@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from ssl import SSLContext
 from urllib.parse import quote
 
 from aiohttp import web
@@ -31,6 +32,7 @@ DATABASE_AGAIN_S = 5.0
 """How long a machine is told to wait where the database of tokens or the journal does not answer."""
 IPXE = "iPXE"
 """How iPXE begins its User-Agent; UEFI's own client says UefiHttpBoot/1.0."""
+MEDIUM_ROUTE = "/n/{node}/{secret}/{file:hostler-.+\\.iso}"
 _TEXT = "text/plain"
 _ISO = "application/x-iso9660-image"
 _REQUESTS: web.AppKey[BootRequests] = web.AppKey("requests", BootRequests)
@@ -42,28 +44,50 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 @asynccontextmanager
 async def boot_listening(requests: BootRequests, host: str, port: int) -> AsyncIterator[str]:
     """Listen while the block runs; gives the address. Raises OSError where it cannot be had."""
-    runner = web.AppRunner(
-        create_boot_app(requests), access_log=None, keepalive_timeout=KEEP_ALIVE_S, shutdown_timeout=1.0
-    )
+    async with _listening(create_boot_app(requests), host, port) as address:
+        yield f"http://{address}"
+
+
+@asynccontextmanager
+async def media_listening(requests: BootRequests, host: str, port: int, tls: SSLContext) -> AsyncIterator[str]:
+    """Listen over TLS for BMCs that fetch boot media so, and for nothing else. Raises OSError."""
+    async with _listening(create_media_app(requests), host, port, tls) as address:
+        yield f"https://{address}"
+
+
+@asynccontextmanager
+async def _listening(app: web.Application, host: str, port: int, tls: SSLContext | None = None) -> AsyncIterator[str]:
+    runner = web.AppRunner(app, access_log=None, keepalive_timeout=KEEP_ALIVE_S, shutdown_timeout=1.0)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, host, port, backlog=1_024)
-        await site.start()
+        await web.TCPSite(runner, host, port, backlog=1_024, ssl_context=tls).start()
         address = runner.addresses[0]
-        yield f"http://{address[0]}:{address[1]}"
+        yield f"{address[0]}:{address[1]}"
     finally:
         await runner.cleanup()
 
 
-def create_boot_app(requests: BootRequests) -> web.Application:
-    """The application; nothing is started."""
+def create_media_app(requests: BootRequests) -> web.Application:
+    """The application that serves boot media alone; nothing is started."""
+    app = _application(requests)
+    app.router.add_get(MEDIUM_ROUTE, _medium)
+    return app
+
+
+def _application(requests: BootRequests) -> web.Application:
     app = web.Application(client_max_size=BODY_MAX, middlewares=[_answered])
     app[_REQUESTS] = requests
     app[_FILES] = asyncio.Semaphore(FILES_AT_ONCE)
+    return app
+
+
+def create_boot_app(requests: BootRequests) -> web.Application:
+    """The application; nothing is started."""
+    app = _application(requests)
     app.router.add_get("/ipxe", _by_mac)
     app.router.add_get("/n/{node}/{secret}/boot.efi", _first)
     app.router.add_get("/n/{node}/{secret}/autoexec.ipxe", _autoexec)
-    app.router.add_get("/n/{node}/{secret}/{file:hostler-.+\\.iso}", _medium)
+    app.router.add_get(MEDIUM_ROUTE, _medium)
     app.router.add_get("/loader/{arch}.efi", _loader)
     app.router.add_get("/n/{node}/{secret}/script", _by_secret)
     app.router.add_get("/n/{node}/{secret}/ci/{document}", _document)
