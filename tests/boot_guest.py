@@ -91,6 +91,33 @@ def kernel_folder() -> Path | None:
     return kept
 
 
+LOCAL_DISK = "guest: this is the local disk"
+
+
+def build_disk(path: Path, loader: Path | None) -> None:
+    """A disk that says so on the console: of the boot loader for UEFI where one is given, else by its boot sector."""
+    if loader is None:
+        path.write_bytes(_boot_sector(f"{LOCAL_DISK}\r\n").ljust(1024 * 1024, b"\0"))
+        return
+    script = path.with_suffix(".ipxe")
+    script.write_text(f"#!ipxe\necho {LOCAL_DISK}\npoweroff\n")
+    path.write_bytes(b"\0" * 8 * 1024 * 1024)
+    for words in (
+        ("mformat", "-i", str(path), "-T", "16384", "-h", "16", "-s", "32", "::"),
+        ("mmd", "-i", str(path), "::/EFI", "::/EFI/BOOT"),
+        ("mcopy", "-i", str(path), str(loader), "::/EFI/BOOT/BOOTX64.EFI"),
+        ("mcopy", "-i", str(path), str(script), "::/autoexec.ipxe"),
+    ):
+        subprocess.run(words, check=True, capture_output=True)
+
+
+def _boot_sector(text: str) -> bytes:
+    """512 bytes that a BIOS starts: they write the text to the first serial port, byte by byte, and halt."""
+    code = bytes.fromhex("fa 31c0 8ed8 be1a7c baf803 ac 84c0 7403 ee ebf8 f4 ebfd".replace(" ", ""))
+    assert len(code) <= 0x1A, "the text begins there"
+    return (code.ljust(0x1A, b"\x90") + text.encode() + b"\0").ljust(510, b"\0") + b"\x55\xaa"
+
+
 def _fetch(folder: Path) -> bool:
     """Download the newest cloud kernel's package. It is not installed: the machines that boot it are not this one."""
     listed = subprocess.run(["apt-cache", "depends", KERNEL], capture_output=True, text=True, check=False).stdout
@@ -139,7 +166,8 @@ class Guest:
     def __init__(self, mac: str, serial: str, log: Path, firmware: str = BIOS, memory_mb: int = 256) -> None:
         """`tpm` is the control socket of a TPM that swtpm plays, `drive` the file of an NVMe drive; None for none.
 
-        `dhcp` is what the network's DHCP server names whatever the machine is started with, "" for nothing of its own.
+        `dhcp` is what the network's DHCP server names whatever the machine is started with, "" for nothing of its own;
+        `disk` is the file of a disk that it may boot from, None for none.
         """
         self.mac = mac
         self.serial = serial
@@ -150,6 +178,7 @@ class Guest:
         self.tpm: Path | None = None
         self.drive: Path | None = None
         self.dhcp = ""
+        self.disk: Path | None = None
         self.medium = log.with_suffix(".iso")
         self._process: Process | None = None
 
@@ -160,6 +189,7 @@ class Guest:
         """
         self.starts += 1
         rom = ",romfile=" if self.firmware in (UEFI_HTTP, *FROM_MEDIUM) else ""
+        first = ",bootindex=1" if self.disk is not None else ""
         self._process = await asyncio.create_subprocess_exec(
             *tied(QEMU),
             *(
@@ -177,12 +207,13 @@ class Guest:
             ),
             *("-serial", f"file:{self.log}"),
             *("-netdev", f"user,id=n0,bootfile={self.dhcp or dhcp or address}"),
-            *("-device", f"virtio-net-pci,netdev=n0,mac={self.mac}{rom}"),
+            *("-device", f"virtio-net-pci,netdev=n0,mac={self.mac}{rom}{first}"),
             *("-smbios", f"type=1,serial={self.serial}"),
             *(("-cdrom", str(self.medium)) if self.firmware in FROM_MEDIUM else ()),
             *self._firmware(address),
             *self._tpm(),
             *self._nvme(),
+            *self._disk(),
             stdout=DEVNULL,
             stderr=DEVNULL,
         )
@@ -207,6 +238,12 @@ class Guest:
         socket = ("-chardev", f"socket,id=tpm,path={self.tpm}")
         return (*socket, "-tpmdev", "emulator,id=tpm0,chardev=tpm", "-device", "tpm-tis,tpmdev=tpm0")
 
+    def _disk(self) -> tuple[str, ...]:
+        """A disk that the machine boots from where its network boot gives way."""
+        if self.disk is None:
+            return ()
+        return ("-drive", f"file={self.disk},format=raw,if=none,id=h0", "-device", "ide-hd,drive=h0,bootindex=2")
+
     def _nvme(self) -> tuple[str, ...]:
         if self.drive is None:
             return ()
@@ -223,6 +260,15 @@ class Guest:
         """Wait until the machine has ended by itself."""
         assert self._process is not None
         await self._process.wait()
+
+    async def says(self, text: str, within_s: float) -> None:
+        """Wait until its console has shown this text."""
+        try:
+            async with asyncio.timeout(within_s):
+                while text not in self.console():  # noqa: ASYNC110 - a console has no event
+                    await asyncio.sleep(0.2)
+        except TimeoutError:
+            raise AssertionError(f"'{text}' is not shown:\n{self.console()[-3000:]}") from None
 
     def console(self) -> str:
         """Text that its console has shown."""

@@ -127,10 +127,11 @@ async def booted_world(
     agent: BootedAgent | None = None,
     cluster: BootedCluster | None = None,
     loader: Path = IPXE_EFI,
+    phases: str = "",
 ) -> AsyncIterator[BootedWorld]:
     """World that is up, no node registered yet. With an agent the API speaks TLS, by a certificate of its own.
 
-    `loader` is the boot loader that UEFI starts, from a medium or by HTTP.
+    `loader` is the boot loader that UEFI starts, from a medium or by HTTP; `phases` are what phases boot otherwise.
     """
     data, images = directory / "data", directory / "images"
     data.mkdir(mode=0o700)
@@ -140,6 +141,9 @@ async def booted_world(
     tls = certificate(directory) if agent is not None else ()
     shutil.copyfile(loader, images / "ipxe.efi")
     documents = _documents(directory, booted, boot_port, CLUSTER if cluster is not None and cluster.at_boot else "")
+    if phases:
+        with (directory / "boot.yaml").open("a") as told:
+            told.write(f"  phases: {phases}\n")
     if cluster is not None:
         documents += ("--cluster", f"{CLUSTER}={cluster.kubeconfig}@x")
     if firmware in FROM_MEDIUM:

@@ -5,8 +5,19 @@ from typing import Any
 
 import pytest
 
-from tests.boot_guest import BIOS, FROM_MEDIUM, IPXE_EFI, UEFI, UEFI_HTTP, UEFI_MEDIUM, missing, no_medium
-from tests.end_to_end.booted import MAC, SERIAL, BootedWorld, booted_world
+from tests.boot_guest import (
+    BIOS,
+    FROM_MEDIUM,
+    IPXE_EFI,
+    LOCAL_DISK,
+    UEFI,
+    UEFI_HTTP,
+    UEFI_MEDIUM,
+    build_disk,
+    missing,
+    no_medium,
+)
+from tests.end_to_end.booted import DEADLINE_S, MAC, SERIAL, BootedWorld, booted_world
 from tests.newer_ipxe import newer_ipxe
 
 pytestmark = [pytest.mark.xdist_group("boot"), pytest.mark.skipif(bool(missing()), reason=missing() or "it boots")]
@@ -86,6 +97,22 @@ async def test_a_loader_that_looks_beside_its_address_is_known_by_the_secret_the
         console = world.guest.console()
         assert "autoexec.ipxe... ok" in console
         assert "guest: got user-data" in console
+
+
+@pytest.mark.skipif(bool(no_medium()), reason=no_medium() or "it boots")
+@pytest.mark.parametrize("firmware", [BIOS, UEFI])
+async def test_where_the_configuration_says_so_a_machine_boots_its_local_disk(tmp_path: Path, firmware: str) -> None:
+    """Mutant: the script that is to give way to the disk waits at the boot loader, or begins the network boot anew."""
+    loader = needs_newer_ipxe() if firmware == UEFI else None
+    async with booted_world(tmp_path, firmware, phases="{initializing: local-disk}") as world:
+        world.guest.disk = tmp_path / "disk"
+        build_disk(world.guest.disk, loader)
+        await register(world)
+        shown = await world.until(lambda seen: seen["node"]["boot"] is not None, "/v1/nodes/n1")
+        assert (shown["node"]["boot"]["kind"], shown["node"]["boot"]["identity"]) == ("local-disk", "bmc")
+        await world.guest.says(LOCAL_DISK, DEADLINE_S)
+        if firmware == UEFI:  # what iPXE writes under BIOS is not on the serial port
+            assert "Hostler boots the local disk" in world.guest.console()
 
 
 async def test_another_machine_behind_the_bmc_is_loaded_and_then_refused(tmp_path: Path) -> None:
