@@ -19,7 +19,11 @@ UNPACKED = ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/ma
 SUITE = "bookworm"
 NEEDED = ("mmdebstrap", "cpio", "zstd", "tar", "chroot")
 MEMORY_MB = 3_000
-ARGS = "console=ttyS0 quiet no_timer_check rdinit=/sbin/init systemd.journald.forward_to_console=1"
+ARGS = (
+    "console=ttyS0 quiet no_timer_check rdinit=/sbin/init systemd.journald.forward_to_console=1 "
+    "nvme_core.io_timeout=600 nvme_core.admin_timeout=600"
+)
+"""A drive that QEMU plays without KVM answers late where the machine is busy; a command that timed out is a fault."""
 
 
 NETWORK = "[Match]\nType=ether\n[Network]\nDHCP=ipv4\n"
