@@ -14,7 +14,12 @@ FIRST = {"README": ROOT / "README.md", "quick-start": ROOT / "docs/quick-start.m
 NAMES = (*FIRST, *sorted(page.stem for page in PAGES.glob("*.md")))
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 HEREDOC = re.compile(r"^cat > \S+ <<'?(\w+)'?\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
-DIGEST = re.compile(r"^digest ([0-9a-f]{64})$", re.MULTILINE)
+TOLD = {
+    re.compile(r"^[0-9a-f]{4}…$"): re.compile(r"^digest ([0-9a-f]{64})$", re.MULTILINE),
+    re.compile(r"^rma-c1-n0007-5120$"): re.compile(r"(rma-c1-n0007-\d+)"),
+    re.compile(r"^4f1f0c9d2b77$"): re.compile(r"^([0-9a-f]{12})  \d{4}-", re.MULTILINE),
+}
+"""Words of a page that its readers have from what a command said before, and where it says them: digests, an id."""
 SHELL = ("", "sh", "console")
 OWN = ("hostler", "hostler-agent", "hostler-check")
 PROGRAM = re.compile(r"(?:^|[\s/=])(hostler(?:-agent|-check)?)(?=\s|$)")
@@ -64,15 +69,19 @@ RUN = {
     "admit-nodes": ("admission plan --file", "admission apply"),
     "audit-requests": ("audit list", "audit export"),
     "get-told": ("notify list", "notify dead", "notify test", "notify deliveries"),
-    "return-to-the-vendor": ("rma list", "rma open", "stock"),
+    "return-to-the-vendor": (
+        "rma list", "rma open", "rma show", "rma edit", "rma advance rma-c1-n0007-5120 --step approved",
+        "rma advance rma-c1-n0007-5120 --step received", "stock",
+    ),
     "sanitise-a-node": ("node certificates",),
     "see-it-coming": ("trend list", "trend shifts", "trend scorecard", "trend lemons"),
-    "send-evidence": ("node evidence c1-n0007\n", "node bundles"),
-    "boot-a-node": ("node history", "node get", "boot strangers"),
-    "bring-up-a-rack": ("asset", "rack list"),
-    "connect-a-slurm-cluster": ("node get", "node drain"),
+    "send-evidence": ("node evidence", "node bundles"),
+    "boot-a-node": ("node history", "node get", "node cloud-init", "boot strangers"),
+    "bring-up-a-rack": ("asset", "rack list", "rack get"),
+    "connect-a-slurm-cluster": ("node get", "node drain", "node rebind"),
     "connect-a-ticket-system": ("policy", "notify test", "notify deliveries", "notify dead"),
     "bmc-credentials": ("bmc credentials status", "bmc certificates status"),
+    "inspect-a-node": ("node checklist",),
     "install-the-agent": ("node describe",),
     "quick-start": ("status", "pool", "node", "pause", "resume"),
     "use-the-command-line": ("node", "events", "statement", "context list", "completion", "job list", "part"),
@@ -159,8 +168,13 @@ def is_run(page: str, command: Command) -> bool:
     )
 
 
-def filled(words: tuple[str, ...], said: str = "") -> list[str]:
-    """The words with names for those that are left to readers, and the digest that was `said` last; without … alone."""
-    digest = next(iter(DIGEST.findall(said)), "")
-    whole = (digest if digest and word.endswith("…") and len(word) > 1 else word for word in words)
-    return [STANDS_FOR.get(word, word) for word in whole if word != "…"]
+def filled(words: tuple[str, ...], told: str = "") -> list[str]:
+    """The words with what was `told` last and names for those that are left to readers, and without … alone."""
+    return [STANDS_FOR.get(word, word) for word in (_told(word, told) for word in words) if word != "…"]
+
+
+def _told(word: str, told: str) -> str:
+    for shape, place in TOLD.items():
+        if shape.match(word) and (found := place.findall(told)):
+            return str(found[-1])
+    return word

@@ -19,7 +19,7 @@ async def test_what_a_page_says_to_type_does_what_it_says(tmp_path: Path) -> Non
     """Run the commands; all end well. Mutants: a command needs an option that its page leaves out; the
     fleet has nothing that the page could be about.
     """
-    log, wrong = tmp_path / "log", list[str]()
+    log, wrong, told = tmp_path / "log", list[str](), ""
     environment = ("env", "-C", str(tmp_path), f"HOME={tmp_path}", f"XDG_CONFIG_HOME={tmp_path}", "LC_ALL=C.UTF-8")
     start = ("up", "--port", str(free_port()), "--nodes", "40", "--adopted", "--faults-per-hour", "0")
     async with process(*environment, HOSTLER, *start, log=log) as up:
@@ -44,10 +44,11 @@ async def test_what_a_page_says_to_type_does_what_it_says(tmp_path: Path) -> Non
             for command in commands(page):
                 if not is_run(page, command):
                     continue
-                words, to = filled(command.words, said), command.text.partition(" > ")[2].strip()
+                words, to = filled(command.words, told), command.text.partition(" > ")[2].strip()
                 if set(words) & set(ENDLESS):
                     words = [word for word in words if word not in ENDLESS]
                 code, said = await run(*environment, HOSTLER, *words)
+                told += said
                 if to and not (tmp_path / Path(to).name).is_dir():
                     (tmp_path / Path(to).name).write_text(said)
                 if code:
