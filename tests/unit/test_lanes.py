@@ -78,3 +78,26 @@ def test_an_earlier_part_ends_at_its_last_record() -> None:
 
 def test_no_records_are_no_lanes() -> None:
     assert lanes("n1", []).intervals == ()
+
+
+def test_firmware_is_a_span_from_the_moment_at_which_another_version_is_seen() -> None:
+    """Mutants: the first sight is a change; what is staged is what runs; a look that failed tells nothing."""
+    seen = {"firmware.BIOS": "1.9", "firmware.NIC": "22", "staged.BIOS": "1.10", "serial": "SN"}
+    life = [
+        record(1, e.NodeRegistered(a_node("n1", phase=Phase.registered))),
+        record(2, e.OperationFinished("n1", "o1", "collect_inventory", "done", facts={**seen})),
+        record(3, e.OperationFinished("n1", "o2", "verify_firmware", "failed", facts={"BIOS": "1.10", "NIC": None})),
+        record(4, e.InventorySeen("n1", NOW, (), firmware=(("NIC", "23"), ("BIOS", "1.10")))),
+        record(5, e.OperationFinished("n1", "o3", "verify_firmware", "done", facts={"BIOS": "1.11"})),
+    ]
+    found = [one for one in lanes("n1", life).intervals if one.lane == "firmware"]
+    assert told(tuple(found)) == [
+        ("firmware", "1.10", 3, 5, ""),
+        ("firmware", "23", 4, None, ""),
+        ("firmware", "1.11", 5, None, ""),
+    ]
+    assert [(one.on, one.text) for one in found] == [
+        ("BIOS", "1.9 before"),
+        ("NIC", "22 before"),
+        ("BIOS", "1.10 before"),
+    ]

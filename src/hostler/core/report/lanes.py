@@ -4,7 +4,7 @@ Pure, and content with part of a history: what began before its first record is 
 at the last one of an earlier part up to there; both as `partial`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import get_args
 
@@ -18,10 +18,15 @@ LANES = get_args(LaneName)
 """Lanes in the order in which they are drawn. A check, a part and a person's request are moments, not spans."""
 
 
+LISTED = "firmware."
+"""Prefix of the versions among what an inventory by the BMC finds."""
+
+
 class LaneSpan(Struct, frozen=True):
     """One span or moment of a node's life. `until` None: it lasts; of a moment it equals `since`.
 
-    `lane` is one of LANES, `what` its name there ("production", "gpu.ecc_dbe"), `on` the part where it has one.
+    `lane` is one of LANES, `what` its name there ("production", "gpu.ecc_dbe"), `on` the part where it has one. Of
+    firmware it is the version of a component (`on`), from the moment at which it is seen in another's place.
     `state` is the severity of a condition, the result of a plan, operation or check, and "" otherwise. `seq` is the
     record that began it, of a partial one the record that ended it.
     """
@@ -76,12 +81,23 @@ class _Reading:
         self._first = first
         self.open: dict[tuple[str, str], LaneSpan] = {}
         self.ended: list[LaneSpan] = []
+        self._versions: dict[str, str] = {}
 
     def take(self, record: e.Record) -> None:
         """Read one record; one that is no part of any lane changes nothing."""
         self._place(record)
         self._work(record)
         self._beside(record)
+        for component, version in _listed(record.event):
+            self._runs(record, component, version)
+
+    def _runs(self, record: e.Record, component: str, version: str) -> None:
+        """Read which version a component runs; the first sight of it is no change."""
+        before = self._versions.get(component, version)
+        self._versions[component] = version
+        if before != version:
+            self._end(record, "firmware", component, "")
+            self._begin(record, "firmware", component, version, on=component, text=f"{before} before")
 
     def _place(self, record: e.Record) -> None:
         """Read where the node stands and what ails it."""
@@ -159,6 +175,20 @@ class _Reading:
 
     def _moment(self, record: e.Record, lane: str, what: str, state: str, text: str) -> None:
         self.ended.append(LaneSpan(lane, what, record.at, record.at, record.seq, "", state, text))
+
+
+def _listed(event: e.Event) -> Iterator[tuple[str, str]]:
+    """Components and their versions, where the event tells them: an inventory, or a look after a firmware update."""
+    match event:
+        case e.InventorySeen(firmware=firmware):
+            yield from firmware
+        case e.OperationFinished(kind="collect_inventory", result="done", facts=facts):
+            named = ((name.removeprefix(LISTED), version) for name, version in facts.items() if name.startswith(LISTED))
+            yield from ((name, str(version)) for name, version in named if version)
+        case e.OperationFinished(kind="verify_firmware", result="done" | "failed", facts=facts):
+            yield from ((name, str(version)) for name, version in facts.items() if version)
+        case _:
+            pass
 
 
 _SEVERITIES = ("", "info", "warning", "degraded", "critical", "catastrophic")

@@ -2,4 +2,6 @@
 
 from typing import Literal
 
-LaneName = Literal["phase", "pool", "condition", "plan", "operation", "check", "ticket", "hold", "part", "person"]
+LaneName = Literal[
+    "phase", "pool", "condition", "plan", "operation", "check", "ticket", "hold", "part", "firmware", "person"
+]
