@@ -23,6 +23,7 @@ from hostler.core.state.erasure import REPORT, DriveErased, ErasureReport
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Facts, Node, Operation, Outcome, Verdict
 from hostler.core.state.operations import DriveToErase, Sanitise
+from hostler.core.state.packed_strings import pairs
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connection_pool import Connections
 from hostler.drivers.redfish.http_exchange import Access
@@ -221,6 +222,17 @@ async def test_firmware_is_compared_with_the_baseline(tmp_path: Path, version: s
         outcome = await world.sanitise()
         assert outcome.result == result, outcome
         assert result == "done" or "firmware is not the baseline" in outcome.detail
+
+
+async def test_a_dpu_of_which_no_bmc_is_named_keeps_the_node_from_its_next_tenant(tmp_path: Path) -> None:
+    """How they are cleared: test_dpu_accounts. Mutant: nobody asks about them."""
+    async with a_world(tmp_path) as world:
+        world.node = replace(world.node, hardware_own=pairs([("agent/dpu.mlx5_2", "MT1")]))
+        outcome = await world.sanitise()
+        assert (outcome.result, "the BMC of DPU mlx5_2 (MT1)" in outcome.detail) == ("refused", True)
+        assert world.nothing_kept()
+        outcome = await world.sanitise(replace(ORDER, keep=("mlx5_2",)))
+        assert [one.aspect for one in world.certificate(outcome).compared] == ["accounts", "firmware", "uefi"]
 
 
 @pytest.mark.parametrize("result", ["failed", "refused", "unknown", "busy"])

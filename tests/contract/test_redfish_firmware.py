@@ -5,10 +5,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hostler.drivers.redfish import wire_firmware
 from hostler.ports import RefusedError, UnreachableError
-from hostler.sim.bmc.emulated_machine import Machine, Quirks, make_image
+from hostler.sim.bmc.emulated_machine import Machine, Quirks, gpu_server, make_image
 from tests.contract.redfish_world import World, a_machine, emulated
 
 DC: dict[str, Any] = {"component": "BIOS", "version": "2.0.0", "good": ("2.0.0",), "activates": "dc_cycle"}
@@ -221,6 +222,24 @@ async def test_a_spare_image_is_no_version_that_runs(backend: str) -> None:
 )
 def test_entries_that_are_named_for_their_image_are_told_apart(name: str, role: tuple[str, str]) -> None:
     assert wire_firmware.image_role(name) == role
+
+
+BASEBOARD = ("HMC", "Retimer", "HGX_FW_ERoT_GPU_SXM_1", "HGX_FW_PCIeSwitch_0", "HGX_FW_PCIeRetimer_3", "EROT_BIOS_0")
+"""Components of an HGX baseboard and of a DGX; the last four as NVIDIA's BMC software and captures name them."""
+
+
+@pytest.mark.parametrize("component", BASEBOARD)
+async def test_root_of_trust_switch_and_retimer_are_components_like_others(backend: str, component: str) -> None:
+    """Mutants: entries of a root of trust are passed over as its chassis are; one component's image is another's."""
+    hardware = replace(gpu_server("SN1"), firmware=dict.fromkeys(BASEBOARD, "1.0.0"), staged=frozenset(BASEBOARD))
+    machine = a_machine(hardware=hardware)
+    machine.start_powered()
+    async with emulated(backend, machine) as world:
+        image = world.image.replace("/BIOS/", f"/{component}/")
+        assert await written(world, component=component, image=image) == "done"
+        await cycled(world)
+        assert (await world.verified(**{component: "2.0.0"})).result == "done"
+        assert machine.firmware == dict.fromkeys(BASEBOARD, "1.0.0") | {component: "2.0.0"}
 
 
 async def test_what_runs_after_mains_only_runs_after_an_ac_cycle_and_that_begins_with_the_machine_off(

@@ -29,7 +29,11 @@ MANIFEST: dict[str, Any] = {
     "erasable": True,
 }
 CONFIG = configuration(
-    {"train": pool_document(target=1)}, gpus=1, parts={"nic": 1, "drive": 1, "psu": 6}, hardware=MANIFEST
+    {"train": pool_document(target=1)},
+    gpus=1,
+    parts={"nic": 1, "drive": 1, "psu": 6},
+    hardware=MANIFEST,
+    sanitise={"accounts": ["service"]},
 )
 PARTS = (Part("G0", "gpu", "H100", "gpu0"), Part("N0", "nic", "CX7", "nic0"), Part("D0", "drive", "NVMe", "nvme0n1"))
 SUPPLIES = tuple(Part(f"P{n}", "psu", "3000 W", f"psu{n}") for n in range(6))
@@ -288,6 +292,25 @@ def test_what_nobody_has_read_is_never_failed_and_says_what_is_missing(silence: 
     (ticket,) = bench.fleet.tickets.values()
     assert text in ticket.summary, ticket.summary
     assert not [c for c in bench.events(e.PhaseChanged) if c.node == "a"]
+
+
+def test_a_dpu_whose_bmc_nobody_named_stops_the_node_before_its_first_tenant() -> None:
+    """Mutants: that shows when the tenant leaves; one address stands for two cards; the command is not named."""
+    bench = Bench(*but(agent={"dpu.nic0": "MT1", "dpu.nic1": "MT2"})())
+    bench.minutes(40)
+    assert bench.verdicts()["erasable"] is Verdict.inconclusive
+    (ticket,) = bench.fleet.tickets.values()
+    assert (
+        "DPU accounts in nic0 nic1: expected 2 BMCs compared, found nothing: no BMC of a DPU is named" in ticket.summary
+    )
+    assert "hostler node rebind a --kind dpu_bmc" in ticket.summary
+    assert bench.ask_two("rebind", "a", kind="dpu_bmc", value="https://dpu-1").granted
+    bench.minutes(5)
+    assert "found 1 of its DPUs' BMCs named" in bench.said()
+    assert bench.ask_two("rebind", "a", kind="dpu_bmc", value="https://dpu-1,https://dpu-2:443").granted
+    bench.minutes(20)
+    assert bench.verdicts()["erasable"] is Verdict.passed
+    assert bench.node("a").phase is not Phase.seatrial, bench.said()
 
 
 def test_readings_of_an_earlier_boot_are_none() -> None:

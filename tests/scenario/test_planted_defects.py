@@ -179,11 +179,12 @@ def lived() -> tuple[PlantedFleet, dict[str, str]]:
 def test_exactly_the_planted_ones_stop(lived: tuple[PlantedFleet, dict[str, str]]) -> None:
     """Mutants: a sound machine is stopped; a defect is let through."""
     fleet, planted = lived
+    assert (len(fleet.machines), len(planted), {fleet.node(name).sku for name in planted}) == (64, 12, {*BASELINE})
     stands = {name: fleet.node(name).phase for name in fleet.machines}
     assert {n: p for n, p in stands.items() if p is not Phase.production} == {
         name: DEFECTS[defect].stops for name, defect in planted.items()
     }
-    assert len(planted) == len(DEFECTS)
+    assert {*planted.values()} == {*DEFECTS}
     written = {n: m.firmware for n, m in fleet.machines.items() if n not in planted}
     assert all(firmware[c] == "2.0.0" for n, firmware in written.items() for c in BASELINE[fleet.node(n).sku])
 

@@ -265,6 +265,8 @@ def test_a_node_with_a_fault_goes_through_triage_to_its_vendor_with_its_case(mac
     bundle = evidence_bundle(Known(life.fleet, life.node("a"), told[::-1], [], life.now))
     assert lost in bundle.files["timeline.txt"]
     assert "still missing: gpu" in bundle.files["timeline.txt"]
+    (case,) = life.fleet.rma_cases_of("a")
+    assert (case.serial, case.component, [step.step for step in case.steps]) == (SERIAL, "node", ["requested"])
     assert life.vouched() == []
 
 

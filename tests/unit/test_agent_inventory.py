@@ -104,6 +104,23 @@ def test_every_part_has_a_stable_identity(root: Path) -> None:
     assert found.facts["mlx5_0.1.state"] == "4: ACTIVE"
 
 
+@pytest.mark.parametrize("device", ["0xa2d2", "0xa2d6", "0xa2dc", "0xa2df"])
+def test_a_card_of_bluefield_s_kind_is_told_once_with_its_serial_number(root: Path, device: str) -> None:
+    """Mutants: a ConnectX is one; each of its two functions is one; a made-up number is a serial number."""
+    bare = "sys/bus/pci/devices/0000:3c:00.0"
+    put(root, {f"{bare}/vendor": "0x15b3", f"{bare}/class": "0x020000", f"{bare}/device": device})
+    seen = nvml_inventory.NvmlInventory()
+    assert {n: v for n, v in inventory.read(root, "n1", seen).facts.items() if n.startswith("dpu.")} == {
+        "dpu.0000:3c:00.0": ""
+    }
+    for function in (NIC, "0000:3b:00.1"):
+        put(root, {f"sys/bus/pci/devices/{function}/device": device})
+    put(root, {f"{bare}/device": "0x1021"})
+    found = inventory.read(root, "n1", seen)
+    assert {n: v for n, v in found.facts.items() if n.startswith("dpu.")} == {"dpu.mlx5_0": "MT23-00001"}
+    assert [part.kind for part in found.parts].count("nic") == 2, "it is counted as the adapter that it is"
+
+
 def test_an_empty_machine_is_no_error(tmp_path: Path) -> None:
     found = inventory.read(tmp_path, "n1", nvml_inventory.NvmlInventory(unavailable="none"))
     assert [part.serial for part in found.parts] == ["machine-id:unknown"]

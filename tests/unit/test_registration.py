@@ -11,6 +11,7 @@ from hostler.core.state.intent import Bounds
 from hostler.core.state.model import Phase
 from tests.kit import Drive, a_node, configuration, intent_of, pool_document
 
+DPU = "https://dpu-a1"
 A1 = "https://pdu#/redfish/v1/PowerEquipment/RackPDUs/1/Outlets/A1"
 CONFIG = configuration({"train": pool_document(target=0)})
 
@@ -60,6 +61,9 @@ def test_a_retired_node_s_id_never_comes_back() -> None:
         ([h100(outlets=[A1, A1])], "2 outlets, or one twice: give 1 to 16, all that feed the machine; write it so"),
         ([h100(outlets=["https://pdu/outlet/1"])], "outlet 'https://pdu/outlet/1' is not an outlet's address"),
         ([h100(outlets=[A1]), h100(outlets=["https://p#/redfish/v1/B", A1])], f"outlet:{A1} is also given in nodes[0]"),
+        ([h100(dpu_bmcs=[DPU, DPU])], "2 BMCs of DPUs, or one twice: give 1 to 16, one for each DPU; write it so"),
+        ([h100(dpu_bmcs=["https://u:p@dpu"])], "dpu_bmc 'https://u:p@dpu' is not a BMC's address"),
+        ([h100(dpu_bmcs=[DPU]), h100(dpu_bmcs=[DPU])], f"dpu_bmc:{DPU} is also given in nodes[0]; give it once"),
         ([h100(colour="red")], "unknown field `colour`"),
         ([h100(id="nodes")], "id 'nodes' means more than one node"),
         ([h100(tags={"a b": "c"})], "its tags are too many, too long or no names"),
@@ -141,6 +145,24 @@ def test_an_outlet_feeds_one_node_and_only_the_whole_cell_s_operators_say_which(
     assert not drive.step(IntentAsked(909, narrowed)).replies[0].granted
     alone = drive.ask("rebind", "a", **away)
     assert (alone.granted, "password will be sent" in alone.text) == (False, True)
+
+
+def test_a_dpu_s_bmc_is_one_node_s_and_only_the_whole_cell_s_operators_say_where_it_is() -> None:
+    """Mutants: one of several is free to be another's; one person sends a password to a new address."""
+    drive = Drive(CONFIG, [a_node("a"), a_node("b")])
+    ask(drive, h100(id="c", dpu_bmcs=["https://dpu-c1", "https://dpu-c2"]))
+    assert drive.node("c").binding("dpu_bmc") == "https://dpu-c1 https://dpu-c2"
+    taken = drive.ask("rebind", "b", kind="dpu_bmc", value="https://dpu-b1,https://dpu-c2")
+    assert (taken.granted, taken.text) == (
+        False,
+        "dpu_bmc https://dpu-c2 is bound to c: rebind or retire that one first",
+    )
+    assert "is not a BMC's address" in drive.ask("rebind", "b", kind="dpu_bmc", value="dpu-b1").text
+    alone = drive.ask("rebind", "a", kind="dpu_bmc", value=DPU)
+    assert (alone.granted, "a DPU's password will be sent to its new address" in alone.text) == (False, True)
+    there = {"kind": "dpu_bmc", "value": DPU}
+    narrowed = intent_of("i9", "rebind", "a", "eve", "new DPU", drive.now, there, bounds=Bounds(site="s1"))
+    assert not drive.step(IntentAsked(909, narrowed)).replies[0].granted
 
 
 def test_a_node_keeps_its_tags() -> None:

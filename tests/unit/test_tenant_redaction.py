@@ -164,6 +164,10 @@ def test_a_node_is_shown_without_its_bmc_its_tags_and_its_life_before() -> None:
     assert (shown.bindings, shown.tags, shown.left_cluster) == ((name,), (), OTHERS)
     assert (shown.id, shown.domains, shown.slots) == (node.id, node.domains, node.slots)
     assert REDACTION.over(e.BindingChanged("n1", bmc)).binding.value == ""
+    for kind in ("dpu_bmc", "outlet"):
+        address = Binding(kind, "https://10.0.0.2", T0)
+        assert REDACTION.over(replace(node, bindings=(address, name))).bindings == (name,)
+        assert REDACTION.over(e.BindingChanged("n1", address)).binding.value == ""
 
 
 def test_what_was_theirs_then_is_named_and_what_is_not_is_not() -> None:

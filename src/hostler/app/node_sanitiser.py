@@ -1,40 +1,31 @@
-"""Sanitises a node: its agent erases, its BMC loses tenants' accounts, firmware and UEFI are compared; it certifies.
+"""Sanitises a node: its agent erases, its BMCs lose tenants' accounts, firmware and UEFI are compared; it certifies.
 
 It takes the agents' operation and hands it on. What the agent says is done counts once everything besides is as the SKU
 says and the certificate is on the disk: whatever is not leaves the step open, and says what to do next.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import datetime
 
 import msgspec
 from msgspec.structs import replace
 
+from hostler.app.account_clearing import BMC_S, AccountClearing, AccountsTurn
 from hostler.app.controller_process import Gate
 from hostler.core.planning.firmware_plan import to_verify
 from hostler.core.planning.sanitise_order import CERTIFICATE, DRIVES_ERASED, TENANT_BEFORE
-from hostler.core.state.assets import BMC_CERTIFICATE
 from hostler.core.state.certificate_document import SCHEMA, BmcCompared, SanitiseCertificate
 from hostler.core.state.erasure import REPORT, ErasureReport, worst
 from hostler.core.state.hardware import BIOS
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Facts, Node, Operation, Outcome, Verdict
 from hostler.core.state.operations import AnyAct, CollectInventory, Sanitise, VerifyFirmware
-from hostler.drivers.redfish.account_removal import AccountsLeft, remove_accounts, strange_accounts
-from hostler.drivers.redfish.client import Clients, RedfishClient
-from hostler.drivers.redfish.http_exchange import bmc_address
-from hostler.drivers.redfish.operation_driver import check_identity
-from hostler.drivers.redfish.tolerant_json import WireError
+from hostler.drivers.redfish.account_removal import remove_accounts, strange_accounts
+from hostler.drivers.redfish.client import Clients
 from hostler.ports import JournalError, OperationDriver, PortError, RefusedError, UnreachableError
 
-BMC_S = 240.0
-"""Longest time for each question to the BMC."""
 _NOT_ASKED = Verdict.never_verified
-
-AccountsTurn = Callable[[RedfishClient, frozenset[str]], Awaitable[AccountsLeft]]
-"""Removes a BMC's accounts but those named, or only looks at them."""
 
 
 class NodeSanitiser:
@@ -44,7 +35,7 @@ class NodeSanitiser:
 
     def __init__(self, gate: Gate, clients: Clients, redfish: OperationDriver) -> None:
         self._gate = gate
-        self._clients = clients
+        self._accounts = AccountClearing(clients)
         self._redfish = redfish
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
@@ -92,9 +83,10 @@ class NodeSanitiser:
         if missing := {one.serial for one in act.drives} - {one.serial for one in report.drives}:
             raise RefusedError(f"the agent's report leaves out {', '.join(sorted(missing))}; update that agent")
         compared = (
-            await self._accounts(act, node, clear),
+            await self._accounts.of_node(act, node, clear),
             await self._firmware(operation, node),
             await self._settings(operation, node),
+            *await self._accounts.of_dpus(act, node, clear),
         )
         asked = tuple(one.verdict for one in compared if one.verdict is not _NOT_ASKED)
         if worst(asked) is not Verdict.passed:
@@ -103,31 +95,6 @@ class NodeSanitiser:
         return await self._certified(operation, node, said, report, compared)
 
     # its BMC
-
-    async def _accounts(self, act: Sanitise, node: Node, clear: AccountsTurn) -> BmcCompared:
-        if act.accounts is None:
-            return BmcCompared("accounts", _NOT_ASKED, "the SKU's sanitise names no accounts, so none was looked at")
-        try:
-            async with asyncio.timeout(BMC_S):
-                found = await self._removed(act.accounts, node, clear)
-        except TimeoutError:
-            return BmcCompared("accounts", Verdict.inconclusive, f"BMC accounts: no answer in {BMC_S:.0f} s")
-        except (PortError, WireError) as error:
-            return BmcCompared("accounts", Verdict.inconclusive, f"BMC accounts: {error}"[:300])
-        if found.left:
-            left = ", ".join(found.left)
-            told = f"its BMC keeps the account {left}: delete it there, or name it in sanitise.accounts"
-            return BmcCompared("accounts", Verdict.failed, told[:300])
-        gone = f"removed {', '.join(found.removed)}" if found.removed else "none but those that stay"
-        return BmcCompared("accounts", Verdict.passed, gone[:300])
-
-    async def _removed(self, stay: tuple[str, ...], node: Node, clear: AccountsTurn) -> AccountsLeft:
-        address = bmc_address(node)
-        client = self._clients(address.origin, node.binding(BMC_CERTIFICATE))
-        client.begin()
-        check_identity(client.origin, await client.system(address.system), node)
-        own = self._clients.access(address.origin).username
-        return await clear(client, frozenset({*stay, own}))
 
     async def _firmware(self, operation: Operation, node: Node) -> BmcCompared:
         sku = self._gate.fleet().configuration_of(node).skus.get(node.sku)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from hostler.core.conditions.part_claims import NODE
 from hostler.core.planning.outcomes import TENANT as ASKER
 from hostler.core.state import events as e
-from hostler.core.state.assets import Asset, Binding, Position
+from hostler.core.state.assets import OUTLET, Asset, Binding, Position
 from hostler.core.state.attached_files import AttachedFile
 from hostler.core.state.bmc_certificate import BmcCertificate, ShownCertificate
 from hostler.core.state.bmc_login import BmcLogin
@@ -21,6 +21,7 @@ from hostler.core.state.certificates import KeptCertificate
 from hostler.core.state.change_control import Approval, SliceError
 from hostler.core.state.configuration import Budget, Pool
 from hostler.core.state.customer_workloads import ConsentedWork, WorkClass, Workload
+from hostler.core.state.dpus import DPU_BMC
 from hostler.core.state.evidence import KeptBundle
 from hostler.core.state.fabrics import (
     CABLING,
@@ -231,12 +232,16 @@ def _seen_as(own: Own, _noun: Any, value: str) -> str:
     return value if not slash or own.sees(node) else ""
 
 
+_OUT_OF_BAND = frozenset({"bmc", DPU_BMC, OUTLET})
+"""Bindings that are addresses of the network which operators alone are on."""
+
+
 def _bindings(_own: Own, _node: Node, value: tuple[Binding, ...]) -> tuple[Binding, ...]:
-    return tuple(binding for binding in value if binding.kind != "bmc")
+    return tuple(binding for binding in value if binding.kind not in _OUT_OF_BAND)
 
 
 def _address(_own: Own, binding: Binding, value: str) -> str:
-    return "" if binding.kind == "bmc" else value
+    return "" if binding.kind in _OUT_OF_BAND else value
 
 
 def _paths(_own: Own, _noun: Any, value: tuple[str, ...]) -> tuple[str, ...]:

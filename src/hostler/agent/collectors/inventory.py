@@ -21,7 +21,10 @@ from hostler.core.state.model import Facts, Part
 
 DEADLINE_S = 60.0
 MAX_PARTS = 512
-NVIDIA = "0x10de"
+NVIDIA, MELLANOX = "0x10de", "0x15b3"
+BLUEFIELDS = frozenset({"0xa2d2", "0xa2d6", "0xa2dc", "0xa2df"})
+"""Network functions of BlueField, -2, -3 and -4 as Linux's mlx5_core lists them (drivers/net/ethernet/mellanox)."""
+_UNNUMBERED = "pci:"
 _OF_THE_MOMENT = (".link_width", ".link_speed", ".state", ".rate")
 VIRTUAL_DISKS = ("loop", "ram", "zram", "dm-", "md", "sr", "nbd", "fd")
 
@@ -77,7 +80,7 @@ def read(root: Path, node: str, gpus: nvml_inventory.NvmlInventory) -> NodeInven
         lambda: _disks(root, serial),
     )
     parts = [replace(part, node=node) for source in sources for part in source()]
-    facts = _facts(root, devices, gpus, parts) | hardware.read(root, _slots(root, devices))
+    facts = _facts(root, devices, gpus, parts) | hardware.read(root, _slots(root, devices)) | _dpus(devices, parts)
     return NodeInventory(tuple(parts[:MAX_PARTS]), facts)
 
 
@@ -151,6 +154,14 @@ def _nics(root: Path, devices: list[_Device], serial: str) -> Iterator[Part]:
         model = vpd.get("PN") or vpd.get("name") or device.model
         cards.setdefault(card, Part(card, "nic", model, _port_of(device), firmware.get(device.address, "")))
     yield from cards.values()
+
+
+def _dpus(devices: list[_Device], parts: list[Part]) -> Facts:
+    """The serial numbers of cards that are DPUs, by slot; "" of one that tells none."""
+    cards = [d for d in devices if d.vendor == MELLANOX and d.device in BLUEFIELDS and d.pci_class.startswith("0x02")]
+    slots = {_port_of(card) for card in cards}
+    own = {part.slot: "" if part.serial.startswith(_UNNUMBERED) else part.serial for part in parts}
+    return {f"dpu.{slot}": own[slot] for slot in sorted(slots & own.keys())}
 
 
 def _disks(root: Path, serial: str) -> Iterator[Part]:
@@ -252,7 +263,7 @@ def pci_address(text: str) -> str:
 
 
 def _synthetic(address: str, serial: str) -> str:
-    return f"pci:{address}@{serial}"
+    return f"{_UNNUMBERED}{address}@{serial}"
 
 
 def _field(line: str) -> tuple[str, str]:

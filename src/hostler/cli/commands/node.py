@@ -342,8 +342,8 @@ def waiting(
 def register(file: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Make nodes of a JSON or YAML list known, to be brought up.
 
-    Each entry needs `sku`, and may have: id, hostname, serial, bmc, macs, outlets, kubernetes, slurm, cell, site, row,
-    rack, u, domains, profile, provisioner, test_mode, pool, tags. FILE `-` reads standard input.
+    Each entry needs `sku`, and may have: id, hostname, serial, bmc, macs, outlets, dpu_bmcs, kubernetes, slurm, cell,
+    site, row, rack, u, domains, profile, provisioner, test_mode, pool, tags. FILE `-` reads standard input.
     """
     return submit(connect.client(), NODES.path, {"nodes": read_entries(file, "nodes")}, why, show.output)
 

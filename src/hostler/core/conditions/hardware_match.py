@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from hostler.core.conditions.sku_match import Gap
 from hostler.core.diagnose.serials import meaningful
 from hostler.core.state import hardware as hw
-from hostler.core.state.configuration import Sku, scaled
+from hostler.core.state.configuration import Sanitising, Sku, scaled
+from hostler.core.state.dpus import DPU_BMC, bmcs_of, dpus_of
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.hardware import HardwareManifest
 from hostler.core.state.live_state import LiveNode
@@ -279,10 +280,27 @@ def _erasable(here: NodeReadings) -> AspectVerdict:
         if word.startswith(hw.CANNOT_ERASE):
             said = here.why_not("erase", hw.AGENT) if word == hw.CANNOT_ERASE else word
             gaps.append(Gap("TPM" if slot == hw.TPM else "drive", slot, wanted, said, seen=False))
-    if rules.accounts is not None and not here.node.binding("bmc"):
-        gaps.append(Gap("BMC accounts", "", "compared", "nothing: the node has no bmc binding", seen=False))
     advice = "give the agent what is named (nvme-cli, --allow-actions, --scratch), or name the slot in sanitise.keep"
+    if rules.accounts is not None:
+        gaps.extend(_accounts_unreached(here.node, rules))
+    if any(gap.kind == _DPUS for gap in gaps):
+        named = f"hostler node rebind {here.node.id} --kind {DPU_BMC} --value https://DPU-BMC,… --reason …"
+        advice = f"{advice}; name the BMC of every DPU ({named}; docs/how-to/sanitise-a-node.md)"
     return _verdict("erasable", gaps, f"{len(drives)} drives can be erased", advice)
+
+
+_DPUS = "DPU accounts"
+
+
+def _accounts_unreached(node: Node, rules: Sanitising) -> Iterator[Gap]:
+    """The BMCs whose accounts would be compared when a tenant leaves, and that nobody has named."""
+    if not node.binding("bmc"):
+        yield Gap("BMC accounts", "", "compared", "nothing: the node has no bmc binding", seen=False)
+    cards, named = dpus_of(node, rules.keep), bmcs_of(node)
+    if len(cards) > len(named):
+        told = "nothing: no BMC of a DPU is named" if not named else f"{len(named)} of its DPUs' BMCs named"
+        where = " ".join(one.slot for one in cards)
+        yield Gap(_DPUS, where, f"{len(cards)} BMCs compared", told, seen=False)
 
 
 ASPECTS: dict[str, tuple[Callable[[HardwareManifest], bool], Callable[[NodeReadings], AspectVerdict]]] = {

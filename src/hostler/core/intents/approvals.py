@@ -17,6 +17,7 @@ from hostler.core.state import events as e
 from hostler.core.state.assets import OUTLET
 from hostler.core.state.change_control import APPROVALS_MAX, NODES_LISTED, Approval
 from hostler.core.state.configuration import Configuration
+from hostler.core.state.dpus import DPU_BMC
 from hostler.core.state.intent import Intent
 from hostler.core.state.verbs.activation import Activate
 from hostler.core.state.verbs.approvals import DenyRequest, WithdrawRequest
@@ -45,9 +46,8 @@ def demand(ask: AnyAsk, nodes: Nodes) -> Demand:
 def _unwatched(ask: AnyAsk) -> str:
     """Why what disturbs few now, a configuration or where a BMC's password is sent, still needs a second person."""
     fleet, fresh = ask.context.fleet, ask.configuration
-    if isinstance(ask.act, Rebind) and ask.act.kind in ("bmc", OUTLET):
-        whose = "the BMC's" if ask.act.kind == "bmc" else "a PDU's"
-        return f"{whose} password will be sent to its new address"
+    if isinstance(ask.act, Rebind) and ask.act.kind in _WHOSE:
+        return f"{_WHOSE[ask.act.kind]} password will be sent to its new address"
     if fresh is None or not len(fleet.nodes):
         return ""
     acts = acting(fleet, fleet.configuration, fresh)
@@ -58,6 +58,10 @@ def _unwatched(ask: AnyAsk) -> str:
     if isinstance(ask.act, Activate) and ask.act.at_once and rolls_out(ask.context, fresh):
         return f"it would take effect at once on {acts} nodes, without a rollout"
     return ""
+
+
+_WHOSE = {"bmc": "the BMC's", DPU_BMC: "a DPU's", OUTLET: "a PDU's"}
+"""Kind of binding → whose password is sent to the address that it names."""
 
 
 def is_same(one: str, other: str) -> bool:

@@ -7,12 +7,13 @@ from hostler.core.conditions import meeting_blame, unanswered_checks
 from hostler.core.conditions.machine_identity import MISMATCH
 from hostler.core.intents import registration
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, RefusalError, node_of
-from hostler.core.intents.registration import OUTLETS_MAX, outlet_problem, outside_problem
+from hostler.core.intents.registration import OUTLETS_MAX, dpu_problem, outlet_problem, outside_problem
 from hostler.core.planning import idle_checks
 from hostler.core.planning.outcomes import change_phase
 from hostler.core.policy import rma_cases
 from hostler.core.state import events as e
 from hostler.core.state.assets import BMC_CERTIFICATE, MAC, OUTLET, Binding
+from hostler.core.state.dpus import DPU_BMC
 from hostler.core.state.expected import FieldOwner
 from hostler.core.state.intent import Bounds
 from hostler.core.state.model import CheckResult, Node, Phase, Verdict
@@ -113,19 +114,21 @@ def _received(ask: Ask[RmaReturn], node: Node) -> tuple[e.Event, ...]:
 
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_ENTERED = ("bmc", BMC_CERTIFICATE, OUTLET)
+_ENTERED = ("bmc", BMC_CERTIFICATE, DPU_BMC, OUTLET)
 """Names of what a password is sent to."""
+_SEVERAL = {OUTLET: (outlet_problem, "an outlet"), DPU_BMC: (dpu_problem, "a DPU's BMC")}
+"""Kinds of which a node has several names, given whole: what is wrong with them, and what one of them is."""
 
 
 def rebind(ask: Ask[Rebind]) -> Granted:
     """The outside has a new name for the node: a replaced BMC, a renamed host."""
     node = node_of(ask)
     kind, value = ask.act.kind, ask.act.value
-    if kind not in REBINDABLE or not 0 < len(value) <= (OUTLETS_MAX * 200 if kind == OUTLET else 256):
+    if kind not in REBINDABLE or not 0 < len(value) <= (OUTLETS_MAX * 200 if kind in _SEVERAL else 256):
         raise RefusalError(f"give kind (one of {', '.join(REBINDABLE)}) and value")
     if kind == MAC:
         return _bind_macs(ask, node)
-    names = value.replace(",", " ").split() if kind == OUTLET else [value]
+    names = value.replace(",", " ").split() if kind in _SEVERAL else [value]
     value = " ".join(names)
     if kind == BMC_CERTIFICATE:
         value = value.replace(":", "").lower()
@@ -134,12 +137,12 @@ def rebind(ask: Ask[Rebind]) -> Granted:
     if kind == "tpm" and not _SHA256.fullmatch(value):
         raise RefusalError("give the SHA-256 of the TPM's endorsement key; the history names it where it was refused")
     if kind in _ENTERED and ask.intent.bounds != Bounds():
-        what = "an outlet" if kind == OUTLET else "a BMC"
+        what = _SEVERAL[kind][1] if kind in _SEVERAL else "a BMC"
         raise RefusalError(
             f"only an operator of the whole cell may say where {what} is and who it is: its password is sent there"
         )
-    problem = outlet_problem(names) if kind == OUTLET else outside_problem(kind, value)
-    if problem and (kind == OUTLET or kind not in _ENTERED):
+    problem = _SEVERAL[kind][0](names) if kind in _SEVERAL else outside_problem(kind, value)
+    if problem and (kind in _SEVERAL or kind not in _ENTERED):
         raise RefusalError(problem)
     for one in () if kind == BMC_CERTIFICATE else names:  # BMCs of one model may come with the same
         _check_free(ask, node, kind, one)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from hostler.core.state import events as e
 from hostler.core.state.assets import OUTLET, Asset, AssetKind, Binding, Position
 from hostler.core.state.configuration import Sku
+from hostler.core.state.dpus import DPU_BMC, DPUS_MAX
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.model import Assignment, Node, Phase, Profile
@@ -29,9 +30,9 @@ class NodeSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """A node as an inventory has it. `id` may be left out and is then issued; an id is never used again.
 
     `bmc` is the Redfish URL of the node's BMC, with "#system" where it serves several machines, `outlets` those of the
-    PDUs' outlets that feed it ("https://pdu#/redfish/v1/PowerEquipment/RackPDUs/1/Outlets/A1"), `domains` the failure
-    domains beside its rack, `pool` the pool that an adopted node serves already. `tags` are names of your own, to
-    select nodes by.
+    PDUs' outlets that feed it ("https://pdu#/redfish/v1/PowerEquipment/RackPDUs/1/Outlets/A1"), `dpu_bmcs` the Redfish
+    URLs of its DPUs' own BMCs, `domains` the failure domains beside its rack, `pool` the pool that an adopted node
+    serves already. `tags` are names of your own, to select nodes by.
     """
 
     sku: str
@@ -41,6 +42,7 @@ class NodeSpec(Struct, frozen=True, forbid_unknown_fields=True):
     bmc: str = ""
     macs: tuple[str, ...] = ()
     outlets: tuple[str, ...] = ()
+    dpu_bmcs: tuple[str, ...] = ()
     kubernetes: str = ""
     slurm: str = ""
     cell: str = "c1"
@@ -186,7 +188,7 @@ def spec_problems(fleet: Fleet, spec: NodeSpec, where: str, adopt: bool = False)
     for kind, name in named:
         if problem := outside_problem(kind, name):
             yield Problem(where, 0, problem, "write it so")
-    yield from _outlet_problems(spec.outlets, where)
+    yield from _address_problems(spec, where)
     yield from _domain_problems(spec.domains, where)
     if spec.id in (FLEET, NODES):
         yield Problem(where, 0, f"id '{spec.id}' means more than one node", "choose another")
@@ -231,6 +233,17 @@ def outlet_problem(outlets: Sequence[str]) -> str:
     return f"outlet {wrong[:120]!a} is not an outlet's address, such as {example}" if wrong else ""
 
 
+_DPU_BMC = re.compile(r"https?://[A-Za-z0-9.:\[\]-]{1,80}")
+
+
+def dpu_problem(addresses: Sequence[str]) -> str:
+    """Why these are no BMCs of one machine's DPUs, "" where they are."""
+    if not 0 < len(addresses) <= DPUS_MAX or len(set(addresses)) != len(addresses):
+        return f"{len(addresses)} BMCs of DPUs, or one twice: give 1 to {DPUS_MAX}, one for each DPU"
+    wrong = next((one for one in addresses if not _DPU_BMC.fullmatch(one)), "")
+    return f"dpu_bmc {wrong[:120]!a} is not a BMC's address, such as https://dpu-a1:443" if wrong else ""
+
+
 OUTSIDE_MAX = 128
 OUTSIDE_RULE = f"1 to {OUTSIDE_MAX} letters, digits and '-._:/+' of ASCII, a letter or digit first"
 _OUTSIDE = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._:/+-]{{0,{OUTSIDE_MAX - 1}}}")
@@ -245,12 +258,14 @@ def _unique_names(spec: NodeSpec) -> list[str]:
     named = [(kind, getattr(spec, kind)) for kind in ("id", "hostname", "serial", "bmc", "kubernetes", "slurm")]
     named.extend(("mac", mac) for mac in spec.macs)
     named.extend((OUTLET, outlet) for outlet in spec.outlets)
+    named.extend((DPU_BMC, address) for address in spec.dpu_bmcs)
     return [f"{kind}:{value}" for kind, value in named if value]
 
 
-def _outlet_problems(outlets: tuple[str, ...], where: str) -> Iterator[Problem]:
-    if outlets and (problem := outlet_problem(outlets)):
-        yield Problem(where, 0, problem, "write it so")
+def _address_problems(spec: NodeSpec, where: str) -> Iterator[Problem]:
+    for given, problem_of in ((spec.outlets, outlet_problem), (spec.dpu_bmcs, dpu_problem)):
+        if given and (problem := problem_of(given)):
+            yield Problem(where, 0, problem, "write it so")
 
 
 def _domain_problems(names: tuple[str, ...], where: str) -> Iterator[Problem]:
@@ -269,6 +284,7 @@ def _node(fleet: Fleet, spec: NodeSpec, adopt: bool, now: datetime) -> Node:
     bindings = [Binding(kind, getattr(spec, kind), now) for kind in _BOUND if getattr(spec, kind)]
     bindings.extend(Binding("mac", mac, now) for mac in spec.macs)
     bindings.extend([Binding(OUTLET, " ".join(spec.outlets), now)] if spec.outlets else [])
+    bindings.extend([Binding(DPU_BMC, " ".join(spec.dpu_bmcs), now)] if spec.dpu_bmcs else [])
     pool = fleet.configuration.pools.get(spec.pool)
     rack = (Scope(RACK, spec.rack),) if spec.rack else ()
     return Node(

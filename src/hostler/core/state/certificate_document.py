@@ -12,7 +12,10 @@ SCHEMA = 1
 
 
 class BmcCompared(Struct, frozen=True):
-    """One aspect that was compared over the BMC: accounts, firmware or uefi. `never_verified`: it was not asked for."""
+    """One aspect that was compared over a BMC: accounts, firmware or uefi; of DPUs dpu_accounts and dpu_system.
+
+    `never_verified`: it was not asked for, or nobody can look at it.
+    """
 
     aspect: str
     verdict: Verdict

@@ -40,8 +40,9 @@ class Reset(Struct, frozen=True, forbid_unknown_fields=True):
 class Sanitising(Struct, frozen=True, forbid_unknown_fields=True):
     """Things that are erased between tenants: all drives but those in slots of `keep`, which no tenant writes to.
 
-    `tpm`: its TPM is cleared. `accounts`: names of BMC accounts that stay besides the one that Hostler enters by, all
-    others are deleted; none: accounts are not looked at.
+    `tpm`: its TPM is cleared. `accounts`: names of accounts that stay on its BMC, and on those of its DPUs, besides the
+    one that Hostler enters by; all others are deleted; none: accounts are not looked at. A DPU in a slot of `keep` has
+    no BMC, or none that a tenant reaches.
     """
 
     keep: tuple[str, ...] = ()

@@ -18,9 +18,11 @@ AGENT, BMC = "agent", "bmc"
 PCIE, BIOS, LLDP, CARRIER, DIMM, DRIVE, DMI = "pcie.", "bios.", "lldp.", "carrier.", "dimm.", "drive.", "dmi."
 ERASE, CANNOT_ERASE, TPM = "erase.", "cannot", "tpm"
 """How a drive would be erased and the TPM cleared; a word that begins with CANNOT_ERASE says why it would not."""
+DPU = "dpu."
+"""Before the slot of a DPU, whose reading is its serial number."""
 UNREAD = "unread."
-PREFIXES = (PCIE, BIOS, LLDP, CARRIER, DIMM, DRIVE, DMI, ERASE, UNREAD)
-OWN = (LLDP, DMI)
+PREFIXES = (PCIE, BIOS, LLDP, CARRIER, DIMM, DRIVE, DMI, ERASE, DPU, UNREAD)
+OWN = (LLDP, DMI, DPU)
 """Readings that differ from machine to machine of one SKU."""
 
 MAX_READINGS = 1024

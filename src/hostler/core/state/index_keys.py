@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from hostler.core.state.assets import OUTLET
+from hostler.core.state.dpus import DPU_BMC
 from hostler.core.state.health import CLAIMED, is_doubted, is_healthy, is_serving
 from hostler.core.state.model import Node, Phase, Waiting
 from hostler.core.state.requalification import has_proven_itself
@@ -85,7 +86,7 @@ def lasting_keys(node: Node) -> tuple[str, ...]:
     held = (b for b in node.bindings if b.until is None)
     return (
         *members,
-        *(f"{b.kind}:{one}" for b in held for one in (b.value.split() if b.kind == OUTLET else (b.value,))),
+        *(f"{b.kind}:{one}" for b in held for one in (b.value.split() if b.kind in (OUTLET, DPU_BMC) else (b.value,))),
     )
 
 

@@ -498,6 +498,13 @@ class Clients:
         exchange = self._exchanges.get(origin)
         return exchange.refused if exchange is not None else ""
 
+    def entered_as(self, origin: str) -> str:
+        """The account by which this address was entered last. Raises RefusedError where none is known."""
+        exchange = self._exchanges.get(origin)
+        if exchange is None or not exchange.entered_as:
+            raise RefusedError(f"nobody knows by which account {origin} is entered; give bmc.json its login")
+        return exchange.entered_as
+
     def entering(self, origin: str, certificate: str, username: str, password: str) -> RedfishClient:
         """A client of its own that enters with this login, for whoever is about to change it."""
         access = self._access(origin)

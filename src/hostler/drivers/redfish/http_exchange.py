@@ -120,7 +120,10 @@ def bmc_address(node: Node) -> BmcAddress:
 
 
 class HttpExchange:
-    """An Exchange over an aiohttp session, which keeps the connections and, for `ssl=True`, the trust store."""
+    """An Exchange over an aiohttp session, which keeps the connections and, for `ssl=True`, the trust store.
+
+    `entered_as` is the account by which the last request entered, "" where nobody is known yet.
+    """
 
     def __init__(
         self, session: aiohttp.ClientSession, origin: str, access: Access, secrets: Secrets | None = None
@@ -131,6 +134,7 @@ class HttpExchange:
         self._secrets = secrets
         self._ssl = _trust(access)
         self._refused: dict[str, str] = {}
+        self.entered_as = access.username
         self._headers = {"Accept": "application/json", "Accept-Encoding": "identity", "OData-Version": "4.0"}
 
     async def __call__(self, method: str, path: str, body: Body, headers: dict[str, str]) -> HttpResponse:
@@ -185,6 +189,7 @@ class HttpExchange:
                 )
             if not username:
                 raise RefusedError(f"secret {self._access.secret} has no field username; give it username and password")
+            self.entered_as = username
         if not username:
             return {}
         return {"Authorization": "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()}

@@ -5,10 +5,11 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from hostler.core.state.assets import BMC_CERTIFICATE, MAC, OUTLET
+from hostler.core.state.dpus import DPU_BMC
 from hostler.core.state.expected import FieldOwner
 from hostler.core.state.verbs.facts import Heading, Name, Permission, Target, Verb, VerbFacts
 
-REBINDABLE = ("hostname", "serial", "bmc", BMC_CERTIFICATE, OUTLET, "tpm", MAC, "kubernetes", "slurm")
+REBINDABLE = ("hostname", "serial", "bmc", BMC_CERTIFICATE, DPU_BMC, OUTLET, "tpm", MAC, "kubernetes", "slurm")
 """Kinds of names that the outside has for a node, and may have anew."""
 
 
@@ -107,7 +108,7 @@ class Rebind(Verb, frozen=True):
         str,
         Meta(
             max_length=4096,
-            description="The new name; for bmc the Redfish address, for mac and outlet all, with commas between.",
+            description="The new name; for bmc the Redfish address, for mac, outlet, dpu_bmc all, with commas between.",
         ),
     ]
 
