@@ -396,7 +396,7 @@ class Machine:
     def shown_version(self, component: str) -> str:
         """The version that the firmware inventory shows now; a component that flaps shows another at each look."""
         self._looks[component] += 1
-        before = self._replaced.get(component)
+        before = self._replaced.get(component) if component in self.quirks.flaps else None
         return before if before is not None and self._looks[component] % 2 else self.firmware[component]
 
     # the BMC itself
