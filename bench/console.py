@@ -106,7 +106,7 @@ async def main_async() -> Figures:
                     for colour in COLOURED:
                         await _coloured(figures, browser, fleet, FleetPage(nodes, colour))
                     if len(faulty) == 2 * FAULTS:
-                        await _batches(figures, browser, fleet, FleetPage(nodes, *COLOURED), faulty[FAULTS:])
+                        await _batches(figures, browser, fleet, FleetPage(nodes, next(iter(COLOURED))), faulty[FAULTS:])
         await browser.close()
     return figures
 
