@@ -12,8 +12,9 @@ SEEDS ?= 200
 FRESH ?= 200
 CASES ?= 100000
 JOBS ?= 2
-CHECK_JOBS ?= 3
-QUICK := --hypothesis-profile quick -p no:schemathesis
+CHECK_JOBS ?= 2
+SHARES := $(addprefix tests-of-share-,$(shell seq $(CHECK_JOBS)))
+QUICK := --hypothesis-profile quick -p no:schemathesis -p no:xdist -p no:anyio -p no:platformdirs -p no:cacheprovider
 ARGS ?=
 SAMPLE ?= 20
 SEED ?= 1
@@ -45,10 +46,13 @@ test: system-packages lint ## everything: lint, types, imports and all tests (mo
 	$(BIN)/pytest tests -n $(JOBS) --dist loadgroup
 
 check: environment-test ## the fast part: lint, types, imports beside unit and property tests (few seeds), transcripts
-	@$(MAKE) --no-print-directory -j 2 --output-sync=line lint quick-tests
+	@$(MAKE) --no-print-directory -j --output-sync=line lint $(SHARES)
 
-quick-tests: environment-test
-	$(BIN)/pytest tests/unit tests/property tests/transcripts --seeds 4 $(QUICK) -n $(CHECK_JOBS) --dist loadgroup
+quick-tests: environment-test ## the tests of make check, by CHECK_JOBS (2) processes with their own test files each
+	@$(MAKE) --no-print-directory -j --output-sync=line $(SHARES)
+
+$(SHARES): tests-of-share-%: environment-test
+	$(BIN)/pytest tests/unit tests/property tests/transcripts --seeds 4 $(QUICK) --share $*/$(CHECK_JOBS)
 
 lint: environment-test ## lint, format check, types (the console's too), import contracts, declared dependencies, the shape of the code
 	$(BIN)/ruff check .

@@ -11,14 +11,18 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
 from docstring_parser import attrdoc
 
-from tests.dealing import GroupsAndCases
+from tests.sharing import in_share
 from tests.simulation.fresh import first_of_fresh
+
+if TYPE_CHECKING:
+    from tests.dealing import GroupsAndCases
 
 pytest_plugins = ["tests.completion_scripts", "tests.controlplane.plane", "tests.postgres", "tests.slurm"]
 
@@ -61,14 +65,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--fresh-first", type=int, default=0, metavar="SEED", help="the first of the fresh seeds; 0 draws it (default)"
     )
     parser.addoption(
+        "--share", metavar="K/N", help="run only the test files of the K-th of N processes, which need no xdist"
+    )
+    parser.addoption(
         "--rewrite-transcripts", action="store_true", help="write tests/transcripts/*.txt anew; review the diff"
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Draw the run's fresh seeds, once: workers are given what the process that started them has drawn."""
+    config.addinivalue_line("markers", "xdist_group(name): one worker runs these tests, as xdist has it")
     told = getattr(config, "workerinput", {}).get("fresh_first", 0)
     config.option.fresh_first = told or config.option.fresh_first or first_of_fresh()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves out, before it is imported, a file of another process's share."""
+    if config.option.share is None or not collection_path.is_file():
+        return None
+    folders = tuple(Path(config.invocation_params.dir, one) for one in config.args)
+    return None if in_share(collection_path, folders, config.option.share) else True
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -77,7 +93,9 @@ def pytest_configure_node(node: Any) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupsAndCases | None:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "GroupsAndCases | None":
+    from tests.dealing import GroupsAndCases  # noqa: PLC0415 - a run without xdist does without
+
     return GroupsAndCases(config, log) if config.getoption("dist") == "loadgroup" else None
 
 

@@ -12,6 +12,7 @@ import msgspec
 from hostler.app.backtest_process import BacktestProcess
 from hostler.controller.inputs import FellowsSeen, WorkSeen
 from hostler.core.state.customer_workloads import WorkClass, Workload
+from hostler.core.state.join_offer import JoinOffer
 from hostler.core.state.live_state import Fellow, Release
 from hostler.core.state.model import Node, Operation, Outcome, Part
 from hostler.core.state.trends import DriftScores, TrendReport
@@ -24,7 +25,6 @@ from hostler.journal.outbox import open_outbox
 from hostler.journal.trend_files import keep
 from hostler.polling.pair_results import PairResults
 from hostler.ports import Outbox, WorkloadView
-from hostler.runtime.join_offer import JoinOffer
 from hostler.runtime.notifier import Notifier
 from hostler.runtime.performers import Wiring, performers
 from hostler.runtime.runner import Cell

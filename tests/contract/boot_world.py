@@ -19,6 +19,7 @@ from hostler.core.state.boot import BootRecord
 from hostler.core.state.cases import Ticket
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Intent
+from hostler.core.state.join_offer import JoinOffer
 from hostler.core.state.live_state import Release
 from hostler.core.state.model import Node, Operation, Outcome
 from hostler.core.state.operations import EjectBootMedium, SetBootNetwork
@@ -31,7 +32,6 @@ from hostler.drivers.boot.boot_secret_handover import BootSecretHandover
 from hostler.drivers.boot.network_reboot import NetworkReboot
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import RefusedError
-from hostler.runtime.join_offer import JoinOffer
 from hostler.runtime.performers import Wiring, performers
 from hostler.runtime.runner import Cell
 from hostler.server.boot.boot_requests import BootRequests

@@ -20,11 +20,11 @@ from hostler.agent.spool_upload import Uploader
 from hostler.core.report.explain import text
 from hostler.core.report.explanation_chains import Explanation
 from hostler.core.state import snapshot
+from hostler.core.state.join_offer import JoinOffer
 from hostler.core.state.model import Observation, Operation, Outcome
 from hostler.core.state.operations import CollectEvidence
 from hostler.core.state.snapshot import state_of
 from hostler.runtime.input_queues import BusyError
-from hostler.runtime.join_offer import JoinOffer
 from hostler.server.routes.agent_reports import WAIT_MAX_S
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import PATIENCE_S, XID79, Client, House, house

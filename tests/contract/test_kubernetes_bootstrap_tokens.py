@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from hostler.agent import kubelet as agents
 from hostler.core.state.bootstrap_kubeconfig import bootstrap_kubeconfig
+from hostler.core.state.join_offer import JoinOffer
 from hostler.core.state.model import GONE, Operation
 from hostler.core.state.operations import ConfirmJoin, JoinCluster, LeaveCluster
 from hostler.drivers.kubernetes.csr_approver import CsrApprover
@@ -19,7 +20,6 @@ from hostler.drivers.kubernetes.kube_api import Api
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.ports import RefusedError, UnreachableError
-from hostler.runtime.join_offer import JoinOffer
 from tests.contract.kubelet import REQUESTS, UNKNOWN, Kubelet
 from tests.contract.kubernetes_world import running, until, until_asked
 from tests.contract.scheduler_world import OWNER, KubernetesWorld, kubernetes_world, operation

@@ -15,13 +15,13 @@ from hostler.core.state.bootstrap_kubeconfig import (
     bootstrap_kubeconfig,
     registering_cordoned,
 )
+from hostler.core.state.join_offer import JoinOffer
 from hostler.core.state.model import Operation, Outcome
 from hostler.core.state.operations import ConfirmJoin
 from hostler.drivers.kubernetes.cordon import CORDON, is_cordoned
 from hostler.drivers.kubernetes.csr_approver import CsrApprover
 from hostler.drivers.kubernetes.kube_api import Api
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
-from hostler.runtime.join_offer import JoinOffer
 from tests.contract.kubelet import REQUESTS, Kubelet
 from tests.contract.kubernetes_world import running, until, until_asked
 from tests.contract.scheduler_world import KubernetesWorld, kubernetes_world, operation

@@ -1,13 +1,16 @@
 """The rules of the test run itself: no skip is hidden, and seeds are handed out."""
 
 import pathlib
+import tomllib
 
 import pytest
 
 from tests.conftest import BUILD_S, ID_MOST_CHARS, pytest_xdist_make_scheduler
 from tests.dealing import GroupsAndCases
+from tests.sharing import MEASURED
 
-CONFTEST = pathlib.Path(__file__).parents[1] / "conftest.py"
+TESTS = pathlib.Path(__file__).parents[1]
+CONFTEST = TESTS / "conftest.py"
 
 SKIPS_WITH = """
     import pytest
@@ -86,6 +89,36 @@ def test_what_a_module_makes_once_is_made_by_one_worker(pytester: pytest.Pyteste
     groups = {item.name: [mark.args[0] for mark in item.iter_markers("xdist_group")] for item in items}
     shared = ["test_shared"]
     assert groups == {"test_one": shared, "test_other": shared, "test_without": [], "test_named": ["own"]}
+
+
+def test_each_file_is_in_one_share_and_the_dear_ones_are_apart(pytester: pytest.Pytester) -> None:
+    """Mutants: a file in no share is run by nobody; a file of another share is imported; the dear ones go together.
+
+    Without xdist, and with a test that is in a group of it.
+    """
+    costs = tomllib.loads(MEASURED.read_text("utf-8"))
+    dearest = sorted(costs, key=lambda name: -costs[name])[:2]
+    shared = "import pytest\n@pytest.fixture(scope='module')\ndef made(): ...\ndef test_it(made): ..."
+    names = {*dearest, "some/test_a.py", "some/test_b.py", "some/test_c.py"}
+    for name in names:
+        pytester.path.joinpath(name).parent.mkdir(exist_ok=True)
+        pytester.path.joinpath(name).write_text(shared)
+
+    ran = [
+        pytester.runpytest_subprocess("-p", "no:xdist", "-vv", "--share", f"{number}/2").outlines for number in (1, 2)
+    ]
+
+    files = [{line.partition("::")[0] for line in lines if "PASSED" in line} for lines in ran]
+    assert files[0] & files[1] == set()
+    assert files[0] | files[1] == names
+    assert all(len(found & set(dearest)) == 1 for found in files)
+
+
+def test_a_file_with_a_cost_is_there() -> None:
+    """Mutant: a file has another name now, and its cost is nobody's."""
+    rooms = ("unit", "property", "transcripts")
+    there = {f"{path.parent.name}/{path.name}" for room in rooms for path in TESTS.joinpath(room).rglob("test_*.py")}
+    assert set(tomllib.loads(MEASURED.read_text("utf-8"))) <= there
 
 
 def test_worker_processes_hide_no_skip_and_no_note(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:

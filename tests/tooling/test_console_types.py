@@ -27,16 +27,20 @@ needs_typescript = pytest.mark.skipif(bool(have()), reason=have() or "-")
 def modules(folder: Path, text: str) -> list[str]:
     """Arguments for a console of one module."""
     (folder / "page.js").write_text(text)
-    return ["--console", str(folder)]
+    return ["--console", str(folder), "--known", str(folder / "known")]
 
 
 @needs_typescript
 def test_a_wrong_type_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Mutants: without --strict the parameter of any type passes; without checkJs all of it does."""
+    """Mutants: without --strict the parameter of any type passes; without checkJs all of it does.
+
+    What is known of the last time is told again: an error stays one until its file is mended.
+    """
     good = "/** @param {number} one */\nexport const twice = (one) => one * 2;\ntwice(2);\n"
     assert main(modules(tmp_path, good)) == 0
     assert capsys.readouterr().out == "console types: 0 errors\n"
-    assert main(modules(tmp_path, good.replace("twice(2)", "twice('2')"))) == 1
+    wrong = modules(tmp_path, good.replace("twice(2)", "twice('2')"))
+    assert [main(wrong) for _ in range(2)] == [1, 1]
     assert main(modules(tmp_path, "export const twice = (one) => one;\n")) == 1
     assert "page.js(1,23): error TS7006" in capsys.readouterr().out
 

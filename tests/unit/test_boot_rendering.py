@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.boot.cloud_init import JoinData, compose, veiled
+from hostler.core.boot.cloud_init import compose, veiled
 from hostler.core.policy.documents import parse
 from hostler.core.state.boot import BootConfiguration, CloudInitLayer, CloudInitLayers
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError
+from hostler.core.state.join_offer import JoinOffer
 from hostler.drivers.boot.dnsmasq_config import dnsmasq_config
 from tests.kit import POLICY, a_node, configuration
 
@@ -47,7 +48,7 @@ def test_what_lets_a_node_into_its_cluster_comes_as_data_as_a_kubeconfig_and_as_
     """Mutants: everybody may read the kubeconfig; it names another server or token; it replaces a site's files."""
     expires = datetime(2026, 1, 1, tzinfo=UTC)
     door = ("mgmt", "gpu-1", "https://10.0.0.1:6443", "PEM", "sha256:0")
-    join = JoinData(*door, "abcdef.0123456789abcdef", expires, "hostler.dev/cordon=cell-a:NoSchedule")
+    join = JoinOffer(*door, "abcdef.0123456789abcdef", expires, "hostler.dev/cordon=cell-a:NoSchedule")
     seed = compose(fleet_with(LAYERS), a_node("n1"), own="http://h", join=join)
     site, offer, kubeconfig, registration = seed.parts["user_data"]["write_files"]
     assert (site["path"], offer["path"]) == ("/etc/site", "/etc/hostler/join.json")

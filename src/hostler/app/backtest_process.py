@@ -8,7 +8,6 @@ import asyncio
 import os
 import resource
 import sys
-from asyncio.subprocess import PIPE
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hostler.app.child_process import run_module
 from hostler.core.state.durations import duration
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.ports import JournalError
@@ -27,7 +27,6 @@ NICE = 19
 LIMIT_S = 4 * 3600.0
 """A replay that takes longer is ended: it makes some 30,000 steps a second on an idle core."""
 MEMORY_BYTES = 4 * 1024**3
-SAID_MAX = 500
 
 
 class ReplayOrder(Struct, frozen=True):
@@ -46,26 +45,18 @@ class BacktestProcess(Struct, frozen=True):
 
     async def __call__(self, question: BacktestQuestion) -> ReplayAnswer:
         """Have the question answered. Raises BacktestFailedError. Cancelled, it kills the process first."""
-        environment = {**os.environ, "HOSTLER_JOURNAL": self.journal}
-        child = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", __name__, env=environment, stdin=PIPE, stdout=PIPE, stderr=PIPE
-        )
+        order = msgspec.json.encode(ReplayOrder(question, self.archive))
         try:
             async with asyncio.timeout(self.limit_s):
-                said, wrong = await child.communicate(msgspec.json.encode(ReplayOrder(question, self.archive)))
+                end = await run_module(__name__, journal=self.journal, given=order)
         except TimeoutError as late:
             raise BacktestFailedError(
                 f"it was not done within {duration(self.limit_s)}; choose a shorter time"
             ) from late
-        finally:
-            if child.returncode is None:
-                child.kill()
-                await child.wait()
-        if child.returncode:
-            told = wrong.decode(errors="replace").strip()[-SAID_MAX:]
-            raise BacktestFailedError(f"its process ended with status {child.returncode}: {told}")
+        if end.status:
+            raise BacktestFailedError(f"its process ended with status {end.status}: {end.reason}")
         try:
-            return await asyncio.to_thread(msgspec.json.decode, said, type=ReplayAnswer)
+            return await asyncio.to_thread(msgspec.json.decode, end.said, type=ReplayAnswer)
         except msgspec.DecodeError as error:
             raise BacktestFailedError(f"its process answered what nobody can read: {error}") from error
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from hostler.app.controller_process import Gate
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError, Problem
+from hostler.core.state.join_offer import JoinOffer
 from hostler.core.state.model import Node, Operation, Outcome
 from hostler.drivers.kubernetes.annotation_requests import Ask, Requester
 from hostler.drivers.kubernetes.cluster_cache import ClusterCache
@@ -31,7 +32,6 @@ from hostler.drivers.slurm.scheduler import SlurmScheduler
 from hostler.drivers.slurm.settings import SlurmSettings, parse
 from hostler.drivers.slurm.transport import Transport
 from hostler.ports import OperationDriver, RefusedError, UnreachableError
-from hostler.runtime.join_offer import JoinOffer
 
 OWNER = "hostler"
 """Owner of our cordons, in a cluster that one cell serves."""

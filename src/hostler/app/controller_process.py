@@ -25,6 +25,7 @@ from hostler.core.policy.documents import parse
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.intent import Intent, act_of
+from hostler.core.state.join_offer import JoinOffer
 from hostler.core.state.live_state import Release
 from hostler.core.state.model import Node
 from hostler.core.state.scopes import FLEET
@@ -42,7 +43,6 @@ from hostler.polling.pair_results import PairResults
 from hostler.ports import Journal, NotificationDriver, OperationDriver, TicketLinks, TicketSystem, UnreachableError
 from hostler.runtime.cell_controllers import ControllerIdentity
 from hostler.runtime.input_queues import BusyError
-from hostler.runtime.join_offer import JoinOffer
 from hostler.runtime.lease_validity import LeaseTerms
 from hostler.runtime.notifier import Notifier
 from hostler.runtime.performers import Wiring, complete, performers

@@ -4,18 +4,14 @@ A process of its own does it: neither the loop nor its interpreter waits for it.
 """
 
 import asyncio
-import os
-import sys
-from asyncio.subprocess import DEVNULL, PIPE
 from pathlib import Path
 
 from msgspec import Struct
 
+from hostler.app.child_process import SAID_MAX, run_module
 from hostler.logs.structured import logger
 
 log = logger()
-
-SAID_MAX = 500
 
 
 class Compacting(Struct, frozen=True):
@@ -38,17 +34,10 @@ class Compacting(Struct, frozen=True):
             await asyncio.sleep(self.period_s)
 
     async def once(self) -> None:
-        """Compact now. The journal's address stands in the environment, where a list of processes does not show it."""
-        words = (sys.executable, "-m", "hostler.cli.main", "journal", "compact", f"--archive={self.archive}")
-        environment = {**os.environ, "HOSTLER_JOURNAL": self.place}
-        child = await asyncio.create_subprocess_exec(*words, env=environment, stdin=DEVNULL, stdout=PIPE, stderr=PIPE)
-        try:
-            said, wrong = await child.communicate()
-        finally:
-            if child.returncode is None:
-                child.kill()
-                await child.wait()
-        if child.returncode:
-            log.error("journal_not_compacted", reason=wrong.decode(errors="replace")[-SAID_MAX:])
+        """Compact now."""
+        words = ("journal", "compact", f"--archive={self.archive}")
+        end = await run_module("hostler.cli.main", *words, journal=self.place)
+        if end.status:
+            log.error("journal_not_compacted", reason=end.reason)
         else:
-            log.info("journal_compacted", text=said.decode(errors="replace")[:SAID_MAX])
+            log.info("journal_compacted", text=end.said.decode(errors="replace")[:SAID_MAX])

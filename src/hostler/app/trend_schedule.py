@@ -4,14 +4,12 @@ A process of its own does it: neither the loop nor its interpreter loads NumPy o
 """
 
 import asyncio
-import os
-import sys
-from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable
 
 import msgspec
 from msgspec import Struct
 
+from hostler.app.child_process import SAID_MAX, run_module
 from hostler.controller.inputs import TrendsSeen
 from hostler.core.state.trends import TrendReport
 from hostler.logs.structured import logger
@@ -21,7 +19,6 @@ from hostler.server.trend_archive import TrendArchive
 
 log = logger()
 
-SAID_MAX = 500
 REPORT_BYTES_MAX = 16 * 1024 * 1024
 
 
@@ -51,21 +48,12 @@ class TrendSchedule(Struct, frozen=True):
     async def judge(self) -> None:
         """Judge now, and tell the controller."""
         share = self.cell.view.policy.trends.healthy_share_a_month
-        words = (sys.executable, "-m", "hostler.cli.main", "trend", "judge", str(self.archive.store.folder))
-        environment = {**os.environ, "HOSTLER_JOURNAL": self.journal}
-        child = await asyncio.create_subprocess_exec(
-            *words, f"--budget={share}", "-o", "json", env=environment, stdin=DEVNULL, stdout=PIPE, stderr=PIPE
-        )
-        try:
-            said, wrong = await child.communicate()
-        finally:
-            if child.returncode is None:
-                child.kill()
-                await child.wait()
-        if child.returncode:
-            log.warning("readings_not_judged", reason=wrong.decode(errors="replace")[-SAID_MAX:])
+        words = ("trend", "judge", str(self.archive.store.folder), f"--budget={share}", "-o", "json")
+        end = await run_module("hostler.cli.main", *words, journal=self.journal)
+        if end.status:
+            log.warning("readings_not_judged", reason=end.reason)
             return
-        report = msgspec.json.decode(said[:REPORT_BYTES_MAX], type=TrendReport)
+        report = msgspec.json.decode(end.said[:REPORT_BYTES_MAX], type=TrendReport)
         await asyncio.to_thread(self.archive.read_scores)
         self.archive.report = report
         self.cell.tell(TrendsSeen(report))

@@ -26,6 +26,8 @@ MAX_ANSWER_BYTES = 64 * 1024
 CONNECT_S = 5.0
 _REFUSED = frozenset({400, 404, 405, 406, 409, 410, 411, 413, 414, 415, 422})
 """The message itself will not be taken; every other failure may be mended by a person or by time."""
+AddressInfo = tuple[Any, ...]
+"""One address of a name, as `getaddrinfo` tells it."""
 
 
 class Letter(Struct, frozen=True):
@@ -153,16 +155,17 @@ class CheckedResolver(AbstractResolver):
         """Allowed addresses of the name. Raises OSError where there are none."""
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
-        allowed = [one for one in found if is_allowed(str(one[4][0]), self._networks)]
-        if not allowed:
-            raise OSError(f"{host} lies in a private network: name it under networks if that is meant")
+        try:
+            allowed = allowed_addresses(host, found, self._networks)
+        except RefusedError as error:
+            raise OSError(str(error)) from error  # the client's word for a name without an address
         return [_resolved(host, port, one) for one in allowed]
 
     async def close(self) -> None:
         """Do nothing, as no connection is held."""
 
 
-def _resolved(host: str, port: int, found: tuple[Any, ...]) -> ResolveResult:
+def _resolved(host: str, port: int, found: AddressInfo) -> ResolveResult:
     return ResolveResult(
         hostname=host,
         host=str(found[4][0]),
@@ -179,8 +182,25 @@ def check_literal(host: str, networks: Sequence[str]) -> None:
         ip_address(host.partition("%")[0])
     except ValueError:
         return
-    if not is_allowed(host, networks):
-        raise RefusedError(f"{host} lies in a private network: name it under networks if that is meant")
+    check_address(host, host, networks)
+
+
+def check_address(named: str, address: str, networks: Sequence[str]) -> None:
+    """Raises RefusedError, with the name that a person knows it by, for an address that is not allowed."""
+    if not is_allowed(address, networks):
+        raise _refusal(named)
+
+
+def allowed_addresses(named: str, found: Sequence[AddressInfo], networks: Sequence[str]) -> list[AddressInfo]:
+    """Keep the allowed ones of a name's addresses. Raises RefusedError where none is."""
+    allowed = [one for one in found if is_allowed(str(one[4][0]), networks)]
+    if not allowed:
+        raise _refusal(named)
+    return allowed
+
+
+def _refusal(named: str) -> RefusedError:
+    return RefusedError(f"{named} lies in a private network: name it under networks if that is meant")
 
 
 def is_allowed(address: str, networks: Sequence[str]) -> bool:

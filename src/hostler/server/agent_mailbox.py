@@ -14,10 +14,10 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hostler.core.state.join_offer import JoinOffer
 from hostler.core.state.model import Node, Operation, Outcome
 from hostler.core.tables.operations import OPERATIONS
 from hostler.ports import UnreachableError
-from hostler.runtime.join_offer import JoinOffer
 
 Mode = Literal["perform", "observe", "revoke"]
 

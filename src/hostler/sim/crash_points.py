@@ -21,12 +21,12 @@ class Cut(Struct, frozen=True):
         return f"{self.story}: {at}: " + "; ".join(self.wrong)
 
 
-def each(story: Story, fate: str) -> Iterator[Cut]:
-    """One run per boundary; a commit can fail at an append only."""
+def each(story: Story, fate: str, every: int = 1, first: int = 0) -> Iterator[Cut]:
+    """One run per boundary; a commit can fail at an append only. `every` and `first` take a share of them."""
     whole = tell(story)
-    for number, boundary in enumerate(whole.boundaries):
-        if fate != FAIL or boundary == APPEND:
-            yield _cut(story, {number: fate}, whole)
+    may_be = [number for number, boundary in enumerate(whole.boundaries) if fate != FAIL or boundary == APPEND]
+    for number in may_be[first::every]:
+        yield _cut(story, {number: fate}, whole)
 
 
 def pairs(story: Story, every: int = 1, first: int = 0) -> Iterator[Cut]:

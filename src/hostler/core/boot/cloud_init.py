@@ -1,7 +1,6 @@
 """cloud-init's data for one boot (NoCloud): layers of site, SKU, pool and node, and what Hostler itself adds. Pure."""
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -17,11 +16,12 @@ from hostler.core.state.bootstrap_kubeconfig import (
     registering_cordoned,
 )
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.join_offer import JoinOffer
 from hostler.core.state.model import Node
 from hostler.core.state.node_places import placed
 
 OFFER_FILE = "/etc/hostler/join.json"
-"""File of the API server's address and the join token on the node; only root reads it."""
+"""File of the node's `JoinOffer`: the API server's address, and the join token; only root reads it."""
 
 LISTS = ("write_files", "runcmd")
 """Lists of cloud-config to which each layer adds; Hostler's own part comes last."""
@@ -39,22 +39,6 @@ Origins = dict[str, str]
 """Path of a value ("users.0.name") → the layer that it comes from."""
 
 
-class JoinData(Struct, frozen=True):
-    """The join offer, as the node's image finds it in OFFER_FILE. `ca` is PEM, `taint` our cordon of its Node."""
-
-    cluster: str
-    name: str
-    server: str
-    ca: str
-    ca_hash: str
-    token: str
-    expires: datetime
-    taint: str = ""
-
-    def __repr__(self) -> str:
-        return f"JoinData(cluster={self.cluster!r}, name={self.name!r}, expires={self.expires!r})"
-
-
 class SeedDocuments(Struct, frozen=True):
     """The four parts of cloud-init's data as plain values, each with where its values come from."""
 
@@ -68,7 +52,7 @@ class SeedDocuments(Struct, frozen=True):
         return head + yaml.safe_dump(self.parts[part], sort_keys=True, allow_unicode=True)
 
 
-def compose(fleet: Fleet, node: Node, own: str = "", join: JoinData | None = None) -> SeedDocuments:
+def compose(fleet: Fleet, node: Node, own: str = "", join: JoinOffer | None = None) -> SeedDocuments:
     """The node's data. `own` is where this boot asks, "" in a preview; `join` is what lets it into its cluster."""
     parts: dict[str, dict[str, Any]] = {part: {} for part in PARTS}
     origins: dict[str, Origins] = {part: {} for part in PARTS}
@@ -96,7 +80,7 @@ def _redacted(value: Any) -> Any:
     return [_redacted(one) for one in value] if isinstance(value, list) else value
 
 
-def _layers(fleet: Fleet, node: Node, own: str, join: JoinData | None) -> Iterator[tuple[str, CloudInitLayer]]:
+def _layers(fleet: Fleet, node: Node, own: str, join: JoinOffer | None) -> Iterator[tuple[str, CloudInitLayer]]:
     """The layers from the most general to the node's own; Hostler's facts first, its acts last."""
     yield "hostler", _facts(node)
     boots = fleet.configuration_of(node).boot
@@ -125,7 +109,7 @@ def _facts(node: Node) -> CloudInitLayer:
     )
 
 
-def _acts(own: str, join: JoinData | None, user: dict[str, Any]) -> CloudInitLayer:
+def _acts(own: str, join: JoinOffer | None, user: dict[str, Any]) -> CloudInitLayer:
     if join is not None:
         content = msgspec.json.format(msgspec.json.encode(join), indent=2).decode()
         own_config = bootstrap_kubeconfig(join.cluster, join.server, join.ca, join.token)

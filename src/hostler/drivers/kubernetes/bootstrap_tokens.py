@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from hostler.core.state.join_offer import JoinOffer
 from hostler.core.state.model import Node, Operation
 from hostler.core.state.operations import ConfirmJoin, IssueJoinToken, JoinCluster
 from hostler.drivers.kubernetes.api_endpoint import CLUSTER_INFO, ApiEndpoint, read_cluster_info
@@ -29,7 +30,6 @@ from hostler.drivers.kubernetes.cordon import CORDON, EFFECT
 from hostler.drivers.kubernetes.kube_api import CONFLICT, FORBIDDEN, NOT_FOUND, OK, Api, checked
 from hostler.logs.structured import logger
 from hostler.ports import ConflictError, RefusedError
-from hostler.runtime.join_offer import JoinOffer
 
 log = logger()
 

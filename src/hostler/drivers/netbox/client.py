@@ -18,7 +18,7 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from hostler.core.state.expected import ExpectedNode
 from hostler.drivers.netbox.wire import device_of, expected_node
-from hostler.drivers.target_http import NetworkLimits, is_allowed, trust
+from hostler.drivers.target_http import NetworkLimits, check_address, trust
 from hostler.ports import RefusedError, UnreachableError
 
 DEVICES_MAX = 20_000
@@ -196,7 +196,9 @@ def _checked_pools(networks: Sequence[str]) -> dict[str, type[HTTPConnectionPool
 
 def _allowed(connection: socket.socket, networks: Sequence[str]) -> socket.socket:
     address = str(connection.getpeername()[0])
-    if not is_allowed(address, networks):
+    try:
+        check_address(address, address, networks)
+    except RefusedError:
         connection.close()
-        raise RefusedError(f"{address} lies in a private network: name it under networks if that is meant")
+        raise
     return connection

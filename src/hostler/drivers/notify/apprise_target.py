@@ -11,8 +11,8 @@ from hostler.core.notify.messages import Message
 from hostler.core.state.notify_routes import Route
 from hostler.drivers.notify import wire
 from hostler.drivers.notify.http_targets import fields_of
-from hostler.drivers.target_http import check_literal, is_allowed
-from hostler.ports import RefusedError, Secrets, UnreachableError
+from hostler.drivers.target_http import allowed_addresses, check_literal
+from hostler.ports import Secrets, UnreachableError
 
 OF_THIS_MACHINE = frozenset({"syslog", "dbus", "qt", "glib", "kde", "gnome", "windows", "macosx"})
 """Services of the library that show a message on the machine it runs on, the controller's."""
@@ -110,8 +110,7 @@ async def _check_way(service: Any, route: Route) -> None:
         raise UnreachableError(
             f"{_named(service)}: its host has no address: {error.strerror}; correct the address in the secret"
         ) from None
-    if not any(is_allowed(str(one[4][0]), route.networks) for one in found):
-        raise RefusedError(f"{_named(service)} lies in a private network: name it under networks if that is meant")
+    allowed_addresses(_named(service), found, route.networks)
 
 
 def _secured(service: Any) -> str:

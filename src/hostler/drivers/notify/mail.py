@@ -17,7 +17,7 @@ from hostler.core.notify.messages import Message
 from hostler.core.state.notify_routes import Route
 from hostler.drivers.notify import wire
 from hostler.drivers.notify.http_targets import Fields, fields_of
-from hostler.drivers.target_http import check_literal, is_allowed, trust
+from hostler.drivers.target_http import allowed_addresses, check_literal, trust
 from hostler.logs.structured import logger
 from hostler.ports import RefusedError, Secrets, UnreachableError
 
@@ -130,10 +130,8 @@ class _Post:
         """A connection to an address that is allowed, under TLS where it begins with it."""
         check_literal(self._host, self._route.networks)
         found = socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
-        allowed = [one[4][:2] for one in found if is_allowed(str(one[4][0]), self._route.networks)]
-        if not allowed:
-            raise RefusedError(f"{self._host} lies in a private network: name it under networks if that is meant")
-        plain = socket.create_connection((str(allowed[0][0]), int(allowed[0][1])), self._route.timeout_s)
+        address = allowed_addresses(self._host, found, self._route.networks)[0][4]
+        plain = socket.create_connection((str(address[0]), int(address[1])), self._route.timeout_s)
         if not self._tls:
             return plain
         return trust(self._route.ca).wrap_socket(plain, server_hostname=self._host)

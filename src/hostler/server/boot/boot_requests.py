@@ -27,12 +27,12 @@ from hostler.core.boot.boot_decision import (
 from hostler.core.boot.boot_decision import MEDIUM as READS_MEDIUM
 from hostler.core.boot.boot_decision import SEED as CLOUD_INIT
 from hostler.core.boot.boot_target import IMAGE
-from hostler.core.boot.cloud_init import DOCUMENTS, JoinData, compose
+from hostler.core.boot.cloud_init import DOCUMENTS, compose
 from hostler.core.boot.secrets import DOOR, MEDIUM, SEED, is_secret_of, secret_of
 from hostler.core.state.boot import LOCAL_DISK, BootConfiguration
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.join_offer import JoinOffer
 from hostler.core.state.model import Node
-from hostler.runtime.join_offer import JoinOffer
 from hostler.server.boot.agent_enrolment import AgentEnrolment, AgentTokens, InvalidClaimError
 from hostler.server.boot.image_catalogue import ImageCatalogue
 from hostler.server.boot.medium_template import MediumTemplate, NoTemplateError, script_of, template_of
@@ -238,12 +238,9 @@ class BootRequests:
             return True
         return not self._cell.view.policy_of(node).join_token_ttl_s or self._join(node) is not None
 
-    def _join(self, node: Node) -> JoinData | None:
+    def _join(self, node: Node) -> JoinOffer | None:
         offer, boots = self._offered(node.id), self.boots
-        if offer is None or boots is None or offer.cluster != boots.cluster:
-            return None
-        door = (offer.cluster, offer.name, offer.server, offer.ca, offer.ca_hash)
-        return JoinData(*door, offer.token, offer.expires, offer.taint)
+        return offer if offer is not None and boots is not None and offer.cluster == boots.cluster else None
 
     async def _minted(self, node_id: str) -> None:
         """Wait until the token is there or is not to come, for as long as a request may wait."""

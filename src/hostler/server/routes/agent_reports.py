@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from hostler.controller.inputs import AgentAhead, AgentRefused
 from hostler.core.state import version_2
+from hostler.core.state.join_offer import JoinOffer
 from hostler.core.state.model import Node, Observation, Outcome
 from hostler.core.state.number_limits import outside
 from hostler.core.state.operations import Sanitise
@@ -20,7 +21,6 @@ from hostler.core.state.verbs.facts import Permission
 from hostler.core.tables.operations import IDLE_CHECK
 from hostler.logs.clean import escaped
 from hostler.logs.structured import logger
-from hostler.runtime.join_offer import JoinOffer
 from hostler.server.agent_mailbox import KINDS, AgentOrder
 from hostler.server.agent_protocol import HEADER, SPEAKS, spoken, understood
 from hostler.server.api_resources import AgentSeen
