@@ -36,10 +36,12 @@ READS = {
     "core/state/intent.py": "an intent's target, as a person wrote it",
     "core/policy/blast_radius.py": "the name of a node, asset or domain that a person or the API names",
     "core/intents/bounds.py": "an intent's target, and that of what it names: a ticket, a return, an approval",
+    "core/intents/named_targets.py": "names that an intent gives, as a person wrote them",
     "core/intents/fabrics.py": "a network's name, as a person wrote it",
     "core/intents/registration.py": "domains of a document",
     "controller/rack_turns.py": "the agenda's entry of a rack",
     "runtime/notice_places.py": "what a ticket or a plan is about",
+    "server/routes/listings.py": "what a ticket is about",
     "server/tenant_redaction_rules.py": "an intent's target, what a ticket is about",
     "cli/reference/example_values.py": "texts of examples",
 }
