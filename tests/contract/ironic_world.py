@@ -24,6 +24,8 @@ from tests.tied_processes import tied
 PACKAGES = ("ironic==39.0.0", "sushy-tools==2.2.0")
 """Releases that were tried; Ironic 39 is of 2026."""
 START_S = 60.0
+DISK_SERIAL = "HOSTLER-LOOP"
+NICS = [{"mac": "52:54:00:12:34:01", "ip": "127.0.0.1"}]
 VERSION = {"X-OpenStack-Ironic-API-Version": "1.80"}
 CONFIG = """[DEFAULT]
 {auth}
@@ -46,7 +48,7 @@ enabled_rescue_interfaces=no-rescue
 enabled_storage_interfaces=noop
 enabled_vendor_interfaces=no-vendor
 [api]
-host_ip=127.0.0.1
+host_ip={host}
 port={api}
 api_workers=1
 [database]
@@ -64,7 +66,7 @@ http_root={run}/http
 lock_path={run}/lock
 [service_catalog]
 auth_type=none
-endpoint_override=http://127.0.0.1:{api}
+endpoint_override=http://{host}:{api}
 [glance]
 auth_type=none
 """
@@ -93,12 +95,13 @@ def ironic_or_skip(folder: Path, names: tuple[str, ...]) -> Iterator["RealIronic
 
 
 class RealIronic:
-    """An Ironic and its BMC. `systems` are the machines behind that BMC, by name."""
+    """An Ironic and its BMC. `systems` are the machines behind that BMC, by name; `http` has what it serves to them."""
 
-    def __init__(self, api: int, bmc: int, systems: dict[str, str], entry: Callable[[], dict[str, str]]) -> None:
-        self.url, self.bmc = f"http://127.0.0.1:{api}", f"http://127.0.0.1:{bmc}"
+    def __init__(self, url: str, systems: dict[str, str], entry: Callable[[], dict[str, str]], http: Path) -> None:
+        self.url, self.bmc = url, f"http://127.0.0.1:{free_port()}"
         self.systems = systems
         self.entry = entry
+        self.http = http
 
     def call(self, method: str, path: str, body: Any = None, at: str = "") -> Any:
         data = json.dumps(body).encode() if body is not None else None
@@ -125,6 +128,32 @@ class RealIronic:
         info |= {"redfish_username": "admin", "redfish_password": "password"}
         self.call("POST", "/v1/nodes", {"name": name, "driver": "redfish", "driver_info": info})
 
+    def enrol_for_deploy(self, name: str, kernel: str, ramdisk: str) -> None:
+        """Make a node known that boots this ramdisk by iPXE, with the real `direct` deploy and the BMC's first NIC."""
+        self.enrol(name)
+        wanted = {"/driver_info/deploy_kernel": kernel, "/driver_info/deploy_ramdisk": ramdisk}
+        wanted |= {"/deploy_interface": "direct", "/boot_interface": "ipxe", "/inspect_interface": "redfish"}
+        wanted |= {"/properties/capabilities": "boot_mode:bios", "/properties/cpu_arch": "x86_64"}
+        hint = {"serial": DISK_SERIAL}
+        said: dict[str, object] = {**wanted, "/properties/root_device": hint}
+        changes = [{"op": "add", "path": path, "value": value} for path, value in said.items()]
+        self.call("PATCH", f"/v1/nodes/{name}", changes)
+        self.call("POST", "/v1/ports", {"node_uuid": self.state(name)["uuid"], "address": NICS[0]["mac"]})
+
+    def forget(self, name: str) -> None:
+        """Take a node out, whatever state it is in; a lock that is held is waited for."""
+        self.call("PUT", f"/v1/nodes/{name}/maintenance", {"reason": "the test is over"})
+        end = time.monotonic() + START_S
+        while True:
+            try:
+                self.call("DELETE", f"/v1/nodes/{name}")
+            except urllib.error.HTTPError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.5)
+            else:
+                return
+
     def address(self, name: str) -> str:
         """The address of the machine's BMC as Hostler's binding has it."""
         return f"{self.bmc}/redfish/v1/Systems/{self.systems[name]}"
@@ -132,6 +161,11 @@ class RealIronic:
     def shown(self, name: str) -> Any:
         """Read the machine's BMC itself."""
         return self.call("GET", f"/redfish/v1/Systems/{self.systems[name]}", at=self.bmc)
+
+    def press(self, name: str, kind: str) -> None:
+        """Reset the machine by its BMC itself, as it would show its own power going."""
+        action = f"/redfish/v1/Systems/{self.systems[name]}/Actions/ComputerSystem.Reset"
+        self.call("POST", action, {"ResetType": kind}, at=self.bmc)
 
     def state(self, name: str) -> Any:
         return self.call("GET", f"/v1/nodes/{name}")
@@ -147,27 +181,31 @@ class RealIronic:
 
 @contextmanager
 def real_ironic(
-    folder: Path, names: tuple[str, ...], entry: Callable[[], dict[str, str]] = dict, **auth: str
+    folder: Path,
+    names: tuple[str, ...],
+    entry: Callable[[], dict[str, str]] = dict,
+    host: str = "127.0.0.1",
+    **auth: str,
 ) -> Iterator[RealIronic]:
     """Both processes while the block runs; `entry` are the headers by which the test enters. Raises MissingError.
 
-    `auth`: `strategy`, and the `sections` of its configuration.
+    `host` is the address of Ironic's API. `auth`: `strategy`, and more `sections` of its configuration.
     """
     place, run = programs(), folder / "run"
     for part in ("tftp", "http", "lock"):
         (run / part).mkdir(parents=True)
     systems = {name: f"27946b59-9e44-4fa7-8e91-{number:012d}" for number, name in enumerate(names, 1)}
-    there = RealIronic(free_port(), free_port(), systems, entry)
-    nics = [{"mac": "52:54:00:12:34:01", "ip": "127.0.0.1"}]
+    there = RealIronic(f"http://{host}:{free_port()}", systems, entry, run / "http")
+    strategy = auth.get("strategy", "noauth")
     fakes = [
-        {"uuid": uuid, "name": name, "power_state": "Off", "external_notifier": False, "nics": nics}
+        {"uuid": uuid, "name": name, "power_state": "Off", "external_notifier": False, "nics": NICS}
         for name, uuid in systems.items()
     ]
     (folder / "bmc.conf").write_text(
         f"SUSHY_EMULATOR_FAKE_DRIVER=True\nSUSHY_EMULATOR_STATE_DIR={str(run)!r}\nSUSHY_EMULATOR_FAKE_SYSTEMS={fakes!r}\n"
     )
     (folder / "ironic.conf").write_text(
-        CONFIG.format(run=run, api=there.url.rpartition(":")[2], auth=f"auth_strategy={auth.get('strategy', 'noauth')}")
+        CONFIG.format(run=run, host=host, api=there.url.rpartition(":")[2], auth=f"auth_strategy={strategy}")
         + auth.get("sections", "")
     )
     subprocess.run(

@@ -1,7 +1,7 @@
 """Inspection, deployment and cleaning by a real Ironic, on machines whose hardware is Ironic's own fake.
 
 States, errors, locks and time-outs are the real conductor's; no image is written and no ramdisk boots. Where the deploy
-interface is the real `direct`, the machine's agent is one that never calls.
+interface is the real `direct`, the machine's agent is one that never calls; one that does is in `test_ironic_direct`.
 """
 
 import asyncio
@@ -23,6 +23,7 @@ from tests.contract.ironic_world import RealIronic, ironic_or_skip
 from tests.contract.test_ironic import Bmc
 from tests.kit import NOW, a_node
 
+ENDS_S = 240
 NAMES = tuple(f"w{number}" for number in range(1, 10))
 IMAGE = DeployImage("http://127.0.0.1:9/image.raw", "ab" * 32)
 STEPS = CleanMachine(("bios.factory_reset",))
@@ -54,7 +55,7 @@ class Work:
     async def ended(self, name: str, act: AnyAct, operation: str = "o1") -> Outcome:
         """As the runner does: ask once, then look; what was not done is asked again."""
         how = "perform"
-        async with asyncio.timeout(90):
+        async with asyncio.timeout(ENDS_S):
             while True:
                 try:
                     outcome = await self.ask(name, act, how, operation)
@@ -88,6 +89,7 @@ async def test_a_machine_is_inspected_cleaned_and_given_an_image_from_enrolment_
     assert (deployed.result, work.state("w1")) == ("done", "active")
     info = work.there.state("w1")["instance_info"]
     assert (info["image_source"], info["image_checksum"]) == (IMAGE.image, IMAGE.checksum)
+    assert info["image_disk_format"] == "raw"
     assert (await work.ask("w1", IMAGE, "observe", "o4")).result == "done"
 
 

@@ -5,6 +5,7 @@ state had last changed. So whoever looks later knows whether that work was begun
 """
 
 from typing import assert_never
+from urllib.parse import urlsplit
 
 from hostler.core.state.model import Facts, Operation, Outcome
 from hostler.core.state.operations import CleanMachine, DeployImage, InspectMachine
@@ -17,6 +18,9 @@ from hostler.ports import RefusedError
 WORK_KINDS = frozenset({"inspect_machine", "deploy_image", "clean_machine"})
 MANAGEABLE, AVAILABLE, ACTIVE = "manageable", "available", "active"
 SHA256_HEX = 64
+RAW = "raw"
+"""Ending of an image that is written as it is. Unless Ironic is told so, its agent has qemu-img convert a disk's image
+from the format "gpt", which qemu-img does not have (ironic-python-agent 13)."""
 
 
 class IronicWork:
@@ -89,6 +93,7 @@ class IronicWork:
         if there.image != (act.image, act.checksum):
             kind = "sha256" if len(act.checksum) == SHA256_HEX else "sha512"
             wanted = {"image_os_hash_algo": kind, "image_os_hash_value": act.checksum}
+            wanted |= {"image_disk_format": RAW} if urlsplit(act.image).path.endswith(f".{RAW}") else {}
             await self._ironic.write(
                 there.uuid, "/instance_info", {"image_source": act.image, "image_checksum": act.checksum, **wanted}
             )

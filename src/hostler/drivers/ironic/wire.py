@@ -12,6 +12,8 @@ from msgspec import Struct
 from hostler.core.state.input_problems import UNREADABLE
 
 TEXT_MAX = 300
+ERROR_MAX = 340
+"""Both checksums of an image that is another fit in."""
 POWER = {"power on": "on", "power off": "off"}
 FREE = frozenset({"manageable", "available", "active"})
 """States in which Ironic lets somebody set power and the next boot, and does neither itself."""
@@ -86,7 +88,7 @@ def node(body: bytes) -> IronicNode:
         reservation=_text(said, "reservation"),
         maintenance=reason if said.get("maintenance") is True else "",
         fault=_text(said, "fault"),
-        last_error=_text(said, "last_error"),
+        last_error=_text(said, "last_error", ERROR_MAX),
         bmc=_bmc(info) if isinstance(info, dict) else "",
         changed_at=_text(said, "provision_updated_at"),
         mark=_pair(_object(_object(said, "extra"), MARK), "operation", "before"),
@@ -151,6 +153,6 @@ def fault_of(body: bytes) -> str:
     return " ".join(str(text or "it gives no reason").split())[:TEXT_MAX]
 
 
-def _text(said: dict[str, Any], name: str) -> str:
+def _text(said: dict[str, Any], name: str, longest: int = TEXT_MAX) -> str:
     value = said.get(name)
-    return " ".join(value.split())[:TEXT_MAX] if isinstance(value, str) else ""
+    return " ".join(value.split())[:longest] if isinstance(value, str) else ""
