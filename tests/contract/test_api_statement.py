@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from hostler.core.state.events import NodeRegistered, Record
 from hostler.ports import Archived
+from hostler.server.routes import statements
 from hostler.server.tokens import Grant, Role
-from tests.contract.api_world import XID79, House, house
+from tests.contract.api_world import XID79, Client, House, house
 
 
 @pytest.fixture
@@ -47,6 +50,7 @@ async def test_a_tenant_reads_its_own_and_operators_anybodys(world: House) -> No
     assert (status, refused["error"]) == (403, "forbidden")
     assert [row["node"] for row in (await world.operator.get("/v1/statement"))["items"]] == ["n0", "n1", "n5"]
     assert [row["node"] for row in (await world.operator.get("/v1/statement?tenant=globex"))["items"]] == ["n5"]
+    assert (await world.operator.get("/v1/statement?tenant=acme"))["items"] == own
 
 
 async def test_a_node_that_left_counts_until_it_left_page_by_page(world: House) -> None:
@@ -71,6 +75,56 @@ async def test_a_node_that_left_counts_until_it_left_page_by_page(world: House) 
     assert {"n0", "n2"} <= {*stayed} <= {"n0", "n1", "n2"}
     assert stayed.get("n1", 0) < 90 <= stayed["n0"]
     assert sums(rows)
+
+
+async def test_a_page_reads_few_nodes_and_none_is_lost_or_told_twice(
+    world: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mutants: what left between two stretches is in neither, or in both; an empty stretch ends the list."""
+    await world.adopt(3)
+    await world.adopt(3, pool="beta", start=3)
+    status, _ = await world.operator.post("/v1/nodes/n1/return-for-maintenance", {"reason": "given back"})
+    assert status == 200
+    await world.until(lambda: world.cell.view.nodes["n1"].assignment is None)
+    later = datetime.now(UTC) + timedelta(seconds=100)
+    world.app_state.now = lambda: later
+    read: list[str] = []
+    history = world.cell.journal.history
+
+    def watched(node: str, *more: Any) -> list[Record]:
+        read.append(node)
+        return [an_hour_earlier(record) for record in history(node, *more)]
+
+    monkeypatch.setattr(world.cell.journal, "history", watched)
+    whole = {who: (await client.get("/v1/statement?limit=1000"))["items"] for who, client in readers(world).items()}
+    assert "n1" in [row["node"] for row in whole["ada"]]
+    for most in (1, 2, 3):
+        monkeypatch.setattr(statements, "NODES_MOST", most)
+        for who, client in readers(world).items():
+            rows, cursor = list[Any](), ""
+            while True:
+                read.clear()
+                page = await client.get(f"/v1/statement?limit=1000&cursor={cursor}")
+                assert len(set(read)) <= most + 1, "those that left come on top"
+                rows, cursor = rows + page["items"], page["cursor"]
+                if not cursor:
+                    break
+            assert rows == whole[who], (most, who)
+    assert [row["node"] for row in whole["globex"]] == ["n3", "n4", "n5"]
+
+
+def an_hour_earlier(record: Record) -> Record:
+    """The record, where it is of a node's coming: it then had some time of its own before it left."""
+    return replace(record, at=record.at - timedelta(hours=1)) if isinstance(record.event, NodeRegistered) else record
+
+
+def readers(world: House) -> dict[str, Client]:
+    """Who reads a statement: everything, a tenant's, a pool's."""
+    return {
+        "ada": world.operator,
+        "globex": world.client(Grant("gia", Role.tenant, tenant="globex")),
+        "beta": world.client(Grant("bob", Role.operator, pool="beta")),
+    }
 
 
 async def test_a_fault_is_no_health_and_says_which(world: House) -> None:

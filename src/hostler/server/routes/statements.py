@@ -1,6 +1,7 @@
 """Statements: node-hours of a month by tenant, from the journal's history."""
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated
@@ -20,7 +21,7 @@ from hostler.server.auth import SEE
 from hostler.server.cell_view import JournalView
 from hostler.server.dependencies import TheAppState, Who
 from hostler.server.fleet_status import own_pools
-from hostler.server.paging import Limit, Name, Page
+from hostler.server.paging import Limit, Name, Page, Selection
 from hostler.server.problems import refuse
 from hostler.server.token_scope import intervals, sees
 from hostler.server.tokens import Identity, Role
@@ -29,6 +30,8 @@ RECORDS_MOST = 10_000
 """Records of a node that are read, the latest: what was before them is unknown."""
 LEFT_MOST = 10_000
 """Departures from pools that are looked through, the latest."""
+NODES_MOST = 1_000
+"""Nodes whose records are read for one page; a page may be short while it still has a cursor."""
 HOLDERS_MOST = 1_000
 """Records of a node that are looked through for whose it was."""
 LEFT = ("node_released",)
@@ -50,13 +53,20 @@ class Month(Struct, frozen=True):
     until: datetime
 
 
+class Stretch(Struct, frozen=True):
+    """Nodes that are looked at for one page, by id; others follow behind `end`, "" where none do."""
+
+    nodes: tuple[str, ...]
+    end: str
+
+
 class StatementQuery(Struct, frozen=True):
     """Question to the journal: which nodes, whose they were to be ("" for anybody's), and what they are now."""
 
     month: Month
     tenant: str
     pool: str
-    nodes: tuple[str, ...]
+    stretch: Stretch
     now: dict[str, Node]
     limit: int
 
@@ -83,10 +93,9 @@ async def get_statement(  # noqa: PLR0913 - one argument per parameter of the UR
         raise refuse(400, "malformed", f"month {month} has not begun", "name this month or an earlier one")
     journal, stands = app_state.cell.journal, app_state.fleet.cell.seq
     left = await asyncio.to_thread(journal.named_since, LEFT, wanted.since, LEFT_MOST)
-    nodes = _nodes(app_state, who, left)
-    standing = {name: node for name in nodes if (node := app_state.fleet.nodes.get(name)) is not None}
-    behind = tuple(name for name in sorted(nodes) if name > cursor)
-    asked = StatementQuery(wanted, own or tenant, who.grant.pool, behind, standing, limit)
+    stretch = _stretch(app_state, who, own or tenant, left, cursor)
+    standing = {name: node for name in stretch.nodes if (node := app_state.fleet.nodes.get(name)) is not None}
+    asked = StatementQuery(wanted, own or tenant, who.grant.pool, stretch, standing, limit)
     rows, more = await asyncio.to_thread(_rows, journal, asked)
     return Page(tuple(rows), more, "" if more else await asyncio.to_thread(_missing, journal, left), stands)
 
@@ -100,13 +109,28 @@ def _month(text: str, now: datetime) -> Month | None:
     return Month(since, min(following, now)) if since <= now else None
 
 
-def _nodes(app_state: AppState, who: Identity, left: Sequence[Record]) -> set[str]:
-    """Nodes that serve a pool of the caller's now, and unless its token is narrowed those that left any pool since."""
+def _stretch(app_state: AppState, who: Identity, tenant: str, left: Sequence[Record], cursor: str) -> Stretch:
+    """The next nodes that serve a pool of the caller's (and tenant's), and unless its token is narrowed have left one.
+
+    It is asked on the server's loop: of a large fleet only the stretch is looked at.
+    """
+    fleet, narrowed = app_state.fleet, bool(who.grant.site or who.grant.pool)
+    pools = {pool.name for pool in own_pools(fleet, who) if tenant in ("", pool.tenant)}
+    ids = _ids(app_state, who, tenant, pools)
+    start = bisect_right(ids, cursor)
+    near = ids[start : start + NODES_MOST]
+    end = near[-1] if start + NODES_MOST < len(ids) else ""
+    serve = {i for i in near if (node := fleet.nodes.get(i)) is not None and node.pool in pools and sees(who, node)}
+    gone = () if narrowed else (one.event.node for one in left if isinstance(one.event, NodeReleased))
+    return Stretch(tuple(sorted(serve.union(i for i in gone if cursor < i and (not end or i <= end)))), end)
+
+
+def _ids(app_state: AppState, who: Identity, tenant: str, pools: set[str]) -> list[str]:
+    """Sorted ids among which the nodes of these pools are; the whole fleet's are kept sorted."""
     fleet = app_state.fleet
-    serve = {i for pool in own_pools(fleet, who) for i in fleet.index.members(f"pool:{pool.name}")}
-    if who.grant.site or who.grant.pool:
-        return {i for i in serve if (node := fleet.nodes.get(i)) is not None and sees(who, node)}
-    return serve | {record.event.node for record in left if isinstance(record.event, NodeReleased)}
+    if who.whole and not tenant:
+        return app_state.nodes.ids(fleet, Selection())
+    return sorted(i for name in pools for i in fleet.index.members(f"pool:{name}"))
 
 
 def _missing(journal: JournalView, left: Sequence[Record]) -> str:
@@ -119,16 +143,16 @@ def _missing(journal: JournalView, left: Sequence[Record]) -> str:
 
 
 def _rows(journal: JournalView, asked: StatementQuery) -> tuple[list[StatementRow], str]:
-    """The rows of a page, and the node behind which the next one begins; a node's stays are all on one page."""
+    """The rows of a page, and the node behind which the next one begins; all stays of a node are on one page."""
     found: list[StatementRow] = []
     last = ""
-    for node in asked.nodes:
+    for node in asked.stretch.nodes:
         rows = _of_node(journal, asked, node)
         if rows and len(found) >= asked.limit:
             return found, last
         last = node if rows else last
         found += rows
-    return found, ""
+    return found, asked.stretch.end
 
 
 def _of_node(journal: JournalView, asked: StatementQuery, node: str) -> list[StatementRow]:
