@@ -96,3 +96,16 @@ async def test_a_technician_is_shown_no_other_examples_than_an_operator(world: H
     assert status == 200
     assert document == await description(world)
     assert "SN-n0" not in str(document)
+
+
+async def test_whatever_may_wait_for_a_second_person_describes_202(world: House) -> None:
+    """Mutant: a route whose answer is an intent's describes its grant alone."""
+    waiting = []
+    for path, item in (await description(world))["paths"].items():
+        answers = item.get("post", {}).get("responses", {})
+        if "IntentView" in str(answers.get("200", {})):
+            assert answers["202"]["content"] == answers["200"]["content"], path
+            waiting.append(path)
+    assert {"/v1/intents", "/v1/nodes/{node_id}/{verb}", "/v1/config", "/v1/approvals/{approval}/{answer}"} <= {
+        *waiting
+    }
