@@ -119,7 +119,8 @@ class Client:
     def ask(self, verb: str, target: str, reason: str, **more: Any) -> "IntentView":
         """Ask for an act, once: a repetition with the same `key` gets the first answer. `more`: args, nodes, dry_run.
 
-        Not granted is not refused: a second person's approval is waited for. Raises ApiError (409) where it is refused.
+        Not granted is not refused: a second person's approval is waited for. Raises ApiError: 409 where it is refused,
+        404 where its target is not there.
         """
         from hostler.client.answers import IntentView, read
 

@@ -190,7 +190,7 @@ def _told(asked: RequestedIntent) -> str:
     example={"verb": "cordon", "target": "rack:r7", "reason": "PDU swap at 14:00", "dry_run": True},
 )
 async def post_intent(app_state: TheAppState, caller: TheCaller, data: JSONBody[IntentBody]) -> IntentView:
-    """Ask for anything that people may ask for. 409 with the reason where it is refused."""
+    """Ask for anything that people may ask for. 409 where it is refused, 404 where its target is not there."""
     if data.verb in OWN_ROUTES:
         command = VERBS[data.verb].facts.command
         raise refuse(400, "malformed", f"{data.verb} brings a document along", f"use hostler {command}")
