@@ -304,7 +304,7 @@ class TicketRow(Struct, frozen=True):
 class IntentView(Struct, frozen=True):
     """Result of an intent: granted (200), or not yet (202): it waits for the approval that `detail` names.
 
-    What is refused comes as a problem (409; 404 where its target is not there). `detail` says "brake" while that is latched.
+    What is refused comes as a problem (409; 404 where its target is not there). `detail` has "brake" while that is on.
     """
 
     granted: bool
