@@ -119,7 +119,7 @@ def an_hour_earlier(record: Record) -> Record:
 
 
 def readers(world: House) -> dict[str, Client]:
-    """Who reads a statement: everything, a tenant's, a pool's."""
+    """Readers of a statement: of everything, a tenant's, a pool's."""
     return {
         "ada": world.operator,
         "globex": world.client(Grant("gia", Role.tenant, tenant="globex")),
