@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import threading
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,6 +15,7 @@ import pytest
 from litestar import Litestar
 
 from hostler.controller.inputs import WorkSeen
+from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.ports import Archived
 from hostler.server.openapi import DescriptionPlugin
 from hostler.server.routes import node_stories
@@ -147,6 +149,32 @@ async def test_a_nodes_life_is_told_in_lanes(world: House) -> None:
     acme = await world.client(Grant("acme", Role.tenant, tenant="acme")).get("/v1/nodes/n0/lanes")
     assert ("condition", "gpu.fallen_off_bus") in {(one["lane"], one["what"]) for one in acme["intervals"]}
     assert "person" not in {one["lane"] for one in acme["intervals"]}
+
+
+async def test_the_jobs_that_run_are_a_lane_of_a_nodes_life(world: House) -> None:
+    """Mutants: a tenant reads another's job; the platform's own pods are jobs; a part of the past has those of now."""
+    await world.adopt(1)
+    began = datetime.now(UTC) - timedelta(hours=3)
+    world.driver.works(
+        "n0",
+        (
+            Workload("acme/train-0", "acme", WorkClass.graceful, job="train", began=began),
+            Workload("eve/serve-0", "umbrella", WorkClass.interruptible),
+            Workload("kube-system/dns", "", WorkClass.infrastructure),
+        ),
+    )
+    await world.until(lambda: world.cell.live.workloads(world.cell.view.nodes["n0"]))
+
+    def jobs(found: dict[str, Any]) -> list[tuple[str, str, bool]]:
+        return [(one["what"], one["text"], one["partial"]) for one in found["intervals"] if one["lane"] == "job"]
+
+    found = await world.operator.get("/v1/nodes/n0/lanes")
+    assert sorted(name.rpartition("/")[2] for name, _text, _partial in jobs(found)) == ["serve-0", "train"]
+    trains = [one for one in found["intervals"] if one["what"].endswith("/train")]
+    assert [msgspec.convert(one["since"], datetime, strict=False) for one in trains] == [began]
+    acme = jobs(await world.client(Grant("acme", Role.tenant, tenant="acme")).get("/v1/nodes/n0/lanes"))
+    assert [(name.rpartition("/")[2], *rest) for name, *rest in acme] == [("train", "graceful", False)]
+    assert jobs(await world.operator.get("/v1/nodes/n0/lanes?before=3")) == []
 
 
 async def test_a_life_longer_than_one_answer_is_told_part_by_part(

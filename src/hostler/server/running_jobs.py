@@ -1,10 +1,11 @@
 """Customers' jobs as their schedulers tell them: which nodes each has, what ails those, and what waits for its end."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
 from hostler.client.answers import JobPlace, JobRow, JobWait, UntoldJobs
+from hostler.core.report.lanes import LaneSpan
 from hostler.core.state.configuration import Sku
 from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.core.state.live_state import LiveState
@@ -82,6 +83,20 @@ def job_row(name: str, places: list[WorkOnNode], skus: Mapping[str, Sku]) -> Job
         waiting=tuple(wait for one in places for wait in _waits(one)),
         places=rows,
     )
+
+
+def job_spans(node: Node, live: LiveState, tenant: str, now: datetime, seq: int) -> Iterator[LaneSpan]:
+    """The jobs that run on the node as spans of its life that last; `seq` is the last record.
+
+    One whose scheduler does not say since when it runs is shown from now on, as `partial`.
+    """
+    running = RunningJobs(live, tenant)
+    running.take(node)
+    for name, places in sorted(running.jobs.items()):
+        began = _first(one.work.began for one in places)
+        classes = ", ".join(dict.fromkeys(one.work.work_class.value for one in places))
+        since = min(began or now, now)
+        yield LaneSpan("job", name, since, None, seq, text=classes, partial=began is None)
 
 
 _STRICTNESS = (WorkClass.uninterruptible, WorkClass.graceful, WorkClass.interruptible)

@@ -176,7 +176,7 @@ def timeline(
     show: ShowList = SHOW_LIST,
     connect: Connect = CONNECT,
 ) -> int:
-    """Show a node's life as spans: phase, pool, conditions, plans, operations, checks, tickets, firmware, people."""
+    """Show a node's life as spans: phase, conditions, plans, operations, checks, tickets, firmware, jobs, people."""
     found = connect.client().get(NODES.one(node, "/lanes"), {"before": before})
     if found["partial"] and found["since"]:
         print(

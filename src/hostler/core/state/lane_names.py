@@ -3,5 +3,5 @@
 from typing import Literal
 
 LaneName = Literal[
-    "phase", "pool", "condition", "plan", "operation", "check", "ticket", "hold", "part", "firmware", "person"
+    "phase", "pool", "condition", "plan", "operation", "check", "ticket", "hold", "part", "firmware", "job", "person"
 ]

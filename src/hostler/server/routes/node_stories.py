@@ -18,6 +18,7 @@ from hostler.server.dependencies import TheAppState, Who
 from hostler.server.node_histories import EXPLAINED_MAX, LANES_MAX, Before, archived, history
 from hostler.server.paging import Limit, Name, Page
 from hostler.server.problems import refuse
+from hostler.server.running_jobs import job_spans
 from hostler.server.token_scope import sees
 from hostler.server.tokens import Role
 
@@ -57,12 +58,18 @@ async def node_explain(app_state: TheAppState, who: Who, node_id: FromPath[str])
 async def node_lanes(app_state: TheAppState, who: Who, node_id: FromPath[str], before: Before = None) -> Lanes:
     """A node's life as spans: phases, pools, conditions, plans, operations, checks, tickets, holds, parts, people.
 
-    Of its last 10,000 records, or the last ones before record `before`. Where they are `partial`, an earlier part is
-    before their `first` record.
+    Jobs are those that run now, in the latest part alone: no record keeps them. The rest is of its last 10,000 records,
+    or the last ones before record `before`. Where they are `partial`, an earlier part is before their `first` record.
     """
     records = await history(app_state, who, node_id, before, LANES_MAX)
     node = app_state.fleet.resolve(node_id)
-    return lanes(node.id if node else node_id, records, earlier=before is not None)
+    found = lanes(node.id if node else node_id, records, earlier=before is not None)
+    if node is None or before is not None or not sees(who, node):
+        return found
+    tenant = (who.grant.tenant or "") if who.role is Role.tenant else ""
+    jobs = job_spans(node, app_state.cell.live, tenant, app_state.now(), app_state.fleet.cell.seq)
+    spans = sorted((*found.intervals, *jobs), key=lambda span: (span.since, span.seq))
+    return replace(found, intervals=tuple(spans))
 
 
 @get("/nodes/{node_id:str}/observations", guards=SEE)
