@@ -5,13 +5,14 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
 from msgspec.structs import replace
 
-from hostler.app.boot_service import BootService, media_tls
+from hostler.app.boot_service import BootService, boot_service, media_tls
 from hostler.app.controller_process import Gate
 from hostler.app.start_settings import ServeSettings
 from hostler.core.boot.ipxe import ROOM_FOR_SCRIPT
@@ -23,6 +24,7 @@ from hostler.core.state.verbs.nodes import ClearCondition
 from hostler.core.state.verbs.tickets import CloseTicket
 from hostler.drivers.boot.boot_secret_handover import BootSecretHandover
 from hostler.drivers.boot.network_reboot import NetworkReboot
+from hostler.drivers.secrets.folder import SecretFolder
 from hostler.runtime.performers import Wiring, performers
 from hostler.runtime.runner import Cell
 from hostler.server.boot.boot_requests import BootRequests
@@ -292,3 +294,13 @@ async def test_a_controller_cut_off_on_the_way_out_leaves_no_medium_in_the_drive
         async with successor(world):
             await world.until(lambda n: n.phase is Phase.onboard and n.medium is None)
             assert world.driver.drive == ""
+
+
+@pytest.mark.parametrize("given", [{"boot_images": "images"}, {"boot_key": "folder:k"}, {"boot_media": ("h", 1)}])
+async def test_options_of_boots_need_a_listener(tmp_path: Path, given: dict[str, Any]) -> None:
+    """Mutant: whoever forgot --boot-listen has a controller that boots nothing, and no word of it."""
+    with pytest.raises(InvalidInputError, match="nothing boots without --boot-listen"):
+        await boot_service(ServeSettings(data=str(tmp_path), **given), tmp_path, SecretFolder(tmp_path), Gate())
+    assert await boot_service(ServeSettings(data=str(tmp_path)), tmp_path, SecretFolder(tmp_path), Gate()) is None
+    with pytest.raises(InvalidInputError, match="--boot-images: no folder is named"):
+        BootService(KEY, ServeSettings(data=str(tmp_path)), Gate())

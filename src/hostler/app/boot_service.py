@@ -35,8 +35,8 @@ class BootService:
     def __init__(self, key: bytes, settings: ServeSettings, gate: Gate) -> None:
         images = settings.boot_images
         self._folder = Path(images)
-        if not self._folder.is_dir():
-            what = f"'{images[:200]}' is no folder"
+        if not images or not self._folder.is_dir():
+            what = f"'{images[:200]}' is no folder" if images else "no folder is named"
             raise InvalidInputError((Problem("--boot-images", 0, what, "name the folder of the image catalogue"),))
         self._key = key
         self._gate = gate
@@ -63,13 +63,30 @@ class BootService:
 
 
 async def boot_service(settings: ServeSettings, data: Path, secrets: Secrets, gate: Gate) -> BootService | None:
-    """The boot service, with the key that the cell's controllers share, or with this one's own."""
+    """The boot service, with the key that the cell's controllers share, or with this one's own.
+
+    Raises InvalidInputError for options that do not go together, or name what cannot be used.
+    """
     if settings.boot is None:
+        refuse_unheeded(settings)
         return None
     key = await shared_boot_key(settings.boot_key, secrets) if settings.boot_key else boot_key(data)
     if settings.journal and not settings.boot_key:
         log.warning("boot_key_not_shared", instead="name one secret for all controllers of the cell with --boot-key")
     return BootService(key, settings, gate)
+
+
+def refuse_unheeded(settings: ServeSettings) -> None:
+    """Raise InvalidInputError where an option of boots is given and nobody listens for machines that boot."""
+    given = {
+        "--boot-images": settings.boot_images,
+        "--boot-key": settings.boot_key,
+        "--boot-signers": settings.boot_signers,
+        "--boot-media-listen": settings.boot_media,
+    }
+    what, instead = "nothing boots without --boot-listen", "give --boot-listen HOST:PORT too"
+    if problems := tuple(Problem(option, 0, what, instead) for option, value in given.items() if value):
+        raise InvalidInputError(problems)
 
 
 def media_tls(settings: ServeSettings) -> SSLContext:
