@@ -133,13 +133,20 @@ async def image() -> AsyncIterator[DeployImage]:
 
 
 async def test_a_ramdisk_that_never_calls_back_ends_as_ironics_timeout(work: Work, image: DeployImage) -> None:
-    """The real `direct` deploy waits for its agent, six seconds here. Mutant: a wait has no end."""
+    """The real `direct` deploy waits for its agent, six seconds here.
+
+    Mutants: a wait has no end; a reason that Ironic has dropped from the node's record again is told as none.
+    """
     work.there.enrol_fake("w4", deploy="direct")
     outcome = await work.ended("w4", image)
     assert outcome.result == "failed"
     assert "'deploy failed'" in outcome.detail
     assert "imeout" in outcome.detail
     assert "openstack baremetal node undeploy w4" in outcome.detail
+    work.there.call("PUT", "/v1/nodes/w4/states/power", {"target": "power on"})
+    await asyncio.to_thread(work.there.until, "w4", last_error=None, reservation=None)
+    later = await work.ask("w4", image, "observe")
+    assert (later.result, "imeout" in later.detail) == ("failed", True), "its reason is in the node's history"
 
 
 async def test_work_that_ironic_does_not_take_is_refused_in_its_words(work: Work) -> None:

@@ -51,6 +51,13 @@ class IronicClient:
         """Write this into the node's record, as /extra/hostler or /instance_info."""
         await self._send("PATCH", f"/v1/nodes/{name}", [{"op": "add", "path": place, "value": value}])
 
+    async def history(self, name: str) -> bytes:
+        """The node's events, as Ironic keeps them; empty where it keeps none."""
+        try:
+            return await self._send("GET", f"/v1/nodes/{name}/history?detail=true")
+        except RefusedError:
+            return b""
+
     async def set_power(self, name: str, target: str) -> None:
         """Ask for power ("power on", "power off"); it lands later."""
         await self._send("PUT", f"/v1/nodes/{name}/states/power", {"target": target})

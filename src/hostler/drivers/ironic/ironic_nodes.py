@@ -49,7 +49,7 @@ class IronicNodes:
             return await self._bmc.observe(operation, node)
         there = await self._known(node)
         if operation.kind in WORK_KINDS:
-            return self._work.seen(operation, there)
+            return await self._work.seen(operation, there)
         if operation.kind == _SET_BOOT:
             return await self._boot_seen(operation, there, "not_done")
         want, _ = _TARGETS[operation.kind]

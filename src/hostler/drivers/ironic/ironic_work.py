@@ -7,6 +7,8 @@ state had last changed. So whoever looks later knows whether that work was begun
 from typing import assert_never
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
+
 from hostler.core.state.model import Facts, Operation, Outcome
 from hostler.core.state.operations import CleanMachine, DeployImage, InspectMachine
 from hostler.drivers.ironic import wire
@@ -31,7 +33,7 @@ class IronicWork:
 
     async def forward(self, operation: Operation, there: IronicNode) -> Outcome:
         """Ask for the next step, or tell how it ended. Raises PortError."""
-        if (seen := self.seen(operation, there)).result != "not_done":
+        if (seen := await self.seen(operation, there)).result != "not_done":
             return seen
         if _is_new(there):
             if there.last_error:
@@ -53,8 +55,17 @@ class IronicWork:
             case _:
                 raise AssertionError(f"{operation.kind} is no work of Ironic's")
 
-    def seen(self, operation: Operation, there: IronicNode) -> Outcome:
-        """How far it is, by Ironic's record alone."""
+    async def seen(self, operation: Operation, there: IronicNode) -> Outcome:
+        """How far it is, by Ironic's record alone. Raises PortError.
+
+        Ironic drops a failure's reason from the node's record when its power changes; the node's history keeps it.
+        """
+        if there.provision in wire.FAILED and there.mark[0] == operation.id and not there.last_error:
+            events = await self._ironic.history(there.uuid)
+            there = replace(there, last_error=wire.last_fault(events, there.mark[1]))
+        return self._judged(operation, there)
+
+    def _judged(self, operation: Operation, there: IronicNode) -> Outcome:
         named, before = there.mark
         begun = named == operation.id and there.changed_at != before
         if there.provision in wire.FAILED and not begun:

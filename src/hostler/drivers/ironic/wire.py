@@ -140,6 +140,19 @@ def boot_device(body: bytes) -> tuple[str, bool | None]:
     return (_text(said, "boot_device") if isinstance(said, dict) else "", kept if isinstance(kept, bool) else None)
 
 
+def last_fault(body: bytes, since: str) -> str:
+    """The newest error of a node's history that came later than `since`, "" for none."""
+    try:
+        said = msgspec.json.decode(body)
+    except UNREADABLE:
+        return ""
+    listed = said.get("history") if isinstance(said, dict) else None
+    events = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    faults = [one for one in events if _text(one, "severity") == "ERROR" and _text(one, "created_at") > since]
+    newest = max(faults, key=lambda one: _text(one, "created_at"), default={})
+    return _text(newest, "event", ERROR_MAX)
+
+
 def fault_of(body: bytes) -> str:
     """The words of a refusal: Ironic wraps its fault as JSON inside JSON."""
     try:
