@@ -2,15 +2,18 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hostler.controller.inputs import RackSeen
+from hostler.core.state.bmc_certificate import SITES_OWN, ShownCertificate
 from hostler.core.state.racks import AssetLook
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import DOCUMENTS, FLEET, House, house
-from tests.contract.test_api_audit import cli
+from tests.contract.test_api_audit import cli, tried
 
 ASSETS = [{"id": "ps1", "kind": "power_shelf", "rack": "r0", "serial": "SH-1", "bmc": "https://ps1"}]
 
@@ -73,3 +76,44 @@ async def test_the_command_line_shows_a_rack_and_calls_its_bring_up_off(world: H
     await asyncio.sleep(0)
     told = await cli(world, "rack", "get", "r0")
     assert "bring-up called off at power shelves seen" in told
+
+
+async def test_a_person_says_that_an_asset_is_sound_once_its_detector_is_dry(world: House) -> None:
+    """Mutants: the command reaches no asset; a refusal ends as a success; the list hides the state."""
+    await begun(world)
+
+    async def looked(word: str) -> None:
+        look = AssetLook(world.cell.now(), serial="SH-1", health="ok", leaks=(("floor", word),))
+        world.cell.tell(RackSeen("ps1", look))
+        await world.until(lambda: world.cell.view.assets["ps1"].look == look)
+
+    await looked("critical")
+    assert "leaked" in await cli(world, "asset", "list")
+    code, said = await tried(world, "asset", "sound", "ps1", "--reason", "hose replaced")
+    assert code != 0
+    assert "ps1 still tells a leak: floor says critical" in said
+    await looked("ok")
+    told = await cli(world, "asset", "sound", "ps1", "--reason", "hose replaced")
+    assert "ps1 is in service again" in told
+    assert world.cell.view.assets["ps1"].state == "in_service"
+
+
+async def test_certificates_of_assets_bmcs_are_listed_and_say_who_renews_them(world: House) -> None:
+    """Mutant: the list is of nodes alone, and a site's own certificate looks as if Hostler renewed it."""
+    await begun(world)
+    shown = ShownCertificate("ab" * 32, datetime(2027, 1, 1, tzinfo=UTC), "CN=shelf")
+    look = AssetLook(world.cell.now(), serial="SH-1", health="ok", certificate=shown)
+    world.cell.tell(RackSeen("ps1", look))
+    await world.until(lambda: world.cell.view.assets["ps1"].look == look)
+
+    async def row() -> dict[str, Any]:
+        rows = (await world.operator.get("/v1/bmc/certificates"))["items"]
+        return next(one for one in rows if one["node"] == "ps1")
+
+    found = await row()
+    assert (found["kind"], found["state"], found["says"]) == ("power_shelf", "site", SITES_OWN)
+    assert found["expires_at"] == "2027-01-01T00:00:00Z"
+    rebind = ("asset", "rebind", "ps1", "--kind", "bmc_certificate", "--value", "ab" * 32, "--reason", "looked at")
+    await cli(world, *rebind)
+    assert (await row())["state"] == "recorded"
+    assert "it begins" in await cli(world, "asset", "renew-certificate", "ps1", "--reason", "the key leaked")

@@ -6,10 +6,14 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from hostler.core.planning.rack_bring_up import seat_of
+from hostler.core.state.assets import Asset, AssetKind, Position
 from hostler.core.state.model import Operation, Outcome
 from hostler.drivers.redfish import certificate_driver, certificate_shapes
 from hostler.drivers.redfish.bmc_reader import RedfishReader
+from hostler.drivers.redfish.rack_reader import RackReader
 from hostler.ports import CertificateChangedError, PortError, RefusedError, UnreachableError
 from hostler.sim.bmc.request_faults import RequestFaultRule
 from hostler.sim.bmc.vendors import VENDORS
@@ -308,3 +312,24 @@ async def test_without_an_authority_in_bmc_json_nothing_is_asked(tmp_path: Path)
         with pytest.raises(RefusedError, match="no authority: name the secret"):
             await world.renew()
         assert not world.bmc.asked
+
+
+async def test_the_bmc_of_a_rack_s_asset_is_certified_as_a_node_s_is_and_read_by_its_new_certificate(
+    tmp_path: Path,
+) -> None:
+    """Mutants: the reader does not tell what is shown; the one recorded before still lets its login out."""
+    async with certificate_world(tmp_path) as world:
+        named = world.inner.node.bindings
+        tray = Asset("sw1", AssetKind.switch_tray, Position("c1", rack="r7"), named)
+        world.inner.node = seat_of(tray, START)
+        old = world.recorded
+        outcome = await world.renew()
+        assert outcome.result == "done", outcome
+        assert world.recorded == world.bmc.shown.fingerprint != old
+        seen = replace(tray, bindings=world.inner.node.bindings)
+        look = await RackReader(world.inner.clients).look(seen, START)
+        assert look.why == ""
+        assert look.certificate is not None
+        assert (look.certificate.fingerprint, look.certificate.issuer) == (world.recorded, "CN=site authority")
+        stale = await RackReader(world.inner.clients).look(tray, START)
+        assert "shows the certificate" in stale.why, "by the old one nothing is sent"

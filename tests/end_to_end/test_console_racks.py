@@ -80,7 +80,7 @@ async def test_a_rack_is_followed_from_its_first_step_to_its_certificate(
 
 
 async def test_a_leak_and_a_bring_up_that_is_called_off_are_told(world: House, tab: Tab) -> None:  # noqa: F811
-    """Mutants: a wet detector looks like any other; a bring-up that has ended says nothing of how it goes on."""
+    """Mutants: a wet detector looks like any other; nobody can say that it is sound; a bring-up ends without a word."""
     await begun(world)
     await tab.open(world.operator.token, "/racks/r0")
     await act(tab.page, "Call the bring-up off", "hostler rack call-off rack:r0 --reason 'handed over'")
@@ -89,9 +89,14 @@ async def test_a_leak_and_a_bring_up_that_is_called_off_are_told(world: House, t
     await expect(steps.first).to_contain_text("called off")
     looked(world, ("floor", "critical"))
     assets = tab.page.get_by_role("region", name="assets, a table").locator("tbody tr")
-    await expect(assets.locator("b.bad")).to_contain_text("floor critical")
+    await expect(assets.locator("b.bad")).to_contain_text(["leaked", "floor critical"])
     await usable(tab)
     await expect(tab.page.get_by_role("button", name="Bring it up")).to_be_visible()
+    looked(world, ("floor", "ok"))
+    await expect(assets).to_contain_text(["floor ok"])
+    await act(tab.page, "It is sound", "hostler asset sound ps1 --reason 'handed over'")
+    await expect(assets).to_contain_text(["in service"])
+    await expect(tab.page.get_by_role("button", name="It is sound")).to_have_count(0)
 
 
 async def test_an_unknown_rack_says_so_and_a_tenant_is_not_offered_the_page(world: House, tab: Tab) -> None:  # noqa: F811

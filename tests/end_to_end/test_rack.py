@@ -26,14 +26,17 @@ from hostler.drivers.redfish.connection_pool import Connections
 from hostler.drivers.redfish.http_exchange import Access
 from hostler.drivers.redfish.operation_driver import RedfishDriver
 from hostler.drivers.redfish.rack_reader import CONTROLLER, RackReader
+from hostler.drivers.redfish.system_image_driver import SystemImageDriver
 from hostler.ports import PortError
 from hostler.runtime.dispatcher import fate
 from hostler.sim.bmc.emulated_machine import Delays, Hardware, Machine, Quirks, gpu_server
 from hostler.sim.bmc.http_farm import Farm
 from hostler.sim.bmc.redfish_service import Service
 from hostler.sim.bmc.redfish_twin import images_by_name
+from tests.contract.nvos_switch import NvosSwitch
 from tests.contract.redfish_world import PASSWORD, USER, Clock, image_server
 from tests.contract.test_rack_reader import collection, link, serving, shelf_pages, unit_pages
+from tests.contract.test_system_image import served
 from tests.kit import NOW, Drive, configuration
 from tests.scenario.planted_fleet import PlantedFleet
 
@@ -51,6 +54,7 @@ class HttpRack(PlantedFleet):
 
     def __init__(self, config: Any, ways: "Ways", trays: dict[str, tuple[Machine, str]]) -> None:
         self.reader, self.driver, self.clock, self.farm = ways.reader, ways.driver, ways.clock, ways.farm
+        self.systems = ways.systems
         self.addresses = {name: address for name, (_, address) in trays.items()}
         machines = {name: ("h100", machine) for name, (machine, _) in trays.items()}
         super().__init__(config, machines, {}, Phase.registered)
@@ -83,7 +87,7 @@ class HttpRack(PlantedFleet):
         while self.pending:
             send = self.pending.pop(0)
             self.clock.now = self.now
-            if send.operation.kind not in self.driver.kinds:
+            if send.operation.kind not in self.driver.kinds | self.systems.kinds:
                 Drive.serve(self, send)  # its agent's
                 continue
             outcome = await self._ask(send)
@@ -93,7 +97,8 @@ class HttpRack(PlantedFleet):
             self.step(Replied(outcome), *news)
 
     async def _ask(self, send: Send) -> Outcome:
-        ask = self.driver.observe if send.how == "observe" else self.driver.perform
+        driver = self.systems if send.operation.kind in self.systems.kinds else self.driver
+        ask = driver.observe if send.how == "observe" else driver.perform
         try:
             return await ask(send.operation, send.node)
         except PortError as error:
@@ -113,7 +118,7 @@ class HttpRack(PlantedFleet):
                 self.clock.now = self.now
                 await self.look_at_assets()
             await self.send_all()
-            due = (machine.next_due() for machine in self.machines.values())
+            due = [machine.next_due() for machine in self.machines.values()]
             moments = [at for at in (look_at, self.controller.agenda.next(), *due) if at is not None]
             self.now = self.clock.now = max(self.now, min(moments))
             self._advance()
@@ -125,11 +130,13 @@ class Ways(Struct, frozen=True):
 
     reader: RackReader
     driver: RedfishDriver
+    systems: SystemImageDriver
     clock: Clock
     farm: Farm
 
 
 GPUS = 4
+NVOS = "nvos-25.02.4282"
 FIRMWARE = {"HGX_FW_BMC_0": ("BMC", "none"), "HGX_FW_GPU_0": ("GPU", "ac_cycle"), "UEFI": ("BIOS", "dc_cycle")}
 """Firmware of a compute tray by the name under which a GB200's BMC lists it: its part, and what makes it run."""
 
@@ -171,6 +178,7 @@ async def a_rack(
     serial: str = "TR-1",
     supplies: dict[str, str] | None = None,
     trays: dict[str, Machine] | None = None,
+    switch: NvosSwitch | None = None,
 ) -> AsyncIterator[HttpRack]:
     clock = Clock()
     async with AsyncExitStack() as stack:
@@ -185,7 +193,11 @@ async def a_rack(
             "sw1": await farm.serve(Service([a_tray(serial, quirks)])),
             "sw2": await farm.serve(Service([a_tray("TR-2")])),
         }
-        system = await stack.enter_async_context(serving(manager or nvos()))
+        if switch is not None:
+            switch.clock = clock
+            system = await stack.enter_async_context(served(switch.app()))
+        else:
+            system = await stack.enter_async_context(serving(manager or nvos()))
         behind = {name: (tray, await farm.serve(Service([tray]))) for name, tray in (trays or {}).items()}
 
         def image(component: str) -> dict[str, Any]:
@@ -194,7 +206,7 @@ async def a_rack(
             assert body is not None
             return {"image": url, "sha256": hashlib.sha256(body).hexdigest(), "activate": "none"}
 
-        manifest = {
+        manifest: dict[str, Any] = {
             "bundle": "b2",
             "power_shelves": 2,
             "supplies_needed": 4,
@@ -207,6 +219,11 @@ async def a_rack(
             "switch_firmware": {"HMC": "2.0.0"},
             "updates": {"HMC": image("HMC"), "PMC": image("PMC")},
         }
+        if switch is not None:
+            manifest |= {"switch_trays": 1, "switch_firmware": {"HMC": "2.0.0", "NVOS": NVOS}}
+            manifest["updates"] |= {"NVOS": image("NVOS")}
+            switch.library = {"2.0.0": NVOS}
+            del addresses["sw2"]
         connections = await stack.enter_async_context(Connections())
         clients = Clients(connections, lambda _: Access(USER, PASSWORD, timeout_s=2.0))
         sku: dict[str, Any] = {}
@@ -214,7 +231,8 @@ async def a_rack(
             sku = {"gpus": GPUS, "firmware": dict.fromkeys(FIRMWARE, "2.0.0")}
             sku["updates"] = {name: image(part) | {"activate": how} for name, (part, how) in FIRMWARE.items()}
         config = configuration({}, rack=manifest, **sku)
-        ways = Ways(RackReader(clients), RedfishDriver(clients, clock), clock, farm)
+        systems = SystemImageDriver(clients, clock)
+        ways = Ways(RackReader(clients), RedfishDriver(clients, clock), systems, clock, farm)
         drive = HttpRack(config, ways, behind)
         kinds = {"ps": "power_shelf", "cd": "coolant_unit", "sw": "switch_tray"}
         serials = {"ps1": "SH-1", "ps2": "SH-2", "cdu1": "CDU-1", "sw1": "TR-1", "sw2": "TR-2"}
@@ -335,3 +353,47 @@ async def test_a_compute_tray_that_fails_keeps_its_rack_waiting_and_is_named() -
         rack = await drive.until_over(hours=72)
         assert rack.ended is not None
         assert rack.ended.result == "done"
+
+
+def a_switch(**lies: Any) -> NvosSwitch:
+    """A switch tray's own system with an older image, whose fabric manager is configured."""
+    word = {"status": "ok", "addition-info": "CONTROL_PLANE_STATE_CONFIGURED", "reason": ""}
+    return NvosSwitch(lambda: NOW, manager=word, **lies)
+
+
+async def test_a_switch_trays_own_system_comes_to_the_racks_bundle_and_is_on_its_certificate() -> None:
+    """Mutants: the system is written before its BMC; the tray's stage stands while an older system runs."""
+    switch = a_switch()
+    async with a_rack(switch=switch) as drive:
+        rack = await drive.until_over()
+        assert rack.ended is not None
+        assert rack.ended.result == "done", rack.ended
+        begun = [one.operation for one in drive.events(e.AssetOperationStarted)]
+        acts = [one.kind for one in begun if one.node == "sw1"]
+        assert acts == ["update_firmware", "verify_firmware", "fetch_system_image", "install_system_image"]
+        assert switch.runs == NVOS
+        assert drive.ask("rack-certify", f"rack:{RACK}").granted
+        paper = drive.rack.certificate
+        assert paper is not None
+        (tray,) = (one for one in paper.evidence if one.name == "sw1")
+        assert ("NVOS", NVOS) in tray.firmware
+        switch.runs = "nvos-25.02.1884"
+        await drive.look_at_assets()
+        assert drive.rack.certificate is not None
+        assert "sw1 NVOS runs nvos-25.02.1884" in drive.rack.certificate.void_why
+
+
+@pytest.mark.parametrize(("lies", "says"), [
+    ({"lie": "install fails"}, "install_system_image of sw1: NVOS runs nvos-25.02.1884; its action failed"),
+    ({"lie": "installed, never booted"}, f"{NVOS} is installed and was not booted"),
+    ({"serial": "TR-9"}, "bound to serial 'TR-1', but NVOS at"),
+])  # fmt: skip
+async def test_a_system_that_is_not_written_ends_the_bring_up_with_its_reason(lies: dict[str, Any], says: str) -> None:
+    """Mutant: the fabric manager of an older system is believed."""
+    async with a_rack(switch=a_switch(**lies)) as drive:
+        rack = await drive.until_over()
+        assert rack.ended is not None
+        assert (rack.ended.result, rack.ended.step) == ("failed", "switch_tray_firmware")
+        assert says in rack.ended.why
+        (ticket,) = drive.fleet.tickets_about(f"rack:{RACK}")
+        assert "hostler rack bring-up" in ticket.action

@@ -108,6 +108,9 @@ def test_a_rack_that_does_not_stand_is_told_part_by_part_with_the_next_command(c
     assert drive.node("a").phase is Phase.onboard
     for name, look in (("ps1", SHELF), ("sw1", TRAY)):
         drive.step(RackSeen(name, replace(look, at=drive.now)))
+    drive.run()
+    for name in [asset.id for asset in drive.fleet.assets.values() if asset.state != "in_service"]:
+        assert drive.ask("asset-sound", name).granted, "what leaked is not put right by drying alone"
     assert refusal(drive) == "", "put right, it is certified"
 
 

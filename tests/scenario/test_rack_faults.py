@@ -124,7 +124,7 @@ def test_a_tray_that_cannot_be_switched_off_is_tried_again_at_the_next_look_that
     drive.script("power_off", "failed", node="sw2")
     drive.looks["sw2"] = replace(drive.looks["sw2"], leaks=(("leak_1", "critical"),))
     seen(drive)
-    assert drive.fleet.assets["sw2"].state == "in_service"
+    assert drive.fleet.assets["sw2"].state == "leaked"
     drive.wait(minutes=31)
     seen(drive)
     assert drive.fleet.assets["sw2"].state == "off"

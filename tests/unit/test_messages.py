@@ -104,6 +104,7 @@ WITHOUT_ADVICE = {
 PASSED_ON = {
     "its BMC was not given the secret of this boot, so it is not restarted: {detail}",
     "nothing was sent to the BMC: {error}",
+    "nothing was sent to the switch: {error}",
     "no password can be made: {error}",
 }
 """Texts that end with another text, which has its own advice."""

@@ -6,8 +6,9 @@ import pytest
 
 from hostler.core.state import events as e
 from hostler.core.state.model import ActClass, Phase
+from hostler.core.tables.asset_states import ASSET_TRANSITIONS
 from hostler.core.tables.operations import OPERATIONS
-from hostler.core.tables.phases import ASSET_TRANSITIONS, PHASES, TRANSITIONS, edge
+from hostler.core.tables.phases import PHASES, TRANSITIONS, edge
 from hostler.core.tables.recipes import RECIPES
 from tests.kit import Drive, a_node, configuration
 
@@ -101,7 +102,7 @@ def test_every_phase_ends() -> None:
 
 def test_an_asset_that_is_off_comes_back_by_a_person_only() -> None:
     on = [how for before, after, how in ASSET_TRANSITIONS if (before, after) == ("off", "in_service")]
-    assert on == ["powered on by a named person"]
+    assert on == ["a named person says that it is sound; it is powered on"]
 
 
 @pytest.mark.parametrize("verb", VERBS)

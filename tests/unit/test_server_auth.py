@@ -76,7 +76,7 @@ def test_the_technicians_verbs() -> None:
         "claim-ticket", "hand-over-ticket", "locate", "unlocate",
         "enter-manual-test", "sign-manual-test", "tick-manual-test", "add-manual-test-file", "add-ticket-file",
         "advance-rma", "edit-rma", "count-stock", "tick-item", "add-item-file", "fail-inspection",
-            "rack-certify",
+            "rack-certify", "asset-sound",
     }  # fmt: skip
 
 

@@ -61,6 +61,7 @@ from hostler.drivers.redfish.login_driver import LoginDriver
 from hostler.drivers.redfish.operation_driver import RedfishDriver
 from hostler.drivers.redfish.rack_reader import RackReader
 from hostler.drivers.redfish.system_discovery import Introduction
+from hostler.drivers.redfish.system_image_driver import SystemImageDriver
 from hostler.drivers.secrets.secret_cache import KeptSecrets
 from hostler.drivers.standalone.scheduler import StandaloneScheduler, StandaloneWork
 from hostler.drivers.tickets.ticket_target import ticket_systems
@@ -119,12 +120,12 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
         alone = StandaloneScheduler(lambda: gate.agents)
         scheduling = ReadingsKeeper(SchedulerDriver(clusters, alone, gate.show_node), gate)
         kubelets = Kubelets([one.scheduler.cluster for one in kubernetes], lambda: gate.agents)
-        redfish, logins, certificates, ports = _own_drivers(clients, secrets, gate)
+        redfish, logins, certificates, systems, ports = _own_drivers(clients, secrets, gate)
         machines = with_ironic(redfish, data, outside, secrets)
         booting = await boot_service(settings, data, secrets, gate)
         booted = booting.around(machines[0], rebooter) if booting else (rebooter,)
         around = (*_before_agents(gate, clients, redfish), kubelets, resetter(kubernetes, gate), *booted)
-        wiring = Wiring((*machines, logins, certificates, ports, scheduling), around)
+        wiring = Wiring((*machines, systems, logins, certificates, ports, scheduling), around)
         async with running(_listening(settings), standing, wiring, gate, documents) as inside:
             cell = inside.cell
             if booting is not None and settings.boot is not None:
@@ -177,10 +178,11 @@ def _standing(settings: ServeSettings) -> Standing:
 
 def _own_drivers(
     clients: Clients, secrets: KeptSecrets, gate: Gate
-) -> tuple[RedfishDriver, LoginDriver, CertificateDriver, PortResetter]:
+) -> tuple[RedfishDriver, LoginDriver, CertificateDriver, SystemImageDriver, PortResetter]:
     """Drivers that act from this host: on machines through their BMCs, on BMCs themselves, on ports of switches."""
     certificates = CertificateDriver(clients, secrets, SiteAuthority(secrets, gate.now))
-    return RedfishDriver(clients, gate.now), LoginDriver(clients, secrets, gate.now), certificates, port_resetter(gate)
+    logins, systems = LoginDriver(clients, secrets, gate.now), SystemImageDriver(clients, gate.now)
+    return RedfishDriver(clients, gate.now), logins, certificates, systems, port_resetter(gate)
 
 
 def _rounds(gate: Gate, clients: Clients, secrets: Secrets, data: Path) -> tuple[Turn, ...]:

@@ -26,6 +26,7 @@ BMC_CERTIFICATES = View(
     routes.BMC_CERTIFICATES,
     (
         Column("NODE", "node"),
+        Column("KIND", "kind"),
         Column("STATE", "state"),
         Column("CERTIFICATE", "certificate", lambda digest, _: str(digest)[:16]),
         Column("EXPIRES", "expires_at", clock),

@@ -7,14 +7,17 @@ from msgspec.structs import replace
 from hostler.controller.agenda import OBSERVED_WITHIN, Agenda
 from hostler.controller.reply_effect import ReplyEffect
 from hostler.controller.step_output import Send
+from hostler.core.planning import rack_bring_up
 from hostler.core.planning.rack_bring_up import failed, next_rack_step, seat_of
+from hostler.core.policy import rack_faults
 from hostler.core.state import events as e
-from hostler.core.state.assets import Asset, Position
+from hostler.core.state.assets import BMC_CERTIFICATE, Asset, Binding, Position
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Rest, Wait
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Operation, Outcome, Waiting
 from hostler.core.state.rack_runs import Rack
+from hostler.core.state.racks import OFF
 from hostler.core.state.scopes import RACK, Scope
 from hostler.core.tables.operations import OPERATIONS
 
@@ -80,6 +83,9 @@ class RackTurns:
             how = "observe" if reply.observe else "perform"
             self._agenda.return_to(how, outcome.operation, outcome.node, context.now)
         self._record(reply.events, f"operation:{outcome.operation}")
+        if any(isinstance(event, e.AssetChanged) for event in reply.events):
+            asset = context.fleet.assets[outcome.node]
+            self._record(rack_faults.of_look(context, asset), f"asset:{asset.id}")
         self.touched.setdefault(rack.name, f"operation:{outcome.operation}")
 
     def due(self, context: DecisionContext, key: str) -> list[Send]:
@@ -188,14 +194,30 @@ def of_reply(context: DecisionContext, rack: Rack, outcome: Outcome, *, taken_ov
     )
     run = rack.run
     if run is None or run.id != operation.plan:
-        was = context.fleet.assets[operation.node].state
-        dark = operation.kind == "power_off" and result == "done" and was != "off"
-        off = (e.AssetChanged(operation.node, "off", "protective power-off"),) if dark else ()
-        return ReplyEffect((finished, *off))
+        asset = context.fleet.assets[operation.node]
+        told = (*_power_told(asset, operation, result, said), *_certified(context, asset, outcome))
+        return ReplyEffect((finished, *told))
     if result == "done":
         return ReplyEffect((finished, e.RackActDone(rack.name, run.id, run.acted + 1)))
     why = f"{operation.kind} of {operation.node}: {said or result}"
     return ReplyEffect((finished, *failed(context, run, why, operation.node)))
+
+
+def _power_told(asset: Asset, operation: Operation, result: str, said: str) -> tuple[e.Event, ...]:
+    """The asset's state, where the act of power beside a bring-up has changed it or came to nothing."""
+    dark = result == "done" if operation.kind == "power_off" else operation.kind == "power_on" and result != "done"
+    if not dark or asset.state == OFF:
+        return ()
+    why = "protective power-off" if operation.kind == "power_off" else rack_bring_up.NOT_LIT
+    return (e.AssetChanged(asset.id, OFF, f"{why}: {said}"[:500] if said and operation.kind == "power_on" else why),)
+
+
+def _certified(context: DecisionContext, asset: Asset, outcome: Outcome) -> tuple[e.Event, ...]:
+    """The certificate by which the asset's BMC is known from now on, where a renewal has proved one."""
+    certificate = str(outcome.facts.get("certificate", "")) if outcome.result == "done" else ""
+    if not certificate or certificate == asset.binding(BMC_CERTIFICATE):
+        return ()
+    return (e.AssetRebound(asset.id, Binding(BMC_CERTIFICATE, certificate, context.now)),)
 
 
 def once_more(context: DecisionContext, operation: Operation) -> Operation:

@@ -7,9 +7,10 @@ from msgspec.structs import replace
 
 from hostler.controller import fabric_reports, trend_reports
 from hostler.controller.inputs import AuditSeen, FabricSeen, LinksSeen, RackSeen, SubnetSeen, TrendsSeen
-from hostler.core.planning import cabling
-from hostler.core.policy import rack_faults
+from hostler.core.planning import asset_certificates, cabling
+from hostler.core.policy import asset_certificate_cases, rack_faults
 from hostler.core.state import events as e
+from hostler.core.state.bmc_certificate import CERTIFY
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 
@@ -44,8 +45,17 @@ def _of_asset(context: DecisionContext, seen: RackSeen) -> tuple[e.Event, ...]:
     known = asset.look
     if known is not None and known.said == seen.look.said and seen.look.at - known.at < REFRESH:
         return ()
-    faults = rack_faults.of_look(context, replace(asset, look=seen.look)) if context.may_write("asset_rebound") else ()
-    return (e.AssetSeen(seen.asset, seen.look), *faults)
+    rack = context.fleet.racks.get(asset.position.rack)
+    certified = rack is not None and any((o.node, o.kind) == (asset.id, CERTIFY) for o in rack.operations)
+    if seen.look.why and certified:
+        return ()  # its web server restarts with the new certificate, which is recorded once it is proved
+    looked, events = replace(asset, look=seen.look), list[e.Event]((e.AssetSeen(seen.asset, seen.look),))
+    if context.may_write("asset_rebound"):
+        events += rack_faults.of_look(context, looked)
+    if context.may_write("asset_certificate_due"):
+        events += asset_certificate_cases.of_look(context, looked)
+        events += asset_certificates.of_look(context, looked)
+    return tuple(events)
 
 
 def cause_of(seen: Reported) -> str:

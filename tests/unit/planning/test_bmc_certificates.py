@@ -12,7 +12,7 @@ from hostler.core.conditions.own_conditions import LOGIN_FAILURES, certificate_e
 from hostler.core.planning.bmc_certificates import beside, renewal
 from hostler.core.state import events as e
 from hostler.core.state.assets import Binding
-from hostler.core.state.bmc_certificate import CERTIFY, BmcCertificate, ShownCertificate
+from hostler.core.state.bmc_certificate import CERTIFY, SITES_OWN, BmcCertificate, ShownCertificate
 from hostler.core.state.configuration import BmcCertificatePolicy
 from hostler.core.state.decisions import Act, Rest, Wait
 from hostler.core.state.model import HoldKind, Node, Phase
@@ -179,3 +179,17 @@ def test_the_new_certificate_of_a_renewal_under_way_is_no_strangers() -> None:
     operation = replace(an_operation("power_on", "a"), act=RenewBmcCertificate(), aside=True)
     assert operation.kind == CERTIFY
     assert not list(of_reach(context.fleet, replace(node, aside=operation), changed, NOW))
+
+
+def test_who_renews_what_expires_is_told_and_a_site_s_own_is_never_promised() -> None:
+    """Mutant: a BMC that bmc.json knows by `ca` is said to be renewed by itself."""
+    soon = BmcCertificate(replace(SHOWN, expires_at=NOW + 10 * DAY))
+    for bindings, config, says in (
+        (BMC, ON, "a renewal is due by itself"),
+        (BMC, TWO, "nothing renews it by itself"),
+        (BMC[:2], ON, SITES_OWN),
+    ):
+        node = spare(soon, bindings=bindings)
+        finding = certificate_expires(idle(a_context(node, config=config), "a"), node)
+        assert finding is not None
+        assert finding.text.endswith(says)

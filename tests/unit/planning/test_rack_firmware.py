@@ -4,10 +4,11 @@ from msgspec.structs import replace
 
 from hostler.core.conditions.rack_match import RackPlace
 from hostler.core.planning.rack_firmware import acts_of
+from hostler.core.policy.rack_documents import rack_problems
 from hostler.core.state.assets import Asset, AssetKind, Position
 from hostler.core.state.configuration import Sku
 from hostler.core.state.firmware_updates import FirmwareUpdate
-from hostler.core.state.operations import VerifyFirmware, WriteFirmware
+from hostler.core.state.operations import FetchSystemImage, InstallSystemImage, VerifyFirmware, WriteFirmware
 from hostler.core.state.racks import AssetLook, RackManifest
 from tests.kit import NOW
 
@@ -66,3 +67,39 @@ def test_a_write_says_all_that_a_driver_needs_and_its_verification_knows_what_is
         downgrade=True, push=True, targets=("/x",),
     )  # fmt: skip
     assert verify == VerifyFirmware({"BMC": ("2", "1.9")})
+
+
+def test_a_trays_own_system_is_fetched_and_installed_after_what_its_bmc_writes() -> None:
+    """Mutants: its BMC is asked to write it; it is installed where a version that is allowed runs."""
+    update = how(allowed=("nvos-25.02.4281",), downgrade=True)
+    manifest = RackManifest(
+        switch_firmware={"NVOS": "nvos-25.02.4282", "BMC": "2"}, updates={"NVOS": update, "BMC": how(activate="none")}
+    )
+
+    def acts(**runs: str) -> list[object]:
+        place = RackPlace("r1", Sku("x", gpus=4, rack=manifest), manifest, (tray("a", **runs),), ())
+        return [one.act for one in acts_of(place, AssetKind.switch_tray)]
+
+    good = ("nvos-25.02.4282", "nvos-25.02.4281")
+    system = [
+        FetchSystemImage("nvos-25.02.4282", "http://images/x", SHA, good),
+        InstallSystemImage("nvos-25.02.4282", "http://images/x", good, downgrade=True),
+    ]
+    assert acts(NVOS="nvos-25.02.1884", BMC="2") == system
+    assert acts(BMC="1")[-2:] == system
+    assert len(acts(BMC="1")) == 4
+    assert acts(NVOS="nvos-25.02.4281", BMC="2") == []
+
+
+def test_a_system_is_of_switch_trays_and_of_no_bmc() -> None:
+    """Mutant: what its BMC would be asked for is promised for NVOS."""
+
+    def told(shelf: bool = False, **more: object) -> list[str]:
+        versions = {"NVOS": "nvos-25.02.4282"}
+        where = {"shelf_firmware": versions} if shelf else {"switch_firmware": versions}
+        manifest = RackManifest(updates={"NVOS": how(activate="none", **more)}, **where)  # type: ignore[arg-type]
+        return [wrong.what for wrong in rack_problems(Sku("x", gpus=4, rack=manifest))]
+
+    assert told() == []
+    assert "installed by its own API" in told(push=True)[0]
+    assert "installed by its own API" in told(shelf=True)[0]

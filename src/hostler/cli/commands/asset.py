@@ -11,7 +11,7 @@ from hostler.cli.node_verbs import offer
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
 from hostler.cli.table_columns import ASSETS
 from hostler.client import routes
-from hostler.core.state.verbs.racks import RebindAsset
+from hostler.core.state.verbs.racks import AssetSound, RebindAsset, RenewAssetCertificate
 
 app = App(name="asset", help="Assets that are not nodes.")
 
@@ -37,4 +37,4 @@ def register(file: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connec
     return submit(connect.client(), routes.ASSETS, {"assets": read_entries(file, "assets")}, why, show.output)
 
 
-offer(app, RebindAsset)
+offer(app, AssetSound, RebindAsset, RenewAssetCertificate)

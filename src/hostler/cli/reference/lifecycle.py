@@ -10,9 +10,10 @@ from hostler.core.state import operations as op
 from hostler.core.state.model import Phase
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import help_of
+from hostler.core.tables.asset_states import ASSET_TRANSITIONS
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.operations import OPERATIONS
-from hostler.core.tables.phases import ASSET_TRANSITIONS, PHASES, TRANSITIONS
+from hostler.core.tables.phases import PHASES, TRANSITIONS
 from hostler.core.tables.recipes import RECIPES, Recipe, StepRow
 
 

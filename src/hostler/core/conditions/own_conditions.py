@@ -10,7 +10,8 @@ from hostler.core.conditions.uninvited import UNINVITED, uninvited
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.state import events as e
-from hostler.core.state.bmc_certificate import CERTIFICATE_EXPIRING, CERTIFICATE_FAILED
+from hostler.core.state.assets import BMC_CERTIFICATE
+from hostler.core.state.bmc_certificate import CERTIFICATE_EXPIRING, CERTIFICATE_FAILED, SITES_OWN, gives_up
 from hostler.core.state.bmc_login import LOGIN_FAILED
 from hostler.core.state.boot_medium import EJECT_FAILED
 from hostler.core.state.configuration import LAB_PHASE_FLOOR_S, scaled
@@ -166,8 +167,7 @@ def _login_failed(node: Node, stood: bool) -> Finding | None:
 
 def certificate_gives_up(node: Node) -> bool:
     """Whether no more is tried about the BMC's certificate until a person says so."""
-    known = node.bmc_certificate
-    return known is not None and (known.result == "refused" or known.failures >= LOGIN_FAILURES)
+    return gives_up(node.bmc_certificate)
 
 
 def _certificate_failed(node: Node, stood: bool) -> Finding | None:
@@ -191,6 +191,13 @@ def _eject_failed(node: Node, stood: bool) -> Finding | None:
     return stands(EJECT_FAILED, text[:500], facts={"failures": medium.failures, "result": medium.result})
 
 
+def who_renews(every_s: float, *, recorded: bool) -> str:
+    """The renewer of a BMC's certificate, in words; `recorded`: Hostler knows the BMC by it."""
+    if not recorded:
+        return SITES_OWN
+    return "a renewal is due by itself" if every_s else "nothing renews it by itself"
+
+
 def certificate_expires(context: DecisionContext, node: Node) -> Finding | None:
     """A finding where the certificate that the BMC shows begins to expire soon, or does so no more; else None."""
     stood = any(c.type == CERTIFICATE_EXPIRING for c in node.conditions)
@@ -203,6 +210,6 @@ def certificate_expires(context: DecisionContext, node: Node) -> Finding | None:
         return over(CERTIFICATE_EXPIRING, "the BMC shows a certificate that is good for longer")
     left = (ends - context.now).total_seconds()
     when = f"expires in {duration(left)}, on {ends:%Y-%m-%d}" if left > 0 else f"has expired on {ends:%Y-%m-%d}"
-    next_one = "a renewal is due by itself" if policy.renew_every_s else "nothing renews it by itself"
-    text = f"the BMC's certificate {when}; {next_one}"
+    whose = who_renews(policy.renew_every_s, recorded=bool(node.binding(BMC_CERTIFICATE)))
+    text = f"the BMC's certificate {when}; {whose}"
     return stands(CERTIFICATE_EXPIRING, text, facts={"expires_at": ends.isoformat()})

@@ -14,7 +14,7 @@ from hostler.core.state.configuration import Sku
 from hostler.core.state.firmware_versions import plain_name
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node, Phase, Verdict
-from hostler.core.state.racks import CONFIGURED, AssetLook, RackManifest
+from hostler.core.state.racks import CONFIGURED, LEAKED, OFF, AssetLook, RackManifest
 from hostler.core.state.scopes import RACK, Scope
 
 STALE = timedelta(hours=2)
@@ -160,6 +160,7 @@ def _coolant(place: RackPlace, now: datetime) -> Iterator[RackGap]:
 
 def _leaks(place: RackPlace, now: datetime) -> Iterator[RackGap]:
     manifest = place.manifest
+    yield from (RackGap(told, about=asset.id) for asset in place.assets if (told := not_yet_sound(asset)))
     if not manifest.leak_detectors:
         return
     fresh = [asset for asset in place.assets if asset.look is not None and _is_fresh(asset.look, now)]
@@ -175,6 +176,14 @@ def _leaks(place: RackPlace, now: datetime) -> Iterator[RackGap]:
         silent = ", ".join(f"{asset} {name}" for asset, name, word in words if not word)
         told = f"{dry} of {manifest.leak_detectors} leak detectors say that they are dry"
         yield RackGap(f"{told}{f'; silent: {silent}' if silent else ''}", seen=False)
+
+
+def not_yet_sound(asset: Asset) -> str:
+    """The sentence about an asset that has leaked, until a person says that it is sound; "" of any other."""
+    if asset.state not in (LEAKED, OFF):
+        return ""
+    done = "leaked" if asset.state == LEAKED else "is off since it leaked"
+    return f"{asset.id} {done}, and nobody has said that it is sound (hostler asset sound {asset.id} --reason …)"
 
 
 def _trays(place: RackPlace, now: datetime) -> Iterator[RackGap]:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from hostler.core.intents import (
     activation,
     approvals,
+    asset_leaks,
     bmc_certificates,
     bmc_logins,
     expected_nodes,
@@ -172,6 +173,7 @@ HANDLERS: Handlers = {
     **onboarding.HANDLERS,
     **proposals.HANDLERS,
     **racks.HANDLERS,
+    **asset_leaks.HANDLERS,
     **recovery.HANDLERS,
     **remediators.HANDLERS,
     **remedies.HANDLERS,

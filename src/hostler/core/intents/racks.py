@@ -1,17 +1,22 @@
 """A person has a rack brought up, calls that off, certifies the whole, or names a swapped asset anew."""
 
+from msgspec.structs import replace
+
 from hostler.core.conditions import rack_match
 from hostler.core.conditions.rack_certificate import certificate_of
 from hostler.core.conditions.rack_match import RackPlace
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, RefusalError
 from hostler.core.intents.registration import outside_problem
+from hostler.core.planning import asset_certificates
 from hostler.core.planning.rack_bring_up import steps_of
 from hostler.core.state import events as e
-from hostler.core.state.assets import Binding
+from hostler.core.state.assets import BMC_CERTIFICATE, Asset, Binding
+from hostler.core.state.bmc_certificate import CERTIFY, SITES_OWN, BmcCertificate
+from hostler.core.state.decisions import Act, Wait
 from hostler.core.state.model import Verdict
 from hostler.core.state.rack_runs import RackRun
 from hostler.core.state.scopes import RACK
-from hostler.core.state.verbs.racks import RackBringUp, RackCallOff, RackCertify, RebindAsset
+from hostler.core.state.verbs.racks import RackBringUp, RackCallOff, RackCertify, RebindAsset, RenewAssetCertificate
 
 NAMES = ("serial", "bmc", "bmc_certificate", "nvos")
 """Kinds of names that an asset may be given."""
@@ -85,10 +90,7 @@ def certify(ask: Ask[RackCertify]) -> Granted:
 
 def rebind(ask: Ask[RebindAsset]) -> Granted:
     """The asset has another name from now on."""
-    asset = ask.context.fleet.assets.get(ask.intent.target)
-    kind, value = ask.act.kind, ask.act.value
-    if asset is None:
-        raise RefusalError(f"no asset {ask.intent.target}; see `hostler asset list`")
+    asset, kind, value = asset_of(ask), ask.act.kind, ask.act.value
     if kind not in NAMES:
         raise RefusalError(f"an asset has no name of kind '{kind}'; write one of {', '.join(NAMES)}")
     if not value or (problem := outside_problem(kind, value)):
@@ -96,6 +98,38 @@ def rebind(ask: Ask[RebindAsset]) -> Granted:
     if asset.binding(kind) == value:
         raise RefusalError(f"{kind} of {asset.id} is {value} already")
     return f"{kind} of {asset.id} is now {value}", (e.AssetRebound(asset.id, Binding(kind, value, ask.context.now)),)
+
+
+def renew_certificate(ask: Ask[RenewAssetCertificate]) -> Granted:
+    """The renewal is due; guards are asked before it begins, as of every other act."""
+    context, asset = ask.context, asset_of(ask)
+    if not asset.binding("bmc") or not asset.position.rack:
+        raise RefusalError(f"{asset.id} has no BMC's address, or stands in no rack (hostler asset list -o wide)")
+    if not asset.binding(BMC_CERTIFICATE):
+        raise RefusalError(
+            f"no certificate of {asset.id}'s BMC is recorded: {SITES_OWN}; with `pin` and `authority` there, record "
+            f"the one that it shows (hostler asset rebind {asset.id} --kind bmc_certificate --value …)"
+        )
+    rack = context.fleet.racks.get(asset.position.rack)
+    if rack is not None and any((o.node, o.kind) == (asset.id, CERTIFY) for o in rack.operations):
+        raise RefusalError(f"{asset.id}: its BMC's certificate is being renewed; wait for it")
+    person, why = ask.intent.person, ask.intent.reason[:500]
+    due = replace(BmcCertificate(), asked_at=context.now, asked_by=person, why=why)
+    answer = asset_certificates.renewal(context, replace(asset, bmc_certificate=due))
+    said = f"the certificate of {asset.id}'s BMC is to be renewed"
+    asked = e.AssetCertificateDue(asset.id, person, why)
+    if isinstance(answer, Act):
+        return f"{said}; it begins (hostler bmc certificates status)", (asked, *answer.events)
+    waits = f": {answer.blockers[0].text}; until {answer.blockers[0].ends_when}" if isinstance(answer, Wait) else ""
+    return f"{said}; it is asked again with each look at it{waits}", (asked,)
+
+
+def asset_of(ask: AnyAsk) -> Asset:
+    """The asset that the intent names. Raises RefusalError where there is none."""
+    asset = ask.context.fleet.assets.get(ask.intent.target)
+    if asset is None:
+        raise RefusalError(f"no asset {ask.intent.target}; see `hostler asset list`")
+    return asset
 
 
 def _rack(ask: AnyAsk) -> str:
@@ -127,4 +161,5 @@ HANDLERS: Handlers = {
     RackCallOff: Handler(call_off),
     RackCertify: Handler(certify),
     RebindAsset: Handler(rebind),
+    RenewAssetCertificate: Handler(renew_certificate),
 }

@@ -35,7 +35,7 @@ def renewal(context: DecisionContext, node: Node) -> Act | Wait | datetime | Non
         return None
     if not node.binding(BMC_CERTIFICATE):
         return None  # it is not known yet by any: the first renewal of its password, or a person, records one
-    why = _why(context, node, known or BmcCertificate(), policy)
+    why = why_due(context.now, node.binding(BMC_CERTIFICATE), known or BmcCertificate(), policy)
     if isinstance(why, datetime):
         return why
     if known is not None and (again := bmc_logins.paused(context, known.failed_at, known.failures)) is not None:
@@ -48,15 +48,15 @@ def renewal(context: DecisionContext, node: Node) -> Act | Wait | datetime | Non
     return Act((*due, bmc_logins.started(context, node, RenewBmcCertificate(policy.valid_s))))
 
 
-def _why(context: DecisionContext, node: Node, known: BmcCertificate, policy: BmcCertificatePolicy) -> str | datetime:
-    """Why a renewal is due now, else when it will be."""
+def why_due(now: datetime, recorded: str, known: BmcCertificate, policy: BmcCertificatePolicy) -> str | datetime:
+    """Why a renewal is due now, else when it will be; `recorded` is the certificate by which the BMC is known."""
     if known.asked_at is not None:
         return known.why
-    if known.issued != node.binding(BMC_CERTIFICATE) or known.renewed_at is None:
+    if known.issued != recorded or known.renewed_at is None:
         return "the certificate recorded is not one of the site's authority"
     at = known.renewed_at + timedelta(seconds=policy.renew_every_s)
     why = f"the certificate is older than {duration(policy.renew_every_s)}"
     expires = known.shown.expires_at if known.shown is not None else None
     if expires is not None and (early := expires - timedelta(seconds=policy.before_expiry_s)) < at:
         at, why = max(early, known.renewed_at + AT_MOST_EVERY), f"the certificate expires on {expires:%Y-%m-%d}"
-    return at if at > context.now else why
+    return at if at > now else why

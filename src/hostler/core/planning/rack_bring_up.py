@@ -27,9 +27,13 @@ from hostler.core.state.decisions import Act, Answer, Rest, Wait, asked_again
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import ActClass, Blocker, Node, Operation, Phase, Verdict
 from hostler.core.state.rack_runs import RACK_FAILED, WRITES_MOST, AssetAct, Rack, RackRun, RackStep
+from hostler.core.state.racks import OFF
 from hostler.core.state.scopes import RACK, Scope
 from hostler.core.tables.operations import OPERATIONS
 from hostler.core.tables.rack_recipe import BRING_UP, RACK_STEPS
+
+NOT_LIT = "it could not be powered on"
+"""Why an asset that a person had said to be sound is off again."""
 
 
 def steps_of(policy: Policy) -> tuple[RackStep, ...]:
@@ -70,6 +74,9 @@ def _by_itself(context: DecisionContext, rack: Rack) -> Iterator[e.Event]:
     for late in rack.operations:
         if late.plan == "" and late.deadline <= context.now and not _is_looked_at(context, late):
             yield _given_up(context, rack, late)
+            asset = context.fleet.assets.get(late.node)
+            if late.kind == "power_on" and asset is not None and asset.state != OFF:
+                yield e.AssetChanged(asset.id, OFF, f"{NOT_LIT}: no answer in time")
     if rack.certificate is not None and rack.certificate.holds and (why := void_why(context.fleet, rack.certificate)):
         yield e.RackCertificateVoided(rack.name, why[:500])
 
@@ -140,6 +147,10 @@ def _stops(context: DecisionContext, rack: Rack, place: RackPlace, asset: Asset)
             whose = f"serves pool {node.pool}" if node.pool else "runs work"
             ends = f"it is released (hostler node release-node {node.id} --reason …)"
             yield Blocker("work", node.id, f"{node.id} {whose}, and depends on {asset.id}", ends)
+    for busy in rack.operations:
+        if busy.node == asset.id:
+            text = f"{busy.kind} of {asset.id} is under way beside the bring-up"
+            yield Blocker("operation", busy.id, text, "its outcome is known")
     for late in rack.settling:
         if late.node == asset.id:
             text = f"{late.kind} of {asset.id} may still take effect"

@@ -1,7 +1,8 @@
 """Acts that bring the firmware of a rack's assets to its bundle, asset by asset. Pure.
 
 What differs is written component by component in the order of the bundle, then made to run by the deepest of the
-activations, then read back. A component without an image is left: the stage behind tells that it differs.
+activations, then read back. A switch tray's own system comes last, as its installation restarts the switch. A component
+without an image is left: the stage behind tells that it differs.
 """
 
 from collections.abc import Iterator
@@ -11,9 +12,9 @@ from hostler.core.state import operations as op
 from hostler.core.state.assets import Asset, AssetKind
 from hostler.core.state.firmware_updates import ACTIVATIONS, FirmwareUpdate
 from hostler.core.state.rack_runs import AssetAct
-from hostler.core.state.racks import RackManifest
+from hostler.core.state.racks import RackManifest, is_system
 
-_WRITE_S, _BMC_S, _POWER_S, _VERIFY_S = 5400.0, 900.0, 180.0, 900.0
+_WRITE_S, _FETCH_S, _BMC_S, _POWER_S, _VERIFY_S = 5400.0, 3600.0, 900.0, 180.0, 900.0
 _DEEPEST = {name: depth for depth, name in enumerate(ACTIVATIONS)}
 
 
@@ -24,9 +25,17 @@ def acts_of(place: rack_match.RackPlace, kind: AssetKind) -> Iterator[AssetAct]:
 
 
 def _of_asset(manifest: RackManifest, asset: Asset) -> Iterator[AssetAct]:
-    due = sorted(_due(manifest, asset), key=lambda one: (one[2].order, one[0]))
-    if not due:
-        return
+    found = sorted(_due(manifest, asset), key=lambda one: (one[2].order, one[0]))
+    due = [one for one in found if not is_system(one[0])]
+    if due:
+        yield from _by_bmc(asset, due)
+    for _, version, how in (one for one in found if is_system(one[0])):
+        good = (version, *how.allowed)
+        yield AssetAct(asset.id, op.FetchSystemImage(version, how.image, how.sha256, good), _FETCH_S)
+        yield AssetAct(asset.id, op.InstallSystemImage(version, how.image, good, how.downgrade), _WRITE_S)
+
+
+def _by_bmc(asset: Asset, due: list[tuple[str, str, FirmwareUpdate]]) -> Iterator[AssetAct]:
     for name, version, how in due:
         yield AssetAct(asset.id, _write(name, version, how), _WRITE_S)
     depth = max((how.activate for _, _, how in due), key=_DEEPEST.__getitem__)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from hostler.core.policy.firmware_documents import update_problems
 from hostler.core.state.configuration import Sku
 from hostler.core.state.input_problems import WrongEntry
-from hostler.core.state.racks import LISTED_MOST
+from hostler.core.state.racks import LISTED_MOST, is_system
 
 
 def rack_problems(sku: Sku) -> Iterator[WrongEntry]:
@@ -32,6 +32,10 @@ def rack_problems(sku: Sku) -> Iterator[WrongEntry]:
         place = ("skus", sku.name, "rack", "updates", name)
         told = f"SKU {sku.name}, rack, updates: {name}"
         yield from (wrong.below(place, told) for wrong in update_problems(bundle, name, how))
+        by_bmc = bool(how.needs or how.through or how.push or how.targets)
+        if is_system(name) and (by_bmc or name not in rack.switch_firmware):
+            text = f"{told}: a switch tray's own system is installed by its own API, and by nothing else"
+            yield WrongEntry(text, "name it in switch_firmware; leave out needs, through, push and targets", place)
         if name not in rack.switch_firmware and how.activate not in ("none", "bmc_reset"):
             text = f"{told}: {how.activate} of a power shelf or coolant unit takes power or coolant off the whole rack"
             yield WrongEntry(text, "write none or bmc_reset", (*place, "activate"))

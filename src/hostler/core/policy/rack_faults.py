@@ -7,6 +7,8 @@ asset, so the same fault has one of each, and both end with the look that shows 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace
+
 from hostler.core.conditions import rack_match
 from hostler.core.conditions.lifecycle import stand
 from hostler.core.diagnose.findings import stands
@@ -17,7 +19,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import OWNER, Evidence, Hold, HoldKind, Node, Operation, Phase
 from hostler.core.state.operations import SwitchOff
-from hostler.core.state.racks import RackManifest
+from hostler.core.state.racks import IN_SERVICE, LEAKED, OFF, RackManifest
 from hostler.core.state.scopes import RACK, Scope
 
 FAULT = "rack_fault"
@@ -32,7 +34,11 @@ def of_look(context: DecisionContext, asset: Asset) -> Iterator[e.Event]:
     """Events that follow from the look that the asset has by now. An asset that nothing in service needs has none."""
     nodes = dependents(context.fleet, asset)
     wet = [(name, word) for name, word in asset.look.leaks if word in WET] if asset.look is not None else []
-    if asset.kind in _JUDGED and any(node.phase is Phase.production for node in nodes):
+    if wet and asset.state == IN_SERVICE:
+        yield e.AssetChanged(asset.id, LEAKED, ", ".join(f"{name} says {word}" for name, word in wet)[:500])
+        asset = replace(asset, state=LEAKED)
+    needed = asset.state in (LEAKED, OFF) or any(node.phase is Phase.production for node in nodes)
+    if asset.kind in _JUDGED and needed:
         yield from _case(context, asset, _fault(context.fleet, asset, nodes))
     elif known := context.fleet.tickets.get(_ticket_id(asset)):
         yield from _over(context, asset, known, "nothing in service needs it")
@@ -61,13 +67,12 @@ def is_own_hold(hold: Hold) -> bool:
 
 
 def _fault(fleet: Fleet, asset: Asset, nodes: list[Node]) -> str:
-    """The fault of the asset by its last look, "" for none. A look that failed says nothing of it."""
-    look = asset.look
-    if look is None:
-        return ""
-    if look.why:
-        return f"{asset.id} cannot be read: {look.why}"
-    found = [gap.text for gap in _gaps(fleet, asset, nodes)]
+    """The fault of the asset by its state and its last look, "" for none. A look that failed says nothing of it."""
+    look, leaked = asset.look, rack_match.not_yet_sound(asset)
+    if look is None or look.why:
+        return "; ".join(filter(None, (leaked, f"{asset.id} cannot be read: {look.why}" if look is not None else "")))
+    found = [leaked] if leaked else []
+    found += [gap.text for gap in _gaps(fleet, asset, nodes)]
     found += [f"{asset.id} {name} says {word}" for name, word in look.leaks if word not in ("ok", "")]
     serial = asset.binding("serial")
     if serial and look.serial and look.serial != serial:
@@ -95,7 +100,7 @@ def _case(context: DecisionContext, asset: Asset, fault: str) -> Iterator[e.Even
     elif known.fault != fault[:500]:
         fresh = _ticket(asset, fault, context.now)
         yield e.TicketUpdated(_kept(known, fresh, context.now))
-    if asset.look is not None and asset.look.why:
+    if asset.look is not None and asset.look.why and asset.state == IN_SERVICE:
         return  # who cannot be read may be well: a person looks, and nothing is held
     for scope in held_scopes(asset):
         hold_id = _hold_id(asset, scope)
@@ -137,20 +142,28 @@ def _over(context: DecisionContext, asset: Asset, known: Ticket, why: str) -> It
 def _ticket(asset: Asset, fault: str, now: datetime) -> Ticket:
     look = asset.look
     is_wet = look is not None and any(word in WET for _, word in look.leaks)
-    rack = asset.position.rack
     return Ticket(
         _ticket_id(asset),
         asset.id,
         FAULT,
-        f"rack {rack}, {asset.kind.replace('_', ' ')} {fault}"[:500],
+        f"rack {asset.position.rack}, {asset.kind.replace('_', ' ')} {fault}"[:500],
         now,
         hardware=asset.binding("serial"),
         component=asset.kind,
         fault=fault[:500],
-        action=f"put it right; it closes with the look that shows {asset.id} well (hostler asset list --rack {rack}), "
-        "a swapped one after `hostler asset rebind`",
+        action=_action(asset),
         owner="technician",
         due=DUE_NOW if is_wet or asset.kind is AssetKind.power_shelf else DUE_DAY,
+    )
+
+
+def _action(asset: Asset) -> str:
+    look = f"hostler asset list --rack {asset.position.rack}"
+    if asset.state in (LEAKED, OFF):
+        return f"dry it and put it right; once it shows itself dry ({look}): hostler asset sound {asset.id} --reason …"
+    return (
+        f"put it right; it closes with the look that shows {asset.id} well ({look}), "
+        "a swapped one after `hostler asset rebind`"
     )
 
 
@@ -175,7 +188,7 @@ def _switch_off(context: DecisionContext, asset: Asset) -> Iterator[e.Event]:
     """Protection asks no guard: it is recorded and sent, unless something is under way or the tray is off."""
     rack = context.fleet.racks.get(asset.position.rack)
     busy = rack is not None and any(one.node == asset.id for one in rack.operations)
-    if asset.state == "off" or busy or not asset.position.rack:
+    if asset.state == OFF or busy or not asset.position.rack:
         return
     until = context.now + timedelta(seconds=_OFF_S)
     identity = f"{asset.id}-leak{context.fleet.cell.seq}"

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from hostler.core.state.bmc_certificate import BmcCertificate
 from hostler.core.state.racks import AssetLook
 from hostler.core.state.scopes import Scope
 
@@ -53,7 +54,8 @@ class Binding(Struct, frozen=True):
 class Asset(Struct, frozen=True):
     """A thing with a position that is not a node: rack, NVLink domain, switch tray, power shelf, switch.
 
-    Its own lifecycle is `phases.ASSET_TRANSITIONS`. `look`: what its own BMC showed last, None before the first look.
+    Its own lifecycle is `asset_states.ASSET_TRANSITIONS`. `look`: what its own BMC showed last, None before.
+    `bmc_certificate`: what came of renewals of its BMC's certificate.
     """
 
     id: str
@@ -63,6 +65,7 @@ class Asset(Struct, frozen=True):
     domains: tuple[Scope, ...] = ()
     state: str = "in_service"
     look: AssetLook | None = None
+    bmc_certificate: BmcCertificate | None = None
 
     def binding(self, kind: str) -> str:
         """The current value of the binding of this kind, "" where there is none."""

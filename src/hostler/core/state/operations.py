@@ -97,6 +97,24 @@ class VerifyFirmware(OperationAct, frozen=True):
     wanted: dict[str, tuple[str, ...]] = {}
 
 
+class FetchSystemImage(OperationAct, frozen=True):
+    """Has a switch tray's own system fetch an image; `good` are the versions that need none."""
+
+    version: str
+    image: str
+    sha256: str
+    good: tuple[str, ...]
+
+
+class InstallSystemImage(OperationAct, frozen=True):
+    """Installs a fetched image on a switch tray's own system, which restarts into it."""
+
+    version: str
+    image: str
+    good: tuple[str, ...]
+    downgrade: bool = False
+
+
 class CycleMains(OperationAct, frozen=True, tag="ac_cycle"):
     """Takes all power off the machine and back, its BMC's too."""
 
@@ -361,6 +379,8 @@ AnyAct = (
     | CollectInventory
     | WriteFirmware
     | VerifyFirmware
+    | FetchSystemImage
+    | InstallSystemImage
     | CycleMains
     | CycleOutlets
     | ResetBmc

@@ -4,7 +4,9 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from hostler.core.state.bmc_certificate import ShownCertificate
 from hostler.core.state.firmware_updates import FirmwareUpdate
+from hostler.core.state.firmware_versions import same_component
 
 Words = tuple[tuple[str, str], ...]
 """Name → word or version, as the BMC writes it, words in lower case."""
@@ -12,8 +14,19 @@ Words = tuple[tuple[str, str], ...]
 LISTED_MOST = 256
 """Supplies, detectors or components of one asset that are kept."""
 
+IN_SERVICE, LEAKED, OFF = "in_service", "leaked", "off"
+"""States of an asset in `asset_states.ASSET_TRANSITIONS`: one that has leaked is sound once a person says so."""
+
+SYSTEM = "NVOS"
+"""Name, among a switch tray's components, of its own operating system, read and written over the asset's `nvos`."""
+
 CONFIGURED = "configured"
 """The control plane's word (`AssetLook.control_plane`) once a domain's NVLinks are routed."""
+
+
+def is_system(component: str) -> bool:
+    """Whether the component is a switch tray's own operating system."""
+    return same_component(component, SYSTEM)
 
 
 class RackManifest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,6 +59,7 @@ class AssetLook(Struct, frozen=True):
 
     `health` is the BMC's word for the whole, which excuses no part of it. `gaps` are what could not be read, and why.
     `control_plane` is what a switch tray's system says of the fabric manager on it, "" where it was not asked.
+    `certificate` is the one that the BMC shows, None over plain HTTP.
     """
 
     at: datetime
@@ -57,9 +71,10 @@ class AssetLook(Struct, frozen=True):
     firmware: Words = ()
     gaps: tuple[str, ...] = ()
     control_plane: str = ""
+    certificate: ShownCertificate | None = None
 
     @property
     def said(self) -> tuple[object, ...]:
         """All but the moment: what is recorded anew when it changes."""
         shown = (self.serial, self.health, self.supplies, self.leaks, self.firmware, self.control_plane)
-        return (self.why, *shown, self.gaps)
+        return (self.why, *shown, self.gaps, self.certificate)

@@ -28,6 +28,12 @@ _READ: dict[str, Callable[[Arguments], op.AnyAct]] = {
         targets=_split(a.get("targets", "")),
     ),
     "verify_firmware": lambda a: op.VerifyFirmware({k: _split(v, OR) for k, v in a.items() if k != "baseline"}),
+    "fetch_system_image": lambda a: op.FetchSystemImage(
+        a["version"], a["image"], a["sha256"], _split(a.get("good", ""), OR)
+    ),
+    "install_system_image": lambda a: op.InstallSystemImage(
+        a["version"], a["image"], _split(a.get("good", ""), OR), a.get("downgrade") == "yes"
+    ),
     "clean_machine": lambda a: op.CleanMachine(_split(a.get("steps", ""))),
     "reset_bmc": lambda a: op.ResetBmc(_split(a.get("unless_listed", ""))),
     "gpu_reset": lambda a: op.ResetGpus(
@@ -95,6 +101,18 @@ _WRITTEN: dict[type, Callable[[Any], Arguments]] = {
     },
     op.SetBootNetwork: lambda act: {} if act == op.SetBootNetwork() else {"target": act.target, "url": act.url},
     op.VerifyFirmware: lambda act: {name: OR.join(versions) for name, versions in act.wanted.items()},
+    op.FetchSystemImage: lambda act: {
+        "version": act.version,
+        "image": act.image,
+        "sha256": act.sha256,
+        "good": OR.join(act.good),
+    },
+    op.InstallSystemImage: lambda act: {
+        "version": act.version,
+        "image": act.image,
+        "good": OR.join(act.good),
+        **_stated(downgrade="yes" if act.downgrade else ""),
+    },
     op.CleanMachine: lambda act: {"steps": ",".join(act.steps)},
     op.ResetBmc: lambda act: _stated(unless_listed=",".join(act.unless_listed)),
     op.ResetGpus: lambda act: _stated(

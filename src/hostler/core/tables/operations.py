@@ -84,6 +84,17 @@ OPERATIONS: dict[str, OperationKind] = {
             touches=True,
         ),
         _row(op.VerifyFirmware, "bmc", "the reply is the effect"),
+        _row(op.FetchSystemImage, "bmc", "NVOS lists the image", repeatable=False, settle_s=600),
+        _row(
+            op.InstallSystemImage,
+            "bmc",
+            "NVOS runs the new version",
+            repeatable=False,
+            interruptible=False,
+            settle_s=1800,
+            disrupts=True,
+            touches=True,
+        ),
         _row(
             op.CycleMains,
             "bmc",

@@ -128,13 +128,3 @@ _ALLOWED = {(edge.before, edge.after): edge for edge in TRANSITIONS}
 def edge(before: Phase, after: Phase) -> Edge | None:
     """The edge from one phase to another, None where the graph has none."""
     return _ALLOWED.get((before, after))
-
-
-ASSET_TRANSITIONS: tuple[tuple[str, str, str], ...] = (
-    ("in_service", "off", "protective power-off"),
-    ("in_service", "in_repair", "a ticket was started"),
-    ("off", "in_repair", "a ticket was started"),
-    ("in_repair", "in_service", "repaired"),
-    ("off", "in_service", "powered on by a named person"),
-)
-"""The small lifecycle of assets that are not nodes: from, to, on."""

@@ -14,7 +14,7 @@ from hostler.core.state.assets import BMC_CERTIFICATE
 from hostler.core.state.bmc_certificate import CERTIFY, ShownCertificate
 from hostler.core.state.model import Facts, Node, Operation, Outcome
 from hostler.core.state.operations import RenewBmcCertificate
-from hostler.drivers.redfish import certificate_shapes, kept_login
+from hostler.drivers.redfish import certificate_shapes, equipment, kept_login
 from hostler.drivers.redfish.client import Clients, RedfishClient
 from hostler.drivers.redfish.http_exchange import Access, BmcAddress, bmc_address
 from hostler.drivers.redfish.kept_login import KeptLogin
@@ -111,7 +111,7 @@ class CertificateDriver:
         assert isinstance(act, RenewBmcCertificate), "its only kind"
         async with client.alone:
             client.begin()
-            system = await client.system(address.system)
+            system = await equipment.machine(client, address.system)
             check_identity(client.origin, system, node)
             asked = await certificate_shapes.request(client, await client.manager(system), host[:64])
             made = await self._authority.issue(access.authority, asked.text, host, act.valid_s)
@@ -136,7 +136,7 @@ class CertificateDriver:
         shown = await self._shows(address, access, wanted, SERVED_WITHIN_S)
         if shown is not None and shown.fingerprint == old:
             async with client.alone:
-                system = await client.system(address.system)
+                system = await equipment.machine(client, address.system)
                 await client.reset_manager(await client.manager(system))
             shown = await self._shows(address, access, wanted, BACK_WITHIN_S)
         if shown is None:
@@ -178,7 +178,7 @@ class CertificateDriver:
                 "proof; see `hostler bmc credentials status`"
             )
         client = self._clients.entering(address.origin, shown.fingerprint, kept.username, kept.password)
-        check_identity(client.origin, await client.system(address.system), node)
+        check_identity(client.origin, await equipment.machine(client, address.system), node)
         proved = replace(kept, certificate=shown.fingerprint, certified=operation.id, issuing=operation.id)
         await self._store.store(access.secret, proved.fields, version)
         until = f" until {shown.expires_at:%Y-%m-%d}" if shown.expires_at is not None else ""

@@ -26,7 +26,10 @@ class FirmwareImages(Protocol):
 
 
 class HttpImages:
-    """Images behind HTTP URLs; no redirect is followed, and nothing larger than MAX_IMAGE_BYTES is read."""
+    """Images behind HTTP URLs; no redirect is followed, and nothing larger than `most` bytes is read."""
+
+    def __init__(self, most: int = MAX_IMAGE_BYTES) -> None:
+        self._most = most
 
     async def digest(self, url: str) -> str:
         """SHA-256 of the image in hex."""
@@ -62,9 +65,9 @@ class HttpImages:
                 size = 0
                 async for chunk in response.content.iter_chunked(1 << 20):
                     size += len(chunk)
-                    if size > MAX_IMAGE_BYTES:
+                    if size > self._most:
                         raise RefusedError(
-                            f"the image {url} is larger than {MAX_IMAGE_BYTES >> 20} MiB"
+                            f"the image {url} is larger than {self._most >> 20} MiB"
                             "; is this the component's image and not a whole bundle?"
                         )
                     take(chunk)

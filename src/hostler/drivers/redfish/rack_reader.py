@@ -5,21 +5,27 @@ PowerDistribution (PowerSupplies), ThermalEquipment (CDUs), CoolingUnit (LeakDet
 a BMC that has none of these shows a system with chassis, as switch trays and many shelves do.
 """
 
+import contextlib
 from collections.abc import Callable
 from datetime import datetime
 
 from msgspec.structs import replace
 
 from hostler.core.state.assets import BMC_CERTIFICATE, Asset
+from hostler.core.state.bmc_certificate import ShownCertificate
 from hostler.core.state.model import Facts
-from hostler.core.state.racks import CONFIGURED, LISTED_MOST, AssetLook, Words
+from hostler.core.state.racks import CONFIGURED, LISTED_MOST, SYSTEM, AssetLook, Words
 from hostler.drivers.redfish import equipment, firmware_inventory, sensor_reader, wire, wire_firmware, wire_sensors
 from hostler.drivers.redfish.bulk_read import Survey
 from hostler.drivers.redfish.client import ROOT, NotOfferedError, RedfishClient
 from hostler.drivers.redfish.http_exchange import parse_address
-from hostler.drivers.redfish.tolerant_json import Document, child, document, link, name_of, text, worst
+from hostler.drivers.redfish.shown_certificate import shown_certificate
+from hostler.drivers.redfish.tolerant_json import Document, WireError, child, document, link, name_of, text, worst
+from hostler.drivers.redfish.wire_nvos import system_images
 from hostler.ports import PortError, RefusedError
 
+HANDSHAKE_S = 10.0
+IMAGE = "/nvue_v1/system/image"
 CONTROLLER = "/nvue_v1/cluster/apps/nmx-controller"
 """Path at which NVOS tells of the NMX controller, which is an NVLink domain's fabric manager."""
 
@@ -47,9 +53,25 @@ class RackReader:
         root = document(await client.get(ROOT), ROOT)
         shelves = await equipment.listed(survey, root, "PowerEquipment", "PowerShelves")
         units = await equipment.listed(survey, root, "ThermalEquipment", "CDUs")
+        certificate = await _certificate(client.origin, asset.binding(BMC_CERTIFICATE))
         if shelves or units:
-            return await _of_equipment(survey, now, shelves, units)
-        return replace(await _of_system(client, now, address.system), control_plane=await self._fabric_manager(asset))
+            return replace(await _of_equipment(survey, now, shelves, units), certificate=certificate)
+        look = await _of_system(client, now, address.system)
+        if asset.binding("nvos"):
+            look = await self._with_system(look, asset.binding("nvos"))
+        return replace(look, control_plane=await self._fabric_manager(asset), certificate=certificate)
+
+    async def _with_system(self, look: AssetLook, address: str) -> AssetLook:
+        """The look with the version of the tray's own system, or why it could not be read."""
+        client = self._clients(parse_address(address).origin, "")
+        client.begin()
+        try:
+            runs = system_images(await client.get(IMAGE)).current
+        except (PortError, WireError) as error:
+            return replace(look, gaps=(*look.gaps, f"{SYSTEM} not read: {error}"[:200]))
+        if not runs:
+            return replace(look, gaps=(*look.gaps, f"{SYSTEM} tells no version that runs"))
+        return replace(look, firmware=tuple(sorted((*look.firmware, (SYSTEM, runs)))[:LISTED_MOST]))
 
     async def _fabric_manager(self, asset: Asset) -> str:
         """The word of the tray's own system (NVOS) for the fabric manager on it, "" where its address is not recorded.
@@ -68,6 +90,16 @@ class RackReader:
         if text(said, "status").lower() == "ok" and state.lower() == CONFIGURED:
             return CONFIGURED
         return f"{text(said, 'status') or 'no status'} {state} {text(said, 'reason')}".strip().lower()[:200]
+
+
+async def _certificate(origin: str, recorded: str) -> ShownCertificate | None:
+    """The certificate that the BMC shows to a handshake; None over plain HTTP, and where it is not the recorded one."""
+    if not origin.startswith("https://"):
+        return None
+    with contextlib.suppress(PortError):
+        shown = await shown_certificate(origin, HANDSHAKE_S)
+        return shown if recorded in ("", shown.fingerprint) else None
+    return None
 
 
 async def _of_equipment(survey: Survey, now: datetime, shelves: list[Document], units: list[Document]) -> AssetLook:

@@ -128,10 +128,13 @@ const BUDGETS = [
 ];
 /** @param {[string, string][]} pairs */
 const worded = (pairs) => (pairs ?? []).map(([name, word]) => `${name} ${word || "silent"}`).join(", ");
+// States of an asset that has leaked, until a person says that it is sound.
+const LEAKED = ["leaked", "off"];
 /** @type {import("./types.js").Column[]} */
 const ASSETS = [
   { key: "id", title: "asset", of: (row) => row.id },
   { key: "kind", title: "kind", of: (row) => plain(row.kind) },
+  { key: "state", title: "state", of: (row) => plain(row.state), show: (row) => (LEAKED.includes(row.state) ? html`<b class="bad">${plain(row.state)}</b> <${ActButton} verb="asset-sound" target=${row.id} named=${row.id} label="It is sound" />` : plain(row.state)) },
   { key: "u", title: "U", of: (row) => row.position.u || "", number: true },
   { key: "serial", title: "serial shown", of: (row) => row.look?.serial ?? "" },
   { key: "health", title: "health", of: (row) => row.look?.health ?? "" },

@@ -18,8 +18,9 @@ from hostler.core.state.notify_routes import Route
 from hostler.core.state.verbs.activation import COMMIT, PLAIN
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import Permission
+from hostler.core.tables.asset_states import ASSET_TRANSITIONS
 from hostler.core.tables.operations import OPERATIONS, OperationKind
-from hostler.core.tables.phases import ASSET_TRANSITIONS, PHASES, TRANSITIONS, Edge, PhaseRow
+from hostler.core.tables.phases import PHASES, TRANSITIONS, Edge, PhaseRow
 from hostler.core.tables.recipes import RECIPES, Recipe
 from hostler.server.auth import SEE, SEE_CELL, needs
 from hostler.server.dependencies import TheAppState, Who

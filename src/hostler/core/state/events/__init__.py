@@ -142,6 +142,7 @@ from hostler.core.state.events.plans import (
     WorkConsented,
 )
 from hostler.core.state.events.racks import (
+    AssetCertificateDue,
     AssetOperationFinished,
     AssetOperationSettled,
     AssetOperationStarted,
@@ -185,6 +186,7 @@ __all__ = [
     "AgentEnrolled",
     "ApprovalEnded",
     "ApprovalRequested",
+    "AssetCertificateDue",
     "AssetChanged",
     "AssetOperationFinished",
     "AssetOperationSettled",
@@ -540,6 +542,7 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("asset_operation_started", 1): 6,
     ("asset_operation_finished", 1): 6,
     ("asset_operation_settled", 1): 6,
+    ("asset_certificate_due", 1): 6,
     ("rack_certified", 1): 6,
     ("rack_certificate_voided", 1): 6,
 }

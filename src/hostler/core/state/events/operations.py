@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.state import light, machine_work
-from hostler.core.state.bmc_certificate import CERTIFY, BmcCertificate, ShownCertificate
+from hostler.core.state.bmc_certificate import CERTIFY, BmcCertificate, after_renewal
 from hostler.core.state.bmc_login import RENEW, BmcLogin
 from hostler.core.state.boot_medium import EJECT, BootMedium
 from hostler.core.state.events.inventory import runs
@@ -145,7 +145,8 @@ def _aside_finished(node: Node, event: OperationFinished, at: datetime) -> Node:
     if event.kind == RENEW:
         return replace(node, aside=None, bmc_login=_renewed(node.bmc_login or BmcLogin(), event, at), given_up=given_up)
     if event.kind == CERTIFY:
-        certificate = _certified(node.bmc_certificate or BmcCertificate(), event, at)
+        known = node.bmc_certificate or BmcCertificate()
+        certificate = after_renewal(known, at, event.result, event.detail, event.facts)
         return replace(node, aside=None, bmc_certificate=certificate, given_up=given_up)
     if event.kind in machine_work.KINDS and node.machine_work is not None:
         told = {name: str(value) for name, value in event.facts.items()}
@@ -177,17 +178,6 @@ def _renewed(login: BmcLogin, event: OperationFinished, at: datetime) -> BmcLogi
         done = replace(login, renewed_at=at, asked_at=None, asked_by="", why="", anew=False)
         return replace(done, failed_at=None, result="", detail="", failures=0)
     return replace(login, failed_at=at, result=event.result, detail=event.detail, failures=login.failures + 1)
-
-
-def _certified(known: BmcCertificate, event: OperationFinished, at: datetime) -> BmcCertificate:
-    """The certificate after a renewal: proved, or how it came to nothing."""
-    if event.result != "done":
-        return replace(known, failed_at=at, result=event.result, detail=event.detail, failures=known.failures + 1)
-    told = {name: str(event.facts.get(name) or "") for name in ("certificate", "expires_at", "issuer")}
-    ends = datetime.fromisoformat(told["expires_at"]) if told["expires_at"] else None
-    shown = ShownCertificate(told["certificate"], ends, told["issuer"])
-    done = replace(known, shown=shown, issued=shown.fingerprint, renewed_at=at, asked_at=None, asked_by="", why="")
-    return replace(done, failed_at=None, result="", detail="", failures=0)
 
 
 def _ejected(node: Node, event: OperationFinished, at: datetime) -> BootMedium | None:

@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hostler.core.state.bmc_certificate import CERTIFY, BmcCertificate, after_renewal
 from hostler.core.state.events.row import EventRow, EventRows, FoldError
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Operation, Waiting
@@ -91,6 +92,14 @@ class AssetOperationSettled(Struct, frozen=True, tag="asset_operation_settled"):
     detail: str
 
 
+class AssetCertificateDue(Struct, frozen=True, tag="asset_certificate_due"):
+    """The certificate of the asset's BMC is to be renewed: `by` whom, and why."""
+
+    asset: str
+    by: str
+    why: str
+
+
 class RackCertified(Struct, frozen=True, tag="rack_certified"):
     """A person has certified the rack as a whole."""
 
@@ -114,6 +123,7 @@ RackEvent = (
     | AssetOperationStarted
     | AssetOperationFinished
     | AssetOperationSettled
+    | AssetCertificateDue
     | RackCertified
     | RackCertificateVoided
 )
@@ -171,7 +181,7 @@ def _start(fleet: Fleet, event: AssetOperationStarted, _at: datetime) -> None:
     fleet.racks.put(rack.name, replace(rack, operations=(*others, fresh)))
 
 
-def _finish(fleet: Fleet, event: AssetOperationFinished, _at: datetime) -> None:
+def _finish(fleet: Fleet, event: AssetOperationFinished, at: datetime) -> None:
     rack = _rack_of(fleet, event.rack)
     known = next((one for one in rack.operations if one.id == event.operation), None)
     if known is None:
@@ -183,6 +193,17 @@ def _finish(fleet: Fleet, event: AssetOperationFinished, _at: datetime) -> None:
         given_up = (*given_up, known.id)[-GIVEN_UP_KEPT:]
     left = tuple(one for one in rack.operations if one.id != event.operation)
     fleet.racks.put(rack.name, replace(rack, operations=left, settling=settling, given_up=given_up))
+    if event.kind == CERTIFY and (asset := fleet.assets.get(event.asset)) is not None:
+        before = asset.bmc_certificate or BmcCertificate()
+        certificate = after_renewal(before, at, event.result, event.detail, event.facts)
+        fleet.put_asset(asset.id, replace(asset, bmc_certificate=certificate))
+
+
+def _due(fleet: Fleet, event: AssetCertificateDue, at: datetime) -> None:
+    asset = fleet.assets[event.asset]
+    asked = replace(asset.bmc_certificate or BmcCertificate(), asked_at=at, asked_by=event.by, why=event.why)
+    asked = replace(asked, failed_at=None, result="", detail="", failures=0)
+    fleet.put_asset(asset.id, replace(asset, bmc_certificate=asked))
 
 
 def _settle(fleet: Fleet, event: AssetOperationSettled, _at: datetime) -> None:
@@ -221,6 +242,7 @@ ROWS: EventRows = (
     EventRow(AssetOperationStarted, _of_asset, _start),
     EventRow(AssetOperationFinished, _of_asset, _finish),
     EventRow(AssetOperationSettled, _of_asset, _settle),
+    EventRow(AssetCertificateDue, lambda e: (e.asset,), _due),
     EventRow(RackCertified, lambda e: (Scope(RACK, e.certificate.rack).text,), _certify),
     EventRow(RackCertificateVoided, _of_rack, _void),
 )

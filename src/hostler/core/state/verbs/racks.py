@@ -28,6 +28,18 @@ class RackCertify(Verb, frozen=True):
     facts: ClassVar = VerbFacts(Permission.work, Target.rack, command="rack certify")
 
 
+class AssetSound(Verb, frozen=True):
+    """Say that an asset which leaked is sound again; a switch tray that was switched off for it is powered on."""
+
+    facts: ClassVar = VerbFacts(Permission.work, Target.asset, command="asset sound")
+
+
+class RenewAssetCertificate(Verb, frozen=True):
+    """Have the site's authority give the BMC of a shelf, coolant unit or switch tray a new certificate now."""
+
+    facts: ClassVar = VerbFacts(Permission.operate, Target.asset, command="asset renew-certificate")
+
+
 class RebindAsset(Verb, frozen=True):
     """Give an asset another name: a swapped tray's serial number, a replaced BMC's address."""
 
