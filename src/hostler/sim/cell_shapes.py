@@ -56,7 +56,7 @@ class Shape(Struct, frozen=True):
     `braked`: the third disruption of an hour latches the brake. `scarce`: a pool loses one node a day at most, whatever
     else its budget allows, and none that could wait without a spare beyond the last. `wired`: it has a compute network.
     `unmanaged`: the number of a node whose profile is unmanaged, -1 for none. `resets`: a link that flaps has its port
-    reset. `meets`: its nodes meet at the end of checks.
+    reset. `meets`: its nodes meet at the end of checks. `racked`: the assets of its NVL72 are looked at.
     """
 
     kind: str
@@ -70,6 +70,7 @@ class Shape(Struct, frozen=True):
     unmanaged: int = -1
     resets: bool = False
     meets: bool = False
+    racked: bool = False
 
     @property
     def gpus(self) -> int:
@@ -111,6 +112,11 @@ def wired_shape(seed: int) -> Shape:
 def meeting_shape(seed: int) -> Shape:
     """A cell of this seed whose nodes are new, but for a few, and are burnt in together under two leaves a rail."""
     return Shape("arrivals", Random(f"{seed}/arrivals").randint(*ARRIVALS), wired=True, meets=True)
+
+
+def racked_shape(seed: int) -> Shape:
+    """An NVL72 of this seed whose shelves, coolant unit and switch trays are looked at."""
+    return Shape("rack", TRAYS, whole=Random(f"{seed}/whole").random() < WHOLE, racked=True)
 
 
 def _in_cell(number: int) -> str:
@@ -168,7 +174,17 @@ def assets_of(shape: Shape) -> list[dict[str, object]]:
     found: list[dict[str, object]] = [{"id": "d0", "kind": "nvlink_domain", "rack": "r0"}]
     tray = {"kind": "switch_tray", "rack": "r0", "domains": ["nvlink:d0"]}
     found.extend({"id": f"nvsw{number}", **tray} for number in range(9))
+    if shape.racked:
+        found.extend({"id": f"shelf{number}", "kind": "power_shelf", "rack": "r0"} for number in range(2))
+        found.append({"id": "unit0", "kind": "coolant_unit", "rack": "r0"})
+        read = (one for one in found if one["kind"] != "nvlink_domain")
+        for one in read:
+            one |= {"serial": f"S-{one['id']}", "bmc": f"https://{one['id']}"}
     return found
+
+
+RACK = {"power_shelves": 2, "supplies_needed": 4, "leak_detectors": 10, "coolant_units": 1, "switch_trays": 9}
+"""The rack manifest of an NVL72 whose assets are looked at."""
 
 
 def documents(shape: Shape, baseline: str = "1.1.0", image: str = "BIOS") -> dict[str, str]:
@@ -181,6 +197,8 @@ def documents(shape: Shape, baseline: str = "1.1.0", image: str = "BIOS") -> dic
             "reset": {"domain": "gpu" if shape.kind in ("cell", "story") else "baseboard"},
         }
     }
+    if shape.racked:
+        skus[shape.sku] |= {"rack": RACK}
     pools = {name: _pool(shape, name) for name in dict.fromkeys(shape.roles) if name not in (SPARE, FRESH)}
     return {
         "policy.yaml": _policy(braked=shape.braked, resets=shape.resets),

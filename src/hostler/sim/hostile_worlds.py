@@ -2,14 +2,18 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from random import Random
 
 import msgspec
 from msgspec import Struct
 
+from hostler.controller.inputs import FellowsSeen
+from hostler.controller.loop import Controller
 from hostler.core.fabric.design_csv import render_csv
 from hostler.core.planning.port_reset import refused
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.live_state import Fellow, Release
 from hostler.core.state.model import Node
 from hostler.core.state.operations import ResetPort
 from hostler.journal.memory import MemoryJournal
@@ -19,7 +23,16 @@ from hostler.sim.checkers.all_laws import law_checkers
 from hostler.sim.checkers.journal_laws import is_at_rest
 from hostler.sim.checkers.law import Violation
 from hostler.sim.fault_injection.injection import InjectionContext
-from hostler.sim.fault_injection.scenario import HOSTILE_S, Scenario, again, draw, draw_meeting, draw_wired, plan_faults
+from hostler.sim.fault_injection.scenario import (
+    HOSTILE_S,
+    Scenario,
+    again,
+    draw,
+    draw_meeting,
+    draw_racked,
+    draw_wired,
+    plan_faults,
+)
 from hostler.sim.meeting_door import MeetingDoor
 from hostler.sim.network_hands import NetworkHands
 from hostler.sim.network_looks import NetworkLooks
@@ -28,6 +41,7 @@ from hostler.sim.world.meeting_agents import MeetingAgents
 from hostler.sim.world.message_faults import Hostile
 from hostler.sim.world.people import Errand, Paces
 from hostler.sim.world.port_tools import PortHand
+from hostler.sim.world.rack_assets import RackAssets
 from hostler.sim.world.simulated_network import NAME, SimulatedNetwork, port_of
 from hostler.sim.world.tenants import Tenants
 from hostler.sim.world.world import World, WorldSetup
@@ -42,6 +56,8 @@ AT_NODES = 0.5
 """Share of compute networks that are looked at from nodes: there an agent resets its own port."""
 PERIOD_S = 3600.0
 """A compute network is validated so often: each hostile world sees a dozen validations beside those asked for."""
+
+TOLD_S = 30.0
 
 QUIET_S = 30 * HOUR_S
 """Time without a record and with nothing under way after which nothing more will come: longer than a burn-in."""
@@ -78,12 +94,14 @@ def replay(scenario: Scenario) -> str:
     without = f" --without {','.join(map(str, scenario.dropped))}" if scenario.dropped else ""
     nodes = f" --nodes {scenario.shape.nodes}" if scenario.shape != again(scenario).shape else ""
     wired = " --wired" if scenario.shape.wired else ""
-    wired = " --meets" if scenario.shape.meets else wired
+    wired = " --meets" if scenario.shape.meets else " --racked" if scenario.shape.racked else wired
     return f"hostler sim replay --seed {scenario.seed}{wired}{without}{nodes}"
 
 
-def judge(seed: int, *, wired: bool = False, meets: bool = False) -> WorldVerdict:
+def judge(seed: int, *, wired: bool = False, meets: bool = False, racked: bool = False) -> WorldVerdict:
     """Build the world of this seed, let everything go wrong, heal it, and hear the court."""
+    if racked:
+        return trial(draw_racked(seed))
     if meets:
         return trial(draw_meeting(seed))
     return trial(draw_wired(seed) if wired else draw(seed))
@@ -132,7 +150,9 @@ def _settle(drive: Drive) -> None:
 
 def _is_mended(drive: Drive) -> bool:
     """Whether nothing that anybody repairs stands open at the compute network, or the world has none."""
-    network, controller = drive.world.network, drive.controller
+    network, controller, rack = drive.world.network, drive.controller, drive.world.rack_assets
+    if rack is not None and rack.busy:
+        return False
     if network is None:
         return True
     if controller is None:
@@ -157,6 +177,8 @@ def build(scenario: Scenario, journal: Journal) -> InjectionContext:
         wire(injection, scenario.seed)
     if shape.meets:
         meet(injection, scenario.seed)
+    if shape.racked:
+        rack_up(injection)
     plan_faults(scenario, injection)
     return injection
 
@@ -206,6 +228,26 @@ def wire(injection: InjectionContext, seed: int) -> None:
     told = {"fabric": msgspec.json.encode(spec).decode()}
     world.people.ask(Errand("register-fabric", "fleet", "olga", "its compute network", told))
     drive.run(world.clock.now + timedelta(seconds=60))
+
+
+def rack_up(injection: InjectionContext) -> None:
+    """The shelves, the coolant unit and the switch trays of the rack, with technicians for their tickets."""
+    drive, world = injection.drive, injection.world
+    assets = RackAssets(world.site, world.people, PACES.technician, lambda: injection.troubles.healed)
+    world.rack_assets = world.actuators.rack_assets = assets
+    drive.watchers.append(lambda record: assets.see(record.event))
+    for one in cell_shapes.assets_of(injection.shape):
+        if "bmc" in one:
+            assets.add(str(one["id"]), str(one["kind"]))
+    _told_of_itself(drive, None)
+    drive.run(world.clock.now + timedelta(seconds=120))
+
+
+def _told_of_itself(drive: Drive, told: Controller | None) -> None:
+    """Each controller is told once that there is no other, so that it may write all formats."""
+    if drive.controller is not None and drive.controller is not told:
+        drive.world.site.tell(FellowsSeen((Fellow("sim", Release().reads),)))
+    drive.world.clock.after(TOLD_S, partial(_told_of_itself, drive, drive.controller))
 
 
 def meet(injection: InjectionContext, seed: int) -> None:

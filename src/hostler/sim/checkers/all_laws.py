@@ -8,6 +8,7 @@ from hostler.sim.checkers.law import Law, LawCheckers
 from hostler.sim.checkers.meeting_laws import BlameByMeetings, BlameIsAnswered
 from hostler.sim.checkers.network_laws import Networks
 from hostler.sim.checkers.policy_limit_laws import PolicyLimits
+from hostler.sim.checkers.rack_service_laws import RackService
 from hostler.sim.checkers.rma_triage_laws import Condemned
 from hostler.sim.world.world import World
 
@@ -17,7 +18,7 @@ def law_checkers(world: World) -> LawCheckers:
     one, level, frozen, budgets = OneWriter(), LevelNotEdge(), FrozenPlans(), Budgets()
     whole, idle, condemned, limits = Wholeness(), IdleChecks(), Condemned(), PolicyLimits()
     waits, own, doubt, ends, work = NamedWaits(), OnlyYourOwn(), DoubtIsNotHealth(), EverythingEnds(), CustomerWork()
-    networks = Networks()
+    networks, racks = Networks(), RackService()
     laws = (
         Law(1, one.record, one.batch, one.batch),
         Law(2, level.record),
@@ -39,5 +40,8 @@ def law_checkers(world: World) -> LawCheckers:
         Law(4, networks.switches),
         Law(9, networks.unmanaged, networks.resets),
         Law(8, end=networks.end),
+        Law(7, racks.record),
+        Law(4, batch=racks.batch),
+        Law(8, end=racks.end),
     )
     return LawCheckers(world, laws)

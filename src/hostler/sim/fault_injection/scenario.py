@@ -5,8 +5,8 @@ from random import Random
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.sim.cell_shapes import Shape, meeting_shape, shape_of, wired_shape
-from hostler.sim.fault_injection import cabling, checks, controllers, machines, meetings, networks, people
+from hostler.sim.cell_shapes import Shape, meeting_shape, racked_shape, shape_of, wired_shape
+from hostler.sim.fault_injection import cabling, checks, controllers, machines, meetings, networks, people, rack_assets
 from hostler.sim.fault_injection.injection import Act, InjectionContext
 
 HOUR_S = 3600.0
@@ -94,6 +94,16 @@ def draw_meeting(seed: int) -> Scenario:
     return Scenario(seed, shape, tuple(found))
 
 
+def draw_racked(seed: int) -> Scenario:
+    """An NVL72 with its assets: what goes wrong with them, with controllers, people and compute trays."""
+    shape, chance, found = racked_shape(seed), Random(f"{seed}/rack faults"), list[InjectedFault]()
+    for kind, row in RACK_KINDS.items():
+        for _ in range(int(row.per_world + chance.random())):
+            at_s = chance.uniform(0, LAST_S)
+            found.append(InjectedFault(len(found), kind, chance.randrange(shape.nodes), round(at_s, 3)))
+    return Scenario(seed, shape, tuple(found))
+
+
 def draw_either(seed: int) -> Scenario:
     """With a compute network for every other seed."""
     return draw_wired(seed) if seed % 2 else draw(seed)
@@ -103,6 +113,8 @@ def again(scenario: Scenario) -> Scenario:
     """Draw what the scenario's seed brings, whatever was taken out of it."""
     if scenario.shape.meets:
         return draw_meeting(scenario.seed)
+    if scenario.shape.racked:
+        return draw_racked(scenario.seed)
     return draw_wired(scenario.seed) if scenario.shape.wired else draw(scenario.seed)
 
 
@@ -225,6 +237,23 @@ MEETING_KINDS: dict[str, InjectionKind] = {
 }  # fmt: skip
 """Faults of worlds in which nodes meet, which are drawn by themselves."""
 
-_KINDS = INJECTION_KINDS | NETWORK_KINDS | MEETING_KINDS
+RACK_KINDS: dict[str, InjectionKind] = {
+    "supply_out": InjectionKind(rack_assets.supply_out, per_world=1.0),
+    "unit_leaks": InjectionKind(rack_assets.unit_leaks, per_world=0.5),
+    "tray_leaks": InjectionKind(rack_assets.tray_leaks, per_world=1.2),
+    "asset_ill": InjectionKind(rack_assets.asset_ill, per_world=1.0),
+    "asset_swapped": InjectionKind(rack_assets.asset_swapped, per_world=0.6),
+    "asset_silent": InjectionKind(rack_assets.asset_silent, per_world=1.2),
+    **{
+        kind: InjectionKind(INJECTION_KINDS[kind].act, per_world=often)
+        for kind, often in {
+            "crash": 4.0, "commit_fails": 0.5, "stands_still": 0.5, "part_breaks": 1.5, "leak": 0.3,
+            "nvlink_switch": 0.3, "rack_dark": 0.15, "node_restarts": 0.5, "hold": 0.4, "pause": 0.4, "domain_act": 0.4,
+        }.items()
+    },
+}  # fmt: skip
+"""Faults of worlds with a rack's assets, which are drawn by themselves."""
+
+_KINDS = INJECTION_KINDS | NETWORK_KINDS | MEETING_KINDS | RACK_KINDS
 
 _COUNTED_WHEN_THEY_STRIKE = (*controllers.MESSAGE_FAULTS, "crash", "gap", "commit_fails", "stands_still", "uncordon")

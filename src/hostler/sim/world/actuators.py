@@ -25,6 +25,7 @@ from hostler.sim.world.fault_kinds import Fault, pci_of
 from hostler.sim.world.ledger import Effect, MisdirectedAct
 from hostler.sim.world.meeting_agents import Ears, MeetingAgents
 from hostler.sim.world.port_tools import PortHand
+from hostler.sim.world.rack_assets import RackAssets
 from hostler.sim.world.simulated_host import SimulatedHost
 from hostler.sim.world.simulated_scheduler import SimulatedScheduler
 from hostler.sim.world.world_context import Site, Span
@@ -85,6 +86,7 @@ class Actuators:
         self.on_remedied: Ended = _ignore
         self.on_changed: Callable[[str], None] = lambda _node: None
         self.ports: PortHand | None = None
+        self.rack_assets: RackAssets | None = None
         self.meetings: MeetingAgents | None = None
 
     def take(self, send: Send, epoch: int) -> None:
@@ -96,6 +98,9 @@ class Actuators:
         if epoch < self._site.epoch:
             text = f"{send.how} {send.operation.kind} of {send.node.id} under epoch {epoch}"
             self._site.ledger.trespasses.append(text)
+        if self.rack_assets is not None and send.node.id in self.rack_assets.assets:
+            self.rack_assets.take(send)
+            return
         self._site.expects(send.operation)
         kind = send.operation.kind
         late_s = self._site.troubles.lateness_s(send.node.id) if send.how == "perform" else 0.0

@@ -388,7 +388,7 @@ class SimulatedScheduler:
                 by,
                 doomed=work.id in self.seat(node).doomed or any(dooms(fault, work) for fault in faults),
                 consent=work.work_class in CONSENTING,
-                protective=any(fault.kind.shows in ("heat", "leak") for fault in faults),
+                protective=self._site.leaks or any(fault.kind.shows in ("heat", "leak") for fault in faults),
                 invited=work.id in self.seat(node).invited,
                 opened=self.opened.get(node),
             )

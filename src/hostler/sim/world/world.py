@@ -14,6 +14,7 @@ from hostler.sim.world.fault_kinds import COMPONENTS, KINDS, OTHER, Fault, Fault
 from hostler.sim.world.message_faults import Troubles
 from hostler.sim.world.message_spool import ObservationContent
 from hostler.sim.world.people import Paces, People
+from hostler.sim.world.rack_assets import RackAssets
 from hostler.sim.world.simulated_host import SimulatedHost
 from hostler.sim.world.simulated_network import SimulatedNetwork
 from hostler.sim.world.simulated_scheduler import SimulatedScheduler
@@ -54,6 +55,7 @@ class World:
         self.training: Training | None = None
         self.tenants: Tenants | None = None
         self.network: SimulatedNetwork | None = None
+        self.rack_assets: RackAssets | None = None
         self.faults: list[Fault] = []
         self.watched: dict[str, None] = {}
         self.hardship = setup.hardship

@@ -16,6 +16,7 @@ Span = tuple[float, float]
 """Least and most, in seconds."""
 
 TOKENS_KEPT = 100_000
+LEAK_LASTS = timedelta(minutes=30)
 
 
 class Site:
@@ -23,7 +24,7 @@ class Site:
 
     `inbox` is what the controller has not been given yet, `ill` the nodes in which something is broken. `silence_s` is
     after how long an agent counts as lost. `skew` is how far the controllers' wall clock is ahead of true time, `ahead`
-    how far controller time is.
+    how far controller time is. `coolant`: when the coolant unit of a rack showed itself wet last.
     """
 
     def __init__(self, clock: VirtualClock, seed: int, silence_s: float, troubles: Troubles | None = None) -> None:
@@ -38,10 +39,16 @@ class Site:
         self.seq = 0
         self.epoch = 0
         self.skew = self.ahead = timedelta(0)
+        self.coolant: datetime | None = None
         self.asked = 0
         self._token = 0
         self._due: dict[str, datetime] = {}
         self._waiting: dict[int, Callable[[Reply], None]] = {}
+
+    @property
+    def leaks(self) -> bool:
+        """Whether the coolant unit has leaked lately: what protects from that may be on its way still."""
+        return self.coolant is not None and self.clock.now - self.coolant < LEAK_LASTS
 
     @property
     def wall(self) -> datetime:

@@ -1,0 +1,60 @@
+"""Injects faults of a rack's assets: supplies, leaks, trays that are ill, swapped or silent."""
+
+from random import Random
+
+from hostler.sim.fault_injection.injection import InjectionContext
+
+HOUR_S = 3600.0
+
+
+def _strikes(injection: InjectionContext, chance: Random, trouble: str, *kinds: str) -> str:
+    """Give an asset of these kinds this trouble, unless it has another."""
+    assets = injection.world.rack_assets
+    assert assets is not None, "the world has a rack"
+    some = [one for one in assets.assets.values() if one.kind in kinds]
+    asset = chance.choice(some)
+    asset.trouble = asset.trouble or trouble
+    return asset.name
+
+
+def supply_out(injection: InjectionContext, _node: str, chance: Random) -> None:
+    """A supply of a power shelf fails."""
+    _strikes(injection, chance, "ill", "power_shelf")
+
+
+def unit_leaks(injection: InjectionContext, _node: str, chance: Random) -> None:
+    """The coolant unit leaks: every node that it cools is in danger."""
+    _strikes(injection, chance, "wet", "coolant_unit")
+
+
+def tray_leaks(injection: InjectionContext, _node: str, chance: Random) -> None:
+    """A switch tray leaks."""
+    _strikes(injection, chance, "wet", "switch_tray")
+
+
+def asset_ill(injection: InjectionContext, _node: str, chance: Random) -> None:
+    """A switch tray or the coolant unit says that it is ill."""
+    _strikes(injection, chance, "ill", "switch_tray", "coolant_unit")
+
+
+def asset_swapped(injection: InjectionContext, _node: str, chance: Random) -> None:
+    """Another tray or shelf stands in the place, and nobody was told; later the right one is back."""
+    name = _strikes(injection, chance, "swapped", "switch_tray", "power_shelf")
+    _passes(injection, name, "swapped", chance)
+
+
+def asset_silent(injection: InjectionContext, _node: str, chance: Random) -> None:
+    """A BMC of the rack answers nobody for a while."""
+    name = _strikes(injection, chance, "silent", "switch_tray", "power_shelf", "coolant_unit")
+    _passes(injection, name, "silent", chance)
+
+
+def _passes(injection: InjectionContext, name: str, trouble: str, chance: Random) -> None:
+    assets = injection.world.rack_assets
+    assert assets is not None, "the world has a rack"
+
+    def over() -> None:
+        if assets.assets[name].trouble == trouble:
+            assets.assets[name].trouble = ""
+
+    injection.lasts(chance.uniform(300, 3 * HOUR_S), over)
