@@ -66,6 +66,7 @@ PICTURES = {
     "board-printed": Picture("/board", who="tess", size="paper"),
     "approvals": Picture("/approvals"),
     "incidents": Picture("/incidents"),
+    "jobs": Picture("/jobs"),
     "parts": Picture("/parts?q=EMU00045"),
     "pools": Picture("/pools"),
     "racks": Picture("/racks/r05"),

@@ -24,6 +24,7 @@ LISTS = (
     "/waiting",
     "/tickets",
     "/incidents",
+    "/jobs",
     "/approvals",
     "/pools",
     "/parts",

@@ -57,7 +57,7 @@ async def test_going_elsewhere_closes_a_group_and_another_one_takes_its_place(
     await tab.open(world.operator.token)
     menu = tab.page.get_by_role("navigation", name="Pages")
     await menu.get_by_role("button", name="Fleet").click()
-    await expect(menu.get_by_role("link")).to_have_count(6)
+    await expect(menu.get_by_role("link")).to_have_count(7)
     await menu.get_by_role("button", name="Insight").click()
     await expect(menu.get_by_role("link")).to_have_count(3)
     await tab.page.get_by_role("searchbox").click()
@@ -73,7 +73,7 @@ async def test_a_phone_has_one_button_for_all_pages(world: House, tab: Tab, sche
     menu = tab.page.get_by_role("navigation", name="Pages")
     await expect(menu.get_by_role("button")).to_have_count(1)
     await menu.get_by_role("button", name="Menu").click()
-    await expect(menu.get_by_role("link")).to_have_count(19)
+    await expect(menu.get_by_role("link")).to_have_count(20)
     assert (await Axe().run(tab.page)).response["violations"] == []
     assert await tab.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     await menu.get_by_role("link", name="tickets").click()

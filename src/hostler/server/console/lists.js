@@ -7,8 +7,8 @@ import { useEffect, useState } from "./ui.js";
 
 const ROWS_MAX = 20000;
 
-// { items, problem, cut }: `items` null while nothing has been read, `cut` where there are more than are shown. It is
-// read again when a record comes that `heard` takes.
+// { items, problem, cut, last }: `items` null while nothing has been read, `cut` where there are more than are shown,
+// `last` the last page as it was answered. It is read again when a record comes that `heard` takes.
 /** @param {string} path @param {Record<string, string | undefined>} [query] @param {(record: import("./types.js").JournalRecord | undefined) => boolean} [heard] */
 export function useList(path, query = {}, heard = () => true) {
   const wanted = new URLSearchParams(Object.entries(query).flatMap(([name, value]) => (value ? [[name, value]] : []))).toString();
@@ -62,16 +62,17 @@ export function useDocument(path) {
 async function whole(path, wanted) {
   const items = [];
   let cursor = "";
+  let last = null;
   try {
     do {
-      const page = await ask(`${path}?limit=1000&cursor=${encodeURIComponent(cursor)}${wanted && `&${wanted}`}`);
-      items.push(...page.items);
-      cursor = page.cursor;
+      last = await ask(`${path}?limit=1000&cursor=${encodeURIComponent(cursor)}${wanted && `&${wanted}`}`);
+      items.push(...last.items);
+      cursor = last.cursor;
     } while (cursor && items.length < ROWS_MAX);
   } catch (error) {
     return { items: null, problem: said(error) };
   }
-  return { items, problem: "", cut: Boolean(cursor) };
+  return { items, problem: "", cut: Boolean(cursor), last };
 }
 
 // { answer, problem } of one question, asked again when a record comes that `heard` takes; `path` "" asks nothing.

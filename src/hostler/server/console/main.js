@@ -9,6 +9,7 @@ import { Events } from "./events.js";
 import { Fabrics } from "./fabrics.js";
 import { Fleet } from "./fleet.js";
 import { Flow } from "./flow.js";
+import { Jobs } from "./jobs.js";
 import { Node } from "./node.js";
 import { Incidents, Nodes, Pools, Tickets, Waiting } from "./pages.js";
 import { Menu } from "./menu.js";
@@ -38,10 +39,10 @@ function App() {
 }
 
 /** @type {Record<string, () => Row>} */
-const PAGES = { "": Fleet, nodes: Nodes, waiting: Waiting, tickets: Tickets, board: Board, approvals: Approvals, incidents: Incidents, parts: Parts, pools: Pools, racks: Racks, events: Events, fabrics: Fabrics, "bring-up": BringUp, returns: Returns, flow: Flow, trends: Trends, maintenance: Maintenance, policy: Policy, audit: Audit };
+const PAGES = { "": Fleet, nodes: Nodes, waiting: Waiting, tickets: Tickets, board: Board, approvals: Approvals, incidents: Incidents, jobs: Jobs, parts: Parts, pools: Pools, racks: Racks, events: Events, fabrics: Fabrics, "bring-up": BringUp, returns: Returns, flow: Flow, trends: Trends, maintenance: Maintenance, policy: Policy, audit: Audit };
 /** @type {[string, string[]][]} */
 const GROUPS = [
-  ["Fleet", ["", "nodes", "racks", "pools", "parts", "fabrics"]],
+  ["Fleet", ["", "nodes", "jobs", "racks", "pools", "parts", "fabrics"]],
   ["Work", ["waiting", "bring-up", "tickets", "board", "returns", "incidents", "approvals", "maintenance"]],
   ["Insight", ["events", "flow", "trends"]],
   ["Admin", ["policy", "audit"]],

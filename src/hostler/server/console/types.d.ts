@@ -16,6 +16,7 @@ export interface Found {
   items: Row[] | null;
   problem: string;
   cut?: boolean;
+  last?: Row;
 }
 
 export interface Column {

@@ -91,6 +91,7 @@ PAGES = (
     "board",
     "approvals",
     "incidents",
+    "jobs",
     "parts",
     "pools",
     "racks",
