@@ -31,9 +31,10 @@ NEEDS = {
 }
 REVOCABLE = {"collect_evidence", "run_checks", "join_cluster", "confirm_join", "idle_check"}
 CYCLES = {"ac_cycle", "outlet_cycle"}
-ONCE = CYCLES | {"update_firmware", "reset_bmc", "gpu_reset", "reboot", "reset_port"}
-DISRUPT = CYCLES | {"power_off", "update_firmware", "gpu_reset", "reboot", "evict", "leave_cluster", "reset_port"}
-TOUCH = CYCLES | {"power_off", "update_firmware", "gpu_reset", "reboot", "reset_port"}
+WRITES = {"update_firmware", "install_system_image"}
+ONCE = CYCLES | WRITES | {"fetch_system_image", "reset_bmc", "gpu_reset", "reboot", "reset_port"}
+DISRUPT = CYCLES | WRITES | {"power_off", "gpu_reset", "reboot", "evict", "leave_cluster", "reset_port"}
+TOUCH = CYCLES | WRITES | {"power_off", "gpu_reset", "reboot", "reset_port"}
 RESTART = CYCLES | {"power_on", "power_off", "reboot"}
 
 
@@ -43,7 +44,7 @@ def test_every_operation_needs_and_does_what_its_hand_does() -> None:
     rows = OPERATIONS.items()
     assert {kind for kind, row in rows if row.revocable} == REVOCABLE
     assert {kind for kind, row in rows if not row.repeatable} == ONCE
-    assert {kind for kind, row in rows if not row.interruptible} == CYCLES | {"update_firmware"}
+    assert {kind for kind, row in rows if not row.interruptible} == CYCLES | WRITES
     assert {kind for kind, row in rows if row.disrupts} == DISRUPT
     assert {kind for kind, row in rows if row.touches} == TOUCH
     assert {kind for kind, row in rows if row.restarts} == RESTART
