@@ -77,7 +77,7 @@ RUN = {
     "see-it-coming": ("trend list", "trend shifts", "trend scorecard", "trend lemons"),
     "send-evidence": ("node evidence", "node bundles"),
     "boot-a-node": ("node history", "node get", "node cloud-init", "boot strangers"),
-    "bring-up-a-rack": ("asset", "rack list", "rack get"),
+    "bring-up-a-rack": ("asset register", "asset list", "rack list", "rack get"),
     "connect-a-slurm-cluster": ("node get", "node drain", "node rebind"),
     "connect-a-ticket-system": ("policy", "notify test", "notify deliveries", "notify dead"),
     "bmc-credentials": ("bmc credentials status", "bmc certificates status"),

@@ -26,6 +26,10 @@ WOKEN = {
         "scenario/test_formats",
         "test_a_rolling_upgrade_under_traffic_writes_nothing_new_before_the_second_is_upgraded",
     ),
+    "planning/asset_certificates.renewal": (
+        "scenario/test_asset_certificates",
+        "test_holds_and_what_is_under_way_there_keep_it_waiting_and_the_wait_names_its_blocker",
+    ),
     "planning/bmc_certificates.renewal": HERE,
     "planning/bmc_logins.renewal": HERE,
     "planning/cabling.verify": (
@@ -83,7 +87,7 @@ WOKEN = {
         "scenario/test_restored",
         "test_nothing_is_disturbed_until_a_person_releases_it",
     ),
-    "planning/triage._going_round": (
+    "planning/triage_rounds.going_round": (
         "scenario/test_triage_rounds",
         "test_once_its_ticket_is_closed_it_has_all_its_rounds_again",
     ),
