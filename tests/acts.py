@@ -9,6 +9,19 @@ from hostler.core.state.operations import AnyAct
 
 def an_act(kind: str, **arguments: Any) -> AnyAct:
     """The struct of this kind. Raises ValidationError on arguments that it does not take."""
-    needed = {"component": "BIOS", "version": "2"} if kind == "update_firmware" else {}
-    act: AnyAct = msgspec.convert({**needed, **arguments, "kind": kind}, AnyAct)
+    act: AnyAct = msgspec.convert({**_NEEDED.get(kind, {}), **arguments, "kind": kind}, AnyAct)
     return act
+
+
+_NEEDED: dict[str, dict[str, Any]] = {
+    "update_firmware": {"component": "BIOS", "version": "2"},
+    "write_device_firmware": {
+        "component": "drives",
+        "tool": "nvme",
+        "models": ["TWIN"],
+        "version": "2",
+        "image": "http://images/2",
+        "sha256": "a" * 64,
+    },
+    "verify_device_firmware": {"wanted": {}},
+}

@@ -80,7 +80,8 @@ _OVERWRITE = 3
 def erase(order: Sanitise, rules: ErasureRules) -> tuple[DriveErased, ...]:
     """Erase and read back every drive of the order. Raises NotPossibleError, and then has touched none."""
     jobs = agreed(order, rules)
-    _refuse_users(rules.root)
+    if at_work := at_work_on_gpus(rules.root):
+        raise NotPossibleError(f"nothing was erased: {at_work}")
     with ExitStack() as stack:
         for device in (one for job in jobs for one in job.devices):
             stack.enter_context(claimed(device))
@@ -181,12 +182,11 @@ def abilities_of(device: BlockDevice) -> NvmeAbilities:
     return said
 
 
-def _refuse_users(root: Path) -> None:
-    """Raises NotPossibleError where a pod or a job has a GPU of this machine open: somebody works here."""
+def at_work_on_gpus(root: Path) -> str:
+    """Who has a GPU of this machine open, a pod or a job, in words; "" for nobody."""
     files = [str(path) for path in (root / "dev").glob("nvidia[0-9]*")]
     at_work = [one for one in holders(root / "proc", files) if one.of.startswith(_SHARED)] if files else []
-    if at_work:
-        raise NotPossibleError(f"nothing was erased: somebody works on this node: {at_work[0]}")
+    return f"somebody works on this node: {at_work[0]}" if at_work else ""
 
 
 def _erased(job: DriveJob, rules: ErasureRules, until: float) -> DriveErased:

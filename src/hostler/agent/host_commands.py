@@ -1,5 +1,7 @@
 """Runs this machine's tools as fixed argument vectors with deadlines, and classifies how they failed."""
 
+import re
+
 from hostler.agent import child_process
 
 
@@ -23,8 +25,11 @@ class FateUnknownError(Exception):
     """The operation was tried and may have worked."""
 
 
-def act(argv: tuple[str, ...], deadline_s: float) -> str:
-    """Run it; what it printed. Raises the errors above: hung (fate unknown), not there (not possible), failed."""
+def act(argv: tuple[str, ...], deadline_s: float, fine: re.Pattern[str] | None = None) -> str:
+    """Run it; what it printed. Raises the errors above: hung (fate unknown), not there (not possible), failed.
+
+    `fine`: words of a tool that has done it, whatever its exit status.
+    """
     try:
         done = child_process.run(argv, deadline_s)
     except child_process.HungError as error:
@@ -32,7 +37,7 @@ def act(argv: tuple[str, ...], deadline_s: float) -> str:
     except OSError as error:
         raise NotPossibleError(f"{argv[0]}: {error.strerror}") from error
     printed = done.output.decode("utf-8", "backslashreplace")
-    if done.code:
+    if done.code and not (fine and (fine.search(printed) or fine.search(done.errors))):
         raise ActFailedError(f"{argv[0]} ended with {done.code}: {done.errors or printed.strip()[-300:]}")
     return printed
 

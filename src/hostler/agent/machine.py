@@ -17,6 +17,7 @@ from hostler.agent import (
     bug_report,
     check_plugins,
     child_process,
+    device_firmware,
     drive_erasure,
     fabric_discovery,
     kubelet,
@@ -39,6 +40,7 @@ from hostler.agent.collectors import (
     smart_health,
 )
 from hostler.agent.collectors.inventory import NodeInventory
+from hostler.agent.device_firmware import DeviceFirmwareRules, DevicesRead
 from hostler.agent.drive_erasure import ErasureRules
 from hostler.agent.gpu_reset import ResetRequest, reset
 from hostler.agent.host_commands import ActFailedError, NotPossibleError, act, say
@@ -46,11 +48,19 @@ from hostler.agent.kubelet import KubeletJoinOffer
 from hostler.core.diagnose.gate.readings import GateReadings
 from hostler.core.state import pass_rules
 from hostler.core.state.bootstrap_kubeconfig import bootstrap_kubeconfig
+from hostler.core.state.device_firmware import written_parts
 from hostler.core.state.erasure import DriveErased, ErasureReport, TpmCleared
 from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Facts, Part, Verdict
-from hostler.core.state.operations import BugReport, DiscoverFabric, ResetPort, Sanitise
+from hostler.core.state.operations import (
+    BugReport,
+    DiscoverFabric,
+    ResetPort,
+    Sanitise,
+    VerifyDeviceFirmware,
+    WriteDeviceFirmware,
+)
 from hostler.core.state.pass_rules import PassRules
 
 BMC_RESET_S, KUBELET_S = 60.0, 60.0
@@ -154,6 +164,14 @@ class HostMachine(Protocol):
 
     def sanitise(self, order: Sanitise) -> ErasureReport:
         """Erase what a tenant may have left, and read it back."""
+        ...
+
+    def write_device_firmware(self, order: WriteDeviceFirmware) -> str:
+        """Write firmware to the parts that the order names (`device_firmware.write`); one sentence on it."""
+        ...
+
+    def verify_device_firmware(self, order: VerifyDeviceFirmware) -> DevicesRead:
+        """Read the inventory's versions of the components that the order names."""
         ...
 
     def invite_kubelet(self, offer: KubeletJoinOffer) -> None:
@@ -382,6 +400,25 @@ class RealHostMachine:
         drives = drive_erasure.erase(order, ErasureRules(kept, self._powers.scratch, root))
         return ErasureReport(drives, tpm_clear.clear(root, kept / "tpm") if order.tpm else None)
 
+    def write_device_firmware(self, order: WriteDeviceFirmware) -> str:
+        """Write firmware to the parts that the order names. Raises the errors of `host_commands`."""
+        self._need_permission("write_device_firmware")
+        if pods := self.devices():
+            raise NotPossibleError(f"nothing was written: pod {next(iter(pods))} has GPUs of this node")
+        rules = DeviceFirmwareRules(self._state_dir / "firmware", Path(self._sources.root))
+        return device_firmware.write(order, self._shown(), rules)
+
+    def verify_device_firmware(self, order: VerifyDeviceFirmware) -> DevicesRead:
+        """Versions of the parts as the inventory reads them now. Raises ActFailedError, NotPossibleError."""
+        return device_firmware.read(order, self._shown())
+
+    def _shown(self) -> tuple[Part, ...]:
+        """The inventory's parts. Raises NotPossibleError where they cannot be read."""
+        try:
+            return inventory.report(self._node, root=self._sources.root, twin=self._sources.nvml_twin).parts
+        except (child_process.HungError, OSError, *UNREADABLE) as error:
+            raise NotPossibleError(f"inventory could not be read: {error}; nothing was done") from error
+
     def invite_kubelet(self, offer: KubeletJoinOffer) -> None:
         """Write the bootstrap kubeconfig and start the kubelet.
 
@@ -449,6 +486,14 @@ class NoSensors:
     def reset_port(self, wanted: ResetPort, plan: str) -> str:  # noqa: ARG002 - the port's names
         """Raises NotPossibleError: the machine is in no network."""
         raise NotPossibleError(f"{wanted.a}: an emulated machine is in no network")
+
+    def write_device_firmware(self, order: WriteDeviceFirmware) -> str:
+        """Raises NotPossibleError: there is no part to write to."""
+        raise NotPossibleError(f"{order.component}: an emulated machine has no {order.tool}")
+
+    def verify_device_firmware(self, order: VerifyDeviceFirmware) -> DevicesRead:
+        """Raises NotPossibleError: there is no part to read."""
+        raise NotPossibleError(f"{', '.join(order.wanted)}: an emulated machine has no such parts")
 
     def progress(self) -> str:
         """Tell nothing: an emulated check tells no progress."""
@@ -546,6 +591,18 @@ class EmulatedHostMachine(NoSensors):
         """Note the erasure; every drive that is named is erased, in its own words by emulation."""
         self._ask("sanitise")
         return emulated_erasure(order)
+
+    def write_device_firmware(self, order: WriteDeviceFirmware) -> str:
+        """Note the order; the parts that it names run the version at once."""
+        self._ask(f"write_device_firmware {order.component}")
+        named = {part.serial for part in written_parts(self.parts, order.tool, order.models, order.slots)}
+        self.parts = tuple(replace(p, firmware=order.version) if p.serial in named else p for p in self.parts)
+        return "emulated"
+
+    def verify_device_firmware(self, order: VerifyDeviceFirmware) -> DevicesRead:
+        """Note the look; the versions of the parts."""
+        self._ask(f"verify_device_firmware {','.join(order.wanted)}")
+        return device_firmware.read(order, self.parts)
 
     def invite_kubelet(self, offer: KubeletJoinOffer) -> None:
         """Note and keep the offer."""

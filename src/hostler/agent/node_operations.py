@@ -70,6 +70,11 @@ def performed(body: HostMachine, operation: Operation, offer: KubeletJoinOffer |
             return OperationResult("unknown", "reboot requested; done once the boot id has changed")
         case op.Sanitise() as act:
             return _sanitised(body.sanitise(act))
+        case op.WriteDeviceFirmware() as act:
+            return OperationResult(detail=body.write_device_firmware(act)[:900])
+        case op.VerifyDeviceFirmware() as act:
+            read = body.verify_device_firmware(act)
+            return OperationResult("failed" if read.wrong else "done", read.wrong, read.facts)
         case op.StartKubelet():
             if offer is None:
                 raise NotPossibleError("the controller has no join offer for this node; see `hostler node explain`")
@@ -143,6 +148,8 @@ LOST: dict[str, Callable[[LoggedOperation, str], OperationResult]] = {
         (op.ResetPort, _fate_unknown),
         (op.RestartNode, _rebooted),
         (op.Sanitise, _repeat),
+        (op.WriteDeviceFirmware, _repeat),
+        (op.VerifyDeviceFirmware, _repeat),
         (op.StartKubelet, _repeat),
         (op.StopKubelet, _repeat),
     )

@@ -1,7 +1,7 @@
-"""nvme-cli's JSON → what an NVMe drive can erase, and how far a sanitize is. Pure.
+"""nvme-cli's JSON → what an NVMe drive can erase, how far a sanitize is, and what firmware it has. Pure.
 
-Bits are those of the NVM Express base specification 2.0: OACS, FNA and SANICAP of Identify Controller (figure 275) and
-SSTAT of the Sanitize Status log (figure 288).
+Bits are those of the NVM Express base specification 2.0: OACS, FRMW, FNA and SANICAP of Identify Controller (figure
+275), SSTAT of the Sanitize Status log (figure 288), AFI of the Firmware Slot Information log (figure 209).
 """
 
 import re
@@ -12,8 +12,11 @@ from msgspec import Struct
 
 from hostler.core.state.input_problems import UNREADABLE
 
+_DOWNLOAD = 1 << 2
+_FIRST_IS_READ_ONLY = 1 << 0
 _FORMAT, _CRYPTO_FORMAT = 1 << 1, 1 << 2
 _CRYPTO, _BLOCK, _OVERWRITE = 1 << 0, 1 << 1, 1 << 2
+_IN_SLOT = re.compile(r"\((.*)\)\s*$")
 _STATUS = re.compile(r"\((\d)\)")
 NEVER, COMPLETED, RUNNING, FAILED, COMPLETED_KEPT = range(5)
 PROGRESS_WHOLE = 65536
@@ -60,6 +63,39 @@ def abilities(output: bytes) -> NvmeAbilities | None:
     action = 2 if sanicap & _BLOCK else 4 if sanicap & _CRYPTO else 3 if sanicap & _OVERWRITE else 0
     ses = (2 if fna & _CRYPTO_FORMAT else 1) if oacs & _FORMAT else 0
     return NvmeAbilities(serial.strip()[:64], model.strip()[:64], action, ses)
+
+
+class NvmeFirmware(Struct, frozen=True):
+    """Firmware of a controller: what runs, and whether it takes another (`can_write`)."""
+
+    serial: str
+    model: str
+    runs: str
+    can_write: bool
+
+
+def firmware(output: bytes) -> NvmeFirmware | None:
+    """`nvme id-ctrl -o json`; None for what is no answer."""
+    said = _object(output)
+    serial, model, runs = said.get("sn"), said.get("mn"), said.get("fr")
+    if not isinstance(serial, str) or not isinstance(model, str) or not isinstance(runs, str):
+        return None
+    oacs, frmw = _number(said.get("oacs")), _number(said.get("frmw"))
+    slots = (frmw >> 1) & 0x7
+    can_write = bool(oacs & _DOWNLOAD) and slots > (1 if frmw & _FIRST_IS_READ_ONLY else 0)
+    return NvmeFirmware(serial.strip()[:64], model.strip()[:64], runs.strip()[:16], can_write)
+
+
+def next_firmware(output: bytes) -> str:
+    """`nvme fw-log -o json`: the version that the next reset makes run, "" where none waits or none is told.
+
+    nvme-cli prints a slot's version as a number with its letters behind it: "5205812961453523015 (GDC5902Q)".
+    """
+    said = next((one for one in _object(output).values() if isinstance(one, dict)), {})
+    slot = (_number(said.get("Active Firmware Slot (afi)")) >> 4) & 0x7
+    told = said.get(f"Firmware Rev Slot {slot}") if slot else None
+    found = _IN_SLOT.search(told) if isinstance(told, str) else None
+    return found[1].strip() if found else ""
 
 
 def sanitize_state(output: bytes) -> SanitizeState | None:

@@ -69,6 +69,7 @@ from hostler.core.state.operations import (
     ACTS,
     CordonUninvited,
     DeleteUninvited,
+    DeviceBaseline,
     DriveToErase,
     EjectBootMedium,
     IdleCheck,
@@ -76,6 +77,7 @@ from hostler.core.state.operations import (
     RetiredOperation,
     Sanitise,
     SetBootNetwork,
+    WriteDeviceFirmware,
     WriteFirmware,
 )
 from hostler.core.state.packed_strings import Pairs
@@ -444,6 +446,8 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     Operation: _rows("id act plan boot_id", node=_node),
     **{kind: _rows(" ".join(kind.__struct_fields__)) for kind in ACTS.values()},
     WriteFirmware: _rows("component version good at_least activates needs"),  # not where images are
+    WriteDeviceFirmware: _rows("component tool models version good at_least slots"),
+    DeviceBaseline: _rows("tool models good slots"),
     SetBootNetwork: _rows("target"),
     EjectBootMedium: _rows(),
     Sanitise: _rows("drives keep tpm"),  # not names of the BMC's accounts

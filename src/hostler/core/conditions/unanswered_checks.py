@@ -39,6 +39,8 @@ SANITISE = "sanitise"
 INVENTORY = "inventory"
 HARDWARE = "hardware"
 _NAMES = {"verify_inventory": INVENTORY, "verify_cabling": CABLING, "verify_hardware": HARDWARE}
+DEVICES = ("write_device_firmware", "verify_device_firmware")
+"""Steps of firmware that the node's agent writes and reads."""
 _OF_PRESENT = (INVENTORY, CABLING, HARDWARE)
 """Profiles that live state answers by itself: a technician changes it, and nobody need ask again."""
 
@@ -173,6 +175,8 @@ def next_command(node: Node, profile: str) -> str:
 
 def _words(node: Node, profile: str) -> str:
     vouch = f"hostler node vouch {node.id} --profile {profile} --reason …"
+    if profile in DEVICES:
+        return f"put right on the node what is named: it is asked again by itself; or, to go on without, {vouch}"
     if node.phase is Phase.triage:
         return f"{vouch}, or, where it is faulty, hostler node rma-send {node.id} --reason …"
     if profile == SANITISE and node.phase is Phase.test:
@@ -274,4 +278,5 @@ def asked_for() -> dict[str, tuple[str, ...]]:
 def _of_phase(phase: Phase) -> set[str]:
     recipe = RECIPES.get(PHASES[phase].recipe)
     found = {profile_of(step.act) for step in recipe.steps} if recipe is not None else set()
-    return found - {""}
+    flashes = recipe is not None and any(step.each == "firmware" for step in recipe.steps)
+    return (found | set(DEVICES if flashes else ())) - {""}

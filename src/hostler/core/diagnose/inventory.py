@@ -8,6 +8,8 @@ from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.firmware import FIRMWARE_PREFIX, drift
 from hostler.core.diagnose.serials import doubtful, identified, is_by_slot
 from hostler.core.state.configuration import Sku
+from hostler.core.state.device_firmware import written_parts
+from hostler.core.state.firmware_updates import FirmwareUpdate
 from hostler.core.state.model import BMC_ONLY, Facts, Node, Observation, Part, Severity
 from hostler.core.state.most_parts_seen import shown
 from hostler.core.tables.part_kinds import AGENT_KINDS, BMC_KINDS
@@ -143,7 +145,11 @@ def _firmware(observation: Observation, seen: dict[str, list[Part]], node: Node,
     findings: list[Finding] = []
     for name in sorted(sku.firmware):
         stated = observation.facts.get(FIRMWARE_PREFIX + name)
-        versions = [stated] if isinstance(stated, str) else [part.firmware for part in seen.get(name, [])]
+        how = sku.updates.get(name, FirmwareUpdate())
+        parts: Iterable[Part] = seen.get(name, [])
+        if how.tool is not None:
+            parts = written_parts(observation.parts, how.tool, how.models, how.slots)
+        versions = [stated] if isinstance(stated, str) else [part.firmware for part in parts]
         if finding := drift(sku, name, versions, node):
             findings.append(finding)
     return findings

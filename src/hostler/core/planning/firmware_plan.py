@@ -1,7 +1,8 @@
 """Steps that bring a node's firmware to its SKU's baseline, and what differs from it. Pure.
 
 Components are written order by order; those of one order share the deepest of their activations, and their versions are
-verified before the next order begins. The last power cycle and verification are the recipe's own.
+verified before the next order begins. The last power cycle and verification are the recipe's own. Those that a BMC does
+not reach are written by the node's agent.
 """
 
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from msgspec import Struct
 
 from hostler.core.state import operations as op
 from hostler.core.state.configuration import Sku
-from hostler.core.state.firmware_updates import ACTIVATIONS, FirmwareStage, FirmwareUpdate
+from hostler.core.state.firmware_updates import ACTIVATIONS, DeviceTool, FirmwareStage, FirmwareUpdate
 from hostler.core.state.firmware_versions import downgrade, is_adapter_name, is_older, plain_name
 from hostler.core.state.model import RECOVERY, STAGED, Node, Profile
 from hostler.core.tables.recipes import StepRow
@@ -52,6 +53,16 @@ class _Component(Struct, frozen=True):
         """The versions that satisfy the baseline, the target first."""
         return (self.version, *self.how.allowed)
 
+    @property
+    def by_agent(self) -> bool:
+        """Whether the node's agent writes it."""
+        return self.how.via == "agent"
+
+    @property
+    def power(self) -> str:
+        """The power state in which it is written; an agent's machine is on."""
+        return "on" if self.by_agent else self.how.power
+
 
 def firmware_rows(node: Node, sku: Sku) -> tuple[FirmwareRow, ...]:
     """Every component of the baseline, in the order in which they are written."""
@@ -59,8 +70,13 @@ def firmware_rows(node: Node, sku: Sku) -> tuple[FirmwareRow, ...]:
 
 
 def to_verify(node: Node, sku: Sku) -> dict[str, tuple[str, ...]]:
-    """Component → versions that satisfy it; without those that are not Hostler's to write."""
-    return {one.name: one.good for one in _components(sku) if not _left(node, one)}
+    """Component of the BMC → versions that satisfy it; without those that are not Hostler's to write."""
+    return {one.name: one.good for one in _components(sku) if not (one.by_agent or _left(node, one))}
+
+
+def devices_to_verify(node: Node, sku: Sku) -> dict[str, op.DeviceBaseline]:
+    """Component that the agent writes → its parts, and the versions that satisfy them."""
+    return {one.name: _device(one, one.good) for one in _components(sku) if one.by_agent and not _left(node, one)}
 
 
 def firmware_steps(node: Node, sku: Sku) -> Iterator[StepRow]:
@@ -70,17 +86,23 @@ def firmware_steps(node: Node, sku: Sku) -> Iterator[StepRow]:
     is_on = True
     for number, written in enumerate(rounds):
         for one, stage in written:
-            yield from _powered(is_on, one.how.power)
-            is_on = one.how.power != "off" and (is_on or one.how.power == "on")
-            yield StepRow(_write(one, stage), _WRITE_S)
+            yield from _powered(is_on, one.power)
+            is_on = one.power != "off" and (is_on or one.power == "on")
+            yield StepRow(_write_device(node, one, stage) if one.by_agent else _write(one, stage), _WRITE_S)
         depth = max((one.how.activate for one, _ in written), key=_DEEPEST.__getitem__)
         if number == len(rounds) - 1 and depth in ("none", "dc_cycle"):
             return  # the recipe's own power cycle follows
         yield from _activated(depth, is_on)
         is_on = is_on or depth in _CYCLES
-        wanted = {one.name: _expected(one, stage) for one, stage in written}
-        yield StepRow(op.ResetBmc(tuple(wanted)), _BMC_S)
-        yield StepRow(op.VerifyFirmware(wanted), _VERIFY_S)
+        yield from _verified(written)
+
+
+def _verified(written: list[tuple[_Component, FirmwareStage | None]]) -> Iterator[StepRow]:
+    if listed := {one.name: _expected(one, stage) for one, stage in written if not one.by_agent}:
+        yield StepRow(op.ResetBmc(tuple(listed)), _BMC_S)
+        yield StepRow(op.VerifyFirmware(listed), _VERIFY_S)
+    if devices := {one.name: _device(one, _expected(one, stage)) for one, stage in written if one.by_agent}:
+        yield StepRow(op.VerifyDeviceFirmware(devices), _VERIFY_S)
 
 
 def _components(sku: Sku) -> list[_Component]:
@@ -125,6 +147,33 @@ def _write(one: _Component, stage: FirmwareStage | None) -> op.WriteFirmware:
     )
 
 
+def _write_device(node: Node, one: _Component, stage: FirmwareStage | None) -> op.WriteDeviceFirmware:
+    """The agent decides part by part by what runs there."""
+    how, wanted = one.how, stage or FirmwareStage(one.version, one.how.image, one.how.sha256)
+    return op.WriteDeviceFirmware(
+        component=one.name,
+        tool=_tool(how),
+        models=how.models,
+        version=wanted.version,
+        image=wanted.image,
+        sha256=wanted.sha256,
+        good=one.good,
+        at_least=wanted.version if stage else "",
+        slots=how.slots,
+        downgrade=how.downgrade,
+        spares_infiniband=node.profile is Profile.unmanaged,
+    )
+
+
+def _device(one: _Component, good: tuple[str, ...]) -> op.DeviceBaseline:
+    return op.DeviceBaseline(_tool(one.how), one.how.models, good, one.how.slots)
+
+
+def _tool(how: FirmwareUpdate) -> DeviceTool:
+    assert how.tool is not None, "the configuration was checked: what an agent writes has a tool"
+    return how.tool
+
+
 def _expected(one: _Component, stage: FirmwareStage | None) -> tuple[str, ...]:
     """Versions that satisfy a verification between two orders: a node that was further on already is as good."""
     later = [other.version for other in one.how.through] if stage else []
@@ -165,7 +214,7 @@ def _act(node: Node, one: _Component, reported: str, staged: str) -> tuple[str, 
     if staged == one.version:
         return "activate", f"written already; it runs after a {one.how.activate}"
     if not reported:
-        return "write", "its BMC has not reported a version yet; it is read before anything is sent"
+        return "write", f"its {'agent' if one.by_agent else 'BMC'} has not reported a version yet; it is read first"
     if why := downgrade(reported, one.version, allowed=one.how.downgrade):
         return "refuse", why
     way = " → ".join((reported, *(stage.version for stage in _to_pass(node, one)), one.version))
@@ -177,7 +226,7 @@ def _left(node: Node, one: _Component) -> str:
     if node.profile is not Profile.unmanaged:
         return ""
     adapter = one.how.infiniband
-    if adapter or (adapter is None and is_adapter_name(one.name)):
+    if adapter or (adapter is None and (is_adapter_name(one.name) or one.how.tool == "flint")):
         return "an InfiniBand adapter of an unmanaged node: its firmware is never written"
     return "an unmanaged node gets firmware at its first delivery only" if node.handover is not None else ""
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from hostler.core.conditions import site_checks
 from hostler.core.planning import cabling, gate_requirements, port_reset, return_depth
-from hostler.core.planning.firmware_plan import firmware_steps, to_verify
+from hostler.core.planning.firmware_plan import devices_to_verify, firmware_steps, to_verify
 from hostler.core.planning.phase_after_triage import phase_after_triage
 from hostler.core.planning.sanitise_order import sanitise_order
 from hostler.core.policy.blast_radius import blast_radius
@@ -159,7 +159,8 @@ def _acts(context: DecisionContext, node: Node, row: StepRow, parts: tuple[str, 
         case op.ResetBmc() if row.each == "baseline":
             return [op.ResetBmc(tuple(wanted))] if wanted else []
         case op.VerifyFirmware():
-            return [op.VerifyFirmware(wanted)]
+            devices = devices_to_verify(node, sku) if sku and row.each == "baseline" else {}
+            return [op.VerifyFirmware(wanted), *([op.VerifyDeviceFirmware(devices)] if devices else [])]
         case op.ResetGpus() if sku is not None:
             return [_how_to_reset(sku.reset, node, parts)]
         case op.JoinCluster() | op.ConfirmJoin():

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from hostler.core.state.configuration import Sku
-from hostler.core.state.firmware_updates import ACTIVATIONS, FirmwareUpdate
+from hostler.core.state.firmware_updates import ACTIVATIONS, CYCLES, PART_KINDS, FirmwareUpdate
 from hostler.core.state.firmware_versions import OR, is_older
 from hostler.core.state.input_problems import WrongEntry
 
@@ -43,8 +43,30 @@ def update_problems(sku: Sku, name: str, how: FirmwareUpdate) -> Iterator[WrongE
             yield WrongEntry(
                 f"the image of {version} is behind no http or https URL", "write a URL that is verified before use"
             )
+    yield from _by_agent(how) if how.via == "agent" else _by_bmc(how)
     yield from _order(sku, name, how)
     yield from _needs(sku, how)
+
+
+def _by_bmc(how: FirmwareUpdate) -> Iterator[WrongEntry]:
+    for field in ("tool", "models", "slots"):
+        if getattr(how, field):
+            yield WrongEntry(f"`{field}` is for what an agent writes", "add `via: agent`, or remove it")
+
+
+def _by_agent(how: FirmwareUpdate) -> Iterator[WrongEntry]:
+    if how.tool is None:
+        yield WrongEntry("an agent has no tool for it", f"write `tool`: one of {', '.join(PART_KINDS)}")
+    if not how.models or not all(model.strip() for model in how.models):
+        yield WrongEntry("it names no models", "write `models` as the inventory has them: no others are written")
+    if not how.image:
+        yield WrongEntry("an agent has no image for it", "write `image` and `sha256`")
+    if how.activate not in CYCLES:
+        yield WrongEntry(
+            f"activation '{how.activate}' does not make it run", f"write one of {', '.join(CYCLES)}: all power is taken"
+        )
+    if how.power == "off" or how.push or how.targets:
+        yield WrongEntry("`power: off`, `push` and `targets` are a BMC's", "remove them: an agent writes while it runs")
 
 
 def _stages(how: FirmwareUpdate) -> Iterator[tuple[str, str, str]]:
@@ -61,6 +83,9 @@ def _order(sku: Sku, name: str, how: FirmwareUpdate) -> Iterator[WrongEntry]:
 
 def _needs(sku: Sku, how: FirmwareUpdate) -> Iterator[WrongEntry]:
     for other, least in how.needs.items():
+        if how.via == "agent" or sku.updates.get(other, FirmwareUpdate()).via == "agent":
+            yield WrongEntry(f"it needs {other}, and a BMC alone can be asked that", "give it a later `order` instead")
+            continue
         target, before = sku.firmware.get(other, ""), sku.updates.get(other, FirmwareUpdate())
         if not target or is_older(target, least) is not False:
             yield WrongEntry(

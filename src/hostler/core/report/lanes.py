@@ -177,6 +177,9 @@ class _Reading:
         self.ended.append(LaneSpan(lane, what, record.at, record.at, record.seq, "", state, text))
 
 
+_LOOKS = ("verify_firmware", "verify_device_firmware")
+
+
 def _listed(event: e.Event) -> Iterator[tuple[str, str]]:
     """Components and their versions, where the event tells them: an inventory, or a look after a firmware update."""
     match event:
@@ -185,7 +188,9 @@ def _listed(event: e.Event) -> Iterator[tuple[str, str]]:
         case e.OperationFinished(kind="collect_inventory", result="done", facts=facts):
             named = ((name.removeprefix(LISTED), version) for name, version in facts.items() if name.startswith(LISTED))
             yield from ((name, str(version)) for name, version in named if version)
-        case e.OperationFinished(kind="verify_firmware", result="done" | "failed", facts=facts):
+        case e.OperationFinished(
+            kind="verify_firmware" | "verify_device_firmware", result="done" | "failed", facts=facts
+        ):
             yield from ((name, str(version)) for name, version in facts.items() if version)
         case _:
             pass

@@ -1,10 +1,21 @@
 """How a component is brought to its baseline: its image, what makes it run, and what has to come before."""
 
+from typing import Literal
+
 from msgspec import Struct
+
+Via = Literal["bmc", "agent"]
+DeviceTool = Literal["nvme", "flint"]
+"""Programs by which an agent writes firmware: nvme-cli to NVMe drives, NVIDIA's flint (or mstflint) to adapters."""
+PART_KINDS: dict[str, str] = {"nvme": "drive", "flint": "nic"}
+"""Tool → the kind of the inventory's parts that it writes to."""
 
 ACTIVATIONS = ("none", "bmc_reset", "dc_cycle", "ac_cycle", "outlet_cycle")
 """Acts that make written firmware run, the deepest last: none, the BMC restarted, a power cycle, mains off and on by
 the BMC, and by the outlets of the rack's PDUs."""
+
+CYCLES = ("dc_cycle", "ac_cycle", "outlet_cycle")
+"""Those that take the machine's power away, and so make run what an agent has written."""
 
 
 class FirmwareStage(Struct, frozen=True, forbid_unknown_fields=True):
@@ -25,6 +36,9 @@ class FirmwareUpdate(Struct, frozen=True, forbid_unknown_fields=True):
     before. `power`: on or off while it is written, "" for either. A version that is not known to be older is never
     written over a newer one, unless `downgrade`. `targets`: what the BMC is told to write, where it is not the
     component's own entry. `infiniband`: whether it is an InfiniBand adapter, None to tell by its name.
+
+    `via` agent: the node's agent writes it with `tool`, to the parts of these `models` alone, as its inventory names
+    them; where `slots` are named to those in them, each of which has to be there.
     """
 
     image: str = ""
@@ -39,3 +53,7 @@ class FirmwareUpdate(Struct, frozen=True, forbid_unknown_fields=True):
     push: bool = False
     targets: tuple[str, ...] = ()
     infiniband: bool | None = None
+    via: Via = "bmc"
+    tool: DeviceTool | None = None
+    models: tuple[str, ...] = ()
+    slots: tuple[str, ...] = ()

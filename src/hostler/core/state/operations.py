@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import msgspec
 from msgspec import Struct
 
+from hostler.core.state.firmware_updates import DeviceTool
 from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.pass_rules import PassRules
 
@@ -243,6 +244,41 @@ class Sanitise(OperationAct, frozen=True):
     accounts: tuple[str, ...] | None = None
 
 
+class WriteDeviceFirmware(OperationAct, frozen=True):
+    """Has the agent write an image to its parts of these `models`, in these `slots` where any are named.
+
+    `version`, `good`, `at_least` and `downgrade` are as those of `WriteFirmware`, and hold for each part by itself.
+    `spares_infiniband`: an adapter with a port that is InfiniBand is not written.
+    """
+
+    component: str
+    tool: DeviceTool
+    models: tuple[str, ...]
+    version: str
+    image: str
+    sha256: str
+    good: tuple[str, ...] = ()
+    at_least: str = ""
+    slots: tuple[str, ...] = ()
+    downgrade: bool = False
+    spares_infiniband: bool = False
+
+
+class DeviceBaseline(Struct, frozen=True):
+    """A component that an agent writes: its parts, and the versions that satisfy each of them."""
+
+    tool: DeviceTool
+    models: tuple[str, ...]
+    good: tuple[str, ...]
+    slots: tuple[str, ...] = ()
+
+
+class VerifyDeviceFirmware(OperationAct, frozen=True):
+    """Has the agent read its inventory: every part of a component runs one of the versions that are wanted."""
+
+    wanted: dict[str, DeviceBaseline]
+
+
 class StartKubelet(OperationAct, frozen=True):
     """Has the kubelet join by what its agent fetches for it; no order carries that."""
 
@@ -397,6 +433,8 @@ AnyAct = (
     | BmcColdReset
     | RunChecks
     | Sanitise
+    | WriteDeviceFirmware
+    | VerifyDeviceFirmware
     | StartKubelet
     | StopKubelet
     | CordonNode

@@ -54,6 +54,8 @@ _READ: dict[str, Callable[[Arguments], op.AnyAct]] = {
         a.get("tpm") == "yes",
         msgspec.json.decode(a.get("accounts", "null"), type=tuple[str, ...] | None),
     ),
+    "write_device_firmware": lambda a: msgspec.json.decode(a["order"], type=op.WriteDeviceFirmware),
+    "verify_device_firmware": lambda a: msgspec.json.decode(a["order"], type=op.VerifyDeviceFirmware),
     "verify_inventory": lambda a: op.VerifyInventory(a.get("missing") == "convicts"),
 }
 """Kind → its arguments read; those of other kinds were the fields' own names."""
@@ -131,6 +133,8 @@ _WRITTEN: dict[type, Callable[[Any], Arguments]] = {
         tpm="yes" if act.tpm else "",
         accounts=_json(act.accounts) if act.accounts is not None else "",
     ),
+    op.WriteDeviceFirmware: lambda act: {"order": _json(act)},
+    op.VerifyDeviceFirmware: lambda act: {"order": _json(act)},
     op.VerifyInventory: lambda act: {"missing": "convicts" if act.convicts else "waits"},
     op.RetiredOperation: lambda act: act.args,
 }

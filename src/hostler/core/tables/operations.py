@@ -160,6 +160,18 @@ OPERATIONS: dict[str, OperationKind] = {
         ),
         _row(op.RunChecks, "agent", "the agent's mark of this operation", ("drained",), revocable=True, answers=True),
         _row(op.Sanitise, "agent", "the agent's mark of this operation", ("drained",), settle_s=60, answers=True),
+        _row(
+            op.WriteDeviceFirmware,
+            "agent",
+            "the agent's mark of this operation",
+            ("drained", "power"),
+            interruptible=False,
+            settle_s=600,
+            disrupts=True,
+            touches=True,
+            answers=True,
+        ),
+        _row(op.VerifyDeviceFirmware, "agent", "the agent's mark of this operation", answers=True),
         _row(op.StartKubelet, "agent", "the agent's mark of this operation", ("heard",)),
         _row(op.StopKubelet, "agent", "the agent's mark of this operation", ("drained", "heard")),
         # the scheduler

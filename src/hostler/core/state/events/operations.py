@@ -95,6 +95,9 @@ def _finish_operation(fleet: Fleet, event: OperationFinished, at: datetime) -> N
         cordons = of_others(cordons)
     if event.result == "done" and operation.kind == "verify_firmware":
         node = runs(node, tuple(sorted((k, str(v)) for k, v in event.facts.items())), at)
+    if event.result == "done" and operation.kind == "verify_device_firmware":
+        had = {**dict(node.firmware), **{k: str(v) for k, v in event.facts.items()}}
+        node = runs(node, tuple(sorted(had.items())), at)
     node = _listed(fleet, node, operation.kind, event)
     plan = node.plan
     if plan is not None and plan.id == operation.plan and event.facts.get(HELD):
@@ -121,7 +124,7 @@ _PREFIXES = {"firmware.": "", "staged.": STAGED, "recovery.": RECOVERY}
 
 
 def _listed(fleet: Fleet, node: Node, kind: str, event: OperationFinished) -> Node:
-    """The node with the versions that its BMC listed: all of an inventory, those asked for of a verification."""
+    """The node with the versions that were listed: all of an inventory, those asked for of a verification."""
     if kind == "collect_inventory" and event.result == "done":
         found = {
             f"{mark}{name.removeprefix(prefix)}": str(version)
@@ -129,7 +132,7 @@ def _listed(fleet: Fleet, node: Node, kind: str, event: OperationFinished) -> No
             for prefix, mark in _PREFIXES.items()
             if name.startswith(prefix)
         }
-    elif kind == "verify_firmware" and event.result in ("done", "failed") and event.facts:
+    elif kind in ("verify_firmware", "verify_device_firmware") and event.result in ("done", "failed") and event.facts:
         found = {**dict(node.versions), **{name: str(version) for name, version in event.facts.items() if version}}
     else:
         return node
