@@ -55,7 +55,14 @@ from hostler.core.state.model import (
     Part,
     Phase,
 )
-from hostler.core.state.operations import CordonUninvited, DeleteUninvited, IssueJoinToken, RunChecks, VerifyFirmware
+from hostler.core.state.operations import (
+    CordonUninvited,
+    DeleteUninvited,
+    IssueJoinToken,
+    RunChecks,
+    VerifyDeviceFirmware,
+    VerifyFirmware,
+)
 from hostler.core.state.packed_strings import pairs
 from hostler.core.state.scopes import NODES, Scope, text_hook
 from hostler.core.state.snapshot import dump, state_of
@@ -440,6 +447,8 @@ class Drive:
             result = "done" if result in VERDICTS else result
         if isinstance(operation.act, VerifyFirmware):
             facts = {name: versions[0] for name, versions in operation.act.wanted.items()}
+        if isinstance(operation.act, VerifyDeviceFirmware) and result == "done":
+            facts = {name: one.good[0] for name, one in operation.act.wanted.items()}
         if result == "held":
             facts, result = {HELD: "python3 (pid 4711)"}, "failed"
         outcome = Outcome(operation.id, operation.node, result, "as scripted", facts, attempt=operation.attempt)

@@ -1,4 +1,4 @@
-"""An agent writes firmware to the parts that are named, and to no other: what tools answer, the bad answers included."""
+"""An agent writes firmware to the parts that are named, and to no other: what tools answer, the bad included."""
 
 import os
 from collections.abc import Iterator
@@ -88,7 +88,7 @@ def adapters(images: ImageServer, **said: object) -> WriteDeviceFirmware:
 def test_the_drives_that_are_named_are_written_and_no_others(
     bench: FirmwareBench, images: ImageServer, tmp_path: Path
 ) -> None:
-    """Mutants: a model that begins alike is taken; a drive at the baseline is written; an adapter; the image is kept."""
+    """Mutants: a model that begins alike is taken; a drive at the baseline too; an adapter; the image is kept."""
     for number, said in enumerate(({}, {"model": "KCD8X"}, {"fr": "2.0"}, {})):
         bench.drive(f"nvme{number}n1", f"S{number}", **said)
     bench.card("mlx5_0", "M1", CARD, mn="KCD8")
@@ -301,7 +301,7 @@ def test_flint_or_mstflint_is_needed(
 def test_an_infiniband_adapter_of_an_unmanaged_node_is_spared_whatever_it_is_called(
     bench: FirmwareBench, images: ImageServer, tmp_path: Path, layer: str
 ) -> None:
-    """A port that tells no link layer may be one. Mutants: only a word spares it; its other function is not looked at."""
+    """A port that tells no link layer may be one. Mutants: only a word spares it; the other function is not seen."""
     bench.card("mlx5_0", "M1", CARD)
     bench.card("mlx5_1", "M1", CARD.replace(".0", ".1"), layer)
     agent = Agent(bench, tmp_path)

@@ -3,8 +3,8 @@
 `fw-download` hands the image over, `fw-commit` puts it into a slot that the drive chooses (0) and makes it run after
 the next reset (action 1): nvme-cli's nvme-fw-download(1) and nvme-fw-commit(1); NVM Express base specification 2.0,
 sections 5.12 and 5.13. Where the drive wants more than a controller's reset, nvme-cli ends with 1 and says "Success
-activating firmware action:1 slot:0, but firmware requires conventional reset" (`fw_commit` in its nvme.c): a power cycle
-is one.
+activating firmware action:1 slot:0, but firmware requires conventional reset" (`fw_commit` in its nvme.c): a power
+cycle is one.
 """
 
 import re

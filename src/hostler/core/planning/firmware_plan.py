@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from hostler.core.diagnose.firmware import DRIFT
 from hostler.core.state import operations as op
 from hostler.core.state.configuration import Sku
 from hostler.core.state.firmware_updates import ACTIVATIONS, DeviceTool, FirmwareStage, FirmwareUpdate
@@ -198,10 +199,16 @@ def _activated(depth: str, is_on: bool) -> Iterator[StepRow]:
 
 
 def _row(node: Node, one: _Component) -> FirmwareRow:
-    reported = _listed(node, one.name)
+    reported = _drifted(node, one) or _listed(node, one.name)
     staged, recovery = (_listed(node, f"{mark}{one.name}") for mark in (STAGED, RECOVERY))
     act, why = _act(node, one, reported, staged)
     return FirmwareRow(one.name, reported, one.version, act, why, staged, recovery, one.how.allowed)
+
+
+def _drifted(node: Node, one: _Component) -> str:
+    """The version by which an agent's component drifted, "" for none: a drive was swapped since it was verified."""
+    drifted = (c for c in node.conditions if one.by_agent and c.type == DRIFT and c.part == one.name and c.evidence)
+    return next((str(c.evidence[-1].facts.get("versions", "")).partition(",")[0] for c in drifted), "")
 
 
 def _act(node: Node, one: _Component, reported: str, staged: str) -> tuple[str, str]:

@@ -36,6 +36,8 @@ def rack_problems(sku: Sku) -> Iterator[WrongEntry]:
         if is_system(name) and (by_bmc or name not in rack.switch_firmware):
             text = f"{told}: a switch tray's own system is installed by its own API, and by nothing else"
             yield WrongEntry(text, "name it in switch_firmware; leave out needs, through, push and targets", place)
+        if how.via == "agent":
+            yield WrongEntry(f"{told}: no agent runs on a rack's asset", "remove `via`: its BMC writes it", place)
         if name not in rack.switch_firmware and how.activate not in ("none", "bmc_reset"):
             text = f"{told}: {how.activate} of a power shelf or coolant unit takes power or coolant off the whole rack"
             yield WrongEntry(text, "write none or bmc_reset", (*place, "activate"))
