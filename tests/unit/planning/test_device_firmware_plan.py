@@ -9,11 +9,13 @@ from hostler.core.diagnose import Finding
 from hostler.core.diagnose.inventory import judge_inventory
 from hostler.core.planning.firmware_plan import devices_to_verify, firmware_rows, firmware_steps, to_verify
 from hostler.core.policy.firmware_documents import firmware_problems
+from hostler.core.policy.rack_documents import rack_problems
 from hostler.core.state.configuration import Sku
 from hostler.core.state.firmware_updates import FirmwareStage, FirmwareUpdate
 from hostler.core.state.model import Condition, Evidence, Node, Observation, Part, Phase, Profile, Severity
 from hostler.core.state.operations import DeviceBaseline, VerifyDeviceFirmware, VerifyFirmware, WriteDeviceFirmware
 from hostler.core.state.packed_strings import pairs
+from hostler.core.state.racks import RackManifest
 from tests.kit import NOW, a_node
 
 SHA, URL = "a" * 64, "http://images/x"
@@ -151,6 +153,12 @@ def test_what_no_agent_could_do_is_refused_before_any_node_is_taken_for_it(how: 
     sku = a_sku(BIOS=FirmwareUpdate(image=URL, sha256=SHA), drives=how)
     assert said in next(p.what for p in firmware_problems(sku))
     assert not list(firmware_problems(a_sku(BIOS=FirmwareUpdate(image=URL, sha256=SHA), drives=drives())))
+
+
+def test_no_agent_runs_on_a_racks_asset() -> None:
+    rack = RackManifest(switch_firmware={"drives": "2.0"}, updates={"drives": drives()})
+    said = [one.what for one in rack_problems(replace(a_sku(), rack=rack))]
+    assert any("no agent runs on a rack's asset" in what for what in said), said
 
 
 def test_a_bmcs_component_cannot_need_what_an_agent_writes() -> None:
