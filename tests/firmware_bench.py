@@ -101,6 +101,32 @@ else:
 )
 
 
+FWUPDMGR = (
+    HEAD
+    + r"""
+place = folder / "retimer.json"
+chip = json.loads(place.read_text())
+if chip["lie"] == "old":
+    print("Idle...\nNo JSON here")
+elif sys.argv[1] == "get-devices":
+    flags = ["internal", "registered"] + (["updatable"] if chip["lie"] != "fixed" else [])
+    print(json.dumps({"Devices": [
+        {"Name": "PCIe retimer", "DeviceId": "d1", "Guid": ["g-other", "g-retimer"], "Version": chip["fr"],
+         "Flags": flags, "VendorId": chip["vendor"]},
+        {"Name": "TPM", "DeviceId": "d2", "Guid": ["g-tpm"], "Version": "7.2", "Flags": ["internal"]}]}))
+elif chip["lie"] == "nothing":
+    print("No updates available")
+    sys.exit(2)
+elif chip["lie"] == "refuses":
+    print("failed to install: signature did not validate", file=sys.stderr)
+    sys.exit(1)
+else:
+    place.write_text(json.dumps(chip | {"waits": chip["new"]}))
+    print("Successfully installed firmware")
+"""
+)
+
+
 class FirmwareBench:
     """A machine of files. `said` are the commands that its programs were given, `parts` what its inventory shows."""
 
@@ -109,7 +135,7 @@ class FirmwareBench:
         (self.root / "dev").mkdir(parents=True)
         (self.root / "proc").mkdir()
         self.bin.mkdir()
-        for name, text in (("nvme", NVME), ("flint", FLINT)):
+        for name, text in (("nvme", NVME), ("flint", FLINT), ("fwupdmgr", FWUPDMGR)):
             (self.bin / name).write_text(text)
             (self.bin / name).chmod(0o755)
 
@@ -131,6 +157,10 @@ class FirmwareBench:
             (at / "ports/1/link_layer").write_text(layer)
         self._keep(address, {"sn": serial, "mn": "MCX7", "psid": "MT_838", "slot": slot} | said)
 
+    def retimer(self, **said: Any) -> None:
+        """A retimer that fwupd knows as d1, beside a TPM that is not updatable."""
+        self._keep("retimer", {"vendor": "PCI:0x1000"} | said)
+
     def _keep(self, name: str, said: dict[str, Any]) -> None:
         body = {"fr": "1.0", "new": "2.0", "waits": "", "buffer": "", "lie": ""} | said
         (self.bin / f"{name}.json").write_text(json.dumps(body))
@@ -150,7 +180,7 @@ class FirmwareBench:
     def parts(self) -> tuple[Part, ...]:
         """The inventory."""
         found = []
-        for place in sorted(self.bin.glob("*.json")):
+        for place in sorted(self.bin.glob("*[0-9]*.json")):
             said, name = json.loads(place.read_text()), place.name.removesuffix(".json")
             kind, slot = ("nic", said["slot"]) if "slot" in said else ("drive", f"{name}n1")
             found.append(Part(said["sn"], kind, said["mn"], slot, said["fr"]))
@@ -161,7 +191,11 @@ class FirmwareBench:
         """The commands that change something."""
         place = self.bin / "said"
         lines = place.read_text().splitlines() if place.exists() else []
-        changing = [line for line in lines if line.split()[1] in ("fw-download", "fw-commit") or line.endswith(" burn")]
+        changing = [
+            line
+            for line in lines
+            if line.split()[1] in ("fw-download", "fw-commit", "install") or line.endswith(" burn")
+        ]
         return [line.replace(str(self.root), "") for line in changing]
 
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.agent import adapter_firmware, nvme_firmware
-from hostler.agent.device_firmware import DeviceFirmwareRules, DevicesRead, read, write
+from hostler.agent.device_firmware import DeviceFirmwareRules, DevicesRead, read, shown, write
 from hostler.agent.firmware_image import ImageLimits
 from hostler.agent.host_commands import ActFailedError, NotPossibleError
 from hostler.agent.machine import EmulatedHostMachine, Powers, RealHostMachine
@@ -47,10 +47,10 @@ class Machine(EmulatedHostMachine):
         self.rules = DeviceFirmwareRules(folder / "images", bench.root, limits)
 
     def write_device_firmware(self, order: WriteDeviceFirmware) -> str:
-        return write(order, self.bench.parts, self.rules)
+        return write(order, shown((order.tool,), self.bench.parts), self.rules)
 
     def verify_device_firmware(self, order: VerifyDeviceFirmware) -> DevicesRead:
-        return read(order, self.bench.parts)
+        return read(order, shown({one.tool for one in order.wanted.values()}, self.bench.parts))
 
 
 class Agent:
@@ -309,6 +309,57 @@ def test_an_infiniband_adapter_of_an_unmanaged_node_is_spared_whatever_it_is_cal
     spared = layer != "Ethernet"
     assert (seen.result, len(bench.said)) == (("refused", 0) if spared else ("done", 1)), seen
     assert ("an InfiniBand adapter is spared" in seen.detail) is spared
+
+
+def retimers(images: ImageServer, **said: object) -> WriteDeviceFirmware:
+    return order(images, component="retimers", tool="fwupd", models=("g-retimer",), **said)
+
+
+def test_a_retimer_is_written_by_its_device_id(bench: FirmwareBench, images: ImageServer, tmp_path: Path) -> None:
+    """Mutants: no device is named, and fwupd writes whatever the archive fits; one of its GUIDs alone counts."""
+    bench.retimer()
+    agent = Agent(bench, tmp_path)
+    assert agent.ask(retimers(images)).result == "done"
+    assert bench.said == [f"fwupdmgr install {tmp_path}/images/image d1 --assume-yes --no-reboot-check"]
+    wanted = VerifyDeviceFirmware({"retimers": DeviceBaseline("fwupd", ("g-retimer",), ("2.0",))})
+    assert agent.ask(wanted, identity="o2").result == "failed"
+    bench.reset()
+    assert agent.ask(wanted, identity="o3").facts == {"retimers": "2.0"}
+    assert "none needs 2.0" in agent.ask(retimers(images), identity="o4").detail
+    assert "shows none of g-retimer" in agent.ask(retimers(images, slots=("d2",)), identity="o5").detail
+
+
+FWUPD = {
+    "old": ("refused", "install fwupd 1.9.5 or later"),
+    "fixed": ("refused", "does not call it updatable"),
+    "nothing": ("failed", "fwupdmgr ended with 2: No updates available"),
+    "refuses": ("failed", "signature did not validate"),
+}
+
+
+@pytest.mark.parametrize("lie", FWUPD)
+def test_what_fwupd_answers_is_told_as_it_is(
+    bench: FirmwareBench, images: ImageServer, tmp_path: Path, lie: str
+) -> None:
+    """Mutant: an exit status of 2, nothing done, counts as written."""
+    bench.retimer(lie=lie)
+    seen, (result, told) = Agent(bench, tmp_path).ask(retimers(images)), FWUPD[lie]
+    assert (seen.result, told in seen.detail) == (result, True), seen
+
+
+def test_fwupd_spares_adapters_of_unmanaged_nodes_and_is_needed(
+    bench: FirmwareBench, images: ImageServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mutants: the vendor is not looked at; a missing tool is a failure."""
+    bench.retimer(vendor="PCI:0x15B3")
+    agent = Agent(bench, tmp_path)
+    spared = agent.ask(retimers(images, spares_infiniband=True))
+    assert (spared.result, "an InfiniBand adapter is spared" in spared.detail, bench.said) == ("refused", True, [])
+    assert agent.ask(retimers(images), 2).result == "done"
+    (bench.bin / "fwupdmgr").unlink()
+    monkeypatch.setenv("PATH", str(bench.bin))
+    missing = agent.ask(retimers(images), 3)
+    assert (missing.result, "fwupdmgr: No such file" in missing.detail) == ("refused", True)
 
 
 def test_an_inventory_without_a_version_verifies_nothing(bench: FirmwareBench, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from hostler.agent import adapter_firmware, nvme_firmware
+from hostler.agent import adapter_firmware, fwupd_firmware, nvme_firmware
 from hostler.agent.device_state import DeviceState
 from hostler.agent.drive_erasure import at_work_on_gpus
 from hostler.agent.firmware_image import ImageLimits, fetched
@@ -30,16 +30,23 @@ class DeviceFirmwareRules(Struct, frozen=True):
 
 
 class DeviceWay(Struct, frozen=True):
-    """How one tool asks a part and writes it."""
+    """How one tool asks a part and writes it; `why_spared` says why it may be an InfiniBand adapter, "" for none."""
 
     state: Callable[[Part, Path], DeviceState]
     write: Callable[[Part, Path, Path], None]
+    why_spared: Callable[[Part, Path], str]
 
 
 WAYS: dict[DeviceTool, DeviceWay] = {
-    "nvme": DeviceWay(nvme_firmware.state, nvme_firmware.write),
-    "flint": DeviceWay(adapter_firmware.state, adapter_firmware.write),
+    "nvme": DeviceWay(nvme_firmware.state, nvme_firmware.write, lambda _part, _root: ""),
+    "flint": DeviceWay(adapter_firmware.state, adapter_firmware.write, adapter_firmware.why_spared),
+    "fwupd": DeviceWay(fwupd_firmware.state, fwupd_firmware.write, fwupd_firmware.why_spared),
 }
+
+
+def shown(tools: Iterable[DeviceTool], inventory: tuple[Part, ...]) -> tuple[Part, ...]:
+    """The inventory's parts, and fwupd's where it is to write or read one. Raises NotPossibleError."""
+    return (*inventory, *fwupd_firmware.parts()) if "fwupd" in tools else inventory
 
 
 def write(order: WriteDeviceFirmware, parts: Iterable[Part], rules: DeviceFirmwareRules) -> str:
@@ -50,8 +57,8 @@ def write(order: WriteDeviceFirmware, parts: Iterable[Part], rules: DeviceFirmwa
     if at_work := at_work_on_gpus(rules.root):
         raise NotPossibleError(f"nothing was written: {at_work}")
     chosen, way = named(parts, order.tool, order.models, order.slots), WAYS[order.tool]
-    if order.tool == "flint" and order.spares_infiniband:
-        _spare_infiniband(chosen, rules.root)
+    if order.spares_infiniband:
+        _spare_infiniband(way, chosen, rules.root)
     due = [part for part in chosen if _is_due(order, part, way.state(part, rules.root))]
     told = f"{order.component}: {len(chosen)} of {', '.join(order.models)}"
     if not due:
@@ -72,8 +79,8 @@ def named(parts: Iterable[Part], tool: DeviceTool, models: tuple[str, ...], slot
     return found
 
 
-def _spare_infiniband(chosen: Iterable[Part], root: Path) -> None:
-    spared = [why for part in chosen if (why := adapter_firmware.why_spared(part, root))]
+def _spare_infiniband(way: DeviceWay, chosen: Iterable[Part], root: Path) -> None:
+    spared = [why for part in chosen if (why := way.why_spared(part, root))]
     if spared:
         raise NotPossibleError(f"nothing was written: {'; '.join(spared[:4])}")
 

@@ -406,11 +406,12 @@ class RealHostMachine:
         if pods := self.devices():
             raise NotPossibleError(f"nothing was written: pod {next(iter(pods))} has GPUs of this node")
         rules = DeviceFirmwareRules(self._state_dir / "firmware", Path(self._sources.root))
-        return device_firmware.write(order, self._shown(), rules)
+        return device_firmware.write(order, device_firmware.shown((order.tool,), self._shown()), rules)
 
     def verify_device_firmware(self, order: VerifyDeviceFirmware) -> DevicesRead:
         """Versions of the parts as the inventory reads them now. Raises ActFailedError, NotPossibleError."""
-        return device_firmware.read(order, self._shown())
+        tools = {wanted.tool for wanted in order.wanted.values()}
+        return device_firmware.read(order, device_firmware.shown(tools, self._shown()))
 
     def _shown(self) -> tuple[Part, ...]:
         """The inventory's parts. Raises NotPossibleError where they cannot be read."""

@@ -5,10 +5,11 @@ from typing import Literal
 from msgspec import Struct
 
 Via = Literal["bmc", "agent"]
-DeviceTool = Literal["nvme", "flint"]
-"""Programs by which an agent writes firmware: nvme-cli to NVMe drives, NVIDIA's flint (or mstflint) to adapters."""
-PART_KINDS: dict[str, str] = {"nvme": "drive", "flint": "nic"}
-"""Tool → the kind of the inventory's parts that it writes to."""
+DeviceTool = Literal["nvme", "flint", "fwupd"]
+"""Programs by which an agent writes firmware: nvme-cli to NVMe drives, NVIDIA's flint (or mstflint) to adapters, fwupd
+to whatever it has a plugin for."""
+PART_KINDS: dict[DeviceTool, str] = {"nvme": "drive", "flint": "nic", "fwupd": "fwupd"}
+"""Tool → the kind of parts that it writes to; fwupd's are in no inventory but its own."""
 
 ACTIVATIONS = ("none", "bmc_reset", "dc_cycle", "ac_cycle", "outlet_cycle")
 """Acts that make written firmware run, the deepest last: none, the BMC restarted, a power cycle, mains off and on by
@@ -38,7 +39,8 @@ class FirmwareUpdate(Struct, frozen=True, forbid_unknown_fields=True):
     component's own entry. `infiniband`: whether it is an InfiniBand adapter, None to tell by its name.
 
     `via` agent: the node's agent writes it with `tool`, to the parts of these `models` alone, as its inventory names
-    them; where `slots` are named to those in them, each of which has to be there.
+    them; where `slots` are named to those in them, each of which has to be there. Of fwupd the model is a GUID, the
+    slot a DeviceId.
     """
 
     image: str = ""
