@@ -58,22 +58,22 @@ class Agent:
 
     def __init__(self, bench: FirmwareBench, folder: Path, limits: ImageLimits | None = None) -> None:
         self.machine = Machine(bench, folder, limits or ImageLimits())
-        self._marks = folder / "marks.sqlite"
+        self._log_file = folder / "marks.sqlite"
 
     def ask(self, act: AnyAct, attempt: int = 1, identity: str = "o1", *, observe: bool = False) -> Outcome:
         operation = Operation(identity, act, "n1", "p1", 0, NOW, NOW, attempt=attempt)
-        marks = OperationLog(self._marks, emulated=True)
+        operation_log = OperationLog(self._log_file, emulated=True)
         try:
-            operations = NodeOperations("n1", self.machine, marks)
+            operations = NodeOperations("n1", self.machine, operation_log)
             return operations.observe(operation, 1) if observe else operations.perform(operation, 1)
         finally:
-            marks.close()
+            operation_log.close()
 
     def killed_in(self, act: AnyAct) -> None:
         """The mark that an agent leaves which is killed in the act."""
-        marks = OperationLog(self._marks, emulated=True)
-        marks.start(Operation("o1", act, "n1", "p1", 0, NOW, NOW), 1, self.machine.boot_id())
-        marks.close()
+        operation_log = OperationLog(self._log_file, emulated=True)
+        operation_log.start(Operation("o1", act, "n1", "p1", 0, NOW, NOW), 1, self.machine.boot_id())
+        operation_log.close()
 
 
 def order(images: ImageServer, image: str = "good", **said: object) -> WriteDeviceFirmware:

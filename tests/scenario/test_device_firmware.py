@@ -34,7 +34,7 @@ def in_zap(*answers: str, of: str = WRITE, **fields: Any) -> Drive:
 
 
 def test_it_is_written_reset_and_read_again() -> None:
-    """What was verified is kept beside what the BMC lists. Mutants: no reset; one verification wipes the other's."""
+    """The verified version is kept beside those that the BMC lists. Mutants: no reset; one look wipes the other's."""
     drive = in_zap()
     drive.wait(hours=3)
     asked = [kind for kind in drive.operations("a") if kind in (WRITE, VERIFY, "power_off", "verify_firmware")]

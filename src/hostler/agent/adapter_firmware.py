@@ -25,7 +25,7 @@ _ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
 def state(part: Part, root: Path) -> DeviceState:
-    """What flint reads from the adapter. Raises NotPossibleError where it reads nothing."""
+    """The versions that flint reads from the adapter. Raises NotPossibleError where it reads nothing."""
     try:
         printed = act((_tool(), "-d", address(part, root), "query"), ASK_S)
     except (ActFailedError, FateUnknownError) as error:

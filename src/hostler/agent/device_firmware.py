@@ -22,7 +22,7 @@ from hostler.core.state.operations import VerifyDeviceFirmware, WriteDeviceFirmw
 
 
 class DeviceFirmwareRules(Struct, frozen=True):
-    """Where an image lies meanwhile, the file system that shows this machine, and limits of fetching."""
+    """The folder of an image meanwhile, the file system that shows this machine, and limits of fetching."""
 
     folder: Path
     root: Path = Path("/")

@@ -183,7 +183,7 @@ def abilities_of(device: BlockDevice) -> NvmeAbilities:
 
 
 def at_work_on_gpus(root: Path) -> str:
-    """Who has a GPU of this machine open, a pod or a job, in words; "" for nobody."""
+    """The pod or job that has a GPU of this machine open, in words; "" for none."""
     files = [str(path) for path in (root / "dev").glob("nvidia[0-9]*")]
     at_work = [one for one in holders(root / "proc", files) if one.of.startswith(_SHARED)] if files else []
     return f"somebody works on this node: {at_work[0]}" if at_work else ""

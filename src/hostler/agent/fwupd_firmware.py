@@ -31,7 +31,7 @@ def parts() -> tuple[Part, ...]:
 
 
 def state(part: Part, _root: Path) -> DeviceState:
-    """What fwupd reads from the device. Raises NotPossibleError where it cannot be written."""
+    """The version that fwupd reads from the device. Raises NotPossibleError where it cannot be written."""
     device = _device(part)
     if "updatable" not in _listed(device, "Flags"):
         raise NotPossibleError(

@@ -439,7 +439,7 @@ def settings_from(arguments: Sequence[str] | None) -> AgentSettings | None:
     parser.add_argument("--state-dir", type=Path, default=Path("/var/lib/hostler-agent"))
     parser.add_argument("--ca-file", default="", help="trust these authorities instead of the system's")
     parser.add_argument("--kernel-log", default="/dev/kmsg", help='or "journal"; "" reads no kernel log')
-    parser.add_argument("--allow-actions", action="store_true", help="permit reboot, resets and sanitise")
+    parser.add_argument("--allow-actions", action="store_true", help="permit reboot, resets, sanitise and firmware")
     parser.add_argument("--cluster-server", default="", help="API servers that the kubelet may join, commas between")
     parser.add_argument("--cluster-ca", default="", help="PEM file of the authorities that these are known by")
     parser.add_argument("--scratch", nargs="*", default=(), help="devices that sanitise may erase")

@@ -22,7 +22,7 @@ _LATER = re.compile(r"^Success activating firmware action:1 .*but firmware requi
 
 
 def state(part: Part, root: Path) -> DeviceState:
-    """What the drive itself tells. Raises NotPossibleError where nobody can ask it, or another one answers."""
+    """The versions that the drive itself tells. Raises NotPossibleError where none or another one answers."""
     device = _device(part, root)
     said = nvme_wire.firmware(_asked(device, "id-ctrl").encode())
     if said is None:

@@ -111,7 +111,7 @@ def test_what_was_verified_is_not_written_again_until_it_drifts() -> None:
 @pytest.mark.parametrize("name", ["rails", "ConnectX-7", "storage"])
 @pytest.mark.parametrize("infiniband", [None, True])
 def test_an_infiniband_adapter_of_an_unmanaged_node_is_never_written(name: str, infiniband: bool | None) -> None:
-    """Whatever it is called: flint writes adapters. Mutants: the name alone decides; the agent's way is not asked."""
+    """By whatever name, flint writes adapters. Mutants: the name alone decides; the agent's way is not asked."""
     node, sku = a_node_in_zap(Profile.unmanaged), a_sku(**{name: cards(infiniband=infiniband)})
     (row,) = firmware_rows(node, sku)
     assert (row.act, "never written" in row.why) == ("leave", True)

@@ -1,4 +1,4 @@
-"""Which parts of an inventory a component is, that the node's agent writes."""
+"""Parts of an inventory that make up a component which the node's agent writes."""
 
 from collections.abc import Iterable
 

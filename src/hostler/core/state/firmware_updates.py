@@ -16,7 +16,7 @@ ACTIVATIONS = ("none", "bmc_reset", "dc_cycle", "ac_cycle", "outlet_cycle")
 the BMC, and by the outlets of the rack's PDUs."""
 
 CYCLES = ("dc_cycle", "ac_cycle", "outlet_cycle")
-"""Those that take the machine's power away, and so make run what an agent has written."""
+"""Activations that take the machine's power away, and so make run what an agent has written."""
 
 
 class FirmwareStage(Struct, frozen=True, forbid_unknown_fields=True):
