@@ -38,7 +38,9 @@ def type_name(kind: Any) -> str:
 
 
 def _made_of(kind: Any) -> str:
-    """A type that is made of others."""
+    """A type that is made of others, or of words."""
+    if get_origin(kind) is typing.Literal:
+        return " or ".join(f"`{word}`" for word in get_args(kind))
     inner = [type_name(arg) for arg in get_args(kind) if arg is not Ellipsis]
     match get_origin(kind):
         case typing.Union | types.UnionType:
