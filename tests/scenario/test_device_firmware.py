@@ -35,11 +35,12 @@ def in_zap(*answers: str, of: str = WRITE, **fields: Any) -> Drive:
 
 def test_it_is_written_reset_and_read_again() -> None:
     """The verified version is kept beside those that the BMC lists. Mutants: no reset; one look wipes the other's."""
-    drive = in_zap()
+    drive = in_zap(firmware=(("BIOS", "1"), ("drives", "1.0")))
     drive.wait(hours=3)
     asked = [kind for kind in drive.operations("a") if kind in (WRITE, VERIFY, "power_off", "verify_firmware")]
     assert asked[:4] == [WRITE, "power_off", "verify_firmware", VERIFY], drive.transcript("a")
     assert {"BIOS": "2", "drives": "2.0"}.items() <= dict(drive.node("a").firmware).items()
+    assert set(drive.node("a").changed) == {"BIOS=2", "drives=2.0"}
     assert drive.node("a").phase is not Phase.zap
 
 

@@ -14,7 +14,7 @@ from hostler.core.state.events.row import EventRow, EventRows, FoldError, node_o
 from hostler.core.state.evidence import BUNDLES_KEPT, COLLECT, KeptBundle
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import HELD, OWNER, RECOVERY, STAGED, AsideFailure, Node, Operation
-from hostler.core.state.operations import ResetPort
+from hostler.core.state.operations import ResetPort, VerifyDeviceFirmware
 from hostler.core.state.packed_strings import pairs
 
 GIVEN_UP_KEPT = 8
@@ -93,11 +93,8 @@ def _finish_operation(fleet: Fleet, event: OperationFinished, at: datetime) -> N
         cordons = (*of_others(cordons), OWNER)
     if event.result == "done" and operation.kind in ("uncordon", "leave_cluster"):
         cordons = of_others(cordons)
-    if event.result == "done" and operation.kind == "verify_firmware":
-        node = runs(node, tuple(sorted((k, str(v)) for k, v in event.facts.items())), at)
-    if event.result == "done" and operation.kind == "verify_device_firmware":
-        had = {**dict(node.firmware), **{k: str(v) for k, v in event.facts.items()}}
-        node = runs(node, tuple(sorted(had.items())), at)
+    if event.result == "done" and operation.kind in _LOOKS:
+        node = _verified(node, operation.kind, event, at)
     node = _listed(fleet, node, operation.kind, event)
     plan = node.plan
     if plan is not None and plan.id == operation.plan and event.facts.get(HELD):
@@ -118,6 +115,29 @@ def _note_reset(fleet: Fleet, operation: Operation, at: datetime) -> None:
             fleet.link_cases.put(case.id, replace(case, reset_at=at))
 
 
+_LOOKS = ("verify_firmware", "verify_device_firmware")
+
+
+def _verified(node: Node, kind: str, event: OperationFinished, at: datetime) -> Node:
+    """The node with the versions that were verified: its BMC's in place of all others but its agent's, or those beside.
+
+    What either look of one plan finds changed is one change.
+    """
+    plan = node.plan
+    read = {name: str(version) for name, version in event.facts.items()}
+    acts = [step.act for step in plan.steps] if plan is not None else []
+    by_agent = {name for act in acts if isinstance(act, VerifyDeviceFirmware) for name in act.wanted}
+    if kind == "verify_firmware":
+        read = {name: version for name, version in node.firmware if name in by_agent} | read
+    else:
+        read = dict(node.firmware) | read
+    same = plan is not None and node.changed_at is not None and node.changed_at >= plan.recorded_at
+    found = runs(node, tuple(sorted(read.items())), at)
+    if same and found.changed is not node.changed:
+        return replace(found, changed=tuple(dict.fromkeys((*node.changed, *found.changed))))
+    return found
+
+
 VERSIONS_KEPT = 256
 """Components of one node whose versions are kept."""
 _PREFIXES = {"firmware.": "", "staged.": STAGED, "recovery.": RECOVERY}
@@ -132,7 +152,7 @@ def _listed(fleet: Fleet, node: Node, kind: str, event: OperationFinished) -> No
             for prefix, mark in _PREFIXES.items()
             if name.startswith(prefix)
         }
-    elif kind in ("verify_firmware", "verify_device_firmware") and event.result in ("done", "failed") and event.facts:
+    elif kind in _LOOKS and event.result in ("done", "failed") and event.facts:
         found = {**dict(node.versions), **{name: str(version) for name, version in event.facts.items() if version}}
     else:
         return node
