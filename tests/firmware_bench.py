@@ -144,6 +144,8 @@ class FirmwareBench:
         block = self.root / "sys/block" / slot
         (block / "device").mkdir(parents=True)
         (block / "device/serial").write_text(serial)
+        (block / "device/model").write_text(f"{model}   \n")
+        (block / "device/firmware_rev").write_text(str(said.get("fr", "1.0")))
         (block / "size").write_text("2048")
         self._keep(slot.rpartition("n")[0], {"sn": serial, "mn": model, "oacs": 0x17, "frmw": 0x16} | said)
 
@@ -174,7 +176,10 @@ class FirmwareBench:
         """Power off and on: what waits runs, what was only handed over is gone."""
         for place in self.bin.glob("*.json"):
             device = json.loads(place.read_text())
-            place.write_text(json.dumps(device | {"fr": device["waits"] or device["fr"], "waits": "", "buffer": ""}))
+            runs = device["waits"] or device["fr"]
+            place.write_text(json.dumps(device | {"fr": runs, "waits": "", "buffer": ""}))
+            if (shown := self.root / f"sys/block/{place.stem}n1/device/firmware_rev").exists():
+                shown.write_text(runs)
 
     @property
     def parts(self) -> tuple[Part, ...]:

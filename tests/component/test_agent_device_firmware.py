@@ -12,7 +12,7 @@ from hostler.agent import adapter_firmware, nvme_firmware
 from hostler.agent.device_firmware import DeviceFirmwareRules, DevicesRead, read, shown, write
 from hostler.agent.firmware_image import ImageLimits
 from hostler.agent.host_commands import ActFailedError, NotPossibleError
-from hostler.agent.machine import EmulatedHostMachine, Powers, RealHostMachine
+from hostler.agent.machine import EmulatedHostMachine, Powers, RealHostMachine, SensorSources
 from hostler.agent.node_operations import NodeOperations
 from hostler.agent.operation_log import OperationLog
 from hostler.core.state.model import Operation, Outcome
@@ -257,6 +257,20 @@ def test_an_image_is_bounded(bench: FirmwareBench, images: ImageServer, tmp_path
     assert (file.result, bench.said) == ("refused", [])
 
 
+def test_parts_that_take_longer_than_a_step_are_written_in_turns(
+    bench: FirmwareBench, images: ImageServer, tmp_path: Path
+) -> None:
+    """Mutants: the agent writes on when nobody waits for it any more; it begins with the first one again."""
+    for number in range(2):
+        bench.drive(f"nvme{number}n1", f"S{number}")
+    agent = Agent(bench, tmp_path)
+    agent.machine.rules = replace(agent.machine.rules, limit_s=0.0)
+    first = agent.ask(order(images))
+    assert (first.result, "1 of 2 were written within 0 s" in first.detail) == ("refused", True)
+    assert agent.ask(order(images), 2).detail.endswith("written to nvme1n1; it runs after a reset")
+    assert [line.split()[2] for line in bench.said] == ["/dev/nvme0"] * 2 + ["/dev/nvme1"] * 2
+
+
 def test_an_adapter_is_burnt_by_its_address(bench: FirmwareBench, images: ImageServer, tmp_path: Path) -> None:
     """Mutants: another model is burnt; what waits for a reset is burnt again."""
     bench.card("mlx5_0", "M1", CARD)
@@ -385,6 +399,24 @@ def test_nobody_at_work_is_disturbed(bench: FirmwareBench, images: ImageServer, 
     with pytest.raises(NotPossibleError, match="pod team/train-0 has GPUs"):
         WithPod("n1", tmp_path, Powers(actions=True)).write_device_firmware(order(images))
     assert bench.said == []
+
+
+def test_the_real_machine_knows_its_parts_by_its_own_inventory(
+    bench: FirmwareBench, images: ImageServer, tmp_path: Path
+) -> None:
+    """Mutants: the tool's word is verified, and not the kernel's; the state folder keeps the image."""
+    bench.drive("nvme0n1", "S0")
+    bench.drive("nvme1n1", "S1", model="PM9")
+    machine = RealHostMachine("n1", tmp_path / "state", Powers(actions=True), SensorSources(root=str(bench.root)))
+    try:
+        assert "was written to nvme0n1" in machine.write_device_firmware(order(images))
+        assert machine.verify_device_firmware(READ).wrong == "drives: nvme0n1 (S0) runs 1.0, wanted 2.0"
+        bench.reset()
+        assert machine.verify_device_firmware(READ) == DevicesRead({"drives": "2.0"})
+    finally:
+        machine.close()
+    assert {line.split()[2] for line in bench.said} == {"/dev/nvme0"}
+    assert not (tmp_path / "state/firmware").exists()
 
 
 def test_an_adapter_goes_by_its_device_its_interface_or_its_address(bench: FirmwareBench) -> None:

@@ -4,6 +4,7 @@ Each part is asked first what it runs: one that runs a good version, or has the 
 alone, so that an order may be given twice. Nothing is written before all parts have answered and the image is verified.
 """
 
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -22,11 +23,15 @@ from hostler.core.state.operations import VerifyDeviceFirmware, WriteDeviceFirmw
 
 
 class DeviceFirmwareRules(Struct, frozen=True):
-    """The folder of an image meanwhile, the file system that shows this machine, and limits of fetching."""
+    """The folder of an image meanwhile, the file system that shows this machine, and limits of fetching.
+
+    After `limit_s` no further part is begun; the step's own time is an hour and a half.
+    """
 
     folder: Path
     root: Path = Path("/")
     limits: ImageLimits = ImageLimits()
+    limit_s: float = 3600.0
 
 
 class DeviceWay(Struct, frozen=True):
@@ -54,6 +59,7 @@ def write(order: WriteDeviceFirmware, parts: Iterable[Part], rules: DeviceFirmwa
 
     Raises NotPossibleError (nothing was written, or a part cannot be asked), ActFailedError, FateUnknownError.
     """
+    until = time.monotonic() + rules.limit_s
     if at_work := at_work_on_gpus(rules.root):
         raise NotPossibleError(f"nothing was written: {at_work}")
     chosen, way = named(parts, order.tool, order.models, order.slots), WAYS[order.tool]
@@ -65,6 +71,9 @@ def write(order: WriteDeviceFirmware, parts: Iterable[Part], rules: DeviceFirmwa
         return f"{told}, none needs {order.version}"
     with fetched(order.image, order.sha256, rules.folder, rules.limits) as image:
         for number, part in enumerate(due):
+            if number and time.monotonic() >= until:
+                done = f"{number} of {len(due)} were written within {rules.limit_s:.0f} s"
+                raise NotPossibleError(f"{done}; the others follow once it is asked again")
             _written(way, part, image, rules.root, f"{number} of {len(due)} were written before it")
     return f"{told}, {order.version} was written to {', '.join(part.slot for part in due)}; it runs after a reset"
 
