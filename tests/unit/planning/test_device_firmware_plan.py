@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.core.diagnose import Finding
+from hostler.core.diagnose.firmware import judge_firmware
 from hostler.core.diagnose.inventory import judge_inventory
 from hostler.core.planning.firmware_plan import devices_to_verify, firmware_rows, firmware_steps, to_verify
 from hostler.core.policy.firmware_documents import firmware_problems
@@ -45,8 +46,8 @@ def laid(node: Node, sku: Sku) -> list[str]:
         match step.act:
             case WriteDeviceFirmware(component=component, version=version):
                 told.append(f"agent:{component}={version}")
-            case VerifyDeviceFirmware(wanted=wanted) | VerifyFirmware(wanted=wanted):
-                told.append(f"{step.act.kind}[{' '.join(wanted)}]")
+            case VerifyDeviceFirmware() | VerifyFirmware() as act:
+                told.append(f"{act.kind}[{' '.join(act.wanted)}]")
             case act:
                 told.append(act.kind)
     return told
@@ -169,7 +170,7 @@ def test_a_bmcs_component_cannot_need_what_an_agent_writes() -> None:
 
 @pytest.mark.parametrize(("version", "standing"), [("1.0", True), ("2.0", False)])
 def test_an_inventory_shows_the_drift_of_the_parts_that_are_named(version: str, standing: bool) -> None:
-    """Mutants: another model's version drifts; so does that of another kind."""
+    """Mutants: another model's version drifts; so does that of another kind; a BMC's spelling of a version counts."""
     parts = tuple(
         Part(serial, kind, model, slot, runs)
         for serial, kind, model, slot, runs in (
@@ -182,3 +183,7 @@ def test_an_inventory_shows_the_drift_of_the_parts_that_are_named(version: str, 
     found = judge_inventory(seen, replace(a_node("a"), phase=Phase.production), a_sku(drives=drives()))
     drift: list[Finding] = [one for one in found if one.type == "firmware.drift"]
     assert [(one.part, one.standing) for one in drift] == [("drives", standing)]
+    node, sku = replace(a_node("a"), phase=Phase.production), a_sku(drives=drives())
+    by_bmc = replace(seen, source="bmc", facts={"firmware.drives": "0.1"})
+    judged = [*judge_inventory(by_bmc, node, sku), *judge_firmware(by_bmc, node, sku)]
+    assert "firmware.drift" not in {one.type for one in judged}

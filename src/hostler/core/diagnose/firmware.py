@@ -32,6 +32,8 @@ def firmware_subjects(observation: Observation, node: Node, sku: Sku | None) -> 
     if sku is None:
         return found
     for name in sorted(sku.firmware):
+        if sku.updates.get(name, FirmwareUpdate()).via == "agent":
+            continue
         facts = _facts_of(name, observation.facts)
         finding = drift(sku, name, (observation.facts[fact] for fact in facts), node)
         if finding:

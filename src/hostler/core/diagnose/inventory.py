@@ -144,12 +144,12 @@ def _firmware(observation: Observation, seen: dict[str, list[Part]], node: Node,
     """Versions of what has no serial number, else those of the parts of that kind."""
     findings: list[Finding] = []
     for name in sorted(sku.firmware):
-        stated = observation.facts.get(FIRMWARE_PREFIX + name)
-        how = sku.updates.get(name, FirmwareUpdate())
-        parts: Iterable[Part] = seen.get(name, [])
-        if how.tool is not None:
-            parts = written_parts(observation.parts, how.tool, how.models, how.slots)
-        versions = [stated] if isinstance(stated, str) else [part.firmware for part in parts]
+        how, stated = sku.updates.get(name, FirmwareUpdate()), observation.facts.get(FIRMWARE_PREFIX + name)
+        if how.tool is not None:  # what an agent writes it reads itself
+            own = observation.parts if observation.source == "agent" else ()
+            versions = [part.firmware for part in written_parts(own, how.tool, how.models, how.slots)]
+        else:
+            versions = [stated] if isinstance(stated, str) else [part.firmware for part in seen.get(name, [])]
         if finding := drift(sku, name, versions, node):
             findings.append(finding)
     return findings
