@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -76,12 +77,12 @@ class Agent:
         operation_log.close()
 
 
-def order(images: ImageServer, image: str = "good", **said: object) -> WriteDeviceFirmware:
+def order(images: ImageServer, image: str = "good", **said: Any) -> WriteDeviceFirmware:
     asked = WriteDeviceFirmware("drives", "nvme", ("KCD8",), "2.0", f"{images.url}/{image}", SHA, ("2.0",))
     return replace(asked, **said)
 
 
-def adapters(images: ImageServer, **said: object) -> WriteDeviceFirmware:
+def adapters(images: ImageServer, **said: Any) -> WriteDeviceFirmware:
     return order(images, component="nics", tool="flint", models=("MCX7",), **said)
 
 
@@ -325,7 +326,7 @@ def test_an_infiniband_adapter_of_an_unmanaged_node_is_spared_whatever_it_is_cal
     assert ("an InfiniBand adapter is spared" in seen.detail) is spared
 
 
-def retimers(images: ImageServer, **said: object) -> WriteDeviceFirmware:
+def retimers(images: ImageServer, **said: Any) -> WriteDeviceFirmware:
     return order(images, component="retimers", tool="fwupd", models=("g-retimer",), **said)
 
 

@@ -25,6 +25,7 @@ NEEDS = {
     "bmc_cold_reset": {"power", "boot"},
     "run_checks": {"drained"},
     "sanitise": {"drained"},
+    "write_device_firmware": {"drained", "power"},
     "leave_cluster": {"drained"},
     "start_kubelet": {"heard"},
     "stop_kubelet": {"drained", "heard"},
@@ -32,9 +33,10 @@ NEEDS = {
 REVOCABLE = {"collect_evidence", "run_checks", "join_cluster", "confirm_join", "idle_check"}
 CYCLES = {"ac_cycle", "outlet_cycle"}
 WRITES = {"update_firmware", "install_system_image"}
+DEVICES = {"write_device_firmware"}
 ONCE = CYCLES | WRITES | {"fetch_system_image", "reset_bmc", "gpu_reset", "reboot", "reset_port"}
-DISRUPT = CYCLES | WRITES | {"power_off", "gpu_reset", "reboot", "evict", "leave_cluster", "reset_port"}
-TOUCH = CYCLES | WRITES | {"power_off", "gpu_reset", "reboot", "reset_port"}
+DISRUPT = CYCLES | WRITES | DEVICES | {"power_off", "gpu_reset", "reboot", "evict", "leave_cluster", "reset_port"}
+TOUCH = CYCLES | WRITES | DEVICES | {"power_off", "gpu_reset", "reboot", "reset_port"}
 RESTART = CYCLES | {"power_on", "power_off", "reboot"}
 
 
@@ -44,7 +46,7 @@ def test_every_operation_needs_and_does_what_its_hand_does() -> None:
     rows = OPERATIONS.items()
     assert {kind for kind, row in rows if row.revocable} == REVOCABLE
     assert {kind for kind, row in rows if not row.repeatable} == ONCE
-    assert {kind for kind, row in rows if not row.interruptible} == CYCLES | WRITES
+    assert {kind for kind, row in rows if not row.interruptible} == CYCLES | WRITES | DEVICES
     assert {kind for kind, row in rows if row.disrupts} == DISRUPT
     assert {kind for kind, row in rows if row.touches} == TOUCH
     assert {kind for kind, row in rows if row.restarts} == RESTART
