@@ -102,10 +102,10 @@ async def test_sushy_reads_parts_firmware_bios_and_tasks(judge: Judge) -> None:
 
 async def test_sushy_changes_bios_settings_that_hold_from_the_next_boot(judge: Judge) -> None:
     await asyncio.to_thread(lambda: judge.system.bios.set_attribute("SriovEnable", "Disabled"))
-    assert judge.machine.bios["SriovEnable"] == "Enabled"
+    assert judge.machine.bios == {"BootMode": "Uefi", "SriovEnable": "Enabled"}
     judge.machine.reset("On", judge.clock.now)
     judge.machine.advance(judge.clock.now + timedelta(minutes=10))
-    assert judge.machine.bios["SriovEnable"] == "Disabled"
+    assert judge.machine.bios == {"BootMode": "Uefi", "SriovEnable": "Disabled"}
 
 
 async def test_sushy_resets_the_bmc(judge: Judge) -> None:

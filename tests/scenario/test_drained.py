@@ -15,6 +15,7 @@ NEEDS = {
     "power_on": {"power"},
     "power_off": {"drained", "power_off"},
     "update_firmware": {"drained", "power"},
+    "write_bios_settings": {"drained", "power"},
     "ac_cycle": {"drained", "power"},
     "outlet_cycle": {"drained", "power"},
     "reset_bmc": {"power"},
@@ -36,7 +37,7 @@ WRITES = {"update_firmware", "install_system_image"}
 DEVICES = {"write_device_firmware"}
 ONCE = CYCLES | WRITES | {"fetch_system_image", "reset_bmc", "gpu_reset", "reboot", "reset_port"}
 DISRUPT = CYCLES | WRITES | DEVICES | {"power_off", "gpu_reset", "reboot", "evict", "leave_cluster", "reset_port"}
-TOUCH = CYCLES | WRITES | DEVICES | {"power_off", "gpu_reset", "reboot", "reset_port"}
+TOUCH = CYCLES | WRITES | DEVICES | {"power_off", "write_bios_settings", "gpu_reset", "reboot", "reset_port"}
 RESTART = CYCLES | {"power_on", "power_off", "reboot"}
 
 

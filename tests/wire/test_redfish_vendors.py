@@ -10,7 +10,7 @@ from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.serials import identified
 from hostler.core.state.model import Observation, Outcome
 from hostler.drivers.redfish import bmc_event_logs, firmware_inventory, part_inventory, sensor_reader
-from hostler.drivers.redfish.client import ChangeTarget, PreconditionError
+from hostler.drivers.redfish.client import PreconditionError
 from hostler.ports import RefusedError
 from hostler.sim.bmc.redfish_service import Service, ServiceRequest
 from hostler.sim.bmc.request_faults import RequestFaultRule
@@ -213,19 +213,6 @@ async def test_a_settings_object_that_does_not_list_the_property_is_not_used() -
     with pytest.raises(RefusedError, match="read-only"):
         await bmc.driver.perform(operation("set_boot_network", bmc.node, target="pxe"), bmc.node)
     assert [path for path, _, _ in bmc.sent] == ["/redfish/v1/Systems/1"]
-
-
-@each_vendor
-async def test_bios_settings_wait_where_the_bmc_keeps_them(vendor: str) -> None:
-    bmc = Bmc(vendor)
-    path = f"/redfish/v1/Systems/{VENDORS[vendor].system}/Bios"
-    settings = f"{path}/{VENDORS[vendor].settings or 'Settings'}"
-    async with bmc.client.alone:
-        await bmc.client.write(
-            ChangeTarget(path, settings), {"Attributes": {"SriovEnable": "Disabled"}}, ("Attributes",)
-        )
-    assert bmc.machine.bios_pending == {"SriovEnable": "Disabled"}
-    assert {path for path, _, _ in bmc.sent} == {settings}
 
 
 async def test_a_state_that_changed_is_fetched_once_more_and_named() -> None:

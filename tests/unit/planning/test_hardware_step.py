@@ -83,3 +83,25 @@ def test_a_node_stands_at_the_step_while_its_plan_runs_there(state: str, index: 
     _, node, plan = at_step()
     assert stands_at(replace(node, plan=replace(plan, state=state, index=index))) is stands
     assert not stands_at(replace(node, plan=None))
+
+
+@pytest.mark.parametrize(
+    ("phase", "leads_to", "verdict"),
+    [
+        (Phase.seatrial, "zap", Verdict.passed),
+        (Phase.triage, "zap", Verdict.passed),
+        (Phase.triage, "test", Verdict.failed),
+    ],
+)
+def test_a_setting_that_zap_writes_is_a_gap_only_where_no_zap_follows(
+    phase: Phase, leads_to: str, verdict: Verdict
+) -> None:
+    """Mutant: an examination lets a setting through that nobody will write."""
+    context, node, plan = at_step("Disabled")
+    hardware = {"bios": {"SriovEnable": "Enabled"}, "writes_bios": True}
+    config = configuration({"train": pool_document(target=1)}, hardware=hardware)
+    plan = replace(plan, to_phase=leads_to)
+    node = replace(node, phase=phase, plan=plan)
+    found = verify_hardware(a_context(node, now=context.now, config=config), node, plan)
+    assert isinstance(found, Act)
+    assert recorded(found).verdict is verdict

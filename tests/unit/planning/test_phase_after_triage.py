@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from hostler.core.planning.phase_after_triage import phase_after_triage
 from hostler.core.state.configuration import Sku
 from hostler.core.state.firmware_updates import FirmwareUpdate
+from hostler.core.state.hardware import HardwareManifest
 from hostler.core.state.model import Node, Phase, Profile
 from hostler.core.state.packed_strings import pairs
 from tests.kit import NOW, a_node
@@ -52,3 +53,22 @@ def test_an_unmanaged_node_that_was_delivered_gets_no_firmware() -> None:
 
 def test_without_a_sku_there_is_no_baseline() -> None:
     assert phase_after_triage(in_triage(Phase.test, "1.0.0"), None) is Phase.test
+
+
+@pytest.mark.parametrize(
+    ("shown", "boot", "leads_to"),
+    [
+        ("Disabled", "a-b1", Phase.zap),
+        ("Enabled", "a-b1", Phase.test),
+        ("Disabled", "a-b0", Phase.test),
+        ("", "a-b1", Phase.test),
+    ],
+    ids=["another", "as wanted", "read in an earlier boot", "not listed"],
+)
+def test_a_bios_setting_that_is_to_be_written_leads_to_zap(shown: str, boot: str, leads_to: Phase) -> None:
+    """Mutants: a reading of another boot counts; a setting that nobody has read sends a node round by zap for ever."""
+    sku = replace(SKU, hardware=HardwareManifest(bios={"SriovEnable": "Enabled"}, writes_bios=True))
+    read = pairs([("bmc/bios.SriovEnable", shown)]) if shown else pairs([("bmc/bios.Other", "1")])
+    node = in_triage(Phase.test, hardware=read, hardware_boots=(("bmc", boot),), boot_id="a-b1")
+    assert phase_after_triage(node, sku) is leads_to
+    assert phase_after_triage(node, SKU) is Phase.test

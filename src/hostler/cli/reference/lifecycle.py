@@ -106,6 +106,7 @@ _EACH = {
     "fabric": " for each network whose design names it",
     "hardware": " where its SKU has a hardware manifest",
     "baseline": " of the SKU's baseline",
+    "settings": ", where the SKU has BIOS attributes written",
     "depth": " as deep as what was repaired asks for",
     "hands": ", hardware and as deep a test as the repair asks for, where hands were in it",
 }

@@ -18,7 +18,7 @@ from hostler.core.state.dpus import DPU_BMC, bmcs_of, dpus_of
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.hardware import HardwareManifest
 from hostler.core.state.live_state import LiveNode
-from hostler.core.state.model import Node, Part, Verdict
+from hostler.core.state.model import Node, Part, Phase, Verdict
 from hostler.core.state.node_places import placed
 from hostler.core.state.sensor_watch import PAUSE, SensorWatch
 
@@ -145,17 +145,26 @@ def _link_of(here: NodeReadings, source: str, slot: str) -> str | None:
 
 
 def _bios(here: NodeReadings) -> AspectVerdict:
+    """Compare attributes; one that Zap, which follows, writes and verifies is no gap before it."""
     gaps: list[Gap] = []
     read = any(name.startswith(f"{hw.BMC}/{hw.BIOS}") for name in here.said)
+    plan = here.node.plan
+    before_zap = here.node.phase is Phase.seatrial or (plan is not None and plan.to_phase == Phase.zap)
+    written = hw.bios_to_write(here.node, here.manifest) if before_zap else {}
+    coming: list[str] = []
     for name, wanted in sorted(here.manifest.bios.items()):
         found = here.said.get(f"{hw.BMC}/{hw.BIOS}{name}")
-        if found is None:
+        if name in written and found != wanted and read:
+            coming.append(f"{name} is {found or 'not listed'}")
+        elif found is None:
             said = "nothing: this BIOS lists no such attribute" if read else here.why_not("bios", hw.BMC)
             gaps.append(Gap("BIOS attribute", name, wanted, said, seen=False))
         elif found != wanted:
             gaps.append(Gap("BIOS attribute", name, wanted, found))
     advice = "set it in the BIOS setup or through the BMC, and restart the node"
-    return _verdict("bios", gaps, f"{len(here.manifest.bios)} BIOS attributes as the SKU says", advice)
+    passed = f"{len(here.manifest.bios) - len(coming)} BIOS attributes as the SKU says"
+    left = f", Zap writes {len(coming)}: {', '.join(coming[:_NAMED])}" if coming else ""
+    return _verdict("bios", gaps, passed + left, advice)
 
 
 def _neighbours(here: NodeReadings) -> AspectVerdict:

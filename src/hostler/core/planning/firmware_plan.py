@@ -13,7 +13,8 @@ from hostler.core.diagnose.firmware import DRIFT
 from hostler.core.state import operations as op
 from hostler.core.state.configuration import Sku
 from hostler.core.state.firmware_updates import ACTIVATIONS, DeviceTool, FirmwareStage, FirmwareUpdate
-from hostler.core.state.firmware_versions import downgrade, is_adapter_name, is_older, plain_name
+from hostler.core.state.firmware_versions import downgrade, is_adapter_name, is_bios_name, is_older, plain_name
+from hostler.core.state.hardware import bios_to_write
 from hostler.core.state.model import RECOVERY, STAGED, Node, Profile
 from hostler.core.tables.recipes import StepRow
 
@@ -81,17 +82,21 @@ def devices_to_verify(node: Node, sku: Sku) -> dict[str, op.DeviceBaseline]:
 
 
 def firmware_steps(node: Node, sku: Sku) -> Iterator[StepRow]:
-    """The steps from what the node last reported to the baseline, but for the recipe's last power cycle."""
+    """The steps from what the node last reported to the baseline, but for the recipe's last power cycle.
+
+    A BIOS whose settings are to follow runs before: a new one has others, and may forget those that it had.
+    """
     due = [one for one in _components(sku) if _row(node, one).act in ("write", "activate", "refuse")]
     rounds = list(_rounds(node, due))
-    is_on = True
+    is_on, set_after = True, bool(bios_to_write(node, sku.hardware))
     for number, written in enumerate(rounds):
         for one, stage in written:
             yield from _powered(is_on, one.power)
             is_on = one.power != "off" and (is_on or one.power == "on")
             yield StepRow(_write_device(node, one, stage) if one.by_agent else _write(one, stage), _WRITE_S)
         depth = max((one.how.activate for one, _ in written), key=_DEEPEST.__getitem__)
-        if number == len(rounds) - 1 and depth in ("none", "dc_cycle"):
+        is_last = number == len(rounds) - 1 and not (set_after and any(is_bios_name(one.name) for one, _ in written))
+        if is_last and depth in ("none", "dc_cycle"):
             return  # the recipe's own power cycle follows
         yield from _activated(depth, is_on)
         is_on = is_on or depth in _CYCLES

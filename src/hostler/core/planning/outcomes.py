@@ -348,7 +348,8 @@ def _probation(context: DecisionContext, node: Node, after: Phase) -> datetime |
 REPEAT = "repeat"
 """The kind of ticket that proposes to return the whole of a node whose repair did not last."""
 ZAP = "zap"
-"""The kind of ticket that asks a person about firmware that failed."""
+"""The kind of ticket that asks a person about firmware or BIOS settings that failed."""
+_OF_BIOS = ("write_bios_settings", "verify_bios_settings")
 
 
 def _repeat_ticket(context: DecisionContext, node: Node, why: str) -> Ticket:
@@ -370,17 +371,19 @@ def _repeat_ticket(context: DecisionContext, node: Node, why: str) -> Ticket:
 
 def _zap_ticket(context: DecisionContext, node: Node, why: str) -> Ticket:
     again = f"hostler node zap-again {node.id} --reason …"
+    what, mended = "firmware", f"hostler node firmware {node.id} shows what differs; put it right"
+    if why.startswith(_OF_BIOS):
+        what, mended = "BIOS settings", "set it in the BIOS setup, or take it out of the SKU's hardware.bios,"
     return Ticket(
         id=f"{node.id}-t{context.fleet.cell.seq}",
         node=node.id,
         kind=ZAP,
-        summary=f"firmware of {node.id} failed: {why}"[:500],
+        summary=f"{what} of {node.id} failed: {why}"[:500],
         opened=context.now,
         hardware=node.binding("serial"),
-        component="firmware",
+        component=what,
         fault=why[:500],
-        action=f"hostler node firmware {node.id} shows what differs; put it right and {again}, "
-        f"or, where the machine is faulty, hostler node triage {node.id} --reason …",
+        action=f"{mended} and {again}, or, where the machine is faulty, hostler node triage {node.id} --reason …",
         owner="operator",
         due=DUE_DAY,
     )

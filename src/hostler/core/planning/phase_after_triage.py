@@ -2,6 +2,7 @@
 
 from hostler.core.planning.firmware_plan import firmware_rows
 from hostler.core.state.configuration import Sku
+from hostler.core.state.hardware import bios_differs
 from hostler.core.state.model import Node, Phase
 
 _GOES_ON = {
@@ -13,12 +14,14 @@ _GOES_ON = {
 
 
 def phase_after_triage(node: Node, sku: Sku | None) -> Phase:
-    """Test, unless a stage before it is due: the one it fell out of, or zap where its BMC lists firmware to be changed.
+    """Test, unless a stage before it is due: the one it fell out of, or zap where its BMC lists what is to be written.
 
     Firmware that nobody has listed, or that may not be written (a downgrade), sends nobody back.
     """
     before = _GOES_ON.get(node.came_from) if node.came_from is not None else None
     if before is not None:
         return before
+    if sku is not None and bios_differs(node, sku.hardware):
+        return Phase.zap
     rows = firmware_rows(node, sku) if sku is not None else ()
     return Phase.zap if any(row.reported and row.act in ("write", "activate") for row in rows) else Phase.test

@@ -16,6 +16,7 @@ from hostler.core.state import events as e
 from hostler.core.state import operations as op
 from hostler.core.state.configuration import LAB_PHASE_FLOOR_S, Reset, Sku, scaled
 from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.hardware import bios_to_write
 from hostler.core.state.model import ActClass, Node, Phase, Plan, Step
 from hostler.core.state.scopes import ALONE, ActGroup
 from hostler.core.tables.operations import OPERATIONS
@@ -134,6 +135,9 @@ def _lay(context: DecisionContext, node: Node, row: StepRow, parts: tuple[str, .
     if row.each == "firmware":
         laid = firmware_steps(node, sku) if sku else ()
         return [(Step(one.act, scaled(configuration.policy, one.deadline_s)), "") for one in laid]
+    if row.each == "settings":
+        settings = bios_to_write(node, sku.hardware) if sku is not None else {}
+        return [(Step(replace(row.act, wanted=settings), deadline_s), "")] if settings else []
     if row.each == "depth":
         tested = return_depth.steps(context.fleet, node, replace(row, each=""))
         return [laid for one in tested for laid in _lay(context, node, one, parts)]

@@ -8,6 +8,7 @@ OR = " or "
 """Separates the versions that satisfy one component, in the arguments of an operation."""
 _NOT_A_NAME = re.compile(r"[^a-z0-9]")
 _RUNS = re.compile(r"\d+|[a-z]+")
+_BIOS = re.compile(r"(?<!v)bios|uefi", re.IGNORECASE)
 _ADAPTER = re.compile(r"infiniband|connectx|hca|^cx\d|^nic\d*$|^mlx|_cx\d", re.IGNORECASE)
 
 
@@ -45,6 +46,11 @@ def downgrade(reported: str, wanted: str, *, allowed: bool) -> str:
         return ""
     what = "is newer than" if is_older(wanted, reported) else "cannot be ordered against"
     return f"{reported} {what} the baseline {wanted}: add it to `allowed`, or set `downgrade: true`"
+
+
+def is_bios_name(component: str) -> bool:
+    """Whether a component is called like the machine's BIOS ("BIOS", "UEFI", "HostBIOS_0"), not a GPU's."""
+    return _BIOS.search(component) is not None
 
 
 def is_adapter_name(component: str) -> bool:

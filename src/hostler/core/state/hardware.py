@@ -8,7 +8,7 @@ import re
 
 from msgspec import Struct
 
-from hostler.core.state.model import Facts
+from hostler.core.state.model import Facts, Node, Profile
 from hostler.core.state.packed_strings import Pairs, pairs
 
 SCHEMA = 1
@@ -40,7 +40,7 @@ class HardwareManifest(Struct, frozen=True, forbid_unknown_fields=True):
     supplies that carry the load, so that one more must be well; 0 compares none. `sensors_s`: for so long all sensors
     must be in range, 0 for never. `drives`: each drive's own word of health. `serials`: the machine's serial number in
     DMI is the one that is registered. `erasable`: its agent can erase what its SKU has erased
-    between tenants.
+    between tenants. `writes_bios`: Zap writes the attributes of `bios` that are others.
     """
 
     schema: int = SCHEMA
@@ -53,6 +53,27 @@ class HardwareManifest(Struct, frozen=True, forbid_unknown_fields=True):
     drives: bool = False
     serials: bool = False
     erasable: bool = False
+    writes_bios: bool = False
+
+
+_NEVER_WRITTEN = re.compile(r"boot.{0,24}(order|seq|prio)|one ?time.{0,8}boot|^hddseq|^fbo\d|password", re.IGNORECASE)
+"""Attributes of the order of boots, which is the boot override's and the provisioner's, and secrets."""
+
+
+def bios_to_write(node: Node, manifest: HardwareManifest | None) -> dict[str, str]:
+    """The BIOS attributes that Zap writes where they are others; of an unmanaged node at its first delivery only."""
+    if manifest is None or not manifest.writes_bios:
+        return {}
+    if node.profile is Profile.unmanaged and node.handover is not None:
+        return {}
+    return {name: value for name, value in sorted(manifest.bios.items()) if not _NEVER_WRITTEN.search(name)}
+
+
+def bios_differs(node: Node, manifest: HardwareManifest | None) -> bool:
+    """Whether the BMC has shown in this boot that an attribute is to be written."""
+    said = dict(node.hardware) if dict(node.hardware_boots).get(BMC) == node.boot_id else {}
+    wanted = bios_to_write(node, manifest).items()
+    return any(said.get(f"{BMC}/{BIOS}{name}", value) != value for name, value in wanted)
 
 
 class PcieLink(Struct, frozen=True):

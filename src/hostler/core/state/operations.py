@@ -116,6 +116,18 @@ class InstallSystemImage(OperationAct, frozen=True):
     downgrade: bool = False
 
 
+class WriteBiosSettings(OperationAct, frozen=True):
+    """Has the machine's BIOS take these attributes at its next start; no other is touched."""
+
+    wanted: dict[str, str] = {}
+
+
+class VerifyBiosSettings(OperationAct, frozen=True):
+    """Reads BIOS attributes until each has the value that is wanted."""
+
+    wanted: dict[str, str] = {}
+
+
 class CycleMains(OperationAct, frozen=True, tag="ac_cycle"):
     """Takes all power off the machine and back, its BMC's too."""
 
@@ -417,6 +429,8 @@ AnyAct = (
     | VerifyFirmware
     | FetchSystemImage
     | InstallSystemImage
+    | WriteBiosSettings
+    | VerifyBiosSettings
     | CycleMains
     | CycleOutlets
     | ResetBmc

@@ -34,6 +34,8 @@ _READ: dict[str, Callable[[Arguments], op.AnyAct]] = {
     "install_system_image": lambda a: op.InstallSystemImage(
         a["version"], a["image"], _split(a.get("good", ""), OR), a.get("downgrade") == "yes"
     ),
+    "write_bios_settings": op.WriteBiosSettings,
+    "verify_bios_settings": op.VerifyBiosSettings,
     "clean_machine": lambda a: op.CleanMachine(_split(a.get("steps", ""))),
     "reset_bmc": lambda a: op.ResetBmc(_split(a.get("unless_listed", ""))),
     "gpu_reset": lambda a: op.ResetGpus(
@@ -115,6 +117,8 @@ _WRITTEN: dict[type, Callable[[Any], Arguments]] = {
         "good": OR.join(act.good),
         **_stated(downgrade="yes" if act.downgrade else ""),
     },
+    op.WriteBiosSettings: lambda act: act.wanted,
+    op.VerifyBiosSettings: lambda act: act.wanted,
     op.CleanMachine: lambda act: {"steps": ",".join(act.steps)},
     op.ResetBmc: lambda act: _stated(unless_listed=",".join(act.unless_listed)),
     op.ResetGpus: lambda act: _stated(

@@ -96,6 +96,15 @@ OPERATIONS: dict[str, OperationKind] = {
             touches=True,
         ),
         _row(
+            op.WriteBiosSettings,
+            "bmc",
+            "the settings wait in the BMC, or the BIOS has them",
+            ("drained", "power"),
+            settle_s=60,
+            touches=True,
+        ),
+        _row(op.VerifyBiosSettings, "bmc", "the reply is the effect"),
+        _row(
             op.CycleMains,
             "bmc",
             "the BMC has restarted",

@@ -14,8 +14,8 @@ from hostler.core.state.plan_rules import Answers, OnFailure, PlanRules, Release
 class StepRow(Struct, frozen=True):
     """A step as the recipe has it. In the place of one with `each` "firmware" stand those of `firmware_plan`.
 
-    "fabric": one per network of the node; "link": one per link of it that fails; "hardware": where its SKU has a
-    manifest; "baseline": with its versions; "depth", and "hands" in a spare: as `return_depth` says of what was done.
+    "fabric": one per network; "link": one per link that fails; "hardware": where its SKU has a manifest; "settings":
+    where it has them written; "baseline": with its versions; "depth", and "hands" in a spare: see `return_depth`.
     """
 
     act: op.AnyAct
@@ -72,7 +72,8 @@ _POWERED_ON = (StepRow(op.PowerOn(), 180), StepRow(op.WaitAgent(), 1500))
 _FLASH = StepRow(op.WriteFirmware("", ""), 5400, each="firmware")
 _LISTED = StepRow(op.ResetBmc(), 900, each="baseline")
 _VERIFY = StepRow(op.VerifyFirmware(), 900, each="baseline")
-_FIRMWARE = (_FLASH, *_POWER_CYCLE, _LISTED, _VERIFY)
+_SETTINGS, _SET = (StepRow(act, 900, each="settings") for act in (op.WriteBiosSettings(), op.VerifyBiosSettings()))
+_FIRMWARE = (_FLASH, _SETTINGS, *_POWER_CYCLE, _LISTED, _VERIFY, _SET)
 _EMPTIED, _BACK = (_CORDON, _DRAIN, _EVIDENCE), (_GATE, _UNCORDON)
 _NOTHING = PlanRules(answers=Answers.nothing)
 

@@ -1,6 +1,7 @@
 """Talks to one BMC: finds its systems, reads their state, and asks for power, boot, firmware, light and reset."""
 
 import asyncio
+import contextlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from typing import BinaryIO, Literal
@@ -234,6 +235,20 @@ class RedfishClient:
             f"{self.origin} offers no AC cycle: record the machine's outlets and set `activate: outlet_cycle`, "
             "switch them off and on yourself, or set `activate: dc_cycle`"
         )
+
+    async def change_bios(self, places: tuple["ChangeTarget", ...], body: object) -> None:
+        """Ask for BIOS settings at the first of these places that takes any; accepted, not done, on return."""
+        assert self.busy, "an actuation without `alone`"
+        for place in places[:-1]:
+            with contextlib.suppress(NotOfferedError):
+                await self.patch(place.path, body, place.etag)
+                return
+        await self.patch(places[-1].path, body, places[-1].etag)
+
+    async def apply_settings(self, jobs: str, settings: str) -> None:
+        """Ask for the job that applies what waits in a settings object."""
+        assert self.busy, "an actuation without `alone`"
+        await self.send("POST", jobs, {"TargetSettingsURI": settings})
 
     async def collect_diagnostics(self, target: str, body: dict[str, str]) -> str:
         """Ask for a dump by a log's own action; returns its task's path or ""."""

@@ -1,7 +1,5 @@
 """Writes firmware to a component and tells by its version, never by its task, whether it runs."""
 
-from datetime import timedelta
-
 from msgspec.structs import replace
 
 from hostler.core.state.firmware_versions import OR, downgrade, is_older, same_component
@@ -10,12 +8,9 @@ from hostler.core.state.operations import VerifyFirmware, WriteFirmware
 from hostler.drivers.redfish import firmware_inventory, wire_firmware
 from hostler.drivers.redfish.firmware_images import FirmwareImages, checked, checked_file
 from hostler.drivers.redfish.operation_request import OperationRequest, OperationSteps
+from hostler.drivers.redfish.repeated_reading import weighed
 from hostler.ports import RefusedError, UnreachableError
 
-REPEAT_S = 10.0
-"""A version counts once it has been read again so much later, with nothing else read in between."""
-PATIENCE_S = 180.0
-"""So long after a version was first read wrong it may still become right: BMCs list a new BIOS minutes after POST."""
 Components = tuple[wire_firmware.FirmwareComponent, ...]
 
 
@@ -183,23 +178,8 @@ async def _verify(ask: OperationRequest) -> Outcome:
         for name, good in wanted.items()
         if facts[name] not in good
     ]
-    result, detail = _weighed(ask, "; ".join(wrong))
+    result, detail = weighed(ask, "versions", "; ".join(wrong))
     return replace(ask.outcome(result, detail), facts=facts)
-
-
-def _weighed(ask: OperationRequest, wrong: str) -> tuple[str, str]:
-    """Result and detail of one more reading, by what was read before."""
-    memory, span = ask.memory, ask.operation.deadline - ask.operation.started
-    if wrong:
-        flaps = ", and read right in between" if memory.right_since and memory.wrong_since else ""
-        memory.right_since, memory.wrong_since = None, memory.wrong_since or ask.now
-        if ask.now - memory.wrong_since < min(timedelta(seconds=PATIENCE_S), span / 2):
-            return "unknown", f"{wrong}; it is read again"
-        return "failed", f"{wrong}{flaps}"
-    memory.right_since = memory.right_since or ask.now
-    if ask.now - memory.right_since < min(timedelta(seconds=REPEAT_S), span / 5):
-        return "unknown", "all versions are as wanted, once; they are read again"
-    return "done", "all versions are as wanted"
 
 
 async def lists(ask: OperationRequest, names: list[str]) -> bool:

@@ -12,6 +12,7 @@ from hostler.core.state.assets import BMC_CERTIFICATE, OUTLET
 from hostler.core.state.model import Facts, Node, Operation, Outcome
 from hostler.core.state.operations import ResetBmc, SetBootNetwork
 from hostler.drivers.redfish import (
+    bios_settings,
     equipment,
     firmware_inventory,
     firmware_update,
@@ -308,6 +309,8 @@ _ROWS: dict[str, OperationSteps] = {
     "collect_inventory": OperationSteps(_collect_inventory, _collect_inventory),
     "update_firmware": firmware_update.UPDATE,
     "verify_firmware": firmware_update.VERIFY,
+    "write_bios_settings": bios_settings.WRITE,
+    "verify_bios_settings": bios_settings.VERIFY,
     "locate_on": _locate(True),
     "locate_off": _locate(False),
     "reset_bmc": OperationSteps(_reset_bmc, _look_at_reset, nameless=True),

@@ -95,6 +95,7 @@ LANDS_S = {
     "power_off": 30.0,
     "eject_boot_medium": 30.0,
     "update_firmware": 30.0,
+    "write_bios_settings": 30.0,
     "reset_bmc": 60.0,
     "ac_cycle": 120.0,
     "outlet_cycle": 420.0,

@@ -35,11 +35,12 @@ Hook = Callable[[str, str, datetime], None]
 
 
 class BmcRefusalError(Exception):
-    """The BMC says no; `status` is the HTTP status it says it with."""
+    """The BMC says no; `status` is the HTTP status it says it with, `message_id` the message's name in a registry."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, message_id: str = "Base.1.12.GeneralError") -> None:
         super().__init__(message)
         self.status = status
+        self.message_id = message_id
 
 
 class Delays(Struct, frozen=True):
@@ -75,7 +76,8 @@ class Quirks(Struct, frozen=True):
     runs only after the mains were off. `recovery`: component → the version that its spare image holds. `drives`:
     what is wrong with its virtual drives: "no_licence", "not_inserted" (a request is taken and nothing is in), "slow"
     (it takes a while), "eject_refused", "kept" (an eject is taken and the medium stays), "forgets_boot" (a boot from
-    one is taken and not kept).
+    one is taken and not kept). `bios`: attribute → what becomes of a change of it: "read_only" and "locked" (a setup
+    password) are refused, "ignored" is taken and gone with the next start, "stuck" waits for ever.
     `expands`: how many levels of a document it inlines on request. `older`: it has Thermal and Power instead of Sensors
     and the subsystems, and its LED is IndicatorLED. `vendor`: whose layout it has (`vendors.VENDORS`), "" for the plain
     one.
@@ -98,6 +100,7 @@ class Quirks(Struct, frozen=True):
     needs_ac: frozenset[str] = frozenset()
     recovery: dict[str, str] = {}
     drives: frozenset[str] = frozenset()
+    bios: dict[str, str] = {}
 
 
 DELAYS = Delays()
@@ -110,8 +113,8 @@ class Hardware(Struct, frozen=True):
     A new version of a `staged` component runs from the next power-on, that of another at once; "BMC" restarts
     the BMC. Sensor names end in their unit as in the driver's facts; `limits_c` are critical limits by sensor.
     `supplies` are power supplies and `fans` fans by health, `leaks` detectors by state, all in Redfish's words; of
-    supplies and fans so many are needed. `links` are lanes and PCIe type by slot, `modules_mib` the sizes of memory
-    modules; what is not in them is not shown.
+    supplies and fans so many are needed. `bios_brings`: version of a BIOS → settings with which it begins. `links` are
+    lanes and PCIe type by slot, `modules_mib` the sizes of memory modules; what is not in them is not shown.
     """
 
     serial: str
@@ -127,7 +130,8 @@ class Hardware(Struct, frozen=True):
     supplies_needed: int = 4
     fans_needed: int = 5
     leaks: dict[str, str] = field(default_factory=lambda: {"manifold": "OK"})
-    bios: dict[str, str] = field(default_factory=lambda: {"BootMode": "Uefi", "SriovEnable": "Enabled"})
+    bios: dict[str, object] = field(default_factory=lambda: {"BootMode": "Uefi", "SriovEnable": "Enabled"})
+    bios_brings: dict[str, dict[str, object]] = field(default_factory=dict)
     links: dict[str, tuple[int, str]] = field(default_factory=dict)
     modules_mib: dict[str, int] = field(default_factory=dict)
 
@@ -221,7 +225,9 @@ class Machine:
         self.fans = dict(hardware.fans)
         self.part_faults: dict[str, PartFault] = {}
         self.bios = dict(hardware.bios)
-        self.bios_pending: dict[str, str] = {}
+        self.bios_pending: dict[str, object] = {}
+        self.bios_scheduled = False
+        self.bios_jobs = 0
         self.firmware = dict(hardware.firmware)
         self.firmware_staged: dict[str, str] = {}
         self.hidden: set[str] = set()
@@ -330,13 +336,43 @@ class Machine:
         self._receive("Locate", now)
         self.locate = lit
 
-    def set_bios(self, settings: dict[str, str], now: datetime) -> None:
-        """Settings take effect at the next boot. Raises BmcRefusalError for one that this BIOS does not have."""
-        unknown = sorted(set(settings) - set(self.bios))
-        self._receive("SetBios", now, accepted=not unknown)
-        if unknown:
-            raise BmcRefusalError(400, f"The property {unknown[0]} is not in the list of valid properties.")
+    def set_bios(self, settings: dict[str, object], now: datetime, *, applies: bool = True) -> None:
+        """Settings wait, and take effect at the next boot where they are to apply by then. Raises BmcRefusalError."""
+        refusals = [refusal for name, value in sorted(settings.items()) if (refusal := self._bios_refusal(name, value))]
+        self._receive("SetBios", now, accepted=not refusals)
+        if refusals:
+            raise BmcRefusalError(400, *refusals[0])
         self.bios_pending |= settings
+        if applies and not self.bios_scheduled:
+            self.schedule_bios(now)
+
+    def schedule_bios(self, now: datetime) -> None:
+        """Settings that wait are taken at the next boot. Raises BmcRefusalError where none waits, or a job has them."""
+        self.advance(now)
+        if not self.bios_pending or self.bios_scheduled:
+            raise BmcRefusalError(400, "No job can be created now.")
+        self.bios_scheduled = True
+        self.bios_jobs += 1
+
+    def _bios_refusal(self, name: str, value: object) -> tuple[str, str] | None:
+        if name not in self.bios:
+            return f"The property {name} is not in the list of valid properties.", "Base.1.12.PropertyUnknown"
+        if type(value) is not type(self.bios[name]):
+            return f"The value {value!r} for {name} is of another type.", "Base.1.12.PropertyValueTypeError"
+        match self.quirks.bios.get(name):
+            case "read_only":
+                return f"The property {name} is a read only property.", "Base.1.12.PropertyNotWritable"
+            case "locked":
+                return "A setup password is set: settings cannot be changed.", "Base.1.12.InsufficientPrivilege"
+            case _:
+                return None
+
+    def _apply_bios(self) -> None:
+        faults = self.quirks.bios
+        for name in [name for name in self.bios_pending if self.bios_scheduled and faults.get(name) != "stuck"]:
+            value = self.bios_pending.pop(name)
+            self.bios[name] = self.bios[name] if faults.get(name) == "ignored" else value
+        self.bios_scheduled = self.bios_scheduled and bool(self.bios_pending)
 
     def lose_power(self, now: datetime) -> None:
         """The supply fails: server and BMC are dark until `restore_power`."""
@@ -502,6 +538,8 @@ class Machine:
         if component in self.quirks.hides:
             self.hidden.add(component)
         self.firmware[component] = version
+        if component == "BIOS":
+            self.bios |= self.hardware.bios_brings.get(version, {})
 
     def _power_off(self, at: datetime) -> None:
         if self.power == OFF:
@@ -523,8 +561,7 @@ class Machine:
             self.booted_uri = next(iter(self.media.values()))
         if self.boot.enabled == "Once":
             self.boot = EmulatedBootOverride()
-        self.bios |= self.bios_pending
-        self.bios_pending.clear()
+        self._apply_bios()
         self.booted = True
         self.on_boot(self.id, source, at)
 

@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 from msgspec import Struct
 
-from hostler.sim.bmc import multipart_push, redfish_documents, vendor_behaviour, virtual_drives
+from hostler.sim.bmc import bios_shapes, multipart_push, redfish_documents, vendor_behaviour, virtual_drives
 from hostler.sim.bmc.bmc_accounts import SERVICE as ACCOUNTS
 from hostler.sim.bmc.bmc_accounts import BmcAccounts
 from hostler.sim.bmc.bmc_certificates import BmcCertificates
@@ -113,7 +113,7 @@ class Service:
                 case _:
                     return _error(405, f"The method {request.method} is not allowed here.")
         except BmcRefusalError as refusal:
-            return _error(refusal.status, str(refusal))
+            return _error(refusal.status, str(refusal), refusal.message_id)
 
     # reading
 
@@ -228,6 +228,8 @@ class Service:
         if virtual_drives.PLACE in within:
             return self._asked_of_a_drive(machine, request.method, path, body, now)
         change = _CHANGES.get((request.method, within))
+        if request.method == "PATCH" and bios_shapes.is_change(machine, within):
+            change = bios_shapes.change
         if change is None:
             return _error(405, f"{request.method} is not allowed at {path}.")
         change(machine, body, now)
@@ -384,13 +386,6 @@ def _patch_system(machine: Machine, body: Document, now: datetime) -> None:
         machine.set_locate(lit, now)
 
 
-def _patch_bios(machine: Machine, body: Document, now: datetime) -> None:
-    settings = body.get("Attributes")
-    if not isinstance(settings, Mapping):
-        raise BmcRefusalError(400, "The property Attributes is required.")
-    machine.set_bios({str(key): str(value) for key, value in settings.items()}, now)
-
-
 _MAINS = "Systems:Actions/Oem/OemSystemExtensions.Reset"
 _Change = Callable[[Machine, Document, datetime], None]
 _CHANGES: Mapping[tuple[str, str], _Change] = {
@@ -398,7 +393,7 @@ _CHANGES: Mapping[tuple[str, str], _Change] = {
     ("POST", _MAINS): _ac_cycle,
     ("POST", "Managers:Actions/Manager.Reset"): _reset_manager,
     ("PATCH", "Systems:"): _patch_system,
-    ("PATCH", "Systems:Bios/Settings"): _patch_bios,
+    ("POST", "Managers:Jobs"): bios_shapes.schedule,
 }
 
 
@@ -448,10 +443,10 @@ def _spoiled(reply: ServiceResponse, rule: RequestFaultRule) -> ServiceResponse:
     return msgspec.structs.replace(reply, body=body, latency_s=rule.latency_s)
 
 
-def _error(status: int, message: str) -> ServiceResponse:
+def _error(status: int, message: str, message_id: str = "Base.1.12.GeneralError") -> ServiceResponse:
     info = {
         "@odata.type": "#Message.v1_1_2.Message",
-        "MessageId": "Base.1.12.GeneralError",
+        "MessageId": message_id,
         "Message": message,
     }
     return ServiceResponse(

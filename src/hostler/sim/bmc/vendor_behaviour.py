@@ -58,9 +58,7 @@ def component_at(machine: Machine, shown: Document | None, otherwise: str) -> st
 def meant(vendor: Vendor, within: str) -> str:
     """A change of a vendor's settings objects as the change that it is: "Systems:SD" is one of the system."""
     place, _, rest = within.partition(":")
-    if vendor.settings and rest == vendor.settings:
-        return f"{place}:"
-    return f"{place}:Bios/Settings" if rest == f"Bios/{vendor.settings or 'Settings'}" else within
+    return f"{place}:" if vendor.settings and rest == vendor.settings else within
 
 
 def takes_mains(vendor: Vendor, path: str) -> bool:

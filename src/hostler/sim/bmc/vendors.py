@@ -12,6 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from hostler.core.state.model import Part
+from hostler.sim.bmc import bios_shapes
 from hostler.sim.bmc.document_pages import BOOTS, Pages, boot_of
 from hostler.sim.bmc.emulated_machine import Machine
 from hostler.sim.bmc.resource_parts import ROOT, Document, link
@@ -91,6 +92,10 @@ def documents(machine: Machine, vendor: Vendor, now: datetime) -> dict[str, Docu
     levels = {"NoLinks": True, "Levels": True, "MaxLevels": vendor.expands} if vendor.expands else {"NoLinks": False}
     root |= {"ProtocolFeaturesSupported": {"ExpandQuery": levels}, "Tasks": link("/TaskService")}
     pages.add("/UpdateService", _updates(vendor))
+    for path, doc in bios_shapes.jobs(machine).items():
+        pages.add(path, doc)
+        manager, _, _ = path.partition("/Jobs")
+        pages.docs[manager]["Links"] = {"Oem": {"Dell": {"Jobs": link(f"{manager}/Jobs")}}}
     if vendor.drives is not None:
         pages.docs |= shown(machine, vendor.drives, vendor.drives_at)
         pages.docs[vendor.drives_at]["VirtualMedia"] = link(f"{vendor.drives_at}/VirtualMedia")
@@ -135,7 +140,8 @@ def _system(pages: Pages, vendor: Vendor, body: Mapping[str, object]) -> str:
         "Bios": link(f"{me}/Bios"),
         "Links": {"ManagedBy": [link(f"/Managers/{vendor.managers[0]}")]},
     }
-    _bios(pages, me, vendor.settings or "Settings")
+    for path, doc in bios_shapes.documents(machine, f"{me}/Bios").items():
+        pages.add(path, doc)
     if vendor.settings:
         shown["@Redfish.Settings"] = {"SettingsObject": link(f"{me}/{vendor.settings}")}
         pages.add(f"{me}/{vendor.settings}", {"Boot": boot_of(machine, vendor.drives, vendor.boots)})
@@ -147,12 +153,6 @@ def _system(pages: Pages, vendor: Vendor, body: Mapping[str, object]) -> str:
 def _mains(vendor: Vendor, resource: str) -> Document:
     """The action for the mains, where it is this resource's."""
     return vendor.mains.shown if vendor.mains is not None and vendor.mains.resource == resource else {}
-
-
-def _bios(pages: Pages, system: str, settings: str) -> None:
-    held = {"SettingsObject": link(f"{system}/Bios/{settings}")}
-    pages.add(f"{system}/Bios", {"Attributes": dict(pages.machine.bios), "@Redfish.Settings": held})
-    pages.add(f"{system}/Bios/{settings}", {"Attributes": dict(pages.machine.bios_pending)})
 
 
 def _managers(pages: Pages, vendor: Vendor, logs: Document | None = None) -> None:

@@ -141,6 +141,7 @@ EMPTIED = (
     "reboot",
     "power_off",
     "update_firmware",
+    "write_bios_settings",
     "run_checks",
     "leave_cluster",
     "sanitise",
