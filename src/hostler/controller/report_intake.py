@@ -10,6 +10,7 @@ from hostler.controller.inputs import AuditSeen, FabricSeen, LinksSeen, RackSeen
 from hostler.core.planning import asset_certificates, cabling
 from hostler.core.policy import asset_certificate_cases, rack_faults
 from hostler.core.state import events as e
+from hostler.core.state.asset_operations import under_way
 from hostler.core.state.bmc_certificate import CERTIFY
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
@@ -45,9 +46,7 @@ def _of_asset(context: DecisionContext, seen: RackSeen) -> tuple[e.Event, ...]:
     known = asset.look
     if known is not None and known.said == seen.look.said and seen.look.at - known.at < REFRESH:
         return ()
-    rack = context.fleet.racks.get(asset.position.rack)
-    certified = rack is not None and any((o.node, o.kind) == (asset.id, CERTIFY) for o in rack.operations)
-    if seen.look.why and certified:
+    if seen.look.why and under_way(context.fleet, asset, CERTIFY):
         return ()  # its web server restarts with the new certificate, which is recorded once it is proved
     looked, events = replace(asset, look=seen.look), list[e.Event]((e.AssetSeen(seen.asset, seen.look),))
     if context.may_write("asset_rebound"):

@@ -4,7 +4,6 @@ The person's word is needed and is not enough: while the asset's own detectors t
 """
 
 from collections.abc import Iterator
-from datetime import timedelta
 
 from msgspec.structs import replace
 
@@ -14,14 +13,14 @@ from hostler.core.intents.racks import asset_of
 from hostler.core.policy import rack_faults
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.holds_and_pauses import restored, worked_on
+from hostler.core.state import asset_operations
 from hostler.core.state import events as e
 from hostler.core.state.assets import Asset
 from hostler.core.state.counting import counted
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.model import ActClass, Operation
+from hostler.core.state.model import ActClass
 from hostler.core.state.operations import PowerOn
 from hostler.core.state.racks import IN_SERVICE, OFF
-from hostler.core.state.scopes import RACK, Scope
 from hostler.core.state.verbs.racks import AssetSound
 
 _ON_S = 300.0
@@ -64,20 +63,17 @@ def _wet(context: DecisionContext, asset: Asset) -> Iterator[str]:
         return
     if ill := ", ".join(f"{name} says {word or 'nothing'}" for name, word in look.leaks if word != "ok"):
         yield f"{asset.id} still tells a leak: {ill}; dry it; {again}"
-    rack = context.fleet.racks.get(asset.position.rack)
-    if rack is not None and (busy := next((o for o in rack.operations if o.node == asset.id), None)):
-        yield f"{busy.kind} of {asset.id} is under way; say so once it has ended (hostler rack get {rack.name})"
-    beside = (Scope(RACK, asset.position.rack), Scope("", asset.id), *asset.domains)
-    request = DisruptionRequest("power_on", ActClass.bring_up, (), scope=beside[0], beside=beside)
+    if busy := asset_operations.under_way(context.fleet, asset):
+        shown = f"hostler rack get {asset.position.rack}"
+        yield f"{busy.kind} of {asset.id} is under way; say so once it has ended ({shown})"
+    request = DisruptionRequest("power_on", ActClass.bring_up, (), scope=asset.scopes[0], beside=asset.scopes)
     for blocker in (*restored(context, request), *worked_on(context, request)):
         yield f"{blocker.text}; it goes on when {blocker.ends_when}"
 
 
 def _powered_on(context: DecisionContext, asset: Asset) -> e.Event:
     """Easing, so no budget is asked; if it comes to nothing the asset is off again (`controller.rack_turns`)."""
-    until = context.now + timedelta(seconds=_ON_S)
-    act = Operation(f"{asset.id}-sound{context.fleet.cell.seq}", PowerOn(), asset.id, "", 0, context.now, until)
-    return e.AssetOperationStarted(asset.position.rack, act)
+    return asset_operations.begun(context, asset, "sound", PowerOn(), _ON_S)
 
 
 HANDLERS: Handlers = {AssetSound: Handler(sound)}

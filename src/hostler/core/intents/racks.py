@@ -10,6 +10,7 @@ from hostler.core.intents.registration import outside_problem
 from hostler.core.planning import asset_certificates
 from hostler.core.planning.rack_bring_up import steps_of
 from hostler.core.state import events as e
+from hostler.core.state.asset_operations import under_way
 from hostler.core.state.assets import BMC_CERTIFICATE, Asset, Binding
 from hostler.core.state.bmc_certificate import CERTIFY, SITES_OWN, BmcCertificate
 from hostler.core.state.decisions import Act, Wait
@@ -110,8 +111,7 @@ def renew_certificate(ask: Ask[RenewAssetCertificate]) -> Granted:
             f"no certificate of {asset.id}'s BMC is recorded: {SITES_OWN}; with `pin` and `authority` there, record "
             f"the one that it shows (hostler asset rebind {asset.id} --kind bmc_certificate --value …)"
         )
-    rack = context.fleet.racks.get(asset.position.rack)
-    if rack is not None and any((o.node, o.kind) == (asset.id, CERTIFY) for o in rack.operations):
+    if under_way(context.fleet, asset, CERTIFY):
         raise RefusalError(f"{asset.id}: its BMC's certificate is being renewed; wait for it")
     person, why = ask.intent.person, ask.intent.reason[:500]
     due = replace(BmcCertificate(), asked_at=context.now, asked_by=person, why=why)

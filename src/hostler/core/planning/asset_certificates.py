@@ -4,7 +4,7 @@ The certificate by which the BMC is known is recorded by a person (`hostler asse
 """
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from msgspec.structs import replace
 
@@ -13,14 +13,14 @@ from hostler.core.planning.bmc_certificates import why_due
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.policy.rack_faults import is_own_hold
+from hostler.core.state import asset_operations
 from hostler.core.state import events as e
 from hostler.core.state.assets import BMC_CERTIFICATE, Asset
 from hostler.core.state.bmc_certificate import CERTIFY, BmcCertificate, gives_up
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Wait
-from hostler.core.state.model import ActClass, Blocker, Operation
+from hostler.core.state.model import ActClass, Blocker
 from hostler.core.state.operations import RenewBmcCertificate
-from hostler.core.state.scopes import RACK, Scope
 from hostler.core.tables.recipes import RECIPES
 
 
@@ -55,8 +55,9 @@ def _stops(context: DecisionContext, asset: Asset, *, approved: bool) -> Iterato
     for one in (*rack.operations, *rack.settling) if rack is not None else ():
         if one.node == asset.id:
             yield Blocker("operation", one.id, f"{one.kind} of {asset.id} is under way", "its outcome is known")
-    beside = (Scope(RACK, asset.position.rack), Scope("", asset.id), *asset.domains)
-    request = DisruptionRequest(CERTIFY, ActClass.immediate, (), approved=approved, scope=beside[0], beside=beside)
+    request = DisruptionRequest(
+        CERTIFY, ActClass.immediate, (), approved=approved, scope=asset.scopes[0], beside=asset.scopes
+    )
     for found in blockers(context, request):
         hold = context.fleet.holds.get(found.name) if found.kind == "hold" else None
         if hold is None or not is_own_hold(hold):  # an ill asset's certificate expires all the same
@@ -65,7 +66,4 @@ def _stops(context: DecisionContext, asset: Asset, *, approved: bool) -> Iterato
 
 def _started(context: DecisionContext, asset: Asset, valid_s: float) -> e.Event:
     (step,) = RECIPES[CERTIFY].steps
-    until = context.now + timedelta(seconds=step.deadline_s)
-    identity = f"{asset.id}-o{context.fleet.cell.seq}"
-    act = Operation(identity, RenewBmcCertificate(valid_s), asset.id, "", 0, context.now, until)
-    return e.AssetOperationStarted(asset.position.rack, act)
+    return asset_operations.begun(context, asset, "o", RenewBmcCertificate(valid_s), step.deadline_s)

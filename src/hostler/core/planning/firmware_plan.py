@@ -65,6 +65,10 @@ class _Component(Struct, frozen=True):
         """The power state in which it is written; an agent's machine is on."""
         return "on" if self.by_agent else self.how.power
 
+    def target(self, stage: FirmwareStage | None) -> FirmwareStage:
+        """The version, image and its sum that are written: an intermediate one's, or the baseline's."""
+        return stage or FirmwareStage(self.version, self.how.image, self.how.sha256)
+
 
 def firmware_rows(node: Node, sku: Sku) -> tuple[FirmwareRow, ...]:
     """Every component of the baseline, in the order in which they are written."""
@@ -137,7 +141,7 @@ def _to_pass(node: Node, one: _Component) -> list[FirmwareStage]:
 
 def _write(one: _Component, stage: FirmwareStage | None) -> op.WriteFirmware:
     """The driver decides by what runs when it asks, and nothing is left to choose."""
-    how, wanted = one.how, stage or FirmwareStage(one.version, one.how.image, one.how.sha256)
+    how, wanted = one.how, one.target(stage)
     return op.WriteFirmware(
         component=one.name,
         version=wanted.version,
@@ -155,7 +159,7 @@ def _write(one: _Component, stage: FirmwareStage | None) -> op.WriteFirmware:
 
 def _write_device(node: Node, one: _Component, stage: FirmwareStage | None) -> op.WriteDeviceFirmware:
     """The agent decides part by part by what runs there."""
-    how, wanted = one.how, stage or FirmwareStage(one.version, one.how.image, one.how.sha256)
+    how, wanted = one.how, one.target(stage)
     return op.WriteDeviceFirmware(
         component=one.name,
         tool=_tool(how),

@@ -136,8 +136,7 @@ def _stops(context: DecisionContext, rack: Rack, place: RackPlace, asset: Asset)
     """Blockers of an act on an asset: guards, work that depends on it, what may still land."""
     radius = (context.fleet.nodes[i] for i in blast_radius(context.fleet, asset.id).nodes)
     nodes = tuple({node.id: node for node in (*place.nodes, *radius)}.values())
-    beside = (Scope(RACK, rack.name), Scope("", asset.id), *asset.domains)
-    request = DisruptionRequest(BRING_UP, ActClass.bring_up, nodes, scope=Scope(RACK, rack.name), beside=beside)
+    request = DisruptionRequest(BRING_UP, ActClass.bring_up, nodes, scope=Scope(RACK, rack.name), beside=asset.scopes)
     for found in blockers(context, request):
         hold = context.fleet.holds.get(found.name) if found.kind == "hold" else None
         if hold is None or not is_own_hold(hold):  # the bring-up is what puts the asset right

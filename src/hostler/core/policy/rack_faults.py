@@ -5,19 +5,20 @@ asset, so the same fault has one of each, and both end with the look that shows 
 """
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from msgspec.structs import replace
 
 from hostler.core.conditions import rack_match
 from hostler.core.conditions.lifecycle import stand
 from hostler.core.diagnose.findings import stands
+from hostler.core.state import asset_operations
 from hostler.core.state import events as e
 from hostler.core.state.assets import Asset, AssetKind
 from hostler.core.state.cases import DUE_DAY, DUE_NOW, Ticket
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import OWNER, Evidence, Hold, HoldKind, Node, Operation, Phase
+from hostler.core.state.model import OWNER, Evidence, Hold, HoldKind, Node, Phase
 from hostler.core.state.operations import SwitchOff
 from hostler.core.state.racks import IN_SERVICE, LEAKED, OFF, RackManifest
 from hostler.core.state.scopes import RACK, Scope
@@ -186,14 +187,10 @@ def _protect(
 
 def _switch_off(context: DecisionContext, asset: Asset) -> Iterator[e.Event]:
     """Protection asks no guard: it is recorded and sent, unless something is under way or the tray is off."""
-    rack = context.fleet.racks.get(asset.position.rack)
-    busy = rack is not None and any(one.node == asset.id for one in rack.operations)
+    busy = asset_operations.under_way(context.fleet, asset) is not None
     if asset.state == OFF or busy or not asset.position.rack:
         return
-    until = context.now + timedelta(seconds=_OFF_S)
-    identity = f"{asset.id}-leak{context.fleet.cell.seq}"
-    act = Operation(identity, SwitchOff(), asset.id, "", 0, context.now, until, disturbs=True, touches=True)
-    yield e.AssetOperationStarted(asset.position.rack, act)
+    yield asset_operations.begun(context, asset, "leak", SwitchOff(), _OFF_S, disturbs=True)
 
 
 def _ticket_id(asset: Asset) -> str:

@@ -11,15 +11,13 @@ from typing import get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hostler.core.diagnose.firmware import FIRMWARE_PREFIX
 from hostler.core.state import events as e
 from hostler.core.state.lane_names import LaneName
+from hostler.core.state.operations import FIRMWARE_LOOKS
 
 LANES = get_args(LaneName)
 """Lanes in the order in which they are drawn. A check, a part and a person's request are moments, not spans."""
-
-
-LISTED = "firmware."
-"""Prefix of the versions among what an inventory by the BMC finds."""
 
 
 class LaneSpan(Struct, frozen=True):
@@ -177,20 +175,16 @@ class _Reading:
         self.ended.append(LaneSpan(lane, what, record.at, record.at, record.seq, "", state, text))
 
 
-_LOOKS = ("verify_firmware", "verify_device_firmware")
-
-
 def _listed(event: e.Event) -> Iterator[tuple[str, str]]:
     """Components and their versions, where the event tells them: an inventory, or a look after a firmware update."""
     match event:
         case e.InventorySeen(firmware=firmware):
             yield from firmware
         case e.OperationFinished(kind="collect_inventory", result="done", facts=facts):
-            named = ((name.removeprefix(LISTED), version) for name, version in facts.items() if name.startswith(LISTED))
-            yield from ((name, str(version)) for name, version in named if version)
-        case e.OperationFinished(
-            kind="verify_firmware" | "verify_device_firmware", result="done" | "failed", facts=facts
-        ):
+            for name, version in facts.items():
+                if name.startswith(FIRMWARE_PREFIX) and version:
+                    yield name.removeprefix(FIRMWARE_PREFIX), str(version)
+        case e.OperationFinished(kind=kind, result="done" | "failed", facts=facts) if kind in FIRMWARE_LOOKS:
             yield from ((name, str(version)) for name, version in facts.items() if version)
         case _:
             pass

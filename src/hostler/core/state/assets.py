@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from hostler.core.state.bmc_certificate import BmcCertificate
 from hostler.core.state.racks import AssetLook
-from hostler.core.state.scopes import Scope
+from hostler.core.state.scopes import RACK, Scope
 
 BMC_CERTIFICATE, MAC = "bmc_certificate", "mac"
 """Bindings: the certificate (SHA-256, hex) by which a node's BMC is known; one address of a network adapter."""
@@ -66,6 +66,11 @@ class Asset(Struct, frozen=True):
     state: str = "in_service"
     look: AssetLook | None = None
     bmc_certificate: BmcCertificate | None = None
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """Scopes whose holds and pauses reach it: its rack, its own, and the domains that it is in."""
+        return (Scope(RACK, self.position.rack), Scope("", self.id), *self.domains)
 
     def binding(self, kind: str) -> str:
         """The current value of the binding of this kind, "" where there is none."""

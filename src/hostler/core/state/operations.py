@@ -475,6 +475,8 @@ AnyAct = (
 
 ACTS: dict[str, type[OperationAct]] = {kind_of(act): act for act in get_args(AnyAct) if act is not RetiredOperation}
 """Kind → its struct."""
+FIRMWARE_LOOKS = (kind_of(VerifyFirmware), kind_of(VerifyDeviceFirmware))
+"""Kinds that read which firmware runs, a BMC's and an agent's."""
 
 
 def plain(kind: str) -> AnyAct:

@@ -119,10 +119,7 @@ def _told(bios: BiosSettings, differs: dict[str, str]) -> str:
 
 async def _queue(ask: OperationRequest, bios: BiosSettings) -> str:
     """The queue of jobs by which the BMC applies settings, "" for none."""
-    if not bios.settings:
-        return ""
-    manager = await ask.client.manager(ask.system)
-    return wire_bios.job_queue(document(await ask.client.get(manager.path), "manager"))
+    return (await ask.client.manager(ask.system)).jobs if bios.settings else ""
 
 
 async def _has_job(ask: OperationRequest, jobs: str) -> bool:

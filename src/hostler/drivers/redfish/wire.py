@@ -130,7 +130,10 @@ class BmcTask(Struct, frozen=True):
 
 
 class Manager(Struct, frozen=True):
-    """The BMC itself. `last_reset` is its own clock's moment of its last restart, "" where it does not say."""
+    """The BMC itself. `last_reset` is its own clock's moment of its last restart, "" where it does not say.
+
+    `jobs` is an iDRAC's queue: its BIOS settings apply by a job.
+    """
 
     path: str
     reset_target: str = ""
@@ -140,6 +143,7 @@ class Manager(Struct, frozen=True):
     last_reset: str = ""
     logs: str = ""
     media: str = ""
+    jobs: str = ""
 
 
 def service_root(raw: bytes) -> ServiceRoot:
@@ -261,6 +265,7 @@ def manager(raw: bytes, path: str) -> Manager:
         last_reset=text(doc, "LastResetTime"),
         logs=link(doc, "LogServices"),
         media=link(doc, "VirtualMedia"),
+        jobs=link(child(doc, "Links", "Oem", "Dell"), "Jobs"),
     )
 
 

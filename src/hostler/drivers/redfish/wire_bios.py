@@ -81,11 +81,6 @@ def as_the_bios_has_it(now: object, wanted: str) -> object | None:
     return wanted if isinstance(now, str) else None
 
 
-def job_queue(manager: Document) -> str:
-    """Path of an iDRAC's jobs, "" for none: its settings apply by a job."""
-    return link(child(manager, "Links", "Oem", "Dell"), "Jobs")
-
-
 def is_open_job(doc: Document) -> bool:
     """Whether a job configures the BIOS and is not over."""
     return text(doc, "JobType") == "BIOSConfiguration" and not text(doc, "JobState").lower().startswith(_OVER)

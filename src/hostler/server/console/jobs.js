@@ -1,10 +1,10 @@
 // Customers' running jobs: the nodes that each has, what ails those, and what waits for its end.
 import { useList } from "./lists.js";
-import { Filters, NodeLink, Page, listed, now, quoted, selected } from "./pages.js";
+import { Filters, GRAVEST, NodeLink, Page, listed, now, quoted, selected } from "./pages.js";
 import { route } from "./router.js";
 import { Table } from "./table.js";
 import { html } from "./ui.js";
-import { SEVERITIES, plain, since } from "./words.js";
+import { plain, since } from "./words.js";
 
 /** @typedef {import("./types.js").Row} Row */
 /** @typedef {import("./types.js").Column} Column */
@@ -77,7 +77,7 @@ const PLACES = [
   { key: "rack", title: "rack", of: (row) => row.rack },
   { key: "gpus", title: "GPUs", of: (row) => row.gpus ?? "", number: true },
   { key: "parts", title: "parts", of: (row) => row.parts?.join(", ") ?? "not told" },
-  { key: "severity", title: "gravest", of: (row) => row.severity, show: (row) => (row.severity < 0 ? "" : html`<i class="swatch s-${SEVERITIES[row.severity]}"></i> ${SEVERITIES[row.severity]}`) },
+  GRAVEST,
   { key: "conditions", title: "conditions", of: (row) => row.conditions.join(", ") },
   { key: "cordoned", title: "cordoned", of: (row) => (row.cordoned ? "cordoned" : "") },
   { key: "work", title: "work", of: (row) => row.work },

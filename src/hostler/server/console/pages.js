@@ -64,6 +64,12 @@ export function quoted(word) {
   return /[^\w.:=,-]/.test(word) ? `'${word.replaceAll("'", "'\\''")}'` : word;
 }
 
+/** @type {import("./types.js").Column} */
+export const GRAVEST = {
+  key: "severity", title: "gravest", of: (row) => row.severity,
+  show: (row) => (row.severity < 0 ? "" : html`<i class="swatch s-${SEVERITIES[row.severity]}"></i> ${SEVERITIES[row.severity]}`),
+};
+
 /** @type {import("./types.js").Column[]} */
 const NODE_COLUMNS = [
   { key: "id", title: "node", of: (row) => row.id, show: (row) => html`<${NodeLink} id=${row.id} />` },
@@ -75,7 +81,7 @@ const NODE_COLUMNS = [
   { key: "rack", field: "position.rack", title: "rack", of: (row) => row.position.rack },
   { key: "u", field: "position.u", title: "U", of: (row) => row.position.u || "", number: true },
   { key: "serial", title: "serial", of: (row) => row.serial },
-  { key: "severity", title: "gravest", of: (row) => row.severity, show: (row) => (row.severity < 0 ? "" : html`<i class="swatch s-${SEVERITIES[row.severity]}"></i> ${SEVERITIES[row.severity]}`) },
+  GRAVEST,
   { key: "conditions", title: "conditions", of: (row) => row.conditions.join(", ") },
   { key: "waiting", title: "waits for", of: (row) => row.waiting },
 ];

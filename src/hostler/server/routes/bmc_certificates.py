@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.planning import asset_certificates
+from hostler.core.state.asset_operations import under_way
 from hostler.core.state.assets import BMC_CERTIFICATE, Asset
 from hostler.core.state.bmc_certificate import CERTIFY, SITES_OWN, BmcCertificate, gives_up
 from hostler.core.state.configuration import Policy
@@ -62,8 +63,7 @@ def _of_asset(app_state: AppState, asset: Asset) -> CertificateRow:
     fleet, known = app_state.fleet, asset.bmc_certificate or BmcCertificate()
     if asset.look is not None and asset.look.certificate is not None:
         known = replace(known, shown=asset.look.certificate)
-    rack = fleet.racks.get(asset.position.rack)
-    busy = rack is not None and any((one.node, one.kind) == (asset.id, CERTIFY) for one in rack.operations)
+    busy = under_way(fleet, asset, CERTIFY) is not None
     row = replace(_row(asset, known, fleet.policy, busy=busy), kind=asset.kind)
     waits = None if busy else asset_certificates.renewal(app_state.context(), asset)
     return replace(row, says="; ".join(b.text for b in waits.blockers)) if isinstance(waits, Wait) else row

@@ -15,7 +15,7 @@ from hostler.server.node_reach import ids_for, reached
 from hostler.server.paging import Selection, paged
 from hostler.server.running_jobs import RunningJobs, job_row
 from hostler.server.token_scope import sees
-from hostler.server.tokens import Identity, Role
+from hostler.server.tokens import Identity
 
 SLICE = 1_000
 """Nodes looked at before other requests have their turn."""
@@ -46,8 +46,7 @@ async def list_jobs(app_state: TheAppState, who: Who, wanted: Wanted, job: JobNa
 
 async def _running(app_state: AppState, who: Identity, wanted: Selection) -> tuple[RunningJobs, set[str]]:
     """Jobs within the caller's reach, and the ids of those with a node that is selected."""
-    tenant = who.grant.tenant if who.role is Role.tenant else ""
-    found, selected = RunningJobs(app_state.cell.live, tenant), set[str]()
+    found, selected = RunningJobs(app_state.cell.live, who.grant.tenant), set[str]()
     ids = ids_for(app_state, who, Selection())
     for start in range(0, len(ids), SLICE):
         for node_id in ids[start : start + SLICE]:

@@ -66,8 +66,7 @@ async def node_lanes(app_state: TheAppState, who: Who, node_id: FromPath[str], b
     found = lanes(node.id if node else node_id, records, earlier=before is not None)
     if node is None or before is not None or not sees(who, node):
         return found
-    tenant = (who.grant.tenant or "") if who.role is Role.tenant else ""
-    jobs = job_spans(node, app_state.cell.live, tenant, app_state.now(), app_state.fleet.cell.seq)
+    jobs = job_spans(node, app_state.cell.live, who.grant.tenant, app_state.now(), app_state.fleet.cell.seq)
     spans = sorted((*found.intervals, *jobs), key=lambda span: (span.since, span.seq))
     return replace(found, intervals=tuple(spans))
 

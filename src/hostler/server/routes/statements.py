@@ -24,7 +24,7 @@ from hostler.server.fleet_status import own_pools
 from hostler.server.paging import Limit, Name, Page, Selection
 from hostler.server.problems import refuse
 from hostler.server.token_scope import intervals, sees
-from hostler.server.tokens import Identity, Role
+from hostler.server.tokens import Identity
 
 RECORDS_MOST = 10_000
 """Records of a node that are read, the latest: what was before them is unknown."""
@@ -85,7 +85,7 @@ async def get_statement(  # noqa: PLR0913 - one argument per parameter of the UR
     Seconds of a row sum to `had_s`. Of the present month until now. A tenant reads its own, also of nodes that left its
     pool, until they did. A token that is narrowed to a site or pool reads of nodes that it sees now.
     """
-    now, own = app_state.now(), who.grant.tenant if who.role is Role.tenant else ""
+    now, own = app_state.now(), who.grant.tenant
     if own and tenant not in ("", own):
         raise refuse(403, "forbidden", "a tenant's token reads its own statement", "leave out `tenant`")
     wanted = _month(month, now)

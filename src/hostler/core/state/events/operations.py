@@ -14,7 +14,7 @@ from hostler.core.state.events.row import EventRow, EventRows, FoldError, node_o
 from hostler.core.state.evidence import BUNDLES_KEPT, COLLECT, KeptBundle
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import HELD, OWNER, RECOVERY, STAGED, AsideFailure, Node, Operation
-from hostler.core.state.operations import ResetPort, VerifyDeviceFirmware
+from hostler.core.state.operations import FIRMWARE_LOOKS, ResetPort, VerifyDeviceFirmware
 from hostler.core.state.packed_strings import pairs
 
 GIVEN_UP_KEPT = 8
@@ -93,7 +93,7 @@ def _finish_operation(fleet: Fleet, event: OperationFinished, at: datetime) -> N
         cordons = (*of_others(cordons), OWNER)
     if event.result == "done" and operation.kind in ("uncordon", "leave_cluster"):
         cordons = of_others(cordons)
-    if event.result == "done" and operation.kind in _LOOKS:
+    if event.result == "done" and operation.kind in FIRMWARE_LOOKS:
         node = _verified(node, operation.kind, event, at)
     node = _listed(fleet, node, operation.kind, event)
     plan = node.plan
@@ -113,9 +113,6 @@ def _note_reset(fleet: Fleet, operation: Operation, at: datetime) -> None:
     for ends in ((act.a, act.z), (act.z, act.a)):
         if (case := fleet.link_cases.get(f"{act.fabric}/{'|'.join(ends)}")) is not None:
             fleet.link_cases.put(case.id, replace(case, reset_at=at))
-
-
-_LOOKS = ("verify_firmware", "verify_device_firmware")
 
 
 def _verified(node: Node, kind: str, event: OperationFinished, at: datetime) -> Node:
@@ -152,7 +149,7 @@ def _listed(fleet: Fleet, node: Node, kind: str, event: OperationFinished) -> No
             for prefix, mark in _PREFIXES.items()
             if name.startswith(prefix)
         }
-    elif kind in _LOOKS and event.result in ("done", "failed") and event.facts:
+    elif kind in FIRMWARE_LOOKS and event.result in ("done", "failed") and event.facts:
         found = {**dict(node.versions), **{name: str(version) for name, version in event.facts.items() if version}}
     else:
         return node
