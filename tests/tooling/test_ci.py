@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -21,12 +22,33 @@ def test_an_entry_of_ci_calls_targets_that_the_makefile_has(entry: str, targets:
     assert set(called.split()) == targets <= TARGETS
 
 
-@pytest.mark.parametrize("script", sorted(path for path in (HOUSE / "scripts").iterdir() if not path.suffix))
-def test_a_script_of_the_set_up_is_read_by_its_shell(script: Path) -> None:
-    """Mutant: an apostrophe in the list of packages, which ends its quotation."""
-    if script.is_file() and script.read_bytes().startswith(b"#!/usr/bin/env bash"):
-        read = subprocess.run(["bash", "-n", str(script)], capture_output=True, text=True, check=False)
-        assert (read.returncode, read.stderr) == (0, "")
+SCRIPTS = sorted(
+    path for folder in ("scripts", ".ci") for path in (HOUSE / folder).iterdir() if path.is_file() and not path.suffix
+)
+PACKAGES = HOUSE / "scripts" / "system-packages"
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_a_script_of_the_set_up_has_no_mistake_of_its_shell(script: Path) -> None:
+    """Mutant: an apostrophe in a list between apostrophes, after which the shell runs the list's words."""
+    if not shutil.which("shellcheck"):
+        pytest.skip("needs shellcheck: apt-get install shellcheck")
+    read = subprocess.run(["shellcheck", str(script)], capture_output=True, text=True, check=False)
+    assert (read.returncode, read.stdout) == (0, "")
+
+
+def test_a_bare_machine_is_asked_for_every_package_of_the_list(tmp_path: Path) -> None:
+    """Mutant: the list ends early, at a reason with an apostrophe in it, and the words after it are run."""
+    for name, does in {"id": "echo 0", "env": 'echo "$@"', "apt-get": "exit 0"}.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\n{does}\n")
+        (tmp_path / name).chmod(0o755)
+    bare = {"PATH": str(tmp_path)}
+    ran = subprocess.run(["/bin/bash", str(PACKAGES)], env=bare, capture_output=True, text=True, check=False)
+    rows = re.findall(r"^([a-z0-9.+-]+) *\| *(\S+) *\|", PACKAGES.read_text(), re.MULTILINE)
+    missing = [package for package, evidence in rows if not (evidence.startswith("/") and Path(evidence).exists())]
+    assert len(rows) > 40
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.splitlines()[0] == f"installing: {' '.join(missing)}"
 
 
 ESSENTIAL = {"util-linux"}
