@@ -12,7 +12,7 @@ SEEDS ?= 200
 FRESH ?= 200
 CASES ?= 100000
 JOBS ?= 2
-CHECK_JOBS ?= 2
+CHECK_JOBS ?= 3
 SHARES := $(addprefix tests-of-share-,$(shell seq $(CHECK_JOBS)))
 QUICK := --hypothesis-profile quick -p no:schemathesis -p no:xdist -p no:anyio -p no:platformdirs -p no:cacheprovider
 ARGS ?=
@@ -48,7 +48,7 @@ test: system-packages lint ## everything: lint, types, imports and all tests (mo
 check: environment-test ## the fast part: lint, types, imports beside unit and property tests (few seeds), transcripts
 	@$(MAKE) --no-print-directory -j --output-sync=line lint $(SHARES)
 
-quick-tests: environment-test ## the tests of make check, by CHECK_JOBS (2) processes with their own test files each
+quick-tests: environment-test ## the tests of make check, by CHECK_JOBS (3) processes with their own test files each
 	@$(MAKE) --no-print-directory -j --output-sync=line $(SHARES)
 
 $(SHARES): tests-of-share-%: environment-test
