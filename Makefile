@@ -11,7 +11,8 @@ PYTHON ?= python3
 SEEDS ?= 200
 FRESH ?= 200
 CASES ?= 100000
-JOBS ?= 2
+# One worker waits for what it started while two compute.
+JOBS ?= 3
 CHECK_JOBS ?= 3
 SHARES := $(addprefix tests-of-share-,$(shell seq $(CHECK_JOBS)))
 QUICK := --hypothesis-profile quick -p no:schemathesis -p no:xdist -p no:anyio -p no:platformdirs -p no:cacheprovider
@@ -27,7 +28,7 @@ export PYTHON
 # Bytecode is kept, whatever the shell says: without it every process of a test run compiles the whole house anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up up-kubernetes test test-boot test-fabric check quick-tests fuzz sbom audit deb bench bench-fabric bench-bringup bench-checks bench-trends bench-detection sim fabric-soak soak mutants peers docs docs-check docs-site pictures fmt lint wheels clean lock environment environment-test system-packages
+.PHONY: help up up-kubernetes test test-boot test-fabric check quick-tests all-tests lint-in-one-piece fuzz sbom audit deb bench bench-fabric bench-bringup bench-checks bench-trends bench-detection sim fabric-soak soak mutants peers docs docs-check docs-site pictures fmt lint wheels clean lock environment environment-test system-packages
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -42,8 +43,15 @@ up-kubernetes: environment-test ## the same with a real Kubernetes, whose nodes 
 
 # --- checking --------------------------------------------------------------------------------------------------------
 
-test: system-packages lint ## everything: lint, types, imports and all tests (more than half an hour on 2 cores)
+test: system-packages environment-test ## everything: lint, types, imports beside all tests (JOBS=3 workers; half an hour on 2 cores)
+	@$(MAKE) --no-print-directory --keep-going -j2 all-tests lint-in-one-piece
+
+all-tests: environment-test
 	$(BIN)/pytest tests -n $(JOBS) --dist loadgroup
+
+lint-in-one-piece: environment-test # beside tests that tell how far they are: what it says comes at its end
+	@said=$$(nice -n 5 $(MAKE) --no-print-directory lint 2>&1) && failed= || failed=$$?; \
+	printf '\nmake lint%s:\n%s\n' "$${failed:+ failed}" "$$said"; exit $${failed:-0}
 
 check: environment-test ## the fast part: lint, types, imports beside unit and property tests (few seeds), transcripts
 	@$(MAKE) --no-print-directory -j --output-sync=line lint $(SHARES)

@@ -22,6 +22,44 @@ def test_an_entry_of_ci_calls_targets_that_the_makefile_has(entry: str, targets:
     assert set(called.split()) == targets <= TARGETS
 
 
+TOOLS = ("ruff", "mypy", "lint-imports", "deptry", "python", "pytest")
+
+
+@pytest.mark.parametrize("failing", ["", "mypy", "pytest"])
+def test_lint_runs_beside_all_tests_and_each_fails_the_whole(tmp_path: Path, failing: str) -> None:
+    """Mutants: lint comes before the tests or after them; its failure is forgotten; it talks between the tests."""
+    wait = "until [ -e {} ]; do sleep 0.02; done"
+    acts = {"pytest": f"echo a test; touch begun; {wait.format('checked')}", "mypy": "touch checked"}
+    for name in TOOLS:
+        act = acts.get(name, wait.format("begun"))
+        tool = write(tmp_path / "bin" / name, f"#!/bin/sh\n{act}\necho {name} ends\nexit {int(name == failing)}\n")
+        tool.chmod(0o755)
+    write(tmp_path / "scripts/system-packages", "#!/bin/sh\n").chmod(0o755)
+    for made in ("scripts/environment", "requirements/runtime.txt", "requirements/test.txt", "pyproject.toml"):
+        write(tmp_path / made, "")
+    for stamp in (".made", ".runtime", ".test"):
+        write(tmp_path / stamp, "")
+    shutil.copy(HOUSE / "Makefile", tmp_path)
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    asked = ["make", "test", "VENV=."]
+    ran = subprocess.run(asked, cwd=tmp_path, env=plain, capture_output=True, text=True, check=False, timeout=20)
+    assert (ran.returncode != 0) == bool(failing), ran.stderr
+    told = [line for line in ran.stdout.splitlines() if line and not line.startswith(("./bin", "scripts", "make["))]
+    headed = told.index(f"make lint{' failed' if failing == 'mypy' else ''}:")
+    linted = ["ruff ends", "ruff ends", "mypy ends"]
+    if failing != "mypy":
+        linted += ["lint-imports ends", "deptry ends", *["python ends"] * 3]
+    assert told[headed + 1 : headed + 1 + len(linted)] == linted
+    rest = told[:headed] + told[headed + 1 + len(linted) :]
+    assert rest == ["a test", "pytest ends"]
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
 SCRIPTS = sorted(
     path for folder in ("scripts", ".ci") for path in (HOUSE / folder).iterdir() if path.is_file() and not path.suffix
 )

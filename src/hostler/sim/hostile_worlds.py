@@ -12,6 +12,7 @@ from hostler.controller.inputs import FellowsSeen
 from hostler.controller.loop import Controller
 from hostler.core.fabric.design_csv import render_csv
 from hostler.core.planning.port_reset import refused
+from hostler.core.state.events import AssetSeen
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import Fellow, Release
 from hostler.core.state.model import Node
@@ -60,7 +61,8 @@ PERIOD_S = 3600.0
 TOLD_S = 30.0
 
 QUIET_S = 30 * HOUR_S
-"""Time without a record and with nothing under way after which nothing more will come: longer than a burn-in."""
+"""Time without a record but of looks at assets, with nothing under way, after which nothing more will come: longer than
+a burn-in."""
 
 PACES = Paces((600.0, 3600.0), (120.0, 900.0), (300.0, 1800.0), (4 * HOUR_S, 24 * HOUR_S))
 
@@ -139,11 +141,14 @@ def _settle(drive: Drive) -> None:
     assert drive.law_checkers is not None, "small worlds are judged"
     clock = drive.world.clock
     end = clock.now + timedelta(seconds=HEALED_S)
-    moved, seq = clock.now, drive.seq
+    news: list[int] = []
+    drive.watchers.append(lambda record: None if isinstance(record.event, AssetSeen) else news.append(record.seq))
+    moved = clock.now
     while clock.now < end and not (is_at_rest(drive.law_checkers.reading, clock.now) and _is_mended(drive)):
         drive.run(clock.now + timedelta(seconds=PROGRESS_CHECK_S))
-        if drive.seq != seq:
-            moved, seq = clock.now, drive.seq
+        if news:
+            moved = clock.now
+            news.clear()
         if (clock.now - moved).total_seconds() >= QUIET_S:
             return
 
