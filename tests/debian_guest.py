@@ -13,7 +13,10 @@ from pathlib import Path
 
 from tests.boot_guest import kernel_folder
 
-PACKAGES = "systemd-sysv,udev,kmod,cloud-init,iproute2,dbus,ca-certificates,openssl,tpm2-tools,python3-numpy,nvme-cli"
+PACKAGES = (
+    "systemd-sysv,udev,kmod,cloud-init,iproute2,dbus,ca-certificates,openssl,tpm2-tools,python3-numpy,nvme-cli,chrony"
+)
+"""chrony: a node whose clock nobody sets is no spare (`host.clock_unsynchronised`)."""
 UNPACKED = ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale")
 """Left out of the image: it lies in the memory of the machine."""
 SUITE = "bookworm"

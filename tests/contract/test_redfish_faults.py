@@ -200,7 +200,7 @@ async def test_a_refusal_in_the_wrong_state_is_looked_into(backend: str) -> None
 async def test_a_wrong_password_is_refused() -> None:
     async with a_farm(Clock()) as farm, a_hand(Access(USER, "guessed")) as driver:
         node = node_at(await farm.serve(Service([a_machine()])), "SN1")
-        with pytest.raises(RefusedError, match="401"):
+        with pytest.raises(RefusedError, match=r"with 401; correct its user and password in bmc\.json"):
             await driver.perform(operation("power_on", node), node)
 
 

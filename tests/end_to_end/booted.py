@@ -28,6 +28,7 @@ from tests.debian_guest import ARGS, MEMORY_MB, build_debian
 from tests.end_to_end.processes import HOSTLER, answers, free_port, process
 from tests.kubelet_layer import KUBELET_MB, build_kubelet_layer
 from tests.suite_layer import build_suite_layer
+from tests.time_server import chrony, time_server
 
 DEADLINE_S = 150.0
 SERIAL, MAC = "SN-BOOT-0001", "52:54:00:12:34:01"
@@ -42,6 +43,8 @@ class BootedImage:
     build: Callable[[Path], tuple[Path, ...]]
     args: str
     memory_mb: int
+    keeps_time: bool = False
+    """Whether it has cloud-init itself and chrony, which is told this machine's time."""
 
 
 @dataclass(frozen=True)
@@ -68,14 +71,15 @@ class BootedAgent:
 
 
 BUSYBOX = BootedImage(build_image, "console=ttyS0 quiet no_timer_check", 256)
-DEBIAN = BootedImage(build_debian, ARGS, MEMORY_MB)
+DEBIAN = BootedImage(build_debian, ARGS, MEMORY_MB, keeps_time=True)
 DEBIAN_WITH_KUBELET = BootedImage(
-    lambda to: (*build_debian(to), build_kubelet_layer(to / "kubelet")), ARGS, MEMORY_MB + KUBELET_MB
+    lambda to: (*build_debian(to), build_kubelet_layer(to / "kubelet")), ARGS, MEMORY_MB + KUBELET_MB, keeps_time=True
 )
 DEBIAN_WITH_ALL = BootedImage(
     lambda to: (*build_debian(to), build_suite_layer(to / "suite"), build_kubelet_layer(to / "kubelet")),
     ARGS,
     MEMORY_MB + KUBELET_MB,
+    keeps_time=True,
 )
 CLUSTER = "k1"
 
@@ -166,7 +170,13 @@ async def booted_world(
     boots = ("--boot-listen", f"127.0.0.1:{boot_port}", "--boot-images", str(images))
     trust = ssl.create_default_context(cafile=str(directory / "ca.pem")) if agent is not None else True
     connector = aiohttp.TCPConnector(ssl=trust)
-    async with aiohttp.ClientSession(connector=connector) as session, Farm(lambda: datetime.now(UTC)) as farm:
+    async with (
+        aiohttp.ClientSession(connector=connector) as session,
+        Farm(lambda: datetime.now(UTC)) as farm,
+        time_server() as clock,
+    ):
+        if booted.keeps_time:
+            _time_document(directory, clock)
         origin = await farm.serve(Service([machine]))
         power = _Power(machine, guest, f"http://10.0.2.2:{boot_port}/ipxe", session)
         async with process(HOSTLER, *serve, *boots, *documents, log=directory / "log"), power:
@@ -205,6 +215,13 @@ def _agent_document(directory: Path, agent: BootedAgent, server: str) -> None:
     told["pools"] = agent.pools
     files = [{"path": path, "content": content} for path, content in agent.files.items()]
     told["boot"]["cloud_init"]["site"]["user_data"]["write_files"] = files
+    (directory / "boot.yaml").write_text(yaml.safe_dump(told))
+
+
+def _time_document(directory: Path, port: int) -> None:
+    """The boot section once more, with the site's time server."""
+    told = yaml.safe_load((directory / "boot.yaml").read_text())
+    told["boot"]["cloud_init"]["site"]["user_data"]["ntp"] = chrony("10.0.2.2", port)
     (directory / "boot.yaml").write_text(yaml.safe_dump(told))
 
 

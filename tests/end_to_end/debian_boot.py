@@ -154,7 +154,8 @@ async def test_an_agent_comes_with_the_boot_and_answers_for_the_machine(
     Its kubelet is let into the pool's cluster by its agent, with the token of the delivery.
 
     Mutants: the token is written without an enrolment; the TPM is not asked; the agent's word closes the window;
-    Seatrial, burn-in or erasing are passed by nobody's answer; the node is delivered before its kubelet is ready.
+    Seatrial, burn-in or erasing are passed by nobody's answer; the node is delivered before its kubelet is ready;
+    the site's time server does not answer.
     """
     tpm, drive = SoftwareTpm(tmp_path / "tpm", in_a_machine=True), tmp_path / "drive"
     await tpm.start()
@@ -227,6 +228,7 @@ async def _comes_to_production(world: BootedWorld) -> None:
     told = _told(world)
     assert shown["node"]["phase"] == "production", "\n".join(told[-40:])
     assert world.guest.starts == 2
+    assert "Selected source 10.0.2.2" in world.guest.console(), "chrony has not the site's time"
     assert len([text for text in told if text.startswith("its agent enrolled with the key")]) == 2
     checks = {check["profile"]: check["verdict"] for check in shown["node"]["checks"]}
     assert (checks["seatrial"], checks["burn_in"]) == ("passed", "passed")

@@ -160,7 +160,12 @@ async def test_refusals_say_why_and_have_their_exit_status(data: Path, capsys: p
     assert "bad.yaml:1" in capsys.readouterr().err
     (data / "again.yaml").write_text("- {sku: h100, serial: S1}")
     assert await call("node", "register", "again.yaml", "--reason", "r") == ExitCode.usage
-    assert "nodes[0]: serial:S1 is bound to another node" in capsys.readouterr().err
+    assert "nodes[0]: serial:S1 is bound to n" in capsys.readouterr().err
+    (data / "typo.yaml").write_text("- {sku: h100, seriall: S9}")
+    assert await call("node", "register", "typo.yaml", "--reason", "r") == ExitCode.usage
+    said = capsys.readouterr().err
+    assert "typo.yaml: no such field: `seriall` - at `nodes[0]`" in said
+    assert "`hostler node register --help` names the fields" in said
 
 
 async def test_a_token_made_here_opens_as_much_as_its_role(

@@ -13,6 +13,8 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*
 TOLD = [page for page in PAGES if not {"adr", "reference"} & {*page.relative_to(ROOT).parts}]
 """Decisions tell how it was; the reference is made of the commands themselves."""
 CALLED = re.compile(r"(?:^|[`$\s])hostler ([a-z][a-z-]+) ([a-z][a-z-]+)\b(?!\.)", re.MULTILINE)
+NAMED = re.compile(r"(?<![\w-])hostler ([a-z][a-z-]+) ([a-z][a-z-]+)\b(?![.\w])")
+"""The same in a program's text, where a command may stand in any sentence."""
 CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
 
 
@@ -29,6 +31,20 @@ def test_each_command_of_a_noun_that_a_page_names_is_there() -> None:
     }
     assert len(called) > 200
     assert sorted((page, f"{noun} {verb}") for page, noun, verb in called if (noun, verb) not in known) == []
+
+
+def test_each_command_that_a_message_or_a_command_s_help_names_is_there() -> None:
+    """Mutant: `hostler policy apply`, which the help of `hostler sku from-node` named and no version has had."""
+    known = {tuple(command[:2]) for command in words() if len(command) > 1}
+    nouns = {noun for noun, _ in known}
+    called = {
+        (path.relative_to(ROOT).as_posix(), noun, verb)
+        for path in (ROOT / "src/hostler").rglob("*.py")
+        for noun, verb in NAMED.findall(path.read_text("utf-8"))
+        if noun in nouns
+    }
+    assert len(called) > 200
+    assert sorted((path, f"{noun} {verb}") for path, noun, verb in called if (noun, verb) not in known) == []
 
 
 def test_nobody_is_told_to_install_from_a_registry_that_has_nothing() -> None:

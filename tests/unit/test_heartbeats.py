@@ -43,6 +43,21 @@ def test_after_a_gap_those_of_before_have_an_interval_again() -> None:
     assert [node for node, _ in table.overdue(woken + timedelta(seconds=LIMIT_S), LIMIT_S)] == ["b", "a"]
 
 
+def test_an_interval_that_was_given_is_no_word_of_an_agent() -> None:
+    """Mutant: a node that nobody has ever heard is shown as heard when the controller started."""
+    table = HeartbeatTable()
+    table.begin(["a", "b"], NOW)
+    table.beat("a", "b1", after(seconds=20))
+    table.begin(["a", "b"], after(seconds=25))
+    assert (table.last("a"), table.last("b")) == (after(seconds=20), None)
+    told(table, after(days=1))
+    assert (table.last("a"), table.last("b")) == (after(seconds=20), None)
+    table.begin_anew(after(days=2))
+    assert (table.last("a"), table.last("b")) == (None, None)
+    table.beat("b", "b1", after(days=2))
+    assert table.last("b") == after(days=2)
+
+
 def test_who_is_retired_is_never_missed() -> None:
     table = HeartbeatTable()
     table.begin(["a", "b"], NOW)

@@ -52,7 +52,7 @@ def test_a_retired_node_s_id_never_comes_back() -> None:
     ("specs", "said"),
     [
         ([h100(serial="S1"), h100(serial="S1")], "nodes[1]: serial:S1 is also given in nodes[0]; give it once"),
-        ([h100(bmc="https://bmc/a")], "bmc:https://bmc/a is bound to another node; retire or rebind that one"),
+        ([h100(bmc="https://bmc/a")], "bmc:https://bmc/a is bound to a; retire or rebind a"),
         ([h100(id="a")], "nodes[0]: id 'a' is or was another node's; leave it out"),
         ([h100(id="a b")], "id 'a b'; use letters, digits"),
         ([h100(cell="")], "cell ''; use letters, digits"),
@@ -178,7 +178,7 @@ def test_a_sku_names_the_system_of_a_bmc_that_shows_several() -> None:
     ask(drive, h100(id="a", bmc="https://b1"), h100(id="b", bmc="https://b2#Other"), h100(id="c"))
     assert [drive.node(name).binding("bmc") for name in "abc"] == ["https://b1#System_0", "https://b2#Other", ""]
     again = drive.ask("register", "fleet", nodes=msgspec.json.encode([h100(id="d", bmc="https://b1")]).decode())
-    assert "is bound to another node" in again.text
+    assert "bmc:https://b1#System_0 is bound to a; retire or rebind a" in again.text
 
 
 def test_a_narrowed_operator_never_says_where_a_bmc_s_password_is_sent_and_nobody_alone() -> None:

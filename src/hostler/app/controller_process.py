@@ -265,14 +265,14 @@ async def _attended(mailboxes: AgentMailboxes) -> None:
         mailboxes.send_away()
 
 
-async def ask(cell: Cell, verb: str, target: str, *, person: str = "hostler-up", **more: object) -> Reply:
+async def ask(cell: Cell, verb: str, target: str, *, person: str = "command-line", **more: object) -> Reply:
     """Put an intent of the composition root itself; `second` says yes where it takes a second person.
 
     Raises InvalidInputError where it is refused.
     """
     args, second = more.pop("args", {}), str(more.pop("second", ""))
     act = act_of(verb, args)  # type: ignore[arg-type]
-    intent = Intent(secrets.token_hex(8), act, target, person, "set up by the command line", now())
+    intent = Intent(secrets.token_hex(8), act, target, person, "given at the start", now())
     while True:
         try:
             reply = await cell.ask(intent, **more)  # type: ignore[arg-type]

@@ -93,6 +93,20 @@ def _yaml(text: str, file: str) -> Any:
         raise unusable(f"{file}{line}: {what}", "correct the YAML there") from error
 
 
+@contextmanager
+def entries_of(file: str, command: str) -> Iterator[None]:
+    """Names the file, and the command whose help has the fields, where the server cannot read an entry of it."""
+    from hostler.client import ApiError
+
+    try:
+        yield
+    except ApiError as error:
+        if error.problem.get("error") != "malformed":
+            raise
+        what = error.what.replace("Object contains unknown field", "no such field:").replace("`$.", "`")
+        raise unusable(f"{file}: {what}", f"`{command} --help` names the fields of an entry") from error
+
+
 def submit(client: "Client", path: str, body: dict[str, Any], why: Why, output: str) -> ExitCode:
     """Send documents with the reason for them, and print what the server says."""
     also = {"reason": why.reason, "dry_run": why.dry_run, "key": why.key_for()}

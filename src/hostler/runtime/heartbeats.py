@@ -13,17 +13,21 @@ class HeartbeatTable:
     def __init__(self) -> None:
         self._heard: OrderedDict[str, datetime] = OrderedDict()
         self._silent: dict[str, datetime] = {}
+        self._unheard: set[str] = set()
         self._boots: dict[str, str] = {}
         self._profiles: dict[str, tuple[str, ...]] = {}
 
     def begin(self, node_ids: list[str], now: datetime) -> None:
         """After a start nobody is silent yet: each gets one full interval."""
         for node_id in node_ids:
+            if node_id not in self._heard and node_id not in self._silent:
+                self._unheard.add(node_id)
             self._heard.setdefault(node_id, now)
 
     def begin_anew(self, now: datetime) -> None:
         """Start anew after a while without listening: each gets a full interval, every next heartbeat is news."""
         self._heard = OrderedDict.fromkeys([*self._heard, *self._silent], now)
+        self._unheard = set(self._heard)
         self._silent.clear()
         self._boots.clear()
 
@@ -34,6 +38,7 @@ class HeartbeatTable:
             self._profiles[node_id] = profiles
             new = True
         self._silent.pop(node_id, None)
+        self._unheard.discard(node_id)
         self._boots[node_id] = boot_id
         self._heard[node_id] = now
         self._heard.move_to_end(node_id)
@@ -65,7 +70,9 @@ class HeartbeatTable:
         return self._profiles.get(node_id)
 
     def last(self, node_id: str) -> datetime | None:
-        """When the node was last heard, None if never since the start."""
+        """When the node was last heard, None if never since the start: an interval that was given is no word."""
+        if node_id in self._unheard:
+            return None
         return self._heard.get(node_id) or self._silent.get(node_id)
 
     def forget(self, node_id: str) -> None:
@@ -73,4 +80,5 @@ class HeartbeatTable:
         self._profiles.pop(node_id, None)
         self._heard.pop(node_id, None)
         self._silent.pop(node_id, None)
+        self._unheard.discard(node_id)
         self._boots.pop(node_id, None)

@@ -121,7 +121,7 @@ def invalid(error: InvalidInputError) -> ProblemError:
     """A document or registration that is refused whole."""
     found = tuple(_found(problem) for problem in error.problems)
     what = f"{len(found)} problem{'s' if len(found) != 1 else ''}; nothing was used"
-    instead = "correct what `problems` lists and send it again"
+    instead = "correct what is named and send it again"
     return ProblemError(replace(problem_details(422, "invalid_input", what, instead), problems=found))
 
 

@@ -1,6 +1,7 @@
 """`hostler admission`: expected nodes of a file or of NetBox, compared with what is registered, then admitted."""
 
 import os
+import re
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -18,6 +19,7 @@ from hostler.client import routes
 app = App(name="admission", help="Expected nodes: compare an inventory with what is registered, then admit.")
 
 TOKEN = "HOSTLER_NETBOX_TOKEN"  # noqa: S105 - the name of the variable
+_DIGEST = re.compile("[0-9a-f]{64}")
 _SOURCE = Group("Inventory", sort_key=10)
 
 
@@ -43,11 +45,16 @@ class InventorySource:
         if bool(self.file) == bool(self.netbox):
             raise unusable("give --file or --netbox, one of them")
         if self.netbox:
-            return {"source": "netbox", "nodes": self._of_netbox()}
+            if not (found := self._of_netbox()):
+                raise unusable("no device of NetBox matches", "widen --device, or see what the token may read")
+            return {"source": "netbox", "nodes": found}
         try:
-            return {"source": "file", "nodes": read_expected_file(self.file)}
+            nodes = read_expected_file(self.file)
         except InvalidInputError as error:
             raise unusable(str(error)) from error
+        if not nodes:
+            raise unusable(f"{self.file}: no node is in it", "name each expected one by its serial number and MACs")
+        return {"source": "file", "nodes": nodes}
 
     def _of_netbox(self) -> list[dict[str, Any]]:
         import msgspec
@@ -101,6 +108,10 @@ def apply(
     connect: Connect = CONNECT,
 ) -> int:
     """Carry out the plan of this digest; refused where the fleet, the configuration or the inventory has changed."""
+    if not _DIGEST.fullmatch(digest):
+        raise unusable(
+            f"'{digest[:80]}' is no digest of a plan", "give all 64 digits that `hostler admission plan` shows"
+        )
     return submit(connect.client(), routes.ADMISSION, {**source.body(), "digest": digest}, why, show.output)
 
 
@@ -120,8 +131,10 @@ def _told(found: dict[str, Any]) -> list[str]:
 
 
 def _named(one: dict[str, Any]) -> str:
-    place = f" rack {one['rack']} u{one['u']}" if one["rack"] else ""
-    return f"serial {one['serial']} sku {one['sku']} macs {' '.join(one['macs'])}{place} bmc {one['bmc'] or '-'}"
+    told = [f"serial {one['serial']} sku {one['sku']} macs {' '.join(one['macs'])}"]
+    told += [f"{name} {one[name]}" for name in ("hostname", "site", "row") if one[name]]
+    told += [f"rack {one['rack']} u{one['u']}"] if one["rack"] else []
+    return " ".join([*told, f"bmc {one['bmc'] or '-'}"])
 
 
 def _field(one: dict[str, Any]) -> str:

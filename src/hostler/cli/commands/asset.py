@@ -5,7 +5,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from hostler.cli.command_errors import unusable
-from hostler.cli.input_files import read_entries, submit
+from hostler.cli.input_files import entries_of, read_entries, submit
 from hostler.cli.list_commands import show_list
 from hostler.cli.node_verbs import offer
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
@@ -34,7 +34,9 @@ def list_(
 @app.command
 def register(file: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Make the assets of a JSON or YAML list known. FILE `-` reads standard input."""
-    return submit(connect.client(), routes.ASSETS, {"assets": read_entries(file, "assets")}, why, show.output)
+    body = {"assets": read_entries(file, "assets")}
+    with entries_of(file, "hostler asset register"):
+        return submit(connect.client(), routes.ASSETS, body, why, show.output)
 
 
 offer(app, AssetSound, RebindAsset, RenewAssetCertificate)

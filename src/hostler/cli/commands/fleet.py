@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from hostler.cli.input_files import read_entries, submit
+from hostler.cli.input_files import entries_of, read_entries, submit
 from hostler.cli.list_commands import describe, show_items
 from hostler.cli.list_watch import caught_up, following
 from hostler.cli.node_verbs import offer, plain
@@ -91,7 +91,9 @@ _NEWS = (
 
 def adopt(file: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Take over nodes that run in production already, as a JSON or YAML list (fields as for `node register`)."""
-    return submit(connect.client(), routes.ADOPT, {"nodes": read_entries(file, "nodes")}, why, show.output)
+    body = {"nodes": read_entries(file, "nodes")}
+    with entries_of(file, "hostler adopt"):
+        return submit(connect.client(), routes.ADOPT, body, why, show.output)
 
 
 def flow(  # noqa: PLR0913 - one argument per filter

@@ -11,7 +11,7 @@ from hostler.cli.bundle_columns import BUNDLES, CERTIFICATES
 from hostler.cli.command_errors import unusable
 from hostler.cli.commands import checklist, node_map
 from hostler.cli.exit_codes import ExitCode
-from hostler.cli.input_files import read_entries, submit
+from hostler.cli.input_files import entries_of, read_entries, submit
 from hostler.cli.intent_requests import IntentRequest, targets_of
 from hostler.cli.list_commands import describe, show_list, show_unpaged
 from hostler.cli.list_watch import Item, Printer, again, watch
@@ -345,7 +345,9 @@ def register(file: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connec
     Each entry needs `sku`, and may have: id, hostname, serial, bmc, macs, outlets, dpu_bmcs, kubernetes, slurm, cell,
     site, row, rack, u, domains, profile, provisioner, test_mode, pool, tags. FILE `-` reads standard input.
     """
-    return submit(connect.client(), NODES.path, {"nodes": read_entries(file, "nodes")}, why, show.output)
+    body = {"nodes": read_entries(file, "nodes")}
+    with entries_of(file, "hostler node register"):
+        return submit(connect.client(), NODES.path, body, why, show.output)
 
 
 _TARGETS = Argument(

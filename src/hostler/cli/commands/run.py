@@ -269,8 +269,11 @@ def serve(
     host, port = address_of(transport.listen)
 
     from hostler.app.compose import serve as run_serve
+    from hostler.app.first_start import TOKEN
 
     _log(start.log_format)
+    first = Path(data) / TOKEN
+    announce = partial(_announce_serve, None if first.exists() else first)
     settings = ServeSettings(
         data=data,
         host=host,
@@ -298,7 +301,7 @@ def serve(
         else None,
         traces=start.traces,
     )
-    return _until_stopped(run_serve(settings, _announce_serve))
+    return _until_stopped(run_serve(settings, announce))
 
 
 def agent(
@@ -392,8 +395,12 @@ def _damaged(why: str) -> tuple[str, str]:
     return f"the journal: {why}", "see `hostler journal check`"
 
 
-def _announce_serve(address: str, role: str) -> None:
+def _announce_serve(first: Path | None, address: str, role: str) -> None:
+    """Say what is served, and where the first operator's token is; `first` is None where that was there before."""
     print(f"hostler serves {address}" + (_STANDS_BY if role == "standby" else ""), flush=True)
+    if first is not None and first.exists():
+        lead = f"hostler context add first --server {address} --token-file {first}"
+        print(f"the first operator's token is in {first}; commands find it after\n  {lead}", flush=True)
 
 
 def _announce_up(settings: UpSettings, address: str, token_file: Path) -> None:

@@ -14,7 +14,7 @@ app = App(name="sku", help="SKUs: made of a golden node, and compared with one."
 def from_node(node: NodeName, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Write down the SKU that a golden node shows, as a document for the configuration; notes are its comments.
 
-    Read it before it is used: `hostler policy check`, then `hostler policy apply`.
+    Read it before it is used: `hostler policy check`, then `hostler policy activate`.
     """
     found = connect.client().get(NODES.one(node, "/sku-draft"))
     if show.output not in ("table", "wide"):

@@ -168,8 +168,8 @@ def _problems(fleet: Fleet, specs: tuple[NodeSpec, ...], adopt: bool) -> list[Pr
         for name in _unique_names(replace(spec, bmc=bmc_of(spec, fleet.configuration.skus))):
             if name in seen:
                 found.append(Problem(where, 0, f"{name} is also given in nodes[{seen[name]}]", "give it once"))
-            elif fleet.index.count(name):
-                found.append(Problem(where, 0, f"{name} is bound to another node", "retire or rebind that one"))
+            elif holders := fleet.index.members(name):
+                found.append(Problem(where, 0, f"{name} is bound to {holders[0]}", f"retire or rebind {holders[0]}"))
             seen[name] = number
     return found
 

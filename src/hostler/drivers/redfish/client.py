@@ -32,6 +32,7 @@ _CONFLICT = {409}
 _PRECONDITION = {412, 428}
 _NEVER = {501, 505}
 _UNKNOWN = 401
+_MEND_LOGIN = "correct its user and password in bmc.json and start the controller again, or in the secret named there"
 
 
 class BmcFailureError(UnreachableError):
@@ -466,8 +467,9 @@ class RedfishClient:
     def _check(self, method: str, path: str, answer: HttpResponse) -> None:
         if 200 <= answer.status < 300:
             return
-        said = wire.error_text(answer.body)
-        raise _error_for(answer.status)(f"{self.origin} answered {method} {path} with {answer.status}: {said}")
+        said = ": ".join(filter(None, (str(answer.status), wire.error_text(answer.body))))
+        mend = f"; {_MEND_LOGIN}" if answer.status == _UNKNOWN else ""
+        raise _error_for(answer.status)(f"{self.origin} answered {method} {path} with {said}{mend}")
 
 
 class Clients:
