@@ -13,25 +13,31 @@ from threading import Event, Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+_PDUS = {"id": 9, "display": "power", "name": "Power", "slug": "power"}
 _ENTRIES = "/api/extras/journal-entries/"
 TOKEN = "0123456789abcdef0123456789abcdef01234567"
 
 
 class NetboxTwin:
-    """`devices`, `interfaces` and journal `entries` as stored. `mood` is how it answers badly, "" for well.
+    """`devices`, their components and journal `entries` as stored. `mood` is how it answers badly, "" for well.
 
     `faults` are taken one by one by whatever writes, or by all with "any:" before them. `shows_entries` false: what is
-    written shows later, as its transaction has not ended. `knows_filters` false: a filter is passed over.
+    written shows later, as its transaction has not ended. `knows_filters` false: a filter is passed over. `forbidden`
+    paths are those that the token may not read.
     """
 
     def __init__(self) -> None:
         self.devices: list[dict[str, Any]] = []
         self.interfaces: list[dict[str, Any]] = []
+        self.power_ports: list[dict[str, Any]] = []
+        self.power_outlets: list[dict[str, Any]] = []
+        self.device_bays: list[dict[str, Any]] = []
         self.entries: list[dict[str, Any]] = []
         self.faults: deque[str] = deque()
         self.shows_entries = True
         self.knows_filters = True
         self.released = Event()
+        self.forbidden: set[str] = set()
         self.mood = ""
         self.elsewhere = ""
         self.asked: list[str] = []
@@ -78,9 +84,51 @@ class NetboxTwin:
             }
         )
 
+    def add_pdu(self, name: str, address: str, **fields: str) -> dict[str, Any]:
+        """A PDU with a primary address and these custom fields."""
+        ip = {"id": 90, "address": address, "family": {"value": 4}} if address else None
+        pdu = self.add(name, "", [], oob_ip=None, primary_ip=ip, custom_fields={**fields}, site=_PDUS)
+        self.interfaces.pop()
+        return pdu
+
+    def feed(self, device: dict[str, Any], port: str, pdu: dict[str, Any], outlet: str, **more: Any) -> dict[str, Any]:
+        """A power port of the device that is cabled to an outlet of the PDU, and that outlet."""
+        made = self._component(self.power_outlets, "power-outlets", pdu, outlet)
+        self.power_port(device, port, connected_endpoints=[made], connected_endpoints_type="dcim.poweroutlet", **more)
+        self.power_outlets[-1] = made | {"custom_fields": {}, "cable": {"id": 1}, "feed_leg": None}
+        return self.power_outlets[-1]
+
+    def power_port(self, device: dict[str, Any], name: str, **more: Any) -> None:
+        """A power supply's inlet, as PowerPortSerializer shows it; without cable where nothing else is said."""
+        reachable = bool(more.get("connected_endpoints"))
+        bare = {"mark_connected": False, "connected_endpoints": None, "connected_endpoints_type": None}
+        self._component(self.power_ports, "power-ports", device, name)
+        self.power_ports[-1] |= {**bare, "connected_endpoints_reachable": reachable, "custom_fields": {}, **more}
+
+    def install(self, device: dict[str, Any], bay: str, child: dict[str, Any] | None) -> None:
+        """A device bay, and what is installed in it."""
+        self._component(self.device_bays, "device-bays", device, bay)
+        nested = {key: child[key] for key in ("id", "url", "display", "name")} if child else None
+        self.device_bays[-1] |= {"installed_device": nested, "custom_fields": {}}
+
+    def _component(self, rows: list[dict[str, Any]], kind: str, device: dict[str, Any], name: str) -> dict[str, Any]:
+        nested = {key: device[key] for key in ("id", "url", "display", "name")}
+        number = len(rows) + 1
+        url = f"{self.url}/api/dcim/{kind}/{number}/"
+        rows.append({"id": number, "url": url, "display": name, "device": nested, "name": name})
+        return rows[-1]
+
     def answer(self, path: str, query: dict[str, list[str]]) -> tuple[int, Any]:
         """Status and body of a GET with a token that is known."""
-        kinds = {"/api/dcim/devices/": self.devices, "/api/dcim/interfaces/": self.interfaces}
+        kinds = {
+            "/api/dcim/devices/": self.devices,
+            "/api/dcim/interfaces/": self.interfaces,
+            "/api/dcim/power-ports/": self.power_ports,
+            "/api/dcim/power-outlets/": self.power_outlets,
+            "/api/dcim/device-bays/": self.device_bays,
+        }
+        if path in self.forbidden:
+            return 403, {"detail": "You do not have permission to perform this action."}
         rows = {**kinds, _ENTRIES: self.entries if self.shows_entries else []}.get(path)
         if rows is None:
             return 404, {"detail": "Not found."}
@@ -91,7 +139,9 @@ class NetboxTwin:
                 rows = [row for row in rows if str(row[name]).lower() == query[name][0].lower()]
         if "q" in query and self.knows_filters:
             rows = [row for row in rows if query["q"][0].lower() in row["comments"].lower()]
-        if "device_id" in query:
+        if "id" in query and self.knows_filters:
+            rows = [row for row in rows if str(row["id"]) in query["id"]]
+        if "device_id" in query and self.knows_filters:
             rows = [row for row in rows if str(row["device"]["id"]) in query["device_id"]]
         limit, offset = int(query.get("limit", ["50"])[0]), int(query.get("offset", ["0"])[0])
         limit = min(limit, 2)  # a server may cap its pages (MAX_PAGE_SIZE)

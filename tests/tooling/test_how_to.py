@@ -94,6 +94,7 @@ def reader_of(block: Block) -> Reader:
         (CHECK, _site_check),
         ({"issuer", "client_id", "secret", "address", "grants"}, _sign_in),
         ({"vault"}, _secrets),
+        ({"nodes"}, _expected),
         ({"image", "controller", "ingress", "gateway"}, _values),
         ({"on", "True", "concurrency", "jobs"}, _read_by_others),
         ({"apiVersion", "kind", "clusters", "users", "contexts", "current-context"}, _read_by_others),
@@ -137,8 +138,9 @@ def _merge(into: dict[str, Any], given: dict[str, Any]) -> None:
 
 
 def _expected(block: Block, folder: Path) -> object:
-    (folder / "expected.csv").write_text(block.text)
-    return read_expected_file(str(folder / "expected.csv"))
+    file = folder / f"expected.{block.language}"
+    file.write_text(block.text)
+    return read_expected_file(str(file))
 
 
 def _nodes(block: Block, _: Path) -> object:

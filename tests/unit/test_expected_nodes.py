@@ -21,6 +21,7 @@ from hostler.core.state.scopes import Scope
 from tests.kit import NOW, POLICY, Drive, configuration, intent_of, pool_document
 
 CONFIG = configuration({"train": pool_document(target=0)})
+A1, A2 = (f"https://pdu-l#/redfish/v1/PowerEquipment/RackPDUs/1/Outlets/{name}" for name in ("A1", "A2"))
 FILE, NETBOX = FieldOwner.file, FieldOwner.netbox
 
 
@@ -59,6 +60,11 @@ def apply(drive: Drive, plan: AdmissionPlan, *entries: ExpectedNode, source: Fie
         (one(serial="SN\x1b[2J"), "is not a valid name"),
         (one(bmc="file:///etc/passwd"), "is no address"),
         (one(u=-1), "u -1"),
+        (one(outlets=(A1, A1)), "2 outlets, or one twice"),
+        (one(outlets=("https://pdu/A1",)), "is not an outlet's address"),
+        (one(outlets=("https://u:p@pdu#/redfish/v1/x",)), "is not an outlet's address"),
+        (one(dpu_bmcs=("https://dpu\x1b[2J",)), "is not a BMC's address"),
+        (one(dpu_bmcs=tuple(f"https://dpu-{n}" for n in range(17))), "17 BMCs of DPUs"),
         (ExpectedNode("SN-9", ()), "nodes[1]: 0 MAC addresses"),
         (ExpectedNode("SN-9", tuple(f"52:54:00:00:01:{n:02x}" for n in range(17))), "17 MAC addresses"),
     ],
@@ -146,6 +152,137 @@ def test_macs_are_replaced_as_a_whole_and_all_that_hold_are_kept() -> None:
     assert planned(drive, entry, source=NETBOX).unchanged == 1
 
 
+# --- outlets and DPUs -------------------------------------------------------------------------------------------------
+
+
+def entered(**owners: str) -> Drive:
+    """The cell with a second node, n2, that has a BMC, an outlet and a DPU, and a switch tray."""
+    drive = owned(**owners)
+    mac, outlets, dpus = ["52:54:00:00:00:02"], [A2], ["https://dpu-2"]
+    spec = {"id": "n2", "sku": "h100", "serial": "SN-2", "macs": mac, "bmc": "https://10.0.0.2#1"}
+    assert drive.ask("adopt", "fleet", nodes=json.dumps([{**spec, "outlets": outlets, "dpu_bmcs": dpus}])).granted
+    tray = {"id": "tray1", "kind": "switch_tray", "bmc": "https://10.0.9.1"}
+    assert drive.ask("register-assets", "fleet", assets=json.dumps([tray])).granted
+    return drive
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"outlets": (A2,)}, f"{A2} is an outlet of n2"),
+        ({"outlets": (A2.replace("pdu-l", "PDU-L:443") + "/",)}, "is an outlet of n2"),
+        ({"outlets": ("https://10.0.0.2#/redfish/v1/x/A1",)}, "is the BMC of n2"),
+        ({"dpu_bmcs": ("https://10.0.0.2",)}, "https://10.0.0.2 is the BMC of n2"),
+        ({"dpu_bmcs": ("https://10.0.0.2:443",)}, "is the BMC of n2"),
+        ({"dpu_bmcs": ("https://dpu-2",)}, "https://dpu-2 is a DPU's BMC of n2"),
+        ({"dpu_bmcs": ("https://pdu-l",)}, "https://pdu-l is a PDU of n2"),
+        ({"dpu_bmcs": ("https://10.0.9.1",)}, "https://10.0.9.1 is the BMC of tray1"),
+        ({"bmc": "https://DPU-2#system"}, "is a DPU's BMC of n2"),
+    ],
+)
+@pytest.mark.parametrize("serial", ["SN-1", "SN-9"], ids=["registered", "new"])
+def test_an_address_that_is_somebody_else_s_moves_nothing_of_its_entry(
+    more: dict[str, Any], said: str, serial: str
+) -> None:
+    """Mutants: addresses are compared as they are written; only those of the same kind are looked at."""
+    drive = entered(outlets="file", dpu_bmcs="file", bmc="file", rack="file")
+    entry = one(serial, "52:54:00:00:00:01" if serial == "SN-1" else "52:54:00:00:00:09", sku="h100", **more)
+    plan = planned(drive, replace(entry, rack="r9"))
+    assert (plan.adds, plan.changes) == ((), ())
+    assert said in plan.conflicts[0].says
+    assert plan.conflicts[0].node in ("n2", "tray1")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ({"outlets": (A1,)}, {"outlets": (A1,)}, "nodes.csv:3: outlets '{A1}' is an outlet of nodes.csv:2 already"),
+        ({"bmc": "https://b"}, {"dpu_bmcs": ("https://B:443",)}, "is the BMC of nodes.csv:2 already"),
+        ({"dpu_bmcs": ("https://b",)}, {"bmc": "https://b#1"}, "is a DPU's BMC of nodes.csv:2 already"),
+        ({}, {"bmc": "https://b", "dpu_bmcs": ("https://b",)}, "is the BMC of nodes.csv:3 already"),
+        ({"outlets": (A1,)}, {"dpu_bmcs": ("https://pdu-l",)}, "is a PDU of nodes.csv:2 already"),
+    ],
+)
+def test_an_address_that_two_entries_have_refuses_the_list(
+    first: dict[str, Any], second: dict[str, Any], said: str
+) -> None:
+    """Mutant: each entry is held against the fleet alone."""
+    entries = [
+        ExpectedNode(f"SN-{n}", (f"52:54:00:00:07:0{n}",), sku="h100", where=f"nodes.csv:{n}", **fields)
+        for n, fields in ((2, first), (3, second))
+    ]
+    with pytest.raises(InvalidInputError) as refused:
+        planned(owned(), *entries)
+    assert said.replace("{A1}", A1) in str(refused.value)
+
+
+def test_entries_of_one_place_are_told_apart() -> None:
+    """Mutant: who gives every entry the same place may name one machine twice."""
+    again = ExpectedNode("SN-1", ("52:54:00:00:00:09",), sku="h100", where="rack7.csv:2")
+    with pytest.raises(InvalidInputError, match=r"nodes\[1\]\): serial SN-1 is also given in rack7.csv:2 \(nodes\[0\]"):
+        planned(owned(), one(sku="h100"), again)
+
+
+def test_outlets_and_dpus_come_with_a_new_node() -> None:
+    drive = owned()
+    entry = one("SN-3", "52:54:00:00:00:03", sku="h100", outlets=(A1, A2), dpu_bmcs=("https://dpu-3",))
+    assert apply(drive, planned(drive, entry), entry).granted
+    node = drive.fleet.resolve("SN-3")
+    assert node is not None
+    assert (node.binding("outlet"), node.binding("dpu_bmc")) == (f"{A1} {A2}", "https://dpu-3")
+    assert planned(drive, replace(entry, outlets=(A2, A1))).unchanged == 1
+    assert planned(drive, replace(entry, outlets=(A2, A1.replace("pdu-l", "PDU-L:443")))).unchanged == 1
+    assert planned(drive, replace(entry, outlets=(A2, A1.replace("/A1", "/a1")))).unchanged == 0
+
+
+@pytest.mark.parametrize(("owner", "changes"), [("netbox", True), ("file", False)])
+def test_their_owner_decides_the_outlets_and_dpus_of_a_node(owner: str, changes: bool) -> None:
+    """Mutants: whoever came last decides; a list is added to the one that is registered."""
+    drive = entered(outlets=owner, dpu_bmcs=owner)
+    entry = one("SN-2", "52:54:00:00:00:02", outlets=(A1,), dpu_bmcs=("https://dpu-7",))
+    plan = planned(drive, entry, source=NETBOX)
+    shown = [(c.field.field, c.field.registered, c.field.expected) for c in plan.conflicts]
+    assert shown == ([] if changes else [("outlets", A2, A1), ("dpu_bmcs", "https://dpu-2", "https://dpu-7")])
+    assert apply(drive, plan, entry, source=NETBOX).granted
+    node = drive.node("n2")
+    assert node.operation is None
+    told = (A1, "https://dpu-7") if changes else (A2, "https://dpu-2")
+    assert (node.binding("outlet"), node.binding("dpu_bmc")) == told
+    assert drive.fleet.index.members(f"outlet:{A2}") == ([] if changes else ["n2"])
+
+
+def test_they_stay_while_something_is_under_way_through_a_bmc() -> None:
+    """Mutant: the outlets that an operation under way cycles are exchanged under it."""
+    drive = owned(outlets="file", dpu_bmcs="file", bmc="file")
+    entry = one(bmc="https://10.0.0.1", outlets=(A1,), dpu_bmcs=("https://dpu-1",))
+    assert drive.node("n1").operation is not None
+    plan = planned(drive, entry)
+    assert (plan.changes, [c.field.field for c in plan.conflicts]) == ((), ["bmc", "outlets", "dpu_bmcs"])
+    assert all("under way through its BMC; plan again when it is over" in c.says for c in plan.conflicts)
+
+
+def test_an_entry_that_names_none_says_nothing_of_them() -> None:
+    """Mutant: what an inventory does not carry is taken away."""
+    drive = entered(outlets="file", dpu_bmcs="file")
+    assert planned(drive, one("SN-2", "52:54:00:00:00:02")).unchanged == 1
+
+
+@pytest.mark.parametrize("kind", ["dpu_bmc", "bmc"])
+def test_a_node_is_not_rebound_to_what_is_something_else(kind: str) -> None:
+    """Mutant: only names of the same kind are looked at."""
+    drive = entered()
+    address = "https://10.0.0.2" if kind == "dpu_bmc" else "https://dpu-2"
+    answer = drive.ask("rebind", "n1", kind=kind, value=address)
+    assert not answer.granted
+    assert "of n2 already: correct one of the two" in answer.text
+
+
+def test_a_node_is_not_registered_with_what_is_something_else() -> None:
+    drive = entered()
+    spec = {"sku": "h100", "serial": "SN-5", "dpu_bmcs": ["https://10.0.0.2"]}
+    assert "is the BMC of n2 already" in drive.ask("register", "fleet", nodes=json.dumps([spec])).text
+
+
 @pytest.mark.parametrize(
     ("serial", "mac", "field"),
     [("SN-7", "52:54:00:00:00:01", "macs"), ("SN-2", "52:54:00:00:00:01", "macs")],
@@ -225,9 +362,23 @@ def test_csv_and_yaml_give_each_entry_its_line(tmp_path: Path) -> None:
     assert rows == [{"serial": "SN-1", "macs": ["52:54:00:00:00:01"], "u": 3, "where": "a.yaml:2"}]
 
 
+def test_lists_of_names_stand_in_one_cell(tmp_path: Path) -> None:
+    """Mutant: a cell of several outlets is one name."""
+    text = f"serial,macs,outlets,dpu_bmcs\nSN-1,a,{A1} {A2},https://d1;https://d2\nSN-2,b,,\n"
+    rows = read_file(tmp_path, "a.csv", text)
+    assert [(row.get("outlets"), row.get("dpu_bmcs")) for row in rows] == [
+        ([A1, A2], ["https://d1", "https://d2"]),
+        (None, None),
+    ]
+    rows = read_file(tmp_path, "a.yaml", f"nodes: [{{serial: SN-1, macs: ['a'], outlets: ['{A1}']}}]")
+    assert rows[0]["outlets"] == [A1]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
+        ("a.yaml", "nodes:\n  - serial: S\n    macs: []\n    outlets: x\n", "a.yaml:4: outlets: is no list of texts"),
+        ("a.yaml", "nodes:\n  - serial: S\n    macs: []\n    dpu_bmcs: [1]\n", "dpu_bmcs: is no list of texts"),
         ("a.csv", "serial,macs,colour\nS,M,red\n", "a.csv:1: no column 'colour' is known"),
         ("a.csv", "serial\nS\n", "a.csv:1: no column 'macs'"),
         ("a.csv", "serial,macs,macs\n", "a.csv:1: a column is named twice"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from hostler.cli.input_files import read_text
 from hostler.core.policy.yaml_tree import YamlTree, read
-from hostler.core.state.expected import COMPARED
+from hostler.core.state.expected import COMPARED, LISTS
 from hostler.core.state.input_problems import InvalidInputError, Problem
 
 LINES_MAX = 20_000
@@ -23,7 +23,7 @@ def read_expected_file(file: str) -> list[dict[str, Any]]:
 
 
 def _of_csv(name: str, text: str) -> list[dict[str, Any]]:
-    """Rows below a header line that names the columns; MAC addresses stand in one, with spaces between them."""
+    """Rows below a header line that names the columns; several names stand in one cell, with spaces between them."""
     rows = _rows(name, text)
     header = next(rows, (1, []))[1]
     problems = [
@@ -64,8 +64,10 @@ def _rows(name: str, text: str) -> Iterator[tuple[int, list[str]]]:
 
 def _entry(where: str, cells: dict[str, Any], problems: list[Problem], at: tuple[str, int]) -> dict[str, Any]:
     entry = {key: value for key, value in cells.items() if value not in ("", None)}
-    macs = entry.get("macs", "")
-    entry["macs"] = macs.replace(";", " ").split() if isinstance(macs, str) else macs
+    for field in LISTS:
+        names = entry.get(field, "")
+        if isinstance(names, str) and (names or field in _NEEDED):
+            entry[field] = names.replace(";", " ").split()
     unit = entry.get("u", 0)
     if isinstance(unit, str):
         if not unit.isascii() or not unit.isdecimal() or len(unit) > 4:
@@ -103,8 +105,8 @@ def _misfit(key: str, value: Any) -> str:
         return "is no field of an expected node"
     if key == "u":
         return "" if isinstance(value, int) and not isinstance(value, bool) else "is no whole number"
-    if key == "macs":
-        fits = isinstance(value, list) and all(isinstance(mac, str) for mac in value)
-        return "" if fits else "is no list of texts; put each MAC address into quotes"
+    if key in LISTS:
+        fits = isinstance(value, list) and all(isinstance(one, str) and len(one) <= FIELD_MAX for one in value)
+        return "" if fits else "is no list of texts; put each name into quotes"
     fits = isinstance(value, str) and len(value) <= FIELD_MAX
     return "" if fits else "is no text; put it into quotes"

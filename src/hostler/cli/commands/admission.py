@@ -134,7 +134,8 @@ def _named(one: dict[str, Any]) -> str:
     told = [f"serial {one['serial']} sku {one['sku']} macs {' '.join(one['macs'])}"]
     told += [f"{name} {one[name]}" for name in ("hostname", "site", "row") if one[name]]
     told += [f"rack {one['rack']} u{one['u']}"] if one["rack"] else []
-    return " ".join([*told, f"bmc {one['bmc'] or '-'}"])
+    told += [f"bmc {one['bmc'] or '-'}"]
+    return " ".join([*told, *(f"{name} {' '.join(one[name])}" for name in ("outlets", "dpu_bmcs") if one[name])])
 
 
 def _field(one: dict[str, Any]) -> str:

@@ -5,20 +5,21 @@ person has read is what happens.
 """
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.diagnose.serials import meaningful
 from hostler.core.intents import registration
 from hostler.core.intents.ask import Ask, Granted, Handler, Handlers, RefusalError
-from hostler.core.intents.registration import MAX_NODES, NodeSpec
+from hostler.core.intents.entered_addresses import KINDS, EnteredAddresses, written_once
+from hostler.core.intents.expected_problems import PROBLEMS_SHOWN, names_of, normal, problems_of, spec_of
+from hostler.core.intents.registration import NodeSpec
 from hostler.core.state import events as e
 from hostler.core.state.assets import Binding
-from hostler.core.state.expected import COMPARED, AdmissionRules, ExpectedNode, FieldOwner
+from hostler.core.state.expected import COMPARED, LISTS, AdmissionRules, ExpectedNode, FieldOwner
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.intent import Bounds
@@ -26,11 +27,6 @@ from hostler.core.state.model import Node, Phase
 from hostler.core.state.verbs.nodes import Admit
 from hostler.core.tables.operations import OPERATIONS
 
-PROBLEMS_SHOWN = 50
-MACS_MAX = 16
-U_MAX = 100
-_MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
-_BMC = re.compile(r"https?://[A-Za-z0-9.\-:\[\]]{1,253}(/[!-~]{0,200})?(#[!-~]{1,64})?")
 _NAMED = ("hostname", "bmc")
 """Names of one node alone, beside its serial number and MAC addresses."""
 _SKU_OPEN = (Phase.registered, Phase.onboard, Phase.debug, Phase.rma)
@@ -76,7 +72,7 @@ class AdmissionPlan(Struct, frozen=True):
     @property
     def specs(self) -> tuple[NodeSpec, ...]:
         """The nodes that it adds, as they are registered."""
-        return tuple(_spec(entry) for entry in self.adds)
+        return tuple(spec_of(entry) for entry in self.adds)
 
 
 def read_expected(document: str) -> tuple[ExpectedNode, ...]:
@@ -90,13 +86,10 @@ def read_expected(document: str) -> tuple[ExpectedNode, ...]:
 
 def compare(fleet: Fleet, source: FieldOwner, expected: tuple[ExpectedNode, ...]) -> AdmissionPlan:
     """The plan. Raises InvalidInputError, with each entry's place, where an entry is not usable: then there is none."""
-    entries = tuple(_normal(entry) for entry in expected)
-    problems = [*_size(entries), *_repeated(entries)]
-    for number, entry in enumerate(entries):
-        problems.extend(_entry_problems(fleet, entry, entry.where or f"nodes[{number}]"))
-    if problems:
-        raise InvalidInputError(tuple(problems[:PROBLEMS_SHOWN]))
-    plan = _compared(_Comparison(fleet, source), entries)
+    entries = tuple(normal(entry) for entry in expected)
+    if problems := tuple(islice(problems_of(fleet, entries), PROBLEMS_SHOWN)):
+        raise InvalidInputError(problems)
+    plan = _compared(_Comparison(fleet, source, entries), entries)
     if bare := [
         Problem(one.where, 0, "no SKU", "write the SKU of a node that is new") for one in plan.adds if not one.sku
     ]:
@@ -124,8 +117,9 @@ def admit(ask: Ask[Admit]) -> Granted:
 
 def _events(ask: Ask[Admit], change: NodeChange) -> Iterator[e.Event]:
     for one in change.fields:
-        if one.field in ("serial", *_NAMED):
-            yield e.BindingChanged(change.node, Binding(one.field, one.expected, ask.context.now))
+        if one.field in ("serial", *_NAMED, *KINDS):
+            kind = KINDS.get(one.field, one.field)
+            yield e.BindingChanged(change.node, Binding(kind, one.expected, ask.context.now))
         else:
             yield e.NodeFieldChanged(change.node, one.field, one.registered, one.expected, ask.act.source.value)
 
@@ -133,10 +127,13 @@ def _events(ask: Ask[Admit], change: NodeChange) -> Iterator[e.Event]:
 class _Comparison:
     """The fleet by serial number and MAC address, whatever case they are written in."""
 
-    def __init__(self, fleet: Fleet, source: FieldOwner) -> None:
+    def __init__(self, fleet: Fleet, source: FieldOwner, entries: Iterable[ExpectedNode]) -> None:
         self.fleet = fleet
         self.source = source
         self.rules = fleet.configuration.admission or AdmissionRules()
+        self.addresses = EnteredAddresses.of(
+            fleet, (a for entry in entries for field in KINDS for a in names_of(entry, field))
+        )
         self._holders: dict[tuple[str, str], str] = {}
         for node_id in fleet.nodes:
             for bound in fleet.nodes[node_id].bindings:
@@ -184,7 +181,9 @@ def _match(against: _Comparison, entry: ExpectedNode) -> tuple[Node | None, list
     strange = [
         _elsewhere(against, entry, kind, name, holder) for kind, name, holder in taken if holder not in ("", by_serial)
     ]
-    return (against.fleet.nodes[by_serial] if by_serial else None), strange
+    return (against.fleet.nodes[by_serial] if by_serial else None), strange or _entered_already(
+        against, entry, by_serial
+    )
 
 
 def _elsewhere(against: _Comparison, entry: ExpectedNode, kind: str, name: str, holder: str) -> AdmissionConflict:
@@ -196,6 +195,20 @@ def _elsewhere(against: _Comparison, entry: ExpectedNode, kind: str, name: str, 
     return AdmissionConflict(holder, entry.where, FieldChange(kind, name, entry.serial, FieldOwner.hostler), told)
 
 
+def _entered_already(against: _Comparison, entry: ExpectedNode, node: str) -> list[AdmissionConflict]:
+    """Addresses that are somebody's already, or are known for something else: a password would go there."""
+    found: list[AdmissionConflict] = []
+    for field, kind in KINDS.items():
+        for address in names_of(entry, field):
+            if (held := against.addresses.clash(node, kind, address)) is None:
+                continue
+            way_out = f"correct the inventory, or rebind {held.holder}"
+            told = f"{address} is {held.text}; nothing of this entry is done: {way_out}"
+            changed = FieldChange(field, address, entry.serial, FieldOwner.hostler)
+            found.append(AdmissionConflict(held.holder, entry.where, changed, told))
+    return found
+
+
 def _fields(
     against: _Comparison, node: Node, entry: ExpectedNode
 ) -> tuple[tuple[FieldChange, ...], list[AdmissionConflict]]:
@@ -204,7 +217,7 @@ def _fields(
     changes: list[FieldChange] = []
     kept: list[AdmissionConflict] = []
     for field in COMPARED:
-        if not wants[field] or wants[field].casefold() == has[field].casefold():
+        if not wants[field] or _same(field, wants[field], has[field]):
             continue
         one = FieldChange(field, has[field], wants[field], against.rules.owner(field))
         if why := _stays(against, node, one):
@@ -214,13 +227,20 @@ def _fields(
     return tuple(changes), kept
 
 
+def _same(field: str, one: str, other: str) -> bool:
+    if field in ("outlets", "dpu_bmcs"):
+        kind = KINDS[field]
+        return {written_once(kind, a) for a in one.split()} == {written_once(kind, a) for a in other.split()}
+    return one.casefold() == other.casefold()
+
+
 def _stays(against: _Comparison, node: Node, one: FieldChange) -> str:
     """Why the field stays as it is registered, "" where it changes."""
     if one.registered and not against.decides(one.field):
         return f"{one.owner.value} decides {one.field}, so '{one.registered}' stays (admission.owners.{one.field})"
     if one.field == "sku" and node.phase not in _SKU_OPEN:
         return f"the SKU of a node in {node.phase.value} stays: its parts are held against it"
-    if one.field == "bmc" and node.operation is not None and OPERATIONS[node.operation.kind].port == "bmc":
+    if one.field in KINDS and node.operation is not None and OPERATIONS[node.operation.kind].port == "bmc":
         return f"{node.operation.kind} is under way through its BMC; plan again when it is over"
     return ""
 
@@ -230,62 +250,20 @@ def _of_node(node: Node) -> Mapping[str, str]:
     named = {kind: node.binding(kind) for kind in ("serial", *_NAMED)}
     at = node.position
     placed = {"site": at.site, "row": at.row, "rack": at.rack, "u": str(at.u) if at.u else ""}
-    return {**named, **placed, "sku": node.sku, "macs": " ".join(macs)}
+    lists = {field: " ".join(sorted(node.binding(KINDS[field]).split())) for field in ("outlets", "dpu_bmcs")}
+    return {**named, **placed, **lists, "sku": node.sku, "macs": " ".join(macs)}
 
 
 def _of_entry(fleet: Fleet, entry: ExpectedNode) -> Mapping[str, str]:
-    plain = {field: str(getattr(entry, field)) for field in COMPARED if field not in ("macs", "u", "bmc")}
-    bmc = registration.bmc_of(_spec(entry), fleet.configuration.skus)
-    return {**plain, "bmc": bmc, "macs": " ".join(sorted(entry.macs)), "u": str(entry.u) if entry.u else ""}
-
-
-def _spec(entry: ExpectedNode) -> NodeSpec:
-    return NodeSpec(**{field: getattr(entry, field) for field in COMPARED})
+    plain = {field: str(getattr(entry, field)) for field in COMPARED if field not in (*LISTS, "u", "bmc")}
+    lists = {field: " ".join(sorted(getattr(entry, field))) for field in LISTS}
+    bmc = registration.bmc_of(spec_of(entry), fleet.configuration.skus)
+    return {**plain, **lists, "bmc": bmc, "u": str(entry.u) if entry.u else ""}
 
 
 def _digested(plan: AdmissionPlan) -> AdmissionPlan:
     said = msgspec.json.encode((plan.source, plan.adds, plan.changes, plan.conflicts))
     return replace(plan, digest=hashlib.sha256(said).hexdigest())
-
-
-def _normal(entry: ExpectedNode) -> ExpectedNode:
-    macs = tuple(dict.fromkeys(mac.strip().lower().replace("-", ":") for mac in entry.macs))
-    return replace(entry, macs=macs, where=entry.where[:200])
-
-
-def _size(entries: tuple[ExpectedNode, ...]) -> Iterator[Problem]:
-    if not 0 < len(entries) <= MAX_NODES:
-        yield Problem("nodes", 0, f"{len(entries)} entries", f"give 1 to {MAX_NODES}")
-
-
-def _repeated(entries: tuple[ExpectedNode, ...]) -> Iterator[Problem]:
-    """Names that two entries have."""
-    seen: dict[str, str] = {}
-    for number, entry in enumerate(entries):
-        where = entry.where or f"nodes[{number}]"
-        names = [f"{kind} {name}" for kind in ("serial", *_NAMED) if (name := getattr(entry, kind))]
-        for name in (*names, *(f"MAC address {mac}" for mac in entry.macs)):
-            if (first := seen.setdefault(name.casefold(), where)) != where:
-                yield Problem(where, 0, f"{name} is also given in {first}", "give it once")
-
-
-def _entry_problems(fleet: Fleet, entry: ExpectedNode, where: str) -> Iterator[Problem]:
-    if not entry.serial:
-        yield Problem(where, 0, "no serial number", "a node is expected by its serial number and MAC addresses")
-    elif not meaningful(entry.serial):
-        what = f"serial number {entry.serial[:40]!a} is a vendor's placeholder"
-        yield Problem(where, 0, what, "program the machine's own into its DMI data, and write that")
-    if not 0 < len(entry.macs) <= MACS_MAX:
-        yield Problem(where, 0, f"{len(entry.macs)} MAC addresses", f"give 1 to {MACS_MAX}, those it boots from")
-    for mac in entry.macs:
-        if not _MAC.fullmatch(mac) or mac in ("00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff"):
-            yield Problem(where, 0, f"MAC address {mac[:40]!a}", "write six pairs of hex digits, as 52:54:00:12:34:56")
-    if entry.bmc and not _BMC.fullmatch(entry.bmc):
-        yield Problem(where, 0, f"bmc {entry.bmc[:80]!a} is no address", "write https://HOST, or https://HOST#system")
-    if not 0 <= entry.u <= U_MAX:
-        yield Problem(where, 0, f"u {entry.u}", f"write the lowest rack unit, 1 to {U_MAX}, or leave it out")
-    known = entry if entry.sku else replace(entry, sku=next(iter(fleet.configuration.skus), ""))
-    yield from registration.spec_problems(fleet, _spec(known), where)
 
 
 HANDLERS: Handlers = {Admit: Handler(admit)}

@@ -7,6 +7,7 @@ from hostler.core.conditions import meeting_blame, unanswered_checks
 from hostler.core.conditions.machine_identity import MISMATCH
 from hostler.core.intents import registration
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, RefusalError, node_of
+from hostler.core.intents.entered_addresses import KINDS, EnteredAddresses
 from hostler.core.intents.registration import OUTLETS_MAX, dpu_problem, outlet_problem, outside_problem
 from hostler.core.planning import idle_checks
 from hostler.core.planning.outcomes import change_phase
@@ -144,8 +145,7 @@ def rebind(ask: Ask[Rebind]) -> Granted:
     problem = _SEVERAL[kind][0](names) if kind in _SEVERAL else outside_problem(kind, value)
     if problem and (kind in _SEVERAL or kind not in _ENTERED):
         raise RefusalError(problem)
-    for one in () if kind == BMC_CERTIFICATE else names:  # BMCs of one model may come with the same
-        _check_free(ask, node, kind, one)
+    _check_names(ask, node, kind, names)
     if node.operation is not None and OPERATIONS[node.operation.kind].port == "bmc":
         raise RefusalError(f"{node.id}: {node.operation.kind} is under way; wait for it")
     settled = tuple(
@@ -173,6 +173,17 @@ def _check_free(ask: Ask[Rebind], node: Node, kind: str, value: str) -> None:
     """Raise RefusalError where another node has the name."""
     if holders := [i for i in ask.context.fleet.index.members(f"{kind}:{value}") if i != node.id]:
         raise RefusalError(f"{kind} {value} is bound to {holders[0]}: rebind or retire that one first")
+
+
+def _check_names(ask: Ask[Rebind], node: Node, kind: str, names: list[str]) -> None:
+    """Raise RefusalError where another node has one of them, or it is known for something that is entered as well."""
+    for one in () if kind == BMC_CERTIFICATE else names:  # BMCs of one model may come with the same
+        _check_free(ask, node, kind, one)
+    entered = names if kind in KINDS.values() else []
+    addresses = EnteredAddresses.of(ask.context.fleet, entered)
+    for one in entered:
+        if held := addresses.clash(node.id, kind, one):
+            raise RefusalError(f"{one} is {held.text} already: correct one of the two")
 
 
 def retire(ask: Ask[Retire]) -> Granted:

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from hostler.core.intents.entered_addresses import KINDS, EnteredAddresses
 from hostler.core.state import events as e
 from hostler.core.state.assets import OUTLET, Asset, AssetKind, Binding, Position
 from hostler.core.state.configuration import Sku
@@ -171,7 +172,27 @@ def _problems(fleet: Fleet, specs: tuple[NodeSpec, ...], adopt: bool) -> list[Pr
             elif holders := fleet.index.members(name):
                 found.append(Problem(where, 0, f"{name} is bound to {holders[0]}", f"retire or rebind {holders[0]}"))
             seen[name] = number
-    return found
+    return found or list(_entered_problems(fleet, specs))
+
+
+def _entered_problems(fleet: Fleet, specs: tuple[NodeSpec, ...]) -> Iterator[Problem]:
+    """DPUs' BMCs and PDUs that are known for something else: a password would go there."""
+    if not any(spec.outlets or spec.dpu_bmcs for spec in specs):
+        return
+    given = [{kind: _names(spec, field_name) for field_name, kind in KINDS.items()} for spec in specs]
+    addresses = EnteredAddresses.of(fleet, (name for one in given for names in one.values() for name in names))
+    for number, one in enumerate(given):
+        where = f"nodes[{number}]"
+        for kind, names in one.items():
+            for name in names:
+                if held := addresses.clash(where, kind, name):
+                    yield Problem(where, 0, f"{name} is {held.text} already", "correct one of the two")
+            addresses.add(where, kind, names)
+
+
+def _names(spec: NodeSpec, field_name: str) -> tuple[str, ...]:
+    found = getattr(spec, field_name)
+    return found if isinstance(found, tuple) else (found,) if found else ()
 
 
 def spec_problems(fleet: Fleet, spec: NodeSpec, where: str, adopt: bool = False) -> Iterator[Problem]:

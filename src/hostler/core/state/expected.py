@@ -13,14 +13,17 @@ class FieldOwner(StrEnum):
     file = "file"
 
 
-COMPARED = ("serial", "sku", "hostname", "bmc", "macs", "site", "row", "rack", "u")
+COMPARED = ("serial", "sku", "hostname", "bmc", "macs", "outlets", "dpu_bmcs", "site", "row", "rack", "u")
 """Fields of an expected node that are compared with the registered one, in the order in which they are shown."""
+LISTS = ("macs", "outlets", "dpu_bmcs")
+"""The compared fields that hold several names."""
 
 
 class ExpectedNode(Struct, frozen=True, forbid_unknown_fields=True):
     """A machine that is expected: known by its serial number and the MAC addresses from which it boots.
 
-    `where` says from where the entry came ("rack7.csv:12"). An empty field says nothing of the node.
+    `outlets` are those of PDUs that feed it and `dpu_bmcs` the BMCs of its DPUs, each list whole. `where` says from
+    where the entry came ("rack7.csv:12"). An empty field says nothing of the node.
     """
 
     serial: str
@@ -28,6 +31,8 @@ class ExpectedNode(Struct, frozen=True, forbid_unknown_fields=True):
     sku: str = ""
     hostname: str = ""
     bmc: str = ""
+    outlets: tuple[str, ...] = ()
+    dpu_bmcs: tuple[str, ...] = ()
     site: str = ""
     row: str = ""
     rack: str = ""

@@ -3,7 +3,7 @@
 import socket
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -17,16 +17,17 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from hostler.core.state.expected import ExpectedNode
-from hostler.drivers.netbox.wire import device_of, expected_node
+from hostler.drivers.netbox.wire import DeviceParts, device_of, expected_node, ident_of, place_of
+from hostler.drivers.netbox.wire_power import outlets_at, outlets_of
 from hostler.drivers.target_http import NetworkLimits, check_address, trust
 from hostler.ports import RefusedError, UnreachableError
 
 DEVICES_MAX = 20_000
-INTERFACES_MAX = 64 * DEVICES_MAX
+COMPONENTS_MAX = 64 * DEVICES_MAX
 CABLES_MAX = 250_000
 PAGE = 200
 IDS_AT_ONCE = 50
-"""Devices whose interfaces are asked for at once; their ids stand in the address."""
+"""Devices whose components are asked for at once; their ids stand in the address."""
 TIMEOUT_S = 30.0
 BODY_MAX = 32 * 1024 * 1024
 PART = 64 * 1024
@@ -36,6 +37,8 @@ Filters = Mapping[str, list[str]]
 
 def expected_from(url: str, token: str, devices: Filters, interfaces: Filters) -> tuple[ExpectedNode, ...]:
     """The devices that the filter selects, each with the MAC addresses of its interfaces that the other one selects.
+
+    With them come the PDUs' outlets that its power ports are cabled to, and the BMCs of the DPUs in its bays.
 
     Raises RefusedError for what NetBox refuses or says wrongly, UnreachableError where it does not answer.
     """
@@ -74,14 +77,47 @@ def _asked(url: str, token: str, ask: Callable[[Any], T]) -> T:
 
 def _read(api: Any, devices: Filters, interfaces: Filters) -> tuple[ExpectedNode, ...]:
     found = [dict(one) for one in _bounded(_selected(api.dcim.devices, devices), DEVICES_MAX, "devices")]
-    by_device: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    ids = [one["id"] for one in found]
-    for first in range(0, len(ids), IDS_AT_ONCE):
-        asked = {**interfaces, "device_id": ids[first : first + IDS_AT_ONCE]}
-        for interface in _bounded(api.dcim.interfaces.filter(limit=PAGE, **asked), INTERFACES_MAX, "interfaces"):
-            document = dict(interface)
-            by_device[device_of(document)].append(document)
-    return tuple(expected_node(device, by_device[device["id"]]) for device in found)
+    ids = [ident_of(one) for one in found]
+    ports = _by_device(api.dcim.power_ports, ids, {}, "power ports")
+    bays = _by_device(api.dcim.device_bays, ids, {}, "device bays")
+    places = {ident_of(one): place_of(one) for one in found}
+    fed_by = {end for ident in ids for port in ports[ident] for end in outlets_at(port, places[ident])}
+    outlets = _by_id(api.dcim.power_outlets, fed_by, "power outlets")
+    inside = {ident: [ident_of(bay.get("installed_device")) for bay in bays[ident]] for ident in ids}
+    beside = {device_of(outlet) for outlet in outlets.values()}.union(*inside.values())
+    others = _by_id(api.dcim.devices, beside - {0}, "devices")
+    boot_from = _by_device(api.dcim.interfaces, ids, interfaces, "interfaces")
+
+    def parts(ident: int) -> DeviceParts:
+        installed = tuple(others[one] for one in inside[ident] if one in others)
+        fed = outlets_of(ports[ident], outlets, others, places[ident])
+        return DeviceParts(tuple(boot_from[ident]), fed, installed)
+
+    return tuple(expected_node(device, parts(ident)) for device, ident in zip(found, ids, strict=True))
+
+
+def _by_device(endpoint: Any, ids: Sequence[int], filters: Filters, what: str) -> Mapping[int, list[dict[str, Any]]]:
+    """The components of these devices, by device."""
+    found: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for asked in _portions(ids):
+        for one in _bounded(endpoint.filter(limit=PAGE, **filters, device_id=asked), COMPONENTS_MAX, what):
+            document = dict(one)
+            found[device_of(document)].append(document)
+    return found
+
+
+def _by_id(endpoint: Any, ids: Iterable[int], what: str) -> Mapping[int, dict[str, Any]]:
+    """The objects with these ids."""
+    found: dict[int, dict[str, Any]] = {}
+    for asked in _portions(sorted(ids)):
+        for one in _bounded(endpoint.filter(limit=PAGE, id=asked), COMPONENTS_MAX, what):
+            document = dict(one)
+            found[ident_of(document)] = document
+    return found
+
+
+def _portions(ids: Sequence[int]) -> Iterator[Sequence[int]]:
+    return (ids[first : first + IDS_AT_ONCE] for first in range(0, len(ids), IDS_AT_ONCE))
 
 
 def _cabling(api: Any, site: Filters) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
