@@ -5,6 +5,7 @@ which every node is registered, given to a pool, and has failed, been power-cycl
 """
 
 import asyncio
+import gc
 import tempfile
 import time
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Condition, Node, Severity
 from hostler.journal.opening import open_journal
 from hostler.ports import Batch
+from hostler.runtime.garbage_collection import COLLECTIONS
 from hostler.server.paging import Nodes
 from hostler.server.routes import statements
 from hostler.server.tokens import Grant, Identity, Role
@@ -40,6 +42,7 @@ FAILED = "gpu.ecc_uncorrectable"
 
 def main() -> None:
     """Print the figures of each size."""
+    gc.set_threshold(*COLLECTIONS)  # as `serve` does
     for size in SIZES:
         with tempfile.TemporaryDirectory() as folder:
             print(measured(size, str(Path(folder, "journal.sqlite"))), flush=True)
@@ -55,6 +58,7 @@ def measured(size: int, place: str) -> Figures:
     figures = Figures(f"statement of a month, {size:,} nodes")
     figures.add("records", journal.latest_seq(), "", f"written in {time.perf_counter() - begun:.0f} s")
     fleet = _fleet(nodes)
+    gc.freeze()  # as a controller does once it has its fleet
     view = SimpleNamespace(fleet=fleet, cell=SimpleNamespace(journal=journal), now=lambda: NOW, nodes=Nodes())
     for who, limit in (("operator", 100), ("operator", 1_000), ("tenant", 1_000)):
         asyncio.run(_read(figures, view, who, limit))

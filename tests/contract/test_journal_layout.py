@@ -134,7 +134,7 @@ def test_an_older_layout_is_only_read_by_who_may_upgrade_it(old: Path) -> None:
     before = old.read_bytes()
     report = check(old)
     assert not report.sound
-    assert "has layout 0001, this Hostler reads layout 0002: it is brought to it when" in report.storage[0]
+    assert "has layout 0001, this Hostler reads layout 0003: it is brought to it when" in report.storage[0]
     assert old.read_bytes() == before
 
 
@@ -144,6 +144,15 @@ def test_the_steps_lead_to_the_tables_that_the_journal_uses(place: str) -> None:
     with connected(place) as connection:
         context = MigrationContext.configure(connection, opts={"version_table": layout.TABLE})
         assert compare_metadata(context, schema.metadata) == []
+
+
+def test_what_is_asked_for_by_name_and_moment_is_found_by_an_index(old: Path) -> None:
+    """Mutant: no index has the names, so that each page of a statement reads every record of its month."""
+    open_journal(old).close()
+    asked = "SELECT * FROM records WHERE at >= ? AND name IN (?, ?) ORDER BY at DESC, seq DESC LIMIT 9"
+    with closing(sqlite3.connect(old)) as db:
+        (how, *_) = db.execute(f"EXPLAIN QUERY PLAN {asked}", (0, "a", "b")).fetchall()
+    assert how[-1] == "SEARCH records USING INDEX records_name (name=? AND at>?)"
 
 
 def test_an_upgraded_file_has_the_tables_of_a_new_one(old: Path, tmp_path: Path) -> None:
@@ -180,7 +189,7 @@ def test_a_newer_layout_that_only_grew_is_used_as_it_is(place: str) -> None:
     epoch = running.acquire("a")
     change(place, "CREATE TABLE of_the_next_version (name TEXT)")
     change(place, "ALTER TABLE members ADD COLUMN mood TEXT NOT NULL DEFAULT ''")
-    change(place, f"UPDATE {layout.TABLE} SET version_num = '0003'")
+    change(place, f"UPDATE {layout.TABLE} SET version_num = '{int(layout.HEAD) + 1:04}'")
     running.append(boots(1, 3, epoch), epoch)
     running.announce(ControllerMember("a", "http://a", 1))
     started = open_journal(place)

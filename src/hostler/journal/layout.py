@@ -14,10 +14,10 @@ from sqlalchemy import Connection, inspect, text
 from hostler.journal.database import Database
 from hostler.ports import JournalError
 
-HEAD = "0002"
+HEAD = "0003"
 """The layout that `schema` describes; the last file in `migrations/versions`."""
 
-OLDER = ("0001",)
+OLDER = ("0001", "0002")
 TABLE = "journal_layout"
 MIGRATIONS = Path(__file__).parent / "migrations"
 

@@ -41,8 +41,9 @@ records = Table(
     Column("body", LargeBinary, nullable=False),
     Column("digest", LargeBinary, nullable=False),
     Index("records_at", "at"),
+    Index("records_name", "name", "at"),
 )
-"""The log. Columns in the order of `codec.Row`."""
+"""The log. Columns in the order of `codec.Row`. Few records have a name that is asked for since a moment."""
 
 subjects = Table(
     "subjects",
