@@ -15,7 +15,9 @@ def main() -> None:
         for m in pkgutil.iter_modules(here)
         if m.name not in ("__main__", "bmcs", "bringup_machines", "figures", "posts", "served_cluster")
     ]
-    for name in sys.argv[1:] or found:
+    program, *names = sys.argv
+    sys.argv = [program]  # a benchmark that is run by itself takes arguments of its own
+    for name in names or found:
         result = importlib.import_module(f"bench.{name}").main()
         if result is not None:
             print(result, flush=True)
