@@ -51,8 +51,8 @@ class Month(Struct, frozen=True):
     until: datetime
 
 
-class Place(Struct, frozen=True):
-    """Where a page begins, behind this node ("" for the first), and how many rows it may have."""
+class PageStart(Struct, frozen=True):
+    """Node behind which a page begins ("" for the first), and the rows that it may have."""
 
     cursor: str
     limit: int
@@ -98,7 +98,7 @@ async def get_statement(  # noqa: PLR0913 - one argument per parameter of the UR
         raise refuse(400, "malformed", f"month {month} has not begun", "name this month or an earlier one")
     journal, stands = app_state.cell.journal, app_state.fleet.cell.seq
     left = await asyncio.to_thread(journal.named_since, LEFT, wanted.since, LEFT_MOST)
-    stretch = _stretch(app_state, who, own or tenant, left, Place(cursor, limit))
+    stretch = _stretch(app_state, who, own or tenant, left, PageStart(cursor, limit))
     standing = {name: node for name in stretch.nodes if (node := app_state.fleet.nodes.get(name)) is not None}
     asked = StatementQuery(wanted, own or tenant, who.grant.pool, stretch, standing, limit)
     rows, more = await asyncio.to_thread(_rows, journal, asked)
@@ -114,7 +114,7 @@ def _month(text: str, now: datetime) -> Month | None:
     return Month(since, min(following, now)) if since <= now else None
 
 
-def _stretch(app_state: AppState, who: Identity, tenant: str, left: Sequence[Record], place: Place) -> Stretch:
+def _stretch(app_state: AppState, who: Identity, tenant: str, left: Sequence[Record], begin: PageStart) -> Stretch:
     """The next nodes that serve a pool of the caller's (and tenant's), and unless its token is narrowed have left one.
 
     It is asked on the server's loop: of a large fleet only as many nodes are looked at as the page may have rows. One
@@ -123,12 +123,12 @@ def _stretch(app_state: AppState, who: Identity, tenant: str, left: Sequence[Rec
     fleet, narrowed = app_state.fleet, bool(who.grant.site or who.grant.pool)
     pools = {pool.name for pool in own_pools(fleet, who) if tenant in ("", pool.tenant)}
     ids = _ids(app_state, who, tenant, pools)
-    start = bisect_right(ids, place.cursor)
-    near = ids[start : start + place.limit]
-    end = near[-1] if start + place.limit < len(ids) else ""
+    start = bisect_right(ids, begin.cursor)
+    near = ids[start : start + begin.limit]
+    end = near[-1] if start + begin.limit < len(ids) else ""
     serve = {i for i in near if (node := fleet.nodes.get(i)) is not None and node.pool in pools and sees(who, node)}
     gone = () if narrowed else (one.event.node for one in left if isinstance(one.event, NodeReleased))
-    return Stretch(tuple(sorted(serve.union(i for i in gone if place.cursor < i and (not end or i <= end)))), end)
+    return Stretch(tuple(sorted(serve.union(i for i in gone if begin.cursor < i and (not end or i <= end)))), end)
 
 
 def _ids(app_state: AppState, who: Identity, tenant: str, pools: set[str]) -> list[str]:
