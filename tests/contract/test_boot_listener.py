@@ -6,6 +6,7 @@ import pytest
 
 from hostler.core.boot.secrets import DOOR, SEED, secret_of
 from hostler.core.state.model import Phase
+from hostler.core.state.verbs.rma_cases import EditRma, OpenRma
 from tests.contract.boot_world import INITRD, KERNEL, KEY, boot_world
 
 OTHER = "52:54:00:00:00:99"
@@ -153,3 +154,21 @@ async def test_files_are_served_in_ranges_and_only_as_their_checksums_say(
         assert (await world.get("/images/vmlinuz"))[0] == 404
         _, script = await world.script()
         assert "is not what its sha256 says" in script
+
+
+async def test_an_adapter_that_a_return_lists_boots_its_node(tmp_path: Path) -> None:
+    """Mutants: the address is refused where the secret is right; it is taken with the secret of another boot."""
+    async with boot_world(tmp_path) as world:
+        await world.register()
+        _, refused = await world.script(mac=OTHER)
+        assert "kernel" not in refused
+        await world.ask(OpenRma(), "n1")
+        (case,) = world.cell.view.rma_cases.values()
+        await world.ask(EditRma(mac=OTHER), case.id)
+        other = secret_of(KEY, "n1", "n1-p0", DOOR)
+        _, refused = await world.script(f"/n/n1/{other}/script", mac=OTHER)
+        assert "kernel" not in refused
+        _, script = await world.script(mac=OTHER)
+        assert "kernel " in script
+        macs = [b.value for b in world.cell.view.nodes["n1"].bindings if b.kind == "mac" and b.until is None]
+        assert OTHER in macs

@@ -19,6 +19,7 @@ RMA_CASES = View(
         Column("VENDOR CASE", "vendor_case"),
         Column("FITTED", "fitted", wide=True),
         Column("REPLACEMENT", "replacement", wide=True),
+        Column("MAC", "macs", wide=True),
         Column("PART NUMBER", "part_number", wide=True),
         Column("SLOT", "slot", wide=True),
         Column("SITE", "site", wide=True),

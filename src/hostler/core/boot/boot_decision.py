@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from hostler.core.boot.boot_target import IMAGE, BootTarget, boot_target_of
 from hostler.core.boot.measured_boot import pcr_mismatch
 from hostler.core.planning.boot_window import medium_window_of, window_of
+from hostler.core.policy.fitted_adapters import awaited_at, bound
 from hostler.core.state import events as e
 from hostler.core.state.assets import Binding
 from hostler.core.state.boot import HOLD, LOADER, BootConfiguration, BootRecord, Stranger
@@ -20,6 +21,7 @@ from hostler.core.state.events.boot import STRANGERS_KEPT
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node, Operation
 from hostler.core.state.operations import IssueJoinToken
+from hostler.core.state.rma_cases import RmaCase
 
 SCRIPT, SEED, HOME, FIRMWARE, ENROL, MEDIUM = "script", "seed", "home", "loader", "enrol", "medium"
 """Kinds of request: the script, cloud-init's data, to be told that the node is up, the loader that UEFI fetches, the
@@ -39,6 +41,8 @@ PROVEN = timedelta(minutes=15)
 """So long a machine whose UEFI showed the secret of this boot is known by its address: its boot loader comes next."""
 
 MINT_S = 60.0
+REFUSED = 400
+"""Statuses from here on are refusals."""
 
 
 class BootRequest(Struct, frozen=True):
@@ -80,8 +84,23 @@ class BootDecision(Struct, frozen=True):
 def decide_boot(context: DecisionContext, asked: BootRequest) -> BootDecision:
     """The answer to a request."""
     node = node_of(context.fleet, asked)
+    case = awaited_at(context.fleet, asked.mac)
+    if case is not None and (node is None or node.id == case.node) and case.node in context.fleet.nodes:
+        return _with_adapter(context, context.fleet.nodes[case.node], case, asked)
     if node is None:
         return _stranger(context, asked)
+    return _decide(context, node, asked)
+
+
+def _with_adapter(context: DecisionContext, node: Node, case: RmaCase, asked: BootRequest) -> BootDecision:
+    """The answer to a machine that boots by an adapter which a return lists; the address is its own if it is let in."""
+    told = bound(context.fleet, node, case, f"the machine boots by {asked.mac}")
+    same = replace(node, bindings=(*node.bindings, Binding(MAC, asked.mac, context.now)))
+    decided = _decide(context, same, asked)
+    return decided if decided.status >= REFUSED else replace(decided, events=(*told, *decided.events))
+
+
+def _decide(context: DecisionContext, node: Node, asked: BootRequest) -> BootDecision:
     if why := _machine_mismatch(node, asked):
         return _refused(context, node, asked, why)
     if asked.what == SCRIPT:

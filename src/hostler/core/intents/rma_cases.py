@@ -1,12 +1,23 @@
 """Returns to vendors and stock as people ask for them: held to the order of the steps, and to what is on the shelf."""
 
+import re
+
 from msgspec.structs import replace
 
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, RefusalError, node_of
-from hostler.core.policy import rma_cases
+from hostler.core.policy import fitted_adapters, rma_cases
 from hostler.core.state import events as e
 from hostler.core.state.model import Node, Part
-from hostler.core.state.rma_cases import FIELDS_MOST, CaseKind, CaseResult, CaseStep, RmaCase, StockLine, TakenStep
+from hostler.core.state.rma_cases import (
+    FIELDS_MOST,
+    MACS_MOST,
+    CaseKind,
+    CaseResult,
+    CaseStep,
+    RmaCase,
+    StockLine,
+    TakenStep,
+)
 from hostler.core.state.verbs.rma_cases import AdvanceRma, CloseRma, CountStock, EditRma, OpenRma
 from hostler.core.tables.rma_steps import KEEPS_SPARES, NEEDED, SETTLES, next_steps
 
@@ -75,6 +86,7 @@ def advance(ask: Ask[AdvanceRma]) -> Granted:
         vendor_case=act.vendor_case or case.vendor_case,
         replacement=act.replacement or case.replacement,
         fitted=(act.replacement or case.replacement) if step is CaseStep.fitted else case.fitted,
+        macs=_macs(ask, case, act.mac) if act.mac else case.macs,
     )
     moved, *spare = rma_cases.taken(ask.context, case, step, intent.person, intent.reason)
     if act.due_days is not None and isinstance(moved, e.RmaCaseChanged):
@@ -102,13 +114,47 @@ def edit(ask: Ask[EditRma]) -> Granted:
         vendor=act.vendor or case.vendor,
         vendor_case=act.vendor_case or case.vendor_case,
         replacement=act.replacement or case.replacement,
+        macs=_macs(ask, case, act.mac) if act.mac else case.macs,
         fields=tuple((name, value) for name, value in fields.items() if value),
     )
     if act.due_days is not None:
         changed = rma_cases.dated(ask.context, changed, act.due_days)
     if changed == case:
-        raise RefusalError("nothing to change: give --vendor, --vendor-case, --fields, --replacement or --due-days")
+        raise RefusalError(
+            "nothing to change: give --vendor, --vendor-case, --fields, --replacement, --mac or --due-days"
+        )
     return "its fields are changed", (e.RmaCaseChanged(changed, intent.person, intent.reason),)
+
+
+def _macs(ask: AnyAsk, case: RmaCase, text: str) -> tuple[str, ...]:
+    """Addresses of the adapter that is to be fitted, which nobody else has. Raises RefusalError."""
+    fleet = ask.context.fleet
+    macs = tuple(dict.fromkeys(one.strip().lower().replace("-", ":") for one in text.split(",")))
+    if len(macs) > MACS_MOST:
+        raise RefusalError(f"{len(macs)} MAC addresses; a case lists {MACS_MOST} at most")
+    if case.node not in fleet.nodes:
+        raise RefusalError(f"{case.node} is retired: nothing boots as it any more")
+    for mac in macs:
+        if problem := mac_problem(mac):
+            raise RefusalError(problem)
+        if holders := fitted_adapters.holders(fleet, mac):
+            raise RefusalError(f"MAC address {mac} is that of {holders[0]} already")
+        if (other := fitted_adapters.announcing(fleet, mac)) is not None and other.id != case.id:
+            raise RefusalError(f"MAC address {mac} is to be fitted in case {other.id} of {other.node}")
+    return macs
+
+
+_MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
+_MULTICAST = 0x01
+
+
+def mac_problem(mac: str) -> str:
+    """Why no adapter has this address, "" where one may."""
+    if not _MAC.fullmatch(mac):
+        return f"{mac[:40]!a} is no MAC address: write six pairs, such as 52:54:00:3c:11:08"
+    if int(mac[:2], 16) & _MULTICAST or not int(mac.replace(":", ""), 16):
+        return f"{mac} is no adapter's own MAC address: it is a group's, or empty"
+    return ""
 
 
 def _fields(text: str) -> dict[str, str]:
@@ -152,6 +198,7 @@ def _again(ask: Ask[CloseRma], case: RmaCase) -> RmaCase:
         vendor_case="",
         replacement="",
         fitted="",
+        macs=(),
         fault=f"dead on arrival in case {case.id}: {case.fault}"[:500],
     )
     return rma_cases.dated(ask.context, fresh)

@@ -13,6 +13,7 @@ from hostler.core.conditions.lifecycle import stand
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.serials import is_by_slot
+from hostler.core.policy.fitted_adapters import adapter_seen
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
@@ -132,6 +133,7 @@ def followed(context: DecisionContext, event: e.Event) -> Iterator[e.Event]:
         case = context.fleet.rma_cases.get(known.id)
         if case is not None and CaseStep.fitted not in case.taken:
             yield from _swapped(context, context.fleet.nodes[node_id], case)
+        yield from adapter_seen(context, context.fleet.nodes[node_id], known.id)
     yield from _stands_out(context, context.fleet.nodes[node_id])
 
 

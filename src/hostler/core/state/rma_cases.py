@@ -8,6 +8,8 @@ from msgspec import Struct
 STEPS_KEPT = 32
 FIELDS_MOST = 24
 """Fields of a vendor's form that a case holds."""
+MACS_MOST = 16
+"""MAC addresses of a fitted adapter that a case lists: cards have one to eight ports, some with virtual ones."""
 
 
 class CaseKind(StrEnum):
@@ -51,7 +53,8 @@ class RmaCase(Struct, frozen=True):
 
     `slot` is where the part was, `beside` the serials of the node's other parts of its kind then. `part_number` is the
     model that the inventory shows, by which spares are counted. `replacement` is the serial that is to be fitted, ""
-    where any may be; `fitted` the one that is. `due` ends the wait for the next step, `overdue`: people were told that
+    where any may be; `fitted` the one that is. `macs` are the MAC addresses of the adapter that is to be fitted, until
+    the node has them. `due` ends the wait for the next step, `overdue`: people were told that
     it is over. `fields` are the vendor's form, `ticket` asks for hands.
     """
 
@@ -75,6 +78,7 @@ class RmaCase(Struct, frozen=True):
     fields: tuple[tuple[str, str], ...] = ()
     replacement: str = ""
     fitted: str = ""
+    macs: tuple[str, ...] = ()
 
     @property
     def state(self) -> CaseStep:

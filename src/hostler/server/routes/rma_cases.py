@@ -38,6 +38,7 @@ class RmaRow(Struct, frozen=True):
     vendor_case: str
     replacement: str
     fitted: str
+    macs: tuple[str, ...]
     opened: datetime
 
 

@@ -13,6 +13,13 @@ Fields = Annotated[str, Meta(max_length=900, description="Fields of the vendor's
 Replacement = Annotated[
     str, Meta(max_length=256, description="The serial that is to be fitted; any other is unexpected then.")
 ]
+Macs = Annotated[
+    str,
+    Meta(
+        max_length=400,
+        description="MAC addresses of the adapter that is fitted, with commas between: the node may boot by them then.",
+    ),
+]
 DueDays = Annotated[float, Meta(gt=0, le=400, description="The next step is due in so many days.")] | None
 
 
@@ -35,6 +42,7 @@ class AdvanceRma(Verb, frozen=True):
     step: Annotated[Literal["approved", "received", "fitted", "returned"], Meta(description="The step that was taken.")]
     vendor_case: VendorCase = ""
     replacement: Replacement = ""
+    mac: Macs = ""
     due_days: DueDays = None
 
 
@@ -46,6 +54,7 @@ class EditRma(Verb, frozen=True):
     vendor_case: VendorCase = ""
     fields: Fields = ""
     replacement: Replacement = ""
+    mac: Macs = ""
     due_days: DueDays = None
 
 
