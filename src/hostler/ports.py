@@ -115,6 +115,13 @@ class SecretStore(Secrets, Protocol):
         """
         ...
 
+    async def erase(self, name: str, version: str) -> None:
+        """Keep nothing under the name any more, no earlier version either, where that version is there now.
+
+        Raises ConflictError where another is there by now, RefusedError, and UnreachableError: it may be gone then.
+        """
+        ...
+
 
 class IssuedCertificate(Struct, frozen=True):
     """A certificate that an authority issued: PEM, its SHA-256 in hex, when it expires, and its issuer."""

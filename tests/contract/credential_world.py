@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hostler.core.state.assets import BMC_CERTIFICATE, Binding, Position
 from hostler.core.state.model import Node, Operation, Outcome, Phase
-from hostler.core.state.operations import RenewBmcLogin
+from hostler.core.state.operations import RenewBmcLogin, WipeBmcLogin
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connection_pool import Connections
 from hostler.drivers.redfish.http_exchange import Access, Body, Exchange, HttpResponse
@@ -73,6 +73,11 @@ class CutStore:
         await self._inner.store(name, fields, version)
         self._cut.done()
 
+    async def erase(self, name: str, version: str) -> None:
+        self._cut.before()
+        await self._inner.erase(name, version)
+        self._cut.done()
+
 
 class CutClients(Clients):
     """Clients whose every request to the BMC may be cut off."""
@@ -123,6 +128,12 @@ class CredentialWorld:
 
     async def renew(self, *, anew: bool = False) -> Outcome:
         return await self.driver.perform(self.operation(anew=anew), self.node)
+
+    def wiping(self) -> Operation:
+        return replace(self.operation(), act=WipeBmcLogin(), aside=False)
+
+    async def wipe(self) -> Outcome:
+        return await self.driver.perform(self.wiping(), self.node)
 
     async def kept(self) -> dict[str, str]:
         return dict((await self.secrets.fetch(self.access.secret)).fields)

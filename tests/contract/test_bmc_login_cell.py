@@ -1,5 +1,6 @@
 """A whole cell gives a BMC its password: planned, guarded, recorded, sent by the dispatcher; and nothing tells it."""
 
+import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import asynccontextmanager
@@ -16,7 +17,7 @@ from hostler.core.state import events as e
 from hostler.core.state.assets import BMC_CERTIFICATE
 from hostler.core.state.scopes import text_hook
 from hostler.core.state.verbs.bmc_logins import RenewLogin
-from hostler.core.state.verbs.nodes import Rebind
+from hostler.core.state.verbs.nodes import Rebind, Retire
 from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.login_driver import LoginDriver
 from hostler.drivers.redfish.operation_driver import RedfishDriver
@@ -129,3 +130,29 @@ async def test_another_certificate_is_a_condition_until_a_person_records_it(tmp_
         inside.cell.tell(NodeSeen("n1", power="off", bmc_certificate=""))
         await inside.until(lambda: not inside.node.conditions)
         assert inside.world.accounts.wrong == wrong == 0
+
+
+async def test_a_retired_nodes_bmc_has_its_vendors_password_and_no_word_tells_ours(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Mutants: the node is retired before; the wipe's outcome tells the password; the secret stays."""
+    caplog.set_level(logging.DEBUG)
+    async with a_cell(tmp_path) as inside:
+        world = inside.world
+        await inside.until(lambda: inside.node.bmc_login and inside.node.bmc_login.renewed_at)
+        ours = world.password
+        world.accounts.rules = AccountRules(shortest=6)
+        await inside.until(lambda: inside.node.operation is None and inside.node.aside is None)
+        await inside.ask(Retire(), "n1")
+        async with asyncio.timeout(60):
+            while "n1" not in inside.cell.view.retired:  # noqa: ASYNC110 - the view has no event
+                await asyncio.sleep(0.01)
+        assert world.password == "factory"
+        assert await world.kept() == {}
+        assert world.accounts.lockouts == 0
+        records = list(inside.cell.journal.records())
+        (wiped,) = [
+            r.event for r in records if isinstance(r.event, e.OperationFinished) and r.event.kind == "wipe_bmc_login"
+        ]
+        assert wiped.result == "done"
+        assert ours not in repr(records) + caplog.text

@@ -143,6 +143,22 @@ async def test_of_two_at_once_one_writes(place: Place) -> None:
     assert kept == (mine if said[0] is None else theirs)
 
 
+async def test_what_is_erased_is_nowhere_and_may_be_stored_anew(place: Place) -> None:
+    """Mutants: an empty secret is left; a version that was written over is erased; a second time is refused."""
+    await place.store.store(place.name, FIRST, "")
+    stale = await place.store.fetch(place.name)
+    await place.other.store(place.name, SECOND, stale.version)
+    await refused(place.store.erase(place.name, stale.version), ConflictError)
+    there = await place.store.fetch(place.name)
+    assert dict(there.fields) == SECOND
+    await place.store.erase(place.name, there.version)
+    gone = await place.other.fetch(place.name)
+    assert (dict(gone.fields), gone.version) == ({}, "")
+    await place.store.erase(place.name, gone.version)
+    await place.store.store(place.name, FIRST, gone.version)
+    assert dict((await place.other.fetch(place.name)).fields) == FIRST
+
+
 async def test_what_may_not_be_read_is_refused_and_not_taken_for_empty(place: Place) -> None:
     """Mutant: a secret that is denied counts as none; a new factory login is then looked for, and tried."""
     await place.store.store(place.name, FIRST, "")

@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from hostler.app.retired_agents import revoking
+from hostler.core.state.model import Phase
 from hostler.ports import JournalError
 from hostler.server import tokens
 from hostler.server.sign_in_record import KNOWN_DAYS
 from hostler.server.tokens import Grant, InvalidGrantError, Role
+from tests.kit import Drive, a_node, configuration
 from tests.postgres import PostgresServer
 
 ADA = Grant("ada", Role.operator)
@@ -212,6 +215,42 @@ def test_sessions_that_are_over_are_no_longer_kept(store: Open) -> None:
         clock.now += timedelta(hours=2)
     assert len(kept.list()) == 2
     assert made.split("_")[1] in kept.ids()
+
+
+def test_agents_of_named_nodes_lose_their_tokens_and_nobody_else_does(store: Open) -> None:
+    """Mutants: a person of that name loses theirs; of many nodes only the first few; what is remembered stays good."""
+    kept = store()
+    named = [f"n{number}" for number in range(1_200)]
+    agents = kept.create_all([Grant(f"agent-{node}", Role.agent, node=node) for node in (*named, "stays")])
+    person = kept.create(Grant("n1", Role.operator))
+    assert kept.verify(agents[1]) is not None
+    assert kept.revoke_agents(named) == 1_200
+    assert [kept.verify(token) for token in (agents[0], agents[1], agents[1_199])] == [None] * 3
+    assert kept.verify(agents[-1]) is not None
+    assert kept.verify(person) is not None
+    assert kept.revoke_agents(named) == 0
+
+
+async def test_agents_of_retired_nodes_lose_their_tokens(store: Open) -> None:
+    """Mutants: the node's neighbour loses its own; only nodes that are retired later are looked at."""
+    kept = store()
+    drive = Drive(configuration(), [a_node(name, pool="", phase=Phase.onboard) for name in ("a", "b", "c")], quiet=True)
+    held = {name: kept.create(Grant(f"agent-{name}", Role.agent, node=name)) for name in ("a", "b", "c")}
+    assert drive.ask("retire", "a").granted
+    task = asyncio.create_task(revoking(lambda: drive.fleet, kept, 0.01))
+    try:
+        await _nobody(kept, held["a"])
+        assert drive.ask("retire", "b").granted
+        await _nobody(kept, held["b"])
+    finally:
+        task.cancel()
+    assert kept.verify(held["c"]) is not None
+
+
+async def _nobody(kept: tokens.TokenStore, token: str) -> None:
+    async with asyncio.timeout(20):
+        while kept.verify(token) is not None:  # noqa: ASYNC110 - the store has no event
+            await asyncio.sleep(0.01)
 
 
 def test_no_grants_are_no_tokens(store: Open) -> None:

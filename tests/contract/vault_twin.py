@@ -21,6 +21,7 @@ class VaultTwin:
         self.secrets: dict[str, dict[str, Any] | None] = {}
         self.versions: Counter[str] = Counter()
         self.loses = False
+        self.deletes = True
         self.denied: set[str] = set()
         self.tokens: set[str] = {TOKEN}
         self.lease_s = 3600
@@ -52,6 +53,8 @@ class VaultTwin:
             return await self._login(request)
         if request.headers.get("X-Vault-Token") not in self.tokens:
             return _errors(403, "permission denied")
+        if request.method == "DELETE":
+            return self._delete("/".join(request.path.removeprefix("/v1/").split("/metadata/", 1)))
         mount, _, path = request.path.removeprefix("/v1/").partition("/data/")
         if request.method == "POST":
             return self._write(f"{mount}/{path}", await request.json())
@@ -68,6 +71,14 @@ class VaultTwin:
         if self.loses:
             return web.Response(status=502, text="bad gateway")
         return web.json_response({"data": {"version": self.versions[name], "destroyed": False}})
+
+    def _delete(self, name: str) -> web.Response:
+        """Metadata and all versions go; a policy for the data alone does not allow it."""
+        if name in self.denied or not self.deletes:
+            return _errors(403, "1 error occurred:\n\t* permission denied\n\n")
+        self.secrets.pop(name, None)
+        self.versions.pop(name, None)
+        return web.Response(status=204)
 
     def _version(self, name: str) -> int:
         return max(self.versions[name], 1 if name in self.secrets else 0)

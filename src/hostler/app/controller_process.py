@@ -19,6 +19,7 @@ from prometheus_client import CollectorRegistry
 from hostler.app.audit_sealing import sealing
 from hostler.app.backtest_process import BacktestProcess
 from hostler.app.first_start import TOKEN, TOKENS, refuse_a_second_beginning
+from hostler.app.retired_agents import revoking
 from hostler.controller.inputs import Input
 from hostler.controller.step_output import Reply
 from hostler.core.policy.documents import parse
@@ -213,10 +214,12 @@ async def running(
         outside = Outside(gate.machines, told, trends, gate.sign_in, trail, gate.pairs, *files)
         try:
             await cell.start()
-            attending = asyncio.create_task(cell.while_active(lambda: _attended(mailboxes)))
-            stack.callback(attending.cancel)
-            sealed = asyncio.create_task(cell.while_active(lambda: sealing(cell, audit)))
-            stack.callback(sealed.cancel)
+            for work in (
+                lambda: _attended(mailboxes),
+                lambda: sealing(cell, audit),
+                lambda: revoking(lambda: cell.view, tokens),
+            ):
+                stack.callback(asyncio.create_task(cell.while_active(work)).cancel)
             if configuration is not None and cell.role == "active":
                 await ask(cell, "activate", FLEET, configuration=configuration, documents=documents)
             async with serving(create_app(cell, tokens, mailboxes, settings, outside), settings) as address:

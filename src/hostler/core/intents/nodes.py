@@ -28,7 +28,6 @@ from hostler.core.state.verbs.nodes import (
     Rebind,
     Register,
     RegisterAssets,
-    Retire,
     RmaReturn,
     RmaSend,
     Triage,
@@ -186,17 +185,6 @@ def _check_names(ask: Ask[Rebind], node: Node, kind: str, names: list[str]) -> N
             raise RefusalError(f"{one} is {held.text} already: correct one of the two")
 
 
-def retire(ask: Ask[Retire]) -> Granted:
-    """Gone for good."""
-    node = node_of(ask)
-    if node.phase is Phase.production:
-        raise RefusalError(f"{node.id} is in production: return it for maintenance first")
-    moved = move(ask, node, (node.phase, Phase.retired), ask.intent.reason)
-    closed = [e.TicketClosed(t.id, "retired", ask.intent.person) for t in ask.context.fleet.tickets_about(node.id)]
-    lifted = [e.HoldReleased(h.id, h.scope, ask.intent.person, "retired") for h in ask.context.fleet.holds_of(node.id)]
-    return f"{node.id} retired", (*moved, *closed, *lifted)
-
-
 def clear_condition(ask: Ask[ClearCondition]) -> Granted:
     """A condition ends by a person's word."""
     node = node_of(ask)
@@ -256,7 +244,6 @@ HANDLERS: Handlers = {
     ZapAgain: Handler(zap_again),
     Triage: Handler(moving(Phase.zap_fail, Phase.triage)),
     Rebind: Handler(rebind),
-    Retire: Handler(retire),
     ClearCondition: Handler(clear_condition),
     Vouch: Handler(vouch),
 }

@@ -14,7 +14,7 @@ from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.policy.pool_modes import mode_of
 from hostler.core.state import events as e
-from hostler.core.state.bmc_login import RENEW, BmcLogin
+from hostler.core.state.bmc_login import RENEW, RETIRE, BmcLogin
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Rest, Wait, asked_again
 from hostler.core.state.durations import duration
@@ -66,7 +66,8 @@ def renewal(context: DecisionContext, node: Node) -> Act | Wait | datetime | Non
 def cannot_begin(node: Node) -> bool:
     """Whether nothing may be changed of the node's BMC now: it has none here, or something is done there."""
     acting = node.operation is not None and OPERATIONS[node.operation.kind].port == "bmc"
-    return node.aside is not None or not node.binding("bmc") or node.phase in _GONE or acting
+    leaving = node.phase in _GONE or (node.plan is not None and node.plan.name == RETIRE)
+    return node.aside is not None or not node.binding("bmc") or leaving or acting
 
 
 def _why(context: DecisionContext, node: Node, login: BmcLogin | None, every_s: float) -> str | datetime:

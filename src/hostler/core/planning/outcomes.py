@@ -18,6 +18,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import (
     GONE,
+    OWNER,
     Condition,
     Evidence,
     Hold,
@@ -139,6 +140,8 @@ def fail_plan(
     anybody was disturbed the undo tail runs; afterwards the node stays out of service.
     """
     ended = e.PlanEnded(node.id, plan.id, "failed", why)
+    if plan.to_phase == Phase.retired:
+        return (ended, *_not_wiped(context, node, why))
     if after := _leads_to(plan, ground):
         return (ended, *change_phase(context, node, after, why, ground))
     if plan.rules.left_phase and has_left(plan):
@@ -199,6 +202,8 @@ def complete(context: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event,
     )
     if plan.rules.releases is Releases.done:
         found.append(e.NodeReleased(node.id, context.now, plan.rule or "released"))
+    if plan.to_phase == Phase.retired:
+        found.extend(gone(context.fleet, node, OWNER))
     if plan.to_phase:
         found.extend(_moved(context, node, plan, [c for c in node.conditions if c not in answered]))
     return tuple(found)
@@ -332,6 +337,13 @@ def change_phase(
     return tuple(found)
 
 
+def gone(fleet: Fleet, node: Node, person: str) -> tuple[e.Event, ...]:
+    """Ends of a retired node's tickets and holds."""
+    closed = [e.TicketClosed(t.id, "retired", person) for t in fleet.tickets_about(node.id)]
+    lifted = [e.HoldReleased(h.id, h.scope, person, "retired") for h in fleet.holds_of(node.id)]
+    return (*closed, *lifted)
+
+
 def _requested_dark(node: Node) -> tuple[Condition, ...]:
     """Requests to have the node simply powered off, which only a node outside production is."""
     return tuple(c for c in node.conditions if rules_of(c.remedy).keeps == HoldKind.power)
@@ -367,6 +379,31 @@ def _repeat_ticket(context: DecisionContext, node: Node, why: str) -> Ticket:
         owner="operator",
         due=DUE_DAY,
     )
+
+
+UNWIPED = "retire"
+"""The kind of ticket that asks a person about a BMC whose password could not be wiped."""
+
+
+def _not_wiped(context: DecisionContext, node: Node, why: str) -> tuple[e.TicketOpened, ...]:
+    """The ticket of a node that stays, one at a time."""
+    if any(t.kind == UNWIPED for t in context.fleet.tickets_about(node.id)):
+        return ()
+    again = f"hostler node retire {node.id} --reason …"
+    ticket = Ticket(
+        id=f"{node.id}-t{context.fleet.cell.seq}-retire",
+        node=node.id,
+        kind=UNWIPED,
+        summary=f"{node.id} is not retired: its BMC's password was not wiped: {why}"[:500],
+        opened=context.now,
+        hardware=node.binding("serial"),
+        component="bmc",
+        fault=why[:500],
+        action=f"reach its BMC, then {again}; or, where that is dead, {again} --credentials-left WHY",
+        owner="operator",
+        due=DUE_DAY,
+    )
+    return (e.TicketOpened(ticket),)
 
 
 def _zap_ticket(context: DecisionContext, node: Node, why: str) -> Ticket:

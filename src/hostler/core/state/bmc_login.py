@@ -6,6 +6,8 @@ from msgspec import Struct
 
 RENEW = "renew_bmc_login"
 """The kind of operation, and the name of its recipe and mode."""
+RETIRE = "retire"
+"""The name of the plan by which a BMC loses it before its node is retired."""
 LOGIN_FAILED = "bmc.login_failed"
 """The condition of a node whose BMC's password could not be renewed."""
 
@@ -32,3 +34,8 @@ class BmcLogin(Struct, frozen=True):
     result: str = ""
     detail: str = ""
     failures: int = 0
+
+    @property
+    def ours(self) -> bool:
+        """Whether the BMC has, or may have, a password that was made here."""
+        return self.renewed_at is not None or self.pending

@@ -148,6 +148,10 @@ class RenewBmcLogin(OperationAct, frozen=True):
     anew: bool = False
 
 
+class WipeBmcLogin(OperationAct, frozen=True):
+    """Gives the BMC its vendor's password back, has ours refused, and erases what is kept of the login."""
+
+
 class RenewBmcCertificate(OperationAct, frozen=True):
     """Has the site's authority issue the BMC a certificate, good for so long, and proves it."""
 
@@ -435,6 +439,7 @@ AnyAct = (
     | CycleOutlets
     | ResetBmc
     | RenewBmcLogin
+    | WipeBmcLogin
     | RenewBmcCertificate
     | InspectMachine
     | DeployImage

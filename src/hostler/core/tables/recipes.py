@@ -155,6 +155,8 @@ RECIPES: dict[str, Recipe] = {
         Recipe("turn_away", (StepRow(op.CordonUninvited(), 60), StepRow(op.DeleteUninvited(), 60))),
         Recipe("renew_bmc_login", (StepRow(op.RenewBmcLogin(), 900),)),
         Recipe("renew_bmc_certificate", (StepRow(op.RenewBmcCertificate(), 900),)),
+        # of a node that is to be retired and whose BMC has a password of ours
+        Recipe("retire", (StepRow(op.WipeBmcLogin(), 600),), ActClass.bring_up, Phase.retired),
         # what a person has an Ironic do on a machine that serves nobody: beside any plan
         Recipe("inspect_machine", (StepRow(op.InspectMachine(), 3600),)),
         Recipe("deploy_image", (StepRow(op.DeployImage("", ""), 2 * 3600),)),

@@ -74,10 +74,25 @@ class SecretObjects:
         method, path = ("PUT", f"{self._place}/{name}") if version else ("POST", self._place)
         answer = await self._api.change(method, path, body)
         if answer.status in (404, 409):  # 404: somebody has deleted what was read
-            raise ConflictError(
-                f"Secret {self._namespace}/{name} has changed since it was read; it is read and decided again"
-            )
+            raise self._changed(name)
         _demand_ok(answer, f"Secret {self._namespace}/{name}")
+
+    async def erase(self, name: str, version: str) -> None:
+        """Delete the Secret of that version. Raises ConflictError, RefusedError, UnreachableError."""
+        _check(name)
+        if not version:
+            return
+        body = {"preconditions": {"resourceVersion": version}}
+        answer = await self._api.change("DELETE", f"{self._place}/{name}", body)
+        if answer.status == 409:
+            raise self._changed(name)
+        if answer.status != 404:
+            _demand_ok(answer, f"Secret {self._namespace}/{name}")
+
+    def _changed(self, name: str) -> ConflictError:
+        return ConflictError(
+            f"Secret {self._namespace}/{name} has changed since it was read; it is read and decided again"
+        )
 
 
 def _check(name: str) -> None:
@@ -108,6 +123,6 @@ def _demand_ok(answer: KubeResponse, what: str) -> None:
     if 200 <= answer.status < 300:
         return
     if answer.status in _NEVER:
-        ends = "Hostler's account needs get, create and update of Secrets there (deploy/kubernetes/bmc-secrets.yaml)"
+        ends = "Hostler's account needs get, create, update, delete of Secrets (deploy/kubernetes/bmc-secrets.yaml)"
         raise RefusedError(f"the API refuses {what} with {answer.status}: {ends}")
     raise UnreachableError(f"the API server answered {answer.status} for {what}; it is asked again")

@@ -70,6 +70,8 @@ class LoginRenewal:
         tries count from none.
         """
         await self.load()
+        if self.kept.pending == factory.password:  # a retirement that came to nothing was about to set it
+            await self._keep(replace(self.kept, pending=""))
         if anew and self.kept.tried:
             await self._keep(replace(self.kept, tried=0))
         if refused and refused == self.kept.password and not self.kept.tried:  # a look at the BMC has shown it
@@ -85,6 +87,69 @@ class LoginRenewal:
         if not await self._proved(Entry("the new password", way.username, self.kept.pending)):
             raise await self._not_kept(way)
         return await self._promoted(operation, way)
+
+    async def give_back(self, factory: KeptLogin) -> str:
+        """The BMC takes its vendor's password and ours no more; then nothing is kept. Says by what it was entered.
+
+        Raises PortError. Cut off anywhere, the BMC's password is one that is kept or the vendor's, and it goes on.
+        """
+        await self.load()
+        if not factory.password:
+            raise RefusedError("the vendor's login has no password to set; write it into the `factory` secret")
+        if not self.kept.passwords:
+            entered_by = await self.vendor_has_it(factory)
+            await self._store.erase(self._name, self._version)
+            return entered_by
+        if self.kept.username not in ("", factory.username):
+            raise RefusedError(
+                f"account '{self.kept.username[:64]}' is not the vendor's, which alone gets the vendor's password back"
+                "; remove it from the BMC, then retire the node with --credentials-left"
+            )
+        way = await self._way_in(factory, "")
+        client = self._enter(way)
+        if not self._change_first:
+            await self._known(client)
+        if way.password != factory.password:
+            await self._plan_back(way, factory)
+            await self._set(client, await self._account(client, await client.password_rules(), way.username))
+        await self._prove_given_back(Entry("the factory login", way.username, factory.password))
+        await self._store.erase(self._name, self._version)
+        return way.what
+
+    async def _plan_back(self, way: Entry, factory: KeptLogin) -> None:
+        """Keep the vendor's password as the one that is about to be set; one that was made and not proved stays too."""
+        before = self.kept.pending if self.kept.pending not in ("", way.password, factory.password) else ""
+        kept = replace(self.kept, username=way.username, password=way.password, pending=factory.password, tried=0)
+        await self._keep(replace(kept, previous=before or self.kept.previous))
+
+    async def vendor_has_it(self, factory: KeptLogin) -> str:
+        """Prove by the vendor's login that what was kept was erased before a cut. Raises RefusedError."""
+        where = (await self._enter(NOBODY).root()).accounts
+        back = Entry("the factory login", factory.username, factory.password)
+        if await self._enter(back).enters(where) == "no":
+            raise RefusedError(
+                "no password of this BMC is kept, and its vendor's does not enter: nobody can wipe it"
+                "; reset its account, or retire the node with --credentials-left"
+            )
+        return back.what
+
+    async def _prove_given_back(self, back: Entry) -> None:
+        """The vendor's first: a wrong one then stands beside a right one. Raises PortError where it is not so."""
+        ours = Entry("our password", back.username, self.kept.password)
+        if not await self._proved(back):
+            if await self._proved(ours):
+                raise NotKeptError(
+                    "the BMC took its vendor's password and refuses it, and ours still enters"
+                    "; look at the BMC's password rules"
+                )
+            raise LoginRefusedError(
+                "the BMC took its vendor's password and lets neither it nor ours in; ours is kept"
+                "; reset its account, or retire the node with --credentials-left"
+            )
+        if ours.password not in ("", back.password) and await self._proved(ours):
+            raise NotKeptError(
+                "the BMC took its vendor's password and still lets ours in; look for a second account of that name"
+            )
 
     async def _way_in(self, factory: KeptLogin, refused: str) -> Entry:
         """The first way in that is taken. Raises LoginRefusedError where none is, or no more may be tried."""

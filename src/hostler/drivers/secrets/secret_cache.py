@@ -68,6 +68,14 @@ class KeptSecrets:
             self._kept.pop(name, None)
             await place.store(where, fields, version)
 
+    async def erase(self, name: str, version: str) -> None:
+        """Keep nothing under the reference any more. Raises ConflictError, RefusedError, UnreachableError."""
+        place, where = self._writable(name)
+        self._fence()
+        async with self._asking.setdefault(name, asyncio.Lock()):
+            self._kept.pop(name, None)
+            await place.erase(where, version)
+
     def _writable(self, name: str) -> tuple[SecretStore, str]:
         place, where = self._place_of(name)
         if not isinstance(place, SecretStore):

@@ -57,6 +57,12 @@ class SecretFiles:
         with _told(self._folder / name):
             await asyncio.to_thread(self._store, name, dict(fields), version)
 
+    async def erase(self, name: str, version: str) -> None:
+        """Remove the file of that version. Raises ConflictError, RefusedError, UnreachableError."""
+        _check(name)
+        with _told(self._folder / name):
+            await asyncio.to_thread(self._erase, name, version)
+
     def _fetch(self, name: str) -> StoredSecret:
         file, folder = self._folder / f"{name}.json", self._folder / name
         if folder.is_dir() and not file.exists():
@@ -68,15 +74,24 @@ class SecretFiles:
         return StoredSecret(_decoded(file, raw), hashlib.sha256(raw).hexdigest())
 
     def _store(self, name: str, fields: dict[str, str], version: str) -> None:
-        file = self._folder / f"{name}.json"
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(self._folder):
-            there = self._fetch(name).version
-            if there == "folder":
-                raise RefusedError(f"{self._folder / name}: a directory is only read; write {name}.json in its place")
-            if there != version:
-                raise ConflictError(f"{file} has changed since it was read; it is read and decided again")
-            _replace(file, msgspec.json.encode(fields))
+            _replace(self._of_version(name, version), msgspec.json.encode(fields))
+
+    def _erase(self, name: str, version: str) -> None:
+        with _locked(self._folder):
+            self._of_version(name, version).unlink(missing_ok=True)
+            _sync(self._folder)
+
+    def _of_version(self, name: str, version: str) -> Path:
+        """The file, where it holds that version. Raises ConflictError, RefusedError."""
+        file = self._folder / f"{name}.json"
+        there = self._fetch(name).version
+        if there == "folder":
+            raise RefusedError(f"{self._folder / name}: a directory is only read; write {name}.json in its place")
+        if there != version:
+            raise ConflictError(f"{file} has changed since it was read; it is read and decided again")
+        return file
 
 
 def _check(name: str) -> None:
@@ -137,11 +152,15 @@ def _replace(file: Path, content: bytes) -> None:
     except BaseException:
         Path(made).unlink(missing_ok=True)
         raise
-    folder = os.open(file.parent, os.O_RDONLY)
+    _sync(file.parent)
+
+
+def _sync(folder: Path) -> None:
+    opened = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        os.fsync(opened)
     finally:
-        os.close(folder)
+        os.close(opened)
 
 
 @contextmanager

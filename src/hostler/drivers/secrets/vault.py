@@ -81,12 +81,25 @@ class Vault:
         body = vault_wire.write_body(fields, version)
         vault_wire.demand_written(*await self._entered_ask("POST", name, body), name)
 
-    async def _entered_ask(self, method: str, name: str, body: bytes | None = None) -> tuple[int, bytes]:
+    async def erase(self, name: str, version: str) -> None:
+        """Delete the secret with all its versions. Vault compares none: that one is read just before.
+
+        Raises ConflictError, RefusedError, UnreachableError.
+        """
+        if (await self.fetch(name)).version != version:
+            raise vault_wire.changed(name)
+        if not version:
+            return
+        vault_wire.demand_erased((await self._entered_ask("DELETE", name, engine="metadata"))[0], name)
+
+    async def _entered_ask(
+        self, method: str, name: str, body: bytes | None = None, engine: str = "data"
+    ) -> tuple[int, bytes]:
         """Status and body about a secret. With a role, a token that is not taken any more is replaced once."""
         mount, _, path = name.partition("/")
         if not mount or not path or ".." in name.split("/"):
             raise RefusedError(f"'{name[:100]}' is not a path in Vault; write MOUNT/PATH")
-        where = f"/v1/{quote(mount, safe='')}/data/{quote(path, safe='/')}"
+        where = f"/v1/{quote(mount, safe='')}/{engine}/{quote(path, safe='/')}"
         status, said = await self._ask(method, where, await self._token(), body)
         if status == 403 and self._settings.role:
             self._entered = None

@@ -85,11 +85,25 @@ def write_body(fields: Mapping[str, str], version: str) -> bytes:
 def demand_written(status: int, body: bytes, name: str) -> None:
     """Raises ConflictError where another version is there, RefusedError, UnreachableError."""
     if status == 400 and b"check-and-set parameter did not match" in body:
-        raise ConflictError(f"secret {name} in Vault has changed since it was read; it is read and decided again")
+        raise changed(name)
     if status == 403:
         ends = "let its policy allow `create` and `update` there, and renew the token"
         raise RefusedError(f"Vault denies to write secret {name}: {ends}")
     _demand_ok(status, f"secret {name}")
+
+
+def changed(name: str) -> ConflictError:
+    """Another version is there than the one that was read."""
+    return ConflictError(f"secret {name} in Vault has changed since it was read; it is read and decided again")
+
+
+def demand_erased(status: int, name: str) -> None:
+    """Raises RefusedError, UnreachableError."""
+    if status == 403:
+        ends = "let its policy allow `delete` on the engine's metadata of it, and renew the token"
+        raise RefusedError(f"Vault denies to delete secret {name}: {ends}")
+    if status not in (204, 404):
+        _demand_ok(status, f"secret {name}")
 
 
 def read_login(status: int, body: bytes) -> Login:

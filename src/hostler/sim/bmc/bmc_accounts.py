@@ -4,15 +4,16 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from hostler.sim.bmc.emulated_machine import BmcRefusalError
 from hostler.sim.bmc.resource_parts import ROOT, Document, link
 
 SERVICE = "/AccountService"
 
-Lie = Literal["", "forgets", "says_error", "resets_before", "resets_after", "late"]
+Lie = Literal["", "forgets", "says_error", "resets_before", "resets_after", "late", "keeps_both"]
 """Fate of a new password: it is taken; accepted and forgotten; refused in a 200; the BMC restarts before or
-after it is kept; or it counts only after a restart of the BMC."""
+after it is kept; it counts only after a restart of the BMC; or the one before enters too."""
 
 
 class Account(Struct):
@@ -132,6 +133,8 @@ class BmcAccounts(Struct):
         elif self.lie == "late":
             self.pending[slot.id] = password
         elif self.lie != "forgets":
+            if self.lie == "keeps_both":
+                self.slots.append(replace(slot, id=f"{slot.id}-old"))
             slot.password, slot.change = password, False
             self.changes += 1
         if self.lie == "resets_after":

@@ -114,6 +114,13 @@ class Rebind(Verb, frozen=True):
 
 
 class Retire(Verb, frozen=True):
-    """Gone for good; its history remains."""
+    """Gone for good; its history remains. A password that its BMC was given is wiped first."""
 
     facts: ClassVar = VerbFacts(Permission.operate, Target.node, Heading.life)
+    credentials_left: Annotated[
+        str,
+        Meta(
+            max_length=500,
+            description="Why its BMC's password stays there and in its secret, as where that BMC is dead.",
+        ),
+    ] = ""
