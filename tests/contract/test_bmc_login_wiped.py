@@ -129,6 +129,15 @@ async def test_one_of_which_nothing_is_kept_is_not_said_to_be_wiped(tmp_path: Pa
         assert "nobody can wipe it" in outcome.detail
 
 
+async def test_the_vendors_login_of_another_machine_proves_nothing(tmp_path: Path) -> None:
+    """Mutant: another machine's BMC, which answers at that address with its vendor's login, is taken for the node's."""
+    async with credential_world(tmp_path, easy()) as world:
+        world.node = replace(world.node, bindings=(Binding("serial", "SN2", START), world.node.bindings[1]))
+        operation = world.wiping()
+        assert (await world.driver.observe(operation, world.node)).result == "not_done"
+        assert "binding mismatch" in (await world.driver.perform(operation, world.node)).detail
+
+
 async def test_a_bmc_that_takes_both_is_not_wiped(tmp_path: Path) -> None:
     """Mutant: the vendor's login that enters is proof enough, and ours enters for ever."""
     async with credential_world(tmp_path, easy()) as world:

@@ -10,7 +10,7 @@ import pytest
 
 from hostler.core.state.bmc_certificate import CERTIFY
 from hostler.core.state.bmc_login import RENEW
-from hostler.core.state.operations import FetchSystemImage, InstallSystemImage, kind_of
+from hostler.core.state.operations import FetchSystemImage, InstallSystemImage, WipeBmcLogin, kind_of
 from hostler.core.tables.operations import OPERATIONS
 from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.client import Clients
@@ -199,7 +199,7 @@ async def test_the_driver_performs_every_kind_of_the_bmc_and_no_other(our_world:
 
     Mutant: a row that no recipe asks for, or a kind that the driver has forgotten.
     """
-    of_others = {RENEW, CERTIFY, kind_of(FetchSystemImage), kind_of(InstallSystemImage)}
+    of_others = {RENEW, CERTIFY} | {kind_of(act) for act in (WipeBmcLogin, FetchSystemImage, InstallSystemImage)}
     assert our_world.driver.kinds | of_others == {row.kind for row in OPERATIONS.values() if row.port == "bmc"}
 
 

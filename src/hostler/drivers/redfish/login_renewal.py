@@ -126,11 +126,15 @@ class LoginRenewal:
         """Prove by the vendor's login that what was kept was erased before a cut. Raises RefusedError."""
         where = (await self._enter(NOBODY).root()).accounts
         back = Entry("the factory login", factory.username, factory.password)
-        if await self._enter(back).enters(where) == "no":
+        client = self._enter(back)
+        said = await client.enters(where)
+        if said == "no":
             raise RefusedError(
                 "no password of this BMC is kept, and its vendor's does not enter: nobody can wipe it"
                 "; reset its account, or retire the node with --credentials-left"
             )
+        if said == "yes":  # one that demands another password first shows nobody whose it is
+            await self._known(client)
         return back.what
 
     async def _prove_given_back(self, back: Entry) -> None:
