@@ -109,6 +109,28 @@ def test_a_tree_without_anything_is_unknown_and_never_healthy(tmp_path: Path) ->
     assert conditions(seen) == {("reading.never_verified", "host")}
 
 
+IN_MEMORY = {"proc/mounts": "rootfs / rootfs rw 0 0\nproc /proc proc rw 0 0\ntmpfs /run tmpfs rw 0 0"}
+"""A machine whose image is an initial file system, as Hostler boots one: nothing of it is on a drive."""
+
+
+def test_a_machine_whose_image_lies_in_memory_has_no_file_system_to_watch(root: Path) -> None:
+    """Mutant: it is never known to be well, and so it is no spare."""
+    seen = looks(HostState("b2", None), put(root, IN_MEMORY), 30)
+    assert conditions(seen) == set()
+
+
+def test_a_file_system_that_was_mounted_in_this_boot_is_missed(root: Path) -> None:
+    """Also by an agent that restarts meanwhile. Mutant: whoever shows none now never had one."""
+    follower = HostState("b2", None)
+    before = looks(follower, root, 30)
+    put(root, IN_MEMORY)
+    again = HostState("b2", follower.cursor()[1])
+    assert conditions(before + looks(again, root, 30, 900.0)) == {("reading.missing", "host")}
+    assert conditions(looks(HostState("b3", again.cursor()[1]), root, 30, 1800.0)) == set(), (
+        "another boot is another image"
+    )
+
+
 def test_what_was_there_and_is_gone_is_said(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     follower = HostState("b2", None)
     before = looks(follower, root, 30)

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.boot.cloud_init import compose, veiled
+from hostler.core.boot.cloud_init import compose, preview, veiled
 from hostler.core.policy.documents import parse
-from hostler.core.state.boot import BootConfiguration, CloudInitLayer, CloudInitLayers
+from hostler.core.state.boot import BootAgent, BootConfiguration, CloudInitLayer, CloudInitLayers
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.join_offer import JoinOffer
@@ -75,6 +75,31 @@ def test_a_preview_shows_no_password_and_no_file() -> None:
         assert secret in given
     assert "name: ops" in shown
     assert veiled(seed).origins["user_data"]["write_files.0"] == "site"
+
+
+def test_a_preview_shows_what_hostler_adds_and_neither_secret_nor_token() -> None:
+    """Mutants: the phone-home, the agent or the cluster's files are in the boot's data and in no preview."""
+    agent = BootAgent("a.deb", "0" * 64, "https://10.0.0.1:8440", ca="PEM", options="--allow-actions")
+    boots = BootConfiguration("http://10.0.0.1:8081", cluster="mgmt", agent=agent, cloud_init=LAYERS)
+    fleet = Fleet()
+    fleet.configurations.put("active", replace(configuration(), boot=boots))
+    seed = preview(fleet, a_node("n1"))
+    user = seed.parts["user_data"]
+    assert user["phone_home"]["url"] == "http://10.0.0.1:8081/n/n1/(not shown)/home"
+    assert {file["path"]: file["content"] for file in user["write_files"]} == dict.fromkeys(
+        (
+            "/etc/site",
+            "/etc/hostler/agent.env",
+            "/etc/hostler/ca.pem",
+            "/etc/hostler/enrol.json",
+            "/etc/hostler/join.json",
+            "/etc/kubernetes/bootstrap-kubelet.conf",
+            "/etc/kubernetes/kubelet.conf.d/90-hostler.conf",
+        ),
+        "(not shown)",
+    )
+    assert "a.deb" in str(user["runcmd"])
+    assert seed.origins["user_data"]["phone_home.url"] == "hostler"
 
 
 def test_a_key_that_cloud_init_does_not_know_is_refused_with_its_line() -> None:

@@ -144,11 +144,17 @@ def ports(root: Path) -> Facts:
 
 
 def mounts(root: Path) -> Facts:
-    """Mounted local file systems, each device once: "rw" or "ro", and the room that is left."""
+    """Mounted local file systems, each device once: "rw" or "ro", and the room that is left.
+
+    Where none is mounted that is told too (`local_mounts` 0): an image that lies in memory has nothing on a drive.
+    """
     facts: Facts = {}
+    mounted = list(_mounted(root))
+    if mounted and not any(kind in LOCAL for _, _, kind, _ in mounted):
+        facts["local_mounts"] = 0
     devices: set[str] = set()
     top = root / "proc/1/root" if os.access(root / "proc/1/root", os.R_OK) else root  # the host's, also in a container
-    for device, place, kind, options in _mounted(root):
+    for device, place, kind, options in mounted:
         if kind not in LOCAL or device in devices or len(devices) >= MAX_MOUNTS:
             continue
         devices.add(device)

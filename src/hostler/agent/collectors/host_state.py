@@ -44,7 +44,7 @@ class HostState:
                     facts[rate] = self._growth.per_hour(name, value, now_s, begin=0 if self._polled else value)
             elif name.startswith("mount:"):
                 facts[name] = self._mount(name, value)
-            else:
+            elif name != "local_mounts" or not self._memory.writable:  # what was mounted in this boot is missed
                 facts[name] = value
         self._polled = True
         record = self._story.take(facts, now_s)

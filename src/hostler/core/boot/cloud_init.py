@@ -1,11 +1,13 @@
 """cloud-init's data for one boot (NoCloud): layers of site, SKU, pool and node, and what Hostler itself adds. Pure."""
 
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 import yaml
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.core.boot.agent_install import agent_layer
 from hostler.core.state.boot import CloudInitLayer
@@ -66,11 +68,22 @@ def compose(fleet: Fleet, node: Node, own: str = "", join: JoinOffer | None = No
 SECRET_KEYS = frozenset({"passwd", "hashed_passwd", "plain_text_passwd", "password", "chpasswd", "ssh_keys", "token"})
 """Keys of cloud-config (modules users, set-passwords, ssh and others) whose values are secrets."""
 VEILED = "(not shown)"
+_NO_OFFER = JoinOffer("", "", "", "", "", "", datetime.min.replace(tzinfo=UTC), "TAINT")
+"""Stands in a preview for the offer of a boot, of which people read where it is laid down."""
 
 
 def veiled(seed: SeedDocuments) -> SeedDocuments:
     """The data for people to read: what stands under a key of SECRET_KEYS, and contents of files, are not shown."""
     return SeedDocuments({part: _redacted(value) for part, value in seed.parts.items()}, seed.origins)
+
+
+def preview(fleet: Fleet, node: Node) -> SeedDocuments:
+    """The next boot's data for people to read: all that Hostler adds, without that boot's secret and token."""
+    boots = fleet.configuration_of(node).boot
+    if boots is None:
+        return veiled(compose(fleet, node))
+    join = replace(_NO_OFFER, cluster=boots.cluster) if boots.cluster else None
+    return veiled(compose(fleet, node, f"{boots.url}/n/{node.id}/{VEILED}", join))
 
 
 def _redacted(value: Any) -> Any:

@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.client.answers import AgentView, NodeRow
-from hostler.core.boot.cloud_init import DOCUMENTS, compose, veiled
+from hostler.core.boot.cloud_init import DOCUMENTS, preview
 from hostler.core.planning.firmware_plan import FirmwareRow, firmware_rows
 from hostler.core.report.next_actor import acts_next
 from hostler.core.state.health import is_healthy
@@ -78,7 +78,7 @@ async def node_cloud_init(app_state: TheAppState, who: Who, node_id: FromPath[st
     For whoever may change the configuration that it comes from.
     """
     node = app_state.node(who, node_id)
-    seed = veiled(compose(app_state.fleet, node))
+    seed = preview(app_state.fleet, node)
     return CloudInitView(node.id, {name: seed.text(name) for name in DOCUMENTS}, seed.origins)
 
 
