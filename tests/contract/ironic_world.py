@@ -3,10 +3,13 @@
 Nothing of it is a dependency of the project: `pip install ironic sushy-tools` into a folder of the user's cache.
 """
 
+import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -26,7 +29,7 @@ PACKAGES = ("ironic==39.0.0", "sushy-tools==2.2.0")
 START_S = 60.0
 DISK_SERIAL = "HOSTLER-LOOP"
 NICS = [{"mac": "52:54:00:12:34:01", "ip": "127.0.0.1"}]
-VERSION = {"X-OpenStack-Ironic-API-Version": "1.80"}
+VERSION = {"X-OpenStack-Ironic-API-Version": "1.81"}
 CONFIG = """[DEFAULT]
 {auth}
 rpc_transport=none
@@ -102,6 +105,37 @@ class RealIronic:
         self.systems = systems
         self.entry = entry
         self.http = http
+        self.argv: dict[str, tuple[str, ...]] = {}
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, program: str) -> None:
+        """Start "bmc" or "ironic"; what it prints goes to a file of its folder."""
+        with (self.http.parent.parent / "out").open("ab") as out:
+            argv = tied(*self.argv[program])
+            self._running[program] = subprocess.Popen(argv, stdout=out, stderr=out, start_new_session=True)
+
+    def kill(self, program: str) -> None:
+        """Kill it, as a power loss does: its graceful end takes 15 s and more."""
+        child = self._running.pop(program)
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait(15)
+
+    def close(self) -> None:
+        """Kill all that runs."""
+        for program in list(self._running):
+            self.kill(program)
+
+    def until_up(self) -> None:
+        """Wait until both answer."""
+        end = time.monotonic() + START_S
+        while True:
+            try:
+                if self.call("GET", "/v1/drivers")["drivers"] and self.call("GET", "/redfish/v1/Systems", at=self.bmc):
+                    return
+            except (urllib.error.URLError, OSError):
+                pass
+            assert time.monotonic() < end, (self.http.parent.parent / "out").read_text()[-2000:]
+            time.sleep(0.2)
 
     def call(self, method: str, path: str, body: Any = None, at: str = "") -> Any:
         data = json.dumps(body).encode() if body is not None else None
@@ -179,6 +213,26 @@ class RealIronic:
         return found
 
 
+def _schema(place: Path) -> Path:
+    """An empty database of this release, made once for all tests: its 60 migrations take ten seconds."""
+    made = place.parent / "empty.sqlite"
+    with (place.parent / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            with tempfile.TemporaryDirectory() as folder:
+                (Path(folder) / "ironic.conf").write_text(f"[database]\nconnection=sqlite:///{folder}/new.sqlite\n")
+                argv = (f"{place}/ironic-dbsync", "--config-file", f"{folder}/ironic.conf", "create_schema")
+                subprocess.run(argv, check=True, capture_output=True, timeout=START_S)
+                shutil.copy(f"{folder}/new.sqlite", made.with_suffix(".part"))
+            made.with_suffix(".part").rename(made)
+    return made
+
+
+def system_ids(names: tuple[str, ...]) -> dict[str, str]:
+    """The UUIDs of the machines of these names, as their BMC has them."""
+    return {name: f"27946b59-9e44-4fa7-8e91-{number:012d}" for number, name in enumerate(names, 1)}
+
+
 @contextmanager
 def real_ironic(
     folder: Path,
@@ -189,12 +243,12 @@ def real_ironic(
 ) -> Iterator[RealIronic]:
     """Both processes while the block runs; `entry` are the headers by which the test enters. Raises MissingError.
 
-    `host` is the address of Ironic's API. `auth`: `strategy`, and more `sections` of its configuration.
+    `host` is the address of Ironic's API. `auth`: `strategy`, more `sections` of its configuration, more of the BMC's.
     """
     place, run = programs(), folder / "run"
     for part in ("tftp", "http", "lock"):
         (run / part).mkdir(parents=True)
-    systems = {name: f"27946b59-9e44-4fa7-8e91-{number:012d}" for number, name in enumerate(names, 1)}
+    systems = system_ids(names)
     there = RealIronic(f"http://{host}:{free_port()}", systems, entry, run / "http")
     strategy = auth.get("strategy", "noauth")
     fakes = [
@@ -203,40 +257,22 @@ def real_ironic(
     ]
     (folder / "bmc.conf").write_text(
         f"SUSHY_EMULATOR_FAKE_DRIVER=True\nSUSHY_EMULATOR_STATE_DIR={str(run)!r}\nSUSHY_EMULATOR_FAKE_SYSTEMS={fakes!r}\n"
+        + auth.get("bmc", "")
     )
     (folder / "ironic.conf").write_text(
         CONFIG.format(run=run, host=host, api=there.url.rpartition(":")[2], auth=f"auth_strategy={strategy}")
         + auth.get("sections", "")
     )
-    subprocess.run(
-        (f"{place}/ironic-dbsync", "--config-file", f"{folder}/ironic.conf", "create_schema"),
-        check=True,
-        capture_output=True,
-        timeout=START_S,
-    )
+    shutil.copy(_schema(place), run / "ironic.sqlite")
     port = there.bmc.rpartition(":")[2]
-    bmc = (f"{place}/sushy-emulator", "--config", f"{folder}/bmc.conf", "-i", "127.0.0.1", "-p", port)
-    ironic = (f"{place}/ironic", "--config-file", f"{folder}/ironic.conf")
-    with (folder / "out").open("wb") as out:
-        children = [
-            subprocess.Popen(tied(*argv), stdout=out, stderr=out, start_new_session=True) for argv in (bmc, ironic)
-        ]
-        try:
-            _wait(there, folder)
-            yield there
-        finally:
-            for child in children:
-                os.killpg(child.pid, signal.SIGKILL)  # its graceful end takes 15 s and more
-                child.wait(15)
-
-
-def _wait(there: RealIronic, folder: Path) -> None:
-    end = time.monotonic() + START_S
-    while True:
-        try:
-            if there.call("GET", "/v1/drivers")["drivers"] and there.call("GET", "/redfish/v1/Systems", at=there.bmc):
-                return
-        except (urllib.error.URLError, OSError):
-            pass
-        assert time.monotonic() < end, (folder / "out").read_text()[-2000:]
-        time.sleep(0.2)
+    there.argv = {
+        "bmc": (f"{place}/sushy-emulator", "--config", f"{folder}/bmc.conf", "-i", "127.0.0.1", "-p", port),
+        "ironic": (f"{place}/ironic", "--config-file", f"{folder}/ironic.conf"),
+    }
+    try:
+        there.start("bmc")
+        there.start("ironic")
+        there.until_up()
+        yield there
+    finally:
+        there.close()

@@ -15,9 +15,20 @@ import aiohttp
 import pytest
 
 from hostler.core.state.operations import CleanMachine, DeployImage
+from hostler.ports import RefusedError
+from tests.contract.ironic_cell import IronicCell
 from tests.contract.ironic_world import RealIronic, real_ironic
 from tests.contract.pypi_programs import MissingError
-from tests.contract.ramdisk_world import DISK, Disk, MachineNetwork, RamdiskMachine, an_image, as_qcow2, machine_network
+from tests.contract.ramdisk_world import (
+    DISK,
+    Disk,
+    MachineNetwork,
+    RamdiskMachine,
+    an_image,
+    as_qcow2,
+    machine_network,
+    run,
+)
 from tests.contract.test_ironic_work import Work
 
 SECTIONS = """
@@ -31,6 +42,7 @@ dhcp_provider=none
 [deploy]
 default_boot_mode=bios
 http_url=http://{host}:9
+enable_ata_secure_erase=false
 power_off_after_deploy_failure=true
 [agent]
 deploy_logs_collect=never
@@ -157,6 +169,32 @@ async def test_an_image_is_written_by_the_ramdisk_s_agent_and_erased_again(
     assert left[:512] == bytes(512), "the table of partitions is gone"
     assert left[4 << 20 : 8 << 20] == raw[4 << 20 : 8 << 20], "metadata alone was erased"
     assert len(left) == DISK
+
+
+async def test_the_whole_content_is_overwritten_and_a_disk_that_cannot_be_is_told(
+    work: Work, machine: RamdiskMachine
+) -> None:
+    """A loop device has no ATA commands: the agent's `shred`. First it is read-only: that clean fails, says so, and
+    goes on once a person has done what it names. Mutants: metadata alone is erased; a failed clean is done; its
+    command is not told."""
+    one = IronicCell(work, "d1")
+    run("blockdev", "--setro", machine.disk.device)
+    try:
+        refused = await one.ended(one.ask("clean", steps="deploy.erase_devices"))
+    finally:
+        run("blockdev", "--setrw", machine.disk.device)
+    assert (refused.result, one.told.state, work.state("d1")) == ("failed", "failed", "clean failed"), machine.told()
+    assert "read-only" in one.told.detail
+    assert "openstack baremetal node manage d1" in one.told.detail
+    assert machine.disk.content()[:12] == b"beforebefore"
+    work.there.call("PUT", "/v1/nodes/d1/states/provision", {"target": "manage"})
+    await asyncio.to_thread(work.there.until, "d1", provision_state="manageable", reservation=None)
+    with pytest.raises(RefusedError, match=r"maintenance unset d1"):
+        await work.ask("d1", ERASE, operation="o7")
+    work.there.call("DELETE", "/v1/nodes/d1/maintenance")
+    cleaned = await one.ended(one.ask("clean", steps="deploy.erase_devices"))
+    assert (cleaned.result, one.told.state, work.state("d1")) == ("done", "done", "manageable"), machine.told()
+    assert machine.disk.content() == bytes(DISK)
 
 
 async def test_an_image_of_another_kind_is_converted_as_it_is_written(

@@ -88,7 +88,8 @@ def of_observation(
             yield Caused(e.ConditionCleared(node.id, alone.id, "observation", one), observation.id)
             node = fleet.nodes.get(node.id) or node
         path = "bmc" if observation.source == "bmc" else observation.kind
-        evidence = Evidence(at, observation.source, finding.text, observation.id, finding.facts, path)
+        stored = observation.id if observation.sequence else ""
+        evidence = Evidence(at, observation.source, finding.text, stored, finding.facts, path)
         event = stand(node, finding, evidence, observation.boot_id, observation.count)
         if event is not None:
             yield Caused(event, observation.id)

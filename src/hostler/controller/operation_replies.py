@@ -1,8 +1,11 @@
 """Replies of drivers: an outcome moves its plan on. Unknown is observed, never repeated."""
 
+from collections.abc import Iterator
+
 from msgspec.structs import replace
 
 from hostler.controller.check_verdicts import checked, idle_checked
+from hostler.controller.observation_intake import of_observation
 from hostler.controller.reply_effect import ReplyEffect, again
 from hostler.controller.scheduler_views import unlist
 from hostler.core.conditions import unanswered_checks
@@ -18,7 +21,7 @@ from hostler.core.state.bmc_login import RENEW
 from hostler.core.state.customer_workloads import Workload
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.live_state import OFF, ON
-from hostler.core.state.model import Node, Operation, Outcome
+from hostler.core.state.model import Node, Observation, Operation, Outcome
 from hostler.core.state.operations import Evict
 from hostler.core.tables.operations import IDLE_CHECK, OPERATIONS
 
@@ -116,4 +119,14 @@ def _done(context: DecisionContext, node: Node, operation: Operation, outcome: O
     if operation.kind == "collect_inventory" and outcome.parts:
         extra.extend(of_inventory(context.fleet, node, outcome, context.now))
         extra.extend(of_hardware(context, node, outcome))
+    if operation.kind == "inspect_machine" and outcome.parts:
+        extra.extend(_inspected(context, node, outcome))
     return ReplyEffect((*extra, *conclude(context, node, operation, outcome)))
+
+
+def _inspected(context: DecisionContext, node: Node, outcome: Outcome) -> Iterator[e.Event]:
+    """Record the parts of a provisioner's inspection, held against the SKU as its BMC's own list is."""
+    seen = Observation(
+        node.id, "inventory", "bmc", "", 0, node.boot_id, facts=outcome.facts, parts=outcome.parts, received=context.now
+    )
+    yield from (caused.event for caused in of_observation(context.fleet, node, seen, context.live.workloads(node)))

@@ -45,6 +45,7 @@ mknod -m 600 "/mnt/dev/$name" b "${number%:*}" "${number#*:}"
 chown "$user:$user" "/mnt/dev/$name"
 mkdir -m 1777 /mnt/dev/shm
 mount --move /mnt/dev /dev
+mount -t tmpfs -o mode=1777,nosuid,nodev,noexec,size=16m tmpfs /dev/shm  # the agent erases drives in threads with a lock
 mount -o remount,ro /dev
 
 mount --bind /mnt/agent/cmdline /proc/cmdline

@@ -12,7 +12,7 @@ from hostler.core.state.assets import Binding
 from hostler.core.state.decisions import Act, Rest, Wait
 from hostler.core.state.live_state import Fellow, Release
 from hostler.core.state.machine_work import MachineWork
-from hostler.core.state.model import HoldKind, Node, Outcome, Phase
+from hostler.core.state.model import HoldKind, Node, Outcome, Part, Phase
 from hostler.core.state.operations import CleanMachine, DeployImage, InspectMachine
 from tests.kit import NOW, Drive, a_node, configuration, pool_document
 from tests.unit.planning.values import a_context, an_operation, held, idle
@@ -26,8 +26,8 @@ def machine(phase: Phase = Phase.triage, **fields: Any) -> Node:
     return replace(made, **fields)
 
 
-def a_drive(node: Node) -> Drive:
-    drive = Drive(configuration({"train": pool_document(modes={"*": "observe"})}), (node,), quiet=True)
+def a_drive(node: Node, **sku: Any) -> Drive:
+    drive = Drive(configuration({"train": pool_document(modes={"*": "observe"})}, **sku), (node,), quiet=True)
     drive.step(FellowsSeen((Fellow("this", Release().reads),)))
     return drive
 
@@ -52,10 +52,28 @@ def test_what_is_asked_for_begins_once_and_its_end_is_kept_with_what_was_said() 
     assert "no room" in after.machine_work.detail  # type: ignore[union-attr]
 
 
-def _reply(drive: Drive, result: str, facts: dict[str, Any], detail: str = "") -> Any:
+def test_an_inspection_s_parts_are_recorded_and_take_nothing_back_that_the_agent_has_read() -> None:
+    """Mutants: the sum of a BMC's memory hides a module that the host does not see; evidence names an observation that
+    nobody stored; parts of an inspection are told and forgotten.
+    """
+    drive = a_drive(machine(Phase.debug), parts={"nic_port": 2})
+    ports = (Part("aa:bb:cc:00:00:01", "nic_port"),)
+    memory = (Part("M1", "memory", slot="A1"),)
+    drive.observe("a", "inventory", parts=memory, facts={"covers": "memory", "memory_kib": 256 * 2**20})
+    assert drive.ask("inspect", "a").granted
+    drive.step(_reply(drive, "done", {"covers": "nic_port", "memory_kib": 512 * 2**20}, parts=ports))
+    node = drive.node("a")
+    assert node.memory_gib == 256
+    assert ("aa:bb:cc:00:00:01", "aa:bb:cc:00:00:01") in node.slots
+    assert "bmc:nic_port" in node.inventory_covers
+    [told] = [one for c in node.conditions for one in c.evidence if one.path == "bmc"]
+    assert ("1 of 2 nic_port seen" in told.text, told.observation) == (True, "")
+
+
+def _reply(drive: Drive, result: str, facts: dict[str, Any], detail: str = "", parts: tuple[Part, ...] = ()) -> Any:
     operation = drive.node("a").aside
     assert operation is not None
-    return Replied(Outcome(operation.id, "a", result, detail, facts, attempt=operation.attempt))
+    return Replied(Outcome(operation.id, "a", result, detail, facts, parts, attempt=operation.attempt))
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,8 @@ def _looked(
     covers = tuple(sorted(fresh | (frozenset(node.inventory_covers) if same else frozenset())))
     kib = seen.facts.get("memory_kib")
     read = kib / 2**20 if isinstance(kib, int | float) and not isinstance(kib, bool) else 0.0
+    if not agents and "memory" in seen_by_agent("bmc", node):
+        read = 0.0  # the node's agent has read it in this boot, and knows what is in use
     memory_gib = round(read, 1) or (node.memory_gib if same else 0.0)
     return e.InventorySeen(node.id, _EVER, (), addresses=addresses, boot_id=boot, covers=covers, memory_gib=memory_gib)
 

@@ -12,8 +12,8 @@ from hostler.drivers.ironic import wire
 from hostler.drivers.ironic.keystone_tokens import KeystoneTokens
 from hostler.ports import BusyTargetError, RefusedError, Secrets, UnreachableError
 
-MICROVERSION = "1.80"
-"""The API version that is asked for: node faults (1.42) and provision by name are in it, as of Ironic 21 (2022)."""
+MICROVERSION = "1.81"
+"""The API version that is asked for: node faults (1.42) and inventories (1.81) are in it, as of Ironic 21.3 (2023)."""
 MOST_BYTES = 1024 * 1024
 KEYSTONE_HEADER = "X-Auth-Token"
 
@@ -55,6 +55,13 @@ class IronicClient:
         """The node's events, as Ironic keeps them; empty where it keeps none."""
         try:
             return await self._send("GET", f"/v1/nodes/{name}/history?detail=true")
+        except RefusedError:
+            return b""
+
+    async def inventory(self, name: str) -> bytes:
+        """The findings of the node's last inspection; empty where Ironic keeps none ([inventory] data_backend=none)."""
+        try:
+            return await self._send("GET", f"/v1/nodes/{name}/inventory")
         except RefusedError:
             return b""
 

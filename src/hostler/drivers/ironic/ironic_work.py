@@ -15,6 +15,7 @@ from hostler.drivers.ironic import wire
 from hostler.drivers.ironic.client import IronicClient
 from hostler.drivers.ironic.free_nodes import refuse_unless_free, state_told
 from hostler.drivers.ironic.wire import IronicNode
+from hostler.drivers.ironic.wire_inventory import InspectedMachine, inspected
 from hostler.ports import RefusedError
 
 WORK_KINDS = frozenset({"inspect_machine", "deploy_image", "clean_machine"})
@@ -63,7 +64,9 @@ class IronicWork:
         if there.provision in wire.FAILED and there.mark[0] == operation.id and not there.last_error:
             events = await self._ironic.history(there.uuid)
             there = replace(there, last_error=wire.last_fault(events, there.mark[1]))
-        return self._judged(operation, there)
+        outcome = self._judged(operation, there)
+        is_read = outcome.result == "done" and operation.kind == "inspect_machine"
+        return _with_parts(outcome, await self._ironic.inventory(there.uuid)) if is_read else outcome
 
     def _judged(self, operation: Operation, there: IronicNode) -> Outcome:
         named, before = there.mark
@@ -122,6 +125,14 @@ class IronicWork:
     ) -> Outcome:
         await self._ironic.provision(there.uuid, target, body)
         return _outcome(operation, "unknown", f"Ironic was asked for {target}")
+
+
+def _with_parts(outcome: Outcome, kept: bytes) -> Outcome:
+    """The outcome with what the inspection found, told in its words."""
+    found = inspected(kept) if kept else InspectedMachine(gaps=("Ironic keeps no inventory of it",))
+    parts = tuple(replace(part, node=outcome.node) for part in found.parts)
+    said = "; ".join((outcome.detail, f"{len(parts)} parts are listed", *found.gaps))
+    return replace(outcome, detail=said[:500], facts={**outcome.facts, **found.facts}, parts=parts)
 
 
 def _undeploy(there: IronicNode) -> str:
