@@ -84,7 +84,7 @@ sim: environment-test ## SEEDS (200) simulated worlds: safety under faults, then
 fabric-soak: environment-test ## CASES (100000) drawn networks with known faults: each found as what it is; SEED (1)
 	$(BIN)/python -m tests.fabric_soak --cases $(CASES) --seed $(SEED)
 
-soak: environment-test ## SEEDS=1000 FRESH=200: known and fresh worlds, every story cut everywhere, each law's mutants; ARGS="-o json"
+soak: environment-test ## SEEDS=1000 FRESH=200: known and fresh worlds, racks too, every story cut everywhere, each law's mutants; ARGS="-o json"
 	$(BIN)/python -m tests.simulation.soak --seeds $(SEEDS) --fresh $(FRESH) --jobs $(JOBS) $(ARGS)
 
 mutants: environment-test ## plant bugs and count who is caught: SAMPLE (20) a module or all, MODULES=core/policy,agent, SEED, ARGS

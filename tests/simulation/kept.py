@@ -35,9 +35,14 @@ def kept(file: Path = FILE) -> tuple[Kept, ...]:
 def keep(verdict: WorldVerdict, file: Path = FILE) -> str:
     """Add the world to the kept ones unless it is one already; what its finder is to do, "" where it is known."""
     scenario = verdict.scenario
-    if any(one.scenario.seed == scenario.seed for one in kept(file)):
+    if any(_is_same(one.scenario, scenario) for one in kept(file)):
         return ""
     line = msgspec.json.encode(Kept(str(verdict.violations[0]), scenario))
     with file.open("ab") as lines:  # one short write at the end: several processes may do so at once
         lines.write(line + b"\n")
     return f"seed {scenario.seed} is kept from now on: commit {file.parent.name}/{file.name}"
+
+
+def _is_same(one: Scenario, other: Scenario) -> bool:
+    """A seed has a world with a rack's assets beside its other one."""
+    return (one.seed, one.shape.racked) == (other.seed, other.shape.racked)

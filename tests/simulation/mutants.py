@@ -30,11 +30,12 @@ from hostler.drivers.redfish import operation_driver
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import Lease
 from hostler.runtime.lease_validity import LeaseWatch
-from hostler.sim.cell_shapes import Shape, meeting_shape, shape_of, wired_shape
+from hostler.sim.cell_shapes import Shape, meeting_shape, racked_shape, shape_of, wired_shape
 from hostler.sim.checkers.law import Found, Law, LawCheckers, Violation
 from hostler.sim.hostile_worlds import judge
 from tests.simulation import meeting_mutants as meetings
 from tests.simulation import network_mutants as network
+from tests.simulation import rack_mutants as racks
 
 SEEDS = 60
 
@@ -45,6 +46,7 @@ class Mutant(Struct, frozen=True):
     """A bug: which law it breaks, a word of what that law's watcher says of it, and how it is planted.
 
     `among`: the cells in which it can show at all. `wired`: they have a compute network. `meets`: their nodes meet.
+    `racked`: they have a rack's assets.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Mutant(Struct, frozen=True):
     among: Callable[[Shape], bool] = lambda _shape: True
     wired: bool = False
     meets: bool = False
+    racked: bool = False
 
 
 class Catch(Struct, frozen=True):
@@ -86,7 +89,7 @@ def hunt(mutant: Mutant, known: int | None = None) -> Catch | None:
         for seed in seeds_for(mutant, known):
             tried += 1
             try:
-                found = judge(seed, wired=mutant.wired, meets=mutant.meets).violations
+                found = judge(seed, wired=mutant.wired, meets=mutant.meets, racked=mutant.racked).violations
             except NoticedError as noticed:
                 return Catch(noticed.violation.text, seed, tried)
             except Exception as trip:  # noqa: BLE001 - it is counted below
@@ -123,6 +126,7 @@ def seeds_for(mutant: Mutant, known: int | None) -> Iterator[int]:
     if known is not None:
         yield known
     shape = meeting_shape if mutant.meets else wired_shape if mutant.wired else shape_of
+    shape = racked_shape if mutant.racked else shape
     yield from islice((seed for seed in count() if mutant.among(shape(seed)) and seed != known), SEEDS)
 
 
@@ -505,5 +509,20 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("findings are never over", 8, "stands open", network.findings_are_never_over, wired=True),
     Mutant("a neighbour's port is reset", 9, "and leads to", network.a_neighbour_s_port_is_reset, wired=True),
     Mutant("nothing is a failed test", 7, "was ever wrong", meetings.nothing_is_a_failed_test, meets=True),
+    Mutant("trays before detectors", 3, "before the detectors were dry", racks.trays_first, racks.rising, racked=True),
+    Mutant(
+        "an act on a tray is repeated",
+        3,
+        "sent again by the controller",
+        racks.acts_are_repeated,
+        racks.rising,
+        racked=True,
+    ),
+    Mutant("the bundle is taken on trust", 7, "is done, and", racks.the_bundle_is_trusted, racks.rising, racked=True),
+    Mutant("a rack's work is not asked", 9, "serves pool", racks.work_is_not_asked, racks.in_service, racked=True),
+    Mutant("a wet tray is sound", 7, "does not show it dry", racks.the_wet_are_sound, racked=True),
+    Mutant("a unit leaks upon nobody", 4, "has no leak", racks.a_unit_leaks_upon_nobody, racked=True),
+    Mutant("a leak is noted nowhere", 4, "counts as sound", racks.leaks_are_noted_nowhere, racked=True),
+    Mutant("a dark tray stays dark", 8, "off in the end", racks.a_dark_tray_stays_dark, racked=True),
 )
 """Every planted bug; each law has at least one."""

@@ -1,6 +1,7 @@
 """The long run: many seeds, every cut of every story, and each law's planted bugs hunted. `make soak SEEDS=1000`.
 
-Beside the seeds that are always the same it runs the worlds that once failed, and FRESH ones that nobody has run.
+Every fifth seed has a world with a rack's assets too. Beside the seeds that are always the same it runs the worlds that
+once failed, and FRESH ones that nobody has run.
 Each hunt begins at seed 0 and says how many it took; where the bug was caught is written down for the suite.
 """
 
@@ -12,7 +13,7 @@ from multiprocessing import get_context
 import msgspec
 from msgspec import Struct
 
-from hostler.sim.fault_injection.scenario import draw_either
+from hostler.sim.fault_injection.scenario import worlds_of
 from hostler.sim.hostile_worlds import WorldVerdict
 from hostler.sim.soak import Cuts, Soak, cut, soak
 from tests.simulation import caught
@@ -71,7 +72,7 @@ def main() -> int:
         return _tell_mutants(_hunts(asked.jobs))
     seeds = range(asked.first, asked.first + asked.seeds)
     if asked.only == "worlds":
-        return _tell_worlds(soak(map(draw_either, seeds), asked.jobs, _tell), f"worlds from seed {asked.first}")
+        return _tell_worlds(soak(worlds_of(seeds), asked.jobs, _tell), f"worlds from seed {asked.first}")
     fresh = _fresh(asked.fresh_first or first_of_fresh(), asked.fresh, asked.jobs)
     if asked.only == "fresh":
         return _tell_worlds(fresh.soak, f"fresh worlds from seed {fresh.first}")
@@ -93,7 +94,7 @@ def _tell_worlds(worlds: Soak, which: str) -> int:
 
 def _run(seeds: range, fresh: Fresh, jobs: int) -> Report:
     began = time.perf_counter()
-    worlds = soak(map(draw_either, seeds), jobs, _tell)
+    worlds = soak(worlds_of(seeds), jobs, _tell)
     known = soak((one.scenario for one in kept()), jobs, _tell)
     done = (cut(jobs), _hunts(jobs))
     return Report(worlds, fresh, known, *done, round(time.perf_counter() - began, 1))
@@ -101,7 +102,7 @@ def _run(seeds: range, fresh: Fresh, jobs: int) -> Report:
 
 def _fresh(first: int, count: int, jobs: int) -> Fresh:
     sys.stderr.write(f"{count} fresh worlds from seed {first}; the same again: --fresh {count} --fresh-first {first}\n")
-    return Fresh(first, soak(map(draw_either, range(first, first + count)), jobs, _keep))
+    return Fresh(first, soak(worlds_of(range(first, first + count)), jobs, _keep))
 
 
 def _tell(broken: WorldVerdict) -> None:

@@ -28,6 +28,12 @@ def test_every_law_holds_at_a_network(seed: int) -> None:
     assert not verdict.violations, str(verdict)
 
 
+def test_every_law_holds_at_a_rack(seed: int) -> None:
+    """Shelves, a coolant unit and trays that fail, leak, lie and are brought up, beside the nodes that need them."""
+    verdict = judge(seed, racked=True)
+    assert not verdict.violations, str(verdict)
+
+
 def test_a_network_changes_nothing_of_the_world_that_it_is_added_to() -> None:
     """Mutant: what goes wrong in it is drawn from the world's own stream, so that each kept seed is another world."""
     for seed in range(50):

@@ -37,7 +37,7 @@ LEVERS = {
     "go_silent": "an agent ends without a word",
     "take_stock": "a twin's parts are read at a moment",
     "client_context": "a client trusts a twin's certificate",
-    "draw_either": "a hard world or a plain one",
+    "worlds_of": "the worlds of a soak's seeds",
     "soak": "many worlds, from `python -m tests.simulation.soak`",
     "unmet": "limits that no world of a soak met",
     "assumed": "a constant without a source",

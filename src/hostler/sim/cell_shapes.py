@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from hostler.core.policy.documents import parse
 from hostler.core.state.configuration import Configuration
 from hostler.sim.bmc.emulated_machine import sku_of_server
+from hostler.sim.world.asset_firmware import ACTIVATES, BUNDLE, COMPONENTS
 from hostler.sim.world.node_seats import CLUSTER
 
 HOUR_S = 3600.0
@@ -39,6 +40,11 @@ UNMANAGED = 0.5
 ARRIVALS = (11, 14)
 """Nodes of a cell that meet, least and most: seven are under a leaf, so the second leaf has four to seven."""
 
+RISING = 0.5
+"""Share of cells with a rack's assets in which the rack is new and is brought up."""
+FITTED = (4, 8)
+"""Compute trays of such a rack, least and most."""
+
 RESETS = 0.5
 """Share of wired cells whose policy has the port of a flapping link reset."""
 
@@ -57,6 +63,7 @@ class Shape(Struct, frozen=True):
     else its budget allows, and none that could wait without a spare beyond the last. `wired`: it has a compute network.
     `unmanaged`: the number of a node whose profile is unmanaged, -1 for none. `resets`: a link that flaps has its port
     reset. `meets`: its nodes meet at the end of checks. `racked`: the assets of its NVL72 are looked at.
+    `rising`: that rack and all of its nodes are new, and a person has it brought up.
     """
 
     kind: str
@@ -71,6 +78,7 @@ class Shape(Struct, frozen=True):
     resets: bool = False
     meets: bool = False
     racked: bool = False
+    rising: bool = False
 
     @property
     def gpus(self) -> int:
@@ -85,7 +93,7 @@ class Shape(Struct, frozen=True):
     @property
     def roles(self) -> list[str]:
         """The pool that each node serves, or its role without one."""
-        drawn = _ROLES[self.kind]
+        drawn = _in_new_rack if self.rising else _ROLES[self.kind]
         return [OUTSIDE if number == self.unmanaged else drawn(number) for number in range(self.nodes)]
 
 
@@ -115,8 +123,10 @@ def meeting_shape(seed: int) -> Shape:
 
 
 def racked_shape(seed: int) -> Shape:
-    """An NVL72 of this seed whose shelves, coolant unit and switch trays are looked at."""
-    return Shape("rack", TRAYS, whole=Random(f"{seed}/whole").random() < WHOLE, racked=True)
+    """An NVL72 of this seed whose shelves, coolant unit and switch trays are looked at; a new one with fewer nodes."""
+    whole, chance = Random(f"{seed}/whole").random() < WHOLE, Random(f"{seed}/rising")
+    rising = chance.random() < RISING
+    return Shape("rack", chance.randint(*FITTED) if rising else TRAYS, whole=whole, racked=True, rising=rising)
 
 
 def _in_cell(number: int) -> str:
@@ -130,6 +140,10 @@ def _on_brink(number: int) -> str:
 
 def _in_rack(number: int) -> str:
     return SPARE if number >= TRAYS - 2 else "alpha"
+
+
+def _in_new_rack(_number: int) -> str:
+    return FRESH
 
 
 def _in_story(number: int) -> str:
@@ -183,7 +197,21 @@ def assets_of(shape: Shape) -> list[dict[str, object]]:
     return found
 
 
-RACK = {"power_shelves": 2, "supplies_needed": 4, "leak_detectors": 10, "coolant_units": 1, "switch_trays": 9}
+RACK = {
+    "power_shelves": 2,
+    "supplies_needed": 4,
+    "leak_detectors": 10,
+    "coolant_units": 1,
+    "switch_trays": 9,
+    "control_planes": 1,
+    "bundle": "b2",
+    "shelf_firmware": dict.fromkeys(COMPONENTS["power_shelf"], BUNDLE),
+    "switch_firmware": dict.fromkeys(COMPONENTS["switch_tray"], BUNDLE),
+    "updates": {
+        name: {"image": f"https://images.example/{name}-{BUNDLE}.bin", "sha256": "ab" * 32, "activate": how}
+        for name, how in ACTIVATES.items()
+    },
+}
 """The rack manifest of an NVL72 whose assets are looked at."""
 
 
@@ -198,8 +226,9 @@ def documents(shape: Shape, baseline: str = "1.1.0", image: str = "BIOS") -> dic
         }
     }
     if shape.racked:
-        skus[shape.sku] |= {"rack": RACK}
-    pools = {name: _pool(shape, name) for name in dict.fromkeys(shape.roles) if name not in (SPARE, FRESH)}
+        skus[shape.sku] |= {"rack": {**RACK, "compute_trays": shape.nodes if shape.rising else 0}}
+    named = [*shape.roles, *(["alpha"] if shape.rising else [])]
+    pools = {name: _pool(shape, name) for name in dict.fromkeys(named) if name not in (SPARE, FRESH)}
     return {
         "policy.yaml": _policy(braked=shape.braked, resets=shape.resets),
         "pools.yaml": msgspec.json.encode({"skus": skus, "pools": pools}).decode(),
@@ -208,7 +237,7 @@ def documents(shape: Shape, baseline: str = "1.1.0", image: str = "BIOS") -> dic
 
 def _pool(shape: Shape, name: str) -> dict[str, object]:
     """Budgets are met exactly: on the brink one node is just the percentage, elsewhere the count."""
-    members = shape.roles.count(name)
+    members = shape.nodes - 1 if shape.rising else shape.roles.count(name)
     budget: dict[str, float] = {"count": 1, "percent": 100, "reserve": 0, "removals_per_day": 4}
     base = {"sku": shape.sku, "cluster": CLUSTER, "tenant": "acme", "modes": {"*": "act"}, "target": members}
     if shape.rooted:

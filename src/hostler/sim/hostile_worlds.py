@@ -38,6 +38,7 @@ from hostler.sim.meeting_door import MeetingDoor
 from hostler.sim.network_hands import NetworkHands
 from hostler.sim.network_looks import NetworkLooks
 from hostler.sim.simulation_loop import Drive, SweepInterval, Watcher
+from hostler.sim.world.asset_firmware import BUNDLE, OLD
 from hostler.sim.world.meeting_agents import MeetingAgents
 from hostler.sim.world.message_faults import Hostile
 from hostler.sim.world.people import Errand, Paces
@@ -236,16 +237,22 @@ def wire(injection: InjectionContext, seed: int) -> None:
 
 
 def rack_up(injection: InjectionContext) -> None:
-    """The shelves, the coolant unit and the switch trays of the rack, with technicians for their tickets."""
+    """The shelves, the coolant unit and the switch trays of the rack, with technicians for their tickets.
+
+    A rack that is new runs older firmware than its bundle, and a person has it brought up.
+    """
     drive, world = injection.drive, injection.world
     assets = RackAssets(world.site, world.people, PACES.technician, lambda: injection.troubles.healed)
     world.rack_assets = world.actuators.rack_assets = assets
     drive.watchers.append(lambda record: assets.see(record.event))
-    for one in cell_shapes.assets_of(injection.shape):
+    shape, assets.sku = injection.shape, injection.shape.sku
+    for one in cell_shapes.assets_of(shape):
         if "bmc" in one:
-            assets.add(str(one["id"]), str(one["kind"]))
+            assets.add(str(one["id"]), str(one["kind"]), OLD if shape.rising else BUNDLE)
     _told_of_itself(drive, None)
     drive.run(world.clock.now + timedelta(seconds=120))
+    if shape.rising:
+        assets.bring_up()
 
 
 def _told_of_itself(drive: Drive, told: Controller | None) -> None:

@@ -8,6 +8,7 @@ from hostler.sim.checkers.law import Law, LawCheckers
 from hostler.sim.checkers.meeting_laws import BlameByMeetings, BlameIsAnswered
 from hostler.sim.checkers.network_laws import Networks
 from hostler.sim.checkers.policy_limit_laws import PolicyLimits
+from hostler.sim.checkers.rack_bring_up_laws import RackBringUps
 from hostler.sim.checkers.rack_service_laws import RackService
 from hostler.sim.checkers.rma_triage_laws import Condemned
 from hostler.sim.world.world import World
@@ -18,7 +19,7 @@ def law_checkers(world: World) -> LawCheckers:
     one, level, frozen, budgets = OneWriter(), LevelNotEdge(), FrozenPlans(), Budgets()
     whole, idle, condemned, limits = Wholeness(), IdleChecks(), Condemned(), PolicyLimits()
     waits, own, doubt, ends, work = NamedWaits(), OnlyYourOwn(), DoubtIsNotHealth(), EverythingEnds(), CustomerWork()
-    networks, racks = Networks(), RackService()
+    networks, racks, bring_ups = Networks(), RackService(), RackBringUps()
     laws = (
         Law(1, one.record, one.batch, one.batch),
         Law(2, level.record),
@@ -43,5 +44,9 @@ def law_checkers(world: World) -> LawCheckers:
         Law(7, racks.record),
         Law(4, batch=racks.batch),
         Law(8, end=racks.end),
+        Law(3, bring_ups.order),
+        Law(7, bring_ups.truth),
+        Law(9, bring_ups.work),
+        Law(8, end=bring_ups.end),
     )
     return LawCheckers(world, laws)

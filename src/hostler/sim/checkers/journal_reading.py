@@ -93,9 +93,9 @@ class JournalReading:
     """The cell, as its records tell. `turn` takes the next record; checkers look before and after.
 
     `clock` is the moment of the record that is being looked at, `now` that of the last one taken in, `moved` that of
-    the last one that is not merely of an idle check, which come every hour for good. `inside` are the pages of each
-    failure domain, `healthy` counts the healthy members of each pool. `attended`: since when somebody listens again.
-    `begun` is what was disturbed within the last day, `calm` when a person last released the brake.
+    the last one that is not merely of an idle check or a look at an asset, which come for good. `inside` are the pages
+    of each failure domain, `healthy` counts the healthy members of each pool. `attended`: since when somebody listens
+    again. `begun` is what was disturbed within the last day, `calm` when a person last released the brake.
     """
 
     def __init__(self) -> None:
@@ -145,7 +145,7 @@ class JournalReading:
         self.now, self.seq = record.at, record.seq
         self.epoch = record.epoch
         event = record.event
-        if not _is_of_slots(event):
+        if not _comes_for_good(event):
             self.moved = record.at
         if (write := _CELL.get(type(event))) is not None:
             write(self, event)
@@ -178,8 +178,10 @@ UNINVITED = ("cordon_uninvited", "delete_uninvited")
 """Operations in a cluster that the node has left: they belong to no plan, and run beside any."""
 
 
-def _is_of_slots(event: e.Event) -> bool:
+def _comes_for_good(event: e.Event) -> bool:
     match event:
+        case e.AssetSeen():
+            return True
         case e.OperationStarted(operation=operation):
             return operation.kind == "idle_check"
         case e.OperationFinished(kind=kind):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from hostler.core.state import events as e
 from hostler.core.state.model import Operation
 
-WRITES = ("update_firmware", "reset_bmc", "ac_cycle")
+WRITES = ("update_firmware", "reset_bmc", "ac_cycle", "fetch_system_image", "install_system_image")
 """Acts that are not repeated unless a controller took over that had recorded them."""
 
 
@@ -42,16 +42,21 @@ class RackLaws:
                 pass
 
     def _started(self, operation: Operation, epoch: int) -> Iterator[str]:
-        if operation.node in self._trays and not self._dry:
-            yield f"{operation.kind} of {operation.node} before the detectors were dry"
-        others = [one.id for one in self._open.values() if one.id != operation.id]
-        if others:
-            yield f"{operation.id} began while {others[0]} was under way"
+        if operation.plan:
+            yield from self._in_its_turn(operation)
         again = operation.id in self._epochs
         if again and operation.kind in WRITES and self._epochs[operation.id] == epoch:
             yield f"{operation.id} was sent again by the controller that had sent it"
         self._open[operation.id] = operation
         self._epochs[operation.id] = epoch
+
+    def _in_its_turn(self, operation: Operation) -> Iterator[str]:
+        """Violations of the bring-up's order; protection from a leak, and what follows it, comes beside that."""
+        if operation.node in self._trays and not self._dry:
+            yield f"{operation.kind} of {operation.node} before the detectors were dry"
+        others = [one.id for one in self._open.values() if one.id != operation.id and one.plan]
+        if others:
+            yield f"{operation.id} began while {others[0]} was under way"
 
     @property
     def under_way(self) -> list[str]:

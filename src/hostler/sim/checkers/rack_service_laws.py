@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from hostler.core.state import events as e
+from hostler.core.state.model import Operation
 from hostler.core.state.racks import AssetLook
 from hostler.sim.checkers.law import Found, LawCase
 
@@ -38,7 +39,7 @@ class RackService:
                 self._states[name] = state
             case e.AssetOperationStarted(operation=operation):
                 self._begun.add(operation.id)
-                yield from self._started(operation.node, operation.kind)
+                yield from self._started(operation)
             case e.TicketOpened(ticket=ticket) if ticket.id.startswith("asset-"):
                 self._tickets[ticket.id] = ticket.fault
             case e.TicketClosed(ticket=name):
@@ -46,10 +47,11 @@ class RackService:
             case _:
                 pass
 
-    def _started(self, name: str, kind: str) -> Iterator[str]:
-        if kind == "power_off" and self._states.get(name, "in_service") == "in_service":
+    def _started(self, operation: Operation) -> Iterator[str]:
+        name, beside = operation.node, not operation.plan
+        if beside and operation.kind == "power_off" and self._states.get(name, "in_service") == "in_service":
             yield f"{name} is switched off, and nothing tells that it leaked"
-        if kind == "power_on" and not _is_dry(self._looks.get(name)):
+        if operation.kind == "power_on" and not _is_dry(self._looks.get(name)):
             yield f"{name} is switched on, and its last look does not show it dry"
 
     def batch(self, case: LawCase) -> Iterator[str]:

@@ -3,8 +3,11 @@
 from random import Random
 
 from hostler.sim.fault_injection.injection import InjectionContext
+from hostler.sim.world.asset_firmware import BUNDLE, OLD, firmware_of
 
 HOUR_S = 3600.0
+ASKED_S = 600.0
+"""How long after a swap a bring-up is asked for: the tray has been looked at by then."""
 
 
 def _strikes(injection: InjectionContext, chance: Random, trouble: str, *kinds: str) -> str:
@@ -47,6 +50,26 @@ def asset_silent(injection: InjectionContext, _node: str, chance: Random) -> Non
     """A BMC of the rack answers nobody for a while."""
     name = _strikes(injection, chance, "silent", "switch_tray", "power_shelf", "coolant_unit")
     _passes(injection, name, "silent", chance)
+
+
+def tray_old(injection: InjectionContext, _node: str, chance: Random) -> None:
+    """A tray in service comes back with old firmware, and a bring-up is asked for that its nodes' work keeps waiting.
+
+    Hours later that is called off, and the tray is brought to the bundle by hand.
+    """
+    assets = injection.world.rack_assets
+    assert assets is not None, "the world has a rack"
+    tray = chance.choice([one for one in assets.assets.values() if one.kind == "switch_tray"])
+    if injection.shape.rising:
+        return
+    tray.firmware = firmware_of(tray.kind, OLD)
+    injection.world.clock.after(ASKED_S, assets.bring_up)
+
+    def over() -> None:
+        tray.firmware = firmware_of(tray.kind, BUNDLE)
+        injection.says("rack-call-off", "rack:r0")
+
+    injection.lasts(chance.uniform(HOUR_S, 6 * HOUR_S), over)
 
 
 def _passes(injection: InjectionContext, name: str, trouble: str, chance: Random) -> None:

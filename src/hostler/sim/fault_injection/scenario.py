@@ -1,5 +1,6 @@
 """Scenario of a seed: a shape, and injected faults of which each keeps its own chance, whatever is dropped."""
 
+from collections.abc import Iterable, Iterator
 from random import Random
 
 from msgspec import Struct
@@ -104,9 +105,21 @@ def draw_racked(seed: int) -> Scenario:
     return Scenario(seed, shape, tuple(found))
 
 
+EACH_RACKED = 5
+"""So many seeds have one world with a rack's assets, beside those that the seeds have anyway."""
+
+
 def draw_either(seed: int) -> Scenario:
     """With a compute network for every other seed."""
     return draw_wired(seed) if seed % 2 else draw(seed)
+
+
+def worlds_of(seeds: Iterable[int]) -> Iterator[Scenario]:
+    """One world of each seed, and beside it one with a rack's assets of every fifth."""
+    for seed in seeds:
+        yield draw_either(seed)
+        if seed % EACH_RACKED == 0:
+            yield draw_racked(seed)
 
 
 def again(scenario: Scenario) -> Scenario:
@@ -251,6 +264,7 @@ RACK_KINDS: dict[str, InjectionKind] = {
             "nvlink_switch": 0.3, "rack_dark": 0.15, "node_restarts": 0.5, "hold": 0.4, "pause": 0.4, "domain_act": 0.4,
         }.items()
     },
+    "tray_old": InjectionKind(rack_assets.tray_old, per_world=0.6),
 }  # fmt: skip
 """Faults of worlds with a rack's assets, which are drawn by themselves."""
 
