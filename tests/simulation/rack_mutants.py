@@ -35,7 +35,7 @@ def trays_first(patch: pytest.MonkeyPatch) -> None:
 
 
 def acts_are_repeated(patch: pytest.MonkeyPatch) -> None:
-    """What was observed not to have happened is always sent again."""
+    """Acts that were observed not to have happened are always sent again."""
     honest = rack_turns.of_reply
 
     def blind(context: Any, rack: Any, outcome: Any, **_asked: Any) -> Any:
@@ -45,7 +45,7 @@ def acts_are_repeated(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_bundle_is_trusted(patch: pytest.MonkeyPatch) -> None:
-    """What an asset runs is not read, as the bundle says it."""
+    """Versions are not read, as the bundle says them."""
     patch.setattr(rack_match, "running", lambda _look, _component: BUNDLE)
 
 
@@ -56,7 +56,7 @@ def work_is_not_asked(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_wet_are_sound(patch: pytest.MonkeyPatch) -> None:
-    """Whoever says so is believed, and a wet tray is powered on."""
+    """A person who says so is believed, and a wet tray is powered on."""
     patch.setattr(asset_leaks, "_wet", lambda _context, _asset: iter(()))
 
 

@@ -65,7 +65,7 @@ class AssetFirmware(Struct):
         return fate, {"done": "done", "lies": "done", "failed": "failed"}.get(fate, "unknown")
 
     def seen(self, operation: Operation, now: datetime) -> str:
-        """What an observer is told of an act; "" where nobody is answered."""
+        """Answer to an observer of an act; "" where nobody is answered."""
         self.settle(now)
         act = operation.act
         if operation.id in self.mute:
