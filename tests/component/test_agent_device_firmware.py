@@ -14,7 +14,7 @@ from hostler.agent.device_firmware import DeviceFirmwareRules, DevicesRead, read
 from hostler.agent.firmware_image import ImageLimits
 from hostler.agent.host_commands import ActFailedError, NotPossibleError
 from hostler.agent.machine import EmulatedHostMachine, Powers, RealHostMachine, SensorSources
-from hostler.agent.node_operations import NodeOperations
+from hostler.agent.node_operations import DETAIL_CHARS, NodeOperations
 from hostler.agent.operation_log import OperationLog
 from hostler.core.state.model import Operation, Outcome
 from hostler.core.state.operations import AnyAct, DeviceBaseline, VerifyDeviceFirmware, WriteDeviceFirmware
@@ -283,6 +283,32 @@ def test_an_adapter_is_burnt_by_its_address(bench: FirmwareBench, images: ImageS
     bench.reset()
     wanted = VerifyDeviceFirmware({"nics": DeviceBaseline("flint", ("MCX7",), ("2.0",))})
     assert agent.ask(wanted, identity="o3").facts == {"nics": "2.0"}
+
+
+def test_adapters_that_tell_no_serial_number_are_each_written_and_read(
+    bench: FirmwareBench, images: ImageServer, tmp_path: Path
+) -> None:
+    """Mutant: they are one part, and the version of the first is that of all."""
+    other = "0000:5d:00.0"
+    bench.card("mlx5_0", "", CARD)
+    bench.card("mlx5_1", "", other)
+    agent = Agent(bench, tmp_path)
+    assert agent.ask(adapters(images, slots=("mlx5_0",))).result == "done"
+    bench.reset()
+    wanted = VerifyDeviceFirmware({"nics": DeviceBaseline("flint", ("MCX7",), ("2.0",))})
+    half = agent.ask(wanted, identity="o2")
+    assert (half.result, "mlx5_1 () runs 1.0" in half.detail) == ("failed", True), half
+    assert agent.ask(adapters(images), identity="o3").detail.endswith("written to mlx5_1; it runs after a reset")
+    assert [line.split()[2] for line in bench.said] == [CARD, other]
+
+
+def test_an_answer_is_no_longer_than_the_controller_takes(
+    bench: FirmwareBench, images: ImageServer, tmp_path: Path
+) -> None:
+    """Mutant: an answer repeats all that an order names, is refused for its length, and is sent for ever."""
+    named = tuple(f"{number:0>120}" for number in range(64))
+    seen = Agent(bench, tmp_path).ask(order(images, models=named, slots=named))
+    assert (seen.result, len(seen.detail)) == ("refused", DETAIL_CHARS)
 
 
 def test_what_flint_answers_is_told_as_it_is(bench: FirmwareBench, images: ImageServer, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The signed list of the image folder: made by openssl, and asked of everything that a machine is given to boot."""
 
 import hashlib
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -103,6 +104,42 @@ async def test_what_nobody_signed_boots_nothing_though_the_configuration_names_i
         _, script = await world.script()
         assert said in script
         assert "kernel" not in script
+        assert (await world.get("/images/initrd"))[0] == 404
+
+
+async def test_a_file_that_is_written_over_in_place_is_served_no_more(tmp_path: Path) -> None:
+    """As long as before, under the time of the last write. Mutant: that time says that a file is the same."""
+    _, public = a_key(tmp_path, "builder")
+    async with boot_world(tmp_path, signers_of(public)) as world:
+        await world.register()
+        sign(world.images, tmp_path / "builder.key")
+        assert "kernel" in (await world.script())[1]
+        initrd = world.images / "initrd"
+        before = initrd.stat()
+        with initrd.open("r+b") as file:
+            file.write(b"X" * len(INITRD))
+        os.utime(initrd, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert (await world.get("/images/initrd"))[0] == 404
+        _, script = await world.script()
+        assert "initrd: is not what its sha256 says" in script
+
+
+async def test_a_list_of_last_year_boots_nothing_that_the_configuration_does_not_name(tmp_path: Path) -> None:
+    """A signature is good for ever. Mutants: the list alone decides; what was signed once is remembered."""
+    secret, public = a_key(tmp_path, "builder")
+    async with boot_world(tmp_path, signers_of(public)) as world:
+        await world.register()
+        (world.images / "initrd").write_bytes(b"last year's")
+        sign(world.images, secret)
+        old = {name: (world.images / name).read_bytes() for name in (LIST, SIGNATURE, "initrd")}
+        (world.images / "initrd").write_bytes(INITRD)
+        sign(world.images, secret)
+        assert "kernel" in (await world.script())[1]
+        for name in (LIST, SIGNATURE):
+            (world.images / name).write_bytes(old[name])
+        assert "initrd: is not on the signed SHA256SUMS" in (await world.script())[1]
+        (world.images / "initrd").write_bytes(old["initrd"])
+        assert "initrd: is not what its sha256 says" in (await world.script())[1]
         assert (await world.get("/images/initrd"))[0] == 404
 
 

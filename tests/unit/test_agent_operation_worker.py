@@ -128,6 +128,56 @@ async def test_an_outcome_that_did_not_arrive_is_sent_again_by_the_next_process_
     assert world.told() == [("op1", "done")]
 
 
+class Strict(Far):
+    """A controller that takes no answer with this text, and none of another node, as its API does."""
+
+    async def outcomes(self, outcomes: list[Outcome]) -> None:
+        if any(one.node != "n1" for one in outcomes):
+            raise RejectedError(403, "is not the node of this token")
+        if any("odd" in one.detail for one in outcomes):
+            raise RejectedError(422, "detail, facts or parts are too many")
+        await super().outcomes(outcomes)
+
+
+async def test_an_outcome_that_the_controller_does_not_take_stops_no_other(world: World) -> None:
+    """Mutants: it is sent as it is for ever, and nothing behind it arrives; without its answer it counts as done."""
+    strict: Any = Strict()
+    world.far = world.operator._controller = strict  # noqa: SLF001
+    for number in range(4):
+        await world.act(operation(number))
+    world.operation_log.finish(Outcome("op1", "n1", "done", "odd", facts={"verdict": "passed"}, attempt=1))
+    world.operation_log.finish(Outcome("op2", "n1", "failed", "odd too", attempt=1))
+    await world.operator.report_all()
+    assert world.told() == [("op0", "done"), ("op1", "refused"), ("op2", "failed"), ("op3", "done")]
+    bare = world.far.taken[1]
+    assert (bare.facts, bare.attempt) == ({}, 1)
+    assert "it ended with 'done', and the controller did not take its answer: 422" in bare.detail
+    await world.operator.report_all()
+    assert len(world.told()) == 4
+
+
+async def test_a_refused_order_that_the_controller_does_not_take_stops_no_other(world: World) -> None:
+    strict: Any = Strict()
+    world.far = world.operator._controller = strict  # noqa: SLF001
+    world.operator._transient.extend(  # noqa: SLF001
+        [Outcome("op7", "n1", "refused", "odd"), Outcome("op8", "n1", "refused", "fair")]
+    )
+    await world.operator.report_all()
+    assert world.told() == [("op7", "refused"), ("op8", "refused")]
+
+
+async def test_outcomes_of_the_machine_from_which_the_disk_came_are_let_go(world: World) -> None:
+    """Mutant: they are sent, refused by who this node is, and nothing of its own arrives."""
+    strict: Any = Strict()
+    world.far = world.operator._controller = strict  # noqa: SLF001
+    world.operation_log.start(replace(operation(1), node="n9"), 1, "b1")
+    world.operation_log.finish(Outcome("op1", "n9", "done", attempt=1))
+    await world.act(operation(2))
+    await world.operator.report_all()
+    assert world.told() == [("op2", "done")]
+    assert world.operation_log.unsent(9) == []
+
+
 async def test_an_outcome_that_arrived_is_not_sent_again(world: World) -> None:
     """Mutant: it is never marked sent, and the agent reports for ever."""
     await world.act(operation(1))

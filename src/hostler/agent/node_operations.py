@@ -31,6 +31,8 @@ from hostler.core.state.model import HELD, Facts, Operation, Outcome, Part, Verd
 PROFILES = frozenset({"gate", "idle", "seatrial", "burn_in", "suspect"})
 _GPU = re.compile(r"gpu\d{1,2}|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
 MAX_GPUS, MAX_LINKS = 32, 64
+DETAIL_CHARS = 2_000
+"""The longest text of an outcome, whatever a tool printed or an order named; the controller takes twice as much."""
 
 
 class OperationResult(Struct, frozen=True):
@@ -237,6 +239,10 @@ class NodeOperations:
             self._meetings.call_off()
         return _outcome(operation, OperationResult("revoked", "called off"))
 
+    def own(self, outcomes: list[Outcome]) -> list[Outcome]:
+        """Outcomes of this node; a disk that came from another machine holds that one's, which nobody takes here."""
+        return [one for one in outcomes if one.node == self._node]
+
     def settle(self) -> list[Outcome]:
         """At the agent's start: what can be said of the acts that an earlier process began. Safe to repeat."""
         return [self._known(mark) for mark in self._operation_log.unfinished() if mark.operation != self._current]
@@ -309,4 +315,4 @@ class NodeOperations:
 
 def _outcome(operation: Operation, answer: OperationResult) -> Outcome:
     outcome = Outcome(operation.id, operation.node, answer.result, attempt=operation.attempt)
-    return replace(outcome, detail=answer.detail, facts=answer.facts, parts=answer.parts)
+    return replace(outcome, detail=answer.detail[:DETAIL_CHARS], facts=answer.facts, parts=answer.parts)

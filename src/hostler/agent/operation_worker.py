@@ -30,6 +30,8 @@ MAX_TRANSIENT = 256
 MAX_OUTCOMES = 50
 MIN_POLL_S = 1.0
 """Shortest interval between polls after orders came: the controller repeats orders until it has their outcome."""
+TOO_MUCH = frozenset({400, 413, 422})
+"""Statuses by which the controller refuses what it was sent, and not who sent it, or when."""
 FLUSH_S = 5.0
 """Time for which evidence waits for the spool to empty before its outcome is reported (power may go right after)."""
 
@@ -111,12 +113,26 @@ class Operator:
         self._heard.clear()
         while self._transient:
             batch = [self._transient[index] for index in range(min(MAX_OUTCOMES, len(self._transient)))]
-            await self._controller.outcomes(batch)
+            await self._deliver(batch)
             for _ in batch:
                 self._transient.popleft()
         while batch := await asyncio.to_thread(self._operation_log.unsent, MAX_OUTCOMES):
-            await self._controller.outcomes(batch)
+            await self._deliver(self._performers.own(batch))
             await asyncio.to_thread(self._sent, batch)
+
+    async def _deliver(self, outcomes: list[Outcome]) -> None:
+        """Send them. One that the controller does not take as it is goes bare, so that it cannot stop all others."""
+        if not outcomes:
+            return
+        try:
+            await self._controller.outcomes(outcomes)
+        except RejectedError as error:
+            if error.status not in TOO_MUCH:
+                raise
+            if len(outcomes) == 1:
+                await self._controller.outcomes([_bare(outcomes[0], error)])
+            for one in outcomes if len(outcomes) > 1 else ():
+                await self._deliver([one])
 
     def _sent(self, outcomes: list[Outcome]) -> None:
         for outcome in outcomes:
@@ -185,3 +201,10 @@ class Operator:
                 await self._uploader.drained()
         except TimeoutError:
             return
+
+
+def _bare(outcome: Outcome, error: RejectedError) -> Outcome:
+    """The outcome without what the controller refused. Done without its answer is nobody's answer, so it is refused."""
+    result = "refused" if outcome.result == "done" else outcome.result
+    detail = f"it ended with '{outcome.result}', and the controller did not take its answer: {error}"
+    return Outcome(outcome.operation, outcome.node, result, detail, attempt=outcome.attempt)

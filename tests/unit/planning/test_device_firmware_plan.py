@@ -137,6 +137,8 @@ def test_an_ethernet_adapter_of_an_unmanaged_node_is_looked_at_before_it_is_writ
     [
         (drives(tool=None), "an agent has no tool for it"),
         (drives(models=()), "it names no models"),
+        (drives(models=tuple(f"M{n}" for n in range(65))), "`models` are 65"),
+        (drives(slots=("x" * 129,)), "`slots` are 1, or one is too long"),
         (drives(models=(" ",)), "it names no models"),
         (drives(image="", sha256=""), "an agent has no image for it"),
         (drives(sha256="x"), "has no sha256"),

@@ -9,6 +9,8 @@ from hostler.core.state.firmware_updates import ACTIVATIONS, CYCLES, PART_KINDS,
 from hostler.core.state.firmware_versions import OR, is_older
 from hostler.core.state.input_problems import WrongEntry
 
+NAMES_MOST, NAME_CHARS = 64, 128
+"""Models and slots of a component that an agent writes: an order carries them, and its answer repeats them."""
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 
@@ -59,6 +61,12 @@ def _by_agent(how: FirmwareUpdate) -> Iterator[WrongEntry]:
         yield WrongEntry("an agent has no tool for it", f"write `tool`: one of {', '.join(PART_KINDS)}")
     if not how.models or not all(model.strip() for model in how.models):
         yield WrongEntry("it names no models", "write `models` as the inventory has them: no others are written")
+    for field in ("models", "slots"):
+        names = getattr(how, field)
+        if len(names) > NAMES_MOST or any(len(one) > NAME_CHARS for one in names):
+            yield WrongEntry(
+                f"`{field}` are {len(names)}, or one is too long", f"{NAMES_MOST} at most, {NAME_CHARS} characters each"
+            )
     if not how.image:
         yield WrongEntry("an agent has no image for it", "write `image` and `sha256`")
     if how.activate not in CYCLES:

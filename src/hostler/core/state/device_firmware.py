@@ -11,10 +11,11 @@ def written_parts(
 ) -> tuple[Part, ...]:
     """The parts of the tool's kind that are of these models, and in these slots where any are named; by slot.
 
-    Namespaces of one drive share its serial number: the drive counts once.
+    Namespaces of one drive and ports of one card share its serial number: it counts once. Parts that tell none are each
+    their own: of two such, one that was left out would count as written.
     """
     kind, found = PART_KINDS[tool], dict[str, Part]()
     for part in sorted(parts, key=lambda part: part.slot):
         if part.kind == kind and part.model.strip() in models and (not slots or part.slot in slots):
-            found.setdefault(part.serial, part)
+            found.setdefault(part.serial or f"slot {part.slot}", part)
     return tuple(found.values())

@@ -17,7 +17,10 @@ CHUNK = 1024 * 1024
 
 
 class _Seen(Struct, frozen=True):
-    """Identity of a file's contents: two files that agree in all of it were not written in between."""
+    """Identity of a file's contents: two files that agree in all of it were not written in between.
+
+    `changed_ns` is the inode's change time: nobody can set that back, as they can the time of the last write.
+    """
 
     inode: int
     size: int
@@ -123,7 +126,7 @@ class ImageCatalogue:
             return None
         if not whole.is_file() or not whole.is_relative_to(self._folder.resolve()):
             return None
-        return _Seen(stat.st_ino, stat.st_size, stat.st_mtime_ns)
+        return _Seen(stat.st_ino, stat.st_size, stat.st_ctime_ns)
 
 
 def _wanted(boots: BootConfiguration) -> dict[str, str]:
