@@ -23,6 +23,7 @@ from hostler.sim.bmc.bmc_accounts import BmcAccounts
 from hostler.sim.bmc.bmc_certificates import BmcCertificates
 from hostler.sim.bmc.emulated_machine import Delays, Machine, Quirks, gpu_server
 from hostler.sim.bmc.http_farm import Farm
+from hostler.sim.bmc.rack_equipment import Kind, RackEquipment
 from hostler.sim.bmc.redfish_service import Service
 from hostler.sim.bmc.request_faults import RequestFaults
 from hostler.sim.bmc.tls_certificates import self_signed
@@ -98,10 +99,13 @@ class CutClients(Clients):
 
 @dataclass
 class CredentialWorld:
-    """The BMC, its node and the driver. `accounts` are changed by tests, `kept` is what the file holds."""
+    """The BMC, its node and the driver. `accounts` are changed by tests, `kept` is what the file holds.
+
+    `fellow` is the driver of another controller, with connections and a memory of secrets of its own.
+    """
 
     accounts: BmcAccounts
-    machine: Machine
+    machine: Machine | RackEquipment
     node: Node
     access: Access
     secrets: KeptSecrets
@@ -111,6 +115,7 @@ class CredentialWorld:
     pass_by: Callable[[float], None]
     faults: RequestFaults
     certificates: BmcCertificates
+    fellow: LoginDriver
     cut: Cut = field(default_factory=Cut)
     number: int = 0
 
@@ -158,8 +163,9 @@ async def credential_world(
     pin: str = "",
     authority: str = "",
     vendor: str = "",
+    equipment: Kind | None = None,
 ) -> AsyncIterator[CredentialWorld]:
-    """A BMC as it comes from the factory, in the shape of a vendor where one is named."""
+    """A BMC as it comes from the factory, in the shape of a vendor, or of a rack's equipment, where one is named."""
     now = [START]
     secrets = KeptSecrets({"file": SecretFiles(folder / "secrets")}, lambda: 0.0)
     entry = ENTRIES.get(vendor)
@@ -167,10 +173,11 @@ async def credential_world(
     await secrets.store("file:factory", FACTORY | {"username": username}, "")
     machine = Machine("sys-1", gpu_server("SN1"), Delays(), Quirks(vendor=vendor))
     there, faults = accounts or (entry.accounts() if entry else BmcAccounts()), RequestFaults()
-    there.restart = lambda: machine.restart_manager(now[0])
     certificate = CERTIFICATES[0]
     shows = vendor_entries.certificates(vendor, certificate) if vendor else BmcCertificates(certificate)
-    shows.restart = lambda: machine.restart_manager(now[0])
+    shelf = RackEquipment(equipment, "SN1", there, shows, empty_systems=equipment != "CDUs") if equipment else None
+    bmc = shelf or machine
+    there.restart = shows.restart = lambda: bmc.restart_manager(now[0])
     access = Access(secret="file:bmc", factory="file:factory", timeout_s=20, authority=authority)
     access = replace(access, pin=pin) if pin else replace(access, fingerprint=certificate.fingerprint)
 
@@ -180,20 +187,22 @@ async def credential_world(
 
     def knocked() -> bool:
         """A BMC that is away takes no connection; each that fails takes a minute."""
-        if not machine.away(now[0]):
+        if not bmc.away(now[0]):
             return True
         pass_by(60)
-        if not machine.away(now[0]):
+        if not bmc.away(now[0]):
             shows.restarted()
         return False
 
     shows.knocked = knocked
 
     async with Farm(lambda: now[0]) as farm, Connections() as connections:
-        origin = await farm.serve(Service([machine], faults, there, certificates=shows))
+        origin = await farm.serve(shelf or Service([machine], faults, there, certificates=shows))
         bindings = (Binding("serial", "SN1", START), Binding("bmc", origin, START))
         node = Node("n1", Position("cell"), "sku", Phase.registered, START, START, bindings=bindings)
         clients = CutClients(connections, lambda _: access, secrets=secrets)
+        own = KeptSecrets({"file": SecretFiles(folder / "secrets")}, lambda: 0.0)
+        fellow = LoginDriver(Clients(connections, lambda _: access, secrets=own), own, lambda: now[0])
         yield CredentialWorld(
-            there, machine, node, access, secrets, clients, farm, lambda: now[0], pass_by, faults, shows
+            there, bmc, node, access, secrets, clients, farm, lambda: now[0], pass_by, faults, shows, fellow
         )

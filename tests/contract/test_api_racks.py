@@ -117,3 +117,20 @@ async def test_certificates_of_assets_bmcs_are_listed_and_say_who_renews_them(wo
     await cli(world, *rebind)
     assert (await row())["state"] == "recorded"
     assert "it begins" in await cli(world, "asset", "renew-certificate", "ps1", "--reason", "the key leaked")
+
+
+async def test_passwords_of_assets_bmcs_are_listed_and_a_person_has_one_renewed(world: House) -> None:
+    """Mutants: the list is of nodes alone; the command reaches no asset; a wait looks like nothing to do."""
+    await begun(world)
+
+    async def row() -> dict[str, Any]:
+        rows = (await world.operator.get("/v1/bmc/credentials"))["items"]
+        return next(one for one in rows if one["node"] == "ps1")
+
+    found = await row()
+    assert (found["kind"], found["state"], found["bmc"]) == ("power_shelf", "none", "https://ps1")
+    await cli(world, "hold", "place", "rack:r0", "--reason", "hands in it")
+    said = await cli(world, "asset", "renew-login", "ps1", "--reason", "she left")
+    assert "asked again with each look" in said
+    found = await row()
+    assert (found["state"], "holds rack:r0" in found["says"]) == ("due", True), found

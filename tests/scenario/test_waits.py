@@ -30,6 +30,10 @@ WOKEN = {
         "scenario/test_asset_certificates",
         "test_holds_and_what_is_under_way_there_keep_it_waiting_and_the_wait_names_its_blocker",
     ),
+    "planning/asset_logins.renewal": (
+        "scenario/test_asset_logins",
+        "test_a_hold_and_what_is_under_way_keep_it_waiting_and_the_wait_names_its_blocker",
+    ),
     "planning/bmc_certificates.renewal": HERE,
     "planning/bmc_logins.renewal": HERE,
     "planning/cabling.verify": (

@@ -1,9 +1,12 @@
 """A rack in seeded worlds: its laws hold under lies, late and missing answers and crashes, and then it comes up."""
 
+from typing import Any
+
 import pytest
 
 from hostler.controller import rack_turns
-from hostler.core.planning import rack_bring_up
+from hostler.core.planning import asset_logins, asset_renewals, rack_bring_up
+from hostler.core.state.bmc_login import RENEW
 from hostler.core.state.configuration import Configuration
 from hostler.core.tables.rack_recipe import RACK_STEPS
 from hostler.sim.rack_world import BUNDLE, RackWorld, lives
@@ -25,7 +28,11 @@ def a_configuration() -> Configuration:
         "switch_firmware": {"FW": BUNDLE},
         "updates": {"PMC": IMAGE, "FW": IMAGE},
     }
-    return configuration({}, rack=rack)
+    return configuration({}, every_day, rack=rack)
+
+
+def every_day(policy: dict[str, Any]) -> None:
+    policy["bmc_credentials"] = {"renew_every_s": 86_400.0}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -42,7 +49,8 @@ def test_the_worlds_meet_what_they_are_to_meet() -> None:
         world.run(12.0)
         met |= world.laws.met
         crashes += world.crashes
-    assert met == {"done", "failed"}
+    results = {f"{RENEW} {result}" for result in ("done", "failed", "refused", "timed_out")}
+    assert met == {"done", "failed"} | results
     assert crashes > 20
 
 
@@ -65,3 +73,15 @@ def test_a_planted_repetition_is_caught(monkeypatch: pytest.MonkeyPatch) -> None
         rack_turns, "of_reply", lambda context, rack, outcome, **_: honest(context, rack, outcome, taken_over=True)
     )
     assert any("sent again by the controller that had sent it" in text for text in _found())
+
+
+def test_a_planted_second_act_on_one_bmc_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: a password is renewed while firmware is written to the same BMC."""
+    monkeypatch.setattr(asset_renewals, "stops", lambda *_, **__: iter(()))
+    assert any("began while" in text for text in _found())
+
+
+def test_a_planted_try_after_giving_up_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: a password that was refused is tried again and again, until the account is locked."""
+    monkeypatch.setattr(asset_logins, "gives_up", lambda _: False)
+    assert any("has given up" in text for text in _found())

@@ -7,6 +7,7 @@ BMC_CREDENTIALS = View(
     routes.BMC_CREDENTIALS,
     (
         Column("NODE", "node"),
+        Column("KIND", "kind"),
         Column("STATE", "state"),
         Column("AGE", "renewed_at", age),
         Column("DUE", "due_at", clock),

@@ -7,11 +7,12 @@ from msgspec.structs import replace
 
 from hostler.controller import fabric_reports, trend_reports
 from hostler.controller.inputs import AuditSeen, FabricSeen, LinksSeen, RackSeen, SubnetSeen, TrendsSeen
-from hostler.core.planning import asset_certificates, cabling
-from hostler.core.policy import asset_certificate_cases, rack_faults
+from hostler.core.planning import asset_certificates, asset_logins, cabling
+from hostler.core.policy import asset_certificate_cases, asset_login_cases, rack_faults
 from hostler.core.state import events as e
 from hostler.core.state.asset_operations import under_way
 from hostler.core.state.bmc_certificate import CERTIFY
+from hostler.core.state.bmc_login import RENEW
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 
@@ -46,15 +47,18 @@ def _of_asset(context: DecisionContext, seen: RackSeen) -> tuple[e.Event, ...]:
     known = asset.look
     if known is not None and known.said == seen.look.said and seen.look.at - known.at < REFRESH:
         return ()
-    if seen.look.why and under_way(context.fleet, asset, CERTIFY):
-        return ()  # its web server restarts with the new certificate, which is recorded once it is proved
+    if seen.look.why and any(under_way(context.fleet, asset, kind) for kind in (CERTIFY, RENEW)):
+        return ()  # it restarts with its new certificate, or is asked for its new password: the outcome says more
     looked, events = replace(asset, look=seen.look), list[e.Event]((e.AssetSeen(seen.asset, seen.look),))
     if context.may_write("asset_rebound"):
         events += rack_faults.of_look(context, looked)
-    if context.may_write("asset_certificate_due"):
-        events += asset_certificate_cases.of_look(context, looked)
-        events += asset_certificates.of_look(context, looked)
-    return tuple(events)
+    if not context.may_write("asset_login_due"):
+        return tuple(events)
+    events += asset_login_cases.of_look(context, looked)
+    events += asset_certificate_cases.of_look(context, looked)
+    if any(isinstance(event, e.AssetOperationStarted) for event in events):
+        return tuple(events)  # it is being switched off: one act at a time on a BMC
+    return (*events, *(tuple(asset_logins.of_look(context, looked)) or asset_certificates.of_look(context, looked)))
 
 
 def cause_of(seen: Reported) -> str:

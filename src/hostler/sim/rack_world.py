@@ -17,13 +17,14 @@ from hostler.controller.inputs import FellowsSeen, Input, IntentAsked, RackSeen,
 from hostler.controller.loop import Controller
 from hostler.controller.step_output import Send, StepOutput
 from hostler.core.state import events as e
+from hostler.core.state.bmc_login import gives_up
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
 from hostler.core.state.intent import Intent, act_of
 from hostler.core.state.live_state import Fellow, LiveState, Release
 from hostler.core.state.model import Facts, Operation, Outcome
-from hostler.core.state.operations import VerifyFirmware, WriteFirmware
+from hostler.core.state.operations import RenewBmcLogin, VerifyFirmware, WriteFirmware
 from hostler.core.state.racks import AssetLook
 from hostler.sim.checkers.rack_laws import RackLaws
 
@@ -35,10 +36,17 @@ TROUBLES = ("well", "well", "well", "ill", "silent", "swapped", "wet")
 FATES = ("done", "done", "done", "late", "lies", "failed", "never", "lost")
 CRASHES = 0.02
 """Chance that the controller dies after a batch, before what it recorded is sent."""
+ASKS = 0.02
+"""Chance, for each asset at each look, that a person asks for a new password of its BMC."""
+RESTARTS = 0.5
+"""Chance that a BMC which takes its new password late has done so by the time it is asked."""
 
 
 class Twin(Struct):
-    """One asset as it really is. `due`: when a write takes effect, `writing` what it will run then."""
+    """One asset as it really is. `due`: when a write takes effect, `writing` what it will run then.
+
+    `entered` is the renewal that set its BMC's password, "" for the factory's; `setting` one that may count later.
+    """
 
     name: str
     kind: str
@@ -46,6 +54,8 @@ class Twin(Struct):
     runs: str = OLD
     writing: str = ""
     due: datetime | None = None
+    entered: str = ""
+    setting: str = ""
 
     def settle(self, now: datetime) -> None:
         """Let happen what was due."""
@@ -153,6 +163,9 @@ class RackWorld:
                 wake = self.controller.agenda.next()
                 self.now = max(self.now + timedelta(seconds=1), min(until, wake) if wake is not None else until)
                 self._step(Tick())
+            for asset in list(self.controller.fleet.assets.values()):
+                if gives_up(asset.bmc_login) if self.healed else self.rng.random() < ASKS:
+                    self._ask("renew-asset-login", asset.id)
             rack = self.controller.fleet.racks.get(RACK)
             if rack is None or (rack.run is None and (rack.ended is None or rack.ended.result != "done")):
                 self._ask("rack-bring-up", f"rack:{RACK}", sku=self._sku)
@@ -181,17 +194,22 @@ class RackWorld:
         twin = self.twins[operation.node]
         twin.settle(self.now)
         fate = "done" if self.healed else self.rng.choice(FATES)
-        if isinstance(operation.act, VerifyFirmware):
-            return self._verified(operation, twin)
-        if not isinstance(operation.act, WriteFirmware):
-            return _told(operation, "done")
-        if twin.runs == operation.act.version:
-            return _told(operation, "done")
+        match operation.act:
+            case VerifyFirmware():
+                return self._verified(operation, twin)
+            case RenewBmcLogin():
+                return self._renewed(operation, twin, fate)
+            case WriteFirmware(version=version) if twin.runs != version:
+                return self._written(operation, twin, version, fate)
+            case _:
+                return _told(operation, "done")
+
+    def _written(self, operation: Operation, twin: Twin, version: str, fate: str) -> Outcome | None:
         match fate:
             case "done":
-                twin.runs = operation.act.version
+                twin.runs = version
             case "late" | "never":
-                twin.writing = operation.act.version
+                twin.writing = version
                 twin.due = self.now + timedelta(minutes=self.rng.randint(1, 20))
                 if fate == "never":
                     self._silenced.add(operation.id)
@@ -212,11 +230,29 @@ class RackWorld:
             return None
         if isinstance(operation.act, VerifyFirmware):
             return self._verified(operation, twin)
+        if isinstance(operation.act, RenewBmcLogin):
+            if twin.setting == operation.id and self.rng.random() < RESTARTS:
+                twin.entered, twin.setting = operation.id, ""
+            return _told(operation, "done" if twin.entered == operation.id else "not_done")
         if not isinstance(operation.act, WriteFirmware):
             return _told(operation, "done")
         if twin.runs == operation.act.version:
             return _told(operation, "done")
         return _told(operation, "unknown" if twin.due is not None else "not_done")
+
+    def _renewed(self, operation: Operation, twin: Twin, fate: str) -> Outcome | None:
+        """The driver's answer about a password: what it proved, or how a BMC that lies was seen through."""
+        if fate == "done":
+            twin.entered, twin.setting = operation.id, ""
+            return _told(operation, "done")
+        if fate in ("late", "never"):
+            twin.setting = operation.id
+        if fate == "never":
+            self._silenced.add(operation.id)
+            return None
+        if fate == "failed":
+            return _told(operation, "refused")
+        return _told(operation, "unknown" if fate in ("lost", "late") else "failed")
 
     @staticmethod
     def _verified(operation: Operation, twin: Twin) -> Outcome:
@@ -242,5 +278,8 @@ def lives(seed: int, configuration: Configuration, hours: float = 12.0) -> Itera
         yield f"seed {seed}: healed, and the bring-up is not done: {rack.run if rack is not None else None}"
     elif not world.certify():
         yield f"seed {seed}: healed, and not certified"
+    renews = bool(configuration.policy.bmc_credentials.renew_every_s)
+    if renews and (left := [t.name for t in world.twins.values() if not t.entered]):
+        yield f"seed {seed}: healed, and {left} have the factory's password"
     if world.laws.under_way:
         yield f"seed {seed}: {world.laws.under_way} never ended"

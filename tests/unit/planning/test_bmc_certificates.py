@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from hostler.controller.inputs import NodeSeen
 from hostler.controller.node_readings import of_certificate, of_reach
-from hostler.core.conditions.own_conditions import LOGIN_FAILURES, certificate_expires, concluded
+from hostler.core.conditions.own_conditions import certificate_expires, concluded
 from hostler.core.planning.bmc_certificates import beside, renewal
 from hostler.core.state import events as e
 from hostler.core.state.assets import Binding
-from hostler.core.state.bmc_certificate import CERTIFY, SITES_OWN, BmcCertificate, ShownCertificate
+from hostler.core.state.bmc_certificate import CERTIFY, FAILURES_MOST, SITES_OWN, BmcCertificate, ShownCertificate
 from hostler.core.state.configuration import BmcCertificatePolicy
 from hostler.core.state.decisions import Act, Rest, Wait
 from hostler.core.state.model import HoldKind, Node, Phase
@@ -94,7 +94,7 @@ def test_what_failed_is_tried_later_and_at_last_by_a_person_alone() -> None:
     failed = replace(FRESH, asked_at=NOW, asked_by="hostler", why="w", failed_at=NOW, result="failed", failures=1)
     assert asked(spare(failed)) == NOW + timedelta(seconds=15)
     assert begun(asked(spare(replace(failed, failed_at=NOW - DAY)))) == "asked for"
-    assert asked(spare(replace(failed, failed_at=NOW - DAY, failures=LOGIN_FAILURES))) is None
+    assert asked(spare(replace(failed, failed_at=NOW - DAY, failures=FAILURES_MOST))) is None
     gone = spare(replace(failed, result="refused", detail="the BMC made a weak key"))
     assert asked(gone) is None
     (raised,) = concluded(a_context(gone, config=ON), gone)

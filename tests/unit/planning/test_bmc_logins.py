@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.conditions.own_conditions import LOGIN_FAILURES, concluded
+from hostler.core.conditions.own_conditions import concluded
 from hostler.core.planning.bmc_logins import beside, renewal
 from hostler.core.state import events as e
 from hostler.core.state.assets import Binding
-from hostler.core.state.bmc_login import RENEW, BmcLogin
+from hostler.core.state.bmc_login import FAILURES_MOST, RENEW, BmcLogin
 from hostler.core.state.configuration import BmcCredentialPolicy
 from hostler.core.state.decisions import Act, Rest, Wait
 from hostler.core.state.model import HoldKind, Node, Phase
@@ -81,7 +81,7 @@ def test_what_failed_is_tried_later_and_at_last_by_a_person_alone() -> None:
     failed = replace(FRESH, asked_at=NOW, asked_by="hostler", why="w", failed_at=NOW, result="failed", failures=1)
     assert asked(spare(failed)) == NOW + timedelta(seconds=15)
     assert begun(asked(spare(replace(failed, failed_at=NOW - DAY))))[0] == "asked for"
-    assert asked(spare(replace(failed, failed_at=NOW - DAY, failures=LOGIN_FAILURES))) is None
+    assert asked(spare(replace(failed, failed_at=NOW - DAY, failures=FAILURES_MOST))) is None
     assert asked(spare(replace(failed, failed_at=NOW - DAY, result="refused"))) is None
 
 

@@ -11,7 +11,7 @@ from hostler.cli.node_verbs import offer
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
 from hostler.cli.table_columns import ASSETS
 from hostler.client import routes
-from hostler.core.state.verbs.racks import AssetSound, RebindAsset, RenewAssetCertificate
+from hostler.core.state.verbs.racks import AssetSound, RebindAsset, RenewAssetCertificate, RenewAssetLogin
 
 app = App(name="asset", help="Assets that are not nodes.")
 
@@ -39,4 +39,4 @@ def register(file: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connec
         return submit(connect.client(), routes.ASSETS, body, why, show.output)
 
 
-offer(app, AssetSound, RebindAsset, RenewAssetCertificate)
+offer(app, AssetSound, RebindAsset, RenewAssetCertificate, RenewAssetLogin)

@@ -9,6 +9,7 @@ from hostler.core.conditions.machine_identity import MISBOUND_S, MISMATCH
 from hostler.core.conditions.uninvited import UNINVITED, uninvited
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import over, stands
+from hostler.core.state import bmc_login
 from hostler.core.state import events as e
 from hostler.core.state.assets import BMC_CERTIFICATE
 from hostler.core.state.bmc_certificate import CERTIFICATE_EXPIRING, CERTIFICATE_FAILED, SITES_OWN, gives_up
@@ -21,8 +22,6 @@ from hostler.core.state.model import STUCK, Evidence, Node, Phase
 from hostler.core.tables.phases import PHASES
 
 WORK_UNKNOWN = "work.unknown"
-LOGIN_FAILURES = 3
-"""So many renewals of a BMC's password that came to nothing in a row; one that was refused is enough."""
 UNLISTED_S = 600.0
 """A cluster that has been heard for so long would have listed a node that has been its member for as long."""
 _NAMES = ("kubernetes", "slurm", "hostname")
@@ -149,8 +148,7 @@ def _serves(node: Node) -> str:
 
 def login_gives_up(node: Node) -> bool:
     """Whether no more is tried about the BMC's password until a person says so."""
-    login = node.bmc_login
-    return login is not None and (login.result == "refused" or login.failures >= LOGIN_FAILURES)
+    return bmc_login.gives_up(node.bmc_login)
 
 
 def _login_failed(node: Node, stood: bool) -> Finding | None:

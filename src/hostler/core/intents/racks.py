@@ -1,5 +1,7 @@
 """A person has a rack brought up, calls that off, certifies the whole, or names a swapped asset anew."""
 
+from datetime import datetime
+
 from msgspec.structs import replace
 
 from hostler.core.conditions import rack_match
@@ -7,17 +9,25 @@ from hostler.core.conditions.rack_certificate import certificate_of
 from hostler.core.conditions.rack_match import RackPlace
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, RefusalError
 from hostler.core.intents.registration import outside_problem
-from hostler.core.planning import asset_certificates
+from hostler.core.planning import asset_certificates, asset_logins
 from hostler.core.planning.rack_bring_up import steps_of
 from hostler.core.state import events as e
 from hostler.core.state.asset_operations import under_way
 from hostler.core.state.assets import BMC_CERTIFICATE, Asset, Binding
 from hostler.core.state.bmc_certificate import CERTIFY, SITES_OWN, BmcCertificate
+from hostler.core.state.bmc_login import RENEW, asked
 from hostler.core.state.decisions import Act, Wait
 from hostler.core.state.model import Verdict
 from hostler.core.state.rack_runs import RackRun
 from hostler.core.state.scopes import RACK
-from hostler.core.state.verbs.racks import RackBringUp, RackCallOff, RackCertify, RebindAsset, RenewAssetCertificate
+from hostler.core.state.verbs.racks import (
+    RackBringUp,
+    RackCallOff,
+    RackCertify,
+    RebindAsset,
+    RenewAssetCertificate,
+    RenewAssetLogin,
+)
 
 NAMES = ("serial", "bmc", "bmc_certificate", "nvos")
 """Kinds of names that an asset may be given."""
@@ -98,14 +108,19 @@ def rebind(ask: Ask[RebindAsset]) -> Granted:
         raise RefusalError(problem if value else f"give the new {kind}")
     if asset.binding(kind) == value:
         raise RefusalError(f"{kind} of {asset.id} is {value} already")
-    return f"{kind} of {asset.id} is now {value}", (e.AssetRebound(asset.id, Binding(kind, value, ask.context.now)),)
+    rebound = e.AssetRebound(asset.id, Binding(kind, value, ask.context.now))
+    if kind not in ("serial", "bmc") or asset.bmc_login is None:
+        return f"{kind} of {asset.id} is now {value}", (rebound,)
+    why = f"its {kind} was recorded anew: its board may be another"
+    return (
+        f"{kind} of {asset.id} is now {value}; its BMC's password is renewed",
+        (rebound, e.AssetLoginDue(asset.id, "hostler", why)),
+    )
 
 
 def renew_certificate(ask: Ask[RenewAssetCertificate]) -> Granted:
     """The renewal is due; guards are asked before it begins, as of every other act."""
-    context, asset = ask.context, asset_of(ask)
-    if not asset.binding("bmc") or not asset.position.rack:
-        raise RefusalError(f"{asset.id} has no BMC's address, or stands in no rack (hostler asset list -o wide)")
+    context, asset = ask.context, _with_bmc(ask)
     if not asset.binding(BMC_CERTIFICATE):
         raise RefusalError(
             f"no certificate of {asset.id}'s BMC is recorded: {SITES_OWN}; with `pin` and `authority` there, record "
@@ -117,11 +132,20 @@ def renew_certificate(ask: Ask[RenewAssetCertificate]) -> Granted:
     due = replace(BmcCertificate(), asked_at=context.now, asked_by=person, why=why)
     answer = asset_certificates.renewal(context, replace(asset, bmc_certificate=due))
     said = f"the certificate of {asset.id}'s BMC is to be renewed"
-    asked = e.AssetCertificateDue(asset.id, person, why)
-    if isinstance(answer, Act):
-        return f"{said}; it begins (hostler bmc certificates status)", (asked, *answer.events)
-    waits = f": {answer.blockers[0].text}; until {answer.blockers[0].ends_when}" if isinstance(answer, Wait) else ""
-    return f"{said}; it is asked again with each look at it{waits}", (asked,)
+    return _begun(answer, said, e.AssetCertificateDue(asset.id, person, why), "hostler bmc certificates status")
+
+
+def renew_login(ask: Ask[RenewAssetLogin]) -> Granted:
+    """The renewal is due; guards are asked before it begins, as of every other act."""
+    context, asset = ask.context, _with_bmc(ask)
+    if under_way(context.fleet, asset, RENEW):
+        raise RefusalError(f"{asset.id}: its BMC's password is being renewed; wait for it")
+    person, why = ask.intent.person, ask.intent.reason[:500]
+    due = asked(asset.bmc_login, context.now, person, why, anew=ask.act.anew)
+    answer = asset_logins.renewal(context, replace(asset, bmc_login=due))
+    event = e.AssetLoginDue(asset.id, person, why, ask.act.anew)
+    said = f"the password of {asset.id}'s BMC is to be renewed"
+    return _begun(answer, said, event, "hostler bmc credentials status")
 
 
 def asset_of(ask: AnyAsk) -> Asset:
@@ -130,6 +154,22 @@ def asset_of(ask: AnyAsk) -> Asset:
     if asset is None:
         raise RefusalError(f"no asset {ask.intent.target}; see `hostler asset list`")
     return asset
+
+
+def _with_bmc(ask: AnyAsk) -> Asset:
+    """The asset that the intent names. Raises RefusalError where none has a BMC in a rack."""
+    asset = asset_of(ask)
+    if not asset.binding("bmc") or not asset.position.rack:
+        raise RefusalError(f"{asset.id} has no BMC's address, or stands in no rack (hostler asset list -o wide)")
+    return asset
+
+
+def _begun(answer: Act | Wait | datetime | None, said: str, due: e.Event, shown: str) -> Granted:
+    """What a person is told who asked for a renewal: it begins, or is asked again with each look."""
+    if isinstance(answer, Act):
+        return f"{said}; it begins ({shown})", (due, *answer.events)
+    waits = f": {answer.blockers[0].text}; until {answer.blockers[0].ends_when}" if isinstance(answer, Wait) else ""
+    return f"{said}; it is asked again with each look at it{waits}", (due,)
 
 
 def _rack(ask: AnyAsk) -> str:
@@ -162,4 +202,5 @@ HANDLERS: Handlers = {
     RackCertify: Handler(certify),
     RebindAsset: Handler(rebind),
     RenewAssetCertificate: Handler(renew_certificate),
+    RenewAssetLogin: Handler(renew_login),
 }

@@ -51,7 +51,7 @@ def renewal(context: DecisionContext, node: Node) -> Act | Wait | datetime | Non
     asked = login is not None and login.asked_at is not None
     if not (asked or every_s) or cannot_begin(node) or login_gives_up(node):
         return None
-    why = _why(context, node, login, every_s)
+    why = why_due(context.now, login, every_s, refused=context.live.of(node.id).bmc_login_refused)
     if isinstance(why, datetime):
         return why
     if login is not None and (again := paused(context, login.failed_at, login.failures)) is not None:
@@ -70,18 +70,16 @@ def cannot_begin(node: Node) -> bool:
     return node.aside is not None or not node.binding("bmc") or leaving or acting
 
 
-def _why(context: DecisionContext, node: Node, login: BmcLogin | None, every_s: float) -> str | datetime:
-    """Why a renewal is due now, else when it will be."""
-    if login is None:
-        return "first contact"
-    if login.asked_at is not None:
+def why_due(now: datetime, login: BmcLogin | None, every_s: float, *, refused: bool) -> str | datetime:
+    """Why a renewal is due now, else when it will be. `refused`: the BMC turned the kept password away."""
+    if login is not None and login.asked_at is not None:
         return login.why
-    if login.renewed_at is None:
+    if login is None or login.renewed_at is None:
         return "first contact"
-    if context.live.of(node.id).bmc_login_refused:
+    if refused:
         return "the BMC refuses the password that is kept: its board may be another"
     at = login.renewed_at + timedelta(seconds=every_s)
-    return at if at > context.now else f"the password is older than {duration(every_s)}"
+    return at if at > now else f"the password is older than {duration(every_s)}"
 
 
 def paused(context: DecisionContext, failed_at: datetime | None, failures: int) -> datetime | None:

@@ -1,20 +1,15 @@
-"""One ticket about the certificate of a rack asset's BMC: it expires soon, or could not be renewed. Nothing is held.
-
-Level, not edge, as `rack_faults`: each recorded look says what stands; the ticket's id follows from the asset.
-"""
+"""One ticket about the certificate of a rack asset's BMC: it expires soon, or could not be renewed."""
 
 from collections.abc import Iterator
 from datetime import timedelta
 
-from msgspec.structs import replace
-
 from hostler.core.conditions.own_conditions import who_renews
+from hostler.core.policy import asset_bmc_cases
+from hostler.core.policy.asset_bmc_cases import Trouble
 from hostler.core.state import events as e
 from hostler.core.state.assets import BMC_CERTIFICATE, Asset
 from hostler.core.state.bmc_certificate import gives_up
-from hostler.core.state.cases import DUE_DAY, Ticket
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.model import OWNER
 
 CASE = "asset_certificate"
 """The kind of ticket."""
@@ -22,35 +17,13 @@ CASE = "asset_certificate"
 
 def of_look(context: DecisionContext, asset: Asset) -> Iterator[e.Event]:
     """Events that follow from the look that the asset has by now; a look that shows no certificate says nothing."""
-    identity = f"asset-{asset.id}-certificate"
-    known, fault = context.fleet.tickets.get(identity), _fault(context, asset)
-    if fault is None:
-        return
-    if not fault:
-        if known is not None:
-            yield e.TicketClosed(identity, "its BMC shows a certificate that is good for longer", OWNER)
-        return
+    if (fault := _fault(context, asset)) is None:
+        return iter(())
     action = f"give its BMC another certificate by the vendor's means, and name that in bmc.json (asset {asset.id})"
     if asset.binding(BMC_CERTIFICATE):
         action = f"correct what it says, then hostler asset renew-certificate {asset.id} --reason …"
-    if known is None:
-        yield e.TicketOpened(
-            Ticket(
-                identity,
-                asset.id,
-                CASE,
-                f"rack {asset.position.rack}, {asset.kind.replace('_', ' ')} {asset.id}: {fault}"[:500],
-                context.now,
-                hardware=asset.binding("serial"),
-                component=asset.kind,
-                fault=fault[:500],
-                action=action,
-                owner="operator",
-                due=DUE_DAY,
-            )
-        )
-    elif known.fault != fault[:500]:
-        yield e.TicketUpdated(replace(known, fault=fault[:500], action=action, updated=context.now))
+    over = "its BMC shows a certificate that is good for longer"
+    return asset_bmc_cases.told(context, asset, Trouble("certificate", CASE, fault, action, over))
 
 
 def _fault(context: DecisionContext, asset: Asset) -> str | None:

@@ -15,6 +15,8 @@ from hostler.core.diagnose.findings import stands
 from hostler.core.state import asset_operations
 from hostler.core.state import events as e
 from hostler.core.state.assets import Asset, AssetKind
+from hostler.core.state.bmc_certificate import CERTIFY
+from hostler.core.state.bmc_login import RENEW
 from hostler.core.state.cases import DUE_DAY, DUE_NOW, Ticket
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
@@ -186,8 +188,8 @@ def _protect(
 
 
 def _switch_off(context: DecisionContext, asset: Asset) -> Iterator[e.Event]:
-    """Protection asks no guard: it is recorded and sent, unless something is under way or the tray is off."""
-    busy = asset_operations.under_way(context.fleet, asset) is not None
+    """Protection asks no guard: it is recorded and sent, unless the tray is off or more than a renewal under way."""
+    busy = asset_operations.under_way(context.fleet, asset, but=(RENEW, CERTIFY)) is not None
     if asset.state == OFF or busy or not asset.position.rack:
         return
     yield asset_operations.begun(context, asset, "leak", SwitchOff(), _OFF_S, disturbs=True)

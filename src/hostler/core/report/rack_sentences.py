@@ -38,6 +38,8 @@ def of_rack(event: e.RackEvent) -> str:  # noqa: C901, PLR0911, PLR0912 - one fl
             return f"late operation on {event.asset} can no longer take effect: {event.detail}"
         case e.AssetCertificateDue():
             return f"the certificate of {event.asset}'s BMC is to be renewed ({event.by}): {event.why}"
+        case e.AssetLoginDue():
+            return f"the password of {event.asset}'s BMC is to be renewed ({event.by}): {event.why}"
         case e.RackCertified(certificate=one):
             bundle = f", bundle {one.bundle}" if one.bundle else ""
             parts = counted(len(one.evidence), "part")

@@ -28,8 +28,8 @@ def begun(  # noqa: PLR0913 - one argument per fact of the operation
     return e.AssetOperationStarted(asset.position.rack, operation)
 
 
-def under_way(fleet: Fleet, asset: Asset, kind: str = "") -> Operation | None:
-    """The operation on the asset that is under way, of this kind where one is named; None for none."""
+def under_way(fleet: Fleet, asset: Asset, kind: str = "", but: tuple[str, ...] = ()) -> Operation | None:
+    """The operation on the asset that is under way, of this kind or `but` of those, where any is named; else None."""
     rack = fleet.racks.get(asset.position.rack)
     found = rack.operations if rack is not None else ()
-    return next((one for one in found if one.node == asset.id and kind in ("", one.kind)), None)
+    return next((one for one in found if one.node == asset.id and kind in ("", one.kind) and one.kind not in but), None)

@@ -6,6 +6,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from hostler.core.state.bmc_certificate import BmcCertificate
+from hostler.core.state.bmc_login import BmcLogin
 from hostler.core.state.racks import AssetLook
 from hostler.core.state.scopes import RACK, Scope
 
@@ -27,6 +28,7 @@ class AssetKind(StrEnum):
     bmc = "bmc"
     switch = "switch"
     coolant_unit = "coolant_unit"
+    pdu = "pdu"
 
 
 class Position(Struct, frozen=True):
@@ -55,7 +57,7 @@ class Asset(Struct, frozen=True):
     """A thing with a position that is not a node: rack, NVLink domain, switch tray, power shelf, switch.
 
     Its own lifecycle is `asset_states.ASSET_TRANSITIONS`. `look`: what its own BMC showed last, None before.
-    `bmc_certificate`: what came of renewals of its BMC's certificate.
+    `bmc_certificate` and `bmc_login`: what came of renewals of its BMC's certificate and password.
     """
 
     id: str
@@ -66,6 +68,7 @@ class Asset(Struct, frozen=True):
     state: str = "in_service"
     look: AssetLook | None = None
     bmc_certificate: BmcCertificate | None = None
+    bmc_login: BmcLogin | None = None
 
     @property
     def scopes(self) -> tuple[Scope, ...]:

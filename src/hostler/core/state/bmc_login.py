@@ -1,8 +1,10 @@
 """Knowledge of a BMC's own password: its age, what was asked for, how the last renewal failed; never itself."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 RENEW = "renew_bmc_login"
 """The kind of operation, and the name of its recipe and mode."""
@@ -10,6 +12,8 @@ RETIRE = "retire"
 """The name of the plan by which a BMC loses it before its node is retired."""
 LOGIN_FAILED = "bmc.login_failed"
 """The condition of a node whose BMC's password could not be renewed."""
+FAILURES_MOST = 3
+"""So many renewals in a row that came to nothing, and no more is tried; one that was refused is enough."""
 
 
 class BmcLogin(Struct, frozen=True):
@@ -39,3 +43,29 @@ class BmcLogin(Struct, frozen=True):
     def ours(self) -> bool:
         """Whether the BMC has, or may have, a password that was made here."""
         return self.renewed_at is not None or self.pending
+
+def gives_up(login: BmcLogin | None) -> bool:
+    """Whether no more is tried until a person says so."""
+    return login is not None and (login.result == "refused" or login.failures >= FAILURES_MOST)
+
+
+def asked(login: BmcLogin | None, at: datetime, by: str, why: str, *, anew: bool) -> BmcLogin:
+    """The login once a renewal of it is due: what failed before counts no more."""
+    known = login or BmcLogin()
+    due = replace(known, asked_at=at, asked_by=by, why=why, anew=anew or known.anew)
+    return replace(due, failed_at=None, result="", detail="", failures=0)
+
+
+def after_renewal(
+    login: BmcLogin | None, at: datetime, result: str, detail: str, facts: Mapping[str, object]
+) -> BmcLogin:
+    """The login after a renewal: proved, or how it came to nothing."""
+    known = login or BmcLogin()
+    if "tries" in facts:
+        tried, tries = (int(str(facts.get(name) or 0)) for name in ("tried", "tries"))
+        username = str(facts.get("username", ""))[:256]
+        known = replace(known, username=username, pending=bool(facts.get("pending")), tried=tried, tries=tries)
+    if result != "done":
+        return replace(known, failed_at=at, result=result, detail=detail, failures=known.failures + 1)
+    done = replace(known, renewed_at=at, asked_at=None, asked_by="", why="", anew=False)
+    return replace(done, failed_at=None, result="", detail="", failures=0)

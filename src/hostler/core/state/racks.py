@@ -59,7 +59,7 @@ class AssetLook(Struct, frozen=True):
 
     `health` is the BMC's word for the whole, which excuses no part of it. `gaps` are what could not be read, and why.
     `control_plane` is what a switch tray's system says of the fabric manager on it, "" where it was not asked.
-    `certificate` is the one that the BMC shows, None over plain HTTP.
+    `certificate` is the one that the BMC shows, None over plain HTTP. `login_refused`: it turned the password away.
     """
 
     at: datetime
@@ -72,9 +72,10 @@ class AssetLook(Struct, frozen=True):
     gaps: tuple[str, ...] = ()
     control_plane: str = ""
     certificate: ShownCertificate | None = None
+    login_refused: bool = False
 
     @property
     def said(self) -> tuple[object, ...]:
         """All but the moment: what is recorded anew when it changes."""
         shown = (self.serial, self.health, self.supplies, self.leaks, self.firmware, self.control_plane)
-        return (self.why, *shown, self.gaps, self.certificate)
+        return (self.why, *shown, self.gaps, self.certificate, self.login_refused)

@@ -115,7 +115,7 @@ class RedfishClient:
         return found or await self._read_systems()
 
     async def _read_systems(self) -> tuple[wire.System, ...]:
-        paths = await self.member_paths((await self.root()).systems)
+        paths = await self.member_paths(self._offered((await self.root()).systems, "systems"))
         if len(paths) == 1 or len(paths) > MAX_SYSTEMS:
             return tuple(wire.unread(path) for path in paths)
         return tuple([await self.system_if_shown(path) for path in paths])
@@ -415,7 +415,7 @@ class RedfishClient:
     async def _system_named(self, wanted: str) -> wire.System:
         if wanted.startswith("/"):
             return await self._system_at(wanted)
-        return await self._system_at(f"{(await self.root()).systems.rstrip('/')}/{wanted}")
+        return await self._system_at(f"{self._offered((await self.root()).systems, 'systems').rstrip('/')}/{wanted}")
 
     async def system_if_shown(self, path: str) -> wire.System:
         """The system as far as it can be read now: a baseboard comes up minutes after its BMC."""
@@ -562,7 +562,7 @@ def _pinned(origin: str, access: Access, certificate: str) -> Access:
     """The access by the recorded certificate. Raises RefusedError where none is: nobody is known there yet."""
     if not certificate:
         how = (
-            "run `hostler bmc credentials rotate NODE`, which records it"
+            "run `hostler bmc credentials rotate NODE`, which records it, of an asset `hostler asset renew-login`"
             if access.pin == "first_contact"
             else "record it with `hostler node rebind NODE --kind bmc_certificate --value FINGERPRINT`"
         )

@@ -1,14 +1,18 @@
-"""Equipment that a BMC serves in the place of a system: a power shelf or a coolant distribution unit.
+"""Equipment that a BMC serves in the place of a system: a power shelf, a PDU or a coolant distribution unit.
 
-Sources: DMTF's schemas ServiceRoot (PowerEquipment, ThermalEquipment), PowerEquipment (PowerShelves), ThermalEquipment
-(CDUs).
+Sources: DMTF's schemas ServiceRoot (PowerEquipment, ThermalEquipment), PowerEquipment (PowerShelves, RackPDUs),
+ThermalEquipment (CDUs).
 """
 
 from hostler.drivers.redfish import wire
 from hostler.drivers.redfish.bulk_read import Survey
 from hostler.drivers.redfish.client import ROOT, RedfishClient
 from hostler.drivers.redfish.tolerant_json import Document, child, document, link, text
-from hostler.ports import RefusedError
+from hostler.ports import LoginRefusedError, RefusedError
+
+PDUS = ("PowerEquipment", "RackPDUs")
+KINDS = (("PowerEquipment", "PowerShelves"), PDUS, ("ThermalEquipment", "CDUs"))
+"""The service of the root and the list of each kind of equipment."""
 
 
 async def listed(survey: Survey, root: Document, service: str, kind: str) -> list[Document]:
@@ -24,17 +28,26 @@ async def machine(client: RedfishClient, wanted: str) -> wire.System:
     Raises RefusedError where it is not clear which is meant.
     """
     if wanted or (await client.root()).systems:
-        return await client.system(wanted)
-    survey = Survey(client)
-    root = document(await client.get(ROOT), ROOT)
-    found = await listed(survey, root, "PowerEquipment", "PowerShelves")
-    found += await listed(survey, root, "ThermalEquipment", "CDUs")
+        try:
+            return await client.system(wanted)
+        except LoginRefusedError:
+            raise
+        except RefusedError:
+            if wanted or not await _all(client):
+                raise
+    found = await _all(client)
     if len(found) != 1:
         raise RefusedError(
             f"{client.origin} serves no system and {len(found)} pieces of equipment"
             "; name the address of one with its own BMC (hostler asset rebind --kind bmc)"
         )
     return as_system(found[0])
+
+
+async def _all(client: RedfishClient) -> list[Document]:
+    survey = Survey(client)
+    root = document(await client.get(ROOT), ROOT)
+    return [doc for service, kind in KINDS for doc in await listed(survey, root, service, kind)]
 
 
 def as_system(doc: Document) -> wire.System:

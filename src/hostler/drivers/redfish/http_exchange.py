@@ -180,7 +180,7 @@ class HttpExchange:
             if self._access.factory and not password:
                 raise LoginRefusedError(
                     f"secret {self._access.secret} holds no password yet: none was set on the BMC"
-                    "; run `hostler bmc credentials rotate NODE`"
+                    "; run `hostler bmc credentials rotate NODE` (of an asset `hostler asset renew-login ASSET`)"
                 )
             if self._access.factory and fields.get("tried"):
                 raise LoginRefusedError(

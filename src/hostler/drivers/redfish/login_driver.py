@@ -7,7 +7,7 @@ from random import SystemRandom
 from hostler.core.state.assets import BMC_CERTIFICATE
 from hostler.core.state.model import Facts, Node, Operation, Outcome
 from hostler.core.state.operations import RenewBmcLogin, WipeBmcLogin
-from hostler.drivers.redfish import kept_login
+from hostler.drivers.redfish import equipment, kept_login
 from hostler.drivers.redfish.client import Clients, RedfishClient
 from hostler.drivers.redfish.http_exchange import Access, BmcAddress, bmc_address
 from hostler.drivers.redfish.kept_login import Entry, KeptLogin
@@ -108,7 +108,7 @@ class LoginDriver:
             return self._clients.entering(address.origin, certificate, way.username, way.password)
 
         async def known(client: RedfishClient) -> None:
-            check_identity(client.origin, await client.system(address.system), node)
+            check_identity(client.origin, await equipment.machine(client, address.system), node)
 
         return LoginRenewal(self._store, access.secret, EntryDoor(enter, known, certificate), self._draw)
 

@@ -1,6 +1,6 @@
-"""One look at an asset of a rack through its own BMC: a power shelf, a switch tray, a coolant unit.
+"""One look at an asset of a rack through its own BMC: a power shelf, a switch tray, a coolant unit, a PDU.
 
-Sources: DMTF's schemas ServiceRoot (PowerEquipment, ThermalEquipment), PowerEquipment (PowerShelves),
+Sources: DMTF's schemas ServiceRoot (PowerEquipment, ThermalEquipment), PowerEquipment (PowerShelves, RackPDUs),
 PowerDistribution (PowerSupplies), ThermalEquipment (CDUs), CoolingUnit (LeakDetection), LeakDetection (LeakDetectors);
 a BMC that has none of these shows a system with chassis, as switch trays and many shelves do.
 """
@@ -22,7 +22,7 @@ from hostler.drivers.redfish.http_exchange import parse_address
 from hostler.drivers.redfish.shown_certificate import shown_certificate
 from hostler.drivers.redfish.tolerant_json import Document, WireError, child, document, link, name_of, text, worst
 from hostler.drivers.redfish.wire_nvos import system_images
-from hostler.ports import PortError, RefusedError
+from hostler.ports import LoginRefusedError, PortError, RefusedError
 
 HANDSHAKE_S = 10.0
 IMAGE = "/nvue_v1/system/image"
@@ -41,7 +41,7 @@ class RackReader:
         try:
             return await self._read(asset, now)
         except PortError as error:
-            return AssetLook(now, why=str(error)[:300])
+            return AssetLook(now, why=str(error)[:300], login_refused=isinstance(error, LoginRefusedError))
 
     async def _read(self, asset: Asset, now: datetime) -> AssetLook:
         if not asset.binding("bmc"):
@@ -53,9 +53,10 @@ class RackReader:
         root = document(await client.get(ROOT), ROOT)
         shelves = await equipment.listed(survey, root, "PowerEquipment", "PowerShelves")
         units = await equipment.listed(survey, root, "ThermalEquipment", "CDUs")
+        pdus = await equipment.listed(survey, root, *equipment.PDUS)
         certificate = await _certificate(client.origin, asset.binding(BMC_CERTIFICATE))
-        if shelves or units:
-            return replace(await _of_equipment(survey, now, shelves, units), certificate=certificate)
+        if shelves or units or pdus:
+            return replace(await _of_equipment(survey, now, shelves, units, pdus), certificate=certificate)
         look = await _of_system(client, now, address.system)
         if asset.binding("nvos"):
             look = await self._with_system(look, asset.binding("nvos"))
@@ -102,7 +103,9 @@ async def _certificate(origin: str, recorded: str) -> ShownCertificate | None:
     return None
 
 
-async def _of_equipment(survey: Survey, now: datetime, shelves: list[Document], units: list[Document]) -> AssetLook:
+async def _of_equipment(
+    survey: Survey, now: datetime, shelves: list[Document], units: list[Document], pdus: list[Document]
+) -> AssetLook:
     """One shelf or one unit answers for itself; of several behind one BMC the serials stand together."""
     supplies: Facts = {}
     for shelf in shelves:
@@ -114,7 +117,7 @@ async def _of_equipment(survey: Survey, now: datetime, shelves: list[Document], 
         detection = await survey.one(link(unit, "LeakDetection")) if link(unit, "LeakDetection") else {}
         detectors = await survey.many(link(detection, "LeakDetectors"), "LeakDetectors")
         leaks.extend((name_of(doc), text(doc, "DetectorState").lower()) for doc in detectors)
-    both = (*shelves, *units)
+    both = (*shelves, *units, *pdus)
     runs, gaps = await _inventory(survey.client, equipment.as_system(both[0]))
     words = [text(child(doc, "Status"), "Health").lower() for doc in both]
     return AssetLook(

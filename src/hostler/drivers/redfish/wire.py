@@ -147,10 +147,10 @@ class Manager(Struct, frozen=True):
 
 
 def service_root(raw: bytes) -> ServiceRoot:
-    """Raises WireError where there is no link to Systems: then nothing can be done with it."""
+    """Raises WireError where it links neither systems nor equipment: then nothing can be done with it."""
     doc = document(raw, "service root")
     systems = link(doc, "Systems")
-    if not systems:
+    if not (systems or link(doc, "PowerEquipment") or link(doc, "ThermalEquipment")):
         raise WireError("the BMC's service root has no link to Systems; is this a Redfish service, and is it up?")
     expands = child(doc, "ProtocolFeaturesSupported", "ExpandQuery")
     offered = bool(truth(expands, "NoLinks") and truth(expands, "Levels"))

@@ -5,10 +5,14 @@ from datetime import datetime, timedelta
 
 from litestar import Router, get
 from msgspec import Struct
+from msgspec.structs import replace
 
-from hostler.core.conditions.own_conditions import login_gives_up
-from hostler.core.state.assets import BMC_CERTIFICATE
-from hostler.core.state.bmc_login import RENEW, BmcLogin
+from hostler.core.planning import asset_logins
+from hostler.core.state.asset_operations import under_way
+from hostler.core.state.assets import BMC_CERTIFICATE, Asset
+from hostler.core.state.bmc_login import RENEW, BmcLogin, gives_up
+from hostler.core.state.configuration import Policy
+from hostler.core.state.decisions import Wait
 from hostler.core.state.model import Node
 from hostler.server.app_state import AppState
 from hostler.server.auth import SEE_CELL
@@ -18,11 +22,12 @@ from hostler.server.rows import row_of
 
 
 class CredentialRow(Struct, frozen=True):
-    """The login of one node's BMC. `state`: none, renewing, due, proved or failed; `says` why, in words.
+    """The login of the BMC of one node, or of a rack's asset (`kind`).
 
-    `renewed_at` is when its password was last proved, `due_at` when the next renewal begins by itself. `pending`: a new
-    password was made and may be set. `tried` of `tries` wrong passwords were shown since one was right. `certificate`
-    is the SHA-256 by which the BMC is known, "" where an authority or bmc.json says so.
+    `state`: none, renewing, due, proved or failed; `says` why, in words. `renewed_at` is when its password was last
+    proved, `due_at` when the next renewal begins by itself. `pending`: a new password was made and may be set. `tried`
+    of `tries` wrong passwords were shown since one was right. `certificate` is the SHA-256 by which the BMC is known,
+    "" where an authority or bmc.json says so.
     """
 
     node: str
@@ -36,11 +41,12 @@ class CredentialRow(Struct, frozen=True):
     tries: int = 0
     certificate: str = ""
     says: str = ""
+    kind: str = "node"
 
 
 @get("/bmc/credentials", guards=SEE_CELL)
 async def list_credentials(app_state: TheAppState, wanted: Wanted) -> Page[CredentialRow]:
-    """The logins of all nodes that have a BMC."""
+    """The logins of all BMCs, of nodes and of racks' assets."""
     return listed(_rows(app_state), wanted)
 
 
@@ -48,29 +54,38 @@ def _rows(app_state: AppState) -> Iterator[tuple[str, CredentialRow]]:
     fleet = app_state.fleet
     for node in fleet.nodes.values():
         if node.binding("bmc"):
-            yield node.id, _login_row(node, fleet.policy_of(node).bmc_credentials.renew_every_s)
+            busy = node.aside is not None and node.aside.kind == RENEW
+            yield node.id, _row(node, fleet.policy_of(node), busy=busy)
+    for asset in fleet.assets.values():
+        if asset.binding("bmc"):
+            yield asset.id, _of_asset(app_state, asset)
 
 
-def _login_row(node: Node, renew_every_s: float) -> CredentialRow:
+def _of_asset(app_state: AppState, asset: Asset) -> CredentialRow:
+    busy = under_way(app_state.fleet, asset, RENEW) is not None
+    row = replace(_row(asset, app_state.fleet.policy, busy=busy), kind=asset.kind)
+    waits = None if busy else asset_logins.renewal(app_state.context(), asset)
+    return replace(row, says="; ".join(b.text for b in waits.blockers)) if isinstance(waits, Wait) else row
+
+
+def _row(named: Node | Asset, policy: Policy, *, busy: bool) -> CredentialRow:
     """Row of one login, with what may be told of it."""
-    login = node.bmc_login or BmcLogin()
+    login, renew_every_s = named.bmc_login or BmcLogin(), policy.bmc_credentials.renew_every_s
     due = login.renewed_at + timedelta(seconds=renew_every_s) if login.renewed_at and renew_every_s else None
     return row_of(
         CredentialRow,
         login,
-        node=node.id,
-        bmc=node.binding("bmc"),
-        state=_state(node, login),
+        node=named.id,
+        bmc=named.binding("bmc"),
+        state="renewing" if busy else _state(login),
         due_at=due,
-        certificate=node.binding(BMC_CERTIFICATE),
+        certificate=named.binding(BMC_CERTIFICATE),
         says=login.detail or login.why,
     )
 
 
-def _state(node: Node, login: BmcLogin) -> str:
-    if node.aside is not None and node.aside.kind == RENEW:
-        return "renewing"
-    if login_gives_up(node):
+def _state(login: BmcLogin) -> str:
+    if gives_up(login):
         return "failed"
     if login.asked_at is not None:
         return "due"

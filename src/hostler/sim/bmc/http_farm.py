@@ -13,11 +13,13 @@ import aiohttp
 import msgspec
 from aiohttp import web
 
+from hostler.sim.bmc.rack_equipment import RackEquipment
 from hostler.sim.bmc.rack_pdu import RackPdu
 from hostler.sim.bmc.redfish_service import Fetch, Service, ServiceRequest, ServiceResponse
 from hostler.sim.bmc.resource_parts import ROOT
 from hostler.sim.bmc.tls_certificates import Certificate
 
+EmulatedBmc = Service | RackPdu | RackEquipment
 MAX_IMAGE_BYTES = 64 * 1024 * 1024
 FETCH_TIMEOUT_S = 60.0
 _OPEN_PATHS = {"/redfish", ROOT}
@@ -38,7 +40,7 @@ class Farm:
     ) -> None:
         self._clock = clock
         self._expected = _basic(*credentials) if credentials else ""
-        self._services: dict[tuple[str, int], Service | RackPdu] = {}
+        self._services: dict[tuple[str, int], EmulatedBmc] = {}
         self._context = certificate.server_context() if certificate else None
         self._fetching: set[asyncio.Task[None]] = set()
         self._runner: web.ServerRunner | None = None
@@ -61,12 +63,12 @@ class Farm:
         if self._session:
             await self._session.close()
 
-    async def serve(self, service: Service | RackPdu, port: int = 0, host: str = "127.0.0.1") -> str:
+    async def serve(self, service: EmulatedBmc, port: int = 0, host: str = "127.0.0.1") -> str:
         """Serve a service on a port of its own (0: a free one) and return its origin, as in a node's bmc binding."""
         assert self._runner, "enter the farm first"
         listener = _bound(host, port)
         taken: int = listener.getsockname()[1]
-        own = service.certificates.server_context() if isinstance(service, Service) and service.certificates else None
+        own = service.certificates.server_context() if service.certificates else None
         context = own or self._context
         await web.SockSite(self._runner, listener, ssl_context=context, backlog=512).start()
         self._services[host, taken] = service
@@ -108,7 +110,7 @@ class Farm:
             transport.abort()
         return await _streamed(reply, request) if reply.times > 1 else _response(reply)
 
-    def _turned_away(self, service: Service | RackPdu, request: web.BaseRequest) -> web.Response | None:
+    def _turned_away(self, service: EmulatedBmc, request: web.BaseRequest) -> web.Response | None:
         """The answer to who may not enter, None for who may."""
         if service.accounts is None or request.path.rstrip("/") in _OPEN_PATHS:
             unknown = web.Response(status=401, headers={"WWW-Authenticate": 'Basic realm="Redfish"'})

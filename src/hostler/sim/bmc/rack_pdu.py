@@ -45,6 +45,7 @@ class RackPdu:
 
     only = None
     accounts = None
+    certificates = None
 
     def __init__(self, **outlets: EmulatedOutlet) -> None:
         self.outlets = outlets

@@ -143,6 +143,7 @@ from hostler.core.state.events.plans import (
 )
 from hostler.core.state.events.racks import (
     AssetCertificateDue,
+    AssetLoginDue,
     AssetOperationFinished,
     AssetOperationSettled,
     AssetOperationStarted,
@@ -188,6 +189,7 @@ __all__ = [
     "ApprovalRequested",
     "AssetCertificateDue",
     "AssetChanged",
+    "AssetLoginDue",
     "AssetOperationFinished",
     "AssetOperationSettled",
     "AssetOperationStarted",
@@ -543,6 +545,7 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("asset_operation_finished", 1): 6,
     ("asset_operation_settled", 1): 6,
     ("asset_certificate_due", 1): 6,
+    ("asset_login_due", 1): 6,
     ("rack_certified", 1): 6,
     ("rack_certificate_voided", 1): 6,
 }

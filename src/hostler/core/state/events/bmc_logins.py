@@ -5,7 +5,7 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.state.bmc_login import BmcLogin
+from hostler.core.state import bmc_login
 from hostler.core.state.events.row import EventRow, EventRows, node_of, of_node
 from hostler.core.state.fleet import Fleet
 
@@ -21,9 +21,8 @@ class BmcLoginDue(Struct, frozen=True, tag="bmc_login_due"):
 
 def _due(fleet: Fleet, event: BmcLoginDue, at: datetime) -> None:
     node = node_of(fleet, event.node)
-    known = node.bmc_login or BmcLogin()
-    asked = replace(known, asked_at=at, asked_by=event.by, why=event.why, anew=event.anew or known.anew)
-    fleet.put_node(node.id, replace(node, bmc_login=replace(asked, failed_at=None, result="", detail="", failures=0)))
+    login = bmc_login.asked(node.bmc_login, at, event.by, event.why, anew=event.anew)
+    fleet.put_node(node.id, replace(node, bmc_login=login))
 
 
 ROWS: EventRows = (EventRow(BmcLoginDue, of_node, _due),)

@@ -5,9 +5,9 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.state import light, machine_work
+from hostler.core.state import bmc_login, light, machine_work
 from hostler.core.state.bmc_certificate import CERTIFY, BmcCertificate, after_renewal
-from hostler.core.state.bmc_login import RENEW, BmcLogin
+from hostler.core.state.bmc_login import RENEW
 from hostler.core.state.boot_medium import EJECT, BootMedium
 from hostler.core.state.events.inventory import runs
 from hostler.core.state.events.row import EventRow, EventRows, FoldError, node_of, of_node, of_others
@@ -163,7 +163,8 @@ def _aside_finished(node: Node, event: OperationFinished, at: datetime) -> Node:
     if event.result in ("timed_out", "revoked"):
         given_up = (*given_up, event.operation)[-GIVEN_UP_KEPT:]
     if event.kind == RENEW:
-        return replace(node, aside=None, bmc_login=_renewed(node.bmc_login or BmcLogin(), event, at), given_up=given_up)
+        login = bmc_login.after_renewal(node.bmc_login, at, event.result, event.detail, event.facts)
+        return replace(node, aside=None, bmc_login=login, given_up=given_up)
     if event.kind == CERTIFY:
         known = node.bmc_certificate or BmcCertificate()
         certificate = after_renewal(known, at, event.result, event.detail, event.facts)
@@ -185,19 +186,6 @@ def _aside_finished(node: Node, event: OperationFinished, at: datetime) -> Node:
         times = 1 + (node.aside_failed.times if node.aside_failed is not None else 0)
         failed = AsideFailure(event.kind, at, event.result, event.detail, times)
     return replace(node, aside=None, aside_failed=failed, given_up=given_up)
-
-
-def _renewed(login: BmcLogin, event: OperationFinished, at: datetime) -> BmcLogin:
-    """The login after a renewal: proved, or how it came to nothing."""
-    facts = event.facts
-    if "tries" in facts:
-        tried, tries = (int(facts[name] or 0) for name in ("tried", "tries"))
-        username = str(facts.get("username", ""))[:256]
-        login = replace(login, username=username, pending=bool(facts.get("pending")), tried=tried, tries=tries)
-    if event.result == "done":
-        done = replace(login, renewed_at=at, asked_at=None, asked_by="", why="", anew=False)
-        return replace(done, failed_at=None, result="", detail="", failures=0)
-    return replace(login, failed_at=at, result=event.result, detail=event.detail, failures=login.failures + 1)
 
 
 def _ejected(node: Node, event: OperationFinished, at: datetime) -> BootMedium | None:

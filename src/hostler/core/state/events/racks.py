@@ -6,6 +6,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hostler.core.state import bmc_login
+from hostler.core.state.assets import Asset
 from hostler.core.state.bmc_certificate import CERTIFY, BmcCertificate, after_renewal
 from hostler.core.state.events.row import EventRow, EventRows, FoldError
 from hostler.core.state.fleet import Fleet
@@ -100,6 +102,18 @@ class AssetCertificateDue(Struct, frozen=True, tag="asset_certificate_due"):
     why: str
 
 
+class AssetLoginDue(Struct, frozen=True, tag="asset_login_due"):
+    """The password of the asset's BMC is to be renewed: `by` whom, and why.
+
+    `anew`: wrong passwords count from none again.
+    """
+
+    asset: str
+    by: str
+    why: str
+    anew: bool = False
+
+
 class RackCertified(Struct, frozen=True, tag="rack_certified"):
     """A person has certified the rack as a whole."""
 
@@ -124,6 +138,7 @@ RackEvent = (
     | AssetOperationFinished
     | AssetOperationSettled
     | AssetCertificateDue
+    | AssetLoginDue
     | RackCertified
     | RackCertificateVoided
 )
@@ -177,7 +192,7 @@ def _end(fleet: Fleet, event: RackRunEnded, at: datetime) -> None:
 
 def _start(fleet: Fleet, event: AssetOperationStarted, _at: datetime) -> None:
     rack, fresh = _rack_of(fleet, event.rack), event.operation
-    others = tuple(one for one in rack.operations if one.node != fresh.node)
+    others = tuple(one for one in rack.operations if one.id != fresh.id)
     fleet.racks.put(rack.name, replace(rack, operations=(*others, fresh)))
 
 
@@ -193,10 +208,19 @@ def _finish(fleet: Fleet, event: AssetOperationFinished, at: datetime) -> None:
         given_up = (*given_up, known.id)[-GIVEN_UP_KEPT:]
     left = tuple(one for one in rack.operations if one.id != event.operation)
     fleet.racks.put(rack.name, replace(rack, operations=left, settling=settling, given_up=given_up))
-    if event.kind == CERTIFY and (asset := fleet.assets.get(event.asset)) is not None:
+    if (asset := fleet.assets.get(event.asset)) is not None:
+        fleet.put_asset(asset.id, _renewed(asset, event, at))
+
+
+def _renewed(asset: Asset, event: AssetOperationFinished, at: datetime) -> Asset:
+    """The asset after the operation, where that renewed its BMC's password or certificate."""
+    if event.kind == bmc_login.RENEW:
+        login = bmc_login.after_renewal(asset.bmc_login, at, event.result, event.detail, event.facts)
+        return replace(asset, bmc_login=login)
+    if event.kind == CERTIFY:
         before = asset.bmc_certificate or BmcCertificate()
-        certificate = after_renewal(before, at, event.result, event.detail, event.facts)
-        fleet.put_asset(asset.id, replace(asset, bmc_certificate=certificate))
+        return replace(asset, bmc_certificate=after_renewal(before, at, event.result, event.detail, event.facts))
+    return asset
 
 
 def _due(fleet: Fleet, event: AssetCertificateDue, at: datetime) -> None:
@@ -204,6 +228,12 @@ def _due(fleet: Fleet, event: AssetCertificateDue, at: datetime) -> None:
     asked = replace(asset.bmc_certificate or BmcCertificate(), asked_at=at, asked_by=event.by, why=event.why)
     asked = replace(asked, failed_at=None, result="", detail="", failures=0)
     fleet.put_asset(asset.id, replace(asset, bmc_certificate=asked))
+
+
+def _login_due(fleet: Fleet, event: AssetLoginDue, at: datetime) -> None:
+    asset = fleet.assets[event.asset]
+    login = bmc_login.asked(asset.bmc_login, at, event.by, event.why, anew=event.anew)
+    fleet.put_asset(asset.id, replace(asset, bmc_login=login))
 
 
 def _settle(fleet: Fleet, event: AssetOperationSettled, _at: datetime) -> None:
@@ -243,6 +273,7 @@ ROWS: EventRows = (
     EventRow(AssetOperationFinished, _of_asset, _finish),
     EventRow(AssetOperationSettled, _of_asset, _settle),
     EventRow(AssetCertificateDue, lambda e: (e.asset,), _due),
+    EventRow(AssetLoginDue, lambda e: (e.asset,), _login_due),
     EventRow(RackCertified, lambda e: (Scope(RACK, e.certificate.rack).text,), _certify),
     EventRow(RackCertificateVoided, _of_rack, _void),
 )

@@ -40,6 +40,15 @@ class RenewAssetCertificate(Verb, frozen=True):
     facts: ClassVar = VerbFacts(Permission.operate, Target.asset, command="asset renew-certificate")
 
 
+class RenewAssetLogin(Verb, frozen=True):
+    """Give the BMC of a shelf, coolant unit, switch tray or PDU a new password of its own now."""
+
+    facts: ClassVar = VerbFacts(Permission.operate, Target.asset, command="asset renew-login")
+    anew: Annotated[
+        bool, Meta(description="Wrong passwords count from none again: you know that it has the right one.")
+    ] = False
+
+
 class RebindAsset(Verb, frozen=True):
     """Give an asset another name: a swapped tray's serial number, a replaced BMC's address."""
 
