@@ -66,7 +66,7 @@ async def test_from_the_factory_by_first_contact_to_a_swapped_board(tmp_path: Pa
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_another_piece_of_equipment_keeps_its_login(tmp_path: Path, kind: Kind | None) -> None:
-    """Its address is answered by another one. Mutant: whoever answers there is given the password."""
+    """The address is answered by another one. Mutant: whoever answers there is given the password."""
     async with credential_world(tmp_path, equipment=kind) as world:
         as_asset(world)
         world.node = replace(world.node, bindings=(Binding("serial", "SN2", START), world.node.bindings[1]))
@@ -79,7 +79,7 @@ async def test_another_piece_of_equipment_keeps_its_login(tmp_path: Path, kind: 
 @pytest.mark.parametrize("lie", ["forgets", "says_error", "late", "resets_before", "resets_after"])
 @pytest.mark.parametrize("kind", ["PowerShelves", "RackPDUs"])
 async def test_a_bmc_that_says_yes_and_is_not_so_loses_nothing(tmp_path: Path, kind: Kind, lie: str) -> None:
-    """It keeps the old one, answers 200 with an error, takes it after a restart, or loses power before or after.
+    """The BMC keeps the old one, answers 200 with an error, takes it after a restart, or loses power before or after.
 
     Mutants: its yes is proof; the old password is dropped before the new one is proved.
     """
@@ -117,7 +117,7 @@ async def test_its_account_is_never_locked_by_us(tmp_path: Path, threshold: int)
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 async def test_each_cut_is_gone_on_from(tmp_path: Path, after: bool) -> None:
-    """It ends before or after every fourth step of a shelf's renewal, of the store and of the BMC."""
+    """The process ends before or after every fourth step of a shelf's renewal, of the store and of the BMC."""
     at, cuts = -2, 0
     while True:
         at += 4
@@ -139,7 +139,7 @@ async def test_each_cut_is_gone_on_from(tmp_path: Path, after: bool) -> None:
 
 
 async def test_two_controllers_at_once_leave_a_password_that_is_kept(tmp_path: Path) -> None:
-    """One of them is gone already and does not know it. Mutant: the later write hides the password that was set."""
+    """A controller that is gone already may not know it. Mutant: the later write hides the password that was set."""
     async with credential_world(tmp_path, equipment="RackPDUs") as world:
         asset = as_asset(world)
         await world.renew()

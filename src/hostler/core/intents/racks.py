@@ -165,7 +165,7 @@ def _with_bmc(ask: AnyAsk) -> Asset:
 
 
 def _begun(answer: Act | Wait | datetime | None, said: str, due: e.Event, shown: str) -> Granted:
-    """What a person is told who asked for a renewal: it begins, or is asked again with each look."""
+    """The answer to a person who asked for a renewal: it begins, or is asked again with each look."""
     if isinstance(answer, Act):
         return f"{said}; it begins ({shown})", (due, *answer.events)
     waits = f": {answer.blockers[0].text}; until {answer.blockers[0].ends_when}" if isinstance(answer, Wait) else ""

@@ -15,8 +15,8 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import OWNER
 
 
-class Trouble(Struct, frozen=True):
-    """What is told. `about` ends the ticket's id, `kind` is the ticket's; `over` says how it ended."""
+class BmcTrouble(Struct, frozen=True):
+    """Trouble with a BMC. `about` ends the ticket's id, `kind` is the ticket's; `over` says how it ended."""
 
     about: str
     kind: str
@@ -25,7 +25,7 @@ class Trouble(Struct, frozen=True):
     over: str
 
 
-def told(context: DecisionContext, asset: Asset, trouble: Trouble) -> Iterator[e.Event]:
+def told(context: DecisionContext, asset: Asset, trouble: BmcTrouble) -> Iterator[e.Event]:
     """The ticket opened, changed or closed; a trouble without a fault is over."""
     identity, fault = f"asset-{asset.id}-{trouble.about}", trouble.fault[:500]
     known = context.fleet.tickets.get(identity)

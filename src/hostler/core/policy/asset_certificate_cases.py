@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from hostler.core.conditions.own_conditions import who_renews
 from hostler.core.policy import asset_bmc_cases
-from hostler.core.policy.asset_bmc_cases import Trouble
+from hostler.core.policy.asset_bmc_cases import BmcTrouble
 from hostler.core.state import events as e
 from hostler.core.state.assets import BMC_CERTIFICATE, Asset
 from hostler.core.state.bmc_certificate import gives_up
@@ -23,7 +23,7 @@ def of_look(context: DecisionContext, asset: Asset) -> Iterator[e.Event]:
     if asset.binding(BMC_CERTIFICATE):
         action = f"correct what it says, then hostler asset renew-certificate {asset.id} --reason …"
     over = "its BMC shows a certificate that is good for longer"
-    return asset_bmc_cases.told(context, asset, Trouble("certificate", CASE, fault, action, over))
+    return asset_bmc_cases.told(context, asset, BmcTrouble("certificate", CASE, fault, action, over))
 
 
 def _fault(context: DecisionContext, asset: Asset) -> str | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from hostler.core.policy import asset_bmc_cases
-from hostler.core.policy.asset_bmc_cases import Trouble
+from hostler.core.policy.asset_bmc_cases import BmcTrouble
 from hostler.core.state import events as e
 from hostler.core.state.assets import Asset
 from hostler.core.state.bmc_login import gives_up
@@ -20,4 +20,4 @@ def of_look(context: DecisionContext, asset: Asset) -> Iterator[e.Event]:
         fault = f"the password of its BMC could not be renewed ({login.result.replace('_', ' ')}): {login.detail}"
     action = f"correct what it says, then hostler asset renew-login {asset.id} --reason …"
     over = "the password of its BMC was renewed, or a person has asked for it again"
-    return asset_bmc_cases.told(context, asset, Trouble("login", CASE, fault, action, over))
+    return asset_bmc_cases.told(context, asset, BmcTrouble("login", CASE, fault, action, over))

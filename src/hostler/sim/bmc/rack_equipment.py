@@ -28,7 +28,7 @@ class RackEquipment:
 
     @property
     def only(self) -> "RackEquipment":
-        """What goes away when this BMC restarts."""
+        """The equipment: it goes away when this BMC restarts."""
         return self
 
     def away(self, now: datetime) -> bool:
