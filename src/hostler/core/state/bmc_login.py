@@ -44,6 +44,7 @@ class BmcLogin(Struct, frozen=True):
         """Whether the BMC has, or may have, a password that was made here."""
         return self.renewed_at is not None or self.pending
 
+
 def gives_up(login: BmcLogin | None) -> bool:
     """Whether no more is tried until a person says so."""
     return login is not None and (login.result == "refused" or login.failures >= FAILURES_MOST)
