@@ -30,6 +30,7 @@ for method, name in (
     ("get_processors", "processors"), ("get_nics", "nics"),
 ):
     setattr(fakedriver.FakeDriver, method, _shown(name))
+fakedriver.random.randint = lambda shortest, longest: shortest  # a change of power takes one second, not up to eleven
 SUSHY_EMULATOR_STORAGE = {storage!r}
 SUSHY_EMULATOR_DRIVES = {drives!r}
 SUSHY_EMULATOR_VOLUMES = {volumes!r}

@@ -1,22 +1,38 @@
 """Inspection by the `redfish` interface of a real Ironic; sushy-tools shows processors, memory, drives and NICs.
 
 What was found goes through Hostler's controller and is held against the SKU. Ironic's states and errors are its own.
+What the Redfish driver and Ironic can both do is asked of both, by the same tests, on machines of one BMC. Most of the
+module's time goes into the start of Ironic and seven machines that it verifies at once.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import aiohttp
 import pytest
+from msgspec.structs import replace
 
-from hostler.core.state.model import Part
-from hostler.core.state.operations import InspectMachine
+from hostler.core.state.model import Node, Operation, Outcome, Part
+from hostler.core.state.operations import (
+    AnyAct,
+    CollectInventory,
+    InspectMachine,
+    PowerOn,
+    SetBootNetwork,
+    SwitchOff,
+)
+from hostler.drivers.ironic.client import IronicAccess, IronicClient
+from hostler.drivers.ironic.ironic_nodes import IronicNodes
 from hostler.drivers.ironic.wire_inventory import inspected
-from hostler.ports import UnreachableError
+from hostler.drivers.redfish.http_exchange import Access
+from hostler.drivers.secrets.secret_cache import KeptSecrets
+from hostler.ports import BusyTargetError, OperationDriver, RefusedError, UnreachableError
 from tests.contract.ironic_cell import IronicCell
 from tests.contract.ironic_world import RealIronic, real_ironic, system_ids
 from tests.contract.pypi_programs import MissingError
+from tests.contract.redfish_world import a_hand, node_at
 from tests.contract.shown_hardware import Hardware, as_configuration, hang
 from tests.contract.test_ironic_work import Work
 
@@ -26,6 +42,8 @@ MACHINES = {
     "i3": Hardware(memory_gib=None, macs=("52:54:00:00:03:01", "52:54:00:00:03:02")),
     "i4": Hardware(macs=("52:54:00:00:04:01", "52:54:00:00:04:02")),
     "i5": Hardware(macs=("52:54:00:00:05:01", "52:54:00:00:05:02")),
+    "i6": Hardware(macs=("52:54:00:00:06:01", "52:54:00:00:06:02")),
+    "i7": Hardware(macs=("52:54:00:00:07:01", "52:54:00:00:07:02")),
 }
 SKU: dict[str, Any] = {"parts": {"drive": 1, "nic_port": 2}, "memory_gib": 512}
 
@@ -54,7 +72,7 @@ async def work(ironic: RealIronic) -> AsyncIterator[Work]:
 
 
 async def test_what_an_inspection_found_is_the_nodes_inventory(work: Work) -> None:
-    """4 s. Mutants: the parts are not read; the memory is told in MiB; what Ironic lists is not recorded."""
+    """Mutants: the parts are not read; the memory is told in MiB; what Ironic lists is not recorded."""
     one = IronicCell(work, "i1", **SKU)
     outcome = await one.ended(one.ask("inspect"))
     assert (outcome.result, work.state("i1")) == ("done", "manageable"), outcome
@@ -117,6 +135,75 @@ async def test_an_inspection_that_does_not_end_is_waited_for_and_read_when_it_do
     log, uuid = (ironic.http.parent / "ironic.log").read_text(), work.there.state("i4")["uuid"]
     assert log.count(f'Node {uuid} moved to provision state "inspecting"') == 1
     assert one.gaps() == []
+
+
+class Hand:
+    """A driver before a machine of its own, asked as the runner asks: once, and then observed."""
+
+    def __init__(self, driver: OperationDriver, node: Node, listing: AnyAct) -> None:
+        self.driver, self.node, self.listing = driver, node, listing
+
+    async def ask(self, act: AnyAct, how: str = "perform") -> Outcome:
+        now = datetime.now(UTC)
+        asked = Operation(f"o-{type(act).__name__}", act, self.node.id, "p", 0, now, now + timedelta(minutes=3))
+        outcome: Outcome = await getattr(self.driver, how)(asked, self.node)
+        return outcome
+
+    async def until_done(self, act: AnyAct) -> Outcome:
+        how = "perform"
+        async with asyncio.timeout(90):
+            while True:
+                try:
+                    outcome = await self.ask(act, how)
+                except BusyTargetError:
+                    how = "observe"
+                    continue
+                if outcome.result == "done":
+                    return outcome
+                how = "perform" if outcome.result == "not_done" else "observe"
+                await asyncio.sleep(0.2)
+
+
+@pytest.fixture(params=["redfish", "ironic"])
+async def hand(request: pytest.FixtureRequest, ironic: RealIronic) -> AsyncIterator[Hand]:
+    name = "i6" if request.param == "redfish" else "i7"
+    node = node_at(ironic.address(name), ironic.systems[name], name)
+    async with aiohttp.ClientSession() as session, a_hand(Access(timeout_s=30), lambda: datetime.now(UTC)) as redfish:
+        if request.param == "redfish":
+            yield Hand(redfish, node, CollectInventory())
+        else:
+            client = IronicClient(session, IronicAccess(ironic.url), KeptSecrets({}, lambda: 0.0))
+            yield Hand(IronicNodes(redfish, client), replace(node, provisioner="ironic"), InspectMachine())
+
+
+async def test_both_set_the_next_boot_and_switch_the_machine(hand: Hand, ironic: RealIronic) -> None:
+    """The BMC is asked by the test. Mutants: what was taken is done; what is on is switched on again."""
+    await hand.until_done(SetBootNetwork())
+    boot = ironic.shown(hand.node.id)["Boot"]
+    assert boot["BootSourceOverrideTarget"] == "Pxe"
+    await hand.until_done(PowerOn())
+    assert ironic.shown(hand.node.id)["PowerState"] == "On"
+    assert "already" in (await hand.ask(PowerOn())).detail
+    assert (await hand.ask(SwitchOff(), "observe")).result in ("unknown", "not_done")
+    await hand.until_done(SwitchOff())
+    assert ironic.shown(hand.node.id)["PowerState"] == "Off"
+
+
+async def test_both_list_the_same_drives_and_ports(hand: Hand) -> None:
+    """Mutants: a slot is named otherwise by one; MAC addresses are in capitals."""
+    outcome = await hand.until_done(hand.listing)
+    found = {(part.kind, part.slot, part.serial) for part in outcome.parts if part.kind in ("drive", "nic_port")}
+    macs = MACHINES[hand.node.id].macs
+    assert found == {("drive", "Bay1", "1234570"), *(("nic_port", mac, mac) for mac in macs)}
+
+
+async def test_both_refuse_a_machine_that_is_not_the_node_s(hand: Hand, ironic: RealIronic) -> None:
+    """The node's BMC shows another system. Mutant: the address is enough."""
+    other = node_at(ironic.address("i1"), "another-serial", hand.node.id)
+    hand.node = replace(other, provisioner=hand.node.provisioner)
+    with pytest.raises(RefusedError, match="binding mismatch"):
+        await hand.ask(PowerOn())
+    assert ironic.shown("i1")["PowerState"] == "Off"
 
 
 async def test_an_ironic_that_dies_in_between_has_failed_it_when_it_is_back(work: Work, ironic: RealIronic) -> None:

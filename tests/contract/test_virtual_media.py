@@ -1,4 +1,4 @@
-"""Boot media in virtual drives: the shapes of four vendors and of OpenStack's emulator, and drives that lie."""
+"""Boot media in virtual drives: the shapes of seven BMCs and of OpenStack's emulator, and drives that lie."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -7,12 +7,15 @@ import aiohttp.web
 import pytest
 
 from hostler.ports import RefusedError
+from hostler.sim.bmc import vendors as sim_vendors
 from hostler.sim.bmc.emulated_machine import Quirks
 from hostler.sim.bmc.request_faults import RequestFaultRule
-from tests.contract.redfish_world import SushyTools, World, a_machine, emulated, start_sushy_tools
+from tests.contract.redfish_world import CERTIFICATE, SushyTools, World, a_machine, emulated, start_sushy_tools
 
 pytestmark = pytest.mark.xdist_group("sushy-tools")
-VENDORS = {"dell": "CD", "hpe": "2", "lenovo": "EXT1", "supermicro": "VirtualMedia1"}
+HTTPS_ALONE = {"gb200": "USB1", "gb300": "USB1", "openbmc": "Slot_2"}
+VENDORS = {"dell": "CD", "hpe": "2", "lenovo": "EXT1", "supermicro": "VirtualMedia1", **HTTPS_ALONE}
+DRIVELESS = [name for name in sim_vendors.VENDORS if sim_vendors.VENDORS[name].drives is None]
 OURS = ("http", "shared", "twin", *VENDORS)
 STRANGER = "http://admin:hunter2@files/rescue.iso"
 
@@ -29,8 +32,8 @@ def sushy_tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SushyTools
 
 
 @pytest.fixture
-async def site() -> AsyncIterator[str]:
-    """The beginning of the addresses of media, which are served there."""
+async def sites() -> AsyncIterator[dict[str, str]]:
+    """Scheme → the beginning of the addresses of media, which are served there."""
 
     async def send(request: aiohttp.web.Request) -> aiohttp.web.Response:
         return aiohttp.web.Response(body=b"CD001", status=404 if "gone" in request.path else 200)
@@ -39,10 +42,19 @@ async def site() -> AsyncIterator[str]:
     app.router.add_get("/n/{node}/{secret}/{file}", send)
     runner = aiohttp.web.AppRunner(app)
     await runner.setup()
-    await aiohttp.web.TCPSite(runner, "127.0.0.1", 0).start()
-    host, port = runner.addresses[0][:2]
-    yield f"http://{host}:{port}/n/n1/"
+    for context in (None, CERTIFICATE.server_context()):
+        await aiohttp.web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
+    plain, tls = (address[1] for address in runner.addresses)
+    yield {"http": f"http://127.0.0.1:{plain}/n/n1/", "https": f"https://127.0.0.1:{tls}/n/n1/"}
     await runner.cleanup()
+
+
+@pytest.fixture
+def site(sites: dict[str, str], request: pytest.FixtureRequest) -> str:
+    """The addresses that the BMC of this test fetches from."""
+    params = getattr(request.node, "callspec", None)
+    named = {params.params.get("world"), params.params.get("vendor")} if params is not None else set()
+    return sites["https" if named & HTTPS_ALONE.keys() else "http"]
 
 
 @pytest.fixture(params=[*OURS, "sushy-tools"])
@@ -112,7 +124,7 @@ async def test_the_machine_boots_from_what_was_put_in(vendor: str, site: str) ->
 async def test_a_stranger_s_medium_stays_where_it_is(vendor: str, site: str) -> None:
     """Mutants: every drive is emptied first; eject takes out whatever is in; the refusal tells the address's login."""
     async with emulated(vendor) as world:
-        for drive in ("CD", "2", "EXT1", "EXT2", "VirtualMedia1"):
+        for drive in ("CD", "2", "EXT1", "EXT2", "VirtualMedia1", "USB1", "USB2", "Slot_2"):
             world.ours.media[drive] = STRANGER
         with pytest.raises(RefusedError, match=r"holds rescue\.iso of files") as refused:
             await world.perform("set_boot_network", **a_boot(site))
@@ -195,8 +207,33 @@ async def test_a_drive_that_cannot_be_read_is_neither_used_nor_emptied(site: str
         assert list(world.ours.media) == ["EXT2"]
 
 
-async def test_a_bmc_without_virtual_drives_says_so_and_has_nothing_to_eject(site: str) -> None:
-    async with emulated("dgx_h100") as world:
+@pytest.mark.parametrize("vendor", DRIVELESS)
+async def test_a_bmc_without_virtual_drives_says_so_and_boots_by_pxe(vendor: str, site: str) -> None:
+    """Mutant: a BMC without drives is refused altogether."""
+    async with emulated(vendor) as world:
         with pytest.raises(RefusedError, match="shows no virtual drive"):
             await world.perform("set_boot_network", **a_boot(site))
         assert (await world.perform("eject_boot_medium", images=site)).result == "done"
+        by_address = await world.perform("set_boot_network", target="uefi_http", url=f"{site}s1/boot.efi")
+        assert "does not keep the address to boot from" in by_address.detail
+        assert (await world.perform("set_boot_network")).result == "done"
+
+
+@pytest.mark.parametrize("bmc", HTTPS_ALONE)
+async def test_a_bmc_that_fetches_by_https_alone_says_so_without_the_secret(bmc: str, sites: dict[str, str]) -> None:
+    """Mutants: its words are told as they stand, with the address; what to do is left out."""
+    async with emulated(bmc) as world:
+        with pytest.raises(RefusedError, match=r"give boot\.media\.url an https address") as refused:
+            await world.perform("set_boot_network", **a_boot(sites["http"], "s3cret"))
+        assert "s3cret" not in str(refused.value)
+        assert world.ours.media == {}
+        assert world.ours.counts["SetBoot"] == 0
+
+
+@pytest.mark.parametrize("vendor", HTTPS_ALONE)
+async def test_a_drive_that_a_browser_fills_is_left_alone(vendor: str, site: str) -> None:
+    """Slot_0 is listed first, and has no InsertMedia. Mutant: a drive without that action is changed by PATCH (a 500)."""
+    rule = RequestFaultRule("*/VirtualMedia/Slot_0*", method="PATCH", status=500, times=0)
+    async with emulated(vendor, rules=(rule,)) as world:
+        assert (await world.perform("set_boot_network", **a_boot(site))).result == "done"
+        assert "Slot_0" not in world.ours.media

@@ -30,7 +30,7 @@ async def inserted(ask: OperationRequest, medium: str) -> str:
         return ""
     for stale in [one for one in drives if one.holds and wire_media.is_of(one, ours)]:
         await _eject(ask, stale)
-    free = [one for one in await _drives(ask) if one.optical and not one.holds]
+    free = [one for one in await _drives(ask) if one.fillable]
     if not free:
         raise RefusedError(_full(ask, drives))
     await _insert(ask, free, medium)
@@ -89,9 +89,14 @@ async def _insert(ask: OperationRequest, free: list[VirtualDrive], medium: str) 
         except RefusedError as refused:
             refusal = refused
     assert refusal is not None, "there is a free drive"
-    if wire_media.wants_licence(str(refusal)):
-        raise RefusedError(f"{refusal}; add the licence for virtual media to its BMC")
-    raise refusal
+    said = str(refusal).replace(medium, "the medium's address")  # it holds the secret of the boot
+    if wire_media.wants_licence(said):
+        raise RefusedError(f"{said}; add the licence for virtual media to its BMC")
+    if wire_media.wants_https(medium, said):
+        raise RefusedError(
+            f"{said}; it fetches media by HTTPS alone: give boot.media.url an https address (--boot-media-listen)"
+        )
+    raise RefusedError(said)
 
 
 async def _ask_one(ask: OperationRequest, drive: VirtualDrive, medium: str) -> None:

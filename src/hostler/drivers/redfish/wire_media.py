@@ -2,8 +2,9 @@
 
 DMTF's schema is VirtualMedia. Where BMCs differ: OpenStack's sushy, `resources/manager/virtual_media.py` (Lenovo has no
 actions and is changed by PATCH; Supermicro refuses `Inserted` where it is not asked for; some insist on
-`TransferProtocolType` or `TransferMethod`; HPE's eject takes an empty object), and ansible-collections
-community.general, issue 6969 (Supermicro keeps the name of a medium that was ejected).
+`TransferProtocolType` or `TransferMethod`; HPE's eject takes an empty object), ansible-collections community.general,
+issue 6969 (Supermicro keeps the name of a medium that was ejected), and bmcweb's `virtual_media.hpp`, OpenBMC's and
+NVIDIA's (a drive for browsers has no InsertMedia; what is fetched comes by HTTPS or SMB).
 """
 
 from urllib.parse import unquote, urlsplit
@@ -36,6 +37,11 @@ class VirtualDrive(Struct, frozen=True):
     insert: str = ""
     eject: str = ""
     etag: str = ""
+
+    @property
+    def fillable(self) -> bool:
+        """Whether a medium for a CD's drive can be put in now: not where eject alone is offered, as for browsers."""
+        return self.optical and not self.holds and (self.insert != "" or self.eject == "")
 
     @property
     def shown(self) -> str:
@@ -101,6 +107,12 @@ def wants_licence(refused: str) -> bool:
     """Whether a BMC's words say that it would, had somebody bought it."""
     lower = refused.lower()
     return any(word in lower for word in ("license", "licence", "sft-oob", "sft-dcms"))
+
+
+def wants_https(medium: str, refused: str) -> bool:
+    """Whether a BMC refuses this medium for the way by which it would be fetched, as OpenBMC's do."""
+    lower = refused.lower()
+    return medium.startswith("http://") and ("format not recognized" in lower or "unknownformat" in lower)
 
 
 def _address(doc: Document) -> str:

@@ -16,7 +16,7 @@ from hostler.sim.bmc import bios_shapes
 from hostler.sim.bmc.document_pages import BOOTS, Pages, boot_of
 from hostler.sim.bmc.emulated_machine import Machine
 from hostler.sim.bmc.resource_parts import ROOT, Document, link
-from hostler.sim.bmc.virtual_drives import DELL, HPE, LENOVO, SUPERMICRO, DriveShape, shown
+from hostler.sim.bmc.virtual_drives import DELL, HPE, LENOVO, NVIDIA, OPENBMC, SUPERMICRO, DriveShape, shown
 
 _FEW = ("On", "ForceOff", "ForceRestart", "GracefulShutdown")
 _MOST = ("On", "ForceOff", "GracefulShutdown", "GracefulRestart", "ForceRestart", "Nmi", "PowerCycle")
@@ -536,8 +536,20 @@ VENDORS: dict[str, Vendor] = {
             expands=6,
             fetches=False,
             mains=_AUX,
+            drives=NVIDIA,
         ),
-        Vendor("gb300", "AMI", "System_0", _BOTH, _gb300, baseboard=_HGX, listed="info", etag="none", drops=True),
+        Vendor(
+            "gb300",
+            "AMI",
+            "System_0",
+            _BOTH,
+            _gb300,
+            baseboard=_HGX,
+            listed="info",
+            etag="none",
+            drops=True,
+            drives=NVIDIA,
+        ),
         Vendor("bluefield3", "Nvidia", "Bluefield", ("Bluefield_BMC",), _bluefield, listed="info", settings="Settings"),
         Vendor("nvswitch", "NVIDIA", "System_0", ("BMC_0",), _nvswitch, listed="info", expands=0, fetches=False),
         Vendor(
@@ -551,6 +563,7 @@ VENDORS: dict[str, Vendor] = {
             expands=6,
             fetches=False,
             boots=("None", "Pxe", "Hdd"),
+            drives=OPENBMC,
         ),
     )
 }

@@ -2,6 +2,8 @@
 
 Shapes, after OpenStack's sushy (`resources/manager/virtual_media.py`), a Dell's drives as its own scripts list them
 (dell/iDRAC-Redfish-Scripting, issue 58) and Supermicro's as ansible-collections/community.general, issue 6969 has them.
+OpenBMC's and NVIDIA's: `redfish-core/lib/virtual_media.hpp` of openbmc/bmcweb and NVIDIA/bmcweb; the names of a GB300's
+are those of a capture in spyroot/redfish_ctl, and a GB200's USB1 and USB2.
 """
 
 from collections.abc import Mapping
@@ -9,11 +11,12 @@ from datetime import datetime
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.sim.bmc.emulated_machine import BmcRefusalError, Machine
 from hostler.sim.bmc.resource_parts import ROOT, Document, link
 
-_CD, _STICK = ("CD", "DVD"), ("Floppy", "USBStick")
+_CD, _STICK, _EITHER = ("CD", "DVD"), ("Floppy", "USBStick"), ("CD", "USBStick")
 PLACE = "VirtualMedia"
 
 
@@ -21,7 +24,9 @@ class DriveShape(Struct, frozen=True):
     """Drives by their kinds of media, at the system or at the BMC, and how they are asked.
 
     `patched`: there are no actions. `insists` are words that a request must hold, `refuses` those that it must not;
-    `boots_as` is the boot target. `keeps_name`: a drive shows the address of what was ejected.
+    `boots_as` is the boot target. `keeps_name`: a drive shows the address of what was ejected. `proxies` are filled by
+    browsers alone: they have no InsertMedia. `schemes` are those by which it fetches, () for any; `via` is how a
+    medium is shown to be connected.
     """
 
     at: Literal["Systems", "Managers"]
@@ -31,6 +36,9 @@ class DriveShape(Struct, frozen=True):
     refuses: tuple[str, ...] = ()
     boots_as: str = "Cd"
     keeps_name: bool = False
+    proxies: tuple[str, ...] = ()
+    schemes: tuple[str, ...] = ()
+    via: str = "URI"
 
 
 PLAIN = DriveShape("Systems", {"CD1": _CD, "USB1": _STICK})
@@ -45,6 +53,14 @@ SUPERMICRO = DriveShape(
     boots_as="UsbCd",
     keeps_name=True,
 )
+OPENBMC = DriveShape(
+    "Managers",
+    {"Slot_0": _EITHER, "Slot_2": _EITHER},
+    proxies=("Slot_0",),
+    schemes=("https", "smb"),
+    via="Applet",
+)
+NVIDIA = replace(OPENBMC, drives={"Slot_0": _EITHER, "USB1": _EITHER, "USB2": _EITHER})
 
 
 def shown(machine: Machine, shape: DriveShape, owner: str) -> dict[str, Document]:
@@ -58,7 +74,8 @@ def shown(machine: Machine, shape: DriveShape, owner: str) -> dict[str, Document
 def _drive(machine: Machine, shape: DriveShape, place: str, name: str) -> Document:
     me, held = f"{place}/{name}", machine.media.get(name, "")
     left = machine.ejected.get(name, "") if shape.keeps_name else ""
-    actions = {} if shape.patched else {"Actions": {f"#{act}": _target(me, act) for act in _ACTIONS}}
+    acts = (_EJECT,) if name in shape.proxies else _ACTIONS
+    actions = {} if shape.patched else {"Actions": {f"#{act}": _target(me, act) for act in acts}}
     return {
         "@odata.id": ROOT + me,
         "@odata.type": "#VirtualMedia.v1_6_0.VirtualMedia",
@@ -68,7 +85,7 @@ def _drive(machine: Machine, shape: DriveShape, place: str, name: str) -> Docume
         "Image": held or left or None,
         "ImageName": (held or left).rpartition("/")[2] or None,
         "Inserted": bool(held or left),
-        "ConnectedVia": "URI" if held else "NotConnected",
+        "ConnectedVia": shape.via if held else "NotConnected",
         "WriteProtected": True,
         **actions,
     }
@@ -108,6 +125,8 @@ def medium_asked(machine: Machine, shape: DriveShape, asked: DriveRequest, now: 
     if ejects:
         machine.eject(name, now)
         return None
+    if name in shape.proxies:
+        raise BmcRefusalError(404, f"The requested resource of type InsertMedia named {name} was not found.")
     _check(machine, shape, body)
     image = str(body["Image"])
     return (name, image) if machine.insert(name, image, now) else None
@@ -129,6 +148,8 @@ def _check(machine: Machine, shape: DriveShape, body: Mapping[str, object]) -> N
         raise BmcRefusalError(403, "This feature needs the license SFT-DCMS-SINGLE, which is not installed.")
     if not isinstance(body.get("Image"), str):
         raise BmcRefusalError(400, "The property Image is required.")
+    if shape.schemes and str(body["Image"]).partition("://")[0] not in shape.schemes:
+        raise BmcRefusalError(400, f"The resource at {body['Image']} is in a format not recognized by the service.")
     for word in shape.insists:
         if word not in body:
             raise BmcRefusalError(400, f"The action VirtualMedia.InsertMedia requires the parameter {word}.")
