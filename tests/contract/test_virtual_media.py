@@ -232,7 +232,7 @@ async def test_a_bmc_that_fetches_by_https_alone_says_so_without_the_secret(bmc:
 
 @pytest.mark.parametrize("vendor", HTTPS_ALONE)
 async def test_a_drive_that_a_browser_fills_is_left_alone(vendor: str, site: str) -> None:
-    """Slot_0 is listed first, and has no InsertMedia. Mutant: a drive without that action is changed by PATCH (a 500)."""
+    """Slot_0 is listed first, and has no InsertMedia. Mutant: such a drive is changed by PATCH (a 500)."""
     rule = RequestFaultRule("*/VirtualMedia/Slot_0*", method="PATCH", status=500, times=0)
     async with emulated(vendor, rules=(rule,)) as world:
         assert (await world.perform("set_boot_network", **a_boot(site))).result == "done"
