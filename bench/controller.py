@@ -26,7 +26,7 @@ from hostler.journal.opening import open_journal
 from hostler.journal.sql import SqlJournal
 from hostler.ports import Batch, Snapshot
 from hostler.runtime.garbage_collection import COLLECTIONS
-from hostler.runtime.runner import Cell
+from hostler.runtime.runner import Cell, keep_out_of_collections
 from tests.postgres import PostgresServer
 
 NODES = 100_000
@@ -85,7 +85,7 @@ async def measure(place: str, figures: Figures, database: str, aim: int) -> None
     gc.set_threshold(*COLLECTIONS)  # as `serve` does, and its loop
     began = time.perf_counter()
     journal = open_journal(place)
-    cell = Cell(journal, {})
+    cell = Cell(journal, {}, loaded=keep_out_of_collections)
     await cell.start()
     figures.add(
         f"{database}: start-up from snapshot, 100,000 nodes", time.perf_counter() - began, "s", "until it decides"

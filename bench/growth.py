@@ -24,7 +24,7 @@ from bench.figures import Figures
 from bench.posts import PER_POST, a_post
 from hostler.journal.sqlite import SqliteJournal
 from hostler.runtime.garbage_collection import COLLECTIONS
-from hostler.runtime.runner import Cell
+from hostler.runtime.runner import Cell, keep_out_of_collections
 
 SIZES = (1_000, 3_162, 10_000, 31_623, 100_000)
 RATE = 5_000
@@ -50,7 +50,7 @@ async def measure(path: Path) -> dict[str, float]:
     gc.set_threshold(*COLLECTIONS)  # as `serve` does, and its loop
     before_mb, began = rss_mb(), time.perf_counter()
     journal = SqliteJournal(path)
-    cell = Cell(journal, {})
+    cell = Cell(journal, {}, loaded=keep_out_of_collections)
     await cell.start()
     started_s = time.perf_counter() - began
     gc.collect()

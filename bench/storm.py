@@ -33,7 +33,7 @@ from hostler.journal.schema import observations as observation_table
 from hostler.journal.sqlite import SqliteDatabase, SqliteJournal
 from hostler.runtime.garbage_collection import COLLECTIONS
 from hostler.runtime.performers import Wiring, performers
-from hostler.runtime.runner import Cell
+from hostler.runtime.runner import Cell, keep_out_of_collections
 from hostler.server.agent_mailbox import KINDS, AgentMailboxes
 from hostler.server.app import create_app
 from hostler.server.load_shedding import URGENT
@@ -226,7 +226,7 @@ async def measure(directory: Path, figures: Figures) -> None:
     operator = tokens.create(Grant("olga", Role.operator))
     driver = NotingHand()
     mailboxes = AgentMailboxes(lambda: cell.epoch)
-    cell = Cell(journal, performers(Wiring((mailboxes, driver))))
+    cell = Cell(journal, performers(Wiring((mailboxes, driver))), loaded=keep_out_of_collections)
     await cell.start()
     async with (
         serving(create_app(cell, tokens, mailboxes, Settings(port=0)), Settings(port=0)) as url,

@@ -22,7 +22,7 @@ from bench.posts import PER_POST, a_post
 from hostler.core.state.model import Observation
 from hostler.journal.opening import open_journal
 from hostler.runtime.garbage_collection import COLLECTIONS
-from hostler.runtime.runner import Cell
+from hostler.runtime.runner import Cell, keep_out_of_collections
 
 NODES, FAULTS, SENDERS = 5_000, 20, 400
 BUSY = NODES - FAULTS
@@ -45,7 +45,7 @@ def main() -> Figures:
 async def _measure(place: str, figures: Figures) -> None:
     gc.set_threshold(*COLLECTIONS)  # as `serve` does
     journal = open_journal(place)
-    cell = Cell(journal, {})
+    cell = Cell(journal, {}, loaded=keep_out_of_collections)
     await cell.start()
     sent = [0] * SENDERS
 

@@ -1,6 +1,9 @@
 """Starts that a controller refuses: beside what a cell has left without its journal, or beside another on one file."""
 
+import asyncio
+import gc
 import sqlite3
+import weakref
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -10,8 +13,10 @@ import pytest
 from hostler.app.controller_process import Gate, Standing, running
 from hostler.app.first_start import refuse_a_second_beginning
 from hostler.core.state.input_problems import InvalidInputError
+from hostler.journal.memory import MemoryJournal
 from hostler.journal.sqlite import SqliteJournal
 from hostler.runtime.performers import Wiring
+from hostler.runtime.runner import Cell
 from hostler.server.agent_mailbox import KINDS as AGENTS
 from hostler.server.server_settings import Settings
 from tests.unit.test_performers import SENT, Driver
@@ -80,3 +85,29 @@ async def test_a_second_controller_over_one_file_is_refused_and_told_of_postgres
         with pytest.raises(InvalidInputError, match=r"another Hostler serves this directory"):
             await starts(tmp_path / "a")
     await starts(tmp_path / "b", journal)
+
+
+async def test_what_a_process_has_loaded_is_kept_out_of_collections(tmp_path: Path) -> None:
+    """Mutant: a collection walks the whole fleet again and again."""
+    gc.unfreeze()
+    try:
+        async with running(Settings(port=0, stop_s=1.0), Standing(tmp_path, ""), WIRED, Gate()):
+            assert gc.get_freeze_count() > 10_000
+    finally:
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
+
+
+def test_a_cell_beside_others_in_one_process_is_freed_when_it_has_stopped() -> None:
+    """Mutant: it is kept out of collections, and a run of tests grows by six megabytes with each."""
+
+    async def stopped() -> "weakref.ref[Cell]":
+        cell = Cell(MemoryJournal(), {})
+        await cell.start()
+        await cell.stop()
+        return weakref.ref(cell)
+
+    left = asyncio.run(stopped())
+    gc.collect()
+    assert left() is None

@@ -47,7 +47,7 @@ from hostler.runtime.input_queues import BusyError
 from hostler.runtime.lease_validity import LeaseTerms
 from hostler.runtime.notifier import Notifier
 from hostler.runtime.performers import Wiring, complete, performers
-from hostler.runtime.runner import Cell
+from hostler.runtime.runner import Cell, keep_out_of_collections
 from hostler.runtime.ticket_returns import TicketReturns
 from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.app import create_app
@@ -200,7 +200,7 @@ async def running(
         stack.callback(audit.close)
         mailboxes = gate.agents = AgentMailboxes(lambda: cell.epoch, gate.now, gate.opens, gate.offered)
         drivers = complete(performers(Wiring((*wiring.drivers, mailboxes), wiring.around)))
-        cell = gate.cell = Cell(journal, drivers, seat=seat)
+        cell = gate.cell = Cell(journal, drivers, seat=seat, loaded=keep_out_of_collections)
         systems = gate.systems(seat.cell)
         bundles = gate.bundles = BundleFiles(Path(standing.archive or standing.data) / BUNDLES)
         mirrors = {kind: TicketTarget(seat.cell, system, outbox.links, bundles) for kind, system in systems.items()}

@@ -63,6 +63,15 @@ def boottime() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
+def keep_out_of_collections() -> None:
+    """What a process has loaded is long-lived: a collection of garbage need not walk it again.
+
+    For a process that runs one cell to its end: what is kept so is never freed.
+    """
+    gc.collect()
+    gc.freeze()
+
+
 class Cell:
     """One controller of one cell: start, then observe, ask, subscribe … until stop."""
 
@@ -73,13 +82,16 @@ class Cell:
         *,
         seat: ControllerIdentity = ALONE,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        loaded: Callable[[], None] = lambda: None,
     ) -> None:
+        """`loaded` is called once the journal is loaded and nothing is decided yet."""
         self.name = seat.cell
         self.version = seat.release.version
         self.journal = journal
         self.role = "starting"
         self._seat = seat
         self._clock = clock
+        self._loaded = loaded
         self._why = "not started"
         self._watch = LeaseWatch(seat.mark, seat.terms)
         self._holding: Holding | None = None
@@ -118,8 +130,7 @@ class Cell:
         Raises what the journal raises.
         """
         await self._follower.load()
-        gc.collect()
-        gc.freeze()  # the fleet is long-lived: a collection need not walk it again
+        self._loaded()
         self._background(self._announce())
         self._loop_task = asyncio.create_task(self._run(), name="controller")
         settled = asyncio.create_task(self._settled.wait())
