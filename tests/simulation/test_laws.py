@@ -4,8 +4,11 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
+from functools import cache
 
+import pytest
 from msgspec.structs import replace
 
 from hostler.core.policy.blast_radius import blast_radius
@@ -13,12 +16,20 @@ from hostler.core.state.fabrics import FabricVerdict
 from hostler.journal.memory import MemoryJournal
 from hostler.sim.checkers.policy_limit_laws import MET
 from hostler.sim.fault_injection.scenario import INJECTION_KINDS, NETWORK_KINDS, again, draw, draw_wired
-from hostler.sim.hostile_worlds import START, build, judge
+from hostler.sim.hostile_worlds import START, WorldVerdict, build, judge
+
+Judged = Callable[[int], WorldVerdict]
 
 
-def test_every_law_holds(seed: int) -> None:
+@pytest.fixture(scope="module")
+def judged() -> Judged:
+    """The verdict on a seed's world, which lives once for all tests that ask."""
+    return cache(judge)
+
+
+def test_every_law_holds(judged: Judged, seed: int) -> None:
     """Lost and late replies, failed commits, crashes between commit and send, lying logs, people in the way."""
-    verdict = judge(seed)
+    verdict = judged(seed)
     assert not verdict.violations, str(verdict)
 
 
@@ -75,9 +86,9 @@ def test_ports_are_reset_in_simulated_networks_and_tools_leave_it_open_whether_t
     assert ends == {True, False}, "at a switch, and at a node's own end by its agent"
 
 
-def test_small_worlds_are_really_hostile() -> None:
+def test_small_worlds_are_really_hostile(judged: Judged) -> None:
     """A world in which nothing happens proves nothing."""
-    verdicts = [judge(seed) for seed in range(8)]
+    verdicts = [judged(seed) for seed in range(8)]
     assert sum(verdict.takeovers for verdict in verdicts) > 20, "controllers crash"
     assert sum(verdict.fenced for verdict in verdicts) > 10, "deposed controllers try"
     assert all(verdict.events > 50 for verdict in verdicts), "every world records something"
