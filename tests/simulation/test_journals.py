@@ -21,7 +21,7 @@ Told = Callable[[int], tuple[WorldVerdict, object]]
 
 @pytest.fixture(scope="module")
 def in_memory() -> Told:
-    """What a seed's world tells in memory: it lives there once, for each of the other journals."""
+    """Account of a seed's world in memory, where it lives once for each of the other journals."""
     return cache(_told)
 
 

@@ -64,9 +64,9 @@ def boottime() -> float:
 
 
 def keep_out_of_collections() -> None:
-    """What a process has loaded is long-lived: a collection of garbage need not walk it again.
+    """Keep what a process has loaded out of collections of garbage: it is long-lived, they need not walk it again.
 
-    For a process that runs one cell to its end: what is kept so is never freed.
+    Call it in a process that runs one cell to its end: what is kept so is never freed.
     """
     gc.collect()
     gc.freeze()
