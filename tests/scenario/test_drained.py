@@ -18,6 +18,7 @@ NEEDS = {
     "write_bios_settings": {"drained", "power"},
     "ac_cycle": {"drained", "power"},
     "outlet_cycle": {"drained", "power"},
+    "unplug": {"drained", "power"},
     "reset_bmc": {"power"},
     "collect_evidence": {"boot"},
     "gpu_reset": {"drained", "boot"},
@@ -36,9 +37,11 @@ CYCLES = {"ac_cycle", "outlet_cycle"}
 WRITES = {"update_firmware", "install_system_image"}
 DEVICES = {"write_device_firmware"}
 ONCE = CYCLES | WRITES | {"fetch_system_image", "reset_bmc", "gpu_reset", "reboot", "reset_port"}
-DISRUPT = CYCLES | WRITES | DEVICES | {"power_off", "gpu_reset", "reboot", "evict", "leave_cluster", "reset_port"}
-TOUCH = CYCLES | WRITES | DEVICES | {"power_off", "write_bios_settings", "gpu_reset", "reboot", "reset_port"}
-RESTART = CYCLES | {"power_on", "power_off", "reboot"}
+DISRUPT = (
+    CYCLES | WRITES | DEVICES | {"unplug", "power_off", "gpu_reset", "reboot", "evict", "leave_cluster", "reset_port"}
+)
+TOUCH = CYCLES | WRITES | DEVICES | {"unplug", "power_off", "write_bios_settings", "gpu_reset", "reboot", "reset_port"}
+RESTART = CYCLES | {"unplug", "power_on", "power_off", "reboot"}
 
 
 def test_every_operation_needs_and_does_what_its_hand_does() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from importlib.resources import files
 
 import msgspec
@@ -16,6 +17,7 @@ from hostler.core.state.scopes import FLEET
 from hostler.logs.structured import logger
 from hostler.runtime.input_queues import BusyError
 from hostler.runtime.runner import Cell
+from hostler.sim.bmc.cord_technician import CordTechnician
 from hostler.sim.emulated.emulated_fleet import EmulatedFleet
 from hostler.sim.emulated.lab_pace import Strain, lab_rows
 
@@ -23,6 +25,8 @@ OPERATOR_S = 20.0
 """How long the emulated operator thinks about firmware that failed."""
 VENDOR_S = 60.0
 """How long the emulated vendor keeps a node."""
+TECHNICIAN_WALKS = timedelta(seconds=20)
+"""How long the emulated technician is on the way to a machine whose cords are to be pulled."""
 BEFORE = "before"
 """Spool of what was seen of adopted nodes before the emulation began."""
 TOLD_AT_ONCE = 128
@@ -82,9 +86,14 @@ async def _observed(cell: Cell, fleet: EmulatedFleet, node: str) -> None:
 
 
 async def staff(cell: Cell, fleet: EmulatedFleet) -> None:
-    """People of the emulated fleet: a technician certifies, an operator tries firmware again, a vendor repairs."""
+    """People of the emulated fleet: technicians certify and pull cords, an operator tries again, a vendor repairs."""
+    machines = {name: host.machine for name, host in fleet.hosts.items()}
+    at_the_cords = CordTechnician(machines, walk=TECHNICIAN_WALKS)
     while True:
         await asyncio.sleep(1.0)
+        for ticket in at_the_cords.sees(cell.view.tickets.values(), now()):
+            if ticket in cell.view.tickets:
+                await ask(cell, "close-ticket", ticket, person="emulated-technician")
         for node in [cell.view.nodes[name] for name in fleet.hosts if name in cell.view.nodes]:
             if node.phase is Phase.onboard:
                 await _inspect(cell, node)

@@ -13,6 +13,7 @@ from hostler.core.state.decisions import Rest, Wait
 from hostler.core.state.fabrics import Fabric
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Condition, Node, Waiting
+from hostler.core.state.operations import UNPLUG
 from hostler.core.state.syndromes import SYNDROME_OF
 from hostler.core.tables.operations import IDLE_CHECK, OPERATIONS
 
@@ -38,7 +39,7 @@ def told(node: Node, answer: Wait | Rest, now: datetime) -> Waiting | None:
     """
     if isinstance(answer, Rest) or not answer.blockers:
         return None
-    if node.operation is not None and answer.what != TURN_AWAY:
+    if node.operation is not None and node.operation.kind != UNPLUG and answer.what != TURN_AWAY:
         return None  # its own operation: the node shows that itself
     waiting = node.waiting
     if waiting is not None and waiting.what == answer.what and _names(waiting) <= _names(answer):

@@ -8,7 +8,7 @@ from hostler.core.state.configuration import Sku
 from hostler.core.state.firmware_updates import FirmwareStage, FirmwareUpdate
 from hostler.core.state.firmware_versions import is_older
 from hostler.core.state.model import Node, Phase, Profile
-from hostler.core.state.operations import ResetBmc, VerifyFirmware, WriteFirmware
+from hostler.core.state.operations import PullCords, ResetBmc, VerifyFirmware, WriteFirmware
 from hostler.core.state.packed_strings import pairs
 from tests.kit import NOW, a_node
 
@@ -94,6 +94,18 @@ def test_outlets_are_the_deepest_activation() -> None:
     assert laid(reporting(), sku) == [
         *("CPLD=2", "FPGA=2", "power_off", "outlet_cycle", "power_on", "wait_boot", "[CPLD FPGA]")
     ]
+
+
+def test_cords_are_deeper_than_outlets_and_the_technician_is_told_what_runs_then() -> None:
+    """Mutants: the outlets of the PDUs stand for them; the step ends as soon as that of an outlet; it names nothing."""
+    sku = a_sku(
+        {"CPLD": "2", "FPGA": "2"}, CPLD=how(order=1, activate="unplug"), FPGA=how(order=1, activate="outlet_cycle")
+    )
+    assert laid(reporting(), sku) == [
+        *("CPLD=2", "FPGA=2", "power_off", "unplug", "power_on", "wait_boot", "[CPLD FPGA]")
+    ]
+    (asked,) = (step for step in firmware_steps(reporting(), sku) if isinstance(step.act, PullCords))
+    assert (asked.act, asked.deadline_s) == (PullCords(("CPLD", "FPGA")), 6 * 3600)
 
 
 def test_versions_in_between_are_passed_through_unless_they_are_behind() -> None:

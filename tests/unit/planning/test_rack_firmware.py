@@ -1,5 +1,6 @@
 """Acts on a rack's assets: what differs is written, in the bundle's order, one asset after the other."""
 
+import pytest
 from msgspec.structs import replace
 
 from hostler.core.conditions.rack_match import RackPlace
@@ -103,3 +104,12 @@ def test_a_system_is_of_switch_trays_and_of_no_bmc() -> None:
     assert told() == []
     assert "installed by its own API" in told(push=True)[0]
     assert "installed by its own API" in told(shelf=True)[0]
+
+
+@pytest.mark.parametrize(("activate", "taken"), [("ac_cycle", True), ("outlet_cycle", False), ("unplug", False)])
+def test_nobody_waits_for_outlets_or_cords_of_a_tray(activate: str, taken: bool) -> None:
+    """Mutant: it is taken, and the tray is verified without any reset."""
+    manifest = RackManifest(switch_firmware={"CPLD": "2.0"}, updates={"CPLD": how(activate=activate)})
+    said = [wrong.what for wrong in rack_problems(Sku("x", gpus=4, rack=manifest))]
+    assert bool(said) is not taken, said
+    assert taken or f"{activate} is for nodes" in said[0]

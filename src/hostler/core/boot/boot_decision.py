@@ -14,7 +14,7 @@ from hostler.core.boot.measured_boot import pcr_mismatch
 from hostler.core.planning.boot_window import medium_window_of, window_of
 from hostler.core.policy.fitted_adapters import awaited_at, bound
 from hostler.core.state import events as e
-from hostler.core.state.assets import Binding
+from hostler.core.state.assets import Binding, normal_mac
 from hostler.core.state.boot import HOLD, LOADER, BootConfiguration, BootRecord, Stranger
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.events.boot import STRANGERS_KEPT
@@ -121,7 +121,7 @@ def node_of(fleet: Fleet, asked: BootRequest) -> Node | None:
 
 def _machine_mismatch(node: Node, asked: BootRequest) -> str:
     """Why the machine is not the one that is expected under this name, "" where nothing speaks against it."""
-    macs = {b.value.lower() for b in node.bindings if b.kind == "mac" and b.until is None}
+    macs = {normal_mac(b.value) for b in node.bindings if b.kind == "mac" and b.until is None}
     if asked.mac and asked.mac not in macs:
         return f"MAC address {asked.mac} is not of this node"
     expected = node.binding("serial")

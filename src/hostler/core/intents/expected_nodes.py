@@ -18,7 +18,7 @@ from hostler.core.intents.entered_addresses import KINDS, EnteredAddresses, writ
 from hostler.core.intents.expected_problems import PROBLEMS_SHOWN, names_of, normal, problems_of, spec_of
 from hostler.core.intents.registration import NodeSpec
 from hostler.core.state import events as e
-from hostler.core.state.assets import Binding
+from hostler.core.state.assets import Binding, normal_mac
 from hostler.core.state.expected import COMPARED, LISTS, AdmissionRules, ExpectedNode, FieldOwner
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError, Problem
@@ -246,7 +246,7 @@ def _stays(against: _Comparison, node: Node, one: FieldChange) -> str:
 
 
 def _of_node(node: Node) -> Mapping[str, str]:
-    macs = sorted(b.value.lower() for b in node.bindings if b.kind == "mac" and b.until is None)
+    macs = sorted(normal_mac(b.value) for b in node.bindings if b.kind == "mac" and b.until is None)
     named = {kind: node.binding(kind) for kind in ("serial", *_NAMED)}
     at = node.position
     placed = {"site": at.site, "row": at.row, "rack": at.rack, "u": str(at.u) if at.u else ""}

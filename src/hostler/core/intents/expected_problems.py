@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from hostler.core.diagnose.serials import meaningful
 from hostler.core.intents.entered_addresses import KINDS, EnteredAddresses
 from hostler.core.intents.registration import MAX_NODES, NodeSpec, spec_problems
+from hostler.core.state.assets import normal_mac
 from hostler.core.state.expected import COMPARED, ExpectedNode
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import Problem
@@ -21,7 +22,7 @@ _BMC = re.compile(r"https?://[A-Za-z0-9.\-:\[\]]{1,253}(/[!-~]{0,200})?(#[!-~]{1
 
 def normal(entry: ExpectedNode) -> ExpectedNode:
     """The entry with its MAC addresses written in one way."""
-    macs = tuple(dict.fromkeys(mac.strip().lower().replace("-", ":") for mac in entry.macs))
+    macs = tuple(dict.fromkeys(map(normal_mac, entry.macs)))
     return replace(entry, macs=macs, where=entry.where[:200])
 
 

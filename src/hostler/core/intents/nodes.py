@@ -13,7 +13,7 @@ from hostler.core.planning import idle_checks
 from hostler.core.planning.outcomes import change_phase
 from hostler.core.policy import rma_cases
 from hostler.core.state import events as e
-from hostler.core.state.assets import BMC_CERTIFICATE, MAC, OUTLET, Binding
+from hostler.core.state.assets import BMC_CERTIFICATE, MAC, OUTLET, Binding, normal_mac
 from hostler.core.state.dpus import DPU_BMC
 from hostler.core.state.expected import FieldOwner
 from hostler.core.state.intent import Bounds
@@ -158,7 +158,7 @@ def rebind(ask: Ask[Rebind]) -> Granted:
 
 def _bind_macs(ask: Ask[Rebind], node: Node) -> Granted:
     """A machine has several addresses, and they are given whole: those that are not named end."""
-    macs = tuple(dict.fromkeys(one.strip().lower() for one in ask.act.value.split(",")))
+    macs = tuple(dict.fromkeys(map(normal_mac, ask.act.value.split(","))))
     for mac in macs:
         if problem := outside_problem(MAC, mac) or ("" if mac else "a MAC address is empty: separate them by commas"):
             raise RefusalError(problem)

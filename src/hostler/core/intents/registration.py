@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from hostler.core.intents.entered_addresses import KINDS, EnteredAddresses
 from hostler.core.state import events as e
-from hostler.core.state.assets import OUTLET, Asset, AssetKind, Binding, Position
+from hostler.core.state.assets import OUTLET, Asset, AssetKind, Binding, Position, normal_mac
 from hostler.core.state.configuration import Sku
 from hostler.core.state.dpus import DPU_BMC, DPUS_MAX
 from hostler.core.state.fleet import Fleet
@@ -113,7 +113,8 @@ def _asset(spec: AssetSpec, now: datetime) -> Asset:
 
 def read(document: str) -> tuple[NodeSpec, ...]:
     """The specs of a JSON document (a list). Raises InvalidInputError naming the entry."""
-    return _decode(document, tuple[NodeSpec, ...], "nodes")
+    specs = _decode(document, tuple[NodeSpec, ...], "nodes")
+    return tuple(replace(one, macs=tuple(dict.fromkeys(map(normal_mac, one.macs)))) for one in specs)
 
 
 def _decode(document: str, wanted: type[T], where: str) -> T:

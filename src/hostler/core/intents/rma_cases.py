@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, RefusalError, node_of
 from hostler.core.policy import fitted_adapters, rma_cases
 from hostler.core.state import events as e
+from hostler.core.state.assets import normal_mac
 from hostler.core.state.model import Node, Part
 from hostler.core.state.rma_cases import (
     FIELDS_MOST,
@@ -129,7 +130,7 @@ def edit(ask: Ask[EditRma]) -> Granted:
 def _macs(ask: AnyAsk, case: RmaCase, text: str) -> tuple[str, ...]:
     """Addresses of the adapter that is to be fitted, which nobody else has. Raises RefusalError."""
     fleet = ask.context.fleet
-    macs = tuple(dict.fromkeys(one.strip().lower().replace("-", ":") for one in text.split(",")))
+    macs = tuple(dict.fromkeys(map(normal_mac, text.split(","))))
     if len(macs) > MACS_MOST:
         raise RefusalError(f"{len(macs)} MAC addresses; a case lists {MACS_MOST} at most")
     if case.node not in fleet.nodes:

@@ -3,10 +3,11 @@
 from hostler.core.intents.affected_nodes import freed
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, Nodes, RefusalError
 from hostler.core.intents.attached_files import attach
+from hostler.core.planning import cords
 from hostler.core.policy import condition_tickets, fabric_cases, finding_walks
 from hostler.core.policy.incidents import closed, individually
 from hostler.core.state import events as e
-from hostler.core.state.cases import CONDITION, Incident
+from hostler.core.state.cases import CONDITION, CORDS, Incident
 from hostler.core.state.customer_workloads import ConsentedWork, WorkClass
 from hostler.core.state.verbs.tickets import (
     AddTicketFile,
@@ -58,6 +59,8 @@ def close_ticket(ask: Ask[CloseTicket]) -> Granted:
     if ticket.kind == finding_walks.WALK:
         text = f"ticket {ticket.id} closed; the network is validated now, and what is still found is asked for anew"
         return text, tuple(finding_walks.said_done(ask.context.fleet, ticket, ask.intent.person, ask.intent.reason))
+    if ticket.kind == CORDS:
+        return cords.said_done(ask.context, ticket, ask.intent.person, ask.intent.reason)
     if ticket.kind == CONDITION:
         return condition_tickets.said_done(ask.context, ticket, ask.intent.person, ask.intent.reason)
     return f"ticket {ticket.id} closed", (e.TicketClosed(ticket.id, ask.intent.reason, ask.intent.person),)

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from hostler.core.conditions import unanswered_checks
 from hostler.core.conditions.site_checks import has_passed_since
-from hostler.core.planning import boot_media, cabling, domain_plans, gate_requirements, hardware_step
+from hostler.core.planning import boot_media, cabling, cords, domain_plans, gate_requirements, hardware_step
 from hostler.core.planning.boot_waits import wait_agent, wait_bmc, wait_boot
 from hostler.core.planning.drain import drain, empty, undrained
 from hostler.core.planning.inventory_step import verify_inventory
@@ -22,7 +22,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait, asked_again, soonest
 from hostler.core.state.health import is_unheard
 from hostler.core.state.model import LIFTED, ActClass, Blocker, HoldKind, Node, Operation, Plan, Step, Verdict
-from hostler.core.state.operations import plain
+from hostler.core.state.operations import UNPLUG, plain
 from hostler.core.state.requalification import has_proven_itself
 from hostler.core.tables.operations import OPERATIONS, OperationKind
 
@@ -96,9 +96,11 @@ def _outstanding(context: DecisionContext, node: Node, plan: Plan, operation: Op
             return Act((gone, *said))
         return Act((gone, *fail_step(context, node, plan, f"{operation.kind} did not finish in time")))
     text = f"{operation.kind} was asked for at {operation.started:%H:%M:%S} and has not been answered"
+    asked = Blocker("operation", operation.id, text, "its outcome is known")
+    waits_for = cords.blocker(operation) if operation.kind == UNPLUG else asked
     limit = limit_at(node, plan) if row.interruptible else None
     until = soonest(context.now, operation.deadline, limit)
-    return Wait(plan.name, (Blocker("operation", operation.id, text, "its outcome is known"),), until=until)
+    return Wait(plan.name, (waits_for,), until=until)
 
 
 def _give_up(node: Node, operation: Operation, row: OperationKind, result: str, now: datetime) -> e.Event:

@@ -19,13 +19,16 @@ from hostler.core.state.model import RECOVERY, STAGED, Node, Profile
 from hostler.core.tables.recipes import StepRow
 
 _WRITE_S, _VERIFY_S, _BMC_S, _POWER_S, _BOOT_S = 5400.0, 900.0, 900.0, 180.0, 1200.0
+_HANDS_S = 21_600.0
+"""A technician has as long as Zap has in all: there the phase's limit comes first."""
 _DEEPEST = {name: depth for depth, name in enumerate(ACTIVATIONS)}
 _CYCLES: dict[str, tuple[op.AnyAct, ...]] = {
     "dc_cycle": (),
     "ac_cycle": (op.CycleMains(),),
     "outlet_cycle": (op.CycleOutlets(),),
+    op.UNPLUG: (),
 }
-"""Operations between a machine's being off and on again, by how deep the cycle is."""
+"""Operations between a machine's being off and on again, by how deep the cycle is; what people do is asked by name."""
 
 
 class FirmwareRow(Struct, frozen=True):
@@ -102,7 +105,7 @@ def firmware_steps(node: Node, sku: Sku) -> Iterator[StepRow]:
         is_last = number == len(rounds) - 1 and not (set_after and any(is_bios_name(one.name) for one, _ in written))
         if is_last and depth in ("none", "dc_cycle"):
             return  # the recipe's own power cycle follows
-        yield from _activated(depth, is_on)
+        yield from _activated(depth, is_on, tuple(one.name for one, _ in written))
         is_on = is_on or depth in _CYCLES
         yield from _verified(written)
 
@@ -197,12 +200,14 @@ def _powered(is_on: bool, power: str) -> Iterator[StepRow]:
         yield from (StepRow(op.PowerOn(), _POWER_S), StepRow(op.WaitBoot(), _BOOT_S))
 
 
-def _activated(depth: str, is_on: bool) -> Iterator[StepRow]:
+def _activated(depth: str, is_on: bool, written: tuple[str, ...]) -> Iterator[StepRow]:
     if depth == "bmc_reset":
         yield StepRow(op.ResetBmc(), _BMC_S)
     if depth in _CYCLES:
         if is_on:
             yield StepRow(op.SwitchOff(), _POWER_S)
+        if depth == op.UNPLUG:
+            yield StepRow(op.PullCords(written), _HANDS_S)
         yield from (StepRow(act, _BMC_S) for act in _CYCLES[depth])
         yield from (StepRow(op.PowerOn(), _POWER_S), StepRow(op.WaitBoot(), _BOOT_S))
 

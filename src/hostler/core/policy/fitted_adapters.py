@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from hostler.core.state import events as e
-from hostler.core.state.assets import MAC
+from hostler.core.state.assets import MAC, normal_mac
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.expected import FieldOwner
 from hostler.core.state.fleet import Fleet
@@ -25,8 +25,8 @@ def announcing(fleet: Fleet, mac: str) -> RmaCase | None:
 
 
 def holders(fleet: Fleet, mac: str) -> tuple[str, ...]:
-    """Nodes that have the address now; an inventory may have given it in capital letters."""
-    return tuple(node for form in (mac, mac.upper()) for node in fleet.index.members(f"{MAC}:{form}"))
+    """Nodes that have the address now."""
+    return tuple(fleet.index.members(f"{MAC}:{mac}"))
 
 
 def awaited_at(fleet: Fleet, mac: str) -> RmaCase | None:
@@ -42,7 +42,7 @@ def bound(fleet: Fleet, node: Node, case: RmaCase, why: str) -> tuple[e.NodeFiel
     The case lists them no longer: whoever gives the node other addresses after that has the last word.
     """
     own = [b.value for b in node.bindings if b.kind == MAC and b.until is None]
-    stay = [mac for mac in own if mac.lower() != case.serial.lower()]
+    stay = [mac for mac in own if normal_mac(mac) != normal_mac(case.serial)]
     fresh = [mac for mac in case.macs if not holders(fleet, mac)]
     changed = e.NodeFieldChanged(node.id, "macs", " ".join(own), " ".join((*stay, *fresh)), FieldOwner.hostler.value)
     return changed, e.RmaCaseChanged(replace(case, macs=()), OWNER, f"{why}: {', '.join(fresh)} of {node.id} now")
@@ -53,7 +53,7 @@ def adapter_seen(context: DecisionContext, node: Node, case_id: str) -> Iterator
     case = context.fleet.rma_cases.get(case_id)
     if case is None or not case.macs or not context.may_write("node_field_changed"):
         return
-    shown = (part.serial.lower() for part in context.fleet.parts.of(node.id) if part.kind == PORT)
+    shown = (normal_mac(part.serial) for part in context.fleet.parts.of(node.id) if part.kind == PORT)
     seen = next((mac for mac in shown if mac in case.macs and awaited_at(context.fleet, mac)), "")
     if seen:
         yield from bound(context.fleet, node, case, f"the inventory shows a port with {seen}")

@@ -38,6 +38,9 @@ def rack_problems(sku: Sku) -> Iterator[WrongEntry]:
             yield WrongEntry(text, "name it in switch_firmware; leave out needs, through, push and targets", place)
         if how.via == "agent":
             yield WrongEntry(f"{told}: no agent runs on a rack's asset", "remove `via`: its BMC writes it", place)
+        if how.activate in ("outlet_cycle", "unplug"):
+            text = f"{told}: {how.activate} is for nodes: nobody waits for the outlets or cords of a rack's asset"
+            yield WrongEntry(text, "write none, bmc_reset, dc_cycle or ac_cycle", (*place, "activate"))
         if name not in rack.switch_firmware and how.activate not in ("none", "bmc_reset"):
             text = f"{told}: {how.activate} of a power shelf or coolant unit takes power or coolant off the whole rack"
             yield WrongEntry(text, "write none or bmc_reset", (*place, "activate"))

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from hostler.core.state.cases import Ticket
+from hostler.core.state.cases import CORDS, Ticket
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Blocker, Hold, HoldKind, Node, Phase
 from hostler.core.state.rma_cases import CaseStep
@@ -94,6 +94,7 @@ _UNKNOWN = _Turn(NextActor.operator, "looks at what it waits for")
 
 BY_TICKET: dict[str, _Turn] = {
     "consent": _Turn(NextActor.tenant, "consents that its work be ended, or lets it end"),
+    CORDS: _Turn(NextActor.technician, "pulls the cords that the ticket names, and plugs them in again"),
     "stuck": _Turn(NextActor.operator, "decides what follows, as trying again did not help"),
 }
 """Kind of ticket → what its owner does; of other kinds, what the ticket asks for."""

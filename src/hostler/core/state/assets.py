@@ -1,5 +1,6 @@
 """Assets: things with a place in the hall, and the names that the outside has for them."""
 
+import re
 from datetime import datetime
 from enum import StrEnum
 
@@ -14,6 +15,24 @@ BMC_CERTIFICATE, MAC = "bmc_certificate", "mac"
 """Bindings: the certificate (SHA-256, hex) by which a node's BMC is known; one address of a network adapter."""
 OUTLET = "outlet"
 """The binding that names all outlets of PDUs that feed the node, with spaces between."""
+
+
+_MAC_DIGITS = re.compile(r"[0-9a-f]{12}")
+
+
+def normal_mac(text: str) -> str:
+    """The MAC address as nodes have it and boots show it: six pairs in small letters, with colons.
+
+    Hyphens, dots and no separators are understood; what is no address stays as it is written, for whoever refuses it.
+    """
+    written = text.strip().lower()
+    digits = written.translate(_SEPARATORS)
+    if not _MAC_DIGITS.fullmatch(digits):
+        return written
+    return ":".join(digits[at : at + 2] for at in range(0, 12, 2))
+
+
+_SEPARATORS = str.maketrans("", "", ":-.")
 
 
 class AssetKind(StrEnum):

@@ -17,6 +17,8 @@ HANDS = "hands"
 
 CONDITION = "condition"
 """The kind of ticket that a condition opens whose row says what a person does about it."""
+CORDS = "cords"
+"""The kind of ticket that asks a technician to take all power off a machine by its cords."""
 
 _WITHIN = {DUE_NOW: timedelta(hours=4), DUE_DAY: timedelta(days=1), DUE_OCCASION: timedelta(days=30)}
 _SATURDAY = 5

@@ -11,11 +11,11 @@ to whatever it has a plugin for."""
 PART_KINDS: dict[DeviceTool, str] = {"nvme": "drive", "flint": "nic", "fwupd": "fwupd"}
 """Tool → the kind of parts that it writes to; fwupd's are in no inventory but its own."""
 
-ACTIVATIONS = ("none", "bmc_reset", "dc_cycle", "ac_cycle", "outlet_cycle")
+ACTIVATIONS = ("none", "bmc_reset", "dc_cycle", "ac_cycle", "outlet_cycle", "unplug")
 """Acts that make written firmware run, the deepest last: none, the BMC restarted, a power cycle, mains off and on by
-the BMC, and by the outlets of the rack's PDUs."""
+the BMC, by the outlets of the rack's PDUs, and by a technician who pulls the cords."""
 
-CYCLES = ("dc_cycle", "ac_cycle", "outlet_cycle")
+CYCLES = ("dc_cycle", "ac_cycle", "outlet_cycle", "unplug")
 """Activations that take the machine's power away, and so make run what an agent has written."""
 
 

@@ -1,8 +1,8 @@
 """The index entries of a node: spare, idle, waiting, ailing, and what it shares with others."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from hostler.core.state.assets import OUTLET
+from hostler.core.state.assets import MAC, OUTLET, Binding, normal_mac
 from hostler.core.state.dpus import DPU_BMC
 from hostler.core.state.health import CLAIMED, is_doubted, is_healthy, is_serving
 from hostler.core.state.model import Node, Phase, Waiting
@@ -84,10 +84,14 @@ def lasting_keys(node: Node) -> tuple[str, ...]:
     if node.binding("bmc"):
         members.append("bmc")
     held = (b for b in node.bindings if b.until is None)
-    return (
-        *members,
-        *(f"{b.kind}:{one}" for b in held for one in (b.value.split() if b.kind in (OUTLET, DPU_BMC) else (b.value,))),
-    )
+    return (*members, *(f"{b.kind}:{one}" for b in held for one in _values(b)))
+
+
+def _values(binding: Binding) -> Iterable[str]:
+    """The names that a binding holds. A MAC address that is kept as somebody wrote it is found as all are."""
+    if binding.kind in (OUTLET, DPU_BMC):
+        return binding.value.split()
+    return (normal_mac(binding.value),) if binding.kind == MAC else (binding.value,)
 
 
 def keeps_lasting_keys(before: Node, node: Node) -> bool:

@@ -136,6 +136,19 @@ class CycleOutlets(OperationAct, frozen=True, tag="outlet_cycle"):
     """The same by the outlets of the rack's PDUs that feed the machine."""
 
 
+class PullCords(OperationAct, frozen=True, tag="unplug"):
+    """Waits until a person has taken all power off the machine: what was written to these components runs then.
+
+    Nothing is sent.
+    """
+
+    components: tuple[str, ...] = ()
+
+
+UNPLUG = "unplug"
+"""The kind of operation that waits for the cords of a machine."""
+
+
 class ResetBmc(OperationAct, frozen=True):
     """Restarts the BMC; where components are named, only if one of them is not listed."""
 
@@ -437,6 +450,7 @@ AnyAct = (
     | VerifyBiosSettings
     | CycleMains
     | CycleOutlets
+    | PullCords
     | ResetBmc
     | RenewBmcLogin
     | WipeBmcLogin

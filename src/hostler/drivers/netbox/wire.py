@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from hostler.core.state.assets import normal_mac
 from hostler.core.state.expected import ExpectedNode
 
 SKU_FIELD = "hostler_sku"
@@ -92,7 +93,7 @@ def _boot_mac(interface: Document) -> str:
     """The MAC address that a machine may boot from; "" for the BMC's own port and what is no port."""
     if interface.get("mgmt_only") or interface.get("enabled") is False or _of(interface, "type", "value") in VIRTUAL:
         return ""
-    return text_of(interface.get("mac_address")).lower()
+    return normal_mac(text_of(interface.get("mac_address")))
 
 
 def address_of(device: Document, field: str, where: str) -> str:

@@ -234,7 +234,7 @@ class RedfishClient:
                 return offered.kind
         raise NotOfferedError(
             f"{self.origin} offers no AC cycle: record the machine's outlets and set `activate: outlet_cycle`, "
-            "switch them off and on yourself, or set `activate: dc_cycle`"
+            "let a technician pull the cords (`activate: unplug`), or set `activate: dc_cycle`"
         )
 
     async def change_bios(self, places: tuple["ChangeTarget", ...], body: object) -> None:

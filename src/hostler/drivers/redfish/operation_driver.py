@@ -18,6 +18,7 @@ from hostler.drivers.redfish import (
     firmware_update,
     outlet_cycle,
     part_inventory,
+    pulled_cords,
     virtual_media,
     wire,
     wire_firmware,
@@ -77,7 +78,8 @@ class RedfishDriver:
         try:
             return await _row(operation).look(await self._ask(client, name, operation, node))
         except UnreachableError:
-            self._memory_of(operation).away = True
+            memory = self._memory_of(operation)
+            memory.away, memory.away_since = True, memory.away_since or self._clock()
             raise
 
     async def revoke(self, operation: Operation, node: Node) -> None:
@@ -316,4 +318,5 @@ _ROWS: dict[str, OperationSteps] = {
     "reset_bmc": OperationSteps(_reset_bmc, _look_at_reset, nameless=True),
     "ac_cycle": OperationSteps(_ac_cycle, _look_at_reset),
     "outlet_cycle": OperationSteps(outlet_cycle.cycle, _look_at_reset),
+    "unplug": pulled_cords.STEPS,
 }

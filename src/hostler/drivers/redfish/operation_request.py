@@ -14,7 +14,7 @@ from hostler.drivers.redfish.client import RedfishClient
 
 
 class SentOperation(Struct):
-    """Memory of a sent operation: when, its task, the BMC's last restart, was it away since.
+    """Memory of a sent operation: when, its task, the BMC's last restart, was it away since, and from when.
 
     `right_since` and `wrong_since`: since when versions have read right without a break, and when one first read wrong.
     """
@@ -23,6 +23,7 @@ class SentOperation(Struct):
     task: str = ""
     last_reset: str = ""
     away: bool = False
+    away_since: datetime | None = None
     right_since: datetime | None = None
     wrong_since: datetime | None = None
 
@@ -99,9 +100,10 @@ LANDS_S = {
     "reset_bmc": 60.0,
     "ac_cycle": 120.0,
     "outlet_cycle": 420.0,
+    "unplug": 86_400.0,
 }
 """How long after sending an effect may still appear. Power-off was seen to take 1–11 s; a BMC answers for a while
-before it goes away to restart."""
+before it goes away to restart. For a technician the operation's own deadline comes first."""
 
 
 class OperationSteps(Struct, frozen=True):

@@ -29,6 +29,7 @@ from hostler.core.boot.boot_decision import SEED as CLOUD_INIT
 from hostler.core.boot.boot_target import IMAGE
 from hostler.core.boot.cloud_init import DOCUMENTS, compose
 from hostler.core.boot.secrets import DOOR, MEDIUM, SEED, is_secret_of, secret_of
+from hostler.core.state.assets import normal_mac
 from hostler.core.state.boot import LOCAL_DISK, BootConfiguration
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.join_offer import JoinOffer
@@ -257,7 +258,7 @@ class BootRequests:
 
 def request_of(address: str, node: str = "", mac: str = "", serial: str = "", arch: str = "") -> BootRequest:
     """The request, of what can be read of it: what is no MAC address or no serial number counts as not shown."""
-    mac = mac.lower().replace("-", ":")
+    mac = normal_mac(mac)
     return BootRequest(
         what=SCRIPT,
         address=address[:64],

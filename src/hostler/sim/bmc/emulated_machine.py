@@ -445,20 +445,23 @@ class Machine:
             raise BmcRefusalError(400, "The chassis power state has to be off for this request.")
         self.lose_mains(now)
 
-    def lose_mains(self, now: datetime) -> None:
-        """All power is gone for a while, the BMC's too, and comes back."""
+    def lose_mains(self, now: datetime, dark: timedelta = timedelta()) -> None:
+        """All power is gone for a while, the BMC's too, and comes back; a server that ran is off afterwards."""
+        self.advance(now)
+        if self.power == ON:
+            self._power_off(now)
         self._run_staged(after_mains=True)
-        self.restart_manager(now)
+        self.restart_manager(now, dark)
 
     def reset_manager(self, now: datetime) -> None:
         """Restart the BMC on request."""
         self._receive("Manager.Reset", now)
         self.restart_manager(now)
 
-    def restart_manager(self, now: datetime) -> None:
-        """The BMC is away for a while, then deaf; it forgets its tasks, and shows all its keys again."""
+    def restart_manager(self, now: datetime, dark: timedelta = timedelta()) -> None:
+        """The BMC is dark for so long, away, then deaf; it forgets its tasks, and shows all its keys again."""
         self.advance(now)
-        self._silent_until = now + self._draw(self.delays.away)
+        self._silent_until = now + dark + self._draw(self.delays.away)
         self._deaf_until = self._silent_until + self._draw(self.delays.deaf)
         self.manager_reset_at = self._silent_until.replace(microsecond=0)
         self.missing_keys.clear()
