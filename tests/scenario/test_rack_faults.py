@@ -2,18 +2,21 @@
 
 import asyncio
 from datetime import datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from hostler.controller.inputs import RackSeen
+from hostler.core.policy import rack_faults
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.policy.rack_faults import FAULT
 from hostler.core.state import events as e
 from hostler.core.state.assets import Asset, Position
 from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import ActClass, HoldKind, Node, Phase
 from hostler.core.state.racks import AssetLook
@@ -181,6 +184,49 @@ async def test_each_asset_has_its_turn_though_more_are_due_than_are_looked_at_to
     await asyncio.wait_for(cell.enough.wait(), 5.0)
     rounds.cancel()
     assert set(cell.told[:6]) == set(LOOKS), "five assets within three rounds of two"
+
+
+async def test_who_depends_on_an_asset_is_asked_once_a_minute_and_not_with_each_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Mutant: 90,000 assets and their nodes are walked every second, and the controller does nothing else."""
+    asked: list[str] = []
+
+    def dependents(fleet: Fleet, asset: Asset) -> list[Node]:
+        asked.append(asset.id)
+        return rack_faults.dependents(fleet, asset)
+
+    monkeypatch.setattr(rack_rounds, "rack_faults", SimpleNamespace(dependents=dependents, WET=rack_faults.WET))
+    cell, clock = _Watched(in_service()), [0.0]
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: clock[0])
+    rounds = RackRounds(cell, cell)  # type: ignore[arg-type]
+    looked: list[tuple[float, str]] = []
+    for second in range(1801):
+        clock[0] = float(second)
+        before = len(cell.told)
+        await rounds._round()  # noqa: SLF001 - one turn by the test's clock
+        looked += [(clock[0], name) for name in cell.told[before:]]
+    at = {name: [moment for moment, other in looked if other == name] for name in LOOKS}
+    assert at["ps1"] == [0.0, SERVING_S, 2 * SERVING_S, 3 * SERVING_S]
+    assert at["cdu1"] == [WET_S * turn for turn in range(31)], "it has leak detectors"
+    assert len(asked) <= len(LOOKS) * 31
+
+
+async def test_a_rack_for_which_nodes_begin_to_wait_is_looked_at_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: it waits for the minute in which its assets are asked again."""
+    drive = seen(RackDrive(trays(Phase.debug)))
+    cell, clock = _Watched(drive), [0.0]
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: clock[0])
+    rounds = RackRounds(cell, cell)  # type: ignore[arg-type]
+    for second in range(151):
+        clock[0] = float(second)
+        await rounds._round()  # noqa: SLF001 - one turn by the test's clock
+    assert sorted(cell.told) == sorted(LOOKS)
+    node = drive.fleet.nodes[next(iter(drive.fleet.nodes))]
+    drive.fleet.put_node(node.id, replace(node, phase=Phase.registered))
+    clock[0] = 151.0
+    await rounds._round()  # noqa: SLF001
+    assert sorted(cell.told) == sorted([*LOOKS, *LOOKS])
 
 
 # the budget of whole domains

@@ -5,6 +5,7 @@ Volatile: after a start all are looked at anew.
 """
 
 import asyncio
+import heapq
 from datetime import datetime
 from typing import Protocol
 
@@ -45,10 +46,14 @@ class RackRounds:
         self._reader = reader
         self._tick_s = tick_s
         self._next: dict[str, float] = {}
+        self._weighed: dict[str, float] = {}
+        self._due: set[str] = set()
+        self._awaited: set[str] = set()
 
     async def run(self) -> None:
         """Until cancelled."""
-        self._next.clear()
+        for kept in (self._next, self._weighed, self._due, self._awaited):
+            kept.clear()
         while True:
             await self._round()
             await asyncio.sleep(self._tick_s)
@@ -56,20 +61,35 @@ class RackRounds:
     async def _round(self) -> None:
         """Look at those that are due, AT_ONCE at most: those first that nobody has looked at for longest."""
         fleet, now = self._cell.view, asyncio.get_running_loop().time()
-        for name in self._next.keys() - set(fleet.assets):
-            del self._next[name]
+        for name in self._weighed.keys() - set(fleet.assets):
+            self._forget(name)
         awaited = awaited_racks(fleet)
-        due: list[Asset] = []
-        for asset in list(fleet.assets.values()):
-            began = self._next.get(asset.id)
-            if not asset.binding("bmc") or (began is not None and now - began < WET_S):
-                continue
-            if began is None or now - began >= period_of(fleet, asset, awaited):
-                due.append(asset)
-        due.sort(key=lambda asset: self._next.get(asset.id, -1.0))
-        for asset in due[:AT_ONCE]:
-            self._next[asset.id] = now
-        await asyncio.gather(*(self._look(asset) for asset in due[:AT_ONCE]))
+        for asset in fleet.assets.values() if (new := awaited - self._awaited) else ():
+            if asset.position.rack in new:
+                self._weighed.pop(asset.id, None)
+        self._awaited = awaited
+        self._due.update(asset.id for asset in fleet.assets.values() if self._falls_due(fleet, asset, awaited, now))
+        turn = heapq.nsmallest(AT_ONCE, self._due, key=lambda name: (self._next.get(name, -1.0), name))
+        for name in turn:
+            self._due.discard(name)
+            self._next[name] = self._weighed[name] = now
+        await asyncio.gather(*(self._look(fleet.assets[name]) for name in turn))
+
+    def _forget(self, name: str) -> None:
+        del self._weighed[name]
+        self._next.pop(name, None)
+        self._due.discard(name)
+
+    def _falls_due(self, fleet: Fleet, asset: Asset, awaited: set[str], now: float) -> bool:
+        """Whether the asset's time has come. Who depends on it is asked once in WET_S: a large cell has 90,000."""
+        weighed = self._weighed.get(asset.id)
+        if asset.id in self._due or (weighed is not None and now - weighed < WET_S):
+            return False
+        self._weighed[asset.id] = now
+        if not asset.binding("bmc"):
+            return False
+        began = self._next.get(asset.id)
+        return began is None or now - began >= period_of(fleet, asset, awaited)
 
     async def _look(self, asset: Asset) -> None:
         try:
