@@ -73,7 +73,7 @@ lint: environment-test ## lint, format check, types (the console's too), import 
 	$(BIN)/python scripts/console_types.py
 
 test-boot: system-packages environment-test ## boot Debian with its own cloud-init in QEMU without KVM; bootstraps it once (needs root)
-	$(BIN)/pytest tests/end_to_end/debian_boot.py -n 0
+	$(BIN)/pytest tests/end_to_end/debian_boot.py -n 0 -o faulthandler_timeout=0
 
 test-fabric: system-packages environment-test ## nightly: 256 hosts in three tiers before ibsim with a real opensm, every kind of fault
 	$(BIN)/pytest tests/end_to_end/fabric_three_tiers.py -n 0

@@ -1,4 +1,4 @@
-"""A second initial file system for a guest: the suite of active checks, and this site's burn-in of a minute."""
+"""A second initial file system for a guest: the suite of active checks, and this site's burn-in of three minutes."""
 
 import importlib.metadata
 import shutil
@@ -9,8 +9,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PROGRAM = "/opt/hostler-checks/bin/short-burn-in"
 PROFILE = """profile: burn_in
-about: A minute on a machine without GPUs, whose CPU is emulated.
-for: 40s
+about: Three minutes on a machine without GPUs, whose CPU is emulated.
+for: 3m
 resume: true
 stages:
   - name: first_look
