@@ -84,6 +84,11 @@ SKU = {
     "models": {"nic": "MCX75310", "cpu": "8480", "drive": "7.68"},
     "hardware": MANIFEST,
 }
+HANDS_DO = frozenset(
+    {"cordon", "uncordon", "join_cluster", "start_kubelet", "confirm_join", "leave_cluster", "stop_kubelet"}
+    | {"collect_evidence", "evict", "reserve"}
+)
+"""Kinds that a scheduler or an agent does at once here: none says how the node is."""
 POOLS = {"skus": {"h100": SKU}, "pools": {"train": pool_document(target=1)}}
 CONFIG = documents.parse({"policy.yaml": POLICY, "pools.yaml": yaml.safe_dump(POOLS)})
 
@@ -194,6 +199,12 @@ class WholeLife(PlantedFleet):
     def passed(self) -> set[str]:
         return {c.check.profile for c in self.events(e.CheckRecorded) if c.check.verdict == "passed"}
 
+    def judged_by_hands(self) -> set[str]:
+        """Kinds of operations that say how a node is, and that the harness has answered in its place."""
+        kinds = {started.operation.id: started.operation.kind for started in self.events(e.OperationStarted)}
+        played = {kinds[one.operation] for one in self.events(e.OperationFinished) if one.detail == "as scripted"}
+        return played - HANDS_DO
+
     def vouched(self) -> list[str]:
         return [c.check.profile for c in self.events(e.CheckRecorded) if c.check.person]
 
@@ -244,6 +255,7 @@ def test_a_sound_node_comes_to_service_and_back_after_a_fan_swap_without_a_word(
     assert life.went()[3:] == [Phase.triage, Phase.test, Phase.production]
     assert "suspect" in life.passed()
     assert life.vouched() == []
+    assert life.judged_by_hands() == set()
 
 
 def test_a_node_with_a_fault_goes_through_triage_to_its_vendor_with_its_case(machine: Node, tmp_path: Path) -> None:
@@ -268,6 +280,7 @@ def test_a_node_with_a_fault_goes_through_triage_to_its_vendor_with_its_case(mac
     (case,) = life.fleet.rma_cases_of("a")
     assert (case.serial, case.component, [step.step for step in case.steps]) == (SERIAL, "node", ["requested"])
     assert life.vouched() == []
+    assert life.judged_by_hands() == set()
 
 
 def test_a_narrow_slot_stops_at_seatrial_and_goes_on_once_the_card_is_seated(machine: Node, tmp_path: Path) -> None:
@@ -283,3 +296,4 @@ def test_a_narrow_slot_stops_at_seatrial_and_goes_on_once_the_card_is_seated(mac
     life.live(hours=30)
     assert life.node("a").phase is Phase.production, life.transcript("a")
     assert life.vouched() == []
+    assert life.judged_by_hands() == set()
