@@ -222,15 +222,17 @@ class Guest:
         """The machine's firmware; native HTTP boot finds the boot entry that a BMC writes for HttpBootUri."""
         if self.firmware in (BIOS, MEDIUM):
             return ()
+        pxe = (f"name=opt/org.tianocore/IPv{version}PXESupport,string=n" for version in (4, 6))
+        no_pxe = tuple(word for one in pxe for word in ("-fw_cfg", one))
         if self.firmware in (UEFI, UEFI_MEDIUM):
-            return ("-bios", str(OVMF))
+            # Its own PXE waits long for answers that nobody gives, before it comes to the disk.
+            return ("-bios", str(OVMF), *(no_pxe if self.disk is not None else ()))
         kept = self.log.with_suffix(".vars")
         tool = ("-m", "virt.firmware.vars", "-i", str(OVMF_VARS), "-o", str(kept), "--set-boot-uri", address)
         subprocess.run([sys.executable, *tool], check=True, capture_output=True)
         flash = f"if=pflash,format=raw,unit=0,readonly=on,file={OVMF_CODE}"
-        pxe = (f"name=opt/org.tianocore/IPv{version}PXESupport,string=n" for version in (4, 6))
         variables = ("-drive", f"if=pflash,format=raw,unit=1,file={kept}")
-        return ("-machine", "q35", "-drive", flash, *variables, *(word for one in pxe for word in ("-fw_cfg", one)))
+        return ("-machine", "q35", "-drive", flash, *variables, *no_pxe)
 
     def _tpm(self) -> tuple[str, ...]:
         if self.tpm is None:

@@ -7,6 +7,8 @@ from typing import Any
 from hostler.cli.list_view import age, clock, field, severity, text_of
 
 Object = dict[str, Any]
+SPARE_ALL_THE_SAME = frozenset({"inventory.claimed_twice", "trend.drift"})
+"""Conditions of a node that a pool takes all the same (`core.state.index_keys.is_spare`)."""
 
 
 def node_page(found: Object, wide: bool) -> Iterator[str]:
@@ -35,7 +37,7 @@ def node_page(found: Object, wide: bool) -> Iterator[str]:
 
 def _facts(found: Object, node: Object, now: datetime) -> Iterator[tuple[str, str]]:
     position, agent = node["position"], found.get("agent") or {}
-    yield "pool", text_of(field(node, "assignment.pool")) or ("spare" if node["phase"] == "production" else "")
+    yield "pool", text_of(field(node, "assignment.pool")) or _spare(node)
     yield "tenant", text_of(field(node, "assignment.tenant"))
     yield "host name", found.get("hostname", "")
     yield "SKU", node["sku"]
@@ -47,6 +49,14 @@ def _facts(found: Object, node: Object, now: datetime) -> Iterator[tuple[str, st
     yield "burn-in", field(found, "burn_in.text") or ""
     yield "deadline", age(node["deadline"], now) if node.get("deadline") else ""
     yield "workloads", "the scheduler has not told" if found.get("workloads") is None else ""
+
+
+def _spare(node: Object) -> str:
+    """Whether the node may fill a place of a pool, "" before production: whatever is known of it bars that."""
+    if node["phase"] != "production":
+        return ""
+    known = {condition["type"] for condition in node.get("conditions") or []} - SPARE_ALL_THE_SAME
+    return f"none, and no spare while this stands: {', '.join(sorted(known))}" if known else "spare"
 
 
 def _booted(boot: Object | None, now: datetime) -> str:
