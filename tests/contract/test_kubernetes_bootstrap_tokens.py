@@ -26,6 +26,7 @@ from tests.contract.scheduler_world import OWNER, KubernetesWorld, kubernetes_wo
 from tests.controlplane.plane import ControlPlane
 
 pytestmark = pytest.mark.xdist_group("kubernetes")
+DENIED = "certificates asked for with its token were denied"
 SECRETS = "/api/v1/namespaces/kube-system/secrets"
 WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
@@ -125,8 +126,9 @@ async def test_the_api_server_knows_whose_token_it_is_and_it_opens_nothing_else(
 async def test_what_another_node_would_be_is_not_signed(
     world: KubernetesWorld, tmp_path: Path, asked: dict[str, str], why: str
 ) -> None:
-    """Mutant: the name that is asked for is not read. Kubernetes' own approver is at work too, and signs nothing."""
-    _, offer = await issued(world)
+    """The node's records have it. Mutants: the name that is asked for is not read; nobody is told. Kubernetes' own
+    approver is at work too, and signs nothing."""
+    join, offer = await issued(world)
     thief = Kubelet(tmp_path, "box-1")
     async with (
         thief.bootstrapping(kubeconfig_of(offer, tmp_path)) as bearer,
@@ -138,6 +140,9 @@ async def test_what_another_node_would_be_is_not_signed(
             status = await thief.answer(bearer, "theft")
             assert why in json.dumps(status)
             assert "certificate" not in status
+            waits = await world.scheduler.perform(confirming(join), world.node)
+            assert f"its kubelet has not said that it is ready; {DENIED}: " in waits.detail
+            assert why in waits.detail
         else:
             assert answer.status in (400, 403, 422), answer
 

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from hostler.core.diagnose.line import printable
 from hostler.core.state.join_offer import JoinOffer
 from hostler.core.state.model import Node, Operation
 from hostler.core.state.operations import ConfirmJoin, IssueJoinToken, JoinCluster
@@ -35,6 +36,8 @@ log = logger()
 
 PLANS_KEPT = 100_000
 """Of so many plans it is remembered that their token was issued here."""
+DENIED_KEPT, WHY_CHARS = 4, 160
+"""Denials of a node's token that are kept for its records, and how much of each reason."""
 
 SECRETS = f"/api/v1/namespaces/{SPACE}/secrets"
 
@@ -57,6 +60,21 @@ class BootstrapTokens:
         self._owner = owner
         self._tokens: dict[str, Token] = {}
         self._plans: OrderedDict[str, None] = OrderedDict()
+        self._denied: OrderedDict[str, list[str]] = OrderedDict()
+
+    def deny(self, token: Token, why: str) -> None:
+        """Note that a certificate was asked for with this token and is not to be had, and why."""
+        denied = self._denied.setdefault(token.meant.node, [])
+        denied.append(printable(why[:WHY_CHARS]))
+        del denied[:-DENIED_KEPT]
+        if len(self._denied) > PLANS_KEPT:
+            self._denied.popitem(last=False)
+
+    def denials(self, node: str) -> str:
+        """What was denied to whoever had the node's token, for its records; "" where nothing was."""
+        if not (denied := self._denied.get(node)):
+            return ""
+        return f"certificates asked for with its token were denied: {'; '.join(dict.fromkeys(denied))}"
 
     def offer(self, node: str) -> JoinOffer | None:
         """Join offer for the node, None without one."""
@@ -98,6 +116,7 @@ class BootstrapTokens:
         door = (self._cluster, name, endpoint.server, endpoint.ca, ca_hash(endpoint.ca))
         offer = JoinOffer(*door, shown, expires, f"{CORDON}={self._owner}:{EFFECT}")
         self._tokens[node.id] = Token(meant, identity, offer)
+        self._denied.pop(node.id, None)
         self._plans[operation.plan] = None
         if len(self._plans) > PLANS_KEPT:
             self._plans.popitem(last=False)

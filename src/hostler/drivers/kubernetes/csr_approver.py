@@ -88,7 +88,9 @@ class CsrApprover:
         wrong = wrong_with(wanted, token.identity, token.offer.name)
         if not wrong and token.signed not in ("", name):
             wrong = f"its token is used: {token.signed} was approved for it"
-        if not wrong:
+        if wrong:
+            self._joining.deny(token, wrong)
+        else:
             token.signed = name  # before it is sent: an answer that is lost approves no second one
         message = wrong or f"the kubelet of {token.offer.name} joins ({token.meant.operation})"
         body = _decided(raw, "Denied" if wrong else "Approved", message)

@@ -295,16 +295,22 @@ class KubernetesScheduler:
         said = await self._confirmed(operation, node, name, seen)
         return replace(said, result="unknown") if said.result == "not_done" else said
 
+    def _with_denials(self, said: Outcome, node: Node) -> Outcome:
+        """The outcome with what others tried with the node's token: its history shows it."""
+        told = "; ".join(filter(None, (said.detail, self.joining.denials(node.id))))
+        return replace(said, detail=told)
+
     async def _confirmed(self, operation: Operation, node: Node, name: str, seen: KubeNode | None) -> Outcome:
         """Failed where nothing lets the kubelet in any more, because this process has not issued its token."""
         if seen is not None and seen.ready is True:
-            return _said(operation, "done" if await self.joining.is_withdrawn(operation, node, name) else "not_done")
+            over = await self.joining.is_withdrawn(operation, node, name)
+            return self._with_denials(_said(operation, "done" if over else "not_done"), node)
         if seen is None:
             return _said(operation, "failed", f"the cluster lists no node {name} any more")
         if self.joining.is_strange(operation):
             said = _said(operation, "failed", "its token went with the controller that issued it")
             return replace(said, facts={GONE: "join_token"})
-        return _said(operation, "not_done", "its kubelet has not said that it is ready")
+        return self._with_denials(_said(operation, "not_done", "its kubelet has not said that it is ready"), node)
 
     async def _leave(self, operation: Operation, name: str) -> Outcome:
         """Infrastructure leaves last, then the node is taken off the list. Refused where a customer's work is left."""
