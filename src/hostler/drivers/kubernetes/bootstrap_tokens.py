@@ -71,7 +71,7 @@ class BootstrapTokens:
             self._denied.popitem(last=False)
 
     def denials(self, node: str) -> str:
-        """What was denied to whoever had the node's token, for its records; "" where nothing was."""
+        """Denials to whoever had the node's token, for its records; "" where nothing was."""
         if not (denied := self._denied.get(node)):
             return ""
         return f"certificates asked for with its token were denied: {'; '.join(dict.fromkeys(denied))}"
