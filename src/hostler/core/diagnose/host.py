@@ -130,15 +130,11 @@ def _about(count: float) -> str:
     return f"at least {1 << (int(count).bit_length() - 1)}" if count >= 1 else "no"
 
 
-def _of_mounts(kind: str, condition: str, rule: Callable[[Facts, str], RuleResult]) -> Callable[[Facts], AspectReading]:
-    """A rule for each file system; where an agent says that none is mounted there is nothing to judge."""
-
-    def read(facts: Facts) -> AspectReading:
-        said = _each(facts, kind, condition, rule, "mount:{}")
-        none = said is NOTHING and number(facts, "local_mounts", 0, 0) is not None
-        return AspectReading(GOOD) if none else said
-
-    return read
+def _each_mount(facts: Facts, kind: str, condition: str, rule: Callable[[Facts, str], RuleResult]) -> AspectReading:
+    """The rule for each file system; where an agent says that none is mounted there is nothing to judge."""
+    said = _each(facts, kind, condition, rule, "mount:{}")
+    none = said is NOTHING and number(facts, "local_mounts", 0, 0) is not None
+    return AspectReading(GOOD) if none else said
 
 
 def _room(facts: Facts, name: str) -> RuleResult:
@@ -198,9 +194,9 @@ def _part_rows() -> dict[str, Callable[[Facts], AspectReading]]:
         "link_downs": lambda f: _each(f, "link_downs_per_hour", "network.link_flaps", downs),
         "drives": lambda f: _each(f, "drive", "storage.failed", _drive, "slot:{}"),
         "drive_wear": lambda f: _each(f, "drive_used_percent", "storage.worn", worn, "slot:{}"),
-        "mounts": _of_mounts("mount", "storage.read_only", _mount),
-        "space": _of_mounts("space_free_percent", "storage.space_low", _room),
-        "inodes": _of_mounts("inodes_free_percent", "storage.inodes_low", _room),
+        "mounts": lambda f: _each_mount(f, "mount", "storage.read_only", _mount),
+        "space": lambda f: _each_mount(f, "space_free_percent", "storage.space_low", _room),
+        "inodes": lambda f: _each_mount(f, "inodes_free_percent", "storage.inodes_low", _room),
         "units": lambda f: _each(f, "unit", "host.unit_failed", _unit, "unit:{}"),
     }
 
