@@ -173,6 +173,10 @@ def test_one_act_at_a_time_on_a_bmc_and_the_first_renewal_records_its_certificat
     drive.pending.clear()
     assert "renew_bmc_certificate of sw1 is under way" in drive.ask("renew-asset-login", "sw1").text
     assert [one.kind for one in drive.rack.operations] == [CERTIFY]
+    drive.run()
+    drive.wait(days=200)
+    drive.look("sw1")
+    assert [one.kind for one in drive.rack.operations] == [RENEW], "both are due, and the password comes first"
 
 
 def test_a_tray_that_leaks_is_switched_off_and_no_renewal_takes_the_place_of_that() -> None:
