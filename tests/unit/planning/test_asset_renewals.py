@@ -1,4 +1,4 @@
-"""What keeps a renewal on an asset's BMC: people's holds of its rack, of itself or its domain, and never our own."""
+"""Blockers of a renewal on an asset's BMC: people's holds of its rack, itself or its domain, and never our own."""
 
 from datetime import timedelta
 
