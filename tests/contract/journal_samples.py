@@ -11,10 +11,11 @@ from typing import Any, get_args, get_origin, get_type_hints
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from hostler.core.state.events import BootObserved, Event, OperationStarted, Record
+from hostler.core.state.events import BootObserved, Event, IntentRecorded, OperationStarted, Record
 from hostler.core.state.model import Observation
 from hostler.core.state.operations import ACTS
 from hostler.core.state.scopes import TEXTS
+from hostler.core.state.verbs.every import VERBS
 from hostler.ports import Batch
 
 START = datetime(2025, 3, 1, 12, tzinfo=UTC)
@@ -54,6 +55,12 @@ def every_act() -> tuple[Event, ...]:
     """An operation of each kind, recorded as started."""
     started: OperationStarted = sample(OperationStarted)
     return tuple(replace(started, operation=replace(started.operation, act=sample(act))) for act in ACTS.values())
+
+
+def every_verb() -> tuple[Event, ...]:
+    """A request of each verb, recorded."""
+    asked: IntentRecorded = sample(IntentRecorded)
+    return tuple(replace(asked, intent=replace(asked.intent, act=sample(verb))) for verb in VERBS.values())
 
 
 def observed(node: str, sequence: int, spool: str = "s") -> Observation:

@@ -1,19 +1,21 @@
 """A journal written by an older version opens forever.
 
-`journal_golden/version_N.journal` holds one of each event of its day. It is never written again once a version is
-released: a body that changes gets a new VERSION, an upcaster and a golden journal of its own. Until the first
-release `python -m tests.contract.test_journal_golden` writes the newest anew.
+`journal_golden/version_N.journal` holds one of each event of its day, `format_N.jsonl` (an export) what was new in a
+format. Neither is written again: a body that changes gets a new VERSION with an upcaster, what
+is new gets a format, and each its golden journal (`python scripts/event_formats.py --raise`).
 """
 
 import shutil
 import sqlite3
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from hostler.core.state.events import VERSION
+from hostler.core.state.events import Event, name_of
+from hostler.core.state.recorded_bodies import recorded
 from hostler.core.state.scopes import text_hook
 from hostler.core.state.upcast import upcast
 from hostler.journal.check import check
@@ -25,15 +27,24 @@ from hostler.journal.opening import open_journal
 from hostler.journal.sql import SqlJournal
 from hostler.journal.sqlite import SqliteJournal
 from hostler.ports import Batch, Snapshot
-from tests.contract.journal_samples import START, every_act, every_event, observed, of_events
+from tests.contract.journal_samples import START, every_act, every_event, every_verb, observed, of_events
 
 FOLDER = Path(__file__).parent / "journal_golden"
-GOLDEN = sorted(FOLDER.glob("version_*.journal"))
+GOLDEN = sorted((*FOLDER.glob("version_*.journal"), *FOLDER.glob("format_*.jsonl")))
 
 
 @pytest.fixture(params=GOLDEN, ids=lambda path: path.stem)
 def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    return Path(shutil.copy(request.param, tmp_path))
+    return opened(request.param, tmp_path)
+
+
+def opened(golden: Path, folder: Path) -> Path:
+    """A golden journal as SQLite has it, in this folder."""
+    if golden.suffix == ".journal":
+        return Path(shutil.copy(golden, folder))
+    place = folder / f"{golden.stem}.journal"
+    import_journal(place, golden.read_bytes().splitlines(keepends=True), golden.name, START)
+    return place
 
 
 def rows_of(path: Path) -> list[StoredRow]:
@@ -52,8 +63,11 @@ def reads_to_its_end(journal: SqlJournal, golden: Path) -> None:
     assert journal.cursors() == {"n1": ("s", 3)}
 
 
-def test_there_is_a_golden_journal() -> None:
-    assert GOLDEN
+def test_each_format_that_is_recorded_has_a_golden_journal() -> None:
+    """The oldest is that of version 3, whose shapes were the first to be recorded."""
+    after = recorded().formats[1:]
+    assert {path.stem for path in GOLDEN if path.suffix == ".jsonl"} == {f"format_{number}" for number in after}
+    assert (FOLDER / "version_3.journal") in GOLDEN
 
 
 def test_it_opens_and_reads_to_its_end(golden: Path) -> None:
@@ -101,19 +115,27 @@ def holds(new: Any, old: Any) -> bool:
     return bool(new == old)
 
 
-def write(path: Path) -> None:
-    """A journal of every event of today, with observations, cursors and a snapshot."""
-    path.unlink(missing_ok=True)
-    journal = SqliteJournal(path)
-    epoch = journal.acquire("golden")
-    seen = tuple(observed("n1", sequence) for sequence in (1, 2, 3))
-    journal.append(
-        Batch(records=of_events((*every_event(), *every_act())), observations=seen, cursors={"n1": ("s", 3)}), epoch
-    )
-    journal.save_snapshot(Snapshot(seq=journal.latest_seq(), digest=journal.digest(), body=b"golden"))
-    journal.close()
+def new_in(number: int) -> tuple[Event, ...]:
+    """Samples of today's events that a cell of the format before cannot be given."""
+    found = []
+    for event in (*every_event(), *every_act(), *every_verb()):
+        body = msgspec.json.decode(msgspec.json.encode(event, enc_hook=text_hook))
+        if recorded().read(name_of(event), body, number - 1).said:
+            found.append(event)
+    return tuple(found)
 
 
-if __name__ == "__main__":
-    FOLDER.mkdir(exist_ok=True)
-    write(FOLDER / f"version_{VERSION}.journal")
+def write_format() -> None:
+    """Write the newest format's golden journal: what is new in it, with observations, cursors and a snapshot."""
+    number = recorded().newest
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "golden.journal"
+        journal = SqliteJournal(place)
+        epoch = journal.acquire("golden")
+        seen = tuple(observed("n1", sequence) for sequence in (1, 2, 3))
+        journal.append(Batch(records=of_events(new_in(number)), observations=seen, cursors={"n1": ("s", 3)}), epoch)
+        journal.save_snapshot(Snapshot(seq=journal.latest_seq(), digest=journal.digest(), body=b"golden"))
+        journal.close()
+        lines: list[bytes] = []
+        export(place, lines.append)
+    (FOLDER / f"format_{number}.jsonl").write_bytes(b"".join(lines))

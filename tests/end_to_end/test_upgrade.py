@@ -14,6 +14,7 @@ import pytest
 from hostler.controller.step_output import Reply
 from hostler.core.state.events import ConfigActivated, Event, NodeRegistered, Record, name_of
 from hostler.core.state.live_state import Release
+from hostler.core.state.recorded_bodies import NO_SHAPES
 from hostler.journal.opening import open_journal
 from hostler.ports import Batch
 from hostler.runtime.cell_controllers import ControllerIdentity
@@ -24,8 +25,8 @@ from hostler.runtime.runner import Cell
 from tests.end_to_end.kill_world import until
 from tests.kit import a_node, configuration, intent_of
 
-OLD = Release("1.0", {})
-NEW = Release("1.1", {("window_scheduled", 1): 2})
+OLD = Release("1.0", {}, NO_SHAPES)
+NEW = Release("1.1", {("window_scheduled", 1): 2}, NO_SHAPES)
 """In the next version to schedule maintenance would be new."""
 
 TERMS = LeaseTerms(lease_s=2.0, send_s=0.1)

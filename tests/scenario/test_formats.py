@@ -8,12 +8,13 @@ from hostler.core.state import events as e
 from hostler.core.state.formats import UnreadableFormatError
 from hostler.core.state.live_state import Fellow, LiveState, Release
 from hostler.core.state.model import Hold, HoldKind
+from hostler.core.state.recorded_bodies import NO_SHAPES
 from hostler.core.state.scopes import Scope
 from hostler.core.state.upcast import DOWNCASTERS, downcast, is_cast, upcast
 from tests.kit import Drive, a_node, configuration, fold, pool_document
 
-OLD = Release("1.0", {})
-NEW = Release("1.1", {("window_scheduled", 1): 2, ("plan_recorded", 1): 2})
+OLD = Release("1.0", {}, NO_SHAPES)
+NEW = Release("1.1", {("window_scheduled", 1): 2, ("plan_recorded", 1): 2}, NO_SHAPES)
 """A next version: to plan maintenance, and to plan at all, would be new in it."""
 
 NEW_NAMES = {name for name, _ in NEW.introduced}
@@ -132,7 +133,7 @@ def test_an_older_controller_refuses_a_journal_beyond_it_and_says_what_to_do() -
 def test_a_controller_never_writes_what_others_cannot_read_even_by_mistake() -> None:
     """Ours is the bug then: nothing of the batch is written."""
     drive = Drive(ONE, [a_node("n")])
-    drive.controller.live.release = Release("1.1", {("hold_placed", 1): 2})
+    drive.controller.live.release = Release("1.1", {("hold_placed", 1): 2}, NO_SHAPES)
     hold = Hold("h", Scope.of("n"), HoldKind.operator, "ann", "why", drive.now)
     with pytest.raises(AssertionError, match="not every controller reads hold_placed"):
         drive.controller._record_all((e.HoldPlaced(hold),), "test")  # noqa: SLF001 - a bug of ours
@@ -149,7 +150,7 @@ def test_a_body_of_a_newer_version_is_written_in_the_older_words_until_all_read_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With a downcaster the event goes on being written, as version 1; without one it waits."""
-    release = Release("1.1", {("hold_placed", 2): 2})
+    release = Release("1.1", {("hold_placed", 2): 2}, NO_SHAPES)
     assert release.format_of("hold_placed") == 2
     monkeypatch.setitem(DOWNCASTERS, ("hold_placed", 2), lambda body: body | {"down": True})
     assert release.format_of("hold_placed") == 1

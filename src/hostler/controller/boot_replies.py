@@ -16,7 +16,7 @@ BAD_REQUEST, UNAVAILABLE = 400, 503
 def answered(context: DecisionContext, one: BootAsked) -> tuple[tuple[e.Event, ...], Reply]:
     """The events to record, and the reply that is given when they are durable: the status is `acknowledged`."""
     said = decide_boot(context, one.request)
-    if needed := formats.needs(context, said.events):
-        said = BootDecision(UNAVAILABLE, BootTarget(HOLD, reason=formats.too_old(context, needed)), said.node)
+    if need := formats.needs(context, said.events):
+        said = BootDecision(UNAVAILABLE, BootTarget(HOLD, reason=formats.too_old(context, need)), said.node)
     detail = {"kind": said.answer.kind, "image": said.answer.image, "node": said.node, "plan": said.plan}
     return said.events, Reply(one.token, said.status < BAD_REQUEST, said.answer.reason, said.status, detail)

@@ -138,8 +138,7 @@ class Controller:
         """Put the event into the batch and the overlay, and note what it touches."""
         self._draft.sends += wakeups.revocations(self.fleet, event)
         errors = judged(self._context, event)
-        if self.live.release.introduced:
-            assert self._context.may_write(e.name_of(event)), f"not every controller reads {e.name_of(event)}"
+        event = formats.worded(self._context, event)
         record = e.Record(self.fleet.cell.seq + 1, self._now, self.epoch, cause, event)
         evolve(self.fleet, record)
         self._draft.records.append(record)
@@ -201,7 +200,7 @@ class Controller:
                 inputs.FabricSeen() | inputs.LinksSeen() | inputs.SubnetSeen() | inputs.RackSeen() | inputs.TrendsSeen()
                 | inputs.AuditSeen()
             ):  # fmt: skip
-                self._record_all(of_report(self._context, one), cause_of(one))
+                self._record_all(formats.tellable(self._context, of_report(self._context, one)), cause_of(one))
                 self._touch_all(waiting_for(self.fleet, one), "fabric")
             case inputs.BootAsked():
                 events, reply = answered(self._context, one)

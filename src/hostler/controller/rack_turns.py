@@ -15,6 +15,7 @@ from hostler.core.state.assets import BMC_CERTIFICATE, Asset, Binding, Position
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Rest, Wait
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.formats import writable
 from hostler.core.state.model import Operation, Outcome, Waiting
 from hostler.core.state.rack_runs import Rack
 from hostler.core.state.racks import OFF
@@ -35,6 +36,7 @@ EASING = (
     e.NodeAssigned,
     e.NodeReleased,
     e.ClockGap,
+    e.FormatRaised,
     e.PlanEnded,
     e.RackStepDone,
     e.RackRunEnded,
@@ -112,7 +114,8 @@ class RackTurns:
     def _forward(self, context: DecisionContext, name: str, cause: str) -> None:
         for _ in range(ROUNDS):
             rack = context.fleet.racks[name]
-            answer = next_rack_step(context, rack)
+            doing = rack.run.steps[rack.run.index].name if rack.run is not None else "bring-up"
+            answer = writable(context, doing, next_rack_step(context, rack))
             if not isinstance(answer, Act):
                 self._record(_told(rack, answer, context), cause)
                 if answer.until is not None:

@@ -104,13 +104,24 @@ def seal(record: Record, before: bytes, cell: int = RELEASE.reads) -> StoredRow:
     try:
         body = _encode(record.event)
         _decoders[name].decode(body)
+        if cell < RELEASE.reads:
+            body = _in_words_of(cell, name, body)
         version = RELEASE.version_for(name, cell)
-        if (newest := RELEASE.newest(name)) != version:
-            body = _encode(downcast(_decode_body(body), newest, version))
         fields = (record.seq, micros(record.at), record.epoch, record.cause, name, version, body)
         return StoredRow(*fields, chained(before, fields))
     except (msgspec.MsgspecError, TypeError, ValueError, KeyError) as error:
         raise UnwritableError(f"record {record.seq} ({name}) cannot be stored: {error}") from error
+
+
+def _in_words_of(cell: int, name: str, body: bytes) -> bytes:
+    """The body as a cell of this format writes it. Raises ValueError where the format does not have all of it."""
+    if not RELEASE.may_differ(name, cell):
+        newest, version = RELEASE.newest(name), RELEASE.version_for(name, cell)
+        return body if newest == version else _encode(downcast(_decode_body(body), newest, version))
+    read = RELEASE.read_as(name, _decode_body(body), cell)
+    if read.said:
+        raise ValueError(f"format {cell} does not have {read.said}")
+    return _encode(RELEASE.stored(name, read, cell))
 
 
 def seal_all(

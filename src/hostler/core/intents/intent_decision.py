@@ -64,8 +64,8 @@ def decide_intent(ask: AnyAsk) -> Answered:
         _check(intent)
         check_bounds(ask)
         text, events = _grant(ask)
-        if needed := formats.needs(ask.context, events):
-            raise RefusalError(formats.too_old(ask.context, needed))  # noqa: TRY301 - it is answered here
+        if need := formats.needs(ask.context, events) or formats.unsaid(ask.context, _said(ask, text, granted=True)):
+            raise RefusalError(formats.too_old(ask.context, need))  # noqa: TRY301 - it is answered here
         needs = approvals.demand(ask, _disturbed_by(ask))
         if intent.dry_run:
             return _tried(ask, needs, text)
@@ -80,6 +80,15 @@ def decide_intent(ask: AnyAsk) -> Answered:
 
 
 def _recorded(ask: AnyAsk, text: str, *, granted: bool) -> e.IntentRecorded:
+    """The record of the answer; a verb for which the cell's format has no word is recorded as text."""
+    said = _said(ask, text, granted=granted)
+    if formats.unsaid(ask.context, said) is None:
+        return said
+    as_text = _slim(replace(ask.intent, act=Unreadable(ask.intent.verb, ask.intent.args, text[:SLIM_CHARS])))
+    return replace(said, intent=as_text)
+
+
+def _said(ask: AnyAsk, text: str, *, granted: bool) -> e.IntentRecorded:
     handle = f"intent:{ask.intent.id}"
     return e.IntentRecorded(_slim(ask.intent), granted, text[:2000], content=content_of(ask), handle=handle)
 

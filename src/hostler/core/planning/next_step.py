@@ -40,7 +40,8 @@ def next_step(context: DecisionContext, node: Node) -> Answer:
     answer = cords.beside(context, node, answer)
     answer = standing_still(context, node, need, evidence_keeping.beside(context, node, answer))
     answer = boot_media.beside(context, node, lights.beside(context, node, answer))
-    return writable(context, node, rejoin_guard.beside(context, node, answer))
+    doing = node.plan.name if node.plan else node.phase.value
+    return writable(context, doing, rejoin_guard.beside(context, node, answer))
 
 
 def _next(context: DecisionContext, node: Node, need: Need | None) -> Answer:

@@ -5,11 +5,18 @@ first) and raised only when every live controller reads it; until then what need
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
 
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
-from hostler.core.state.model import Blocker, Node
+from hostler.core.state.live_state import Release
+from hostler.core.state.model import Blocker
+from hostler.core.state.recorded_bodies import ReadAs
+from hostler.core.state.scopes import scope_hook, text_hook
+from hostler.core.state.upcast import Body, upcast
 
 
 class UnreadableFormatError(Exception):
@@ -25,33 +32,91 @@ def check(written: int, reads: int) -> None:
         )
 
 
-def needs(context: DecisionContext, events: Iterable[e.Event]) -> int:
-    """The highest format that any of the events needs, 0 where the cell may be given them all."""
+class Need(NamedTuple):
+    """The format that something needs, and what the cell's lacks for it."""
+
+    format: int
+    lacks: str
+
+
+def needs(context: DecisionContext, events: Iterable[e.Event]) -> Need | None:
+    """The highest format that any of the events needs, None where the cell may be given them all."""
     release, cell = context.live.release, context.fleet.cell.format
     if release.reads <= cell:
-        return 0
-    came = (release.format_of(e.name_of(event)) for event in events)
-    return max((number for number in came if number > cell), default=0)
+        return None
+    found = (Need(*_needed(release, event, cell)) for event in events)
+    return max((need for need in found if need.format), key=lambda need: need.format, default=None)
 
 
-def too_old(context: DecisionContext, needed: int) -> str:
-    """Why events of the format may not be written yet: which controller does not read it, and what ends that."""
+def unsaid(context: DecisionContext, event: e.Event) -> Need | None:
+    """The format that the event needs to be recorded at all; None where at most fields of it are left out."""
+    release, cell = context.live.release, context.fleet.cell.format
+    if release.reads <= cell or not _read_as(release, event, cell).unread:
+        return None
+    return Need(*_needed(release, event, cell))
+
+
+def _needed(release: Release, event: e.Event, cell: int) -> tuple[int, str]:
+    name = e.name_of(event)
+    looked_into = release.format_of(name) > cell or release.may_differ(name, cell)
+    return release.needed(name, _plain(event), cell) if looked_into else (0, "")
+
+
+def too_old(context: DecisionContext, need: Need) -> str:
+    """Why this may not be written yet: what the cell's format lacks, which controller is too old, what ends that."""
     cell, fellows = context.fleet.cell.format, context.live.fellows
     if fellows is None:
         who = "the controllers of the cell are not known yet"
-    elif old := [f"{fellow.name} (reads up to {fellow.reads})" for fellow in fellows if fellow.reads < needed]:
+    elif old := [f"{fellow.name} (reads up to {fellow.reads})" for fellow in fellows if fellow.reads < need.format]:
         who = f"{', '.join(old)} is too old: upgrade it, or stop it"
     else:
         who = "the format is about to be raised"
-    return f"this needs event format {needed}, the cell writes format {cell}: {who}"
+    return f"this needs event format {need.format}, the cell writes format {cell}, without {need.lacks}: {who}"
 
 
-def writable(context: DecisionContext, node: Node, answer: Answer) -> Answer:
+def writable(context: DecisionContext, doing: str, answer: Answer) -> Answer:
     """The answer, or the visible wait in its place where it needs what not every controller reads."""
-    if not isinstance(answer, Act) or not (needed := needs(context, answer.events)):
+    if not isinstance(answer, Act) or not (need := needs(context, answer.events)):
         return answer
-    blocker = Blocker("format", str(needed), too_old(context, needed), f"every controller reads format {needed}")
-    return Wait(node.plan.name if node.plan else node.phase.value, (blocker,), until=None)
+    ends = f"every controller reads format {need.format}"
+    return Wait(doing, (Blocker("format", str(need.format), too_old(context, need), ends),), until=None)
+
+
+def tellable(context: DecisionContext, events: Iterable[e.Event]) -> tuple[e.Event, ...]:
+    """The events of a report that the cell has words for. The others are left out: the next report tells it again."""
+    release, cell = context.live.release, context.fleet.cell.format
+    if release.reads <= cell:
+        return tuple(events)
+    return tuple(event for event in events if not _read_as(release, event, cell).unread)
+
+
+def worded(context: DecisionContext, event: e.Event) -> e.Event:
+    """The event as the cell's format has it, so that every controller folds the same; fields of a newer one are gone.
+
+    What cannot be left out had to wait before it came here: it would be our own mistake.
+    """
+    release, cell = context.live.release, context.fleet.cell.format
+    if release.reads <= cell:
+        return event
+    read = _read_as(release, event, cell)
+    assert not read.unread, f"not every controller reads {e.name_of(event)}: {read.said}"
+    if not read.lost:
+        return event
+    body = upcast(read.body, release.shaped(e.name_of(event), cell))
+    told: e.Event = msgspec.convert(body, type(event), dec_hook=scope_hook)
+    return told
+
+
+def _read_as(release: Release, event: e.Event, cell: int) -> ReadAs:
+    name = e.name_of(event)
+    if release.format_of(name) > cell:
+        return ReadAs(None, (f"event {name}",))
+    return release.read_as(name, _plain(event), cell) if release.may_differ(name, cell) else ReadAs(None)
+
+
+def _plain(event: e.Event) -> Body:
+    body: Body = msgspec.json.decode(msgspec.json.encode(event, enc_hook=text_hook))
+    return body
 
 
 def raised(context: DecisionContext) -> tuple[e.FormatRaised, ...]:

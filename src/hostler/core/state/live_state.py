@@ -16,9 +16,10 @@ from hostler.core.state.fabrics import FabricLinks, FabricLook
 from hostler.core.state.links import LinkRound
 from hostler.core.state.model import OWNER, Node
 from hostler.core.state.packed_strings import Pairs
+from hostler.core.state.recorded_bodies import BodyShapes, ReadAs, recorded
 from hostler.core.state.sensor_watch import SensorWatch
 from hostler.core.state.subnets import SubnetReading
-from hostler.core.state.upcast import DOWNCASTERS
+from hostler.core.state.upcast import DOWNCASTERS, Body, downcast
 
 ON = "on"
 OFF = "off"
@@ -99,15 +100,16 @@ class LiveSubnet(Struct, frozen=True):
 
 
 class Release(Struct, frozen=True):
-    """The version that runs here: its name, and the formats in which events came (`events.INTRODUCED`)."""
+    """The version that runs here: its name, and the formats in which events and shapes of their bodies came."""
 
     version: str = "0.1.0"
     introduced: dict[tuple[str, int], int] = field(default_factory=INTRODUCED.copy)
+    bodies: BodyShapes = field(default_factory=recorded)
 
     @property
     def reads(self) -> int:
         """The highest format that this version reads."""
-        return max(self.introduced.values(), default=1)
+        return max(self.bodies.newest, *self.introduced.values(), 1)
 
     def newest(self, name: str) -> int:
         """The newest version of the body of the event of this stored name."""
@@ -124,6 +126,31 @@ class Release(Struct, frozen=True):
         """The newest version of the event's body that every controller of a cell of this format reads."""
         fitting = (v for (known, v), came in self.introduced.items() if known == name and came <= cell)
         return max(fitting, default=1)
+
+    def may_differ(self, name: str, cell: int) -> bool:
+        """Whether bodies of the event may hold what a cell of this format does not have."""
+        return self.bodies.may_differ(name, cell)
+
+    def read_as(self, name: str, body: Body, cell: int) -> ReadAs:
+        """Today's body of the event as a cell of this format has it."""
+        return self.bodies.read(name, downcast(body, self.newest(name), self.shaped(name, cell)), cell)
+
+    def stored(self, name: str, read: ReadAs, cell: int) -> Body:
+        """The body that was read so, in the words of the version in which a cell of this format writes it."""
+        return downcast(read.body, self.shaped(name, cell), self.version_for(name, cell))
+
+    def shaped(self, name: str, cell: int) -> int:
+        """The version of the event's body whose shape is recorded for a cell of this format."""
+        return self.bodies.version(name, cell) or self.newest(name)
+
+    def needed(self, name: str, body: Body, cell: int) -> tuple[int, str]:
+        """The format that today's body of the event needs and what a cell of this format lacks; 0 where nothing."""
+        if (came := self.format_of(name)) > cell:
+            return came, f"event {name}"
+        if not self.may_differ(name, cell) or not (lacks := self.read_as(name, body, cell).said):
+            return 0, ""
+        above = (one for one in self.bodies.formats if one > cell)
+        return next((one for one in above if not self.read_as(name, body, one).said), self.reads), lacks
 
 
 class Fellow(Struct, frozen=True):

@@ -1,0 +1,214 @@
+"""A newer controller beside an older one: what the older cannot read is not written, kind by kind, until it can.
+
+The older one is today's, limited to the format before: what it reads is told by the shapes recorded for that format.
+"""
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from hostler.controller.inputs import FellowsSeen, IntentAsked
+from hostler.controller.step_output import StepOutput
+from hostler.core.state import events as e
+from hostler.core.state import formats
+from hostler.core.state.assets import AssetKind
+from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.decisions import Act, Wait
+from hostler.core.state.intent import Unreadable
+from hostler.core.state.links import LinkCheck
+from hostler.core.state.live_state import Fellow, Release
+from hostler.core.state.operations import ACTS, RunChecks
+from hostler.core.state.pass_rules import PassRules
+from hostler.core.state.recorded_bodies import MANY, recorded
+from hostler.core.state.verbs.every import VERBS
+from hostler.journal.codec import GENESIS, UnwritableError, seal, unseal
+from tests.contract.journal_samples import every_event, sample
+from tests.kit import Drive, a_node, configuration, intent_of, pool_document
+
+NEW = recorded().newest
+BEFORE = NEW - 1
+OLD = Release("old", {k: n for k, n in e.INTRODUCED.items() if n <= BEFORE}, recorded().until(BEFORE))
+SHARED = configuration({"train": pool_document(target=1)})
+
+
+def new_members(name: str, of: dict[str, Any]) -> list[str]:
+    """Kinds or verbs that came with a format after the oldest that is recorded."""
+    came = {
+        fact.text for fact in recorded().facts if fact.subject == f"{MANY}{name}" and fact.since > recorded().formats[0]
+    }
+    return sorted(word for word, kind in of.items() if f'{{"$ref":"{kind.__name__}"}}' in came)
+
+
+NEW_KINDS, NEW_VERBS = new_members("OperationAct", ACTS), new_members("Verb", VERBS)
+
+
+def mixed() -> Drive:
+    """A cell at the oldest recorded format: this controller leads, an older one stands by."""
+    drive = Drive(SHARED, [a_node("n")])
+    drive.journal = [record for record in drive.journal if not isinstance(record.event, e.FormatRaised)]
+    drive.step(fellows(oldest()))
+    assert drive.fleet.cell.format == oldest()
+    drive.checks.append(read_by_the_oldest)
+    return drive
+
+
+def oldest() -> int:
+    return recorded().formats[0]
+
+
+def fellows(reads: int) -> FellowsSeen:
+    return FellowsSeen((Fellow("new", NEW), Fellow("old", reads)))
+
+
+def read_by_the_oldest(drive: Drive, out: StepOutput) -> None:
+    """Check each record against the shapes of the older one, as it is stored; its name too."""
+    if drive.fleet.cell.format > oldest():
+        return
+    for record in out.batch.records:
+        row = seal(record, GENESIS, oldest())
+        assert OLD.format_of(row.name) <= oldest()
+        assert not recorded().read(row.name, msgspec.json.decode(row.body), oldest()).said
+        assert unseal(row).event == record.event, "both fold the same"
+
+
+def context(drive: Drive) -> DecisionContext:
+    return DecisionContext(drive.fleet, drive.controller.live, drive.now)
+
+
+def test_there_is_something_new_to_ask_about() -> None:
+    assert {"write_device_firmware", "eject_boot_medium", "inspect_machine", "start_kubelet"} <= set(NEW_KINDS)
+    assert {"renew-login", "locate"} & set(NEW_VERBS)
+
+
+@pytest.mark.parametrize("kind", NEW_KINDS)
+def test_each_new_kind_of_operation_waits_with_words_until_the_older_one_is_gone(kind: str) -> None:
+    """Mutants: names of events alone are asked about; the kind is not named; the wait outlives the upgrade."""
+    drive = mixed()
+    plan: e.PlanRecorded = sample(e.PlanRecorded)
+    step = replace(plan.plan.steps[0], act=sample(ACTS[kind]))
+    started: e.OperationStarted = sample(e.OperationStarted)
+    for event in (
+        replace(plan, plan=replace(plan.plan, steps=(step,))),
+        replace(started, operation=replace(started.operation, act=sample(ACTS[kind]))),
+    ):
+        waits = formats.writable(context(drive), "firmware", Act((event,)))
+        assert isinstance(waits, Wait)
+        (blocker,) = waits.blockers
+        assert blocker.kind == "format"
+        assert f"without {e.name_of(event)}" in blocker.text
+        assert f"act: {kind}: old (reads up to {oldest()}) is too old: upgrade it, or stop it" in blocker.text
+        with pytest.raises(UnwritableError, match=f"format {oldest()} does not have .*: {kind}"):
+            seal(e.Record(1, drive.now, 1, "clock", event), GENESIS, oldest())
+    drive.step(fellows(NEW))
+    assert formats.writable(context(drive), "firmware", Act((event,))) == Act((event,))
+
+
+def test_an_operation_of_an_old_kind_with_a_new_argument_waits_too() -> None:
+    """Mutant: kinds alone are looked at; the order's rules are left out, and the older one passes what must fail."""
+    drive = mixed()
+    started: e.OperationStarted = sample(e.OperationStarted)
+    plain = replace(started, operation=replace(started.operation, act=RunChecks("burn_in")))
+    ruled = replace(started, operation=replace(started.operation, act=RunChecks("burn_in", rules=sample(PassRules))))
+    assert formats.writable(context(drive), "burn_in", Act((plain,))) == Act((plain,))
+    waits = formats.writable(context(drive), "burn_in", Act((ruled,)))
+    assert isinstance(waits, Wait)
+    assert "without operation_started.operation.act.rules: old" in waits.blockers[0].text
+
+
+@pytest.mark.parametrize("verb", NEW_VERBS)
+def test_each_new_verb_is_refused_and_recorded_as_text_which_the_older_one_reads(verb: str) -> None:
+    """Mutant: the refusal itself is recorded with the verb that the older one cannot read, and stops the cell."""
+    drive = mixed()
+    asked = replace(intent_of("i", verb, "n", "ann", "why", drive.now, {}), act=sample(VERBS[verb]))
+    drive.step(IntentAsked(7, asked))
+    (told,) = drive.events(e.IntentRecorded)
+    assert not told.granted
+    assert isinstance(told.intent.act, Unreadable)
+    assert told.intent.verb == verb
+
+
+def test_a_granted_request_with_a_new_verb_is_refused_with_the_controller_s_name_and_granted_later() -> None:
+    drive = mixed()
+    refused = drive.ask("locate", "n", shift_lead="true")
+    assert not refused.granted
+    assert f"this needs event format {NEW}, the cell writes format {oldest()}" in refused.text
+    assert "old (reads up to" in refused.text
+    drive.step(fellows(NEW))
+    assert drive.ask("locate", "n", shift_lead="true").granted
+
+
+def test_a_policy_without_new_fields_is_activated_in_the_older_words_and_one_with_them_is_refused() -> None:
+    """Mutant: defaults of new fields are written, which a reader that takes no unknown field refuses to read."""
+    drive = mixed()
+    plain = e.ConfigActivated(SHARED, {}, "ann")
+    assert formats.needs(context(drive), (plain,)) is None
+    row = seal(e.Record(1, drive.now, 1, "clock", plain), GENESIS, oldest())
+    assert b"triage_rounds" not in row.body
+    assert unseal(row).event == plain
+    policy = replace(SHARED.policy, triage_rounds=5)
+    need = formats.needs(context(drive), (replace(plain, configuration=replace(SHARED, policy=policy)),))
+    assert need is not None
+    assert (need.format, need.lacks) == (NEW, "config_activated.configuration.policy.triage_rounds")
+
+
+def test_a_report_is_told_without_what_is_new_and_one_that_is_new_is_left_out() -> None:
+    """Mutants: the leader folds more than it writes; a word that the older one lacks ends the batch."""
+    drive = mixed()
+    look: e.FabricValidated = sample(e.FabricValidated)
+    told = formats.worded(context(drive), look)
+    assert isinstance(told, e.FabricValidated)
+    assert (look.look.work is None, told.look.work) == (False, None)
+    fault: e.LinkFaultOpened = sample(e.LinkFaultOpened)
+    slow = replace(fault, case=replace(fault.case, fault=replace(fault.case.fault, check=LinkCheck.slow)))
+    slow = replace(slow, case=replace(slow.case, reset_at=None))
+    assert formats.tellable(context(drive), (look, slow, e.AuditSealed(()))) == (look,)
+    with pytest.raises(AssertionError, match=r"not every controller reads link_fault_opened: .*check: slow"):
+        formats.worded(context(drive), slow)
+    drive.step(fellows(NEW))
+    assert formats.tellable(context(drive), (look, slow)) == (look, slow)
+    assert formats.worded(context(drive), look) is look
+
+
+def test_an_asset_of_a_new_kind_is_refused() -> None:
+    drive = mixed()
+    asset: e.AssetRegistered = sample(e.AssetRegistered)
+    unit = replace(asset, asset=replace(asset.asset, kind=AssetKind.coolant_unit, look=None, bmc_certificate=None))
+    need = formats.needs(context(drive), (unit,))
+    assert need is not None
+    assert need.lacks == "asset_registered.asset.kind: coolant_unit"
+
+
+@pytest.mark.parametrize("event", every_event(), ids=e.name_of)
+def test_what_is_said_to_be_read_is_read(event: e.Event) -> None:
+    """Each event, in the cell's own words or not at all: what the older one is given has the shape it knows."""
+    drive = mixed()
+    if not formats.tellable(context(drive), (event,)):
+        need = formats.needs(context(drive), (event,))
+        assert need is not None
+        assert need.format > oldest()
+        return
+    told = formats.worded(context(drive), event)
+    row = seal(e.Record(1, drive.now, 1, "clock", told), GENESIS, oldest())
+    assert not recorded().read(row.name, msgspec.json.decode(row.body), oldest()).said
+    assert unseal(row).event == told
+    assert formats.worded(context(drive), told) == told
+
+
+def test_a_cell_at_work_writes_what_the_older_one_reads_and_goes_on_after_the_raise() -> None:
+    drive = mixed()
+    for what in ("ecc", "off_bus"):
+        drive.fault("n", what)
+        drive.wait(hours=6)
+    drive.ask("hold", "n", hours="1")
+    drive.wait(hours=30)
+    assert len(drive.journal) > 40
+    drive.step(fellows(NEW))
+    assert drive.fleet.cell.format == NEW
+    drive.wait(hours=30)
+
+
+def test_the_older_one_refuses_the_journal_after_the_raise() -> None:
+    with pytest.raises(formats.UnreadableFormatError, match=f"reads up to format {BEFORE}"):
+        formats.check(NEW, OLD.reads)
