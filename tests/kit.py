@@ -36,12 +36,13 @@ from hostler.core.report.sentences import sentence
 from hostler.core.state import events as e
 from hostler.core.state import pass_rules
 from hostler.core.state.assets import Binding, Position
+from hostler.core.state.cell_record import CellRecord
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
 from hostler.core.state.intent import Intent, act_of
-from hostler.core.state.live_state import LiveState
+from hostler.core.state.live_state import LiveState, Release
 from hostler.core.state.model import (
     HELD,
     Assignment,
@@ -192,7 +193,10 @@ def a_workload(name: str, gpus: Iterable[int] | None = None, kind: str = "uninte
 
 
 def fold(records: Iterable[e.Record], fleet: Fleet | None = None) -> Fleet:
-    fleet = fleet or Fleet()
+    """Fold the records, unless a fleet is given, into a cell that has today's format: nothing waits for a raise."""
+    if fleet is None:
+        fleet = Fleet()
+        fleet.singles.base["cell"] = CellRecord(format=Release().reads)
     for record in records:
         evolve(fleet, record)
     fleet.merge()

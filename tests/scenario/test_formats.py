@@ -5,6 +5,7 @@ import pytest
 from hostler.controller.inputs import AgentHeard, FellowsSeen, NodeSeen
 from hostler.controller.loop import Controller
 from hostler.core.state import events as e
+from hostler.core.state.fleet import Fleet
 from hostler.core.state.formats import UnreadableFormatError
 from hostler.core.state.live_state import Fellow, LiveState, Release
 from hostler.core.state.model import Hold, HoldKind
@@ -36,7 +37,7 @@ class Cell:
         drive = self.drive
         drive.pending.clear()
         epoch = drive.controller.epoch + 1
-        drive.controller = Controller(fold(drive.journal), LiveState(self.releases[name]), {}, epoch)
+        drive.controller = Controller(fold(drive.journal, Fleet()), LiveState(self.releases[name]), {}, epoch)
         drive._complete(drive.controller.resume(drive.now, self.releases[name].version))  # noqa: SLF001 - a start
         drive.step(drive.view(), AgentHeard("n", drive.boot_of("n")), NodeSeen("n", "on", ready=True))
         self.roll()
@@ -106,7 +107,7 @@ def test_nothing_is_raised_while_it_is_not_known_who_there_is() -> None:
     cell = Cell()
     cell.releases = {"a": NEW, "b": NEW}
     cell.drive.journal = [r for r in cell.drive.journal if e.name_of(r.event) not in NEW_NAMES]
-    cell.drive.controller = Controller(fold(cell.drive.journal), LiveState(NEW), {}, 2)
+    cell.drive.controller = Controller(fold(cell.drive.journal, Fleet()), LiveState(NEW), {}, 2)
     cell.drive._complete(cell.drive.controller.resume(cell.drive.now, "1.1"))  # noqa: SLF001 - a start
     assert not cell.drive.events(e.FormatRaised)
     assert "the controllers of the cell are not known yet" in cell.drive.ask("schedule-maintenance", "n", **WINDOW).text
@@ -123,7 +124,7 @@ def test_an_older_controller_refuses_a_journal_beyond_it_and_says_what_to_do() -
     cell.releases = {"a": NEW, "b": NEW}
     cell.drive.journal = [r for r in cell.drive.journal if e.name_of(r.event) not in NEW_NAMES]
     cell.lead("a")
-    old = Controller(fold(cell.drive.journal), LiveState(OLD), {}, 9)
+    old = Controller(fold(cell.drive.journal, Fleet()), LiveState(OLD), {}, 9)
     with pytest.raises(
         UnreadableFormatError, match=r"format 2 .* reads up to format 1: run the version that the other"
     ):
@@ -133,7 +134,7 @@ def test_an_older_controller_refuses_a_journal_beyond_it_and_says_what_to_do() -
 def test_a_controller_never_writes_what_others_cannot_read_even_by_mistake() -> None:
     """Ours is the bug then: nothing of the batch is written."""
     drive = Drive(ONE, [a_node("n")])
-    drive.controller.live.release = Release("1.1", {("hold_placed", 1): 2}, NO_SHAPES)
+    drive.controller.live.release = Release("1.1", {("hold_placed", 1): drive.fleet.cell.format + 1}, NO_SHAPES)
     hold = Hold("h", Scope.of("n"), HoldKind.operator, "ann", "why", drive.now)
     with pytest.raises(AssertionError, match="not every controller reads hold_placed"):
         drive.controller._record_all((e.HoldPlaced(hold),), "test")  # noqa: SLF001 - a bug of ours

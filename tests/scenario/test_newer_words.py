@@ -9,23 +9,25 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from hostler.controller.inputs import FellowsSeen, IntentAsked
+from hostler.controller.inputs import AgentHeard, FellowsSeen, IntentAsked, NodeSeen
+from hostler.controller.loop import Controller
 from hostler.controller.step_output import StepOutput
 from hostler.core.state import events as e
 from hostler.core.state import formats
 from hostler.core.state.assets import AssetKind
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Wait
+from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Unreadable
 from hostler.core.state.links import LinkCheck
-from hostler.core.state.live_state import Fellow, Release
+from hostler.core.state.live_state import Fellow, LiveState, Release
 from hostler.core.state.operations import ACTS, RunChecks
 from hostler.core.state.pass_rules import PassRules
 from hostler.core.state.recorded_bodies import MANY, recorded
 from hostler.core.state.verbs.every import VERBS
 from hostler.journal.codec import GENESIS, UnwritableError, seal, unseal
 from tests.contract.journal_samples import every_event, sample
-from tests.kit import Drive, a_node, configuration, intent_of, pool_document
+from tests.kit import Drive, a_node, configuration, fold, intent_of, pool_document
 
 NEW = recorded().newest
 BEFORE = NEW - 1
@@ -47,8 +49,9 @@ NEW_KINDS, NEW_VERBS = new_members("OperationAct", ACTS), new_members("Verb", VE
 def mixed() -> Drive:
     """A cell at the oldest recorded format: this controller leads, an older one stands by."""
     drive = Drive(SHARED, [a_node("n")])
-    drive.journal = [record for record in drive.journal if not isinstance(record.event, e.FormatRaised)]
-    drive.step(fellows(oldest()))
+    drive.controller = Controller(fold(drive.journal, Fleet()), LiveState(), {}, 2)
+    drive._complete(drive.controller.resume(drive.now, "new"))  # noqa: SLF001 - a start
+    drive.step(fellows(oldest()), AgentHeard("n", drive.boot_of("n")), NodeSeen("n", "on", ready=True), drive.view())
     assert drive.fleet.cell.format == oldest()
     drive.checks.append(read_by_the_oldest)
     return drive

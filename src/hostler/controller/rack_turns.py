@@ -21,6 +21,7 @@ from hostler.core.state.rack_runs import Rack
 from hostler.core.state.racks import OFF
 from hostler.core.state.scopes import RACK, Scope
 from hostler.core.tables.operations import OPERATIONS
+from hostler.core.tables.rack_recipe import BRING_UP
 
 ROUNDS = 32
 """Steps forward one node or rack may take within one batch; more is a loop, and a bug."""
@@ -114,8 +115,7 @@ class RackTurns:
     def _forward(self, context: DecisionContext, name: str, cause: str) -> None:
         for _ in range(ROUNDS):
             rack = context.fleet.racks[name]
-            doing = rack.run.steps[rack.run.index].name if rack.run is not None else "bring-up"
-            answer = writable(context, doing, next_rack_step(context, rack))
+            answer = writable(context, BRING_UP, next_rack_step(context, rack))
             if not isinstance(answer, Act):
                 self._record(_told(rack, answer, context), cause)
                 if answer.until is not None:

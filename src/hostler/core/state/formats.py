@@ -32,28 +32,28 @@ def check(written: int, reads: int) -> None:
         )
 
 
-class Need(NamedTuple):
+class FormatNeed(NamedTuple):
     """The format that something needs, and what the cell's lacks for it."""
 
     format: int
     lacks: str
 
 
-def needs(context: DecisionContext, events: Iterable[e.Event]) -> Need | None:
+def needs(context: DecisionContext, events: Iterable[e.Event]) -> FormatNeed | None:
     """The highest format that any of the events needs, None where the cell may be given them all."""
     release, cell = context.live.release, context.fleet.cell.format
     if release.reads <= cell:
         return None
-    found = (Need(*_needed(release, event, cell)) for event in events)
+    found = (FormatNeed(*_needed(release, event, cell)) for event in events)
     return max((need for need in found if need.format), key=lambda need: need.format, default=None)
 
 
-def unsaid(context: DecisionContext, event: e.Event) -> Need | None:
+def unsaid(context: DecisionContext, event: e.Event) -> FormatNeed | None:
     """The format that the event needs to be recorded at all; None where at most fields of it are left out."""
     release, cell = context.live.release, context.fleet.cell.format
     if release.reads <= cell or not _read_as(release, event, cell).unread:
         return None
-    return Need(*_needed(release, event, cell))
+    return FormatNeed(*_needed(release, event, cell))
 
 
 def _needed(release: Release, event: e.Event, cell: int) -> tuple[int, str]:
@@ -62,7 +62,7 @@ def _needed(release: Release, event: e.Event, cell: int) -> tuple[int, str]:
     return release.needed(name, _plain(event), cell) if looked_into else (0, "")
 
 
-def too_old(context: DecisionContext, need: Need) -> str:
+def too_old(context: DecisionContext, need: FormatNeed) -> str:
     """Why this may not be written yet: what the cell's format lacks, which controller is too old, what ends that."""
     cell, fellows = context.fleet.cell.format, context.live.fellows
     if fellows is None:

@@ -52,7 +52,7 @@ class ReadAs(Struct, frozen=True):
 
     @property
     def said(self) -> str:
-        """What the format does not have, for people."""
+        """Places of the body that the format lacks, for people."""
         named = (*self.unread, *self.lost)
         return "; ".join(named[:SAID_MOST]) + (f" and {len(named) - SAID_MOST} more" if len(named) > SAID_MOST else "")
 
@@ -107,7 +107,7 @@ class BodyShapes:
 
 
 NO_SHAPES = BodyShapes()
-"""Those of a version that records none: no body is looked into."""
+"""Shapes of a version that records none: no body is looked into."""
 
 
 def grouped(facts: Iterable[Fact]) -> Facts:
@@ -159,8 +159,8 @@ def parsed(text: str) -> tuple[Fact, ...]:
         if line.startswith("#") or not line:
             continue
         if line.startswith(f"{HEADER} "):
-            _, number, told = line.split(" ")
-            digests[int(number)] = told
+            _, headed, told = line.split(" ")
+            digests[int(headed)] = told
             continue
         facts.append(_fact(line))
     for number, told in digests.items():
@@ -297,10 +297,10 @@ def _is_within(shape: Shape, value: Any) -> bool:
     if isinstance(value, str):
         pattern = shape.get("pattern")
         fits = pattern is None or re.search(pattern, value) is not None
-        return fits and shape.get("minLength", 0) <= len(value) <= shape.get("maxLength", len(value))
+        return bool(fits and shape.get("minLength", 0) <= len(value) <= shape.get("maxLength", len(value)))
     if isinstance(value, int | float) and not isinstance(value, bool):
         above = value > shape.get("exclusiveMinimum", float("-inf"))
-        return above and shape.get("minimum", value) <= value <= shape.get("maximum", value)
+        return bool(above and shape.get("minimum", value) <= value <= shape.get("maximum", value))
     if isinstance(value, list):
         return bool(shape.get("minItems", 0) <= len(value) <= shape.get("maxItems", len(value)))
     return True
