@@ -21,6 +21,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Unreadable
 from hostler.core.state.links import LinkCheck
 from hostler.core.state.live_state import Fellow, LiveState, Release
+from hostler.core.state.model import Severity
 from hostler.core.state.operations import ACTS, RunChecks
 from hostler.core.state.pass_rules import PassRules
 from hostler.core.state.recorded_bodies import MANY, recorded
@@ -210,6 +211,19 @@ def test_a_cell_at_work_writes_what_the_older_one_reads_and_goes_on_after_the_ra
     drive.step(fellows(NEW))
     assert drive.fleet.cell.format == NEW
     drive.wait(hours=30)
+
+
+def test_a_condition_that_only_a_newer_controller_has_a_row_for_stands_for_the_older_one_too() -> None:
+    """Types of conditions are text: no format is raised for them, and nothing in the loop may want their row."""
+    drive = Drive(SHARED, [a_node("n")])
+    raised: e.ConditionRaised = sample(e.ConditionRaised)
+    condition = replace(raised.condition, id="n/of.tomorrow", type="of.tomorrow", node="n", severity=Severity.critical)
+    told = e.ConditionRaised(replace(condition, clears="operator", part="", remedy="", timing="", expires_at=None))
+    drive.journal.append(e.Record(len(drive.journal) + 1, drive.now, 1, "newer", told))
+    drive.begin(2)
+    drive.fault("n", "ecc")
+    drive.wait(hours=8)
+    assert "of.tomorrow" in {c.type for c in drive.node("n").conditions}
 
 
 def test_the_older_one_refuses_the_journal_after_the_raise() -> None:

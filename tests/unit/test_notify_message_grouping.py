@@ -139,6 +139,7 @@ def test_the_brake_is_a_page_at_once_and_its_release_ends_it() -> None:
         (e.TicketOpened(ticket(1, due="now")), True),
         (e.TicketOpened(ticket(1, due="day")), False),
         (e.TicketOpened(ticket(1, due="")), False),
+        (e.TicketOpened(replace(ticket(1, due="now"), kind="condition", fault="of.a_newer_controller")), True),
         (e.ConditionRaised(leak("n1")), True),
         (e.ConditionRaised(leak("n1", Severity.critical)), False),
         (e.JournalRestored(1, 2, NOW), True),

@@ -210,10 +210,14 @@ def _overdue(event: e.RmaCaseChanged, places: Mapping[str, tuple[Place, ...]]) -
 
 
 def _pages_itself(ticket: Ticket, place: Place, pages: PageRules) -> bool:
-    """Whether the condition that the ticket is about pages on its own: one cause is one call."""
+    """Whether the condition that the ticket is about pages on its own: one cause is one call.
+
+    Of one that a newer controller recorded nothing is known here: rather two calls than none.
+    """
     if ticket.kind != CONDITION or not place.pool or not pages.severity:
         return False
-    return CONDITIONS[ticket.fault].severity >= SEVERITIES.index(pages.severity)
+    kind = CONDITIONS.get(ticket.fault)
+    return kind is not None and kind.severity >= SEVERITIES.index(pages.severity)
 
 
 def _incident(incident: Incident, pages: PageRules) -> Notice:
