@@ -279,13 +279,16 @@ class Drive:
 
     def begin(self, epoch: int, *, quiet: bool = False) -> None:
         """A controller with nothing but the journal; unless `quiet`, everybody is heard at once."""
-        self.controller = Controller(fold(self.journal), LiveState(), {}, epoch)
+        self.controller = Controller(self._folded(), LiveState(), {}, epoch)
         self._complete(self.controller.resume(self.now, "test"))
         if quiet:
             return
         heard = [AgentHeard(n, self.boot_of(n), self.profiles.get(n)) for n in self.fleet.nodes if self.power.get(n)]
         readings = [NodeSeen(n, "on" if up else "off", ready=up) for n, up in self.power.items()]
         self.step(self.view(), *heard, *readings)
+
+    def _folded(self) -> Fleet:
+        return fold(self.journal)
 
     def restart(self, gap_s: float = 1.0, *, out_happens: bool = False) -> None:
         """The controller is gone, and after a while another begins with the journal.
@@ -536,6 +539,13 @@ class Drive:
         told = (r for r in self.journal[since:] if not node_id or node_id in e.subjects_of(r.event))
         kept = (r for r in told if not isinstance(r.event, e.PlanAdvanced))
         return "\n".join(f"{r.at:%d %H:%M:%S} {sentence(r.event)}" for r in kept)
+
+
+class FirstFormatDrive(Drive):
+    """A cell in which nobody has raised the format: features fall back to what every controller reads."""
+
+    def _folded(self) -> Fleet:
+        return fold(self.journal, Fleet())
 
 
 def encoded(records: Iterable[e.Record]) -> bytes:

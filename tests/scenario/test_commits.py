@@ -22,7 +22,7 @@ from tests.kit import (
     pool_document,
 )
 
-COMMITS = 46
+COMMITS = 47
 
 
 def history() -> Drive:

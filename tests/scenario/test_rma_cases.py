@@ -17,7 +17,7 @@ from hostler.core.state.notify_routes import PageRules
 from hostler.core.state.rma_cases import CaseKind, CaseResult, CaseStep, RmaCase, StockLine
 from hostler.core.state.snapshot import dump, load, state_of
 from hostler.core.tables.rma_steps import ORDER, next_steps
-from tests.kit import NOW, Drive, a_node, configuration, gpu_part, pool_document
+from tests.kit import NOW, Drive, FirstFormatDrive, a_node, configuration, gpu_part, pool_document
 
 POOLS = {"train": pool_document(target=1)}
 
@@ -99,7 +99,7 @@ def test_triage_that_sends_a_node_to_its_vendor_opens_the_case_beside_the_ticket
 
 def test_where_a_controller_is_older_the_node_goes_without_a_case() -> None:
     """Mutant: the move waits for an upgrade."""
-    drive = Drive(configuration(POOLS), [a_node("a", pool="", phase=Phase.triage)])
+    drive = FirstFormatDrive(configuration(POOLS), [a_node("a", pool="", phase=Phase.triage)])
     drive.script("run_checks", "failed")
     drive.wait(hours=1)
     assert drive.node("a").phase is Phase.rma

@@ -169,6 +169,8 @@ def _acts(context: DecisionContext, node: Node, row: StepRow, parts: tuple[str, 
             return [_how_to_reset(sku.reset, node, parts)]
         case op.JoinCluster() | op.ConfirmJoin():
             return [replace(row.act, token_ttl_s=configuration.policy.join_token_ttl_s)]
+        case op.CollectEvidence(keep=True) if not context.may_write("evidence_kept"):
+            return [op.CollectEvidence()]
         case act:
             return [sanitise_order(context.fleet, node) if isinstance(act, op.Sanitise) else _under_rules(act, sku)]
 

@@ -4,7 +4,7 @@ Each event name and body version came in a format. The cell's format is recorded
 first) and raised only when every live controller reads it; until then what needs more waits, and says for whom.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -82,12 +82,16 @@ def writable(context: DecisionContext, doing: str, answer: Answer) -> Answer:
     return Wait(doing, (Blocker("format", str(need.format), too_old(context, need), ends),), until=None)
 
 
-def tellable(context: DecisionContext, events: Iterable[e.Event]) -> tuple[e.Event, ...]:
-    """The events of a report that the cell has words for. The others are left out: the next report tells it again."""
-    release, cell = context.live.release, context.fleet.cell.format
-    if release.reads <= cell:
-        return tuple(events)
-    return tuple(event for event in events if not _read_as(release, event, cell).unread)
+def tellable(context: DecisionContext, events: Iterable[e.Event]) -> Iterator[e.Event]:
+    """The events of a report that the cell has words for. The others are left out: the next report tells it again.
+
+    One at a time, for what a report says next may rest on what was recorded of it before.
+    """
+    release = context.live.release
+    for event in events:
+        cell = context.fleet.cell.format
+        if release.reads <= cell or not _read_as(release, event, cell).unread:
+            yield event
 
 
 def worded(context: DecisionContext, event: e.Event) -> e.Event:
