@@ -169,10 +169,17 @@ def _acts(context: DecisionContext, node: Node, row: StepRow, parts: tuple[str, 
             return [_how_to_reset(sku.reset, node, parts)]
         case op.JoinCluster() | op.ConfirmJoin():
             return [replace(row.act, token_ttl_s=configuration.policy.join_token_ttl_s)]
-        case op.CollectEvidence(keep=True) if not context.may_write("evidence_kept"):
-            return [op.CollectEvidence()]
         case act:
-            return [sanitise_order(context.fleet, node) if isinstance(act, op.Sanitise) else _under_rules(act, sku)]
+            return [_completed(context, node, act, sku)]
+
+
+def _completed(context: DecisionContext, node: Node, act: op.AnyAct, sku: Sku | None) -> op.AnyAct:
+    """The operation as this node needs it; no evidence is kept where a controller of the cell is too old for that."""
+    if isinstance(act, op.Sanitise):
+        return sanitise_order(context.fleet, node)
+    if isinstance(act, op.CollectEvidence) and act.keep and not context.may_write("evidence_kept"):
+        return op.CollectEvidence()
+    return _under_rules(act, sku)
 
 
 def _under_rules(act: op.AnyAct, sku: Sku | None) -> op.AnyAct:
