@@ -14,6 +14,8 @@ ADD = {
     "sku": "h100",
     "hostname": "gpu-1",
     "bmc": "https://10.20.7.1",
+    "outlets": ["https://pdu#/redfish/v1/A1"],
+    "dpu_bmcs": ["https://d1", "https://d2"],
     "site": "hall-1",
     "row": "",
     "rack": "r7",
@@ -40,6 +42,7 @@ def test_a_plan_shows_all_that_an_entry_says(api: FakeApi, capsys: pytest.Captur
     assert hostler("admission", "plan", "--file", str(file), "--server", api.url) == ExitCode.ok
     told = capsys.readouterr().out
     assert "macs 52:54:00:00:70:01 hostname gpu-1 site hall-1 rack r7 u12 bmc https://10.20.7.1" in told
+    assert "outlets https://pdu#/redfish/v1/A1 dpu_bmcs https://d1 https://d2" in told
 
 
 @pytest.mark.parametrize(
