@@ -20,8 +20,6 @@ ADD = {
     "row": "",
     "rack": "r7",
     "u": 12,
-    "outlets": [],
-    "dpu_bmcs": [],
     "where": "rack.csv:2",
 }
 PLAN = {"source": "file", "adds": [ADD], "changes": [], "conflicts": [], "unchanged": 0, "digest": "a" * 64}
