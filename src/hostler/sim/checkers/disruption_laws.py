@@ -36,7 +36,7 @@ class Budgets:
                 if page.plan is not None and page.plan.disruptive and page.plan.act_class in GUARDED:
                     yield from _over_budget(case.reading, page, page.plan)
                     yield from _over_domain(case.reading, page, page.plan)
-            case e.OperationStarted(operation=operation) if operation.kind in _POWER:
+            case e.OperationStarted(operation=operation) if operation.kind in POWER:
                 page = case.reading.pages[operation.node]
                 protective = page.plan is not None and page.plan.act_class is ActClass.protective
                 if not protective and case.reading.held(page, "physical_work"):
@@ -47,7 +47,18 @@ class Budgets:
                 pass
 
 
-_POWER = ("power_on", "power_off", "update_firmware", "reboot", "set_boot_network")
+POWER = (
+    "power_on",
+    "power_off",
+    "update_firmware",
+    "reboot",
+    "set_boot_network",
+    "write_bios_settings",
+    "write_device_firmware",
+    "ac_cycle",
+    "outlet_cycle",
+)
+"""Operations that nobody's hands may meet."""
 
 
 def _over_budget(reading: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:

@@ -8,7 +8,17 @@ from hostler.core.state.scopes import ActGroup
 from hostler.sim.checkers.journal_reading import JournalReading, NodeHistory
 from hostler.sim.checkers.law import LawCase
 
-ENDING = ("evict", "gpu_reset", "reboot", "power_off", "update_firmware", "leave_cluster")
+ENDING = (
+    "evict",
+    "gpu_reset",
+    "reboot",
+    "power_off",
+    "update_firmware",
+    "write_device_firmware",
+    "ac_cycle",
+    "outlet_cycle",
+    "leave_cluster",
+)
 """Operations that end work at the latest."""
 
 

@@ -65,7 +65,16 @@ class LevelNotEdge:
                 pass
 
 
-ONCE = ("reboot", "gpu_reset", "reset_port", "update_firmware", "idle_check")
+ONCE = (
+    "reboot",
+    "gpu_reset",
+    "reset_port",
+    "update_firmware",
+    "idle_check",
+    "ac_cycle",
+    "outlet_cycle",
+    "reset_bmc",
+)
 """Operations that may not take place twice, however often anybody asks."""
 
 
@@ -142,6 +151,9 @@ EMPTIED = (
     "power_off",
     "update_firmware",
     "write_bios_settings",
+    "write_device_firmware",
+    "ac_cycle",
+    "outlet_cycle",
     "run_checks",
     "leave_cluster",
     "sanitise",
@@ -163,7 +175,16 @@ def acts_in_the_open(reading: JournalReading, page: NodeHistory, operation: Oper
         yield f"{operation.kind} on {page.id} while it is open: its cordon was lifted, and nobody keeps it so"
 
 
-ACTING = ("gpu_reset", "reset_port", "reboot", "power_off", "update_firmware")
+ACTING = (
+    "gpu_reset",
+    "reset_port",
+    "reboot",
+    "power_off",
+    "update_firmware",
+    "write_device_firmware",
+    "ac_cycle",
+    "outlet_cycle",
+)
 """Operations that end all work on the node, whoever has come meanwhile."""
 
 

@@ -14,7 +14,16 @@ from hostler.core.state.model import Condition, Hold, HoldKind, Node, Operation,
 from hostler.core.state.windows import Window
 
 OURS = "hostler"
-HARDWARE = ("power_off", "gpu_reset", "reboot", "update_firmware")
+HARDWARE = (
+    "power_off",
+    "gpu_reset",
+    "reboot",
+    "update_firmware",
+    "write_device_firmware",
+    "write_bios_settings",
+    "ac_cycle",
+    "outlet_cycle",
+)
 """Operations after which a node is not healthy until checks have passed."""
 
 
