@@ -57,6 +57,7 @@ POWER = (
     "write_device_firmware",
     "ac_cycle",
     "outlet_cycle",
+    "unplug",
 )
 """Operations that nobody's hands may meet."""
 

@@ -17,6 +17,7 @@ ENDING = (
     "write_device_firmware",
     "ac_cycle",
     "outlet_cycle",
+    "unplug",
     "leave_cluster",
 )
 """Operations that end work at the latest."""

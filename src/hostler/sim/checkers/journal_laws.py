@@ -73,6 +73,7 @@ ONCE = (
     "idle_check",
     "ac_cycle",
     "outlet_cycle",
+    "unplug",
     "reset_bmc",
 )
 """Operations that may not take place twice, however often anybody asks."""
@@ -154,6 +155,7 @@ EMPTIED = (
     "write_device_firmware",
     "ac_cycle",
     "outlet_cycle",
+    "unplug",
     "run_checks",
     "leave_cluster",
     "sanitise",
@@ -184,6 +186,7 @@ ACTING = (
     "write_device_firmware",
     "ac_cycle",
     "outlet_cycle",
+    "unplug",
 )
 """Operations that end all work on the node, whoever has come meanwhile."""
 

@@ -23,6 +23,7 @@ HARDWARE = (
     "write_bios_settings",
     "ac_cycle",
     "outlet_cycle",
+    "unplug",
 )
 """Operations after which a node is not healthy until checks have passed."""
 
