@@ -43,7 +43,7 @@ def test_a_ticket_is_opened_once_and_says_which_cords_for_how_long_and_the_proof
     ticket = opened(node)
     assert ticket.id == ticket_id(PULL) == "a-o1-cords"
     assert ticket.summary == "pull the cords of a, rack r1 U?: BIOS, BMC runs only after all power was off"
-    assert "all of them out together for 2m" in ticket.action
+    assert "all of them out together for 2 min" in ticket.action
     assert "Done when: its BMC shows that it has restarted" in ticket.action
     assert beside(with_ticket(a_context(node), ticket), node, Rest(None)) == Rest(None)
 
@@ -94,5 +94,5 @@ def test_a_word_about_a_ticket_that_nobody_waits_for_closes_it() -> None:
 
 def test_the_wait_names_the_technician_the_time_and_the_ticket() -> None:
     wait = blocker(PULL)
-    assert wait.text == "a technician is to pull its cords for 2m (ticket a-o1-cords)"
+    assert wait.text == "a technician is to pull its cords for 2 min (ticket a-o1-cords)"
     assert (wait.kind, wait.ends_when) == ("person", "its BMC shows that it has restarted")
