@@ -17,7 +17,7 @@ from hostler.core.statistics.drift import judge
 from hostler.core.statistics.false_alarms import AlarmBudget
 from hostler.core.statistics.medians import Floats, Whole
 from hostler.core.statistics.pair_odds import PairTestRates
-from hostler.core.statistics.pair_screen import RATES
+from hostler.core.statistics.pair_test_blame import RATES
 from hostler.core.statistics.pairing import Pair, find_bad
 from hostler.core.statistics.series import Cohort
 from hostler.sim.degrading.readings import Degradation, ReadingWorld, draw

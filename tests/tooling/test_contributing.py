@@ -237,7 +237,7 @@ REMEDY_PLANNED = """
 from importlib import resources
 from hostler.core.planning.plan_builder import Frame, freeze
 from hostler.core.policy.documents import parse
-from hostler.core.policy.response import need_of, rank
+from hostler.core.policy.remedy_escalation import need_of, rank
 from hostler.core.tables.recipes import RECIPES
 from msgspec.structs import replace
 from tests.kit import NOW, a_node

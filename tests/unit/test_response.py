@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from hostler.core.policy.response import climb, is_lemon, need_of, rank
+from hostler.core.policy.remedy_escalation import climb, is_lemon, need_of, rank
 from hostler.core.state import events as e
 from hostler.core.state.configuration import REMEDIES
 from hostler.core.state.model import ActClass, Attempt, Condition, Phase, Profile, Severity

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.core.policy.corroboration import doubtful_causes, tenant_has_root, uncorroborated_conditions
-from hostler.core.policy.response import (
+from hostler.core.policy.remedy_escalation import (
     Need,
     climb,
     is_lemon,

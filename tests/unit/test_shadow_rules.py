@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hostler.core.policy import response
+from hostler.core.policy import remedy_escalation
 from hostler.core.report.explain import explain, text
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Configuration
@@ -71,7 +71,9 @@ def test_a_mutant_that_acts_is_caught_by_the_watcher(monkeypatch: pytest.MonkeyP
     quiet = world(FAULT)
     quiet.fault("a", "ecc")
     assert judged(quiet) == []
-    monkeypatch.setattr(response, "rule_for", lambda policy, c: policy.rules.get(c.type, response.UNRULED))
+    monkeypatch.setattr(
+        remedy_escalation, "rule_for", lambda policy, c: policy.rules.get(c.type, remedy_escalation.UNRULED)
+    )
     drive = world(FAULT)
     drive.fault("a", "ecc")
     drive.run()

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from hostler.controller.inputs import AgentHeard
 from hostler.core.planning import drain, execution, plan_abort, step_operation
 from hostler.core.planning.plan_builder import Frame, freeze
-from hostler.core.policy.response import Need
+from hostler.core.policy.remedy_escalation import Need
 from hostler.core.state import events as e
 from hostler.core.state.cases import Ticket
 from hostler.core.state.decision_context import DecisionContext

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from hostler.core.planning.execution import advance
 from hostler.core.planning.next_step import next_step
 from hostler.core.planning.rejoin_guard import beside
-from hostler.core.policy.response import Need
+from hostler.core.policy.remedy_escalation import Need
 from hostler.core.state.cases import Ticket
 from hostler.core.state.cell_record import Removal
 from hostler.core.state.decision_context import DecisionContext

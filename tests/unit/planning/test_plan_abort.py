@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.core.planning.plan_abort import abort_at_boundary, bring_up_fails
-from hostler.core.policy.response import Need
+from hostler.core.policy.remedy_escalation import Need
 from hostler.core.state import events as e
 from hostler.core.state.cell_record import Removal
 from hostler.core.state.decisions import Act

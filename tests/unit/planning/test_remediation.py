@@ -18,7 +18,7 @@ from hostler.core.planning.remediation import (
     remedy,
     retry_wait,
 )
-from hostler.core.policy.response import Need
+from hostler.core.policy.remedy_escalation import Need
 from hostler.core.policy.storm_brake import storm
 from hostler.core.state import events as e
 from hostler.core.state.cases import Ticket

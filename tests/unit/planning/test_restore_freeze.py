@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.core.planning.restore_freeze import standing_still
-from hostler.core.policy.response import Need
+from hostler.core.policy.remedy_escalation import Need
 from hostler.core.state import events as e
 from hostler.core.state.decisions import Act, Answer, Rest, Wait
 from hostler.core.state.model import ActClass, Difference, Node

@@ -7,7 +7,7 @@ from math import exp
 import pytest
 
 from hostler.core.statistics.pair_odds import PairTestRates
-from hostler.core.statistics.pair_screen import NOTHING_MOST
+from hostler.core.statistics.pair_test_blame import NOTHING_MOST
 from hostler.core.statistics.pairing import ROUNDS_MOST, Pair, RunPairs, find_bad
 
 

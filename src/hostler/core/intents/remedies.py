@@ -13,7 +13,7 @@ from hostler.core.planning.plan_builder import Frame, freeze
 from hostler.core.policy.blast_radius import blast_radius, group_of, resolve
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
-from hostler.core.policy.response import need_of
+from hostler.core.policy.remedy_escalation import need_of
 from hostler.core.policy.workload_consent import Disturbance, may_disturb
 from hostler.core.state import events as e
 from hostler.core.state.model import ActClass, Condition, Evidence, Facts, HoldKind, Node, Phase, Severity

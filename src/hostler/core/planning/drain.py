@@ -7,7 +7,7 @@ from hostler.core.planning import domain_plans
 from hostler.core.planning.outcomes import has_left
 from hostler.core.planning.step_operation import start, step_deadline
 from hostler.core.policy.corroboration import is_confirmed_down
-from hostler.core.policy.response import rule_for
+from hostler.core.policy.remedy_escalation import rule_for
 from hostler.core.policy.workload_consent import Consent, Disturbance, Lost, lost_to, may_disturb
 from hostler.core.state import events as e
 from hostler.core.state.cases import DUE_DAY, Ticket

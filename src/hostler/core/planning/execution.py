@@ -16,7 +16,7 @@ from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import GUARDS, blockers
 from hostler.core.policy.holds_and_pauses import held, scopes
 from hostler.core.policy.incidents import holding
-from hostler.core.policy.response import Need
+from hostler.core.policy.remedy_escalation import Need
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait, asked_again, soonest

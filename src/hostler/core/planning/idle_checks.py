@@ -14,7 +14,7 @@ from hashlib import blake2s
 from hostler.core.planning.meeting_calls import checks_idle, is_called
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
-from hostler.core.policy.response import is_on_probation
+from hostler.core.policy.remedy_escalation import is_on_probation
 from hostler.core.state import events as e
 from hostler.core.state.configuration import IdleCheckPolicy, scaled
 from hostler.core.state.customer_workloads import WorkClass

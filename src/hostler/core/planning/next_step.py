@@ -17,7 +17,7 @@ from hostler.core.planning.restore_freeze import standing_still
 from hostler.core.policy import condition_tickets
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
-from hostler.core.policy.response import Need, is_lemon, ladder_changes_at
+from hostler.core.policy.remedy_escalation import Need, is_lemon, ladder_changes_at
 from hostler.core.policy.shadow_rules import would_have
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext

@@ -10,7 +10,7 @@ from hostler.core.conditions.recurrence import count_act
 from hostler.core.conditions.site_checks import asked_by, name_of
 from hostler.core.planning.domain_plans import request_of
 from hostler.core.policy import rma_cases
-from hostler.core.policy.response import is_on_probation
+from hostler.core.policy.remedy_escalation import is_on_probation
 from hostler.core.state import events as e
 from hostler.core.state.cases import DUE_DAY, Ticket
 from hostler.core.state.configuration import LAB_PHASE_FLOOR_S, scaled

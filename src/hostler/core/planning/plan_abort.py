@@ -12,7 +12,7 @@ from hostler.core.policy.corroboration import is_confirmed_down
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.policy.holds_and_pauses import held, scopes
-from hostler.core.policy.response import Need, rank, rule_for
+from hostler.core.policy.remedy_escalation import Need, rank, rule_for
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Wait, soonest

@@ -16,7 +16,7 @@ from hostler.core.policy.guards import blockers, incident_holds
 from hostler.core.policy.holds_and_pauses import held
 from hostler.core.policy.incidents import explained
 from hostler.core.policy.pool_modes import mode_of
-from hostler.core.policy.response import Need, need_of, rank
+from hostler.core.policy.remedy_escalation import Need, need_of, rank
 from hostler.core.policy.storm_brake import storm, storm_ebbs
 from hostler.core.state import events as e
 from hostler.core.state.cases import CONDITION, DUE_DAY, DUE_NOW, Ticket

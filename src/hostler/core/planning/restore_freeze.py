@@ -7,7 +7,7 @@ from datetime import datetime
 
 from hostler.core.planning.remediation import protect
 from hostler.core.policy.holds_and_pauses import restored_at
-from hostler.core.policy.response import Need
+from hostler.core.policy.remedy_escalation import Need
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait

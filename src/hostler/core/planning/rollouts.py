@@ -9,9 +9,9 @@ from datetime import timedelta
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.planning.baseline_waves import DRIFT, behind, brings
+from hostler.core.planning.firmware_waves import DRIFT, behind, brings
 from hostler.core.planning.what_if import acts_in, ailing, begins, changed, disturbed, supposing
-from hostler.core.policy.response import rank, rule_for
+from hostler.core.policy.remedy_escalation import rank, rule_for
 from hostler.core.policy.workload_consent import Disturbance, is_doomed, lost_to
 from hostler.core.report.sentences import named
 from hostler.core.state import events as e

@@ -13,7 +13,7 @@ from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.policy.pool_modes import mode_of
-from hostler.core.policy.response import is_on_probation
+from hostler.core.policy.remedy_escalation import is_on_probation
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Pool, SpareOrder
 from hostler.core.state.decision_context import DecisionContext

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from hostler.core.planning.baseline_waves import behind
+from hostler.core.planning.firmware_waves import behind
 from hostler.core.planning.remediation import needed
 from hostler.core.policy.blast_radius import blast_radius
 from hostler.core.policy.budgets import allowance

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from hostler.core.conditions import unanswered_checks
 from hostler.core.policy.incidents import explained
-from hostler.core.policy.response import rule_for
+from hostler.core.policy.remedy_escalation import rule_for
 from hostler.core.state import events as e
 from hostler.core.state.cases import CONDITION, Ticket
 from hostler.core.state.configuration import scaled

@@ -6,7 +6,7 @@ inventory is what NVML and PCI show, a gpu_state what NVML counts. A person's re
 
 from hostler.core.conditions.staleness import doubts
 from hostler.core.policy.disruption_request import DisruptionRequest
-from hostler.core.policy.response import rule_for
+from hostler.core.policy.remedy_escalation import rule_for
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import OFF, LiveState

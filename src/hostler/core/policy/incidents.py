@@ -11,7 +11,7 @@ from math import ceil
 from msgspec import Struct
 
 from hostler.core.policy.incident_tickets import opened, part_name, superfluous, told_again
-from hostler.core.policy.response import rule_for
+from hostler.core.policy.remedy_escalation import rule_for
 from hostler.core.state import events as e
 from hostler.core.state.cases import Incident
 from hostler.core.state.decision_context import DecisionContext

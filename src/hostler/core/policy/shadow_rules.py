@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
-from hostler.core.policy.response import Need, shadow_need
+from hostler.core.policy.remedy_escalation import Need, shadow_need
 from hostler.core.state import events as e
 from hostler.core.state.customer_workloads import WorkClass
 from hostler.core.state.decision_context import DecisionContext

@@ -2,7 +2,7 @@
 
 Tests of nodes under one leaf are of the nodes, their links and the leaf, and they alone judge nodes. First many meet at
 once: the slowest member makes such a group slow, so one test passes them all. A group that fails, or comes to nothing,
-is halved until two are left, and those that failed meet nodes that have passed (`pair_screen`). A half that passes
+is halved until two are left, and those that failed meet nodes that have passed (`pair_test_blame`). A half that passes
 after its group has failed proves nothing of its members: a bad one has had another chance to pass wrongly.
 
 Who has passed under its own leaf meets a node of another one, by which the links between leaves are tested too. What
@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from hostler.core.statistics.pair_odds import PairTestRates
-from hostler.core.statistics.pair_screen import RATES, PairScreen, PairStanding
+from hostler.core.statistics.pair_test_blame import RATES, PairScreen, PairStanding
 
 GROUP_LEAST, GROUP_MOST = 3, 8
 """Members of a group. More make each test longer to halve, and wait for each other: our judgement."""

@@ -1,6 +1,6 @@
 """Finds bad nodes by rounds of tests of two, where all nodes can be tested at any time.
 
-Who meets whom and whom that blames is `pair_screen`. A test that passes wrongly is why each node has to pass beside
+Who meets whom and whom that blames is `pair_test_blame`. A test that passes wrongly is why each node has to pass beside
 two others: of bad nodes that are tested once, one test of ten believes.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hostler.core.statistics.pair_odds import PairTestRates
-from hostler.core.statistics.pair_screen import RATES, PairScreen
+from hostler.core.statistics.pair_test_blame import RATES, PairScreen
 
 Pair = tuple[int, int]
 RunPairs = Callable[[Sequence[Pair]], Sequence[bool | None]]

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from hostler.core.planning.next_step import next_step
 from hostler.core.planning.remediation import needed
-from hostler.core.policy.response import rule_for
+from hostler.core.policy.remedy_escalation import rule_for
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.customer_workloads import WorkClass, Workload

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.planning.baseline_waves import DRIFT, behind, brings
+from hostler.core.planning.firmware_waves import DRIFT, behind, brings
 from hostler.core.planning.what_if import disturbed, supposing
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.model import Node, Phase

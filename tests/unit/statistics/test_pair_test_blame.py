@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hostler.core.statistics.pair_screen import NOTHING_MOST, PairScreen, PairStanding
+from hostler.core.statistics.pair_test_blame import NOTHING_MOST, PairScreen, PairStanding
 
 
 def screen(nodes: list[str], test: Callable[[str, str], bool | None]) -> tuple[dict[str, PairStanding], int, int]:
