@@ -22,7 +22,7 @@ GENTLE = frozenset({
     "claim-ticket", "hand-over-ticket", "locate", "unlocate",
     "add-item-file", "add-manual-test-file", "add-ticket-file", "admit", "adopt",
     "answer-maintenance", "rack-bring-up", "rack-call-off", "rack-certify", "rebind-asset", "asset-sound",
-    "renew-asset-certificate",
+    "renew-asset-certificate", "renew-asset-login",
     "cancel-recabling", "enter-manual-test", "move-recabling", "plan-recabling",
     "fail-inspection", "register", "register-assets", "register-fabric", "remove-fabric", "renew-certificate",
     "renew-login", "inspect", "deploy", "clean",

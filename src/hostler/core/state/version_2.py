@@ -38,6 +38,7 @@ _READ: dict[str, Callable[[Arguments], op.AnyAct]] = {
     "verify_bios_settings": op.VerifyBiosSettings,
     "clean_machine": lambda a: op.CleanMachine(_split(a.get("steps", ""))),
     "reset_bmc": lambda a: op.ResetBmc(_split(a.get("unless_listed", ""))),
+    "unplug": lambda a: op.PullCords(_split(a.get("components", ""))),
     "gpu_reset": lambda a: op.ResetGpus(
         () if a.get("gpu", "all") == "all" else _split(a["gpu"]),
         _split(a.get("clients", "")),
@@ -121,6 +122,7 @@ _WRITTEN: dict[type, Callable[[Any], Arguments]] = {
     op.VerifyBiosSettings: lambda act: act.wanted,
     op.CleanMachine: lambda act: {"steps": ",".join(act.steps)},
     op.ResetBmc: lambda act: _stated(unless_listed=",".join(act.unless_listed)),
+    op.PullCords: lambda act: _stated(components=",".join(act.components)),
     op.ResetGpus: lambda act: _stated(
         gpu=",".join(act.gpus),
         clients=",".join(act.clients),
