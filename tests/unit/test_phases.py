@@ -182,7 +182,7 @@ def test_a_node_goes_back_to_work_through_a_gate(name: str) -> None:
 def test_what_may_land_late_settles_before_its_node_returns() -> None:
     """An act that changes power or boot, and cannot be called off, has a settle time.
 
-    Of pulled cords nothing is sent: their ticket calls them off, and a plan that fails leaves the node in a person's hands.
+    Of pulled cords nothing is sent: their ticket calls them off, and a plan that fails leaves the node to a person.
     """
     for row in OPERATIONS.values():
         assert row.port in ("bmc", "provisioner", "agent", "scheduler", "fabric", "present")
