@@ -312,7 +312,7 @@ class Controller:
             self._racks.forward(self._context)
             self._fill_and_ease()
             if not self._touched and not self._suspects:
-                self._record_all(advance(self._context), "clock")
+                self._record_all(formats.together(self._context, advance(self._context)), "clock")
             if not (self._touched or self._suspects or self._eased or self._racks.touched):
                 break
         found = len(self._draft.records)
@@ -328,7 +328,8 @@ class Controller:
             self._eased = self._uneven = False
             dark = pool_places.dark(self._context)
             for name, pool in self.fleet.pools.items():
-                self._record_all(balance(self._context, pool, dark.get(name, {})), f"pool:{name}")
+                found = formats.together(self._context, balance(self._context, pool, dark.get(name, {})))
+                self._record_all(found, f"pool:{name}")
         if eased:
             self._touch_all(self.fleet.index.members("blocked"), "eased")
 
@@ -336,7 +337,8 @@ class Controller:
         """Before anybody is treated: do the nodes that changed in this batch share a cause?"""
         suspects, self._suspects = self._suspects, {}
         if suspects:
-            self._record_all(review(self._context, suspects), f"record:{max(suspects.values())}")
+            found = formats.together(self._context, review(self._context, suspects))
+            self._record_all(found, f"record:{max(suspects.values())}")
             if not self.fleet.incidents.bare:
                 self._uneven = True
                 self._watch_calendar()

@@ -406,8 +406,7 @@ class Cell:
                     )
                     await self._checkpoints.look()
                     self._liveness.saw(await asyncio.to_thread(self.journal.members), boottime())
-                    alive = tuple(Fellow(peer.name, peer.reads) for peer in self._liveness.peers if peer.alive)
-                    self.tell(FellowsSeen(alive))
+                    self._tell_fellows()
                     for name in self._liveness.silent(boottime(), FORGOTTEN_S) if self.role == "active" else ():
                         await asyncio.to_thread(self.journal.dismiss, name)
                 except JournalError as broken:
@@ -415,6 +414,12 @@ class Cell:
                 await asyncio.sleep(seat.terms.lease_s)
         finally:
             await _quietly(self.journal.dismiss, seat.controller)
+
+    def _tell_fellows(self) -> None:
+        """Tell who of the cell was alive at the last look; before the first there is nobody to tell of."""
+        if self._liveness.peers:
+            alive = tuple(Fellow(peer.name, peer.reads) for peer in self._liveness.peers if peer.alive)
+            self.tell(FellowsSeen(alive))
 
     # --- deciding
 
@@ -446,6 +451,7 @@ class Cell:
         cursors = await asyncio.to_thread(self.journal.cursors)
         term = self._term = LeadershipTerm(self._around, epoch, cursors)
         self._become("active", "taking over")
+        self._tell_fellows()  # who announced itself before this term is not told of again for a whole lease
         await term.open(self._witness)
         holding.opened()
         self._become("active", "")

@@ -94,6 +94,15 @@ def tellable(context: DecisionContext, events: Iterable[e.Event]) -> Iterator[e.
             yield event
 
 
+def together(context: DecisionContext, events: Iterable[e.Event]) -> tuple[e.Event, ...]:
+    """The events of one decision of the controller's own, none where the cell has no words for one of them.
+
+    What it is about is asked again when the format is raised: that eases who waits.
+    """
+    found = tuple(events)
+    return () if any(unsaid(context, event) for event in found) else found
+
+
 def worded(context: DecisionContext, event: e.Event) -> e.Event:
     """The event as the cell's format has it, so that every controller folds the same; fields of a newer one are gone.
 
