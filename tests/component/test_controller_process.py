@@ -13,8 +13,10 @@ import pytest
 from hostler.app.controller_process import Gate, Standing, running
 from hostler.app.first_start import refuse_a_second_beginning
 from hostler.core.state.input_problems import InvalidInputError
+from hostler.core.state.live_state import Release
 from hostler.journal.memory import MemoryJournal
 from hostler.journal.sqlite import SqliteJournal
+from hostler.runtime.lease_validity import LeaseTerms
 from hostler.runtime.performers import Wiring
 from hostler.runtime.runner import Cell
 from hostler.server.agent_mailbox import KINDS as AGENTS
@@ -111,3 +113,13 @@ def test_a_cell_beside_others_in_one_process_is_freed_when_it_has_stopped() -> N
     left = asyncio.run(stopped())
     gc.collect()
     assert left() is None
+
+
+async def test_a_controller_that_is_alone_writes_todays_format_at_once() -> None:
+    """Mutant: it says that it is there before its term begins, and is heard a lease later."""
+    cell = Cell(MemoryJournal(), {})
+    await cell.start()
+    async with asyncio.timeout(LeaseTerms().lease_s / 2):
+        while cell.view.cell.format < Release().reads:  # noqa: ASYNC110 - the view has no event to wait for
+            await asyncio.sleep(0.01)
+    await cell.stop()

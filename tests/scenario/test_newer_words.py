@@ -28,7 +28,7 @@ from hostler.core.state.recorded_bodies import MANY, recorded
 from hostler.core.state.verbs.every import VERBS
 from hostler.journal.codec import GENESIS, UnwritableError, seal, unseal
 from tests.contract.journal_samples import every_event, sample
-from tests.kit import Drive, a_node, configuration, fold, intent_of, pool_document
+from tests.kit import Drive, FirstFormatDrive, a_node, configuration, fold, intent_of, pool_document
 
 NEW = recorded().newest
 BEFORE = NEW - 1
@@ -84,6 +84,19 @@ def context(drive: Drive) -> DecisionContext:
 def test_there_is_something_new_to_ask_about() -> None:
     assert {"write_device_firmware", "eject_boot_medium", "inspect_machine", "start_kubelet"} <= set(NEW_KINDS)
     assert {"renew-login", "locate"} & set(NEW_VERBS)
+
+
+def test_a_pool_is_filled_once_every_controller_reads_how() -> None:
+    """Mutants: the controller's step fails at each turn until the format is raised; the pool is never asked again."""
+    asks = configuration({"train": pool_document(target=2)}, policy=lambda tree: tree.update(join_token_ttl_s=600))
+    drive = FirstFormatDrive(asks, [a_node("n"), a_node("s", pool="")])
+    drive.step(AgentHeard("s", drive.boot_of("s")), NodeSeen("s", "on", ready=True), drive.view())
+    assert (drive.fleet.nodes["s"].plan, drive.fleet.nodes["s"].pool) == (None, "")
+    drive.step(FellowsSeen((Fellow("new", NEW),)))
+    assert drive.fleet.cell.format == NEW
+    plan = drive.fleet.nodes["s"].plan
+    assert plan is not None
+    assert {"start_kubelet", "confirm_join"} <= {step.operation for step in plan.steps}
 
 
 @pytest.mark.parametrize("kind", NEW_KINDS)

@@ -2,19 +2,15 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from random import Random
 
 import msgspec
 from msgspec import Struct
 
-from hostler.controller.inputs import FellowsSeen
-from hostler.controller.loop import Controller
 from hostler.core.fabric.design_csv import render_csv
 from hostler.core.planning.port_reset import refused
 from hostler.core.state.events import AssetSeen
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.live_state import Fellow, Release
 from hostler.core.state.model import Node
 from hostler.core.state.operations import ResetPort
 from hostler.journal.memory import MemoryJournal
@@ -58,8 +54,6 @@ AT_NODES = 0.5
 """Share of compute networks that are looked at from nodes: there an agent resets its own port."""
 PERIOD_S = 3600.0
 """A compute network is validated so often: each hostile world sees a dozen validations beside those asked for."""
-
-TOLD_S = 30.0
 
 QUIET_S = 30 * HOUR_S
 """Time without a record but of looks at assets, with nothing under way, after which nothing more will come: longer than
@@ -249,17 +243,9 @@ def rack_up(injection: InjectionContext) -> None:
     for one in cell_shapes.assets_of(shape):
         if "bmc" in one:
             assets.add(str(one["id"]), str(one["kind"]), OLD if shape.rising else BUNDLE)
-    _told_of_itself(drive, None)
     drive.run(world.clock.now + timedelta(seconds=120))
     if shape.rising:
         assets.bring_up()
-
-
-def _told_of_itself(drive: Drive, told: Controller | None) -> None:
-    """Each controller is told once that there is no other, so that it may write all formats."""
-    if drive.controller is not None and drive.controller is not told:
-        drive.world.site.tell(FellowsSeen((Fellow("sim", Release().reads),)))
-    drive.world.clock.after(TOLD_S, partial(_told_of_itself, drive, drive.controller))
 
 
 def meet(injection: InjectionContext, seed: int) -> None:

@@ -9,7 +9,7 @@ from random import Random
 
 from msgspec.structs import replace
 
-from hostler.controller.inputs import FabricSeen, FellowsSeen, LinksSeen
+from hostler.controller.inputs import FabricSeen, LinksSeen
 from hostler.controller.loop import Controller
 from hostler.core.fabric.binding import names_of
 from hostler.core.fabric.design import Design
@@ -20,7 +20,6 @@ from hostler.core.policy.hosts_without_power import without_power
 from hostler.core.policy.link_cases import resets
 from hostler.core.state.fabrics import Fabric, FabricVerdict
 from hostler.core.state.links import LinkRound
-from hostler.core.state.live_state import Fellow, Release
 from hostler.drivers.infiniband import netdiscover
 from hostler.polling.fabric_schedule import FabricPace, FabricTurn, due_s
 from hostler.polling.link_rounds import ROUND_S, BoundCables, LinkWatch, wiring_of
@@ -91,8 +90,6 @@ class NetworkLooks:
                 None,
                 False,
             )
-            if controller is not None:
-                self._drive.world.site.tell(FellowsSeen((Fellow("sim", Release().reads),)))
         return controller.fleet.fabrics.get(NAME) if controller is not None else None
 
     def _look(self, fabric: Fabric) -> None:

@@ -12,14 +12,14 @@ from math import ceil
 from msgspec import Struct
 
 from hostler.controller.cell_clock import CellClock
-from hostler.controller.inputs import ClockSeen, Input, Replied, Tick
+from hostler.controller.inputs import ClockSeen, FellowsSeen, Input, Replied, Tick
 from hostler.controller.loop import Controller
 from hostler.controller.step_output import Send, StepOutput
 from hostler.core.state.clock_doubt import Witness
 from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
-from hostler.core.state.live_state import LiveState
+from hostler.core.state.live_state import Fellow, LiveState, Release
 from hostler.core.state.snapshot import dump, load, state_of
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import Journal, JournalError, Snapshot
@@ -168,6 +168,7 @@ class Drive:
             return
         site.inbox = []
         self.world.greet()
+        site.tell(FellowsSeen((Fellow(name, Release().reads),)))
         self._tick_at(controller.now + timedelta(seconds=1))
 
     def _witness(self) -> Witness | None:
