@@ -468,7 +468,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("members of a domain begin alone", 4, "begins without", members_begin_alone, taken_whole),
     Mutant("members of a domain do not wait", 4, "is open", members_do_not_wait, taken_whole),
     Mutant("members of a domain turn back alone", 4, "have turned back", members_turn_back_alone, taken_whole),
-    Mutant("a group has no domain budget", 4, "are disturbed at once", groups_have_no_domain_budget),
+    Mutant("a group has no domain budget", 4, "are disturbed at once", groups_have_no_domain_budget, taken_whole),
     Mutant("the brake never latches", 4, "the brake allows", the_brake_never_latches, braked),
     Mutant("windows are ignored", 4, "outside the maintenance window", windows_are_ignored),
     Mutant("any number leaves a day", 4, "have left it within a day", any_number_leaves, scarce),
