@@ -312,7 +312,7 @@ class Controller:
             self._racks.forward(self._context)
             self._fill_and_ease()
             if not self._touched and not self._suspects:
-                self._record_all(formats.together(self._context, advance(self._context)), "clock")
+                self._record_all(formats.tellable(self._context, advance(self._context)), "clock")
             if not (self._touched or self._suspects or self._eased or self._racks.touched):
                 break
         found = len(self._draft.records)
@@ -337,7 +337,7 @@ class Controller:
         """Before anybody is treated: do the nodes that changed in this batch share a cause?"""
         suspects, self._suspects = self._suspects, {}
         if suspects:
-            found = formats.together(self._context, review(self._context, suspects))
+            found = formats.tellable(self._context, review(self._context, suspects))
             self._record_all(found, f"record:{max(suspects.values())}")
             if not self.fleet.incidents.bare:
                 self._uneven = True

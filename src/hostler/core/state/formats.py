@@ -83,9 +83,9 @@ def writable(context: DecisionContext, doing: str, answer: Answer) -> Answer:
 
 
 def tellable(context: DecisionContext, events: Iterable[e.Event]) -> Iterator[e.Event]:
-    """The events of a report that the cell has words for. The others are left out: the next report tells it again.
+    """The events of a report or review that the cell has words for. The others are left out: the next tells it again.
 
-    One at a time, for what a report says next may rest on what was recorded of it before.
+    One at a time, for what is said next may rest on what was recorded of it before.
     """
     release = context.live.release
     for event in events:
