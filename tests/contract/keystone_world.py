@@ -85,10 +85,14 @@ class RealKeystone:
         return str(self.token(system=False)[1]["project"]["id"])
 
     def revoke_all(self) -> None:
-        """End every token of the administrator's before its time: so does a user who is switched off and on."""
+        """End every token of the administrator's before its time: so does a user who is switched off and on.
+
+        Keystone compares whole seconds: a token that is issued within the same one would end with them.
+        """
         token, told = self.token()
         place = f"/users/{told['user']['id']}"
         self._call("PATCH", place, {"user": {"password": PASSWORD}}, token)
+        time.sleep(1.1)
 
     def _call(self, method: str, path: str, body: Any, token: str = "", more: Any = None) -> tuple[Any, Any]:
         headers = {"Content-Type": "application/json", **({"X-Auth-Token": token} if token else {}), **(more or {})}
