@@ -3,6 +3,7 @@
 Nothing of it is a dependency of the project: `pip install ironic sushy-tools` into a folder of the user's cache.
 """
 
+import asyncio
 import fcntl
 import json
 import os
@@ -13,13 +14,15 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hostler.core.state.model import Outcome
+from hostler.ports import BusyTargetError
 from tests.contract.pypi_programs import MissingError, installed
 from tests.end_to_end.processes import free_port
 from tests.tied_processes import tied
@@ -276,3 +279,19 @@ def real_ironic(
         yield there
     finally:
         there.close()
+
+
+async def until_done(ask: Callable[[str], Awaitable[Outcome]]) -> Outcome:
+    """The outcome, as the runner comes to it: asked once, then looked at; what was not done is asked again."""
+    how = "perform"
+    async with asyncio.timeout(90):
+        while True:
+            try:
+                outcome = await ask(how)
+            except BusyTargetError:
+                how = "observe"
+                continue
+            if outcome.result == "done":
+                return outcome
+            how = "perform" if outcome.result == "not_done" else "observe"
+            await asyncio.sleep(0.2)

@@ -3,11 +3,11 @@
 What Ironic answers while it works, and how it tells failures, is its own: nothing here plays it.
 """
 
-import asyncio
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -27,7 +27,7 @@ from hostler.drivers.ironic.without_ironic import WithoutIronic
 from hostler.drivers.secrets.secret_cache import KeptSecrets
 from hostler.ports import BusyTargetError, RefusedError, UnreachableError
 from hostler.runtime.performers import Wiring, performers
-from tests.contract.ironic_world import RealIronic, ironic_or_skip
+from tests.contract.ironic_world import RealIronic, ironic_or_skip, until_done
 from tests.kit import NOW, a_node
 
 NAMES = ("n1", "n2", "n3", "n4", "n5", "n6")
@@ -77,18 +77,7 @@ class World:
 
     async def until_done(self, name: str, act: AnyAct) -> Outcome:
         """As the runner does: ask once, then look; what was not done is asked again."""
-        how = "perform"
-        async with asyncio.timeout(90):
-            while True:
-                try:
-                    outcome = await self.ask(name, act, how)
-                except BusyTargetError:
-                    how = "observe"
-                    continue
-                if outcome.result == "done":
-                    return outcome
-                how = "perform" if outcome.result == "not_done" else "observe"
-                await asyncio.sleep(0.2)
+        return await until_done(partial(self.ask, name, act))
 
 
 @pytest.fixture

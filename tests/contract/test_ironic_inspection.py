@@ -8,6 +8,7 @@ module's time goes into the start of Ironic and seven machines that it verifies 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -28,9 +29,9 @@ from hostler.drivers.ironic.ironic_nodes import IronicNodes
 from hostler.drivers.ironic.wire_inventory import inspected
 from hostler.drivers.redfish.http_exchange import Access
 from hostler.drivers.secrets.secret_cache import KeptSecrets
-from hostler.ports import BusyTargetError, OperationDriver, RefusedError, UnreachableError
+from hostler.ports import OperationDriver, RefusedError, UnreachableError
 from tests.contract.ironic_cell import IronicCell
-from tests.contract.ironic_world import RealIronic, real_ironic, system_ids
+from tests.contract.ironic_world import RealIronic, real_ironic, system_ids, until_done
 from tests.contract.pypi_programs import MissingError
 from tests.contract.redfish_world import a_hand, node_at
 from tests.contract.shown_hardware import Hardware, as_configuration, hang
@@ -150,18 +151,7 @@ class Hand:
         return outcome
 
     async def until_done(self, act: AnyAct) -> Outcome:
-        how = "perform"
-        async with asyncio.timeout(90):
-            while True:
-                try:
-                    outcome = await self.ask(act, how)
-                except BusyTargetError:
-                    how = "observe"
-                    continue
-                if outcome.result == "done":
-                    return outcome
-                how = "perform" if outcome.result == "not_done" else "observe"
-                await asyncio.sleep(0.2)
+        return await until_done(partial(self.ask, act))
 
 
 @pytest.fixture(params=["redfish", "ironic"])

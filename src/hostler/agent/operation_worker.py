@@ -131,7 +131,8 @@ class Operator:
                 raise
             if len(outcomes) == 1:
                 await self._controller.outcomes([_bare(outcomes[0], error)])
-            for one in outcomes if len(outcomes) > 1 else ():
+                return
+            for one in outcomes:
                 await self._deliver([one])
 
     def _sent(self, outcomes: list[Outcome]) -> None:

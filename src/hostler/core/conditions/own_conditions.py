@@ -146,14 +146,9 @@ def _serves(node: Node) -> str:
     return node.assignment.cluster if node.assignment is not None and node.phase is Phase.production else ""
 
 
-def login_gives_up(node: Node) -> bool:
-    """Whether no more is tried about the BMC's password until a person says so."""
-    return bmc_login.gives_up(node.bmc_login)
-
-
 def _login_failed(node: Node, stood: bool) -> Finding | None:
     login = node.bmc_login
-    if login_gives_up(node) == stood or login is None:
+    if bmc_login.gives_up(login) == stood or login is None:
         return None
     if stood:
         return over(LOGIN_FAILED, "its password was renewed, or a person has asked for it again")

@@ -72,6 +72,12 @@ class EnteredAddresses:
         return min((h for h in self._held.get(at, ()) if h.kind in others), key=lambda h: h.holder, default=None)
 
 
+def names_of(named: object, field: str) -> tuple[str, ...]:
+    """The names that a field of a node's description gives: several, one or none."""
+    found = getattr(named, field)
+    return found if isinstance(found, tuple) else (found,) if found else ()
+
+
 def origin(address: str) -> str:
     """Scheme, host and port of an address, written in one way. Asked of every node, so without a parser of URLs."""
     scheme, _, rest = address.casefold().partition("://")

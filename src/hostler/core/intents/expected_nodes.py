@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from hostler.core.intents import registration
 from hostler.core.intents.ask import Ask, Granted, Handler, Handlers, RefusalError
-from hostler.core.intents.entered_addresses import KINDS, EnteredAddresses, written_once
-from hostler.core.intents.expected_problems import PROBLEMS_SHOWN, names_of, normal, problems_of, spec_of
+from hostler.core.intents.entered_addresses import KINDS, EnteredAddresses, names_of, written_once
+from hostler.core.intents.expected_problems import PROBLEMS_SHOWN, normal, problems_of, spec_of
 from hostler.core.intents.registration import NodeSpec
 from hostler.core.state import events as e
 from hostler.core.state.assets import Binding, normal_mac
@@ -29,6 +29,8 @@ from hostler.core.tables.operations import OPERATIONS
 
 _NAMED = ("hostname", "bmc")
 """Names of one node alone, beside its serial number and MAC addresses."""
+_ADDRESSES = tuple(field for field in LISTS if field in KINDS)
+"""Lists of addresses at which Hostler enters."""
 _SKU_OPEN = (Phase.registered, Phase.onboard, Phase.debug, Phase.rma)
 """Phases in which a node's SKU may change: its parts have not been held against one, or will all be again."""
 
@@ -228,7 +230,7 @@ def _fields(
 
 
 def _same(field: str, one: str, other: str) -> bool:
-    if field in ("outlets", "dpu_bmcs"):
+    if field in _ADDRESSES:
         kind = KINDS[field]
         return {written_once(kind, a) for a in one.split()} == {written_once(kind, a) for a in other.split()}
     return one.casefold() == other.casefold()
@@ -250,7 +252,7 @@ def _of_node(node: Node) -> Mapping[str, str]:
     named = {kind: node.binding(kind) for kind in ("serial", *_NAMED)}
     at = node.position
     placed = {"site": at.site, "row": at.row, "rack": at.rack, "u": str(at.u) if at.u else ""}
-    lists = {field: " ".join(sorted(node.binding(KINDS[field]).split())) for field in ("outlets", "dpu_bmcs")}
+    lists = {field: " ".join(sorted(node.binding(KINDS[field]).split())) for field in _ADDRESSES}
     return {**named, **placed, **lists, "sku": node.sku, "macs": " ".join(macs)}
 
 

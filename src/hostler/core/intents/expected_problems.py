@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from hostler.core.diagnose.serials import meaningful
-from hostler.core.intents.entered_addresses import KINDS, EnteredAddresses
+from hostler.core.intents.entered_addresses import KINDS, EnteredAddresses, names_of
 from hostler.core.intents.registration import MAX_NODES, NodeSpec, spec_problems
-from hostler.core.state.assets import normal_mac
+from hostler.core.state.assets import is_mac, normal_mac
 from hostler.core.state.expected import COMPARED, ExpectedNode
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import Problem
@@ -16,7 +16,6 @@ from hostler.core.state.input_problems import Problem
 PROBLEMS_SHOWN = 50
 MACS_MAX = 16
 U_MAX = 100
-_MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 _BMC = re.compile(r"https?://[A-Za-z0-9.\-:\[\]]{1,253}(/[!-~]{0,200})?(#[!-~]{1,64})?")
 
 
@@ -29,12 +28,6 @@ def normal(entry: ExpectedNode) -> ExpectedNode:
 def spec_of(entry: ExpectedNode) -> NodeSpec:
     """The entry as a node is registered."""
     return NodeSpec(**{field: getattr(entry, field) for field in COMPARED})
-
-
-def names_of(entry: ExpectedNode, field: str) -> tuple[str, ...]:
-    """The names that a field gives: several, one or none."""
-    found = getattr(entry, field)
-    return found if isinstance(found, tuple) else (found,) if found else ()
 
 
 def problems_of(fleet: Fleet, entries: tuple[ExpectedNode, ...]) -> Iterator[Problem]:
@@ -85,7 +78,7 @@ def _entry_problems(fleet: Fleet, entry: ExpectedNode, where: str) -> Iterator[P
     if not 0 < len(entry.macs) <= MACS_MAX:
         yield Problem(where, 0, f"{len(entry.macs)} MAC addresses", f"give 1 to {MACS_MAX}, those it boots from")
     for mac in entry.macs:
-        if not _MAC.fullmatch(mac) or mac in ("00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff"):
+        if not is_mac(mac) or mac in ("00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff"):
             yield Problem(where, 0, f"MAC address {mac[:40]!a}", "write six pairs of hex digits, as 52:54:00:12:34:56")
     if entry.bmc and not _BMC.fullmatch(entry.bmc):
         yield Problem(where, 0, f"bmc {entry.bmc[:80]!a} is no address", "write https://HOST, or https://HOST#system")

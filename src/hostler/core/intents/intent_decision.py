@@ -64,7 +64,8 @@ def decide_intent(ask: AnyAsk) -> Answered:
         _check(intent)
         check_bounds(ask)
         text, events = _grant(ask)
-        if need := formats.needs(ask.context, events) or formats.unsaid(ask.context, _said(ask, text, granted=True)):
+        said = _said(ask, text, granted=True)
+        if need := formats.needs(ask.context, events) or formats.unsaid(ask.context, said):
             raise RefusalError(formats.too_old(ask.context, need))  # noqa: TRY301 - it is answered here
         needs = approvals.demand(ask, _disturbed_by(ask))
         if intent.dry_run:
@@ -75,8 +76,7 @@ def decide_intent(ask: AnyAsk) -> Answered:
         beside = refused.events if isinstance(refused, RefusalError) else ()
         recorded = _recorded(ask, str(refused), granted=False)
         return Answered(False, str(refused), () if intent.dry_run else (recorded, *beside), {"intent": intent.id})
-    recorded = replace(_recorded(ask, text, granted=True), disturbs=needs.nodes)
-    return Answered(True, text, (recorded, *events), {"intent": intent.id})
+    return Answered(True, text, (replace(said, disturbs=needs.nodes), *events), {"intent": intent.id})
 
 
 def _recorded(ask: AnyAsk, text: str, *, granted: bool) -> e.IntentRecorded:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from hostler.core.intents.entered_addresses import KINDS, EnteredAddresses
+from hostler.core.intents.entered_addresses import KINDS, EnteredAddresses, names_of
 from hostler.core.state import events as e
 from hostler.core.state.assets import OUTLET, Asset, AssetKind, Binding, Position, normal_mac
 from hostler.core.state.configuration import Sku
@@ -180,7 +180,7 @@ def _entered_problems(fleet: Fleet, specs: tuple[NodeSpec, ...]) -> Iterator[Pro
     """DPUs' BMCs and PDUs that are known for something else: a password would go there."""
     if not any(spec.outlets or spec.dpu_bmcs for spec in specs):
         return
-    given = [{kind: _names(spec, field_name) for field_name, kind in KINDS.items()} for spec in specs]
+    given = [{kind: names_of(spec, field_name) for field_name, kind in KINDS.items()} for spec in specs]
     addresses = EnteredAddresses.of(fleet, (name for one in given for names in one.values() for name in names))
     for number, one in enumerate(given):
         where = f"nodes[{number}]"
@@ -189,11 +189,6 @@ def _entered_problems(fleet: Fleet, specs: tuple[NodeSpec, ...]) -> Iterator[Pro
                 if held := addresses.clash(where, kind, name):
                     yield Problem(where, 0, f"{name} is {held.text} already", "correct one of the two")
             addresses.add(where, kind, names)
-
-
-def _names(spec: NodeSpec, field_name: str) -> tuple[str, ...]:
-    found = getattr(spec, field_name)
-    return found if isinstance(found, tuple) else (found,) if found else ()
 
 
 def spec_problems(fleet: Fleet, spec: NodeSpec, where: str, adopt: bool = False) -> Iterator[Problem]:

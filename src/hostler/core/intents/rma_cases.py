@@ -1,13 +1,11 @@
 """Returns to vendors and stock as people ask for them: held to the order of the steps, and to what is on the shelf."""
 
-import re
-
 from msgspec.structs import replace
 
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, RefusalError, node_of
 from hostler.core.policy import fitted_adapters, rma_cases
 from hostler.core.state import events as e
-from hostler.core.state.assets import normal_mac
+from hostler.core.state.assets import is_mac, normal_mac
 from hostler.core.state.model import Node, Part
 from hostler.core.state.rma_cases import (
     FIELDS_MOST,
@@ -145,13 +143,12 @@ def _macs(ask: AnyAsk, case: RmaCase, text: str) -> tuple[str, ...]:
     return macs
 
 
-_MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 _MULTICAST = 0x01
 
 
 def mac_problem(mac: str) -> str:
     """Why no adapter has this address, "" where one may."""
-    if not _MAC.fullmatch(mac):
+    if not is_mac(mac):
         return f"{mac[:40]!a} is no MAC address: write six pairs, such as 52:54:00:3c:11:08"
     if int(mac[:2], 16) & _MULTICAST or not int(mac.replace(":", ""), 16):
         return f"{mac} is no adapter's own MAC address: it is a group's, or empty"

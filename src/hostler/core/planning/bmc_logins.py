@@ -8,13 +8,12 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from hostler.core.conditions.own_conditions import login_gives_up
 from hostler.core.planning.rejoin_guard import PAUSES_S
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.policy.pool_modes import mode_of
 from hostler.core.state import events as e
-from hostler.core.state.bmc_login import RENEW, RETIRE, BmcLogin
+from hostler.core.state.bmc_login import RENEW, RETIRE, BmcLogin, gives_up
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Rest, Wait, asked_again
 from hostler.core.state.durations import duration
@@ -49,7 +48,7 @@ def renewal(context: DecisionContext, node: Node) -> Act | Wait | datetime | Non
     """The renewal that begins now, what it waits for, when it is due, or None where there is none to be."""
     login, every_s = node.bmc_login, context.fleet.policy_of(node).bmc_credentials.renew_every_s
     asked = login is not None and login.asked_at is not None
-    if not (asked or every_s) or cannot_begin(node) or login_gives_up(node):
+    if not (asked or every_s) or cannot_begin(node) or gives_up(login):
         return None
     why = why_due(context.now, login, every_s, refused=context.live.of(node.id).bmc_login_refused)
     if isinstance(why, datetime):

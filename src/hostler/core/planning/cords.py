@@ -26,9 +26,10 @@ NAMED_MOST = 16
 
 def beside(context: DecisionContext, node: Node, answer: Answer) -> Answer:
     """The answer; where it is none to act on, the ticket agrees with what is waited for."""
-    if isinstance(answer, Act) or (asked_of(node) is None and context.fleet.index.lacks(f"ticket:{node.id}")):
+    operation = asked_of(node)
+    if isinstance(answer, Act) or (operation is None and context.fleet.index.lacks(f"ticket:{node.id}")):
         return answer
-    operation, standing = asked_of(node), [t for t in context.fleet.tickets_about(node.id) if t.kind == CORDS]
+    standing = [t for t in context.fleet.tickets_about(node.id) if t.kind == CORDS]
     current = next((t for t in standing if operation is not None and t.id == ticket_id(operation)), None)
     closed = tuple(e.TicketClosed(t.id, _ended(node, t), t.done_by or "hostler") for t in standing if t is not current)
     if operation is None:

@@ -18,6 +18,7 @@ OUTLET = "outlet"
 
 
 _MAC_DIGITS = re.compile(r"[0-9a-f]{12}")
+_MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 
 
 def normal_mac(text: str) -> str:
@@ -33,6 +34,11 @@ def normal_mac(text: str) -> str:
 
 
 _SEPARATORS = str.maketrans("", "", ":-.")
+
+
+def is_mac(text: str) -> bool:
+    """Whether the text is a MAC address as `normal_mac` writes one."""
+    return _MAC.fullmatch(text) is not None
 
 
 class AssetKind(StrEnum):

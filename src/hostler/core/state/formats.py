@@ -87,11 +87,7 @@ def tellable(context: DecisionContext, events: Iterable[e.Event]) -> Iterator[e.
 
     One at a time, for what is said next may rest on what was recorded of it before.
     """
-    release = context.live.release
-    for event in events:
-        cell = context.fleet.cell.format
-        if release.reads <= cell or not _read_as(release, event, cell).unread:
-            yield event
+    return (event for event in events if unsaid(context, event) is None)
 
 
 def together(context: DecisionContext, events: Iterable[e.Event]) -> tuple[e.Event, ...]:

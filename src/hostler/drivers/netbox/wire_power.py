@@ -60,7 +60,7 @@ def outlets_of(
     if found and missing:
         raise ValueError(
             f"{where}: only some of its outlets are known: {missing[0]}; give that PDU the field {PDU_FIELD}, or take "
-            f"it from {_name_of_first(found)}"
+            f"it from {found[0].partition('#')[0]}"
         )
     return tuple(dict.fromkeys(found))
 
@@ -95,7 +95,3 @@ def _port(port: Document) -> str:
 
 def _name(device: Document) -> str:
     return text_of(device.get("name"))[:60] or str(device.get("id"))
-
-
-def _name_of_first(found: list[str]) -> str:
-    return found[0].partition("#")[0]

@@ -68,8 +68,7 @@ async def _change(ask: OperationRequest, bios: BiosSettings, differs: dict[str, 
         await ask.client.change_bios((*places, ChangeTarget(bios.path, etag=bios.etag)), body)
     except RefusedError as error:
         raise RefusedError(
-            f"the BMC took no change of {_told(bios, differs)}: {error}"
-            "; set it in the BIOS setup, or correct `hardware.bios` of its SKU"
+            f"the BMC took no change of {_told(bios, differs)}: {error}; set it in the BIOS setup, or {_CORRECT}"
         ) from error
 
 

@@ -10,9 +10,10 @@ from hostler.drivers.redfish.client import ROOT, RedfishClient
 from hostler.drivers.redfish.tolerant_json import Document, child, document, link, text
 from hostler.ports import LoginRefusedError, RefusedError
 
+SHELVES = ("PowerEquipment", "PowerShelves")
 PDUS = ("PowerEquipment", "RackPDUs")
-KINDS = (("PowerEquipment", "PowerShelves"), PDUS, ("ThermalEquipment", "CDUs"))
-"""The service of the root and the list of each kind of equipment."""
+COOLANT_UNITS = ("ThermalEquipment", "CDUs")
+"""The service of the root, and the list there, of a kind of equipment."""
 
 
 async def listed(survey: Survey, root: Document, service: str, kind: str) -> list[Document]:
@@ -27,15 +28,19 @@ async def machine(client: RedfishClient, wanted: str) -> wire.System:
 
     Raises RefusedError where it is not clear which is meant.
     """
+    no_system: RefusedError | None = None
     if wanted or (await client.root()).systems:
         try:
             return await client.system(wanted)
         except LoginRefusedError:
             raise
-        except RefusedError:
-            if wanted or not await _all(client):
+        except RefusedError as refused:
+            if wanted:
                 raise
+            no_system = refused
     found = await _all(client)
+    if no_system is not None and not found:
+        raise no_system
     if len(found) != 1:
         raise RefusedError(
             f"{client.origin} serves no system and {len(found)} pieces of equipment"
@@ -47,7 +52,9 @@ async def machine(client: RedfishClient, wanted: str) -> wire.System:
 async def _all(client: RedfishClient) -> list[Document]:
     survey = Survey(client)
     root = document(await client.get(ROOT), ROOT)
-    return [doc for service, kind in KINDS for doc in await listed(survey, root, service, kind)]
+    return [
+        doc for service, kind in (SHELVES, PDUS, COOLANT_UNITS) for doc in await listed(survey, root, service, kind)
+    ]
 
 
 def as_system(doc: Document) -> wire.System:

@@ -51,8 +51,8 @@ class RackReader:
         client.begin()
         survey = Survey(client)
         root = document(await client.get(ROOT), ROOT)
-        shelves = await equipment.listed(survey, root, "PowerEquipment", "PowerShelves")
-        units = await equipment.listed(survey, root, "ThermalEquipment", "CDUs")
+        shelves = await equipment.listed(survey, root, *equipment.SHELVES)
+        units = await equipment.listed(survey, root, *equipment.COOLANT_UNITS)
         pdus = await equipment.listed(survey, root, *equipment.PDUS)
         certificate = await _certificate(client.origin, asset.binding(BMC_CERTIFICATE))
         if shelves or units or pdus:

@@ -29,7 +29,7 @@ from hostler.core.boot.boot_decision import SEED as CLOUD_INIT
 from hostler.core.boot.boot_target import IMAGE
 from hostler.core.boot.cloud_init import DOCUMENTS, compose
 from hostler.core.boot.secrets import DOOR, MEDIUM, SEED, is_secret_of, secret_of
-from hostler.core.state.assets import normal_mac
+from hostler.core.state.assets import is_mac, normal_mac
 from hostler.core.state.boot import LOCAL_DISK, BootConfiguration
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.join_offer import JoinOffer
@@ -46,7 +46,6 @@ LOOK_S = 0.1
 
 OK, ACCEPTED, BAD_REQUEST, FORBIDDEN, NOT_FOUND, AGAIN = 200, 202, 400, 403, 404, 503
 
-_MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 _PRINTABLE = re.compile(r"[ -~]{0,64}")
 
 
@@ -262,7 +261,7 @@ def request_of(address: str, node: str = "", mac: str = "", serial: str = "", ar
     return BootRequest(
         what=SCRIPT,
         address=address[:64],
-        mac=mac if _MAC.fullmatch(mac) else "",
+        mac=mac if is_mac(mac) else "",
         serial=serial.strip() if _PRINTABLE.fullmatch(serial.strip()) else "",
         node=node[:64],
         arch=ARCHES.get(arch, ""),
