@@ -71,7 +71,7 @@ RUN = {
     "get-told": ("notify list", "notify dead", "notify test", "notify deliveries"),
     "return-to-the-vendor": (
         "rma list", "rma open", "rma show", "rma edit", "rma advance rma-c1-n0007-5120 --step approved",
-        "rma advance rma-c1-n0007-5120 --step received", "stock",
+        "rma advance rma-c1-n0007-5120 --step received --reason", "stock",
     ),
     "sanitise-a-node": ("node certificates",),
     "see-it-coming": ("trend list", "trend shifts", "trend scorecard", "trend lemons"),

@@ -31,7 +31,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits of minutes are waits of moments; an emulated BMC that restarts is away for some handshakes."""
     monkeypatch.setattr(certificate_driver, "POLL_S", 0.005)
     monkeypatch.setattr(certificate_driver, "SERVED_WITHIN_S", 0.2)
-    monkeypatch.setattr(certificate_driver, "BACK_WITHIN_S", 2.0)
+    monkeypatch.setattr(certificate_driver, "BACK_WITHIN_S", 5.0)
     monkeypatch.setattr(certificate_shapes, "POLL_S", 0.005)
 
 

@@ -200,7 +200,8 @@ async def test_slack_that_is_down_for_an_hour_is_told_all_of_it_afterwards_and_k
             cell.record(e.BrakeReleased("pat", "looked at it"))
             await until(lambda: not twin.open)
             cell.passes(minutes=10)
-        assert (notifier.sent["chat"], notifier.failed["chat"] > 0, notifier.sent["pager"]) == (0, True, 12)
+        await until(lambda: notifier.sent["pager"] == 12)
+        assert (notifier.sent["chat"], notifier.failed["chat"] > 0) == (0, True)
         away = False
         while len(sent) < 12:
             tried = len(sent)

@@ -16,7 +16,7 @@ from hostler.core.state.events import ConfigActivated, Event, NodeRegistered, Re
 from hostler.core.state.live_state import Release
 from hostler.core.state.recorded_bodies import NO_SHAPES
 from hostler.journal.opening import open_journal
-from hostler.ports import Batch
+from hostler.ports import Batch, ControllerMember
 from hostler.runtime.cell_controllers import ControllerIdentity
 from hostler.runtime.input_queues import BusyError
 from hostler.runtime.lease_validity import LeaseTerms
@@ -182,10 +182,11 @@ async def test_an_older_controller_refuses_to_start_on_what_it_cannot_read_and_d
 async def test_a_standby_that_meets_what_it_cannot_read_says_so_and_never_takes_over(tmp_path: Path) -> None:
     """The standby was away when the format was raised. Mutant: a follower that passes over what it does not know."""
     async with House(tmp_path / "journal").open() as house:
+        journal = open_journal(house.place)
+        journal.announce(ControllerMember("b", "http://b", OLD.reads))  # "a" waits for it from the first
         await house.start("a", NEW)
         await house.start("b", OLD)
         old = house.cells["b"]
-        journal = open_journal(house.place)
         async with asyncio.timeout(DEADLINE_S):
             while "format_raised" not in house.names():
                 journal.dismiss("b")  # whoever is not on the roll cannot hold anything up

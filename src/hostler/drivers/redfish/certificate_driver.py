@@ -134,6 +134,8 @@ class CertificateDriver:
         old = node.binding(BMC_CERTIFICATE)
         client = self._clients(address.origin, old)
         shown = await self._shows(address, access, wanted, SERVED_WITHIN_S)
+        if shown is None:  # an import that restarts the whole BMC by itself keeps it away for minutes
+            shown = await self._shows(address, access, wanted, BACK_WITHIN_S)
         if shown is not None and shown.fingerprint == old:
             async with client.alone:
                 system = await equipment.machine(client, address.system)

@@ -4,7 +4,7 @@ import { quoted } from "./pages.js";
 import { repaint } from "./repaint.js";
 import { go, route, setQuery } from "./router.js";
 import { Table } from "./table.js";
-import { html, useEffect, useRef, useState } from "./ui.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
 import { count, moment, plain } from "./words.js";
 
 /** @typedef {import("./types.js").Row} Row */
@@ -72,7 +72,7 @@ function Cells({ name, found, wanted }) {
     };
     return repaint(canvas.current, paint);
   }, [found, wanted]);
-  useEffect(() => mark(frame.current, shape.current, place), [place]);
+  useLayoutEffect(() => mark(frame.current, shape.current, place), [place]); // at once with the words below it
   const open = (/** @type {Row} */ cell) => cell && go(`/fabrics/${encodeURIComponent(name)}?${new URLSearchParams(cell.port ? { link: cell.port } : { view: "links", device: cell.leaf })}`);
   const keys = (/** @type {Row} */ event) => {
     if (event.key === "Enter") return open(shape.current.cells[place]);

@@ -1,6 +1,6 @@
 // The fleet as cells, one per node, by rack: coloured by phase with a mark for what is wrong, or by what the address says.
 // A click opens a node, a drag selects those that it goes over.
-import { html, signal, useEffect, useRef } from "./ui.js";
+import { html, signal, useEffect, useLayoutEffect, useRef } from "./ui.js";
 import { repaint } from "./repaint.js";
 import { go, nodePath } from "./router.js";
 import { FLAGS, fleet, placeOf, revision, takeChanged } from "./fleet_map.js";
@@ -46,7 +46,7 @@ export function Grid() {
     return repaint(canvas.current, paint);
   }, [shown, only]);
   useEffect(() => drawChanged(canvas.current, shown, only), [drawn]);
-  useEffect(() => mark(frame.current, place), [place]);
+  useLayoutEffect(() => mark(frame.current, place), [place]); // at once with the words below it
   useEffect(() => drawSelected(veil.current, canvas.current, chosen), [chosen]);
   // Cells that a filter leaves pale are not selected.
   const ids = (/** @type {number[]} */ places) => places.filter((one) => !only || shown.phases[shown.phase[one]] === only).map((one) => shown.ids[one]);
