@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from hostler.controller.inputs import AgentHeard, FellowsSeen, IntentAsked, NodeSeen
 from hostler.controller.loop import Controller
+from hostler.controller.observation_intake import Caused
 from hostler.controller.step_output import StepOutput
 from hostler.core.state import events as e
 from hostler.core.state import formats
@@ -186,6 +187,40 @@ def test_a_report_is_told_without_what_is_new_and_one_that_is_new_is_left_out() 
     drive.step(fellows(NEW))
     assert list(formats.tellable(context(drive), (look, slow))) == [look, slow]
     assert formats.worded(context(drive), look) is look
+
+
+SEEN = {
+    "judged": "judged",
+    "followed": "rma_cases.followed",
+    "review": "staleness.review",
+    "by_clock": "live_updates.by_clock",
+    "caused_by": "caused_by",
+}
+"""Sources that tell the loop of their own accord, record by record, moment by moment or observation by observation."""
+
+
+@pytest.mark.parametrize("source", SEEN)
+def test_what_is_seen_and_is_new_is_left_out_wherever_it_comes_from(
+    source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mutant: the step fails, at each turn, until the older controller is gone."""
+    drive, told = mixed(), list[str]()
+    place = f"hostler.controller.loop.{SEEN[source]}"
+
+    def new(*_: object, **__: object) -> tuple[Any, ...]:
+        if told:
+            return ()
+        told.append(source)
+        event = e.AuditSealed(())
+        return (Caused(event, "a test"),) if source == "caused_by" else (event,)
+
+    monkeypatch.setattr(place, new)
+    drive.fault("n", "ecc")
+    drive.wait(hours=1)
+    assert told
+    names = [e.name_of(record.event) for record in drive.journal]
+    assert "audit_sealed" not in names
+    assert drive.controller.fleet.cell.format == oldest()
 
 
 def test_an_asset_of_a_new_kind_is_refused() -> None:

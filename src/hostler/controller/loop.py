@@ -146,8 +146,8 @@ class Controller:
         self._follow_up(record)
         self._touch_all(self.slot_waiters.woken(event), cause)
         forget(event, self.agenda, self.live, self.silent, self.cursors)
-        self._record_all(errors, f"record:{record.seq}")
-        self._record_all(rma_cases.followed(self._context, event), f"record:{record.seq}")
+        self._tell_all(errors, f"record:{record.seq}")
+        self._tell_all(rma_cases.followed(self._context, event), f"record:{record.seq}")
 
     def _follow_up(self, record: e.Record) -> None:
         """Do what a record asks of this batch and of the clock."""
@@ -194,13 +194,13 @@ class Controller:
             case inputs.AgentHeard() | inputs.AgentSilent() | inputs.NodeSeen() | inputs.AgentRefused():
                 if (told := live_updates.of_node(self._context, self.silent, one)) is not None:
                     self._uneven = self._uneven or bool(self.fleet.incidents_of(one.node))
-                    self._record_all(told.events, told.cause)
+                    self._tell_all(told.events, told.cause)
                     self._touch(one.node, told.cause)
             case (
                 inputs.FabricSeen() | inputs.LinksSeen() | inputs.SubnetSeen() | inputs.RackSeen() | inputs.TrendsSeen()
                 | inputs.AuditSeen()
             ):  # fmt: skip
-                self._record_all(formats.tellable(self._context, of_report(self._context, one)), cause_of(one))
+                self._tell_all(of_report(self._context, one), cause_of(one))
                 self._touch_all(waiting_for(self.fleet, one), "fabric")
             case inputs.BootAsked():
                 events, reply = answered(self._context, one)
@@ -235,6 +235,10 @@ class Controller:
             self._emit(event, cause)
             self._touch_all(e.subjects_of(event), cause)
 
+    def _tell_all(self, events: Iterable[e.Event], cause: str) -> None:
+        """Record what was seen or follows from it, as far as every controller of the cell reads it."""
+        self._record_all(formats.tellable(self._context, events), cause)
+
     def _answer(self, one: inputs.IntentAsked) -> None:
         answer = decide_intent(Ask(self._context, one.intent, one.configuration, one.documents))
         self._record_all(answer.events, f"intent:{one.intent.id}")
@@ -255,8 +259,8 @@ class Controller:
             if see_devices(self.live, stamped):
                 self._touch(node.id, stamped.id)
             for caused in caused_by(self._context, node.id, stamped):
-                self._emit(caused.event, caused.cause)
-                self._touch_all((node.id, *e.subjects_of(caused.event)), caused.cause)
+                self._tell_all((caused.event,), caused.cause)
+                self._touch(node.id, caused.cause)
         spool, sequence = self._draft.read.get(key, read)
         self._draft.replies.append(Reply(seen.token, acknowledged=sequence, text=spool))
 
@@ -278,7 +282,7 @@ class Controller:
             return
         if reply.events and outcome.result != "not_done":
             self.agenda.known(outcome.operation)
-        self._record_all(reply.events, f"operation:{outcome.operation}")
+        self._tell_all(reply.events, f"operation:{outcome.operation}")
 
     def _due(self) -> None:
         for node_id in self.agenda.due(self._now):
@@ -300,7 +304,7 @@ class Controller:
 
     def _decide(self) -> None:
         """Step every touched node forward, the most urgent first; then pools; then those who waited for either."""
-        self._record_all(staleness.review(self._context, list(self._touched), self.silent), "clock")
+        self._tell_all(staleness.review(self._context, list(self._touched), self.silent), "clock")
         for _ in range(ROUNDS):
             for node_id, cause in list(self._touched.items()):
                 self._record_all(self._news(self.fleet.nodes.get(node_id)), cause)
@@ -312,7 +316,7 @@ class Controller:
             self._racks.forward(self._context)
             self._fill_and_ease()
             if not self._touched and not self._suspects:
-                self._record_all(formats.tellable(self._context, advance(self._context)), "clock")
+                self._tell_all(advance(self._context), "clock")
             if not (self._touched or self._suspects or self._eased or self._racks.touched):
                 break
         found = len(self._draft.records)
@@ -337,8 +341,7 @@ class Controller:
         """Before anybody is treated: do the nodes that changed in this batch share a cause?"""
         suspects, self._suspects = self._suspects, {}
         if suspects:
-            found = formats.tellable(self._context, review(self._context, suspects))
-            self._record_all(found, f"record:{max(suspects.values())}")
+            self._tell_all(review(self._context, suspects), f"record:{max(suspects.values())}")
             if not self.fleet.incidents.bare:
                 self._uneven = True
                 self._watch_calendar()
@@ -347,7 +350,7 @@ class Controller:
         """Events of the node by the clock. A node without any is not asked again before something is recorded."""
         if node is None or self._quiet.get(node.id) == len(self._draft.records):
             return ()
-        found = live_updates.by_clock(self._context, node, self.silent)
+        found = tuple(formats.tellable(self._context, live_updates.by_clock(self._context, node, self.silent)))
         if not found:
             self._quiet[node.id] = len(self._draft.records)
         return found
