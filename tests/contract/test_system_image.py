@@ -58,8 +58,8 @@ class World:
     def fetch(self, sha256: str = SHA256) -> Operation:
         return self.operation(FetchSystemImage(NEW, self.image, sha256, (NEW,)))
 
-    def install(self, *, downgrade: bool = False) -> Operation:
-        return self.operation(InstallSystemImage(NEW, self.image, (NEW,), downgrade))
+    def install(self, *, downgrade: bool = False, activates: str = "") -> Operation:
+        return self.operation(InstallSystemImage(NEW, self.image, (NEW,), downgrade, activates))
 
     async def done(self, operation: Operation, *, forgets: bool = False) -> Outcome:
         """The operation's end, as the controller sees it: performed once, then observed until its deadline."""
@@ -157,6 +157,25 @@ async def test_what_the_switch_says_and_has_not_done_fails_with_its_reason(lie: 
         assert outcome.result == "failed", outcome
         assert says in outcome.detail
         assert world.switch.runs == OLD
+
+
+@pytest.mark.parametrize("lie", ["", "success changes nothing", "install fails", "installed, never booted"])
+@pytest.mark.parametrize("forgets", [False, True])
+async def test_where_a_power_cycle_follows_an_image_that_waits_for_it_is_installed(lie: str, forgets: bool) -> None:
+    """Mutants: the power goes while the switch restarts by itself; what was not installed counts as waiting."""
+    async with a_world(lie=lie) as world:
+        assert (await world.done(world.fetch())).result == "done"
+        install = world.install(activates="dc_cycle")
+        outcome = await world.done(install, forgets=forgets)
+        if lie == "installed, never booted":
+            assert outcome.result == "done", outcome
+            assert outcome.detail.endswith(f"{NEW} is installed and was not booted: dc cycle follows")
+            assert world.now - install.started >= timedelta(minutes=20), "it may be restarting by itself"
+        elif lie:
+            assert outcome.result in ("failed", "not_done"), outcome
+            assert world.switch.runs == OLD
+        else:
+            assert (outcome.result, world.switch.runs) == ("done", NEW)
 
 
 def test_every_lie_has_its_test() -> None:

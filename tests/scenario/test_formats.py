@@ -143,7 +143,7 @@ def test_a_controller_never_writes_what_others_cannot_read_even_by_mistake() -> 
 def test_todays_table_has_no_name_that_is_no_event() -> None:
     names = {str(event.__struct_config__.tag) for event in e.Event.__args__}
     assert {name for name, _ in e.INTRODUCED} <= names
-    assert Release().reads == max(e.INTRODUCED.values(), default=1)
+    assert max(e.INTRODUCED.values(), default=1) <= Release().reads, "a format may bring fields and no event"
     assert all(version <= e.VERSION for _, version in e.INTRODUCED)
 
 

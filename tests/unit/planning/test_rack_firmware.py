@@ -72,7 +72,7 @@ def test_a_write_says_all_that_a_driver_needs_and_its_verification_knows_what_is
 
 def test_a_trays_own_system_is_fetched_and_installed_after_what_its_bmc_writes() -> None:
     """Mutants: its BMC is asked to write it; it is installed where a version that is allowed runs."""
-    update = how(allowed=("nvos-25.02.4281",), downgrade=True)
+    update = how(allowed=("nvos-25.02.4281",), downgrade=True, activate="none")
     manifest = RackManifest(
         switch_firmware={"NVOS": "nvos-25.02.4282", "BMC": "2"}, updates={"NVOS": update, "BMC": how(activate="none")}
     )
@@ -87,9 +87,53 @@ def test_a_trays_own_system_is_fetched_and_installed_after_what_its_bmc_writes()
         InstallSystemImage("nvos-25.02.4282", "http://images/x", good, downgrade=True),
     ]
     assert acts(NVOS="nvos-25.02.1884", BMC="2") == system
-    assert acts(BMC="1")[-2:] == system
-    assert len(acts(BMC="1")) == 4
+    both = acts(NVOS="nvos-25.02.1884", BMC="1")
+    assert both[-2:] == system
+    assert len(both) == 4
     assert acts(NVOS="nvos-25.02.4281", BMC="2") == []
+
+
+@pytest.mark.parametrize(
+    ("activate", "follows"),
+    [
+        ("none", []),
+        ("dc_cycle", ["power_off", "power_on"]),
+        ("ac_cycle", ["power_off", "ac_cycle", "power_on"]),
+    ],
+)
+def test_a_trays_own_system_is_made_to_run_as_its_update_says(activate: str, follows: list[str]) -> None:
+    """Mutants: the activation is ignored; the power goes before the image is installed."""
+    manifest = RackManifest(switch_firmware={"NVOS": "2"}, updates={"NVOS": how(activate=activate)})
+    place = RackPlace("r1", Sku("x", gpus=4, rack=manifest), manifest, (tray("a", NVOS="1"),), ())
+    acts = [one.act for one in acts_of(place, AssetKind.switch_tray)]
+    assert [act.kind for act in acts] == ["fetch_system_image", "install_system_image", *follows]
+    assert isinstance(acts[1], InstallSystemImage)
+    assert acts[1].activates == ("" if activate == "none" else activate)
+
+
+def test_a_tray_that_a_broken_power_cycle_left_dark_is_switched_on_before_its_system_is_asked() -> None:
+    """Mutant: the next bring-up asks a system without power for an image until its hour is over, each time."""
+    manifest = RackManifest(switch_firmware={"NVOS": "2"}, updates={"NVOS": how(activate="dc_cycle")})
+    for dark in (tray("a"), tray("a", NVOS=""), replace(tray("a"), look=None)):
+        place = RackPlace("r1", Sku("x", gpus=4, rack=manifest), manifest, (dark,), ())
+        found = [one.act.kind for one in acts_of(place, AssetKind.switch_tray)]
+        assert found == ["power_on", "fetch_system_image", "install_system_image", "power_off", "power_on"], dark
+
+
+@pytest.mark.parametrize("activate", ["outlet_cycle", "unplug", "warm", "DC_CYCLE", ""])
+def test_what_makes_nothing_run_is_refused_for_a_trays_own_system(activate: str) -> None:
+    """Mutant: a word that no act stands for is taken as none."""
+    manifest = RackManifest(switch_firmware={"NVOS": "2"}, updates={"NVOS": how(activate=activate)})
+    assert list(rack_problems(Sku("x", gpus=4, rack=manifest)))
+    fine = RackManifest(switch_firmware={"NVOS": "2"}, updates={"NVOS": how(activate="ac_cycle")})
+    assert not list(rack_problems(Sku("x", gpus=4, rack=fine)))
+
+
+def test_a_reset_of_the_bmc_is_refused_for_a_trays_own_system() -> None:
+    """Mutant: a tray waits for its bring-up's next failure, as nothing makes the system run."""
+    manifest = RackManifest(switch_firmware={"NVOS": "2"}, updates={"NVOS": how(activate="bmc_reset")})
+    wrong = list(rack_problems(Sku("x", gpus=4, rack=manifest)))
+    assert [one for one in wrong if "bmc_reset does not make it run" in one.what], wrong
 
 
 def test_a_system_is_of_switch_trays_and_of_no_bmc() -> None:

@@ -1,8 +1,10 @@
 """Acts that bring the firmware of a rack's assets to its bundle, asset by asset. Pure.
 
 What differs is written component by component in the order of the bundle, then made to run by the deepest of the
-activations, then read back. A switch tray's own system comes last, as its installation restarts the switch. A component
-without an image is left: the stage behind tells that it differs.
+activations, then read back. A switch tray's own system comes last, as its installation restarts the switch; a power
+cycle follows where it is named, and the stage behind reads what runs then. A tray whose system shows no version is
+switched on first: a power cycle that broke off has left it dark, and its BMC answers all the same. A component without
+an image is left: that stage tells that it differs.
 """
 
 from collections.abc import Iterator
@@ -10,7 +12,7 @@ from collections.abc import Iterator
 from hostler.core.conditions import rack_match
 from hostler.core.state import operations as op
 from hostler.core.state.assets import Asset, AssetKind
-from hostler.core.state.firmware_updates import ACTIVATIONS, FirmwareUpdate
+from hostler.core.state.firmware_updates import ACTIVATIONS, TRAY_CYCLES, FirmwareUpdate
 from hostler.core.state.rack_runs import AssetAct
 from hostler.core.state.racks import RackManifest, is_system
 
@@ -29,10 +31,14 @@ def _of_asset(manifest: RackManifest, asset: Asset) -> Iterator[AssetAct]:
     due = [one for one in found if not is_system(one[0])]
     if due:
         yield from _by_bmc(asset, due)
-    for _, version, how in (one for one in found if is_system(one[0])):
+    for name, version, how in (one for one in found if is_system(one[0])):
         good = (version, *how.allowed)
+        if asset.look is None or not rack_match.running(asset.look, name):
+            yield AssetAct(asset.id, op.PowerOn(), _POWER_S)
         yield AssetAct(asset.id, op.FetchSystemImage(version, how.image, how.sha256, good), _FETCH_S)
-        yield AssetAct(asset.id, op.InstallSystemImage(version, how.image, good, how.downgrade), _WRITE_S)
+        cycle = how.activate if how.activate in TRAY_CYCLES else ""
+        yield AssetAct(asset.id, op.InstallSystemImage(version, how.image, good, how.downgrade, cycle), _WRITE_S)
+        yield from _cycled(asset, cycle)
 
 
 def _by_bmc(asset: Asset, due: list[tuple[str, str, FirmwareUpdate]]) -> Iterator[AssetAct]:
@@ -41,13 +47,17 @@ def _by_bmc(asset: Asset, due: list[tuple[str, str, FirmwareUpdate]]) -> Iterato
     depth = max((how.activate for _, _, how in due), key=_DEEPEST.__getitem__)
     if depth == "bmc_reset":
         yield AssetAct(asset.id, op.ResetBmc(), _BMC_S)
-    if depth in ("dc_cycle", "ac_cycle"):
+    yield from _cycled(asset, depth)
+    wanted = {name: (version, *how.allowed) for name, version, how in due}
+    yield AssetAct(asset.id, op.VerifyFirmware(wanted), _VERIFY_S)
+
+
+def _cycled(asset: Asset, depth: str) -> Iterator[AssetAct]:
+    if depth in TRAY_CYCLES:
         yield AssetAct(asset.id, op.SwitchOff(), _POWER_S)
         if depth == "ac_cycle":
             yield AssetAct(asset.id, op.CycleMains(), _BMC_S)
         yield AssetAct(asset.id, op.PowerOn(), _POWER_S)
-    wanted = {name: (version, *how.allowed) for name, version, how in due}
-    yield AssetAct(asset.id, op.VerifyFirmware(wanted), _VERIFY_S)
 
 
 def _due(manifest: RackManifest, asset: Asset) -> Iterator[tuple[str, str, FirmwareUpdate]]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from hostler.core.policy.firmware_documents import update_problems
 from hostler.core.state.configuration import Sku
+from hostler.core.state.firmware_updates import TRAY_CYCLES
 from hostler.core.state.input_problems import WrongEntry
 from hostler.core.state.racks import LISTED_MOST, is_system
 
@@ -36,11 +37,15 @@ def rack_problems(sku: Sku) -> Iterator[WrongEntry]:
         if is_system(name) and (by_bmc or name not in rack.switch_firmware):
             text = f"{told}: a switch tray's own system is installed by its own API, and by nothing else"
             yield WrongEntry(text, "name it in switch_firmware; leave out needs, through, push and targets", place)
+        if is_system(name) and how.activate == "bmc_reset":
+            text = f"{told}: bmc_reset does not make it run, as a tray's own system runs beside its BMC"
+            yield WrongEntry(text, f"write none, {' or '.join(TRAY_CYCLES)}", (*place, "activate"))
         if how.via == "agent":
             yield WrongEntry(f"{told}: no agent runs on a rack's asset", "remove `via`: its BMC writes it", place)
         if how.activate in ("outlet_cycle", "unplug"):
             text = f"{told}: {how.activate} is for nodes: nobody waits for the outlets or cords of a rack's asset"
-            yield WrongEntry(text, "write none, bmc_reset, dc_cycle or ac_cycle", (*place, "activate"))
+            others = "none" if is_system(name) else "none, bmc_reset"
+            yield WrongEntry(text, f"write {others}, {' or '.join(TRAY_CYCLES)}", (*place, "activate"))
         if name not in rack.switch_firmware and how.activate not in ("none", "bmc_reset"):
             text = f"{told}: {how.activate} of a power shelf or coolant unit takes power or coolant off the whole rack"
             yield WrongEntry(text, "write none or bmc_reset", (*place, "activate"))

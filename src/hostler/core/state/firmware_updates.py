@@ -19,6 +19,10 @@ CYCLES = ("dc_cycle", "ac_cycle", "outlet_cycle", "unplug")
 """Activations that take the machine's power away, and so make run what an agent has written."""
 
 
+TRAY_CYCLES = ("dc_cycle", "ac_cycle")
+"""Power cycles of a switch tray, by its own BMC: a busbar that the whole rack shares feeds it."""
+
+
 class FirmwareStage(Struct, frozen=True, forbid_unknown_fields=True):
     """A version that must run before the next one may be written, as its BMC reports it, and its image."""
 

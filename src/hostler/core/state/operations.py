@@ -108,12 +108,16 @@ class FetchSystemImage(OperationAct, frozen=True):
 
 
 class InstallSystemImage(OperationAct, frozen=True):
-    """Installs a fetched image on a switch tray's own system, which restarts into it."""
+    """Installs a fetched image on a switch tray's own system, which restarts into it.
+
+    `activates` is the power cycle that follows, "" for none; before one an image that was not booted is installed.
+    """
 
     version: str
     image: str
     good: tuple[str, ...]
     downgrade: bool = False
+    activates: str = ""
 
 
 class WriteBiosSettings(OperationAct, frozen=True):

@@ -32,7 +32,7 @@ _READ: dict[str, Callable[[Arguments], op.AnyAct]] = {
         a["version"], a["image"], a["sha256"], _split(a.get("good", ""), OR)
     ),
     "install_system_image": lambda a: op.InstallSystemImage(
-        a["version"], a["image"], _split(a.get("good", ""), OR), a.get("downgrade") == "yes"
+        a["version"], a["image"], _split(a.get("good", ""), OR), a.get("downgrade") == "yes", a.get("activates", "")
     ),
     "write_bios_settings": op.WriteBiosSettings,
     "verify_bios_settings": op.VerifyBiosSettings,
@@ -116,7 +116,7 @@ _WRITTEN: dict[type, Callable[[Any], Arguments]] = {
         "version": act.version,
         "image": act.image,
         "good": OR.join(act.good),
-        **_stated(downgrade="yes" if act.downgrade else ""),
+        **_stated(downgrade="yes" if act.downgrade else "", activates=act.activates),
     },
     op.WriteBiosSettings: lambda act: act.wanted,
     op.VerifyBiosSettings: lambda act: act.wanted,

@@ -147,8 +147,8 @@ class SystemImageDriver:
                 return _outcome(operation, "unknown", f"{seen.detail}; it restarts into {facts['next']}", facts)
             if now < since + LANDS or wire_nvos.running_actions(await client.get(ACTIONS)):
                 return _outcome(operation, "unknown", f"{seen.detail}; it may take effect still", facts)
-            result = "failed" if boots_next or memory.action else "not_done"
-            return _outcome(operation, result, _not_booted(seen) if boots_next else seen.detail, facts)
+            result = "failed" if memory.action else "not_done"
+            return _not_booted(operation, seen) if boots_next else _outcome(operation, result, seen.detail, facts)
         if doing.state == "running":
             return _outcome(operation, "unknown", f"{seen.detail}; {doing.detail or 'its action is under way'}", facts)
         memory.over = memory.over or now
@@ -161,7 +161,7 @@ class SystemImageDriver:
         if now < memory.over + (BOOTS if boots_next or doing.handed_over else LANDS):
             return _outcome(operation, "unknown", f"{seen.detail}; the switch restarts by itself", facts)
         told = f"{seen.detail}; its action says {doing.state}, which the version contradicts"
-        return _outcome(operation, "failed", _not_booted(seen) if boots_next else told, facts)
+        return _not_booted(operation, seen) if boots_next else _outcome(operation, "failed", told, facts)
 
     async def _action(self, client: RedfishClient, number: str) -> wire_nvos.NvosAction | None:
         """The action as NVOS has it, None where it has none of this number: a restart forgets them."""
@@ -210,11 +210,13 @@ def _start(**parameters: object) -> dict[str, object]:
     return {"state": "start", "parameters": parameters}
 
 
-def _not_booted(seen: Outcome) -> str:
-    return (
-        f"{seen.detail}; {seen.facts['next']} is installed and was not booted: restart the switch "
-        "(nv action reboot system), then begin the bring-up again"
-    )
+def _not_booted(operation: Operation, seen: Outcome) -> Outcome:
+    """The end of an installation that the switch has not booted in time; where a power cycle follows, that boots it."""
+    act, told = operation.act, f"{seen.detail}; {seen.facts['next']} is installed and was not booted"
+    if isinstance(act, InstallSystemImage) and act.activates:
+        return _outcome(operation, "done", f"{told}: {act.activates.replace('_', ' ')} follows", seen.facts)
+    again = "restart the switch (nv action reboot system), then begin the bring-up again"
+    return _outcome(operation, "failed", f"{told}: {again}", seen.facts)
 
 
 def _outcome(operation: Operation, result: str, detail: str, facts: Facts | None = None) -> Outcome:
