@@ -109,7 +109,7 @@ class People:
         while True:
             found = await self._ask("GET", "/v1/nodes?phase=onboard&limit=500")
             for node in found["items"]:
-                await self._ask("POST", f"/v1/nodes/{node['id']}/certify", {"reason": "checklist", "args": {}})
+                await self._ask("POST", f"/v1/nodes/{node['id']}/certify", {"reason": "checklist"})
             await asyncio.sleep(2.0)
 
     async def wait(self, pid: int) -> float:

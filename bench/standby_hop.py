@@ -31,7 +31,7 @@ from tests.end_to_end.processes import run
 from tests.end_to_end.standby_world import cluster
 from tests.postgres import PostgresServer
 
-ASKED = {"verb": "hold", "target": "rack:far", "reason": "a benchmark", "dry_run": True}
+ASKED = {"act": {"verb": "hold"}, "target": "rack:far", "reason": "a benchmark", "dry_run": True}
 ROUNDS = 300
 PATH = "/v1/intents"
 IN_A_PAGE = """async ([url, body]) => {

@@ -72,7 +72,7 @@ async def _place_holds(fleet: ServedFleet) -> tuple[dict[str, float], list[float
     for number in range(RECORDS):
         reason = f"bench {number}"
         posted[reason] = time.monotonic()
-        body = {"verb": "hold", "target": f"c1-n{number:06d}", "reason": reason}
+        body = {"act": {"verb": "hold"}, "target": f"c1-n{number:06d}", "reason": reason}
         async with fleet.session.post(f"{fleet.server}/v1/intents", json=body, headers=fleet.as_operator) as answer:
             assert answer.status == 200, await answer.text()
         answered.append(time.monotonic() - posted[reason])

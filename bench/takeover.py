@@ -62,7 +62,7 @@ async def taken_over(cell: Cluster, how: signal.Signals, number: int) -> float:
     other = next(process for process in cell.processes if process is not old)
     began = time.monotonic()
     old.signal(how)
-    body = {"verb": "hold", "target": f"rack:far-{how}-{number}", "reason": "a benchmark"}
+    body = {"act": {"verb": "hold"}, "target": f"rack:far-{how}-{number}", "reason": "a benchmark"}
     while (await other.call("POST", "/v1/intents", json=body, timeout_s=5.0))[0] != 200:  # noqa: ASYNC110 - no bell
         await asyncio.sleep(0.02)
     took = time.monotonic() - began

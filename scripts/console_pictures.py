@@ -195,12 +195,12 @@ class Story:
             client.post("/v1/assets", {"assets": ASSETS, "reason": "what stands in rack r05"})
         night = datetime.now(UTC).replace(hour=22, minute=0, second=0, microsecond=0) + timedelta(days=1)
         window = {"starts": night.isoformat(), "ends": (night + timedelta(hours=4)).isoformat()}
-        self.ask("olga", "schedule-maintenance", "rack:r05", "new power shelf", args=window)
+        self.ask("olga", "schedule-maintenance", "rack:r05", "new power shelf", **window)
         self.ask("olga", "hold", "c1-n0060", "kept as it is for the vendor's visit")
-        self.ask("olga", "open-rma", RETURNED, "row remapping failed", args={"fault": "Xid 64 on GPU 0"})
+        self.ask("olga", "open-rma", RETURNED, "row remapping failed", fault="Xid 64 on GPU 0")
         for node in ("c1-n0061", "c1-n0062"):
             moved = {"kind": "bmc", "value": f"https://{node}-bmc.mgmt.example"}
-            self.ask("olga", "rebind", node, "its management port moved", args=moved)
+            self.ask("olga", "rebind", node, "its management port moved", **moved)
         self.ask("olga", "reboot", "c1-n0048", "new kernel")
         ticket = next(row for row in self.rows("/v1/tickets") if row["kind"] != "consent")["id"]
         self.ask("tess", "claim-ticket", ticket, "my shift")

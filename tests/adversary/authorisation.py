@@ -250,7 +250,7 @@ ROUTES: dict[str, Route] = {
     "POST /v1/nodes/{node_id}/{verb}": Route("disturb", of="node", body=BECAUSE),
     "POST /v1/racks/{rack}/{verb}": Route("disturb", of="rack", beyond=NOT_YOURS, body=BECAUSE),
     "POST /v1/intents": Route(
-        "disturb", of="node", beyond=NOT_YOURS, body={"verb": "cordon", "target": "{node}", **BECAUSE}
+        "disturb", of="node", beyond=NOT_YOURS, body={"act": {"verb": "cordon"}, "target": "{node}", **BECAUSE}
     ),
     # agents: each for its own node
     "GET /v1/agent/operations": Route("report", of="node", beyond=NOT_YOURS, query="?node={node}"),

@@ -65,7 +65,7 @@ class Guarded:
         self.rma = opened["text"].partition(" ")[0]
         intents: dict[str, frozenset[str]] = {}
         for name, whose in ((ORCA, ONLY_ORCA), (LYNX, ONLY_LYNX), (ORCA, ONLY_ORCA)):
-            body = {"reason": f"last of {name}", "args": {"hours": "2"}}
+            body = {"reason": f"last of {name}", "act": {"hours": 2}}
             held = await self.post(f"/v1/nodes/{name}-0/hold", body)
             intents[held["detail"]["intent"]] = whose
         incident = next(iter(self.world.cell.view.incidents.base))
@@ -127,18 +127,17 @@ class Guarded:
         await self.post(f"/v1/nodes/{name}-3/reboot", {"reason": f"a kernel for {name}"})
         await world.until(lambda: cell.view.nodes[f"{name}-3"].waiting)
         await self.post(f"/v1/racks/{name}-lane/drain", {"reason": f"a cable of {name}"})
-        args = {"starts": "2036-01-01T00:00:00+00:00", "ends": "2036-01-01T04:00:00+00:00"}
+        window = {"starts": "2036-01-01T00:00:00+00:00", "ends": "2036-01-01T04:00:00+00:00"}
         await self.post(
             "/v1/intents",
             {
-                "verb": "schedule-maintenance",
+                "act": {"verb": "schedule-maintenance", **window},
                 "target": f"pool:{name}-pool",
                 "reason": f"switch of {name}",
-                "args": args,
             },
         )
-        args = {"kind": "bmc", "value": f"https://new-{name}.example"}
-        waits = await self.post(f"/v1/nodes/{name}-1/rebind", {"reason": f"moved for {name}", "args": args}, 202)
+        moved = {"kind": "bmc", "value": f"https://new-{name}.example"}
+        waits = await self.post(f"/v1/nodes/{name}-1/rebind", {"reason": f"moved for {name}", "act": moved}, 202)
         self.things.setdefault("approval", {})[waits["detail"]["approval"]] = frozenset({name})
 
     def _trends(self) -> None:

@@ -107,7 +107,7 @@ def of_verbs() -> Iterator[Request]:
         for verb in [*VERBS, *DOCUMENT_VERBS]:
             for target in TARGETS if who not in STRANGERS else ["lynx-0"]:
                 expected = on_verb(who, verb, target)
-                body = {"verb": verb, "target": target, **BECAUSE, "dry_run": expected == LET_THROUGH}
+                body = {"act": {"verb": verb}, "target": target, **BECAUSE, "dry_run": expected == LET_THROUGH}
                 if target == "nodes":
                     body["nodes"] = ["lynx-0", "orca-0"]
                 passed = TRIED if expected == LET_THROUGH else frozenset({expected})

@@ -16,7 +16,7 @@ from hostler.runtime.lease_validity import LeaseTerms
 from tests.end_to_end.standby_world import Cluster, well
 
 LEASE_S = LeaseTerms().lease_s
-HOLD = {"verb": "hold", "target": "rack:far", "reason": "a test"}
+HOLD = {"act": {"verb": "hold"}, "target": "rack:far", "reason": "a test"}
 
 
 async def test_a_standby_takes_over_from_a_controller_whose_loop_has_stalled(

@@ -26,7 +26,7 @@ async def a_rack_asked_for(world: House) -> str:
         world.driver.works(f"n{number}", ())
     status, body = await world.operator.post(
         "/v1/intents",
-        {"verb": "drain", "target": "pool:alpha", "reason": "a new floor"},
+        {"act": {"verb": "drain"}, "target": "pool:alpha", "reason": "a new floor"},
     )
     assert status == 202, body
     assert body["granted"] is False
@@ -63,7 +63,7 @@ async def nine_reboots(world: House) -> dict[str, Any]:
     """A request for more nodes than one person may disturb."""
     await world.make_room(10)
     names = (await world.adopt(10))[:9]
-    return {"verb": "reboot", "target": "nodes", "nodes": names, "reason": "new kernel"}
+    return {"act": {"verb": "reboot"}, "target": "nodes", "nodes": names, "reason": "new kernel"}
 
 
 async def test_what_waits_for_a_second_person_is_followed_by_its_handle_to_its_outcome(world: House) -> None:
@@ -123,7 +123,11 @@ async def test_what_one_command_asked_for_node_by_node_goes_by_one_request(world
     for number in range(12):
         world.driver.works(f"n{number}", ())
     for number in range(12):
-        body = {"verb": "drain", "target": f"n{number}", "reason": "a new floor" if number < 11 else "a new wall"}
+        body = {
+            "act": {"verb": "drain"},
+            "target": f"n{number}",
+            "reason": "a new floor" if number < 11 else "a new wall",
+        }
         await world.operator.post("/v1/intents", body)
     listed = (await world.operator.get("/v1/approvals"))["items"]
     first = listed[0]["id"]
@@ -137,13 +141,16 @@ async def test_a_list_of_nodes_is_one_act_and_the_target_says_so(world: House) -
     await world.adopt(10)
     names = [f"n{number}" for number in range(9)]
     status, body = await world.operator.post(
-        "/v1/intents", {"verb": "reboot", "target": "nodes", "nodes": names, "reason": "new kernel"}
+        "/v1/intents", {"act": {"verb": "reboot"}, "target": "nodes", "nodes": names, "reason": "new kernel"}
     )
     assert (status, "approval" in body["detail"]) == (202, True)
     for wrong in ({"target": "nodes"}, {"target": "n1", "nodes": ["n2"]}, {"target": "nodes", "nodes": ["n1,n2"]}):
-        assert (await world.operator.post("/v1/intents", {"verb": "reboot", "reason": "x", **wrong}))[0] in (400, 422)
+        assert (await world.operator.post("/v1/intents", {"act": {"verb": "reboot"}, "reason": "x", **wrong}))[0] in (
+            400,
+            422,
+        )
     tenant = world.client(Grant("tia", Role.tenant, tenant="nobody"))
-    body = {"verb": "reboot", "target": "nodes", "nodes": names, "reason": "x"}
+    body = {"act": {"verb": "reboot"}, "target": "nodes", "nodes": names, "reason": "x"}
     assert (await tenant.post("/v1/intents", body))[0] == 403
 
 

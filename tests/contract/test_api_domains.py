@@ -33,7 +33,7 @@ async def test_progress_and_blockers_of_all_members_are_in_one_place(world: Hous
     assert one["nodes"] == ["n0", "n1"]
     assert [member["node"] for member in one["members"][row["id"]]] == ["n0", "n1"]
     assert all(member["blockers"] for member in one["members"][row["id"]])
-    request = {"verb": "call-off", "target": "rack:r0", "reason": "next week"}
+    request = {"act": {"verb": "call-off"}, "target": "rack:r0", "reason": "next week"}
     assert (await world.operator.post("/v1/intents", request))[0] == 200
     await world.until(lambda: not acts(world.cell.view))
     assert (await world.operator.get("/v1/domains"))["items"] == []
@@ -48,4 +48,4 @@ async def test_a_domain_is_shown_as_far_as_one_sees_it_and_one_that_is_none_is_n
     assert (await acme.get("/v1/domains"))["items"] == []
     assert (await acme.get("/v1/domains/r0"))["nodes"] == ["n0"]
     assert (await world.operator.call("GET", "/v1/domains/nowhere"))[0] == 404
-    assert (await acme.post("/v1/intents", {"verb": "call-off", "target": "rack:r0", "reason": "r"}))[0] == 403
+    assert (await acme.post("/v1/intents", {"act": {"verb": "call-off"}, "target": "rack:r0", "reason": "r"}))[0] == 403

@@ -41,7 +41,7 @@ async def test_each_version_has_who_when_and_why_and_its_cables_are_read_from_th
     await world.operator.post(
         "/v1/fabrics", {"fabric": {"name": "ib0", "design": plain}, "reason": "rates are unknown"}
     )
-    await world.operator.post("/v1/intents", {"verb": "validate-fabric", "target": "ib0", "reason": "x"})
+    await world.operator.post("/v1/intents", {"act": {"verb": "validate-fabric"}, "target": "ib0", "reason": "x"})
     await world.operator.post(
         "/v1/fabrics", {"fabric": {"name": "ib0", "design": recabled()}, "reason": "two exchanged"}
     )
@@ -167,7 +167,7 @@ async def test_a_re_cabling_is_planned_shown_and_called_off(world: House) -> Non
     bad = {**body, "fabric": {"name": "ib0", "design": "a_node,a_port,z_node,z_port\nx,1,x,1\n"}}
     status, told = await world.operator.post("/v1/fabrics/ib0/recabling", bad)
     assert (status, [problem["line"] for problem in told["problems"]]) == (422, [2])
-    cancel = {"verb": "cancel-recabling", "target": "ib0", "reason": "not yet"}
+    cancel = {"act": {"verb": "cancel-recabling"}, "target": "ib0", "reason": "not yet"}
     assert (await world.operator.post("/v1/intents", cancel))[0] == 200
     assert (await world.operator.get("/v1/fabrics/ib0"))["recabling"] is None
     assert (await world.operator.call("GET", "/v1/fabrics/ib0/diff?new=planned"))[0] == 404

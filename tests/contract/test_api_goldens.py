@@ -61,7 +61,7 @@ async def test_goldens_are_listed_and_shown(world: House) -> None:
 
 async def test_a_person_retires_one_with_a_reason_and_its_history_stays(world: House) -> None:
     put(world, known(world.cell))
-    asked = {"verb": "retire-golden", "target": KEY, "reason": "another firmware"}
+    asked = {"act": {"verb": "retire-golden"}, "target": KEY, "reason": "another firmware"}
     status, said = await world.operator.post("/v1/intents", asked)
     assert status == 200, said
     assert (await world.operator.get("/v1/goldens"))["items"] == []

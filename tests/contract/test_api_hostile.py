@@ -30,7 +30,7 @@ async def post_raw(world: House, path: str, data: Any, **headers: str) -> tuple[
         return answer.status, await answer.json(content_type=None)
 
 
-DEEP = b'{"verb":' + b"[" * 50_000
+DEEP = b'{"act":' + b"[" * 50_000
 DEEP_YAML = "policy: " + "[" * 2_000
 
 
@@ -40,22 +40,36 @@ DEEP_YAML = "policy: " + "[" * 2_000
         (b"", 400),
         (b"\x00", 400),
         (b"{", 400),
-        (b'{"verb": "pause"', 400),
+        (b'{"act": {"verb": "pause"', 400),
         (b"\xff\xfe{}", 400),
-        (b'{"verb": "\xc3\x28", "target": "fleet", "reason": "x"}', 400),
-        (b'{"verb": "pause", "target": "fleet", "reason": "\\ud800"}', 400),
+        (b'{"act": {"verb": "\xc3\x28"}, "target": "fleet", "reason": "x"}', 400),
+        (b'{"act": {"verb": "pause"}, "target": "fleet", "reason": "\\ud800"}', 400),
         (DEEP, 422),
-        (b'{"args": ' + b'{"a":' * 50_000, 422),
+        (b'{"act": {"verb": ' + b'{"a":' * 50_000, 422),
+        (b'{"act": {"verb": "pause", "a": ' + b"[" * 50_000, 422),
+        (b'{"act": ["pause"], "target": "fleet", "reason": "x"}', 422),
+        (b'{"act": {}, "target": "fleet", "reason": "x"}', 422),
+        (b'{"act": {"verb": null}, "target": "fleet", "reason": "x"}', 422),
+        (b'{"act": {"verb": "hold", "hours": "2"}, "target": "fleet", "reason": "x"}', 422),
+        (b'{"act": {"verb": "hold", "hours": 1e400}, "target": "fleet", "reason": "x"}', 422),
+        (b'{"act": {"verb": "hold", "hours": NaN}, "target": "fleet", "reason": "x"}', 400),
+        (b'{"act": {"verb": "hold", "hours": 1' + b"0" * 5_000 + b'}, "target": "fleet", "reason": "x"}', 422),
         (b"[]", 422),
         (b"null", 422),
-        (b'{"verb": 1, "target": "fleet", "reason": "x"}', 422),
-        (b'{"verb": "pause", "target": "fleet", "reason": ""}', 422),
-        (b'{"verb": "pause", "target": "fleet", "reason": "x", "dry_run": "false"}', 422),
-        (b'{"verb": "pause", "target": "fleet", "reason": "x", "dry_run": 1}', 422),
-        (b'{"verb": "pause", "target": "fleet", "reason": "x", "admin": true}', 422),
-        (b'{"verb": "pause", "target": "fleet", "reason": "' + b"x" * 501 + b'"}', 422),
-        (b'{"verb": "pause", "target": "fleet", "reason": "x", "args": {"a": 1}}', 422),
-        (b'{"verb": "pause", "target": "fleet", "reason": "x", "key": "' + b"k" * 101 + b'"}', 422),
+        (b'{"act": {"verb": 1}, "target": "fleet", "reason": "x"}', 422),
+        (b'{"act": {"verb": "pause"}, "target": "fleet", "reason": ""}', 422),
+        (b'{"act": {"verb": "pause"}, "target": "fleet", "reason": "x", "dry_run": "false"}', 422),
+        (b'{"act": {"verb": "pause"}, "target": "fleet", "reason": "x", "dry_run": 1}', 422),
+        (b'{"act": {"verb": "pause"}, "target": "fleet", "reason": "x", "admin": true}', 422),
+        (b'{"act": {"verb": "pause"}, "target": "fleet", "reason": "' + b"x" * 501 + b'"}', 422),
+        (b'{"act": {"verb": "pause"}, "target": "fleet", "reason": "x", "args": {"a": 1}}', 422),
+        (
+            b'{"act": {"verb": "release-restore", "unheard": 1' + b"0" * 30 + b'}, "target": "fleet", "reason": "x"}',
+            422,
+        ),
+        (b'{"act": {"verb": "pause", "a": 1}, "target": "fleet", "reason": "x"}', 422),
+        (b'{"verb": "pause", "target": "fleet", "reason": "x"}', 422),
+        (b'{"act": {"verb": "pause"}, "target": "fleet", "reason": "x", "key": "' + b"k" * 101 + b'"}', 422),
     ],
 )
 async def test_a_bad_body_is_a_problem(world: House, data: bytes, status: int) -> None:
@@ -138,7 +152,7 @@ async def test_a_request_for_another_name_is_refused(world: House) -> None:
 
 
 async def test_another_sites_page_may_not_act(world: House) -> None:
-    body = b'{"verb": "pause", "target": "fleet", "reason": "x"}'
+    body = b'{"act": {"verb": "pause"}, "target": "fleet", "reason": "x"}'
     status, problem = await post_raw(world, "/v1/intents", body, Origin="https://evil.example")
     assert (status, problem["error"]) == (403, "forbidden")
     status, _ = await post_raw(world, "/v1/intents", body, Origin="null")
@@ -187,7 +201,7 @@ async def test_a_request_has_a_name_that_its_log_lines_carry(
 
     monkeypatch.setattr(world.cell, "ask", broken)
     caplog.handler.setFormatter(formatter(json=False))
-    data = b'{"verb": "pause", "target": "fleet", "reason": "x"}'
+    data = b'{"act": {"verb": "pause"}, "target": "fleet", "reason": "x"}'
     sent = {"Authorization": f"Bearer {world.operator.token}", "X-Request-Id": told}
     async with world.session.post(f"{world.url}/v1/intents", data=data, headers=sent) as answer:
         name = answer.headers["X-Request-Id"]

@@ -53,7 +53,7 @@ async def test_a_dark_rack_is_one_incident_everywhere(world: House) -> None:
 
 async def test_a_person_closes_it_and_its_history_stays(world: House) -> None:
     row = await dark_rack(world)
-    request = {"verb": "close-incident", "target": row["id"], "reason": "the feed is back"}
+    request = {"act": {"verb": "close-incident"}, "target": row["id"], "reason": "the feed is back"}
     status, body = await tenant(world, "acme").post("/v1/intents", request)
     assert status == 403, body
     status, body = await world.operator.post("/v1/intents", request)

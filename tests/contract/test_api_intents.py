@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from hostler.core.state import events as e
+from hostler.core.state.verbs.every import VERBS
+from hostler.core.state.verbs.holds import Cordon
+from hostler.server.routes.intents import OWN_ROUTES
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import PATIENCE_S, XID79, House, house
 
@@ -73,7 +76,7 @@ async def test_a_key_of_one_request_is_refused_for_another(world: House) -> None
         ("n1/cordon", {"reason": "look"}),
         ("n0/hold", {"reason": "look"}),
         ("n0/cordon", {"reason": "another"}),
-        ("n0/cordon", {"reason": "look", "args": {"hours": "4"}}),
+        ("n0/cordon", {"reason": "look", "act": {"hours": 4}}),
         ("n0/cordon", {"reason": "look", "dry_run": True}),
     ):
         status, answer = await world.operator.post(f"/v1/nodes/{path}", body, headers=headers)
@@ -123,7 +126,7 @@ async def test_a_rack_that_can_never_fit_its_budget_is_refused_and_in_parts_it_i
     await world.adopt(4)
     status, refused = await world.operator.post("/v1/racks/r0/return-for-maintenance", {"reason": "PDU swap"})
     assert (status, "allows 3 of 3 to be unavailable at once, and this takes 4" in refused["detail"]) == (409, True)
-    part = {"verb": "return-for-maintenance", "target": "nodes", "nodes": ["n0", "n1"], "reason": "PDU swap"}
+    part = {"act": {"verb": "return-for-maintenance"}, "target": "nodes", "nodes": ["n0", "n1"], "reason": "PDU swap"}
     assert (await world.operator.post("/v1/intents", part))[0] == 200
 
 
@@ -134,9 +137,11 @@ async def test_a_technician_does_a_technicians_work_only(world: House) -> None:
     await world.until(lambda: (n := world.cell.view.nodes.get("m0")) and n.phase == "onboard")
     assert (await rita.post("/v1/nodes/m0/retire", {"reason": "x"}))[0] == 403
     assert (await rita.post("/v1/nodes/m0/certify", {"reason": "cabled"}))[0] == 200
-    for said in ("true", "1", "True"):
-        status, body = await rita.post("/v1/nodes/m0/end-work", {"reason": "x", "args": {"shift_lead": said}})
-        assert (status, "shift lead" in body["detail"]) == (403, True), said
+    status, body = await rita.post("/v1/nodes/m0/end-work", {"reason": "x", "act": {"shift_lead": True}})
+    assert (status, "shift lead" in body["detail"]) == (403, True)
+    for said in ("true", "1", "True", 1):
+        status, body = await rita.post("/v1/nodes/m0/end-work", {"reason": "x", "act": {"shift_lead": said}})
+        assert (status, "$.shift_lead" in body["detail"]) == (422, True), said
 
 
 async def test_a_narrowed_operator_acts_within_reach_only(world: House) -> None:
@@ -147,13 +152,13 @@ async def test_a_narrowed_operator_acts_within_reach_only(world: House) -> None:
     assert (await beth.post("/v1/nodes/n2/hold", {"reason": "look"}))[0] == 200
     assert (await beth.post("/v1/nodes/n0/hold", {"reason": "look"}))[0] == 404
     for target in ("n0", "pool:alpha", "rack:r0", "fleet", "cluster:k-acme", "nonsense", "rack:", "pool:"):
-        body = {"verb": "hold", "target": target, "reason": "look"}
+        body = {"act": {"verb": "hold"}, "target": target, "reason": "look"}
         assert (await beth.post("/v1/intents", body))[0] == 403, target
     (own,) = [h.id for h in world.cell.view.holds.values()]
     await world.operator.post("/v1/nodes/n0/hold", {"reason": "ada's"})
     (other,) = [h.id for h in world.cell.view.holds.values() if h.id != own]
-    assert (await beth.post("/v1/intents", {"verb": "release", "target": other, "reason": "x"}))[0] == 403
-    assert (await beth.post("/v1/intents", {"verb": "release", "target": own, "reason": "x"}))[0] == 200
+    assert (await beth.post("/v1/intents", {"act": {"verb": "release"}, "target": other, "reason": "x"}))[0] == 403
+    assert (await beth.post("/v1/intents", {"act": {"verb": "release"}, "target": own, "reason": "x"}))[0] == 200
     assert (await beth.call("GET", "/v1/config"))[0] == 403
 
 
@@ -167,9 +172,11 @@ async def test_registration_names_each_bad_entry(world: House) -> None:
 
 async def test_documents_do_not_slip_in_through_the_general_door(world: House) -> None:
     for verb in ("register", "adopt", "activate", "register-assets"):
-        body = {"verb": verb, "target": "fleet", "reason": "x", "args": {"nodes": "[]"}}
+        body = {"act": {"verb": verb, "nodes": "[]"}, "target": "fleet", "reason": "x"}
         assert (await world.operator.post("/v1/intents", body))[0] == 400
-    assert (await world.operator.post("/v1/intents", {"verb": "fly", "target": "fleet", "reason": "x"}))[0] == 404
+    assert (await world.operator.post("/v1/intents", {"act": {"verb": "fly"}, "target": "fleet", "reason": "x"}))[
+        0
+    ] == 404
     assert (await world.operator.post("/v1/nodes/n0/pause", {"reason": "x"}))[0] == 404
 
 
@@ -178,7 +185,9 @@ async def tenants(world: House) -> None:
     await world.adopt(2)
     await world.adopt(2, "beta", start=2)
     await world.report("n1", kind="kernel_log", text=XID79, facility=0)
-    await world.operator.post("/v1/intents", {"verb": "pause", "target": "pool:beta", "reason": "globex asked"})
+    await world.operator.post(
+        "/v1/intents", {"act": {"verb": "pause"}, "target": "pool:beta", "reason": "globex asked"}
+    )
     await world.operator.post("/v1/nodes/n2/reboot", {"reason": "for globex"})
     await world.until(lambda: not world.cell.view.nodes["n1"].plan)
     await world.operator.post("/v1/nodes/n1/hold", {"reason": "cabling of Globex's pool beta beside it"})
@@ -229,9 +238,11 @@ async def test_a_tenant_acts_on_its_own_nodes_only(world: House) -> None:
     assert (await alice.post("/v1/nodes/n0/cordon", {"reason": "we drain it"}))[0] == 200
     assert (await alice.post("/v1/nodes/n2/cordon", {"reason": "x"}))[0] == 404
     for target in ("n2", "rack:r0", "pool:beta", "fleet"):
-        body = {"verb": "cordon", "target": target, "reason": "x"}
+        body = {"act": {"verb": "cordon"}, "target": target, "reason": "x"}
         assert (await alice.post("/v1/intents", body))[0] == 403, target
-    assert (await alice.post("/v1/intents", {"verb": "cordon", "target": "pool:alpha", "reason": "x"}))[0] == 200
+    assert (await alice.post("/v1/intents", {"act": {"verb": "cordon"}, "target": "pool:alpha", "reason": "x"}))[
+        0
+    ] == 200
     for verb in ("retire", "hold", "certify"):
         assert (await alice.post(f"/v1/nodes/n0/{verb}", {"reason": "x"}))[0] == 403, verb
     for path in ("/v1/config", "/v1/assets", "/metrics"):
@@ -293,7 +304,7 @@ async def test_a_refused_intent_and_one_that_waits_for_a_second_person_have_a_ha
     _, refused = await world.operator.post("/v1/nodes/n0/certify", {"reason": "looks good"})
     assert (await world.operator.get(f"/v1/intents/{refused['facts']['intent']}"))["state"] == "refused"
     args = {"kind": "bmc", "value": "https://elsewhere.example"}
-    status, waits = await world.operator.post("/v1/nodes/n0/rebind", {"reason": "moved", "args": args})
+    status, waits = await world.operator.post("/v1/nodes/n0/rebind", {"reason": "moved", "act": args})
     assert status == 202
     path = f"/v1/intents/{waits['detail']['intent']}"
     assert (await world.operator.get(path))["state"] == "waiting_for_approval"
@@ -303,3 +314,102 @@ async def test_a_refused_intent_and_one_that_waits_for_a_second_person_have_a_ha
     globex = world.client(Grant("g", Role.tenant, tenant="globex"))
     for unseen in (path, "/v1/intents/nothing"):
         assert (await globex.call("GET", unseen))[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("act", "status", "detail", "instead"),
+    [
+        ({"verb": "fly"}, 404, "no verb 'fly'", "use one of "),
+        ({"verb": "hold", "hour": 2}, 422, "hold takes hours (number, may be left out): ", "see /schema/openapi.json"),
+        (
+            {"verb": "hold", "hours": "2"},
+            422,
+            "Expected `float | null`, got `str` - at `$.hours`",
+            "see /schema/openapi.json",
+        ),
+        ({"verb": "hold", "hours": -1}, 422, "Expected `float` > 0.0 - at `$.hours`", "see /schema/openapi.json"),
+        ({"verb": "mode", "mode": "dance"}, 422, "mode (one of observe propose act)", "see /schema/openapi.json"),
+        ({"verb": "vouch"}, 422, "Object missing required field `profile`", "see /schema/openapi.json"),
+        ({"verb": "pause", "hours": 2}, 422, "pause takes nothing: ", "see /schema/openapi.json"),
+        ({"hours": 2}, 422, "the act names no verb", 'write {"act": {"verb": "hold"'),
+        ({"verb": ["hold"]}, 422, "`verb` of the act is not a text", 'write {"act": {"verb": "hold"'),
+    ],
+)
+async def test_what_a_verb_does_not_take_is_refused_whole_with_what_it_takes(
+    world: House, act: dict[str, object], status: int, detail: str, instead: str
+) -> None:
+    """Mutants: a text is taken for a number; a member that the verb has not is passed over."""
+    await world.adopt(1)
+    before = world.cell.health().seq
+    found, body = await world.operator.post("/v1/intents", {"act": act, "target": "n0", "reason": "x"})
+    assert (found, detail in body["detail"]) == (status, True), body
+    assert body["instead"].startswith(instead)
+    assert world.cell.health().seq == before
+
+
+async def test_a_verb_in_the_path_takes_its_own_arguments_and_no_other_verb(world: House) -> None:
+    """Mutant: the act's verb is the one that is asked for, whatever the path and its permission say."""
+    await world.adopt(1)
+    status, body = await world.operator.post("/v1/nodes/n0/cordon", {"reason": "x", "act": {"verb": "hold"}})
+    assert (status, body["detail"]) == (422, "the act names another verb than the path, which names cordon")
+    same = {"reason": "x", "act": {"verb": "cordon", "hours": 2.5}}
+    assert (await world.operator.post("/v1/nodes/n0/cordon", same))[0] == 200
+    status, body = await world.operator.post("/v1/racks/r0/drain", {"reason": "x", "act": {"now": "true"}})
+    assert (status, "Expected `bool`, got `str` - at `$.now`" in body["detail"]) == (422, True)
+    (hold,) = world.cell.view.holds.values()
+    assert recorded(world)[-1].intent.act == Cordon(2.5)
+    assert hold.until is not None
+
+
+async def test_the_permission_is_asked_before_the_arguments_are_read(world: House) -> None:
+    """Mutant: who may not ask for a verb learns what it takes."""
+    await world.adopt(1)
+    vera = world.client(Grant("vera", Role.viewer))
+    assert (await vera.post("/v1/nodes/n0/hold", {"reason": "x", "act": {"hour": 2}}))[0] == 403
+    beth = world.client(Grant("beth", Role.operator, pool="beta"))
+    far = {"act": {"verb": "hold", "hour": 2}, "target": "pool:alpha", "reason": "x"}
+    assert (await beth.post("/v1/intents", far))[0] == 403
+
+
+async def test_a_body_of_the_old_shape_is_told_where_its_members_go(world: House) -> None:
+    await world.adopt(1)
+    old = {"verb": "hold", "target": "n0", "args": {"hours": "2"}, "reason": "x"}
+    status, body = await world.operator.post("/v1/intents", old)
+    assert (status, body["instead"]) == (
+        422,
+        'the verb belongs into `act`: {"act": {"verb": "hold", "hours": 2}, "target": "n0", "reason": "why"}',
+    )
+    for path in ("/v1/nodes/n0/hold", "/v1/racks/r0/hold", "/v1/approvals/none/approve"):
+        status, body = await world.operator.post(path, {"reason": "x", "args": {}})
+        assert (status, "arguments belong into `act`" in body["instead"]) == (422, True), path
+
+
+async def test_an_act_is_shown_in_the_shape_in_which_it_is_asked_for(world: House) -> None:
+    """Mutants: an argument is shown as text; the act of an intent is its verb alone."""
+    await world.make_room(12)
+    await world.adopt(12)
+    act = {"verb": "drain", "now": True, "hours": 2.5}
+    status, waits = await world.operator.post("/v1/intents", {"act": act, "target": "pool:alpha", "reason": "a kernel"})
+    assert status == 202
+    shown = await world.operator.get(f"/v1/approvals/{waits['detail']['approval']}")
+    assert shown["act"] == act
+    assert (await world.operator.get(f"/v1/intents/{waits['detail']['intent']}"))["act"] == act
+    again = {"act": shown["act"], "target": shown["target"], "reason": shown["reason"]}
+    assert (await world.operator.post("/v1/intents", again))[1]["detail"]["approval"] == shown["id"]
+
+
+async def test_the_description_tells_acts_apart_by_their_verb(world: House) -> None:
+    """Mutants: an act is any object; a verb that brings a document is among them; a component is another's."""
+    async with world.session.get(world.url + "/schema/openapi.json") as answer:
+        schemas = (await answer.json(content_type=None))["components"]["schemas"]
+    act = schemas["Act"]
+    assert schemas["IntentBody"]["properties"]["act"] == {"$ref": "#/components/schemas/Act"}
+    assert act["discriminator"]["propertyName"] == "verb"
+    assert set(act["discriminator"]["mapping"]) == set(VERBS) - set(OWN_ROUTES)
+    assert {one["$ref"] for one in act["oneOf"]} == set(act["discriminator"]["mapping"].values())
+    hold = schemas[act["discriminator"]["mapping"]["hold"].rpartition("/")[2]]
+    assert (hold["additionalProperties"], hold["required"]) == (False, ["verb"])
+    assert {"type": "null"} in hold["properties"]["hours"]["anyOf"]
+    of_path = schemas["ActBody"]["properties"]["act"]
+    assert of_path["properties"]["now"]["type"] == "boolean"
+    assert of_path["additionalProperties"] is False

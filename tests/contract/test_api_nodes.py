@@ -229,7 +229,7 @@ async def test_status_is_one_screen(world: House) -> None:
     await world.adopt(3)
     world.work("n0", "acme")
     await world.operator.post("/v1/nodes/n0/reboot", {"reason": "kernel update"})
-    await world.operator.post("/v1/intents", {"verb": "pause", "target": "pool:beta", "reason": "freeze"})
+    await world.operator.post("/v1/intents", {"act": {"verb": "pause"}, "target": "pool:beta", "reason": "freeze"})
     await world.until(lambda: world.cell.view.nodes["n0"].waiting)
     status = await world.operator.get("/v1/status")
     assert status["phases"] == {"production": 3}
@@ -262,7 +262,7 @@ async def test_a_closed_ticket_stays_in_the_repair_history(world: House) -> None
     assert (await world.operator.post("/v1/nodes/m0/certify", {"reason": "cabled"}))[0] == 200
     await world.until(lambda: len(world.cell.view.tickets))
     (ticket,) = (await world.operator.get("/v1/tickets"))["items"]
-    closing = {"verb": "close-ticket", "target": ticket["id"], "reason": "new board"}
+    closing = {"act": {"verb": "close-ticket"}, "target": ticket["id"], "reason": "new board"}
     status, _ = await world.operator.post("/v1/intents", closing)
     assert status == 200
     (repair,) = (await world.operator.get("/v1/maintenance?node=m0"))["repairs"]
@@ -319,13 +319,13 @@ async def test_one_answer_has_a_nodes_gpus_account_creation_and_work(world: Hous
 
 async def test_holds_and_windows_are_listed(world: House) -> None:
     await world.adopt(1)
-    await world.operator.post("/v1/nodes/n0/hold", {"reason": "look at it", "args": {"hours": "2"}})
+    await world.operator.post("/v1/nodes/n0/hold", {"reason": "look at it", "act": {"hours": 2}})
     (hold,) = (await world.operator.get("/v1/holds"))["items"]
     assert (hold["scope"], hold["owner"], hold["reason"]) == ("n0", "ada", "look at it")
     assert [h["id"] for h in (await world.operator.get("/v1/nodes/n0"))["holds"]] == [hold["id"]]
     args = {"starts": "2036-01-01T00:00:00+00:00", "ends": "2036-01-01T04:00:00+00:00"}
     status, _ = await world.operator.post(
-        "/v1/intents", {"verb": "schedule-maintenance", "target": "pool:alpha", "reason": "switch", "args": args}
+        "/v1/intents", {"act": {"verb": "schedule-maintenance", **args}, "target": "pool:alpha", "reason": "switch"}
     )
     assert status == 200
     for path in ("/v1/maintenance", "/v1/maintenance?node=n0"):
@@ -337,7 +337,7 @@ async def test_a_tenant_is_told_of_its_windows_and_of_no_operators_words(world: 
     """Mutant: windows pass by the redaction that everything else of them goes through."""
     await world.adopt(1)
     args = {"starts": "2036-01-01T00:00:00+00:00", "ends": "2036-01-01T04:00:00+00:00"}
-    asked = {"verb": "schedule-maintenance", "target": "pool:alpha", "reason": "eve's switch is bad", "args": args}
+    asked = {"act": {"verb": "schedule-maintenance", **args}, "target": "pool:alpha", "reason": "eve's switch is bad"}
     assert (await world.operator.post("/v1/intents", asked))[0] == 200
     acme = world.client(Grant("acme", Role.tenant, tenant="acme"))
     for path in ("/v1/maintenance", "/v1/maintenance?node=n0"):
@@ -353,16 +353,17 @@ async def test_a_tenant_answers_a_window_of_its_nodes_and_of_no_others(world: Ho
     await world.reads_all()
     args = {"starts": "2036-01-01T00:00:00+00:00", "ends": "2036-01-01T04:00:00+00:00"}
     for scope in ("fleet", "pool:alpha", "rack:elsewhere"):
-        asked = {"verb": "schedule-maintenance", "target": scope, "reason": "switch", "args": args}
+        asked = {"act": {"verb": "schedule-maintenance", **args}, "target": scope, "reason": "switch"}
         assert (await world.operator.post("/v1/intents", asked))[0] == 200
     acme = world.client(Grant("acme", Role.tenant, tenant="acme"))
     other = world.client(Grant("orca", Role.tenant, tenant="orca"))
     seen = {w["scope"]: w["id"] for w in (await acme.get("/v1/maintenance"))["windows"]}
     assert set(seen) == {"fleet", "pool:alpha"}
     every = {w["scope"]: w["id"] for w in (await world.operator.get("/v1/maintenance"))["windows"]}
-    rather = {"rather": "2036-01-02T00:00:00+00:00"}
-    answer = {"verb": "answer-maintenance", "target": every["pool:alpha"], "reason": "a run ends on the 2nd"}
-    status, said = await acme.post("/v1/intents", {**answer, "args": rather})
+    act = {"verb": "answer-maintenance"}
+    answer = {"act": act, "target": every["pool:alpha"], "reason": "a run ends on the 2nd"}
+    rather = {**act, "rather": "2036-01-02T00:00:00+00:00"}
+    status, said = await acme.post("/v1/intents", {**answer, "act": rather})
     assert (status, "acme asks for 2036-01-02 00:00 UTC instead" in said["text"]) == (200, True), said
     whole = {**answer, "target": every["fleet"], "reason": "fine"}
     assert (await acme.post("/v1/intents", whole))[0] == 200
@@ -576,7 +577,7 @@ async def test_a_viewer_sees_and_does_nothing(world: House) -> None:
     assert len((await viewer.get("/v1/nodes"))["items"]) == 1
     for path, body in {
         "/v1/nodes/n0/cordon": {"reason": "x"},
-        "/v1/intents": {"verb": "pause", "target": "fleet", "reason": "x"},
+        "/v1/intents": {"act": {"verb": "pause"}, "target": "fleet", "reason": "x"},
         "/v1/config": {"documents": {"a": "b"}, "reason": "x"},
         "/v1/nodes": {"nodes": [{"sku": "h100"}], "reason": "x"},
     }.items():

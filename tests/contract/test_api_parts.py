@@ -22,7 +22,7 @@ async def world(tmp_path: Path) -> AsyncIterator[House]:
     async with house(tmp_path) as inside:
         await inside.reads_all()
         await inside.adopt(2)
-        paused = {"verb": "pause", "target": "fleet", "reason": "a remedy would show all parts again"}
+        paused = {"act": {"verb": "pause"}, "target": "fleet", "reason": "a remedy would show all parts again"}
         assert (await inside.operator.post("/v1/intents", paused))[0] == 200
         yield inside
 
@@ -36,7 +36,7 @@ async def sees(world: House, node: str, *parts: Part, boot: str) -> None:
 
 async def moved(world: House) -> str:
     """A GPU is returned, taken out of n0, and shown by n1. Returns the case's id."""
-    asked = {"verb": "open-rma", "target": "n0", "reason": "third time", "args": {"serial": MOVED}}
+    asked = {"act": {"verb": "open-rma", "serial": MOVED}, "target": "n0", "reason": "third time"}
     status, answer = await world.operator.post("/v1/intents", asked)
     assert status == 200, answer
     (case,) = world.cell.view.rma_cases
@@ -51,7 +51,7 @@ async def test_a_part_tells_where_it_was_and_which_returns_name_it(world: House)
     told = await world.operator.get(f"/v1/parts/{MOVED}")
     assert [(one["node"], one["here"]) for one in told["places"]] == [("n1", True), ("", False), ("n0", False)]
     assert [(one["id"], one["part_is"], one["result"]) for one in told["cases"]] == [(case, "returned", None)]
-    asked = {"verb": "close-rma", "target": case, "reason": "it works", "args": {"result": "withdrawn"}}
+    asked = {"act": {"verb": "close-rma", "result": "withdrawn"}, "target": case, "reason": "it works"}
     assert (await world.operator.post("/v1/intents", asked))[0] == 200
     (closed,) = (await world.operator.get(f"/v1/parts/{MOVED}"))["cases"]
     assert (closed["result"], bool(closed["closed"])) == ("withdrawn", True)

@@ -31,7 +31,7 @@ async def begun(world: House) -> None:
     body = {"documents": {**DOCUMENTS, "fleet.yaml": fleet}, "reason": "racks"}
     assert (await world.operator.post("/v1/config", body))[0] == 200
     assert (await world.operator.post("/v1/assets", {"assets": ASSETS, "reason": "new"}))[0] == 200
-    asked = {"reason": "a new rack", "args": {"sku": "h100"}}
+    asked = {"reason": "a new rack", "act": {"sku": "h100"}}
     status, answer = await world.operator.post("/v1/racks/r0/rack-bring-up", asked)
     assert status == 200, answer
 

@@ -11,8 +11,10 @@ from tests.contract.test_api_ticket_files import world as one_ticket
 world = one_ticket
 
 
-async def asked(client: Client, verb: str, ticket: str, **args: str) -> tuple[int, str]:
-    status, body = await client.post("/v1/intents", {"verb": verb, "target": ticket, "reason": "shift", "args": args})
+async def asked(client: Client, verb: str, ticket: str, **args: object) -> tuple[int, str]:
+    status, body = await client.post(
+        "/v1/intents", {"act": {"verb": verb, **args}, "target": ticket, "reason": "shift"}
+    )
     return status, body.get("detail") if status >= 400 else body["text"]
 
 
@@ -38,8 +40,8 @@ async def test_only_an_operator_is_a_shift_lead(world: House) -> None:
     tess, tom = (world.client(Grant(name, Role.technician)) for name in ("tess", "tom"))
     ticket = ticket_of(world)
     assert (await asked(tess, "claim-ticket", ticket))[0] == 200
-    assert (await asked(tom, "hand-over-ticket", ticket, shift_lead="true"))[0] == 403
-    assert (await asked(world.operator, "hand-over-ticket", ticket, to="tom", shift_lead="true"))[0] == 200
+    assert (await asked(tom, "hand-over-ticket", ticket, shift_lead=True))[0] == 403
+    assert (await asked(world.operator, "hand-over-ticket", ticket, to="tom", shift_lead=True))[0] == 200
     assert await ids(tom, "mine") == [ticket]
     history = await world.operator.get("/v1/nodes/m0/history")
     assert any("handed over to tom by" in row["text"] for row in history["items"])
@@ -57,8 +59,9 @@ async def test_a_ticket_is_handed_over_to_a_known_person_who_may_work_on_it(worl
     assert (await asked(tess, "claim-ticket", ticket))[0] == 200
     for name in ("tmo", "Tom", "tim", "vera", "pat", "agent-m0"):
         for dry_run in (True, False):
-            sent = {"verb": "hand-over-ticket", "target": ticket, "reason": "shift", "dry_run": dry_run}
-            status, body = await tess.post("/v1/intents", {**sent, "args": {"to": name}})
+            act = {"verb": "hand-over-ticket", "to": name}
+            sent = {"act": act, "target": ticket, "reason": "shift", "dry_run": dry_run}
+            status, body = await tess.post("/v1/intents", sent)
             assert (status, body["detail"]) == (
                 422,
                 f"'{name}' may not take ticket {ticket}: no such colleague is known",
@@ -88,7 +91,9 @@ async def test_a_technicians_token_switches_off_what_its_person_has_claimed(worl
         sent = {"reason": "fans", "dry_run": dry_run}
         status, body = await tess.post("/v1/nodes/m0/power-off", sent)
         assert (status, body["detail"]) == (409, why)
-        status, body = await tess.post("/v1/intents", {"verb": "power-off", "target": "nodes", "nodes": ["m0"], **sent})
+        status, body = await tess.post(
+            "/v1/intents", {"act": {"verb": "power-off"}, "target": "nodes", "nodes": ["m0"], **sent}
+        )
         assert (status, body["detail"]) == (409, why)
     for word in ("shift_lead", "own_work"):
         status, text = await asked(tess, "power-off", "m0", **{word: "false"})

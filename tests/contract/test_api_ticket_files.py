@@ -50,7 +50,7 @@ async def test_a_photo_is_attached_and_stays_readable_once_the_ticket_is_closed(
     assert (file["name"], file["person"], file["size"]) == ("____psu.jpg", "tess", len(JPEG))
     history = await world.operator.get("/v1/nodes/m0/history")
     assert any("tess added ____psu.jpg (image/jpeg, 504 bytes" in row["text"] for row in history["items"])
-    await world.operator.post("/v1/intents", {"verb": "close-ticket", "target": ticket, "reason": "done"})
+    await world.operator.post("/v1/intents", {"act": {"verb": "close-ticket"}, "target": ticket, "reason": "done"})
     await world.until(lambda: ticket not in world.cell.view.tickets)
     status, _ = await tess.call("GET", f"{files}/{file['digest']}")
     assert status == 200

@@ -4,16 +4,19 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from hostler.cli.exit_codes import ExitCode
 from hostler.core.intents.named_targets import is_there
 from hostler.core.state.intent import Intent, act_of
+from hostler.core.state.verbs.arguments import arguments_of
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import Permission, Target
 from hostler.server.routes.intents import OWN_ROUTES
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import House, house
+from tests.contract.journal_samples import sample
 from tests.contract.test_api_audit import tried
 
 NOBODY = "none-such"
@@ -36,7 +39,7 @@ COMMANDS = (
     "ticket consent {} --reason x", "hold release {} --reason x", "maintenance cancel {} --reason x",
     "incident show {}", "incident close {} --reason x", "rollout show {}", "rollout stop {} --reason x",
     "fabric show {}", "fabric remove {} --reason x", "golden show {}", "golden retire {} --reason x",
-    "rma show {}", "rma close {} --result settled --reason x", "pool get {}", "pool mode {} observe --reason x",
+    "rma show {}", "rma close {} --result confirmed --reason x", "pool get {}", "pool mode {} observe --reason x",
     "rack get {}", "rack bring-up {} --reason x", "asset rebind {} --kind bmc --value https://b --reason x",
     "part get {}", "job show {}", "domain get {}", "domain call-off {} --reason x", "backtest show {}",
     "context use {}",
@@ -51,8 +54,12 @@ async def world(tmp_path: Path) -> AsyncIterator[House]:
 
 
 async def asked(world: House, verb: str, target: str, **more: Any) -> tuple[int, dict[str, Any]]:
+    """Ask with the arguments that the verb must have, whatever they say."""
+    needed = {one.name for one in arguments_of(VERBS[verb]) if one.required}
+    given = msgspec.to_builtins(sample(VERBS[verb]))
+    act = {"verb": verb, **{name: value for name, value in given.items() if name in needed}}
     status, answer = await world.operator.post(
-        "/v1/intents", {"verb": verb, "target": target, "reason": "a test", **more}
+        "/v1/intents", {"act": act, "target": target, "reason": "a test", **more}
     )
     return status, answer
 
@@ -83,7 +90,7 @@ async def test_a_refusal_of_what_is_there_stays_one(world: House) -> None:
     assert (await asked(world, "cordon", "nodes", nodes=["n0", "n9"]))[0] == 404
     assert (await asked(world, "call-off", "n0"))[0] == 409
     narrowed = world.client(Grant("bob", Role.operator, pool="beta"))
-    body = {"verb": "release", "target": NOBODY, "reason": "x"}
+    body = {"act": {"verb": "release"}, "target": NOBODY, "reason": "x"}
     assert (await narrowed.post("/v1/intents", body))[0] == 403, "whether it is there is not for them to know"
 
 

@@ -45,7 +45,7 @@ async def test_items_are_ticked_shown_with_photos_and_then_it_is_certified(world
     status, body = await tess.post("/v1/nodes/m0/certify", {"reason": "done"})
     assert (status, "1. cables sit; 2. label matches" in body["detail"]) == (409, True)
     assert (await tess.post(f"{LIST}/files", photo() | {"item": 2}))[0] == 200
-    tick = {"verb": "tick-item", "target": "m0", "reason": "inspection", "args": {"item": "1", "note": "all eight"}}
+    tick = {"act": {"verb": "tick-item", "item": 1, "note": "all eight"}, "target": "m0", "reason": "inspection"}
     assert (await tess.post("/v1/intents", tick))[0] == 200
     first, second = (await tess.get(LIST))["items"]
     assert (first["ticked"], first["person"], first["note"], first["files"]) == (True, "tess", "all eight", [])
@@ -94,8 +94,8 @@ async def test_a_second_person_certifies_where_the_policy_says_so(world: House) 
     """Mutants: the setting is read of another configuration; names differ by case; a dry run is granted."""
     assert (await world.operator.post("/v1/config", {"documents": two_people(), "reason": "two people"}))[0] == 200
     tess, same, bo = (world.client(Grant(name, Role.technician)) for name in ("tess", "Tess", "bo"))
-    for item in ("1", "2"):
-        tick = {"verb": "tick-item", "target": "m0", "reason": "inspection", "args": {"item": item}}
+    for item in (1, 2):
+        tick = {"act": {"verb": "tick-item", "item": item}, "target": "m0", "reason": "inspection"}
         assert (await tess.post("/v1/intents", tick))[0] == 200
     for client in (tess, same):
         for dry_run in (True, False):

@@ -68,7 +68,7 @@ async def scheduled(world: House) -> None:
     body = {"fabric": {"name": "ib0", "design": render_csv(a_fabric(3).design)}, "reason": "the training network"}
     assert (await world.operator.post("/v1/fabrics", body))[0] == 200
     args = {"owner": "tess", "checklist": "one; two"}
-    body = {"verb": "schedule-manual-test", "target": "ib0", "reason": "weekly", "args": args}
+    body = {"act": {"verb": "schedule-manual-test", **args}, "target": "ib0", "reason": "weekly"}
     assert (await world.operator.post("/v1/intents", body))[0] == 200
 
 

@@ -61,7 +61,7 @@ async def test_of_a_node_that_left_they_read_until_it_did(world: House) -> None:
     """Mutants: a node that has left has no past; what came later is told too; who took it is named."""
     await world.operator.post("/v1/nodes/n0/hold", {"reason": "a fan rattles"})
     (hold,) = (await world.operator.get("/v1/holds"))["items"]
-    released_hold = {"verb": "release", "target": hold["id"], "reason": "it is quiet"}
+    released_hold = {"act": {"verb": "release"}, "target": hold["id"], "reason": "it is quiet"}
     assert (await world.operator.post("/v1/intents", released_hold))[0] == 200
     await released(world, "n0")
     await world.operator.post("/v1/nodes/n0/hold", {"reason": "globex looks at it"})

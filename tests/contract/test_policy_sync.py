@@ -166,7 +166,7 @@ async def test_a_second_person_approves_the_commit_and_a_stopped_rollout_is_not_
     assert rollout.configuration.source.commit == commit
     code, said = await checkout.sync("--yes")
     assert (code, f"rollout {rollout.id} is bringing it" in said) == (ExitCode.ok, True), said
-    stop = {"verb": "stop-rollout", "target": rollout.id, "reason": "not today"}
+    stop = {"act": {"verb": "stop-rollout"}, "target": rollout.id, "reason": "not today"}
     assert (await world.operator.post("/v1/intents", stop))[0] == 200
     code, said = await checkout.sync("--yes")
     assert (code, "was stopped: stopped by a person: not today" in said) == (ExitCode.refused, True), said

@@ -143,7 +143,7 @@ async def test_a_session_reaches_no_further_than_the_pool_of_its_group(world: Ho
     await browser.sign_in("pia")
     listed = (await browser.ask("GET", "/v1/nodes"))[1]["items"]
     assert [node["id"] for node in listed] == ["n0"]
-    body = {"verb": "hold", "reason": "looking"}
+    body = {"act": {"verb": "hold"}, "reason": "looking"}
     answers = [
         await browser.ask("POST", "/v1/intents", json=body | {"target": node}, headers={"Origin": world.url})
         for node in ("n0", "n1")
@@ -170,7 +170,7 @@ async def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(world: Hous
 async def test_a_session_changes_something_from_our_own_pages_alone(world: House, browser: Browser) -> None:
     """Cross-site requests: with no origin, another's, and ours. Mutant: `demand_own_page` asks nothing."""
     await browser.sign_in("ada")
-    body = {"verb": "pause", "target": "fleet", "reason": "looking"}
+    body = {"act": {"verb": "pause"}, "target": "fleet", "reason": "looking"}
     for headers in ({}, {"Origin": "https://evil.example"}, {"Origin": "null"}):
         status, answer = await browser.ask("POST", "/v1/intents", json=body, headers=headers)
         assert status == 403, answer

@@ -266,7 +266,7 @@ async def test_a_caller_who_does_not_sample_has_no_trace_named(tmp_path: Path) -
                 "Authorization": f"Bearer {world.operator.token}",
             }
             url = f"{world.url}/v1/intents"
-            data = {"verb": "pause", "target": "fleet", "reason": "x"}
+            data = {"act": {"verb": "pause"}, "target": "fleet", "reason": "x"}
             async with world.session.post(url, json=data, headers=headers) as answer:
                 assert (answer.status, "x-trace-id" in answer.headers) == (200, False)
     assert collector.spans == []

@@ -81,13 +81,13 @@ class Clustered:
         await asyncio.gather(*self._kubelets.values(), return_exceptions=True)
         await self.stop()
 
-    async def ask(self, verb: str, node: str, *, grants: bool = True, **args: str) -> Any:
+    async def ask(self, verb: str, node: str, *, grants: bool = True, **args: Any) -> Any:
         """Ask for an act on a node, as an operator."""
-        body = {"reason": "test", "args": args}
+        body = {"reason": "test", "act": args}
         return await self._post(f"/v1/nodes/{node}/{verb}", body, grants=grants)
 
-    async def intend(self, verb: str, target: str, **args: str) -> Any:
-        return await self._post("/v1/intents", {"verb": verb, "target": target, "reason": "test", "args": args})
+    async def intend(self, verb: str, target: str, **args: Any) -> Any:
+        return await self._post("/v1/intents", {"act": {"verb": verb, **args}, "target": target, "reason": "test"})
 
     async def activate(self, documents: dict[str, str]) -> Any:
         """Have this configuration in force."""

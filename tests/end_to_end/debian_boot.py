@@ -171,7 +171,7 @@ async def test_an_agent_comes_with_the_boot_and_answers_for_the_machine(
             async with world_of as world:
                 world.guest.tpm, world.guest.drive = tpm.control, drive
                 await _comes_to_onboard(world)
-                await world.call("POST", "/v1/nodes/n1/certify", {"reason": "cabled and seen", "args": {}})
+                await world.call("POST", "/v1/nodes/n1/certify", {"reason": "cabled and seen"})
                 await _comes_to_production(world)
                 await _is_delivered(world, admin)
     finally:

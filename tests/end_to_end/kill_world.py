@@ -492,7 +492,7 @@ def _observation(sequence: int) -> dict[str, object]:
 
 
 def _remedy_request(key: str) -> dict[str, object]:
-    return {"verb": "hold", "target": f"rack:far-{key}", "reason": "nobody is there", "key": key}
+    return {"act": {"verb": "hold"}, "target": f"rack:far-{key}", "reason": "nobody is there", "key": key}
 
 
 def _is_remedy_request(record: Written) -> bool:

@@ -198,7 +198,7 @@ async def test_a_vanished_node_holds_the_lock(world: Clustered, admin: Admin) ->
 async def test_a_node_is_left_cordoned(world: Clustered) -> None:
     """Rule: a cordon may have an end, and then ends by itself. Mutant: holds have no end."""
     async with world.watching("deadline-1") as shut:
-        await world.ask("cordon", "deadline-1", hours="0.001")
+        await world.ask("cordon", "deadline-1", hours=0.001)
         await until(lambda: True in shut and not shut[-1], "the cordon to come and to go")
     assert (await world.spec("deadline-1")) == (False, [])
 

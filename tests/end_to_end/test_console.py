@@ -80,7 +80,7 @@ async def test_the_fleet_is_shown_and_follows_what_happens(world: House, tab: Ta
     world.work("n2", "acme")
     await world.operator.post("/v1/nodes/n2/reboot", {"reason": "kernel update"})
     await expect(tab.page.locator(".waits").first).to_contain_text("acme/train-0 of acme runs here")
-    await world.operator.post("/v1/intents", {"verb": "pause", "target": "fleet", "reason": "calm"})
+    await world.operator.post("/v1/intents", {"act": {"verb": "pause"}, "target": "fleet", "reason": "calm"})
     await expect(tab.page.get_by_role("alert")).to_contain_text("paused for fleet")
     overflow = await tab.page.evaluate("document.documentElement.scrollWidth > innerWidth")
     assert not overflow
@@ -237,7 +237,7 @@ async def test_an_incident_stands_on_every_page_until_it_is_closed(world: House,
     await expect(tab.page.get_by_role("alert")).to_contain_text("rack r0 is suspected")
     await expect(tab.page.locator(".waiting")).to_contain_text("rack r0 is suspected of power.off_unexpected")
     (row,) = (await world.operator.get("/v1/incidents"))["items"]
-    request = {"verb": "close-incident", "target": row["id"], "reason": "the feed is back"}
+    request = {"act": {"verb": "close-incident"}, "target": row["id"], "reason": "the feed is back"}
     await world.operator.post("/v1/intents", request)
     await expect(tab.page.get_by_role("alert")).to_have_count(0)
 

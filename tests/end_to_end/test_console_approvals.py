@@ -19,7 +19,7 @@ async def a_busy_fleet(world: House) -> None:  # noqa: F811
 async def one_by_one(world: House, verb: str, reason: str) -> None:  # noqa: F811
     """Ask as a command over many nodes does: for each of them. Those within one person's reach go through."""
     for number in range(12):
-        await world.operator.post("/v1/intents", {"verb": verb, "target": f"n{number}", "reason": reason})
+        await world.operator.post("/v1/intents", {"act": {"verb": verb}, "target": f"n{number}", "reason": reason})
 
 
 async def answer(tab: Tab, button: Locator, reason: str) -> Locator:  # noqa: F811
@@ -36,7 +36,7 @@ async def test_one_request_is_shown_with_reason_and_reach_and_approved_by_a_seco
 ) -> None:
     """Mutants: the yes is sent without the name being typed; whoever asked is offered to approve."""
     await a_busy_fleet(world)
-    drain = {"verb": "drain", "target": "pool:alpha", "reason": "a new floor"}
+    drain = {"act": {"verb": "drain", "hours": 2.5}, "target": "pool:alpha", "reason": "a new floor"}
     status, body = await world.operator.post("/v1/intents", drain)
     assert status == 202, body
     await tab.open(world.operator.token, "/approvals")
@@ -46,6 +46,7 @@ async def test_one_request_is_shown_with_reason_and_reach_and_approved_by_a_seco
     await expect(card.get_by_role("button")).to_have_text(["Approve", "Deny"])
     await expect(card.get_by_role("heading")).to_have_text("ada asks to drain pool:alpha")
     await expect(card).to_contain_text("a new floor")
+    await expect(card).to_contain_text("hours 2.5")
     await expect(card).to_contain_text("12 nodes, 24 GPUs: 12 of pool alpha")
     await expect(card).to_contain_text("one person may disturb 8")
     dialog = await answer(tab, card.get_by_role("button", name="Approve"), "I have looked")

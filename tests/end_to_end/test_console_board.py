@@ -46,7 +46,7 @@ async def test_a_scan_begins_work_at_its_machine_and_at_no_other(world: House, t
     """Mutants: any serial begins work on the first card; a serial that is nobody's says nothing."""
     tess = world.client(Grant("tess", Role.technician))
     (ticket,) = (t.id for t in world.cell.view.tickets.values() if t.node == "m1")
-    await tess.post("/v1/intents", {"verb": "claim-ticket", "target": ticket, "reason": "my shift"})
+    await tess.post("/v1/intents", {"act": {"verb": "claim-ticket"}, "target": ticket, "reason": "my shift"})
     await tess.post("/v1/nodes/m1/power-off", {"reason": "the board"})
     await world.until(lambda: any(h.kind == "power" for h in world.cell.view.holds.values()))
     world.cell.tell(NodeSeen("m1", power="off"))
@@ -145,7 +145,7 @@ async def test_a_ticket_is_claimed_with_one_tap_on_a_phone_and_handed_over(world
     """Mutants: a claim of somebody else's can be pressed; the filter shows everybody's; a verdict is said to nobody."""
     tom = world.client(Grant("tom", Role.technician))
     ticket = next(t.id for t in world.cell.view.tickets.values() if t.node == "m1")
-    await tom.post("/v1/intents", {"verb": "claim-ticket", "target": ticket, "reason": "mine"})
+    await tom.post("/v1/intents", {"act": {"verb": "claim-ticket"}, "target": ticket, "reason": "mine"})
     await tab.page.set_viewport_size({"width": 390, "height": 800})
     await tab.open(world.client(Grant("tess", Role.technician)).token, "/board")
     await expect(tab.page.locator(".card")).to_have_count(2)
@@ -176,11 +176,11 @@ async def test_what_came_of_ones_own_work_is_said_on_the_board(world: House, tab
     """Mutant: a ticket that is closed is gone without a word."""
     tess = world.client(Grant("tess", Role.technician))
     ticket = next(t.id for t in world.cell.view.tickets.values() if t.node == "m0")
-    await tess.post("/v1/intents", {"verb": "claim-ticket", "target": ticket, "reason": "mine"})
+    await tess.post("/v1/intents", {"act": {"verb": "claim-ticket"}, "target": ticket, "reason": "mine"})
     await tab.open(tess.token, "/board")
     await expect(tab.page.locator(".card")).to_have_count(2)
     await expect(tab.page.get_by_role("log")).to_have_count(0)
-    await tess.post("/v1/intents", {"verb": "close-ticket", "target": ticket, "reason": "the cable was loose"})
+    await tess.post("/v1/intents", {"act": {"verb": "close-ticket"}, "target": ticket, "reason": "the cable was loose"})
     log = tab.page.get_by_role("log")
     await expect(log).to_contain_text(f"ticket {ticket} closed by tess: the cable was loose")
     await expect(tab.page.locator(".card")).to_have_count(1)
@@ -202,7 +202,7 @@ async def test_a_rack_is_claimed_and_printed_whole_in_one_walk(world: House, tab
     await expect(rack.locator(".card")).to_have_count(3)
     walk = await rack.locator(".card h3").all_text_contents()
     assert [text.split(" ")[0] for text in walk] == ["U2", "U7", "U10"]
-    await tom.post("/v1/intents", {"verb": "claim-ticket", "target": theirs, "reason": "faster"})
+    await tom.post("/v1/intents", {"act": {"verb": "claim-ticket"}, "target": theirs, "reason": "faster"})
     await rack.get_by_role("button", name="Claim all of r9").click()
     await expect(rack.get_by_role("status").first).to_contain_text("2 of")
     claimed = {t.node: t.claimed_by for t in world.cell.view.tickets.values()}
@@ -237,7 +237,7 @@ async def test_the_light_of_a_claimed_ticket_is_lit_and_put_out_with_one_tap(wor
     card = tab.page.locator(".card", has_text="SN-b1")
     await expect(card).to_be_visible()
     await expect(tab.page.get_by_role("button", name="Locate light")).to_have_count(0)
-    await tess.post("/v1/intents", {"verb": "claim-ticket", "target": ticket, "reason": "mine"})
+    await tess.post("/v1/intents", {"act": {"verb": "claim-ticket"}, "target": ticket, "reason": "mine"})
     await card.get_by_role("button", name="Locate light").click()
     await expect(card).to_contain_text("lit, for tess until")
     assert (await Axe().run(tab.page)).response["violations"] == []
@@ -281,7 +281,7 @@ async def test_a_scan_has_a_serving_machine_taken_out_and_says_so(world: House, 
     """Mutant: at a machine that serves, a scan is refused and the technician has to find an operator."""
     await world.until(lambda: world.cell.view.nodes["n0"].phase == "production")
     tess = world.client(Grant("tess", Role.technician))
-    body = {"verb": "start-work", "target": "n0", "reason": "fan", "args": {"serial": "SN-n0", "prepare": "true"}}
+    body = {"act": {"verb": "start-work", "serial": "SN-n0", "prepare": True}, "target": "n0", "reason": "fan"}
     status, answer = await tess.post("/v1/intents", body)
     assert status == 200, answer
     assert "is to be drained and taken out of service first" in answer["text"]

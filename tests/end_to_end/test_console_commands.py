@@ -97,7 +97,7 @@ async def world(tmp_path: Path) -> AsyncIterator[House]:
             await inside.until(lambda name=name: inside.cell.view.nodes[name].waiting)
         for name in ("n0", "n1"):
             await ask(inside, "open-rma", name, serial=f"GPU-{name}-0")
-        await ask(inside, "count-stock", "fleet", site="lab", part_number="H100", count="1", least="2")
+        await ask(inside, "count-stock", "fleet", site="lab", part_number="H100", count=1, least=2)
         for pool in ("alpha", "beta"):
             times = {"starts": "2099-01-01T00:00:00+00:00", "ends": "2099-01-01T04:00:00+00:00"}
             await ask(inside, "schedule-maintenance", f"pool:{pool}", **times)
@@ -114,8 +114,8 @@ async def world(tmp_path: Path) -> AsyncIterator[House]:
         yield inside
 
 
-async def ask(world: House, verb: str, target: str, **args: str) -> None:
-    body = {"verb": verb, "target": target, "args": args, "reason": "a test's story"}
+async def ask(world: House, verb: str, target: str, **args: Any) -> None:
+    body = {"act": {"verb": verb, **args}, "target": target, "reason": "a test's story"}
     status, answer = await world.operator.post("/v1/intents", body)
     assert status == 200, answer
 

@@ -75,7 +75,7 @@ async def network(world: House) -> House:  # noqa: F811
     world.cell.tell(LinksSeen(LinkRound("ib0", datetime.now(UTC), 2, (FAULT,), readings=readings)))
     await world.until(lambda: bool(world.cell.view.link_cases.base) and len(world.cell.view.cases_of("ib0")) == 2)
     args = {"owner": "tess", "checklist": "ib_write_bw by rail; look at the LEDs"}
-    body = {"verb": "schedule-manual-test", "target": "ib0", "reason": "weekly", "args": args}
+    body = {"act": {"verb": "schedule-manual-test", **args}, "target": "ib0", "reason": "weekly"}
     assert (await world.operator.post("/v1/intents", body))[0] == 200
     return world
 
@@ -227,7 +227,7 @@ async def test_a_tenant_sees_the_links_of_its_own_nodes_only(world: House, tab: 
 async def test_a_walk_of_a_rack_stands_on_the_board_stop_by_stop(network: House, tab: Tab) -> None:  # noqa: F811
     """Mutants: the card shows no stop; a rack's filter hides the walk."""
     rack = next(case for case in network.cell.view.cases_of("ib0") if case.finding.kind == "missing").finding.places[0]
-    body = {"verb": "walk-findings", "target": "ib0", "reason": "tonight", "args": {"rack": rack[0]}}
+    body = {"act": {"verb": "walk-findings", "rack": rack[0]}, "target": "ib0", "reason": "tonight"}
     status, answer = await network.operator.post("/v1/intents", body)
     assert status == 200, answer
     await tab.open(network.client(Grant("tess", Role.technician)).token, f"/board?rack={rack[0]}")

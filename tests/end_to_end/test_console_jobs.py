@@ -27,7 +27,7 @@ async def world(tmp_path: Path) -> AsyncIterator[House]:
             inside.work(name, customer)
         await inside.report("n1", kind="kernel_log", text=SICK, facility=0)
         await inside.until(lambda: inside.cell.view.nodes["n1"].conditions)
-        body = {"verb": "reboot", "target": "n1", "args": {}, "reason": "a test's story"}
+        body = {"act": {"verb": "reboot"}, "target": "n1", "reason": "a test's story"}
         assert (await inside.operator.post("/v1/intents", body))[0] == 200
         await inside.until(lambda: inside.cell.view.nodes["n1"].waiting)
         yield inside

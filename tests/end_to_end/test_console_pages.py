@@ -75,6 +75,27 @@ async def test_an_act_shows_what_it_would_do_and_asks_for_the_name_where_it_dist
     await expect(dialog).to_have_count(0)
 
 
+async def test_numbers_and_booleans_are_sent_as_what_they_are(world: House, tab: Tab) -> None:  # noqa: F811
+    """Mutants: a number is sent as the text that was typed; a box that was checked and cleared is sent as true."""
+    await tab.open(world.operator.token, "/nodes/n1")
+    await tab.page.get_by_text("Act on it").click()
+    await tab.page.get_by_role("button", name="locate", exact=True).click()
+    dialog = tab.page.get_by_role("dialog")
+    await dialog.get_by_label("Reason").fill("where is it")
+    await dialog.get_by_label("hours").fill("0.5")
+    lead = dialog.get_by_label("shift lead")
+    await lead.check()
+    await lead.uncheck()
+    await expect(dialog.locator(".cli")).to_have_text("hostler node locate n1 --reason 'where is it' --hours 0.5")
+    await lead.check()
+    async with tab.page.expect_request("**/v1/intents") as asked:
+        await dialog.get_by_role("button", name="Show what it would do").click()
+    sent = json.loads((await asked.value).post_data or "")
+    assert sent["act"] == {"verb": "locate", "hours": 0.5, "shift_lead": True}
+    await expect(dialog.get_by_role("status")).not_to_be_empty()
+    tab.complaints[:] = [one for one in tab.complaints if "409" not in one]
+
+
 async def test_a_nodes_life_is_drawn_in_lanes_and_told_as_a_table(world: House, tab: Tab) -> None:  # noqa: F811
     """Mutants: what happens is not drawn until the page is read anew; the span is forgotten with the page."""
     await tab.open(world.operator.token, "/nodes/n1")
@@ -137,7 +158,7 @@ async def test_a_technician_begins_work_from_a_ticket_with_the_serial_number(
     await world.until(lambda: len(world.cell.view.tickets))
     technician = world.client(Grant("tess", Role.technician))
     (ticket,) = world.cell.view.tickets
-    await technician.post("/v1/intents", {"verb": "claim-ticket", "target": ticket, "reason": "my shift"})
+    await technician.post("/v1/intents", {"act": {"verb": "claim-ticket"}, "target": ticket, "reason": "my shift"})
     await tab.open(technician.token, "/nodes/m0")
     await tab.page.get_by_text("Act on it").click()
     await tab.page.get_by_role("button", name="power off", exact=True).click()
@@ -249,7 +270,11 @@ async def test_a_window_is_answered_by_whom_it_concerns_and_called_off(world: Ho
     await world.reads_all()
     for pool in ("alpha", "beta"):
         window = {"starts": "2099-01-01T00:00:00+00:00", "ends": "2099-01-01T04:00:00+00:00"}
-        asked = {"verb": "schedule-maintenance", "target": f"pool:{pool}", "args": window, "reason": f"feed of {pool}"}
+        asked = {
+            "act": {"verb": "schedule-maintenance", **window},
+            "target": f"pool:{pool}",
+            "reason": f"feed of {pool}",
+        }
         assert (await world.operator.post("/v1/intents", asked))[0] == 200
     tenant = world.client(Grant("alice", Role.tenant, tenant="acme"))
     await tab.open(tenant.token, "/maintenance")

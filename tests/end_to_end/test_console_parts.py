@@ -25,7 +25,7 @@ async def usable(tab: Tab) -> None:  # noqa: F811
 async def test_a_serial_finds_the_part_its_nodes_over_time_and_its_returns(world: House, tab: Tab) -> None:  # noqa: F811
     """Mutants: the part on a shelf is not found; the returns are missing; the page stands still as a case is closed."""
     await world.reads_all()
-    paused = {"verb": "pause", "target": "fleet", "reason": "a remedy would show all parts again"}
+    paused = {"act": {"verb": "pause"}, "target": "fleet", "reason": "a remedy would show all parts again"}
     assert (await world.operator.post("/v1/intents", paused))[0] == 200
     case = await moved(world)
     await tab.open(world.operator.token, "/parts")
@@ -46,7 +46,7 @@ async def test_a_serial_finds_the_part_its_nodes_over_time_and_its_returns(world
     history = tab.page.get_by_role("region", name="history, a table")
     await expect(history).to_contain_text(f"part {MOVED} removed from n0")
     await usable(tab)
-    asked = {"verb": "close-rma", "target": case, "reason": "it works", "args": {"result": "withdrawn"}}
+    asked = {"act": {"verb": "close-rma", "result": "withdrawn"}, "target": case, "reason": "it works"}
     assert (await world.operator.post("/v1/intents", asked))[0] == 200
     await expect(cases).to_contain_text(["closed: withdrawn"])
     await places.first.get_by_role("link", name="n1").click()

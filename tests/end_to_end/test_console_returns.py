@@ -16,9 +16,12 @@ async def test_cases_are_moved_on_and_stock_that_is_low_is_told(world: House, ta
     await world.until(lambda: world.cell.view.cell.format == Release().reads)
     name = next(iter(world.cell.view.nodes))
     for body in (
-        {"verb": "open-rma", "target": name, "reason": "its chassis is bent"},
-        {"verb": "count-stock", "target": "fleet", "reason": "counted"}
-        | {"args": {"site": "lab", "part_number": "H100", "count": "1", "least": "2"}},
+        {"act": {"verb": "open-rma"}, "target": name, "reason": "its chassis is bent"},
+        {
+            "act": {"verb": "count-stock", "site": "lab", "part_number": "H100", "count": 1, "least": 2},
+            "target": "fleet",
+            "reason": "counted",
+        },
     ):
         status, answer = await world.operator.post("/v1/intents", body)
         assert status == 200, answer

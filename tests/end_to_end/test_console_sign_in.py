@@ -194,7 +194,7 @@ async def test_another_page_changes_nothing_with_a_persons_session(person: Perso
         await person.page.goto(address)
         silent = await person.page.evaluate(
             """(to) => fetch(to, { method: "POST", credentials: "include", mode: "no-cors",
-                 body: '{"verb": "pause", "target": "fleet", "reason": "x"}' }).catch((why) => String(why))""",
+                 body: '{"act": {"verb": "pause"}, "target": "fleet", "reason": "x"}' }).catch((why) => String(why))""",
             person.home + "/v1/intents",
         )
         assert "Failed to fetch" in silent, "the answer is of this site alone"
@@ -210,7 +210,8 @@ class evil:  # noqa: N801 - read as a context
         app = web.Application()
         form = (
             f'<form method="post" enctype="text/plain" action="{target}/v1/intents">'
-            """<input name='{"verb": "pause", "target": "fleet", "reason": "' value='"}'><button>Win</button></form>"""
+            """<input name='{"act": {"verb": "pause"}, "target": "fleet", "reason": "' value='"}'>"""
+            "<button>Win</button></form>"
         )
 
         async def page(_: web.Request) -> web.Response:

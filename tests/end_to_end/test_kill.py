@@ -141,7 +141,7 @@ async def test_a_corrupt_tail_is_not_started_on(tmp_path: Path) -> None:
     served = Served(tmp_path, *documents(tmp_path))
     try:
         await served.start()
-        await served.ask("/v1/intents", {"verb": "hold", "target": "fleet", "reason": "the last record"})
+        await served.ask("/v1/intents", {"act": {"verb": "hold"}, "target": "fleet", "reason": "the last record"})
         last = served.journal.last()
     finally:
         await served.stop()
@@ -231,7 +231,7 @@ async def talking(cell: World, seed: int) -> AsyncIterator[dict[str, Counter[str
 
 async def request(cell: World, box: Box, verb: str) -> None:
     """Ask for a remedy in a person's name."""
-    body = {"reason": "a test that kills", "key": f"{verb}-{box.name}", "args": {"now": "true"}}
+    body = {"reason": "a test that kills", "key": f"{verb}-{box.name}", "act": {"now": True}}
     await cell.served.ask(f"/v1/nodes/{box.name}/{verb}", body)
 
 

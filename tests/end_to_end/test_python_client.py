@@ -54,6 +54,7 @@ async def test_the_examples_run_as_they_are_written_and_every_path_is_described(
     assert wrong == b""
     lines = said.decode().splitlines()
     assert "True done" in lines, lines
+    assert any(line.startswith("{'verb': 'cordon', 'hours': 4.0} done ") for line in lines), lines
     assert any(line.startswith("404 node no-such-node") for line in lines), lines
     named = {value for name, value in vars(routes).items() if name.isupper()}
     assert named - described == set()

@@ -23,13 +23,13 @@ QUIET_S = 12.0
 """Longer than a poll of every BMC and two heartbeats of every agent."""
 
 
-async def request(cell: World, node: str, verb: str, **more: str) -> None:
-    body = {"reason": "the drill", "key": f"{verb}-{node}", "args": {"now": "true", **more}}
+async def request(cell: World, node: str, verb: str, **more: Any) -> None:
+    body = {"reason": "the drill", "key": f"{verb}-{node}", "act": {"now": True, **more}}
     await cell.served.ask(f"/v1/nodes/{node}/{verb}", body)
 
 
-async def released(cell: World, **args: str) -> tuple[int, Any]:
-    body = {"verb": "release-restore", "target": "fleet", "reason": "looked at it", "args": args}
+async def released(cell: World, **args: Any) -> tuple[int, Any]:
+    body = {"act": {"verb": "release-restore", **args}, "target": "fleet", "reason": "looked at it"}
     return await cell.served.post("/v1/intents", body)
 
 

@@ -24,7 +24,7 @@ from tests.postgres import PostgresServer
 
 US = 1_000_000
 """Microseconds in a second; the journal's tables count those."""
-HOLD = {"verb": "hold", "target": "rack:far", "reason": "nobody is there"}
+HOLD = {"act": {"verb": "hold"}, "target": "rack:far", "reason": "nobody is there"}
 
 
 async def test_a_controller_stopped_between_its_commit_and_its_send_acts_no_more(
@@ -37,7 +37,7 @@ async def test_a_controller_stopped_between_its_commit_and_its_send_acts_no_more
     async with cluster(tmp_path, postgres_url) as cell, machine(cell) as box:
         old, before = await cell.active(), cell.journal.last()
         box.faults.add(RequestFaultRule(path=f"*/Systems/{box.name}", method="GET", latency_s=3 * LEASE_S, times=0))
-        body = {"reason": "a test that stops", "args": {"now": "true"}}
+        body = {"reason": "a test that stops", "act": {"now": True}}
         await cell.ask(f"/v1/nodes/{box.name}/power-cycle", body)
         await until(lambda: started(cell, "power_off", before), "the power-off in the journal")
         old.signal(signal.SIGSTOP)

@@ -43,6 +43,8 @@ from hostler.drivers.redfish.tolerant_json import WireError
 from hostler.drivers.slurm import wire as slurm
 from hostler.drivers.slurm.hostlist import HostlistError, checked_name, expand
 from hostler.ports import PortError, UnreachableError
+from hostler.server import acts
+from hostler.server.problems import ProblemError
 from hostler.server.routes import agent_reports, cell, intents
 from hostler.sim.bmc.vendors import VENDORS
 from hostler_checks import tool_outputs
@@ -266,6 +268,10 @@ def _take(found: Any) -> None:
                 keepable(judge(one, NODE, None))
         case agent_reports.OutcomesBody(outcomes=outcomes):
             keepable([one for one in outcomes if not outside(one)])
+        case intents.IntentBody(act=fields):
+            made = _refusing(ProblemError, lambda: acts.act_made(acts.kind_named(acts.verb_in(fields)), fields))
+            keepable(msgspec.structs.replace(found, act={}))
+            keepable(made)
         case intents.RegisterBody(nodes=nodes):
             keepable(_refusing(InvalidInputError, registration.register, Fleet(), nodes, False, now))
         case intents.AssetsBody(assets=assets):

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -33,7 +34,7 @@ def api(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeApi]:
 
 
 def granted(asked: Asked) -> web.Response:
-    return web.json_response({"granted": True, "text": f"{asked.body['verb']} is asked for", "detail": {}})
+    return web.json_response({"granted": True, "text": f"{asked.body['act']['verb']} is asked for", "detail": {}})
 
 
 def refused(text: str, status: int = 409) -> web.Response:
@@ -57,25 +58,26 @@ def test_a_served_cell_alone_says_which_remediators_it_finds() -> None:
 def test_every_act_on_a_node_sends_its_verb_target_and_reason(api: FakeApi, verb: str) -> None:
     assert hostler("node", verb, "n1", "--reason", "because", *MUST.get(verb, ())) == ExitCode.ok
     (body,) = api.posted()
-    assert (body["verb"], body["target"], body["reason"], body["dry_run"]) == (verb, "n1", "because", False)
+    told = (body["act"]["verb"], body["target"], body["reason"], body["dry_run"])
+    assert told == (verb, "n1", "because", False)
 
 
 @pytest.mark.parametrize(
     ("words", "verb", "target", "args"),
     [
-        ("node reboot n1 --now", "reboot", "n1", {"now": "true"}),
-        ("node drain rack:r1 --now --hours 2.5", "drain", "rack:r1", {"now": "true", "hours": "2.5"}),
+        ("node reboot n1 --now", "reboot", "n1", {"now": True}),
+        ("node drain rack:r1 --now --hours 2.5", "drain", "rack:r1", {"now": True, "hours": 2.5}),
         ("ticket consent t-1", "consent", "t-1", {}),
         ("approval approve a-1", "approve-request", "a-1", {}),
         ("approval deny a-1", "deny-request", "a-1", {}),
         ("approval withdraw a-1", "withdraw-request", "a-1", {}),
         ("rollout stop r-1", "stop-rollout", "r-1", {}),
-        ("node cordon n1 --hours 4", "cordon", "n1", {"hours": "4"}),
+        ("node cordon n1 --hours 4", "cordon", "n1", {"hours": 4.0}),
         ("node start-work n1 --serial S --ticket T", "start-work", "n1", {"serial": "S", "ticket": "T"}),
-        ("node end-work n1 --shift-lead", "end-work", "n1", {"shift_lead": "true"}),
+        ("node end-work n1 --shift-lead", "end-work", "n1", {"shift_lead": True}),
         ("node clear-condition n1 --condition a.b", "clear-condition", "n1", {"condition": "a.b"}),
         ("node rebind n1 --kind bmc --value https://b", "rebind", "n1", {"kind": "bmc", "value": "https://b"}),
-        ("hold place fleet --hours 1", "hold", "fleet", {"hours": "1"}),
+        ("hold place fleet --hours 1", "hold", "fleet", {"hours": 1.0}),
         ("hold release h1", "release", "h1", {}),
         ("incident close i7", "close-incident", "i7", {}),
         ("incident treat-individually i7", "treat-individually", "i7", {}),
@@ -83,52 +85,72 @@ def test_every_act_on_a_node_sends_its_verb_target_and_reason(api: FakeApi, verb
         ("resume fleet", "resume", "fleet", {}),
         ("pool pause train", "pause", "pool:train", {}),
         ("pool resume train", "resume", "pool:train", {}),
-        ("pool mode train act", "mode", "pool:train", {"remedy": "*", "mode": "act"}),
+        ("pool mode train act", "mode", "pool:train", {"mode": "act"}),
         ("pool mode train observe --remedy reboot", "mode", "pool:train", {"remedy": "reboot", "mode": "observe"}),
+        ("pool mode pool:train --mode propose", "mode", "pool:train", {"mode": "propose"}),
         ("brake release", "release-brake", "fleet", {}),
         ("doctor accept k1 draino", "accept-remediator", "cluster:k1", {"remediator": "draino"}),
         ("doctor withdraw k1 draino", "withdraw-remediator", "cluster:k1", {"remediator": "draino"}),
         ("restore release", "release-restore", "fleet", {}),
-        ("restore release --unheard 3", "release-restore", "fleet", {"unheard": "3"}),
+        ("restore release --unheard 3", "release-restore", "fleet", {"unheard": 3}),
         ("clock confirm", "confirm-clock", "fleet", {}),
         ("ticket close t1", "close-ticket", "t1", {}),
-        ("node start-work n1 --serial S --prepare", "start-work", "n1", {"serial": "S", "prepare": "true"}),
+        ("node start-work n1 --serial S --prepare", "start-work", "n1", {"serial": "S", "prepare": True}),
         ("node locate n1", "locate", "n1", {}),
-        ("node locate n1 --hours 2 --shift-lead", "locate", "n1", {"hours": "2", "shift_lead": "true"}),
+        ("node locate n1 --hours 2 --shift-lead", "locate", "n1", {"hours": 2.0, "shift_lead": True}),
         ("node unlocate n1", "unlocate", "n1", {}),
         ("ticket claim t1", "claim-ticket", "t1", {}),
-        ("ticket claim t1 --hours 8", "claim-ticket", "t1", {"hours": "8"}),
+        ("ticket claim t1 --hours 8", "claim-ticket", "t1", {"hours": 8.0}),
         ("ticket hand-over t1 --to tom", "hand-over-ticket", "t1", {"to": "tom"}),
-        ("ticket hand-over t1 --shift-lead", "hand-over-ticket", "t1", {"shift_lead": "true"}),
+        ("ticket hand-over t1 --shift-lead", "hand-over-ticket", "t1", {"shift_lead": True}),
         (
             "maintenance schedule rack:r1 --starts 2026-01-31T22:00:00+00:00 --ends 2026-02-01T02:00:00+00:00",
             "schedule-maintenance",
             "rack:r1",
-            {"starts": "2026-01-31T22:00:00+00:00", "ends": "2026-02-01T02:00:00+00:00"},
+            {"starts": "2026-01-31T22:00:00Z", "ends": "2026-02-01T02:00:00Z"},
         ),
         ("maintenance cancel w1", "cancel-maintenance", "w1", {}),
     ],
 )
 def test_the_options_of_an_act_become_the_arguments_of_its_intent(
-    api: FakeApi, words: str, verb: str, target: str, args: dict[str, str]
+    api: FakeApi, words: str, verb: str, target: str, args: dict[str, Any]
 ) -> None:
     assert hostler(*words.split(), "--reason", "because") == ExitCode.ok
     (body,) = api.posted()
-    assert (body["verb"], body["target"], body["args"]) == (verb, target, args)
+    assert (body["act"], body["target"]) == ({"verb": verb, **args}, target)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("node cordon n1 --hours -1", "cordon takes hours (number, may be left out): Expected `float` > 0.0"),
+        ("hold place fleet --hours 1e9", "hold takes hours (number, may be left out): Expected `float` <= 8760.0"),
+        ("maintenance schedule fleet --starts soon --ends later", "starts (moment), ends (moment): Invalid RFC3339"),
+        ("pool mode train what", 'Choose from: "observe", "propose", "act"'),
+        ("node tick-item n1 --item 0", "item (integer), note (text, may be left out): Expected `int` >= 1"),
+    ],
+)
+def test_what_a_verb_does_not_take_is_said_before_anything_is_asked(
+    api: FakeApi, words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Mutant: the text goes to the server as it is written."""
+    assert hostler(*words.split(), "--reason", "because") == ExitCode.usage
+    assert said in capsys.readouterr().err
+    assert api.posted() == []
 
 
 @pytest.mark.parametrize(
     ("words", "verb", "args"),
-    [("drain rack-7 --hours 2", "drain", {"hours": "2"}), ("call-off rack-7", "call-off", {})],
+    [("drain rack-7 --hours 2", "drain", {"hours": 2.0}), ("call-off rack-7", "call-off", {})],
 )
 def test_an_act_on_a_domain_is_asked_for_by_the_domains_own_name(
-    api: FakeApi, words: str, verb: str, args: dict[str, str]
+    api: FakeApi, words: str, verb: str, args: dict[str, Any]
 ) -> None:
     """Mutant: what is called like a rack may be a node."""
     api.does("GET /v1/domains/rack-7", lambda _: web.json_response({"scope": "rack:rack-7"}))
     assert hostler("domain", *words.split(), "--reason", "because") == ExitCode.ok
     (body,) = api.posted()
-    assert (body["verb"], body["target"], body["args"]) == (verb, "rack:rack-7", args)
+    assert (body["act"], body["target"]) == ({"verb": verb, **args}, "rack:rack-7")
 
 
 @pytest.mark.parametrize("words", ["node reboot n1", "hold place fleet", "brake release", "pool mode train act"])
@@ -201,7 +223,7 @@ def test_all_that_one_request_asked_for_is_answered_by_naming_one_of_it(api: Fak
     api.says("GET /v1/approvals", page(*rows))
     assert hostler("approval", "approve", "a3", "--together", "--reason", "r") == ExitCode.ok
     assert hostler("approval", "deny", "a1", "a9", "--together", "--reason", "r") == ExitCode.ok
-    asked = [(body["verb"], body["target"]) for body in api.posted()]
+    asked = [(body["act"]["verb"], body["target"]) for body in api.posted()]
     approved = [("approve-request", one) for one in ("a3", "a2", "a4")]
     assert asked == [*approved, ("deny-request", "a1"), ("deny-request", "a9")]
 
@@ -284,9 +306,9 @@ def test_a_plan_is_approved_by_its_id_or_its_node(api: FakeApi) -> None:
     api.says("GET /v1/plans", page({"id": "p7", "node": "n1"}))
     hostler("plan", "approve", "p7", "--reason", "r")
     hostler("plan", "reject", "n2", "--hours", "2", "--reason", "r")
-    assert [(b["verb"], b["target"], b["args"]) for b in api.posted()] == [
-        ("approve", "n1", {}),
-        ("reject", "n2", {"hours": "2"}),
+    assert [(b["act"], b["target"]) for b in api.posted()] == [
+        ({"verb": "approve"}, "n1"),
+        ({"verb": "reject", "hours": 2.0}, "n2"),
     ]
 
 

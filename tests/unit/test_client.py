@@ -87,8 +87,8 @@ def test_an_intent_is_followed_until_nothing_of_it_is_open(
     api: FakeApi, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hostler.client.api.LOOK_S", 0.0)
-    told = {"id": "i1", "verb": "reboot", "target": "n1", "person": "ann", "reason": "x", "text": "",
-            "asked": "2026-01-01T00:00:00Z"}  # fmt: skip
+    told = {"id": "i1", "verb": "reboot", "act": {"verb": "reboot"}, "target": "n1", "person": "ann", "reason": "x",
+            "text": "", "asked": "2026-01-01T00:00:00Z"}  # fmt: skip
     blocker = {"kind": "budget", "name": "train", "text": "1 of 1 away", "ends_when": "another is back"}
     waits = {"node": "n1", "state": "waiting", "blockers": [blocker]}
     api.says("GET /v1/intents/i1", {**told, "state": "under_way", "nodes": [waits]})

@@ -25,11 +25,14 @@ from hostler.controller.step_output import Reply
 from hostler.core.policy.documents import parse
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError, Problem
-from hostler.core.state.intent import Intent, act_of
+from hostler.core.state.intent import Intent
 from hostler.core.state.join_offer import JoinOffer
 from hostler.core.state.live_state import Release
 from hostler.core.state.model import Node
 from hostler.core.state.scopes import FLEET
+from hostler.core.state.verbs.activation import Activate
+from hostler.core.state.verbs.approvals import ApproveRequest
+from hostler.core.state.verbs.facts import Verb
 from hostler.drivers.tickets.ticket_target import TicketTarget
 from hostler.journal.audit_log import FILE as AUDIT
 from hostler.journal.audit_log import open_audit_log
@@ -221,7 +224,7 @@ async def running(
             ):
                 stack.callback(asyncio.create_task(cell.while_active(work)).cancel)
             if configuration is not None and cell.role == "active":
-                await ask(cell, "activate", FLEET, configuration=configuration, documents=documents)
+                await ask(cell, Activate(), FLEET, configuration=configuration, documents=documents)
             async with serving(create_app(cell, tokens, mailboxes, settings, outside), settings) as address:
                 try:
                     yield ControllerProcess(cell, tokens, address, standing.data, notifier, returns, trends)
@@ -268,13 +271,12 @@ async def _attended(mailboxes: AgentMailboxes) -> None:
         mailboxes.send_away()
 
 
-async def ask(cell: Cell, verb: str, target: str, *, person: str = "command-line", **more: object) -> Reply:
+async def ask(cell: Cell, act: Verb, target: str, *, person: str = "command-line", **more: object) -> Reply:
     """Put an intent of the composition root itself; `second` says yes where it takes a second person.
 
     Raises InvalidInputError where it is refused.
     """
-    args, second = more.pop("args", {}), str(more.pop("second", ""))
-    act = act_of(verb, args)  # type: ignore[arg-type]
+    second = str(more.pop("second", ""))
     intent = Intent(secrets.token_hex(8), act, target, person, "given at the start", now())
     while True:
         try:
@@ -283,9 +285,9 @@ async def ask(cell: Cell, verb: str, target: str, *, person: str = "command-line
             await asyncio.sleep(busy.retry_after_s)
             continue
         if second and (approval := reply.detail.get("approval")):
-            return await ask(cell, "approve-request", approval, person=second)
+            return await ask(cell, ApproveRequest(), approval, person=second)
         if not reply.granted:
-            raise InvalidInputError((Problem(verb, 0, reply.text, "correct that and start again"),))
+            raise InvalidInputError((Problem(intent.verb, 0, reply.text, "correct that and start again"),))
         return reply
 
 

@@ -14,6 +14,10 @@ from hostler.core.intents.onboarding import items_of
 from hostler.core.policy.documents import parse
 from hostler.core.state.model import Node, Observation, Phase
 from hostler.core.state.scopes import FLEET
+from hostler.core.state.verbs.activation import Activate
+from hostler.core.state.verbs.nodes import Adopt, Certify, Rebind, Register, RmaReturn, ZapAgain
+from hostler.core.state.verbs.onboarding import TickItem
+from hostler.core.state.verbs.tickets import CloseTicket
 from hostler.logs.structured import logger
 from hostler.runtime.input_queues import BusyError
 from hostler.runtime.runner import Cell
@@ -43,14 +47,13 @@ async def load(running: ControllerProcess, fleet: EmulatedFleet, scale: float) -
     for row, lab in lab_rows(len(fleet.specs), scale).items():
         policy = re.sub(rf"(?m)^  {row}: [^#\n]*", f"  {row}: {lab}  ", policy)
     documents = {"policy.yaml": policy, "fleet.yaml": fleet.configuration()}
-    await ask(running.cell, "activate", FLEET, configuration=parse(documents), documents=documents)
+    await ask(running.cell, Activate(), FLEET, configuration=parse(documents), documents=documents)
     fresh = [spec for spec in fleet.specs if spec.id not in running.cell.view.nodes]
-    for verb, specs in (
-        ("adopt", [spec for spec in fresh if spec.pool]),
-        ("register", [spec for spec in fresh if not spec.pool]),
-    ):
-        if specs:
-            await ask(running.cell, verb, FLEET, args={"nodes": msgspec.json.encode(specs).decode()})
+    adopted, registered = ([spec for spec in fresh if bool(spec.pool) is serves] for serves in (True, False))
+    if adopted:
+        await ask(running.cell, Adopt(msgspec.json.encode(adopted).decode()), FLEET)
+    if registered:
+        await ask(running.cell, Register(msgspec.json.encode(registered).decode()), FLEET)
 
 
 async def resume(running: ControllerProcess, fleet: EmulatedFleet, lab: EmulatedLab, known: Sequence[Node]) -> None:
@@ -65,8 +68,7 @@ async def resume(running: ControllerProcess, fleet: EmulatedFleet, lab: Emulated
         if node.assignment or node.phase not in (Phase.registered, Phase.initializing, Phase.rma):
             fleet.hosts[node.id].wake()
         if node.binding("bmc") != origins[node.id]:
-            moved = {"kind": "bmc", "value": origins[node.id]}
-            await ask(running.cell, "rebind", node.id, args=moved, second="emulated-technician")
+            await ask(running.cell, Rebind("bmc", origins[node.id]), node.id, second="emulated-technician")
     unseen = [node.id for node in known if node.adopted and node.inventory_at is None]
     for begin in range(0, len(unseen), TOLD_AT_ONCE):
         some = unseen[begin : begin + TOLD_AT_ONCE]
@@ -93,23 +95,23 @@ async def staff(cell: Cell, fleet: EmulatedFleet) -> None:
         await asyncio.sleep(1.0)
         for ticket in at_the_cords.sees(cell.view.tickets.values(), now()):
             if ticket in cell.view.tickets:
-                await ask(cell, "close-ticket", ticket, person="emulated-technician")
+                await ask(cell, CloseTicket(), ticket, person="emulated-technician")
         for node in [cell.view.nodes[name] for name in fleet.hosts if name in cell.view.nodes]:
             if node.phase is Phase.onboard:
                 await _inspect(cell, node)
             elif node.phase is Phase.zap_fail and (now() - node.phase_since).total_seconds() > OPERATOR_S:
                 fleet.mend_firmware(node.id)
-                await ask(cell, "zap-again", node.id, person="emulated-operator")
+                await ask(cell, ZapAgain(), node.id, person="emulated-operator")
             elif node.phase is Phase.rma and (now() - node.phase_since).total_seconds() > VENDOR_S:
                 fleet.hosts[node.id].cure("repair")
-                await ask(cell, "rma-return", node.id, person="emulated-vendor")
+                await ask(cell, RmaReturn(), node.id, person="emulated-vendor")
 
 
 async def _inspect(cell: Cell, node: Node) -> None:
     """Tick every item of the node's checklist, and certify it."""
     for number in range(1, len(items_of(cell.view, node)) + 1):
-        await ask(cell, "tick-item", node.id, person="emulated-technician", args={"item": str(number)})
-    await ask(cell, "certify", node.id, person="emulated-technician")
+        await ask(cell, TickItem(number), node.id, person="emulated-technician")
+    await ask(cell, Certify(), node.id, person="emulated-technician")
 
 
 async def strain(fleet: EmulatedFleet, clock: Callable[[], float]) -> None:

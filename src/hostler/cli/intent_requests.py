@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hostler.cli.command_errors import CommandError, code_of, unusable
@@ -14,6 +14,7 @@ from hostler.client import ApiError, routes
 
 if TYPE_CHECKING:
     from hostler.client import Client
+    from hostler.core.state.verbs.facts import Verb
 
 TARGETS_MAX = 1_000
 _GOES_ON = (ExitCode.refused, ExitCode.not_found, ExitCode.usage)
@@ -22,12 +23,16 @@ _GOES_ON = (ExitCode.refused, ExitCode.not_found, ExitCode.usage)
 
 @dataclass(frozen=True)
 class IntentRequest:
-    """One act on one target, with what the verb needs besides; `nodes` with the target "nodes" are one act on all."""
+    """One act on one target; `nodes` with the target "nodes" are one act on all."""
 
-    verb: str
+    act: "Verb"
     target: str
-    args: dict[str, str] = field(default_factory=dict)
     nodes: tuple[str, ...] = ()
+
+    @property
+    def verb(self) -> str:
+        """The verb as people write it."""
+        return str(self.act.__struct_config__.tag)
 
 
 def targets_of(client: "Client", named: Sequence[str], pick: Pick) -> list[str]:
@@ -82,11 +87,13 @@ def say_brake(*answers: dict[str, Any]) -> None:
 
 
 def _answered(client: "Client", why: Why, request: IntentRequest, key: str) -> tuple[dict[str, Any], ExitCode]:
+    from msgspec import to_builtins
     from msgspec.structs import asdict
 
-    more = {"nodes": request.nodes, "args": request.args, "dry_run": why.dry_run, "key": key}
+    act = to_builtins(request.act)
+    more = {**act, "nodes": request.nodes, "dry_run": why.dry_run, "key": key}
     try:
-        answer = asdict(client.ask(request.verb, request.target, why.reason, **more))
+        answer = asdict(client.ask(more.pop("verb"), request.target, why.reason, **more))
     except ApiError as error:
         if (code := code_of(error)) not in _GOES_ON:
             raise

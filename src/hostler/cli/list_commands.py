@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from hostler.cli.command_errors import unusable
 from hostler.cli.exit_codes import ExitCode
-from hostler.cli.intent_requests import IntentRequest, ask
 from hostler.cli.list_view import View, text_of
 from hostler.cli.list_watch import watch, whole
-from hostler.cli.options import Connect, Show, ShowList, Why
+from hostler.cli.options import Connect, Show, ShowList
 from hostler.cli.output import dump_json, dump_yaml, json_of, shown
 
 if TYPE_CHECKING:
@@ -103,11 +102,6 @@ def _bulleted(item: Any, indent: str) -> Iterator[str]:
         return
     for number, line in enumerate(lines_of(item, indent + "    ")):
         yield f"{indent}  - {line.lstrip()}" if number == 0 else line
-
-
-def ask_one(connect: Connect, why: Why, output: str, request: IntentRequest) -> int:
-    """Have one request answered."""
-    return ask(connect.client(), why, [request], output)
 
 
 def every(client: "Client", view: View) -> dict[str, dict[str, Any]]:

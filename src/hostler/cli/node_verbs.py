@@ -3,15 +3,16 @@
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter as Argument
 from inspect import Signature
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 from cyclopts import App, Parameter
+from msgspec import ValidationError
 
 from hostler.cli.command_errors import unusable
 from hostler.cli.intent_requests import IntentRequest, ask
 from hostler.cli.options import ACT, CONNECT, SHOW_ONCE, Connect, ShowOnce, Why
 from hostler.core.state.scopes import FLEET
-from hostler.core.state.verbs.arguments import VerbArgument, arguments_of
+from hostler.core.state.verbs.arguments import VerbArgument, arguments_of, misfit, verb_of
 from hostler.core.state.verbs.facts import Target, Verb, help_of, name_of
 
 if TYPE_CHECKING:
@@ -24,41 +25,49 @@ def _option(one: VerbArgument) -> Argument:
     return keyword(one.name, Annotated[typed, option], Argument.empty if one.required else one.default)
 
 
-def args_of(of: Sequence[VerbArgument], given: Mapping[str, Any]) -> dict[str, str]:
-    """Arguments of an intent for the given options: all that differ from their defaults."""
-    values = ((one, given.get(one.name, one.default)) for one in of)
-    return {one.name: _written(value) for one, value in values if value != one.default}
+def argument_word(kind: type[Verb], name: str) -> Argument:
+    """A verb's argument as a word of its command, not as an option."""
+    one = next(one for one in arguments_of(kind) if one.name == name)
+    return word(name, Annotated[Literal[one.choices] if one.choices else one.type, Parameter(help=one.help)])
 
 
-def _written(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def act_of(kind: type[Verb], given: Mapping[str, Any]) -> Verb:
+    """The act for the given options. Raises CommandError where one is nothing that the verb takes."""
+    try:
+        return verb_of(kind, {name: given[name] for name in kind.__struct_fields__ if name in given}, text=True)
+    except ValidationError as error:
+        command_of = kind.facts.command or f"node {name_of(kind)}"
+        raise unusable(misfit(kind, error), f"see `hostler {command_of} --help`") from error
 
 
 class Asking(Protocol):
-    """Turns a command's first words and its options into requests; `args` are those of the verb."""
+    """Turns a command's first words and its act into requests."""
 
     def __call__(
-        self, client: "Client", words: Sequence[str], args: dict[str, str], given: Mapping[str, Any], /
+        self, client: "Client", words: Sequence[str], act: Verb, given: Mapping[str, Any], /
     ) -> Sequence[IntentRequest]: ...
 
 
 def command(
-    kind: type[Verb], first: Argument | None, asking: Asking, said: str = "", *more: Argument
+    kind: type[Verb], first: Sequence[Argument], asking: Asking, said: str = "", *more: Argument
 ) -> Callable[..., int]:
-    """The command of a verb: its first word or words, its options, its help (`said` where that is another)."""
-    own = arguments_of(kind)
+    """The command of a verb: what it names, its options, its help (`said` where that is another).
+
+    `first` are its words: what it is asked for on, and arguments of the verb that are no options.
+    """
+    argument_words = [one.name for one in first[1:]]
 
     def run(*words: str, **chosen: Any) -> int:
-        given = {one.name: one.default for one in arguments} | chosen
+        by_word = dict(zip(argument_words, words[1:], strict=False))
+        given = {one.name: one.default for one in arguments} | chosen | by_word
+        act = act_of(kind, given)
         client = given["connect"].client()
-        requests = asking(client, words, args_of(own, given), given)
+        requests = asking(client, words, act, given)
         return ask(client, given["why"], requests, given["show"].output)
 
     arguments = (
-        *((first,) if first else ()),
-        *map(_option, own),
+        *first,
+        *(_option(one) for one in arguments_of(kind) if one.name not in argument_words),
         keyword("why", Why),
         *more,
         keyword("show", ShowOnce, SHOW_ONCE),
@@ -114,12 +123,10 @@ def offer(app: App, *kinds: type[Verb]) -> None:
 def plain(kind: type[Verb]) -> Callable[..., int]:
     """The command of a verb that is asked for on what the first word names, or on the fleet."""
 
-    def asking(
-        _: "Client", words: Sequence[str], args: dict[str, str], __: Mapping[str, Any]
-    ) -> Sequence[IntentRequest]:
+    def asking(_: "Client", words: Sequence[str], act: Verb, __: Mapping[str, Any]) -> Sequence[IntentRequest]:
         if kind.facts.target in _SEVERAL and not words:
             noun = kind.facts.target.name
             raise unusable(f"no {noun} is named", f"name one or several; see `hostler {noun} list`")
-        return [IntentRequest(name_of(kind), word, args) for word in dict.fromkeys(words or (FLEET,))]
+        return [IntentRequest(act, word) for word in dict.fromkeys(words or (FLEET,))]
 
-    return command(kind, _FIRST_WORDS.get(kind.facts.target), asking)
+    return command(kind, (_FIRST_WORDS[kind.facts.target],) if kind.facts.target in _FIRST_WORDS else (), asking)

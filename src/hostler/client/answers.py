@@ -326,11 +326,13 @@ class NodeProgress(Struct, frozen=True):
 class IntentProgress(Struct, frozen=True):
     """An intent by its id. `state`: refused, waiting_for_approval, denied, under_way, done, failed or ended.
 
+    `act` is what was asked for, as one asks for it; documents are left out.
     `nodes` are those that it concerns, the first of them; `more` counts the others.
     """
 
     id: str
     verb: str
+    act: dict[str, Any]
     target: str
     person: str
     reason: str

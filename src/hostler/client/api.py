@@ -7,6 +7,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 from uuid import uuid4
@@ -117,14 +118,17 @@ class Client:
         return (read(item, kind) for item in self.pages(LISTS[kind], query, limit))
 
     def ask(self, verb: str, target: str, reason: str, **more: Any) -> "IntentView":
-        """Ask for an act, once: a repetition with the same `key` gets the first answer. `more`: args, nodes, dry_run.
+        """Ask for an act, once: `client.ask("hold", "n0", "fan noise", hours=2)`. `more` are the verb's arguments.
 
+        Of the request itself are `nodes`, `dry_run` and `key`; a repetition with the same `key` gets the first answer.
         Not granted is not refused: a second person's approval is waited for. Raises ApiError: 409 where it is refused,
         404 where its target is not there.
         """
         from hostler.client.answers import IntentView, read
 
-        body = {"verb": verb, "target": target, "reason": reason, "key": uuid4().hex, **more}
+        of_request: dict[str, Any] = {name: more.pop(name) for name in ("nodes", "dry_run", "key") if name in more}
+        act = {"verb": verb, **more}
+        body = {"act": act, "target": target, "reason": reason, "key": uuid4().hex, **of_request}
         return read(self.post(routes.INTENTS, body), IntentView)
 
     def progress(self, intent: str) -> "Iterator[IntentProgress]":
@@ -148,7 +152,7 @@ class Client:
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """Post the body and return the server's answer. Each carries a key, so that none is taken twice."""
-        return self._ask("POST", path, json.dumps(body).encode(), "" if body.get("key") else uuid4().hex)
+        return self._ask("POST", path, json.dumps(body, default=_json).encode(), "" if body.get("key") else uuid4().hex)
 
     def pages(
         self, path: str, query: Query = NO_QUERY, limit: int = 0, go_on: str = "cursor"
@@ -308,6 +312,13 @@ class Client:
 
 
 _IS_IT = "see that Hostler runs there (`hostler up`, `hostler serve`), or name another server with --server URL"
+
+
+def _json(value: object) -> str:
+    """A moment as JSON has it. Raises TypeError for what JSON has no form for."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} is nothing that JSON has")
 
 
 def _reason(error: Exception) -> str:

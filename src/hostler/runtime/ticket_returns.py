@@ -15,8 +15,9 @@ from msgspec.structs import replace
 from hostler.controller.step_output import Reply
 from hostler.core.notify.outside_tickets import label_of
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.intent import Intent, act_of
+from hostler.core.state.intent import Intent
 from hostler.core.state.notify_routes import TICKET_KINDS, Route
+from hostler.core.state.verbs.tickets import CloseTicket
 from hostler.logs.structured import logger
 from hostler.ports import TICKETS_AT_ONCE, JournalError, OutsideTicket, PortError, TicketLink, TicketLinks, TicketSystem
 from hostler.runtime.input_queues import BusyError
@@ -101,9 +102,9 @@ class TicketReturns:
             return
         if shown.done and link.ticket in self._cell.view.tickets:
             why = f"closed as {shown.key} in {route.kind}" + (f": {shown.why}" if shown.why else "")
-            verb = act_of("close-ticket", {})
             person = f"{route.kind}:{route.name}"
-            intent = Intent(uuid4().hex, verb, link.ticket, person, why[:WHY_MAX], self._cell.now(), key=uuid4().hex)
+            act = CloseTicket()
+            intent = Intent(uuid4().hex, act, link.ticket, person, why[:WHY_MAX], self._cell.now(), key=uuid4().hex)
             reply = await self._cell.ask(intent)
             log.info("ticket_closed_outside", ticket=link.ticket, key=shown.key, granted=reply.granted, said=reply.text)
         await asyncio.to_thread(self._links.put, replace(link, key=shown.key, url=shown.url, done=shown.done))

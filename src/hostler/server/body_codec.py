@@ -7,6 +7,7 @@ from litestar import Request, Response
 from litestar.response.base import ASGIResponse
 
 from hostler.client.answers import IntentView
+from hostler.server.problems import refuse
 from hostler.server.token_scope import shown
 from hostler.server.tokens import Identity
 
@@ -15,10 +16,19 @@ class StrictRequest(Request[Any, Any, Any]):
     """A request whose JSON body is decoded straight into the handler's type: no "5" for 5, no detour over dicts."""
 
     async def json(self) -> Any:
-        """The body as the type of the handler's `data`. Raises msgspec.DecodeError."""
+        """The body as the type of the handler's `data`. Raises msgspec.DecodeError, and ProblemError.
+
+        A member that belongs elsewhere is refused with what the body's type says of it in `moved`.
+        """
         field = self.route_handler.parsed_data_field
         wanted = field.annotation if field is not None else Any
-        return msgspec.json.decode(await self.body(), type=wanted)
+        try:
+            return msgspec.json.decode(await self.body(), type=wanted)
+        except msgspec.ValidationError as error:
+            for member, instead in getattr(wanted, "moved", {}).items():
+                if str(error) == f"Object contains unknown field `{member}`":
+                    raise refuse(422, "malformed", str(error), instead) from error
+            raise
 
 
 class RedactedResponse(Response[Any]):

@@ -11,6 +11,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Intent
 from hostler.core.state.model import Node
 from hostler.core.state.verbs.remedies import RemedyVerb
+from hostler.server.acts import act_view
 
 NODES_SHOWN = 200
 HISTORY = 500
@@ -70,6 +71,7 @@ def progress(fleet: Fleet, found: Asked, history: History) -> IntentProgress:
     return IntentProgress(
         id=intent.id,
         verb=intent.verb,
+        act=act_view(intent),
         target=intent.target,
         person=intent.person,
         reason=intent.reason,

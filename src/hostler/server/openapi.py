@@ -17,6 +17,7 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 
 from hostler.core.state.packed_strings import Pairs
 from hostler.core.state.scopes import TEXTS
+from hostler.server.act_schemas import with_acts
 from hostler.server.parameter_words import with_words
 from hostler.server.problems import MEDIA_TYPE, ProblemDetails
 
@@ -121,7 +122,7 @@ def described(document: dict[str, Any], examples: Examples) -> dict[str, Any]:
     }
     components = {**document["components"], "schemas": {**document["components"]["schemas"], **schemas}}
     whole: dict[str, Any] = _any_of({**document, "paths": paths, "components": components})
-    return whole
+    return {**whole, "components": {**whole["components"], "schemas": with_acts(whole["components"]["schemas"])}}
 
 
 def _any_of(value: Any) -> Any:

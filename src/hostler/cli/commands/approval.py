@@ -13,7 +13,7 @@ from hostler.cli.node_verbs import command, keyword
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce
 from hostler.cli.table_columns import APPROVALS
 from hostler.core.state.verbs.approvals import ApproveRequest, DenyRequest, WithdrawRequest
-from hostler.core.state.verbs.facts import Verb, name_of
+from hostler.core.state.verbs.facts import Verb
 
 if TYPE_CHECKING:
     from hostler.client import Client
@@ -43,15 +43,13 @@ def show_(approval: str, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNE
 def _offer(kind: type[Verb]) -> None:
     """Add the command by which one or many approvals are answered."""
 
-    def asking(
-        client: "Client", words: Sequence[str], args: dict[str, str], given: Mapping[str, Any]
-    ) -> Sequence[IntentRequest]:
+    def asking(client: "Client", words: Sequence[str], act: Verb, given: Mapping[str, Any]) -> Sequence[IntentRequest]:
         if not words:
             raise unusable("no approval is named", "name one or several; see `hostler approval list`")
         named = _with_their_requests(client, words) if given["together"] else list(dict.fromkeys(words))
-        return [IntentRequest(name_of(kind), one, args) for one in named]
+        return [IntentRequest(act, one) for one in named]
 
-    app.command(command(kind, _NAMED, asking, "", _TOGETHER), name=kind.facts.command.split()[-1])
+    app.command(command(kind, (_NAMED,), asking, "", _TOGETHER), name=kind.facts.command.split()[-1])
 
 
 def _with_their_requests(client: "Client", named: Sequence[str]) -> list[str]:

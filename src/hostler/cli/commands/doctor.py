@@ -1,6 +1,7 @@
 """`hostler doctor`: what stands in the way of acting in a cluster or pool; the word that lets two remediators be."""
 
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
@@ -8,17 +9,22 @@ from hostler.cli.command_errors import unusable
 from hostler.cli.commands.run import CLUSTERS, Clusters
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.intent_requests import IntentRequest
-from hostler.cli.list_commands import ask_one
-from hostler.cli.options import CONNECT, SHOW_LIST, SHOW_ONCE, Connect, ShowList, ShowOnce, Why
+from hostler.cli.node_verbs import argument_word, command, word
+from hostler.cli.options import CONNECT, SHOW_LIST, Connect, ShowList
 from hostler.cli.output import say
 from hostler.cli.table_columns import FINDINGS
 from hostler.client import HostlerError, routes
+from hostler.core.state.scopes import CLUSTER, Scope
+from hostler.core.state.verbs.facts import Verb
+from hostler.core.state.verbs.remediators import AcceptRemediator, WithdrawRemediator
+
+if TYPE_CHECKING:
+    from hostler.client import Client
 
 app = App(name="doctor", help="Check whether Hostler may act in a cluster, and which other remediators act there.")
 
 Cluster = Annotated[str, Parameter(help="The cluster's name.")]
 PoolName = Annotated[str, Parameter(help="The pool's name.")]
-Tool = Annotated[str, Parameter(help="The program, as `hostler doctor` names it.")]
 
 
 @app.default
@@ -65,20 +71,16 @@ def pool(name: PoolName, *, show: ShowList = SHOW_LIST, connect: Connect = CONNE
     return ExitCode.unsound if any(row["bad"] for row in rows) else ExitCode.ok
 
 
-@app.command
-def accept(cluster: Cluster, tool: Tool, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """Let Hostler act beside another remediator of the cluster; recorded with your name."""
-    return ask_one(
-        connect, why, show.output, IntentRequest("accept-remediator", f"cluster:{cluster}", {"remediator": tool})
-    )
+def _offer(kind: type[Verb]) -> None:
+    def asking(_: "Client", words: Sequence[str], act: Verb, __: Mapping[str, Any]) -> Sequence[IntentRequest]:
+        return [IntentRequest(act, Scope(CLUSTER, words[0].removeprefix(f"{CLUSTER}:")).text)]
+
+    first = (word("cluster", Cluster), argument_word(kind, "remediator"))
+    app.command(command(kind, first, asking), name=kind.facts.command.split()[-1])
 
 
-@app.command
-def withdraw(cluster: Cluster, tool: Tool, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """No longer act beside it."""
-    return ask_one(
-        connect, why, show.output, IntentRequest("withdraw-remediator", f"cluster:{cluster}", {"remediator": tool})
-    )
+_offer(AcceptRemediator)
+_offer(WithdrawRemediator)
 
 
 def _cell(connect: Connect) -> tuple[dict[str, dict[str, dict[str, str]]], dict[tuple[str, str], str]]:

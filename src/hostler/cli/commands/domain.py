@@ -44,12 +44,10 @@ def _scope(client: "Client", domain: str) -> str:
 
 
 def _offer(kind: type[Verb], said: str = "") -> None:
-    def asking(
-        client: "Client", words: Sequence[str], args: dict[str, str], _: Mapping[str, Any]
-    ) -> Sequence[IntentRequest]:
-        return [IntentRequest(name_of(kind), _scope(client, words[0]), args)]
+    def asking(client: "Client", words: Sequence[str], act: Verb, _: Mapping[str, Any]) -> Sequence[IntentRequest]:
+        return [IntentRequest(act, _scope(client, words[0]))]
 
-    made = command(kind, word("domain", Domain), asking, said)
+    made = command(kind, (word("domain", Domain),), asking, said)
     app.command(made, name=name_of(kind), group="Acts on all of it")
 
 

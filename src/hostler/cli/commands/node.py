@@ -361,16 +361,14 @@ def _offer(kind: type[Verb]) -> None:
     """Add the command of a verb on nodes."""
     verb = name_of(kind)
 
-    def asking(
-        client: "Client", words: Sequence[str], args: dict[str, str], given: Mapping[str, Any]
-    ) -> Sequence[IntentRequest]:
+    def asking(client: "Client", words: Sequence[str], act: Verb, given: Mapping[str, Any]) -> Sequence[IntentRequest]:
         pick = given["pick"]
         found = targets_of(client, words, pick)
         if pick.as_one:
-            return [IntentRequest(verb, SEVERAL, args, tuple(found))]
-        return [IntentRequest(verb, target, args) for target in found]
+            return [IntentRequest(act, SEVERAL, tuple(found))]
+        return [IntentRequest(act, target) for target in found]
 
-    made = command(kind, _TARGETS, asking, "", keyword("pick", Pick, PICK))
+    made = command(kind, (_TARGETS,), asking, "", keyword("pick", Pick, PICK))
     app.command(made, name=verb, group=kind.facts.heading)
 
 

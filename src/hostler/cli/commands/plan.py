@@ -34,12 +34,10 @@ def _node(client: "Client", name: str) -> str:
 
 
 def _offer(kind: type[Verb]) -> None:
-    def asking(
-        client: "Client", words: Sequence[str], args: dict[str, str], _: Mapping[str, Any]
-    ) -> Sequence[IntentRequest]:
-        return [IntentRequest(name_of(kind), _node(client, words[0]), args)]
+    def asking(client: "Client", words: Sequence[str], act: Verb, _: Mapping[str, Any]) -> Sequence[IntentRequest]:
+        return [IntentRequest(act, _node(client, words[0]))]
 
-    app.command(command(kind, word("plan", PlanName), asking), name=name_of(kind))
+    app.command(command(kind, (word("plan", PlanName),), asking), name=name_of(kind))
 
 
 _offer(Approve)

@@ -1,25 +1,25 @@
 """`hostler pool`: delivered groups of nodes, and how far Hostler may go in them by itself."""
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from inspect import Parameter as Argument
+from typing import TYPE_CHECKING, Any
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from hostler.cli.intent_requests import IntentRequest
-from hostler.cli.list_commands import ask_one, show_list, show_one
-from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
+from hostler.cli.list_commands import show_list, show_one
+from hostler.cli.node_verbs import argument_word, command, word
+from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce
 from hostler.cli.table_columns import POOLS
+from hostler.core.state.scopes import POOL, Scope
+from hostler.core.state.verbs.facts import Verb, name_of
+from hostler.core.state.verbs.holds import Pause, Resume
+from hostler.core.state.verbs.modes import SetMode
+
+if TYPE_CHECKING:
+    from hostler.client import Client
 
 app = App(name="pool", help="Pools: counts, modes, pauses.")
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Setting:
-    """A mode, and for what."""
-
-    to: Annotated[Literal["observe", "propose", "act"], Parameter(help="Only say, propose for approval, or do.")]
-    remedy: Annotated[str, Parameter(help="The remedy; `*` for all that have no mode of their own.")] = "*"
 
 
 @app.command(name="list")
@@ -34,20 +34,17 @@ def get(pool: str, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) ->
     return show_one(connect, POOLS, pool, show.output)
 
 
-@app.command
-def mode(pool: str, setting: Setting, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """Set how far a remedy goes by itself: only said, proposed for approval, or done."""
-    request = IntentRequest("mode", f"pool:{pool}", {"remedy": setting.remedy, "mode": setting.to})
-    return ask_one(connect, why, show.output, request)
+def _offer(kind: type[Verb], said: str, *words: Argument) -> None:
+    def asking(_: "Client", given: Sequence[str], act: Verb, __: Mapping[str, Any]) -> Sequence[IntentRequest]:
+        return [IntentRequest(act, Scope(POOL, given[0].removeprefix(f"{POOL}:")).text)]
+
+    app.command(command(kind, (word("pool", str), *words), asking, said), name=name_of(kind))
 
 
-@app.command
-def pause(pool: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """Disturb nothing new in the pool."""
-    return ask_one(connect, why, show.output, IntentRequest("pause", f"pool:{pool}"))
-
-
-@app.command
-def resume(pool: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """End the pool's pause."""
-    return ask_one(connect, why, show.output, IntentRequest("resume", f"pool:{pool}"))
+_offer(
+    SetMode,
+    "Set how far a remedy goes by itself: only said, proposed for approval, or done.",
+    argument_word(SetMode, "mode"),
+)
+_offer(Pause, "Disturb nothing new in the pool.")
+_offer(Resume, "End the pool's pause.")

@@ -11,7 +11,7 @@ from hostler.cli.node_verbs import command, word
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce
 from hostler.cli.rack_columns import RACKS
 from hostler.core.state.scopes import RACK, Scope
-from hostler.core.state.verbs.facts import Verb, name_of
+from hostler.core.state.verbs.facts import Verb
 from hostler.core.state.verbs.racks import RackBringUp, RackCallOff, RackCertify
 
 if TYPE_CHECKING:
@@ -58,12 +58,10 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
 
 
 def _offer(kind: type[Verb]) -> None:
-    def asking(
-        _: "Client", words: Sequence[str], args: dict[str, str], __: Mapping[str, Any]
-    ) -> Sequence[IntentRequest]:
-        return [IntentRequest(name_of(kind), Scope(RACK, words[0].removeprefix(f"{RACK}:")).text, args)]
+    def asking(_: "Client", words: Sequence[str], act: Verb, __: Mapping[str, Any]) -> Sequence[IntentRequest]:
+        return [IntentRequest(act, Scope(RACK, words[0].removeprefix(f"{RACK}:")).text)]
 
-    app.command(command(kind, word("rack", Name), asking), name=kind.facts.command.split()[-1], group="Acts on it")
+    app.command(command(kind, (word("rack", Name),), asking), name=kind.facts.command.split()[-1], group="Acts on it")
 
 
 for _kind in (RackBringUp, RackCallOff, RackCertify):

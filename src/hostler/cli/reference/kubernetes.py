@@ -2,7 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
+from msgspec import to_builtins
+
 from hostler.cli.reference.markdown import code, table
+from hostler.core.state.intent import arguments
+from hostler.core.state.verbs.facts import Verb, name_of
 from hostler.drivers.kubernetes.annotation_requests import MEANINGS
 from hostler.drivers.kubernetes.external_controllers import ACTORS, DUTIES
 from hostler.drivers.kubernetes.gpu_operator import ALWAYS, OPERANDS
@@ -59,7 +63,7 @@ def page() -> str:
     ]
     for title, names, text in _SECTIONS:
         parts += [f"## {title}\n", *([f"{text}\n"] if text else []), table(("name", "says", "values"), _rows(names))]
-    meanings = ((code(word), code(one.verb), _args(one.args)) for word, one in MEANINGS.items())
+    meanings = ((code(word), code(name_of(type(one))), _arguments(one)) for word, one in MEANINGS.items())
     parts += ["## What may be requested\n", table(("word", "verb", "with"), meanings)]
     tools = ((one.name, one.duty, ", ".join(map(code, (*one.images, *one.apis, *one.node_keys[:2])))) for one in ACTORS)
     parts += ["## Known tools\n", *(f"- **{duty}**: {text}." for duty, text in DUTIES.items()), ""]
@@ -81,8 +85,8 @@ def _operands() -> Iterator[tuple[str, ...]]:
         yield code(one.label), where
 
 
-def _args(args: dict[str, str]) -> str:
-    return ", ".join(f"{key}: {value}" for key, value in args.items())
+def _arguments(act: Verb) -> str:
+    return ", ".join(f"{name}: {value}" for name, value in arguments(to_builtins(act)).items())
 
 
 def _rights(rights: Iterable[Right]) -> Iterator[tuple[str, ...]]:

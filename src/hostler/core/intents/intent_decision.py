@@ -7,7 +7,6 @@ What would disturb more than one person may decide waits for a second one.
 
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from hostler.core.intents import (
@@ -47,6 +46,7 @@ from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.intent import Intent, Unreadable
 from hostler.core.state.verbs.activation import Activate
 from hostler.core.state.verbs.approvals import ApproveRequest
+from hostler.core.state.verbs.arguments import misfit
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.remedies import RemedyVerb
 
@@ -159,9 +159,7 @@ def _unreadable(ask: Ask[Unreadable]) -> Granted:
     verb = ask.act.said
     if (kind := VERBS.get(verb)) is None:
         raise RefusalError(f"no verb '{verb}'; there are {', '.join(sorted(VERBS))}")
-    fields = msgspec.structs.fields(kind)
-    taken = ", ".join(f"{field.name}{'' if field.required else ' (may be left out)'}" for field in fields) or "nothing"
-    raise RefusalError(f"{verb} takes {taken}: {ask.act.why}")
+    raise RefusalError(misfit(kind, ask.act.why))
 
 
 HANDLERS: Handlers = {

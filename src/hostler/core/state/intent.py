@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct, field
 
 from hostler.core.state.scopes import Scope
+from hostler.core.state.verbs.arguments import verb_of
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import Verb, name_of
 
@@ -73,12 +74,12 @@ class Intent(Struct, frozen=True):
 
 
 def act_of(verb: str, args: Mapping[str, str]) -> Verb:
-    """The verb with its arguments; Unreadable where there is no such verb, or it takes others."""
+    """The verb with its arguments as people write them; Unreadable where there is no such verb, or it takes others."""
     kind = VERBS.get(verb)
     if kind is None:
         return Unreadable(verb, dict(args), "there is no such verb")
     try:
-        return msgspec.convert({**args, "verb": verb}, kind, strict=False)
+        return verb_of(kind, args, text=True)
     except msgspec.ValidationError as error:
         return Unreadable(verb, dict(args), str(error)[:256])
 

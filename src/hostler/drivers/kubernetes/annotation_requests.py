@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from urllib.parse import quote
 
-from msgspec import Struct
-
 from hostler.controller.step_output import Reply
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.intent import Bounds, Intent, act_of
+from hostler.core.state.intent import Bounds, Intent
 from hostler.core.state.model import Node
+from hostler.core.state.verbs.facts import Verb
+from hostler.core.state.verbs.remedies import Reboot, RequestReplacement, ReturnForMaintenance
 from hostler.drivers.kubernetes.cluster_cache import ClusterCache
 from hostler.drivers.kubernetes.kube_api import MERGE_PATCH, Api, checked
 from hostler.drivers.kubernetes.node_status_writer import members
@@ -31,20 +31,13 @@ MAX_REASON = 200
 MAX_ANSWER = 300
 
 
-class Meaning(Struct, frozen=True):
-    """The verb that a word stands for, and its arguments."""
-
-    verb: str
-    args: dict[str, str] = {}
-
-
-MEANINGS = {
-    "reboot": Meaning("reboot"),
-    "force-reboot": Meaning("reboot", {"now": "true"}),
-    "maintenance": Meaning("return-for-maintenance"),
-    "replacement": Meaning("request-replacement"),
+MEANINGS: dict[str, Verb] = {
+    "reboot": Reboot(),
+    "force-reboot": Reboot(now=True),
+    "maintenance": ReturnForMaintenance(),
+    "replacement": RequestReplacement(),
 }
-"""Requests that may be made."""
+"""Requests that may be made, and the act that each stands for."""
 
 Ask = Callable[[Intent], Awaitable[Reply]]
 
@@ -83,11 +76,11 @@ class Requester:
 
     async def _answer(self, node: Node, listed: KubeNode, asked: AnnotationRequest) -> None:
         """Ask once: who asks again with the same change of the Node gets the first answer."""
-        meaning = MEANINGS.get(asked.what)
-        if meaning is None:
+        act = MEANINGS.get(asked.what)
+        if act is None:
             said = f"refused: no request '{asked.what[:40]}'; there are {', '.join(MEANINGS)}"
         else:
-            reply = await self._ask(self._intent(node, listed, asked, meaning))
+            reply = await self._ask(self._intent(node, listed, asked, act))
             said = f"{'granted' if reply.granted else 'refused'}: {reply.text}"
         at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
         notes = {REQUEST: None, REASON_GIVEN: None, ANSWER: f"{asked.what[:40]} {said[:MAX_ANSWER]} ({at})"}
@@ -95,11 +88,11 @@ class Requester:
         path = f"/api/v1/nodes/{quote(listed.key, safe='')}"
         checked(await self._api.change("PATCH", path, {"metadata": meta}, MERGE_PATCH), f"the answer on {listed.key}")
 
-    def _intent(self, node: Node, listed: KubeNode, asked: AnnotationRequest, meaning: Meaning) -> Intent:
+    def _intent(self, node: Node, listed: KubeNode, asked: AnnotationRequest, act: Verb) -> Intent:
         cluster = self._scheduler.cluster
         return Intent(
             id=secrets.token_hex(8),
-            act=act_of(meaning.verb, meaning.args),
+            act=act,
             target=node.id,
             person=f"{asked.by or 'somebody'} in cluster {cluster}"[:120],
             reason=(asked.reason or f"asked for on the Node in cluster {cluster}")[:MAX_REASON],

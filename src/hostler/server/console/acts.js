@@ -6,6 +6,7 @@ import { plain } from "./words.js";
 /** @typedef {import("./types.js").Row} Row */
 /** @typedef {import("./types.js").AskedAct} AskedAct */
 /** @typedef {import("./types.js").ActAnswer} ActAnswer */
+/** @typedef {import("./types.js").Fields} Fields */
 
 export const verbs = signal(/** @type {import("./types.js").VerbView[]} */ ([]));
 const asked = signal(/** @type {AskedAct | null} */ (null));
@@ -24,11 +25,11 @@ export function may(verb) {
 const OFFERED = { "hand-over-ticket to": (target) => `/tickets/${encodeURIComponent(target)}/people` };
 
 // Opens the dialog. `target` as the API has it, `nodes` where it is several nodes as one act, `targets` where it is asked
-// for on each of several; `named` is how people call it; `args` and `reason` are filled in already.
-/** @param {{ verb: string, target: string, targets?: string[], nodes?: string[], named: string, args?: Record<string, string>, reason?: string }} props */
-export function act({ verb, target, targets = [], nodes = [], named, args = {}, reason = "" }) {
+// for on each of several; `named` is how people call it; `fields` and `reason` are filled in already.
+/** @param {{ verb: string, target: string, targets?: string[], nodes?: string[], named: string, fields?: Fields, reason?: string }} props */
+export function act({ verb, target, targets = [], nodes = [], named, fields = {}, reason = "" }) {
   const offered = verbs.value.find((one) => one.verb === verb);
-  if (offered) asked.value = { verb: offered, target, targets: targets.length > 1 ? targets : [], nodes, named, given: args, reason };
+  if (offered) asked.value = { verb: offered, target, targets: targets.length > 1 ? targets : [], nodes, named, given: fields, reason };
 }
 
 // A button for each verb that may be asked for, under the headings of the command line.
@@ -49,10 +50,10 @@ export function NodeActs({ id }) {
   `;
 }
 
-/** @param {{ verb: string, target: string, named: string, nodes?: string[], args?: Record<string, string>, label: string }} props */
-export function ActButton({ verb, target, named, nodes, args, label }) {
+/** @param {{ verb: string, target: string, named: string, nodes?: string[], fields?: Fields, label: string }} props */
+export function ActButton({ verb, target, named, nodes, fields, label }) {
   if (!may(verb)) return null;
-  return html`<button onClick=${() => act({ verb, target, named, nodes, args })}>${label}</button>`;
+  return html`<button onClick=${() => act({ verb, target, named, nodes, fields })}>${label}</button>`;
 }
 
 export function ActDialog() {
@@ -64,7 +65,7 @@ export function ActDialog() {
 /** @param {{ now: AskedAct }} props */
 function Asking({ now }) {
   const box = useRef(/** @type {Row} */ (null));
-  const [form, fill] = useState({ reason: now.reason, args: now.given });
+  const [form, fill] = useState({ reason: now.reason, fields: now.given });
   const [plan, show] = useState(/** @type {ActAnswer | null} */ (null));
   const [state, say] = useState({ busy: false, text: "", bad: false, done: false });
   const [typed, type] = useState("");
@@ -98,7 +99,7 @@ function Asking({ now }) {
         <h2 id="act-title">${now.verb.verb.replaceAll("-", " ")} ${now.named}</h2>
         <p class="quiet">${now.verb.help}</p>
         <label>Reason<input required maxlength="500" value=${form.reason} onInput=${(/** @type {Row} */ event) => change({ reason: event.target.value })} disabled=${state.done} /></label>
-        ${now.verb.args.map((/** @type {Row} */ arg) => html`<${Argument} arg=${arg} offered=${OFFERED[`${now.verb.verb} ${arg.name}`]?.(now.target) ?? ""} value=${form.args[arg.name]} set=${(/** @type {Row} */ value) => change({ args: { ...form.args, [arg.name]: value } })} />`)}
+        ${now.verb.args.map((/** @type {Row} */ arg) => html`<${Argument} arg=${arg} offered=${OFFERED[`${now.verb.verb} ${arg.name}`]?.(now.target) ?? ""} value=${form.fields[arg.name]} set=${(/** @type {Row} */ value) => change({ fields: { ...form.fields, [arg.name]: value } })} />`)}
         ${plan && html`<dl class="plan">${Object.entries(plan.detail).filter(([, value]) => value).map(([name, value]) => html`<dt>${plain(name)}</dt><dd>${value}</dd>`)}</dl>`}
         ${grave && !state.done && html`<label>It disturbs ${touched(plan)} node(s). Type <b>${now.named}</b> to go on<input value=${typed} onInput=${(/** @type {Row} */ event) => type(event.target.value)} autocomplete="off" /></label>`}
         <p role="status" class=${state.bad ? "bad" : ""}>${state.text}</p>
@@ -112,6 +113,10 @@ function Asking({ now }) {
   `;
 }
 
+// Kinds of arguments that are numbers, and by what they go up.
+/** @type {Record<string, string>} */
+const STEPS = { number: "any", integer: "1" };
+
 /** @param {{ arg: Row, offered: string, value: Row, set: Row }} props */
 function Argument({ arg, offered, value, set }) {
   const title = plain(arg.name);
@@ -121,13 +126,13 @@ function Argument({ arg, offered, value, set }) {
     if (offered) ask(offered).then((people) => offer(people.map((/** @type {Row} */ one) => one.name)), () => offer([]));
   }, [offered]);
   if (arg.kind === "boolean") {
-    return html`<label class="check"><input type="checkbox" checked=${value === "true"} onChange=${(/** @type {Row} */ event) => set(event.target.checked ? "true" : "")} />${title}<small>${arg.help}</small></label>`;
+    return html`<label class="check"><input type="checkbox" checked=${value === true} onChange=${(/** @type {Row} */ event) => set(event.target.checked)} />${title}<small>${arg.help}</small></label>`;
   }
   if (arg.kind === "choice") {
     return html`<label>${title}<small>${arg.help}</small><select required=${arg.required} value=${value ?? ""} onChange=${(/** @type {Row} */ event) => set(event.target.value)}>
       <option value=""></option>${arg.choices.map((/** @type {Row} */ one) => html`<option>${one}</option>`)}</select></label>`;
   }
-  return html`<label>${title}<small>${arg.help}</small><input type=${arg.kind === "number" ? "number" : "text"} step="any" required=${arg.required} value=${value ?? ""} list=${names.length ? `offered-${arg.name}` : undefined} onInput=${(/** @type {Row} */ event) => set(event.target.value)} />
+  return html`<label>${title}<small>${arg.help}</small><input type=${arg.kind in STEPS ? "number" : "text"} step=${STEPS[arg.kind]} required=${arg.required} value=${value ?? ""} list=${names.length ? `offered-${arg.name}` : undefined} onInput=${(/** @type {Row} */ event) => set(event.target.value)} />
     ${names.length > 0 && html`<datalist id=${`offered-${arg.name}`}>${names.map((one) => html`<option value=${one}></option>`)}</datalist>`}</label>`;
 }
 
@@ -165,11 +170,18 @@ function added(answers) {
   };
 }
 
-/** @param {Row} now @param {Row} form @param {boolean} dryRun */
+/** @param {AskedAct} now @param {Row} form @param {boolean} dryRun */
 function body(now, form, dryRun) {
-  const args = Object.fromEntries(Object.entries(form.args).filter(([, value]) => value));
+  const act = { verb: now.verb.verb, ...given(now, form) };
   const more = now.nodes.length ? { nodes: now.nodes } : {};
-  return { verb: now.verb.verb, target: now.nodes.length ? "nodes" : now.target, reason: form.reason, args, dry_run: dryRun, ...more };
+  return { act, target: now.nodes.length ? "nodes" : now.target, reason: form.reason, dry_run: dryRun, ...more };
+}
+
+// What is filled in, each under the type that the verb's argument has; a number is typed as text.
+/** @param {AskedAct} now @param {Row} form @returns {Fields} */
+function given(now, form) {
+  const filled = now.verb.args.map(({ name, kind }) => [name, kind, form.fields[name]]).filter(([, , value]) => value !== undefined && value !== "" && value !== false);
+  return Object.fromEntries(filled.map(([name, kind, value]) => [name, kind in STEPS ? Number(value) : value]));
 }
 
 /** @param {Row} plan */
@@ -177,13 +189,13 @@ function touched(plan) {
   return Number(plan.detail.disturbs) || (plan.detail.plan ? plan.detail.nodes.split(",").length : 0);
 }
 
-/** @param {Row} now @param {Row} form */
+/** @param {AskedAct} now @param {Row} form */
 function command(now, form) {
   if (!now.verb.command) return "";
   const targets = (now.nodes.length ? now.nodes : now.targets.length ? now.targets : [now.target]).map(quoted).join(" ");
-  const args = Object.entries(form.args).filter(([, value]) => value)
-    .map(([name, value]) => ` --${name.replaceAll("_", "-")}${value === "true" ? "" : ` ${quoted(value)}`}`);
-  return `hostler ${now.verb.command} ${targets} --reason ${quoted(form.reason || "…")}${args.join("")}`;
+  const options = Object.entries(given(now, form))
+    .map(([name, value]) => ` --${name.replaceAll("_", "-")}${value === true ? "" : ` ${quoted(String(value))}`}`);
+  return `hostler ${now.verb.command} ${targets} --reason ${quoted(form.reason || "…")}${options.join("")}`;
 }
 
 /** @param {string} text */

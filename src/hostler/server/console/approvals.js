@@ -60,7 +60,7 @@ function Request({ asked }) {
   const sum = (/** @type {string} */ name) => approvals.reduce((total, row) => total + row[name], 0);
   const until = approvals.map((row) => row.expires).sort()[0];
   const named = approvals.length > 1 ? `${approvals.length} approvals` : first.id;
-  const args = Object.entries(first.args).filter(([, value]) => value).map(([name, value]) => `${plain(name)} ${value}`).join(", ");
+  const how = Object.entries(first.act).filter(([name]) => name !== "verb").map(([name, value]) => (value === true ? plain(name) : `${plain(name)} ${value}`)).join(", ");
   return html`
     <article class="chain open request" aria-labelledby=${`request-${asked.id}`}>
       <h3 id=${`request-${asked.id}`}>${first.person} asks to ${first.verb.replaceAll("-", " ")} ${where(approvals)}</h3>
@@ -68,7 +68,7 @@ function Request({ asked }) {
         <dt>reason</dt><dd>${first.reason}</dd>
         <dt>why a second person</dt><dd>${[...new Set(approvals.map((row) => row.why))].join("; ")}</dd>
         <dt>would disturb</dt><dd>${count(sum("disturbs"))} nodes, ${count(sum("gpus"))} GPUs${pools(approvals)}</dd>
-        ${args && html`<dt>how</dt><dd>${args}</dd>`}
+        ${how && html`<dt>how</dt><dd>${how}</dd>`}
         ${first.configuration && html`<dt>configuration</dt><dd><a href="/policy"><code>${first.configuration.slice(0, 12)}</code></a></dd>`}
         <dt>asked</dt><dd>${moment(first.asked)}, until ${moment(until)}</dd>
       </dl>

@@ -88,7 +88,7 @@ function Scan({ cards, nodes }) {
   const scanned = (serial) => {
     const card = cards.find((one) => serials(one).includes(serial));
     say(card ? "" : refusal(serial, cards, nodes));
-    if (card) act({ verb: "start-work", target: card.ticket.node, named: card.ticket.node, args: { ticket: card.ticket.id, serial, prepare: "true" }, reason: `ticket ${card.ticket.id}` });
+    if (card) act({ verb: "start-work", target: card.ticket.node, named: card.ticket.node, fields: { ticket: card.ticket.id, serial, prepare: true }, reason: `ticket ${card.ticket.id}` });
   };
   return html`<form class="scan noprint" onSubmit=${typed}>
     <label>Scan the serial at the machine<input ref=${field} name="serial" autocomplete="off" autocapitalize="off" spellcheck="false" maxlength="200" /></label>
@@ -113,7 +113,7 @@ function Stop({ walk, stop, number }) {
   return html`<li><b>${stop.done_by || stop.proved ? "☑" : "☐"} ${stop.rack}${stop.unit && ` U${stop.unit}`}</b> ${stop.what}${stop.ticket && html` <small>(ticket ${stop.ticket})</small>`}
     <ol>${stop.steps.map((/** @type {string} */ step) => html`<li>${step}</li>`)}</ol>
     <p class="quiet">${stopState(stop)}</p>
-    ${!stop.done_by && !stop.proved && html`<${ActButton} verb="tick-stop" target=${walk} named=${walk} args=${{ stop: String(number) }} label=${`Tick stop ${number}`} />`}</li>`;
+    ${!stop.done_by && !stop.proved && html`<${ActButton} verb="tick-stop" target=${walk} named=${walk} fields=${{ stop: number }} label=${`Tick stop ${number}`} />`}</li>`;
 }
 
 /** @param {Row} stop */
@@ -152,7 +152,7 @@ function Card({ card: { ticket, node }, at }) {
     <div class="buttons noprint">
       <${ClaimActs} ticket=${ticket} />
       <${LightActs} ticket=${ticket} />
-      <${ActButton} verb="start-work" target=${ticket.node} named=${ticket.node} args=${{ ticket: ticket.id, prepare: "true" }} label="Start work" />
+      <${ActButton} verb="start-work" target=${ticket.node} named=${ticket.node} fields=${{ ticket: ticket.id, prepare: true }} label="Start work" />
       <${ActButton} verb="end-work" target=${ticket.node} named=${ticket.node} label="Work ended" />
       <${ActButton} verb="close-ticket" target=${ticket.id} named=${ticket.id} label="Close" />
     </div>

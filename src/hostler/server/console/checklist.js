@@ -31,7 +31,7 @@ export function Checklist({ seen }) {
 function Item({ id, item }) {
   const path = `/nodes/${encodeURIComponent(id)}/checklist/files`;
   return html`<li>${item.item} ${item.ticked ? html`<b>ticked</b> by ${item.person} ${moment(item.at)}${item.note && `: ${item.note}`}`
-    : html`<${ActButton} verb="tick-item" target=${id} named=${id} args=${{ item: String(item.number) }} label=${`Tick item ${item.number}`} />`}
+    : html`<${ActButton} verb="tick-item" target=${id} named=${id} fields=${{ item: item.number }} label=${`Tick item ${item.number}`} />`}
     <${Files} path=${path} files=${item.files} />
     <details><summary>Add a photo or file</summary><${AddFile} path=${path} reason="inspection" more=${{ item: item.number }} label=${`photo, PDF or text of item ${item.number}`} /></details>
   </li>`;

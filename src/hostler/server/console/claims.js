@@ -25,7 +25,7 @@ export function claimText(ticket) {
 }
 
 /** @param {Row} ticket */
-const claim = (ticket) => send("/intents", { verb: "claim-ticket", target: ticket.id, reason: "claimed at the board" });
+const claim = (ticket) => send("/intents", { act: { verb: "claim-ticket" }, target: ticket.id, reason: "claimed at the board" });
 
 /** @param {{ ticket: Row }} props */
 export function ClaimActs({ ticket }) {
@@ -44,7 +44,7 @@ export function LightActs({ ticket }) {
   const [problem, say] = useState("");
   if (!may("locate") || holder(ticket) !== me.value?.name || ticket.walk.length) return null;
   const verb = ticket.light ? "unlocate" : "locate";
-  const turn = () => send("/intents", { verb, target: ticket.node, reason: `ticket ${ticket.id}` }).then(() => say(""), (error) => say(said(error)));
+  const turn = () => send("/intents", { act: { verb }, target: ticket.node, reason: `ticket ${ticket.id}` }).then(() => say(""), (error) => say(said(error)));
   return html`<button aria-pressed=${Boolean(ticket.light)} onClick=${turn}>Locate light</button>${problem && html`<span class="bad" role="alert">${problem}</span>`}`;
 }
 

@@ -36,7 +36,7 @@ export function ManualTest({ seen }) {
 /** @param {{ network: Row, step: Row, number: Row, tick: Row }} props */
 function Step({ network, step, number, tick }) {
   return html`<li>${step} ${tick ? html`<b>ticked</b> by ${tick.person} ${moment(tick.at)}${tick.note && `: ${tick.note}`}`
-    : html`<${ActButton} verb="tick-manual-test" target=${network} named=${network} args=${{ step: String(number) }} label=${`Tick step ${number}`} />`}</li>`;
+    : html`<${ActButton} verb="tick-manual-test" target=${network} named=${network} fields=${{ step: number }} label=${`Tick step ${number}`} />`}</li>`;
 }
 
 /** @param {{ network: Row, run: Row, checklist: Row }} props */

@@ -160,7 +160,7 @@ export function Tickets() {
 /** @param {{ row: Row }} props */
 function TicketActs({ row }) {
   return html`<span class="buttons noprint">
-    <${ActButton} verb="start-work" target=${row.node} named=${row.node} args=${{ ticket: row.id }} label="Start work" />
+    <${ActButton} verb="start-work" target=${row.node} named=${row.node} fields=${{ ticket: row.id }} label="Start work" />
     <${ActButton} verb="end-work" target=${row.node} named=${row.node} label="Work ended" />
     ${row.kind === "consent" && html`<${ActButton} verb="consent" target=${row.id} named=${row.id} label="Consent" />`}
     <${ActButton} verb="close-ticket" target=${row.id} named=${row.id} label="Close" />

@@ -74,7 +74,7 @@ function Acts({ name, seen }) {
   const target = `rack:${name}`;
   const sku = seen.ended?.sku || seen.certificate?.sku;
   return html`<div class="buttons noprint">
-    ${!seen.run && html`<${ActButton} verb="rack-bring-up" target=${target} named=${name} args=${sku ? { sku } : {}} label="Bring it up" />`}
+    ${!seen.run && html`<${ActButton} verb="rack-bring-up" target=${target} named=${name} fields=${sku ? { sku } : {}} label="Bring it up" />`}
     ${seen.run && html`<${ActButton} verb="rack-call-off" target=${target} named=${name} label="Call the bring-up off" />`}
     ${!seen.run && html`<${ActButton} verb="rack-certify" target=${target} named=${name} label="Certify it" />`}</div>`;
 }

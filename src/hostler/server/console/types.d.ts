@@ -73,7 +73,7 @@ export interface AttachedFile {
 
 export interface VerbArgument {
   name: string;
-  kind: "text" | "number" | "boolean" | "choice";
+  kind: "text" | "moment" | "number" | "integer" | "boolean" | "choice";
   help: string;
   required: boolean;
   choices: string[];
@@ -91,6 +91,9 @@ export interface VerbView {
   args: VerbArgument[];
 }
 
+// The values of a verb's arguments, each with its JSON type.
+export type Fields = Record<string, string | number | boolean>;
+
 // An act that the dialog is open for.
 export interface AskedAct {
   verb: VerbView;
@@ -98,7 +101,7 @@ export interface AskedAct {
   targets: string[];
   nodes: string[];
   named: string;
-  given: Record<string, string>;
+  given: Fields;
   reason: string;
 }
 

@@ -1,7 +1,7 @@
 """Intents that wait for a second person, and configurations that come into force slice by slice."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from litestar import Router, get, post
 from litestar.params import FromPath, JSONBody
@@ -13,13 +13,16 @@ from hostler.core.planning.rollouts import waits_for
 from hostler.core.report.approval_requests import requests_of
 from hostler.core.report.sentences import asked_for
 from hostler.core.state.change_control import Approval, Rollout, Slice, SliceError
-from hostler.core.state.verbs.facts import Permission
+from hostler.core.state.verbs.activation import StopRollout
+from hostler.core.state.verbs.approvals import ApproveRequest, DenyRequest, WithdrawRequest
+from hostler.core.state.verbs.facts import Permission, name_of
+from hostler.server.acts import act_view
 from hostler.server.app_state import AppState
 from hostler.server.auth import SEE, SEE_CELL, needs
 from hostler.server.dependencies import TheAppState, Wanted, Who
 from hostler.server.paging import Page, listed
 from hostler.server.problems import unknown
-from hostler.server.routes.intents import ActBody, RequestedIntent, TheCaller, submit
+from hostler.server.routes.intents import ActBody, TheCaller, requested, submit
 from hostler.server.rows import row_of
 from hostler.server.token_scope import sees
 from hostler.server.tokens import Identity
@@ -30,7 +33,8 @@ NODES_SHOWN = 100
 class ApprovalView(Struct, frozen=True):
     """An intent that waits: who asked for what, why, how many nodes of which pools ("" none) it would disturb.
 
-    `nodes` are the first of them, `text` says it all in a sentence, `configuration` is the digest of one that waits.
+    `act` is what was asked for, as one asks for it. `nodes` are the first of them, `text` says it all in a sentence,
+    `configuration` is the digest of one that waits.
     `request`: the first of the approvals that were asked for together with it (the same person, act and reason).
     """
 
@@ -39,7 +43,7 @@ class ApprovalView(Struct, frozen=True):
     person: str
     verb: str
     target: str
-    args: dict[str, str]
+    act: dict[str, Any]
     reason: str
     why: str
     asked: datetime
@@ -62,7 +66,7 @@ def approval_view(approval: Approval, request: str) -> ApprovalView:
         person=intent.person,
         verb=intent.verb,
         target=intent.target,
-        args={k: v for k, v in intent.args.items() if len(v) <= 256},
+        act=act_view(intent),
         reason=intent.reason,
         disturbs=approval.count,
         pools=dict(approval.pools),
@@ -140,7 +144,11 @@ async def get_approval(app_state: TheAppState, who: Who, approval: FromPath[str]
     return approval_view(found, requests_of(waiting)[found.id])
 
 
-_VERBS = {"approve": "approve-request", "deny": "deny-request", "withdraw": "withdraw-request"}
+_VERBS = {
+    "approve": name_of(ApproveRequest),
+    "deny": name_of(DenyRequest),
+    "withdraw": name_of(WithdrawRequest),
+}
 
 
 @post(
@@ -157,9 +165,7 @@ async def post_approval(
     data: JSONBody[ActBody],
 ) -> IntentView:
     """Approve or deny what somebody else asked for, or withdraw what you asked for."""
-    return await submit(
-        app_state, caller, RequestedIntent(_VERBS[answer], approval, data.reason, data.args, data.dry_run, data.key)
-    )
+    return await submit(app_state, caller, requested(app_state, caller, _VERBS[answer], approval, data))
 
 
 @get("/rollouts", guards=SEE_CELL)
@@ -187,9 +193,7 @@ async def stop_rollout(
     app_state: TheAppState, caller: TheCaller, rollout: FromPath[str], data: JSONBody[ActBody]
 ) -> IntentView:
     """Stop a rollout: the configuration before decides everywhere again."""
-    return await submit(
-        app_state, caller, RequestedIntent("stop-rollout", rollout, data.reason, {}, data.dry_run, data.key)
-    )
+    return await submit(app_state, caller, requested(app_state, caller, name_of(StopRollout), rollout, data))
 
 
 router = Router(

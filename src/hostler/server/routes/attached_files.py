@@ -7,11 +7,14 @@ from typing import Annotated
 
 from litestar import Response
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from hostler.client.answers import IntentView
 from hostler.core.state.attached_files import FILE_BYTES_MOST, FILE_TYPES, AttachedFile
+from hostler.core.state.verbs.facts import FileVerb
 from hostler.journal.evidence_files import EvidenceFiles, media_type_of
 from hostler.ports import JournalError
+from hostler.server.acts import act_made
 from hostler.server.app_state import AppState
 from hostler.server.problems import refuse
 from hostler.server.routes.intents import Caller, Key, Reason, RequestedIntent, submit
@@ -48,9 +51,9 @@ class FileBody(Struct, frozen=True, forbid_unknown_fields=True):
 class Attachment(Struct, frozen=True):
     """Verb and target by which a file is attached, and further arguments of that verb."""
 
-    verb: str
+    kind: type[FileVerb]
     target: str
-    args: dict[str, str] = {}
+    more: dict[str, int] = {}
 
 
 async def attach(app_state: AppState, caller: Caller, to: Attachment, data: FileBody) -> IntentView:
@@ -61,13 +64,13 @@ async def attach(app_state: AppState, caller: Caller, to: Attachment, data: File
         raise refuse(422, "malformed", what, f"send 1 to {FILE_BYTES_MOST:,} bytes of {', '.join(FILE_TYPES)}")
     safe = _UNSAFE.sub("_", data.name)[-100:].lstrip(". ") or "file"
     digest = sha256(data.content).hexdigest()
-    args = to.args | {"digest": digest, "name": safe, "media_type": kind, "size": str(len(data.content))}
-    tried = RequestedIntent(to.verb, to.target, data.reason, args, dry_run=True)
-    view = await submit(app_state, caller, tried)
+    file = {"digest": digest, "name": safe, "media_type": kind, "size": len(data.content)}
+    wanted = RequestedIntent(act_made(to.kind, file | to.more), to.target, data.reason, key=data.key)
+    view = await submit(app_state, caller, replace(wanted, dry_run=True, key=""))
     if data.dry_run or not view.granted:
         return view
     await asyncio.to_thread(_keep, app_state, data.content)
-    return await submit(app_state, caller, RequestedIntent(to.verb, to.target, data.reason, args, key=data.key))
+    return await submit(app_state, caller, wanted)
 
 
 async def sent(app_state: AppState, file: AttachedFile) -> Response[bytes]:

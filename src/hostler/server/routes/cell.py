@@ -15,7 +15,8 @@ from hostler.core.state.configuration import Policy, PolicySource, Pool, Sku
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import ActClass
 from hostler.core.state.notify_routes import Route
-from hostler.core.state.verbs.activation import COMMIT, PLAIN
+from hostler.core.state.scopes import FLEET
+from hostler.core.state.verbs.activation import COMMIT, PLAIN, Activate
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import Permission
 from hostler.core.tables.asset_states import ASSET_TRANSITIONS
@@ -121,10 +122,10 @@ async def post_config(app_state: TheAppState, caller: TheCaller, data: JSONBody[
         fresh = await app_state.documents.parse(data.documents)
     except InvalidInputError as error:
         raise invalid(error) from error
-    args = {"at_once": "true"} if data.at_once else {}
-    if data.source is not None:
-        args |= {"commit": data.source.commit, "ref": data.source.ref, "origin": data.source.origin}
-    asked = RequestedIntent("activate", "fleet", data.reason, args, data.dry_run, data.key)
+    act = Activate(data.at_once)
+    if (source := data.source) is not None:
+        act = Activate(data.at_once, source.commit, source.ref, source.origin)
+    asked = RequestedIntent(act, FLEET, data.reason, data.dry_run, data.key)
     return await submit(app_state, caller, asked, fresh, data.documents)
 
 

@@ -14,6 +14,7 @@ from hostler.core.state.attached_files import AttachedFile
 from hostler.core.state.model import Node
 from hostler.core.state.onboarding import NOT_BEGUN
 from hostler.core.state.verbs.facts import Permission
+from hostler.core.state.verbs.onboarding import AddItemFile
 from hostler.server.app_state import AppState
 from hostler.server.auth import needs
 from hostler.server.dependencies import TheAppState, Who
@@ -67,8 +68,7 @@ async def post_item_file(
     app_state: TheAppState, caller: TheCaller, node_id: FromPath[str], data: JSONBody[ItemFileBody]
 ) -> IntentView:
     """Add a photo or file to an item of a node's checklist: JPEG, PNG, WebP, PDF or text, up to 8 MiB."""
-    to = Attachment("add-item-file", node_id, {"item": str(data.item)})
-    return await attach(app_state, caller, to, data)
+    return await attach(app_state, caller, Attachment(AddItemFile, node_id, {"item": data.item}), data)
 
 
 @get("/nodes/{node_id:str}/checklist/files/{digest:str}", guards=[needs(Permission.work)])

@@ -16,6 +16,7 @@ from hostler.core.state.expected import ExpectedNode, FieldOwner
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.scopes import FLEET
 from hostler.core.state.verbs.facts import Permission
+from hostler.core.state.verbs.nodes import Admit
 from hostler.server.app_state import AppState
 from hostler.server.auth import needs
 from hostler.server.bmc_system_choice import demand_choice
@@ -95,8 +96,8 @@ async def plan_admission(app_state: TheAppState, data: JSONBody[ExpectedBody]) -
 async def post_admission(app_state: TheAppState, caller: TheCaller, data: JSONBody[AdmissionBody]) -> IntentView:
     """Carry out the plan of this digest. 409 where the fleet, the configuration or the inventory has changed since."""
     await _demand_systems(app_state, data)
-    args = {"nodes": msgspec.json.encode(data.nodes).decode(), "source": data.source.value, "digest": data.digest}
-    asked = RequestedIntent("admit", FLEET, data.reason, args, data.dry_run, data.key)
+    act = Admit(data.source, msgspec.json.encode(data.nodes).decode(), data.digest)
+    asked = RequestedIntent(act, FLEET, data.reason, data.dry_run, data.key)
     try:
         return await submit(app_state, caller, asked)
     except ProblemError as refused:

@@ -21,6 +21,7 @@ from hostler.core.state import events as e
 from hostler.core.state.fabrics import DesignVersion, Fabric, Model
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.scopes import FLEET
+from hostler.core.state.verbs.fabrics import PlanRecabling, RegisterFabric
 from hostler.core.state.verbs.facts import Permission
 from hostler.journal.archived_records import archived_record
 from hostler.ports import JournalError
@@ -129,7 +130,7 @@ async def post_fabric(app_state: TheAppState, caller: TheCaller, data: JSONBody[
     """
     text = msgspec.json.encode(data.fabric).decode()
     ready = await read_text(text)  # the loop asks the same question, and finds it answered
-    request = RequestedIntent("register-fabric", FLEET, data.reason, {"fabric": text}, data.dry_run, data.key)
+    request = RequestedIntent(RegisterFabric(text), FLEET, data.reason, data.dry_run, data.key)
     view = await submit(app_state, caller, request)
     known = app_state.fleet.fabrics.get(data.fabric.name)
     if not data.dry_run or known is None:
@@ -204,7 +205,7 @@ async def roll_back_design(
     )
     text = msgspec.json.encode(spec).decode()
     await read_text(text)
-    request = RequestedIntent("register-fabric", FLEET, data.reason, {"fabric": text}, data.dry_run, data.key)
+    request = RequestedIntent(RegisterFabric(text), FLEET, data.reason, data.dry_run, data.key)
     return await submit(app_state, caller, request)
 
 
@@ -231,8 +232,8 @@ async def plan_recabling(
     spec = replace(data.fabric, name=fabric.name, models=data.fabric.models or fabric.models)
     text = msgspec.json.encode(spec).decode()
     ready = await read_text(text)
-    args = {"fabric": text, "starts": data.starts.isoformat(), "ends": data.ends.isoformat()}
-    request = RequestedIntent("plan-recabling", fabric.name, data.reason, args, data.dry_run, data.key)
+    act = PlanRecabling(data.starts, data.ends, text)
+    request = RequestedIntent(act, fabric.name, data.reason, data.dry_run, data.key)
     view = await submit(app_state, caller, request)
     plan = await _plan(app_state, in_force(fabric), ReadDesign(ready.digest, ready.text, dict(spec.models)))
     return replace(view, detail={**view.detail, "design": plan.summary})

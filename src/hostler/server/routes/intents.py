@@ -1,7 +1,8 @@
 """Intents: every verb, on a node, a rack or whatever it names, in the name of the token that asks."""
 
 import asyncio
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, ClassVar
 from uuid import uuid4
 
 import msgspec
@@ -20,14 +21,16 @@ from hostler.core.intents.registration import MAX_NODES, AssetSpec, NodeSpec
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.events import Record
 from hostler.core.state.input_problems import InvalidInputError
-from hostler.core.state.intent import Intent, act_of
-from hostler.core.state.scopes import NODES
+from hostler.core.state.intent import Intent
+from hostler.core.state.scopes import FLEET, NODES
 from hostler.core.state.verbs.every import VERBS
-from hostler.core.state.verbs.facts import Permission
+from hostler.core.state.verbs.facts import Permission, Verb, name_of
 from hostler.core.state.verbs.lights import Locate, Unlocate
 from hostler.core.state.verbs.maintenance import EndWork
+from hostler.core.state.verbs.nodes import Adopt, Register, RegisterAssets
 from hostler.core.state.verbs.tickets import HandOverTicket
 from hostler.logs import traces
+from hostler.server.acts import MOVED, ActFields, act_made, kind_named, verb_in
 from hostler.server.app_state import AppState
 from hostler.server.audit_trail import note
 from hostler.server.auth import SEE, demand, needs
@@ -46,7 +49,6 @@ Reason = Annotated[str, Meta(min_length=1, max_length=REASON_MAX)]
 Key = Annotated[str, Meta(max_length=100)]
 Target = Annotated[str, Meta(min_length=1, max_length=200)]
 NodeName = Annotated[str, Meta(min_length=1, max_length=200, pattern="^[^,]*$")]
-Args = Annotated[dict[Annotated[str, Meta(max_length=64)], Annotated[str, Meta(max_length=1000)]], Meta(max_length=16)]
 KeyHeader = Annotated[str, HeaderParameter(name="Idempotency-Key", max_length=100)]
 
 NODE_VERBS = frozenset(verb for verb, kind in VERBS.items() if kind.facts.target.may_be_node)
@@ -60,21 +62,25 @@ OWN_ROUTES = {verb: kind.facts.route for verb, kind in VERBS.items() if kind.fac
 
 
 class ActBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """Why, with which arguments, and whether only to say what would happen. A repeated `key` gets the first answer."""
+    """Why, with which arguments, and whether only to say what would happen. A repeated `key` gets the first answer.
 
+    `act` has the arguments of the verb that the path names.
+    """
+
+    moved: ClassVar = MOVED
     reason: Reason
-    args: Args = {}
+    act: ActFields = {}
     dry_run: bool = False
     key: Key = ""
 
 
 class IntentBody(ActBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A verb on a target: a node's id, "rack:…", "pool:…", "fleet", or the id of a hold, ticket, window or approval.
+    """An act on a target: a node's id, "rack:…", "pool:…", "fleet", or the id of a hold, ticket, window or approval.
 
-    `nodes` names several nodes as one act, all or none; the target is then "nodes".
+    `act` is a verb with its arguments. `nodes` names several nodes as one act, all or none; the target is then "nodes".
     """
 
-    verb: Annotated[str, Meta(max_length=64)]
+    act: ActFields
     target: Target
     nodes: Annotated[tuple[NodeName, ...], Meta(max_length=1000)] = ()
 
@@ -100,10 +106,9 @@ class AssetsBody(Struct, frozen=True, forbid_unknown_fields=True):
 class RequestedIntent(Struct, frozen=True):
     """An intent as it was asked for, before it has a person and a moment."""
 
-    verb: str
+    act: Verb
     target: str
     reason: str
-    args: dict[str, str] = {}
     dry_run: bool = False
     key: str = ""
     nodes: tuple[str, ...] = ()
@@ -133,17 +138,13 @@ async def submit(
 ) -> IntentView:
     """Ask the controller in the caller's name. Raises ProblemError (403, 404, 409, 422) and BusyError."""
     who, key = caller.who, asked.key or caller.key
-    kind = VERBS.get(asked.verb)
-    if kind is None:
-        raise refuse(404, "unknown", f"no verb '{asked.verb}'", f"use one of {', '.join(sorted(VERBS))}")
-    heard = note()
-    heard.verb, heard.target, heard.dry_run = asked.verb, _told(asked), asked.dry_run
-    demand(who, kind.facts.asks)
-    node = app_state.fleet.resolve(asked.target)
+    kind, heard = type(asked.act), note()
+    heard.verb, heard.target, heard.dry_run = name_of(kind), _told(asked.target, asked.nodes), asked.dry_run
+    target = _demand_reach(app_state, who, kind, asked.target, asked.nodes)
     intent = Intent(
         id=traces.name_of_intent() or uuid4().hex,
-        act=act_of(asked.verb, asked.args),
-        target=node.id if node else asked.target,
+        act=asked.act,
+        target=target,
         person=who.name,
         reason=asked.reason,
         at=app_state.now(),
@@ -153,8 +154,6 @@ async def submit(
         bounds=who.grant.bounds,
         own_work=who.role is Role.technician,
     )
-    if not kind.facts.partly:
-        demand_visible(who, app_state.fleet, intent.target, intent.nodes)
     leads = isinstance(intent.act, EndWork | HandOverTicket | Locate | Unlocate) and intent.act.shift_lead
     if leads and who.role is not Role.operator:
         raise refuse(403, "forbidden", f"{who.name} is not a shift lead", "ask who started the work, or an operator")
@@ -178,31 +177,51 @@ async def submit(
     return IntentView(reply.granted, reply.text, detail)
 
 
-def _told(asked: RequestedIntent) -> str:
+def _told(target: str, nodes: Sequence[str]) -> str:
     """Target of the request, as the audit names it."""
-    return f"{len(asked.nodes)} nodes: {' '.join(asked.nodes[:20])}" if asked.nodes else asked.target
+    return f"{len(nodes)} nodes: {' '.join(nodes[:20])}" if nodes else target
+
+
+def _demand_reach(app_state: AppState, who: Identity, kind: type[Verb], target: str, nodes: Sequence[str]) -> str:
+    """The target, a node by its id. Raises ProblemError (403) where the caller may not ask for the verb on it."""
+    demand(who, kind.facts.asks)
+    node = app_state.fleet.resolve(target)
+    named = node.id if node else target
+    if not kind.facts.partly:
+        demand_visible(who, app_state.fleet, named, nodes)
+    return named
+
+
+def requested(app_state: AppState, caller: Caller, verb: str, target: str, data: ActBody) -> RequestedIntent:
+    """The intent of a body. Raises ProblemError: 404 no such verb, 403 not the caller's, 422 not its arguments."""
+    kind, heard = kind_named(verb), note()
+    nodes = tuple(dict.fromkeys(data.nodes)) if isinstance(data, IntentBody) else ()
+    heard.verb, heard.target, heard.dry_run = verb, _told(target, nodes), data.dry_run
+    _demand_reach(app_state, caller.who, kind, target, nodes)
+    act = act_made(kind, data.act)
+    return RequestedIntent(act, target, data.reason, data.dry_run, data.key, nodes)
 
 
 @post(
     "/intents",
     guards=SEE,
     status_code=200,
-    example={"verb": "cordon", "target": "rack:r7", "reason": "PDU swap at 14:00", "dry_run": True},
+    example={
+        "act": {"verb": "cordon", "hours": 4},
+        "target": "rack:r7",
+        "reason": "PDU swap at 14:00",
+        "dry_run": True,
+    },
 )
 async def post_intent(app_state: TheAppState, caller: TheCaller, data: JSONBody[IntentBody]) -> IntentView:
     """Ask for anything that people may ask for. 409 where it is refused, 404 where its target is not there."""
-    if data.verb in OWN_ROUTES:
-        command = VERBS[data.verb].facts.command
-        raise refuse(400, "malformed", f"{data.verb} brings a document along", f"use hostler {command}")
+    verb = verb_in(data.act)
+    if verb in OWN_ROUTES:
+        command = VERBS[verb].facts.command
+        raise refuse(400, "malformed", f"{verb} brings a document along", f"use hostler {command}")
     if (data.target == NODES) != bool(data.nodes):
         raise refuse(400, "malformed", "the target 'nodes' and a list of nodes go together", "give both, or neither")
-    return await submit(
-        app_state,
-        caller,
-        RequestedIntent(
-            data.verb, data.target, data.reason, data.args, data.dry_run, data.key, tuple(dict.fromkeys(data.nodes))
-        ),
-    )
+    return await submit(app_state, caller, requested(app_state, caller, verb, data.target, data))
 
 
 @get("/intents/{intent:str}", guards=SEE)
@@ -244,9 +263,7 @@ async def post_node_verb(
     node = app_state.fleet.resolve(node_id)
     if node is None or not sees(caller.who, node):
         raise unknown("node", node_id)
-    return await submit(
-        app_state, caller, RequestedIntent(verb, node.id, data.reason, data.args, data.dry_run, data.key)
-    )
+    return await submit(app_state, caller, requested(app_state, caller, verb, node.id, data))
 
 
 @post(
@@ -261,9 +278,7 @@ async def post_rack_verb(
     """Ask for a verb on a rack's nodes in production."""
     if verb not in RACK_VERBS:
         raise refuse(404, "unknown", f"no verb '{verb[:64]}' on a rack", f"use one of {', '.join(sorted(RACK_VERBS))}")
-    return await submit(
-        app_state, caller, RequestedIntent(verb, f"rack:{rack}", data.reason, data.args, data.dry_run, data.key)
-    )
+    return await submit(app_state, caller, requested(app_state, caller, verb, f"rack:{rack}", data))
 
 
 @post(
@@ -290,7 +305,7 @@ async def post_rack_verb(
 )
 async def post_nodes(app_state: TheAppState, caller: TheCaller, data: JSONBody[RegisterBody]) -> IntentView:
     """Make nodes known; their bring-up begins. All or none."""
-    return await _enrol(app_state, caller, "register", data)
+    return await _enrol(app_state, caller, Register, data)
 
 
 @post(
@@ -305,7 +320,7 @@ async def post_nodes(app_state: TheAppState, caller: TheCaller, data: JSONBody[R
 )
 async def post_adopt(app_state: TheAppState, caller: TheCaller, data: JSONBody[RegisterBody]) -> IntentView:
     """Take over nodes that serve already: nothing of theirs is touched. All or none."""
-    return await _enrol(app_state, caller, "adopt", data)
+    return await _enrol(app_state, caller, Adopt, data)
 
 
 @post(
@@ -320,8 +335,8 @@ async def post_adopt(app_state: TheAppState, caller: TheCaller, data: JSONBody[R
 )
 async def post_assets(app_state: TheAppState, caller: TheCaller, data: JSONBody[AssetsBody]) -> IntentView:
     """Make assets known. All or none."""
-    args = {"assets": msgspec.json.encode(data.assets).decode()}
-    asked = RequestedIntent("register-assets", "fleet", data.reason, args, data.dry_run, data.key)
+    act = RegisterAssets(msgspec.json.encode(data.assets).decode())
+    asked = RequestedIntent(act, FLEET, data.reason, data.dry_run, data.key)
     try:
         return await submit(app_state, caller, asked)
     except ProblemError as refused:
@@ -332,18 +347,18 @@ async def post_assets(app_state: TheAppState, caller: TheCaller, data: JSONBody[
         raise
 
 
-async def _enrol(app_state: AppState, caller: Caller, verb: str, data: RegisterBody) -> IntentView:
+async def _enrol(app_state: AppState, caller: Caller, kind: type[Register | Adopt], data: RegisterBody) -> IntentView:
     try:
         await demand_choice(app_state.outside.machines, data.nodes, app_state.fleet.configuration.skus)
     except InvalidInputError as error:
         raise invalid(error) from error
-    nodes = msgspec.json.encode(data.nodes).decode()
-    asked = RequestedIntent(verb, "fleet", data.reason, {"nodes": nodes}, data.dry_run, data.key)
+    act = kind(msgspec.json.encode(data.nodes).decode())
+    asked = RequestedIntent(act, FLEET, data.reason, data.dry_run, data.key)
     try:
         return await submit(app_state, caller, asked)
     except ProblemError as refused:
         try:
-            registration.register(app_state.fleet, data.nodes, verb == "adopt", app_state.now())
+            registration.register(app_state.fleet, data.nodes, kind is Adopt, app_state.now())
         except InvalidInputError as error:  # the same rules, asked again for each entry's problem
             raise invalid(error) from refused
         raise

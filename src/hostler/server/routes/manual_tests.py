@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 from hostler.client.answers import IntentView
 from hostler.core.fabric.manual_results import read
 from hostler.core.state.input_problems import InvalidInputError
+from hostler.core.state.verbs.fabrics import AddManualTestFile, EnterManualTest
 from hostler.core.state.verbs.facts import Permission
 from hostler.server.auth import SEE_CELL, needs
 from hostler.server.dependencies import TheAppState
@@ -42,8 +43,8 @@ async def post_manual_test(
         read(data.results)  # the loop reads it again; a refusal there names no lines
     except InvalidInputError as error:
         raise invalid(error) from error
-    args = {"results": data.results, "notes": data.notes}
-    asked = RequestedIntent("enter-manual-test", name, data.reason, args, data.dry_run, data.key)
+    act = EnterManualTest(data.results, data.notes)
+    asked = RequestedIntent(act, name, data.reason, data.dry_run, data.key)
     return await submit(app_state, caller, asked)
 
 
@@ -58,7 +59,7 @@ async def post_manual_test_file(
     app_state: TheAppState, caller: TheCaller, name: FromPath[str], data: JSONBody[FileBody]
 ) -> IntentView:
     """Add a photo or file to the run of a test by hand that is under way: JPEG, PNG, WebP, PDF or text, up to 8 MiB."""
-    return await attach(app_state, caller, Attachment("add-manual-test-file", name), data)
+    return await attach(app_state, caller, Attachment(AddManualTestFile, name), data)
 
 
 @get("/fabrics/{name:str}/manual-test/files/{digest:str}", guards=SEE_CELL)

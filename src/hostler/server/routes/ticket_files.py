@@ -7,6 +7,7 @@ from hostler.client.answers import IntentView
 from hostler.core.state import events as e
 from hostler.core.state.attached_files import AttachedFile
 from hostler.core.state.verbs.facts import Permission
+from hostler.core.state.verbs.tickets import AddTicketFile
 from hostler.server.app_state import AppState
 from hostler.server.auth import needs
 from hostler.server.dependencies import TheAppState, Who
@@ -30,7 +31,7 @@ async def post_ticket_file(
     app_state: TheAppState, caller: TheCaller, ticket: FromPath[str], data: JSONBody[FileBody]
 ) -> IntentView:
     """Attach a photo or file to an open ticket: JPEG, PNG, WebP, PDF or text, up to 8 MiB."""
-    return await attach(app_state, caller, Attachment("add-ticket-file", ticket), data)
+    return await attach(app_state, caller, Attachment(AddTicketFile, ticket), data)
 
 
 @get("/tickets/{ticket:str}/files/{digest:str}", guards=WORK)

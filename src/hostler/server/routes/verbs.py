@@ -3,17 +3,18 @@
 from litestar import Router, get
 from msgspec import Struct
 
-from hostler.core.state.verbs.arguments import VerbArgument, arguments_of
+from hostler.core.state.verbs.arguments import VerbArgument, arguments_of, kind_of
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import Heading, Permission, Target, Verb, help_of
 from hostler.server.auth import SEE, may
 from hostler.server.dependencies import Who
 
-_KINDS: dict[type, str] = {bool: "boolean", float: "number", int: "number", str: "text"}
-
 
 class ArgumentView(Struct, frozen=True):
-    """An argument of a verb. `kind`: text, number, boolean or choice; `choices` are the values of a choice."""
+    """An argument of a verb. `kind`: text, moment, number, integer, boolean or choice; `choices` are those of a choice.
+
+    Text, moments and choices are JSON strings, a moment with its time zone; the others are JSON numbers and booleans.
+    """
 
     name: str
     kind: str
@@ -26,7 +27,8 @@ class VerbView(Struct, frozen=True):
     """A verb: what it does, on what, how the command line calls it, and its arguments.
 
     `on_node`, `on_rack`: whether the target may be one. `heading` groups the verbs of a node; "" for others. `route` is
-    the API's route of a verb that brings documents along; the others are asked for by POST /v1/intents.
+    the API's route of a verb that brings documents along; the others are asked for by POST /v1/intents, where `act` is
+    the verb with its arguments.
     """
 
     verb: str
@@ -59,8 +61,7 @@ def verb_view(verb: str, kind: type[Verb]) -> VerbView:
 
 
 def _argument_view(one: VerbArgument) -> ArgumentView:
-    kind = "choice" if one.choices else _KINDS[one.type]
-    return ArgumentView(one.name, kind, one.help, one.required, one.choices)
+    return ArgumentView(one.name, kind_of(one), one.help, one.required, one.choices)
 
 
 VIEWS = tuple(verb_view(verb, kind) for verb, kind in VERBS.items())

@@ -12,8 +12,8 @@ class SetMode(Verb, frozen=True, tag="mode"):
     """Set how far remedies of a pool go by themselves."""
 
     facts: ClassVar = VerbFacts(Permission.operate, Target.pool, command="pool mode")
-    mode: Annotated[Mode, Meta(description="observe, propose or act.")]
-    remedy: Annotated[Name, Meta(description="One remedy instead of all.")] = "*"
+    mode: Annotated[Mode, Meta(description="Only say, propose for approval, or do.")]
+    remedy: Annotated[Name, Meta(description="The remedy; `*` for all others.")] = "*"
 
 
 class ReleaseBrake(Verb, frozen=True):
