@@ -20,6 +20,7 @@ NOT_PLANTED = {
     "inventory.below_sku": "a SKU that names too many shows it, no fault of a node; the tests of Seatrial play it",
     "inventory.unexpected_serial": "it takes an open return to the vendor; the tests of returns plant it",
     "bmc.login_failed": "a renewal that came to nothing shows it, not an observation; its own tests plant it",
+    "bmc.dpu_login_failed": "a renewal that came to nothing shows it, not an observation; its own tests plant it",
     "bmc.certificate_failed": "a renewal that came to nothing shows it, not an observation; its own tests plant it",
     "bmc.eject_failed": "ejects that came to nothing show it, not an observation; its own tests plant it",
     "bmc.certificate_expiring": "it takes TLS; the tests of certificates plant it",

@@ -10,7 +10,14 @@ import pytest
 
 from hostler.core.state.bmc_certificate import CERTIFY
 from hostler.core.state.bmc_login import RENEW
-from hostler.core.state.operations import FetchSystemImage, InstallSystemImage, WipeBmcLogin, kind_of
+from hostler.core.state.operations import (
+    FetchSystemImage,
+    InstallSystemImage,
+    RenewDpuLogin,
+    WipeBmcLogin,
+    WipeDpuLogin,
+    kind_of,
+)
 from hostler.core.tables.operations import OPERATIONS
 from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.client import Clients
@@ -199,7 +206,8 @@ async def test_the_driver_performs_every_kind_of_the_bmc_and_no_other(our_world:
 
     Mutant: a row that no recipe asks for, or a kind that the driver has forgotten.
     """
-    of_others = {RENEW, CERTIFY} | {kind_of(act) for act in (WipeBmcLogin, FetchSystemImage, InstallSystemImage)}
+    kept = (RenewDpuLogin, WipeBmcLogin, WipeDpuLogin, FetchSystemImage, InstallSystemImage)
+    of_others = {RENEW, CERTIFY} | {kind_of(act) for act in kept}
     assert our_world.driver.kinds | of_others == {row.kind for row in OPERATIONS.values() if row.port == "bmc"}
 
 

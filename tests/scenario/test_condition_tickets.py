@@ -12,9 +12,14 @@ from hostler.controller.inputs import WorkSeen
 from hostler.core.conditions.own_conditions import UNLISTED_S
 from hostler.core.policy.condition_tickets import hands_of, ticket_id
 from hostler.core.state import events as e
+from hostler.core.state.assets import Binding
+from hostler.core.state.bmc_login import BmcLogin
 from hostler.core.state.boot_medium import TRIES_MOST, BootMedium
 from hostler.core.state.cases import CONDITION, DUE_DAY, DUE_NOW, DUE_OCCASION, Ticket
+from hostler.core.state.dpu_login import DpuLogin
+from hostler.core.state.dpus import DPU_BMC
 from hostler.core.state.model import Condition, Evidence, HoldKind, Phase, Severity
+from hostler.core.state.packed_strings import pairs
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.phases import PHASES
 from hostler.ports import WorkloadView
@@ -179,7 +184,22 @@ def kept_in_a_drive(_: str) -> Situation:
     return drive, ejected
 
 
+def a_dpu_s_bmc_is_given_up(_: str) -> Situation:
+    given_up = DpuLogin("https://dpu-a", BmcLogin(result="refused", failures=1, failed_at=NOW), cards=("MT1",))
+    bindings = (*a_node("a").bindings, Binding(DPU_BMC, "https://dpu-a", NOW))
+    shown = pairs([("agent/dpu.n0", "MT1")])
+    drive = fleet_of("a", bindings=bindings, hardware_own=shown, dpu_logins=(given_up,))
+    drive.wait(seconds=1)
+
+    def asked() -> None:
+        assert drive.ask("renew-login", "a", dpu="https://dpu-a").granted
+        drive.wait(seconds=1)
+
+    return drive, asked
+
+
 CONCLUDED: dict[str, Callable[[str], Situation]] = {
+    "bmc.dpu_login_failed": a_dpu_s_bmc_is_given_up,
     "bmc.eject_failed": kept_in_a_drive,
     "node.stuck": too_long_in_a_phase,
     "node.uninvited": listed_where_it_has_left,

@@ -36,6 +36,7 @@ WOKEN = {
     ),
     "planning/bmc_certificates.renewal": HERE,
     "planning/bmc_logins.renewal": HERE,
+    "planning/dpu_logins.of_bmc": ("scenario/test_dpu_logins", "test_nothing_begins_under_a_pause_and_it_is_not_lost"),
     "planning/cabling.verify": (
         "scenario/test_cabling_step",
         "test_closing_the_ticket_asks_and_the_clean_run_lets_it_go_on",

@@ -28,10 +28,13 @@ from hostler.core.diagnose.rules import GPU_SHOWN, HOST_SHOWN, RULES
 from hostler.core.diagnose.sensor_findings import subjects
 from hostler.core.diagnose.sensor_hysteresis import SENSOR_RULES
 from hostler.core.state import events as e
+from hostler.core.state.assets import Binding
 from hostler.core.state.bmc_certificate import BmcCertificate
 from hostler.core.state.bmc_login import BmcLogin
 from hostler.core.state.boot_medium import BootMedium
 from hostler.core.state.configuration import Sku
+from hostler.core.state.dpu_login import DpuLogin
+from hostler.core.state.dpus import DPU_BMC
 from hostler.core.state.model import Evidence, Facts, Node, Observation, Phase, Severity
 from hostler.core.tables.conditions import CONDITIONS, ConditionKind
 from hostler.core.tables.conditions.row import (
@@ -60,6 +63,7 @@ OUR_OWN = {
         "bmc.unreachable",
         "bmc.refused",
         "bmc.login_failed",
+        "bmc.dpu_login_failed",
         "bmc.certificate_failed",
         "bmc.certificate_expiring",
         "bmc.eject_failed",
@@ -76,6 +80,10 @@ TRUE_OF: dict[str, dict[str, Any]] = {
     "node.stuck": {"phase": Phase.debug, "phase_since": NOW - timedelta(days=30), "assignment": None},
     "node.uninvited": {"left_cluster": "k9"},
     "bmc.login_failed": {"bmc_login": BmcLogin(result="refused", failures=1)},
+    "bmc.dpu_login_failed": {
+        "bindings": (*a_node("a").bindings, Binding(DPU_BMC, "https://dpu", NOW)),
+        "dpu_logins": (DpuLogin("https://dpu", BmcLogin(result="refused", failures=1)),),
+    },
     "bmc.certificate_failed": {"bmc_certificate": BmcCertificate(result="refused", failures=1)},
     "bmc.eject_failed": {"medium": BootMedium("p1", "http://boot:8081/n/a/", NOW, failures=8, failed_at=NOW)},
 }

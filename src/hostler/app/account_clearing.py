@@ -6,20 +6,23 @@ of a card which the node's agent shows.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from hostler.core.state.assets import BMC_CERTIFICATE
 from hostler.core.state.certificate_document import BmcCompared
+from hostler.core.state.dpu_login import login_at
 from hostler.core.state.dpus import DPU_BMC, Dpu, bmcs_of, dpus_of
 from hostler.core.state.model import Node, Verdict
 from hostler.core.state.operations import Sanitise
 from hostler.drivers.redfish.account_removal import AccountsLeft
 from hostler.drivers.redfish.client import Clients, RedfishClient
 from hostler.drivers.redfish.http_exchange import bmc_address, parse_address
+from hostler.drivers.redfish.login_driver import check_card
 from hostler.drivers.redfish.operation_driver import check_identity
 from hostler.drivers.redfish.tolerant_json import WireError
-from hostler.ports import LoginRefusedError, PortError, RefusedError
+from hostler.ports import LoginRefusedError, PortError
 
 BMC_S = 240.0
 """Longest time for each question to a BMC."""
@@ -37,6 +40,13 @@ class _Cleared(Struct, frozen=True):
     serial: str
     verdict: Verdict
     text: str
+
+
+class _Entered(NamedTuple):
+    """Address of a DPU's BMC, and the certificate that it is known by."""
+
+    address: str
+    certificate: str
 
 
 class AccountClearing:
@@ -71,7 +81,12 @@ class AccountClearing:
         if act.accounts is None:
             return (BmcCompared("dpu_accounts", Verdict.never_verified, _NOT_ASKED), unseen)
         stay = frozenset(act.accounts) | BUILT_IN
-        found = await asyncio.gather(*(self._of_dpu(one, cards, stay, clear) for one in named))
+        found = await asyncio.gather(
+            *(
+                self._of_dpu(_Entered(one, login_at(node.dpu_logins, one).certificate), cards, stay, clear)
+                for one in named
+            )
+        )
         return (_judged(node, cards, found), unseen)
 
     async def _of_node(self, stay: tuple[str, ...], node: Node, clear: AccountsTurn) -> AccountsLeft:
@@ -81,14 +96,18 @@ class AccountClearing:
         check_identity(client.origin, await client.system(address.system), node)
         return await clear(client, frozenset({*stay, self._clients.entered_as(address.origin)}))
 
-    async def _of_dpu(self, named: str, cards: tuple[Dpu, ...], stay: frozenset[str], clear: AccountsTurn) -> _Cleared:
+    async def _of_dpu(
+        self, entered: "_Entered", cards: tuple[Dpu, ...], stay: frozenset[str], clear: AccountsTurn
+    ) -> _Cleared:
+        named = entered.address
         try:
             async with asyncio.timeout(BMC_S):
                 address = parse_address(named)
-                client = self._clients(address.origin, "")
+                client = self._clients(address.origin, entered.certificate)
                 client.begin()
-                serial = (await client.system(address.system)).identity
-                _check_card(serial, cards)
+                system = await client.system(address.system)
+                check_card(named, system, tuple(card.serial for card in cards if card.serial))
+                serial = system.serial
                 found = await clear(client, stay | {self._clients.entered_as(address.origin)})
         except TimeoutError:
             return _Cleared("", Verdict.inconclusive, f"{named}: no answer in {BMC_S:.0f} s")
@@ -103,21 +122,14 @@ class AccountClearing:
         return _Cleared(serial, Verdict.passed, f"{serial}: {_gone(found)}")
 
 
-_LOGIN = "is its password the vendor's again? set the one that bmc.json names"
+_LOGIN = (
+    "is its password the vendor's again? set the one that bmc.json names, or have it renewed (hostler bmc credentials "
+    "rotate NODE --dpu ADDRESS)"
+)
 
 
 def _gone(found: AccountsLeft) -> str:
     return f"removed {', '.join(found.removed)}" if found.removed else "none but those that stay"
-
-
-def _check_card(serial: str, cards: tuple[Dpu, ...]) -> None:
-    """Raise RefusedError unless the BMC is a card's of this node: on another machine's nothing is removed."""
-    known = [card.serial for card in cards if card.serial]
-    if serial not in known:
-        raise RefusedError(
-            f"it shows the serial number {serial or 'none'!r}, and the node's agent shows {', '.join(known) or 'none'} "
-            "for its DPUs; nothing was done. Correct the node's dpu_bmc binding"
-        )
 
 
 def _judged(node: Node, cards: tuple[Dpu, ...], found: list[_Cleared]) -> BmcCompared:

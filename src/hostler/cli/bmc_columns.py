@@ -8,6 +8,7 @@ BMC_CREDENTIALS = View(
     (
         Column("NODE", "node"),
         Column("KIND", "kind"),
+        Column("BMC", "bmc"),
         Column("STATE", "state"),
         Column("AGE", "renewed_at", age),
         Column("DUE", "due_at", clock),
@@ -17,7 +18,6 @@ BMC_CREDENTIALS = View(
         Column("SAYS", "says"),
         Column("OF", "tries", wide=True),
         Column("USER", "username", wide=True),
-        Column("BMC", "bmc", wide=True),
     ),
     name="node",
     empty="no node has a BMC",

@@ -21,6 +21,7 @@ from hostler.core.state.certificates import KeptCertificate
 from hostler.core.state.change_control import Approval, SliceError
 from hostler.core.state.configuration import Budget, Pool
 from hostler.core.state.customer_workloads import ConsentedWork, WorkClass, Workload
+from hostler.core.state.dpu_login import DpuLogin
 from hostler.core.state.dpus import DPU_BMC
 from hostler.core.state.evidence import KeptBundle
 from hostler.core.state.fabrics import (
@@ -499,6 +500,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     BootRecord: _rows("plan kind image identity", reason=_untold),
     Stranger: _rows(),
     BmcLogin: _rows(),
+    DpuLogin: _rows(),
     BmcCertificate: _rows(),
     MachineWork: _rows(),
     ShownCertificate: _rows(),
@@ -559,6 +561,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     Light: _rows(),
     e.LightAsked: _rows("ticket", node=_node, by=_untold, why=_untold),
     e.BmcLoginDue: _rows(node=_node, by=_untold, why=_untold),
+    e.DpuLoginDue: _rows(node=_node, bmc=_untold, by=_untold, why=_untold, certificate=_untold),
     e.BmcCertificateDue: _rows(node=_node, by=_untold, why=_untold),
     e.MachineWorkAsked: _rows(node=_node, by=_untold, why=_untold, act=_untold),
     e.BmcCertificateSeen: _rows(node=_node, shown=_untold),

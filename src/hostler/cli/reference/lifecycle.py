@@ -103,6 +103,7 @@ _EACH = {
     "": "",
     "firmware": " for each part off its baseline",
     "link": " for each link that fails",
+    "login": " and wipe_dpu_login, for each BMC with a password that was made for it",
     "fabric": " for each network whose design names it",
     "hardware": " where its SKU has a hardware manifest",
     "baseline": " of the SKU's baseline",

@@ -17,6 +17,8 @@ from hostler.core.state.bmc_login import LOGIN_FAILED
 from hostler.core.state.boot_medium import EJECT_FAILED
 from hostler.core.state.configuration import LAB_PHASE_FLOOR_S, scaled
 from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.dpu_login import DPU_LOGIN_FAILED
+from hostler.core.state.dpus import bmcs_of, serials_of
 from hostler.core.state.durations import duration
 from hostler.core.state.model import STUCK, Evidence, Node, Phase
 from hostler.core.tables.phases import PHASES
@@ -36,6 +38,7 @@ def concluded(context: DecisionContext, node: Node) -> tuple[e.Event, ...]:
         _misbound(context, node, MISMATCH in standing),
         uninvited(context, node, UNINVITED in standing),
         _login_failed(node, LOGIN_FAILED in standing),
+        _dpu_login_failed(node, DPU_LOGIN_FAILED in standing),
         _certificate_failed(node, CERTIFICATE_FAILED in standing),
         _eject_failed(node, EJECT_FAILED in standing),
     )
@@ -155,6 +158,25 @@ def _login_failed(node: Node, stood: bool) -> Finding | None:
     text = f"the BMC's password could not be renewed ({login.result.replace('_', ' ')}): {login.detail}"
     return stands(
         LOGIN_FAILED, text[:500], facts={"tried": login.tried, "tries": login.tries, "pending": login.pending}
+    )
+
+
+def _dpu_login_failed(node: Node, stood: bool) -> Finding | None:
+    """A finding where the first BMC of its DPUs is given up; what came of each is in the list of logins."""
+    named, cards = bmcs_of(node), serials_of(node)
+    failed = [
+        one for one in node.dpu_logins if one.bmc in named and one.gives_up(cards or one.cards) and not one.others
+    ]
+    if bool(failed) == stood:
+        return None
+    if stood:
+        return over(DPU_LOGIN_FAILED, "their passwords were renewed, or a person has asked for it again")
+    login, where = failed[0].login, failed[0].bmc
+    text = (
+        f"the password of its DPU's BMC {where} could not be renewed ({login.result.replace('_', ' ')}): {login.detail}"
+    )
+    return stands(
+        DPU_LOGIN_FAILED, text[:500], facts={"tried": login.tried, "tries": login.tries, "pending": login.pending}
     )
 
 

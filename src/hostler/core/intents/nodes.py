@@ -120,6 +120,14 @@ _SEVERAL = {OUTLET: (outlet_problem, "an outlet"), DPU_BMC: (dpu_problem, "a DPU
 """Kinds of which a node has several names, given whole: what is wrong with them, and what one of them is."""
 
 
+def fingerprint(value: str) -> str:
+    """The SHA-256 of a certificate as it is recorded. Raises RefusalError for what is none."""
+    plain = value.replace(":", "").lower()
+    if not _SHA256.fullmatch(plain):
+        raise RefusalError("give the certificate's SHA-256, as `openssl x509 -fingerprint -sha256` prints it")
+    return plain
+
+
 def rebind(ask: Ask[Rebind]) -> Granted:
     """The outside has a new name for the node: a replaced BMC, a renamed host."""
     node = node_of(ask)
@@ -131,9 +139,7 @@ def rebind(ask: Ask[Rebind]) -> Granted:
     names = value.replace(",", " ").split() if kind in _SEVERAL else [value]
     value = " ".join(names)
     if kind == BMC_CERTIFICATE:
-        value = value.replace(":", "").lower()
-        if not _SHA256.fullmatch(value):
-            raise RefusalError("give the certificate's SHA-256, as `openssl x509 -fingerprint -sha256` prints it")
+        value = fingerprint(value)
     if kind == "tpm" and not _SHA256.fullmatch(value):
         raise RefusalError("give the SHA-256 of the TPM's endorsement key; the history names it where it was refused")
     if kind in _ENTERED and ask.intent.bounds != Bounds():

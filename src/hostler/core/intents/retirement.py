@@ -2,6 +2,7 @@
 
 from hostler.core.intents.ask import Ask, Granted, Handler, Handlers, RefusalError, node_of
 from hostler.core.intents.nodes import move
+from hostler.core.planning import dpu_logins
 from hostler.core.planning.outcomes import gone
 from hostler.core.planning.plan_builder import Frame, record
 from hostler.core.state import events as e
@@ -44,11 +45,11 @@ def _plan(ask: Ask[Retire], node: Node) -> tuple[e.Event, ...]:
 
 
 def _ours(node: Node) -> str:
-    """The login that was made here and is on the BMC, as people are told of it; "" for none."""
+    """The logins that were made here and are on its BMC and those of its DPUs, as people are told; "" for none."""
     login, bmc = node.bmc_login, node.binding("bmc")
-    if login is None or not login.ours or not bmc:
-        return ""
-    return f"the password of account '{login.username}' on its BMC {bmc}, and in its secret"
+    found = [f"'{login.username}' on its BMC {bmc}"] if login is not None and login.ours and bmc else []
+    found.extend(f"'{one.login.username}' on its DPU's BMC {one.bmc}" for one in dpu_logins.ours(node))
+    return f"the password of account {' and of '.join(found)}, and in its secret" if found else ""
 
 
 def _as_it_was(node: Node) -> str:

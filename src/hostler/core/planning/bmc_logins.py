@@ -23,6 +23,8 @@ from hostler.core.tables.operations import OPERATIONS
 from hostler.core.tables.recipes import RECIPES
 
 (STEP,) = RECIPES[RENEW].steps
+LOOKS_AGAIN_S = 600.0
+"""How long after a guard stopped it a renewal is asked for again, of a node that itself waits for something else."""
 _GONE = (Phase.rma, Phase.retired)
 
 
@@ -41,7 +43,7 @@ def with_aside(context: DecisionContext, answer: Wait | Rest, aside: Act | Wait 
         return aside
     if isinstance(answer, Rest):
         return asked_again(context.now, aside, answer.until)
-    return asked_again(context.now, answer, aside.until)
+    return asked_again(context.now, answer, aside.until or context.now + timedelta(seconds=LOOKS_AGAIN_S))
 
 
 def renewal(context: DecisionContext, node: Node) -> Act | Wait | datetime | None:
@@ -64,9 +66,14 @@ def renewal(context: DecisionContext, node: Node) -> Act | Wait | datetime | Non
 
 def cannot_begin(node: Node) -> bool:
     """Whether nothing may be changed of the node's BMC now: it has none here, or something is done there."""
+    return not node.binding("bmc") or is_occupied(node)
+
+
+def is_occupied(node: Node) -> bool:
+    """Whether something is done at the node's BMC, or beside its plan, or the node is leaving."""
     acting = node.operation is not None and OPERATIONS[node.operation.kind].port == "bmc"
     leaving = node.phase in _GONE or (node.plan is not None and node.plan.name == RETIRE)
-    return node.aside is not None or not node.binding("bmc") or leaving or acting
+    return node.aside is not None or leaving or acting
 
 
 def why_due(now: datetime, login: BmcLogin | None, every_s: float, *, refused: bool) -> str | datetime:

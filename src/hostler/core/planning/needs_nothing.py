@@ -5,6 +5,7 @@ from hostler.core.planning import evidence_keeping
 from hostler.core.planning.idle_checks import serves
 from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.state.configuration import Policy
+from hostler.core.state.dpus import DPU_BMC
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node, Phase
 from hostler.core.state.requalification import has_proven_itself
@@ -32,7 +33,8 @@ def needs_nothing(fleet: Fleet, node: Node) -> bool:
         and not serves(fleet, node)
         and not (node.bmc_login is not None and node.bmc_login.asked_at is not None)
         and not (node.bmc_certificate is not None and node.bmc_certificate.asked_at is not None)
-        and not (_renews(fleet.policy_of(node)) and node.binding("bmc"))
+        and not any(one.login.asked_at is not None for one in node.dpu_logins)
+        and not (_renews(fleet.policy_of(node)) and (node.binding("bmc") or node.binding(DPU_BMC)))
         and node.light is None
         and node.medium is None
         and not evidence_keeping.due(fleet, node)

@@ -1,13 +1,13 @@
 """Laying a plan down: a frozen copy of a recipe for one node, with everything that decided it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.conditions import site_checks
-from hostler.core.planning import cabling, gate_requirements, port_reset, return_depth
+from hostler.core.planning import cabling, dpu_logins, gate_requirements, port_reset, return_depth
 from hostler.core.planning.firmware_plan import devices_to_verify, firmware_steps, to_verify
 from hostler.core.planning.phase_after_triage import phase_after_triage
 from hostler.core.planning.sanitise_order import sanitise_order
@@ -152,12 +152,12 @@ def _acts(context: DecisionContext, node: Node, row: StepRow, parts: tuple[str, 
     configuration = context.fleet.configuration_of(node)
     sku = configuration.skus.get(node.sku)
     wanted = to_verify(node, sku) if sku and row.each == "baseline" else {}
+    if row.each in _SEVERAL:
+        return list(_SEVERAL[row.each](context, node))
     match row.act:
         case op.VerifyCabling():
             networks = sorted((fabric.name, device) for fabric, device in cabling.fabrics_of(context.fleet, node))
             return [op.VerifyCabling(*one) for one in networks]
-        case op.ResetPort():
-            return list(port_reset.acts(context, node))
         case op.VerifyHardware():
             return [row.act] if sku is not None and sku.hardware is not None else []
         case op.ResetBmc() if row.each == "baseline":
@@ -171,6 +171,13 @@ def _acts(context: DecisionContext, node: Node, row: StepRow, parts: tuple[str, 
             return [replace(row.act, token_ttl_s=configuration.policy.join_token_ttl_s)]
         case act:
             return [_completed(context, node, act, sku)]
+
+
+_SEVERAL: dict[str, Callable[[DecisionContext, Node], Iterable[op.AnyAct]]] = {
+    "link": port_reset.acts,
+    "login": dpu_logins.wipes,
+}
+"""Acts in the place of one row: as many as the node has of these."""
 
 
 def _completed(context: DecisionContext, node: Node, act: op.AnyAct, sku: Sku | None) -> op.AnyAct:

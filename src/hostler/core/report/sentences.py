@@ -544,6 +544,10 @@ _TABLE: tuple[EventTelling[Any], ...] = (
         ),
     ),
     EventTelling(e.MachineWorkAsked, lambda event: f"the provisioner is to {event.act.kind} ({event.by}): {event.why}"),
+    EventTelling(
+        e.DpuLoginDue,
+        lambda event: f"the password of its DPU's BMC {event.bmc} is to be renewed ({event.by}): {event.why}",
+    ),
     EventTelling(e.BmcLoginDue, lambda event: f"the BMC's password is to be renewed ({event.by}): {event.why}"),
 )
 ROWS: dict[type, EventTelling[Any]] = {row.kind: row for row in _TABLE}

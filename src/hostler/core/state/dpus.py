@@ -25,6 +25,11 @@ def dpus_of(node: Node, keep: tuple[str, ...] = ()) -> tuple[Dpu, ...]:
     return tuple(sorted((one for one in found if one.slot not in keep), key=lambda one: one.slot))
 
 
+def serials_of(node: Node) -> tuple[str, ...]:
+    """Serial numbers of its DPUs, as far as its agent tells them."""
+    return tuple(sorted({one.serial for one in dpus_of(node) if one.serial}))
+
+
 def bmcs_of(node: Node) -> tuple[str, ...]:
     """Addresses of the BMCs of its DPUs."""
     return tuple(node.binding(DPU_BMC).split())

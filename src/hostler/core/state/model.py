@@ -16,6 +16,7 @@ from hostler.core.state.boot import BootRecord
 from hostler.core.state.boot_medium import BootMedium
 from hostler.core.state.certificates import KeptCertificate
 from hostler.core.state.customer_workloads import ConsentedWork
+from hostler.core.state.dpu_login import DpuLogin
 from hostler.core.state.evidence import KeptBundle
 from hostler.core.state.light import Light
 from hostler.core.state.machine_work import MachineWork
@@ -512,6 +513,7 @@ class Node(Struct, frozen=True):
     bmc_certificate: BmcCertificate | None = None
     rounds: int = 0
     machine_work: MachineWork | None = None
+    dpu_logins: tuple[DpuLogin, ...] = ()
 
     def binding(self, kind: str) -> str:
         """The current value of the binding of this kind, "" where there is none."""

@@ -169,6 +169,26 @@ class WipeBmcLogin(OperationAct, frozen=True):
     """Gives the BMC its vendor's password back, has ours refused, and erases what is kept of the login."""
 
 
+class RenewDpuLogin(OperationAct, frozen=True):
+    """Gives the BMC of a DPU at this address a password of its own, where it shows the serial number of one of `cards`.
+
+    `certificate` is the one that it is known by, "" for none yet; `anew` as of the node's own BMC.
+    """
+
+    bmc: str
+    cards: tuple[str, ...]
+    certificate: str = ""
+    anew: bool = False
+
+
+class WipeDpuLogin(OperationAct, frozen=True):
+    """Gives the BMC of a DPU its vendor's password back, as of the node's own BMC."""
+
+    bmc: str
+    cards: tuple[str, ...]
+    certificate: str = ""
+
+
 class RenewBmcCertificate(OperationAct, frozen=True):
     """Has the site's authority issue the BMC a certificate, good for so long, and proves it."""
 
@@ -458,6 +478,8 @@ AnyAct = (
     | ResetBmc
     | RenewBmcLogin
     | WipeBmcLogin
+    | RenewDpuLogin
+    | WipeDpuLogin
     | RenewBmcCertificate
     | InspectMachine
     | DeployImage

@@ -140,6 +140,8 @@ OPERATIONS: dict[str, OperationKind] = {
         _row(op.ResetBmc, "bmc", "the BMC answers again", ("power",), repeatable=False, settle_s=240),
         _row(op.RenewBmcLogin, "bmc", "the login that is kept says so", aside=True),
         _row(op.WipeBmcLogin, "bmc", "nothing is kept, and the vendor's login enters"),
+        _row(op.RenewDpuLogin, "bmc", "the login that is kept says so", aside=True),
+        _row(op.WipeDpuLogin, "bmc", "nothing is kept, and the vendor's login enters"),
         _row(op.RenewBmcCertificate, "bmc", "the BMC shows it, and the login that is kept says so", aside=True),
         # the machine's provisioner: Ironic knows whether it is done, and is asked for it once
         _row(op.InspectMachine, "provisioner", "Ironic has it manageable, inspected since", aside=True),

@@ -15,7 +15,8 @@ class StepRow(Struct, frozen=True):
     """A step as the recipe has it. In the place of one with `each` "firmware" stand those of `firmware_plan`.
 
     "fabric": one per network; "link": one per link that fails; "hardware": where its SKU has a manifest; "settings":
-    where it has them written; "baseline": with its versions; "depth", and "hands" in a spare: see `return_depth`.
+    where it has them written; "baseline": with its versions; "login": one per BMC, of its DPUs too, that has one made
+    here; "depth", and "hands" in a spare: see `return_depth`.
     """
 
     act: op.AnyAct
@@ -154,9 +155,10 @@ RECIPES: dict[str, Recipe] = {
         # against a Node that is listed again in the cluster its node has left (`rejoin_guard`): beside any plan
         Recipe("turn_away", (StepRow(op.CordonUninvited(), 60), StepRow(op.DeleteUninvited(), 60))),
         Recipe("renew_bmc_login", (StepRow(op.RenewBmcLogin(), 900),)),
+        Recipe("renew_dpu_login", (StepRow(op.RenewDpuLogin("", ()), 900),)),
         Recipe("renew_bmc_certificate", (StepRow(op.RenewBmcCertificate(), 900),)),
-        # of a node that is to be retired and whose BMC has a password of ours
-        Recipe("retire", (StepRow(op.WipeBmcLogin(), 600),), ActClass.bring_up, Phase.retired),
+        # of a node that is to be retired and whose BMC, or a DPU's, has a password of ours; its own is needed longest
+        Recipe("retire", (StepRow(op.WipeBmcLogin(), 600, each="login"),), ActClass.bring_up, Phase.retired),
         # what a person has an Ironic do on a machine that serves nobody: beside any plan
         Recipe("inspect_machine", (StepRow(op.InspectMachine(), 3600),)),
         Recipe("deploy_image", (StepRow(op.DeployImage("", ""), 2 * 3600),)),

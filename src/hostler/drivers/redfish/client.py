@@ -562,9 +562,11 @@ def _pinned(origin: str, access: Access, certificate: str) -> Access:
     """The access by the recorded certificate. Raises RefusedError where none is: nobody is known there yet."""
     if not certificate:
         how = (
-            "run `hostler bmc credentials rotate NODE`, which records it, of an asset `hostler asset renew-login`"
+            "run `hostler bmc credentials rotate NODE`, which records it (`--dpu ADDRESS` for a DPU's), of an asset "
+            "`hostler asset renew-login`"
             if access.pin == "first_contact"
-            else "record it with `hostler node rebind NODE --kind bmc_certificate --value FINGERPRINT`"
+            else "record it: `hostler node rebind NODE --kind bmc_certificate --value FINGERPRINT`, of a DPU "
+            "`hostler bmc credentials rotate NODE --dpu ADDRESS --certificate FINGERPRINT`"
         )
         raise RefusedError(f"no certificate of {origin} is recorded, and bmc.json says that it is pinned; {how}")
     return replace(access, fingerprint=certificate, ca="")

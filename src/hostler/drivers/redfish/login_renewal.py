@@ -168,8 +168,8 @@ class LoginRenewal:
         if spent >= allowed:
             raise LoginRefusedError(
                 f"{spent} wrong passwords were shown, and one more may lock the account; find out which password the "
-                "BMC has, write it into the secret, then `hostler bmc credentials rotate NODE --anew`, of an asset "
-                "`hostler asset renew-login ASSET --anew`"
+                "BMC has, write it into the secret, then `hostler bmc credentials rotate NODE --anew` (`--dpu ADDRESS` "
+                "for a DPU's), of an asset `hostler asset renew-login ASSET --anew`"
             )
         told = " and ".join(tried) or "no password that is kept, nor a factory login, is left to try"
         raise LoginRefusedError(

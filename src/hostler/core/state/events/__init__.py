@@ -37,7 +37,7 @@ from hostler.core.state.events import (
     tickets,
 )
 from hostler.core.state.events.bmc_certificates import BmcCertificateDue, BmcCertificateSeen
-from hostler.core.state.events.bmc_logins import BmcLoginDue
+from hostler.core.state.events.bmc_logins import BmcLoginDue, DpuLoginDue
 from hostler.core.state.events.boot import (
     AgentEnrolled,
     BootAnswered,
@@ -222,6 +222,7 @@ __all__ = [
     "ConfigActivated",
     "ControllerStarted",
     "DesignTakenOver",
+    "DpuLoginDue",
     "Event",
     "EvidenceKept",
     "FabricEvent",
@@ -439,6 +440,7 @@ Event = (
     | BootRefused
     | StrangerSeen
     | BmcLoginDue
+    | DpuLoginDue
     | BmcCertificateDue
     | BmcCertificateSeen
     | MachineWorkAsked
@@ -549,6 +551,7 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("rack_certified", 1): 7,
     ("rack_certificate_voided", 1): 7,
     ("audit_sealed", 1): 7,
+    ("dpu_login_due", 1): 9,
 }
 """(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from hostler.core.state.bmc_certificate import CERTIFICATE_FAILED
 from hostler.core.state.bmc_login import LOGIN_FAILED
 from hostler.core.state.boot_medium import EJECT_FAILED
+from hostler.core.state.dpu_login import DPU_LOGIN_FAILED
 from hostler.core.state.events.row import EventRow, EventRows, node_of, of_node
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import STUCK, Condition, Node, Shadow, Tally
@@ -89,6 +90,11 @@ def _clear(fleet: Fleet, event: ConditionCleared, at: datetime) -> None:
     left = replace(node, conditions=kept, consented=consented, stay_granted=granted)
     if event.condition == f"{node.id}/{LOGIN_FAILED}" and event.by != "observation" and left.bmc_login is not None:
         left = replace(left, bmc_login=replace(left.bmc_login, failed_at=None, result="", failures=0))
+    if event.condition == f"{node.id}/{DPU_LOGIN_FAILED}" and event.by != "observation":
+        eased = (
+            replace(one, login=replace(one.login, failed_at=None, result="", failures=0)) for one in left.dpu_logins
+        )
+        left = replace(left, dpu_logins=tuple(eased))
     known = left.bmc_certificate
     if event.condition == f"{node.id}/{CERTIFICATE_FAILED}" and event.by != "observation" and known is not None:
         left = replace(left, bmc_certificate=replace(known, failed_at=None, result="", failures=0))

@@ -5,16 +5,17 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.state import bmc_login, light, machine_work
+from hostler.core.state import bmc_login, dpu_login, light, machine_work
 from hostler.core.state.bmc_certificate import CERTIFY, BmcCertificate, after_renewal
 from hostler.core.state.bmc_login import RENEW
 from hostler.core.state.boot_medium import EJECT, BootMedium
+from hostler.core.state.dpus import bmcs_of
 from hostler.core.state.events.inventory import runs
 from hostler.core.state.events.row import EventRow, EventRows, FoldError, node_of, of_node, of_others
 from hostler.core.state.evidence import BUNDLES_KEPT, COLLECT, KeptBundle
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import HELD, OWNER, RECOVERY, STAGED, AsideFailure, Node, Operation
-from hostler.core.state.operations import FIRMWARE_LOOKS, ResetPort, VerifyDeviceFirmware
+from hostler.core.state.operations import FIRMWARE_LOOKS, RenewDpuLogin, ResetPort, VerifyDeviceFirmware, WipeDpuLogin
 from hostler.core.state.packed_strings import pairs
 
 GIVEN_UP_KEPT = 8
@@ -95,6 +96,9 @@ def _finish_operation(fleet: Fleet, event: OperationFinished, at: datetime) -> N
         cordons = of_others(cordons)
     if event.result == "done" and operation.kind in FIRMWARE_LOOKS:
         node = _verified(node, operation.kind, event, at)
+    if event.result == "done" and isinstance(operation.act, WipeDpuLogin):
+        wiped = operation.act.bmc
+        node = replace(node, dpu_logins=tuple(one for one in node.dpu_logins if one.bmc != wiped))
     node = _listed(fleet, node, operation.kind, event)
     plan = node.plan
     if plan is not None and plan.id == operation.plan and event.facts.get(HELD):
@@ -165,6 +169,8 @@ def _aside_finished(node: Node, event: OperationFinished, at: datetime) -> Node:
     if event.kind == RENEW:
         login = bmc_login.after_renewal(node.bmc_login, at, event.result, event.detail, event.facts)
         return replace(node, aside=None, bmc_login=login, given_up=given_up)
+    if node.aside is not None and isinstance(node.aside.act, RenewDpuLogin):
+        return replace(_dpu_renewed(node, node.aside.act, event, at), aside=None, given_up=given_up)
     if event.kind == CERTIFY:
         known = node.bmc_certificate or BmcCertificate()
         certificate = after_renewal(known, at, event.result, event.detail, event.facts)
@@ -186,6 +192,13 @@ def _aside_finished(node: Node, event: OperationFinished, at: datetime) -> Node:
         times = 1 + (node.aside_failed.times if node.aside_failed is not None else 0)
         failed = AsideFailure(event.kind, at, event.result, event.detail, times)
     return replace(node, aside=None, aside_failed=failed, given_up=given_up)
+
+
+def _dpu_renewed(node: Node, act: RenewDpuLogin, event: OperationFinished, at: datetime) -> Node:
+    """The node after a renewal of the password of one of its DPUs' BMCs."""
+    known, named = dpu_login.login_at(node.dpu_logins, act.bmc), bmcs_of(node)
+    left = dpu_login.after_renewal(known, act.cards, at, (event.result, event.detail, event.facts))
+    return replace(node, dpu_logins=dpu_login.with_login(node.dpu_logins, left, named))
 
 
 def _ejected(node: Node, event: OperationFinished, at: datetime) -> BootMedium | None:
