@@ -132,6 +132,20 @@ def test_one_that_shows_another_card_is_a_ticket_and_not_tried_again_until_a_per
     assert act == RenewDpuLogin(A, ("MT1", "MT2"), PIN)
 
 
+def test_who_clears_its_condition_has_it_tried_again() -> None:
+    """Mutant: the condition is raised again at once by what it was cleared of."""
+    cell = a_cell(named=A)
+    cell.behind = {A: "MT7"}
+    cell.run()
+    cell.wait(minutes=5)
+    assert len(cell.events(e.OperationStarted)) == 1
+    cell.behind = {A: "MT1"}
+    assert cell.ask("clear-condition", "a", condition=DPU_LOGIN_FAILED).granted
+    cell.wait(minutes=5)
+    assert cell.login().serial == "MT1"
+    assert not cell.node("a").conditions
+
+
 def test_what_a_person_asks_is_named_and_what_cannot_be_is_refused_in_words() -> None:
     """Mutants: an address of nobody's is entered; a certificate is taken for the node's own BMC."""
     cell = a_cell(every=False, dpu_logins=BOTH)
