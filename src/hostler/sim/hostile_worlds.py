@@ -11,8 +11,12 @@ from hostler.core.fabric.design_csv import render_csv
 from hostler.core.planning.port_reset import refused
 from hostler.core.state.events import AssetSeen
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Node
+from hostler.core.state.model import HoldKind, Node
 from hostler.core.state.operations import ResetPort
+from hostler.core.state.verbs.activation import Activate
+from hostler.core.state.verbs.fabrics import RegisterFabric
+from hostler.core.state.verbs.holds import ReleaseHold, Uncordon
+from hostler.core.state.verbs.nodes import Adopt, Register, RegisterAssets
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import Journal
 from hostler.sim import cell_shapes
@@ -187,18 +191,17 @@ def found(drive: Drive, shape: cell_shapes.Shape) -> None:
     """Configuration, adopted nodes in their pools, and new ones to be brought up."""
     world, people = drive.world, drive.world.people
     documents = cell_shapes.documents(shape)
-    people.ask(Errand("activate", "fleet", "olga", "a small cell"), cell_shapes.configuration(documents), documents)
+    people.ask(Errand(Activate(), "fleet", "olga", "a small cell"), cell_shapes.configuration(documents), documents)
     drive.run(world.clock.now + timedelta(seconds=1))
     specs = _specs(world, shape)
     fresh = [spec for spec, role in zip(specs, shape.roles, strict=True) if role == cell_shapes.FRESH]
     adopted = [spec for spec in specs if spec not in fresh]
-    for verb, some in (("adopt", adopted), ("register", fresh)):
+    for kind, some in ((Adopt, adopted), (Register, fresh)):
         if some:
-            errand = Errand(verb, "fleet", "olga", "a small cell", {"nodes": msgspec.json.encode(some).decode()})
-            people.ask(errand)
+            people.ask(Errand(kind(msgspec.json.encode(some).decode()), "fleet", "olga", "a small cell"))
     if assets := cell_shapes.assets_of(shape):
-        told = {"assets": msgspec.json.encode(assets).decode()}
-        people.ask(Errand("register-assets", "fleet", "olga", "what the trays share", told))
+        told = RegisterAssets(msgspec.json.encode(assets).decode())
+        people.ask(Errand(told, "fleet", "olga", "what the trays share"))
     drive.run(world.clock.now + timedelta(seconds=1))
     for spec in adopted:
         name = str(spec["id"])
@@ -225,8 +228,8 @@ def wire(injection: InjectionContext, seed: int) -> None:
     spec = {"name": NAME, "design": render_csv(network.design), "source": source, "period_s": PERIOD_S}
     injection.looks.begin()
     drive.run(world.clock.now + timedelta(seconds=120))
-    told = {"fabric": msgspec.json.encode(spec).decode()}
-    world.people.ask(Errand("register-fabric", "fleet", "olga", "its compute network", told))
+    told = RegisterFabric(msgspec.json.encode(spec).decode())
+    world.people.ask(Errand(told, "fleet", "olga", "its compute network"))
     drive.run(world.clock.now + timedelta(seconds=60))
 
 
@@ -306,5 +309,6 @@ def heal(injection: InjectionContext) -> None:
     people = drive.world.people
     for hold in drive.law_checkers.reading.holds.values():
         if hold.owner == "hal":
-            verb, target = ("uncordon", hold.scope.text) if hold.kind.value == "cordon" else ("release", hold.id)
-            people.ask(Errand(verb, target, "hal", "all is well"))
+            cordon = hold.kind is HoldKind.cordon
+            act, target = (Uncordon(), hold.scope.text) if cordon else (ReleaseHold(), hold.id)
+            people.ask(Errand(act, target, "hal", "all is well"))

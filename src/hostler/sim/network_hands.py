@@ -8,6 +8,7 @@ from hostler.core.state import events as e
 from hostler.core.state.cases import Ticket
 from hostler.core.state.fabrics import CABLING, FabricCase
 from hostler.core.state.links import LinkCase
+from hostler.core.state.verbs.tickets import CloseTicket
 from hostler.sim.world.people import Errand, People
 from hostler.sim.world.simulated_network import SimulatedNetwork, port_of
 from hostler.sim.world.world_context import Site, Span
@@ -74,7 +75,7 @@ class NetworkHands:
         how = RIGHT if self._healed() else chance.choices(list(SHARES), list(SHARES.values()))[0]
         self._repair(self._ports.get(ticket.id, ()), how)
         if chance.random() < CLOSES:
-            self._people.mention(Errand("close-ticket", ticket.id, "tina", "done as the ticket says"))
+            self._people.mention(Errand(CloseTicket(), ticket.id, "tina", "done as the ticket says"))
         self._sets_out(ticket, (COMES_AGAIN_S, 2 * COMES_AGAIN_S))
 
     def _repair(self, ports: tuple[Port, ...], how: str) -> None:

@@ -11,6 +11,8 @@ from msgspec import Struct
 
 from hostler.core.policy.documents import parse
 from hostler.core.state.input_problems import InvalidInputError, Problem
+from hostler.core.state.verbs.activation import Activate
+from hostler.core.state.verbs.nodes import Adopt
 from hostler.runtime.garbage_collection import COLLECTIONS
 from hostler.sim.bmc.emulated_machine import sku_of_server
 from hostler.sim.checkers.all_laws import law_checkers
@@ -182,7 +184,7 @@ def _adopt(drive: Drive, members: int, peer: Peer) -> None:
     people, world = drive.world.people, drive.world
     pools = msgspec.json.encode(_pools(members, peer)).decode()
     documents = {"policy.yaml": peer.document(), "pools.yaml": pools}
-    people.ask(Errand("activate", "fleet", "olga", "the simulated cell"), parse(documents), documents)
+    people.ask(Errand(Activate(), "fleet", "olga", "the simulated cell"), parse(documents), documents)
     drive.run(world.clock.now + timedelta(seconds=1))
     specs = [
         {
@@ -195,8 +197,8 @@ def _adopt(drive: Drive, members: int, peer: Peer) -> None:
         }
         for number, host in enumerate(world.hosts.values())
     ]
-    errand = Errand("adopt", "fleet", "olga", "the simulated fleet", {"nodes": msgspec.json.encode(specs).decode()})
-    people.ask(errand)
+    adopt = Adopt(msgspec.json.encode(specs).decode())
+    people.ask(Errand(adopt, "fleet", "olga", "the simulated fleet"))
     drive.run(world.clock.now + timedelta(seconds=1))
 
 

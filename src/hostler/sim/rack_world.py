@@ -21,11 +21,14 @@ from hostler.core.state.bmc_login import gives_up
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
-from hostler.core.state.intent import Intent, act_of
+from hostler.core.state.intent import Intent
 from hostler.core.state.live_state import Fellow, LiveState, Release
 from hostler.core.state.model import Facts, Operation, Outcome
 from hostler.core.state.operations import RenewBmcLogin, VerifyFirmware, WriteFirmware
 from hostler.core.state.racks import AssetLook
+from hostler.core.state.verbs.facts import Verb
+from hostler.core.state.verbs.nodes import RegisterAssets
+from hostler.core.state.verbs.racks import RackBringUp, RackCertify, RenewAssetLogin
 from hostler.sim.checkers.rack_laws import RackLaws
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -109,10 +112,11 @@ class RackWorld:
         self.crashes = 0
         self._enter(e.Record(1, START, 1, "seed", e.ConfigActivated(configuration, {}, "ann")))
         self._begin(1)
-        self._ask("register-assets", "fleet", assets=json.dumps([
+        assets = [
             {"id": t.name, "kind": t.kind, "rack": RACK, "serial": f"{t.name}-S", "bmc": f"https://{t.name}"}
             for t in self.twins.values()
-        ]))  # fmt: skip
+        ]
+        self._ask(RegisterAssets(json.dumps(assets)), "fleet")
 
     def _untrue(self) -> str:
         for twin in self.twins.values():
@@ -146,9 +150,8 @@ class RackWorld:
     def _step(self, *inputs: Input) -> None:
         self._complete(self.controller.step(inputs, self.now))
 
-    def _ask(self, verb: str, target: str, **args: str) -> None:
+    def _ask(self, act: Verb, target: str) -> None:
         self._token += 1
-        act = act_of(verb, args)
         self._step(IntentAsked(self._token, Intent(f"i{self._token}", act, target, "ann", "because", self.now)))
 
     def run(self, hours: float) -> None:
@@ -165,10 +168,10 @@ class RackWorld:
                 self._step(Tick())
             for asset in list(self.controller.fleet.assets.values()):
                 if gives_up(asset.bmc_login) if self.healed else self.rng.random() < ASKS:
-                    self._ask("renew-asset-login", asset.id)
+                    self._ask(RenewAssetLogin(), asset.id)
             rack = self.controller.fleet.racks.get(RACK)
             if rack is None or (rack.run is None and (rack.ended is None or rack.ended.result != "done")):
-                self._ask("rack-bring-up", f"rack:{RACK}", sku=self._sku)
+                self._ask(RackBringUp(self._sku), f"rack:{RACK}")
 
     def heal(self) -> None:
         """Put all right: nothing lies, fails or is silent any more."""
@@ -179,7 +182,7 @@ class RackWorld:
 
     def certify(self) -> bool:
         """Have the rack certified; whether it is now."""
-        self._ask("rack-certify", f"rack:{RACK}")
+        self._ask(RackCertify(), f"rack:{RACK}")
         rack = self.controller.fleet.racks.get(RACK)
         return rack is not None and rack.certificate is not None and rack.certificate.holds
 

@@ -7,6 +7,8 @@ from msgspec import Struct
 
 from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.core.state.events import name_of
+from hostler.core.state.verbs.facts import Verb
+from hostler.core.state.verbs.remedies import Drain, Reboot, RequestReplacement, UpdateFirmware
 from hostler.journal.memory import MemoryJournal
 from hostler.sim import cell_shapes
 from hostler.sim.checkers.all_laws import law_checkers
@@ -113,9 +115,9 @@ def _fault(kind: str, cure: str) -> Begin:
     return begin
 
 
-def _request(verb: str, node: str = NODE, **args: str) -> Begin:
+def _request(act: Verb, node: str = NODE) -> Begin:
     def begin(world: World) -> None:
-        world.people.ask(Errand(verb, node, "olga", "as the story goes", args))
+        world.people.ask(Errand(act, node, "olga", "as the story goes"))
 
     return begin
 
@@ -159,22 +161,22 @@ STORIES: dict[str, Story] = {
     for story in (
         Story("power_cycle", _fault("off_bus", "power_cycle"), 1.5 * HOUR_S),
         Story("gpu_reset", _fault("halted", "gpu_reset"), 1.5 * HOUR_S),
-        Story("reboot_wished", _request("reboot"), 1.5 * HOUR_S),
-        Story("firmware", _request("update-firmware"), 4 * HOUR_S),
-        Story("drain_graceful", _with_work(_request("drain"), WorkClass.graceful, 2 * HOUR_S), 3 * HOUR_S),
+        Story("reboot_wished", _request(Reboot()), 1.5 * HOUR_S),
+        Story("firmware", _request(UpdateFirmware()), 4 * HOUR_S),
+        Story("drain_graceful", _with_work(_request(Drain()), WorkClass.graceful, 2 * HOUR_S), 3 * HOUR_S),
         Story(
             "drain_with_consent",
-            _with_work(_request("reboot"), WorkClass.uninterruptible, 3 * HOUR_S),
+            _with_work(_request(Reboot()), WorkClass.uninterruptible, 3 * HOUR_S),
             6 * HOUR_S,
         ),
-        Story("deliver", _request("request-replacement", now="true"), 3 * DAY_S),
+        Story("deliver", _request(RequestReplacement(now=True)), 3 * DAY_S),
         Story("protective_power_off", _hot, 8 * HOUR_S),
         Story("triage_to_vendor", _fault("remap_failed", "part"), 6 * DAY_S),
         Story("bring_up", lambda _world: None, 3 * DAY_S, cell_shapes.Shape("story", 4)),
         Story("incident", _silent, 3 * HOUR_S, cell_shapes.Shape("trio", 4)),
         Story(
             "domain_reboot",
-            _with_work(_request("reboot", "nvlink:d0"), WorkClass.uninterruptible, 600.0),
+            _with_work(_request(Reboot(), "nvlink:d0"), WorkClass.uninterruptible, 600.0),
             1.5 * HOUR_S,
             cell_shapes.Shape("rack", 2, whole=True),
         ),

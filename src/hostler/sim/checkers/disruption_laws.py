@@ -8,6 +8,7 @@ from hostler.core.state.cases import Incident
 from hostler.core.state.configuration import Pool
 from hostler.core.state.intent import Intent
 from hostler.core.state.model import ActClass, Condition, Phase, Plan, Profile
+from hostler.core.state.verbs.maintenance import StartWork
 from hostler.sim.checkers.journal_reading import OURS, JournalReading, NodeHistory
 from hostler.sim.checkers.law import LawCase
 from hostler.sim.world.ledger import ActualDisturbance
@@ -268,8 +269,9 @@ def _is_unrecorded(reading: JournalReading, page: NodeHistory, since: datetime) 
 
 def _wrong_machine(reading: JournalReading, intent: Intent) -> Iterator[str]:
     page = reading.pages.get(intent.target)
-    if page is not None and intent.args.get("serial") != page.serial:
-        yield f"work on {page.id} was granted to somebody in front of {intent.args.get('serial')}"
+    serial = intent.act.serial if isinstance(intent.act, StartWork) else None
+    if page is not None and serial != page.serial:
+        yield f"work on {page.id} was granted to somebody in front of {serial}"
 
 
 class DoubtIsNotHealth:

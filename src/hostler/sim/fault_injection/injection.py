@@ -4,6 +4,7 @@ from collections.abc import Callable
 from random import Random
 
 from hostler.core.state.events import OperationFinished, PlanRecorded, Record, TicketClosed, TicketOpened
+from hostler.core.state.verbs.facts import Verb
 from hostler.sim.cell_shapes import Shape
 from hostler.sim.network_looks import NetworkLooks
 from hostler.sim.simulation_loop import Drive
@@ -82,9 +83,9 @@ class InjectionContext:
         for end in lasting:
             end()
 
-    def says(self, verb: str, target: str, **args: str) -> None:
-        """Ask once for a verb, whatever comes of it."""
-        self.world.people.mention(Errand(verb, target, "hal", "it seemed a good idea", args))
+    def says(self, act: Verb, target: str) -> None:
+        """Ask once for an act, whatever comes of it."""
+        self.world.people.mention(Errand(act, target, "hal", "it seemed a good idea"))
 
     def neighbours(self, node: str, kind: str) -> list[str]:
         """The nodes that share a domain of this kind with it, itself first; only itself where it has none."""

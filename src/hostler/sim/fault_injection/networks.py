@@ -2,6 +2,7 @@
 
 from random import Random
 
+from hostler.core.state.verbs.activation import Activate
 from hostler.sim import cell_shapes
 from hostler.sim.fault_injection.injection import InjectionContext
 from hostler.sim.fault_injection.machines import supply_of
@@ -95,7 +96,7 @@ def bad_rollout(injection: InjectionContext, _node: str, chance: Random) -> None
 
 
 def _activate(injection: InjectionContext, documents: dict[str, str]) -> None:
-    errand = Errand("activate", "fleet", "hal", "the new baseline")
+    errand = Errand(Activate(), "fleet", "hal", "the new baseline")
     injection.world.people.ask(errand, cell_shapes.configuration(documents), documents)
 
 

@@ -5,32 +5,50 @@ from random import Random
 
 from msgspec.structs import replace
 
-from hostler.core.state.model import Phase
+from hostler.core.state.model import Mode, Phase
+from hostler.core.state.verbs.facts import Verb
+from hostler.core.state.verbs.holds import Cordon, Pause, PlaceHold, Resume, Uncordon
+from hostler.core.state.verbs.maintenance import EndWork, ScheduleMaintenance, StartWork
+from hostler.core.state.verbs.modes import SetMode
+from hostler.core.state.verbs.nodes import Certify, Debug, Onboard, RmaReturn, ZapAgain
+from hostler.core.state.verbs.remedies import (
+    CallOff,
+    Drain,
+    PowerCycle,
+    PowerOff,
+    Reboot,
+    ReleaseNode,
+    RemedyVerb,
+    ResetGpu,
+    ReturnForMaintenance,
+    UpdateFirmware,
+)
+from hostler.core.state.verbs.tickets import CloseTicket, ConsentToEviction
 from hostler.sim.fault_injection.injection import InjectionContext
 from hostler.sim.world.node_seats import OURS
 from hostler.sim.world.people import Errand
 
 HOUR_S = 3600.0
-REQUESTED_VERBS = (
-    "reboot",
-    "power-cycle",
-    "reset-gpu",
-    "return-for-maintenance",
-    "drain",
-    "update-firmware",
-    "release-node",
+REQUESTED: tuple[type[RemedyVerb], ...] = (
+    Reboot,
+    PowerCycle,
+    ResetGpu,
+    ReturnForMaintenance,
+    Drain,
+    UpdateFirmware,
+    ReleaseNode,
 )
 
 
 def hold(injection: InjectionContext, node: str, chance: Random) -> None:
     """For hours, or exactly as long as something else takes."""
-    injection.says("hold", node, hours=chance.choice(("1", "2", "3")))
+    injection.says(PlaceHold(chance.choice((1.0, 2.0, 3.0))), node)
 
 
 def cordon(injection: InjectionContext, node: str, chance: Random) -> None:
     """Cordon a node for a while."""
-    lifted = Errand("uncordon", node, "hal", "looked at")
-    injection.says("cordon", node)
+    lifted = Errand(Uncordon(), node, "hal", "looked at")
+    injection.says(Cordon(), node)
     injection.later(chance.uniform(600, 3 * HOUR_S), lambda: injection.world.people.ask(lifted))
 
 
@@ -66,8 +84,8 @@ def _opens(injection: InjectionContext, node: str) -> None:
 
 def pause(injection: InjectionContext, _node: str, chance: Random) -> None:
     """A pool is not to be disturbed for a while."""
-    resume = Errand("resume", "pool:alpha", "hal", "launched")
-    injection.says("pause", "pool:alpha")
+    resume = Errand(Resume(), "pool:alpha", "hal", "launched")
+    injection.says(Pause(), "pool:alpha")
     injection.lasts(chance.uniform(600, 2 * HOUR_S), lambda: injection.world.people.ask(resume))
 
 
@@ -76,7 +94,7 @@ def window(injection: InjectionContext, node: str, chance: Random) -> None:
     scope = chance.choice(("fleet", "cluster:k1", "pool:alpha", "pool:solo", "rack:r0", node))
     starts = injection.world.clock.now + timedelta(seconds=chance.uniform(0, 8 * HOUR_S))
     ends = starts + timedelta(seconds=chance.uniform(0.6 * HOUR_S, 3 * HOUR_S))
-    injection.says("schedule-maintenance", scope, starts=starts.isoformat(), ends=ends.isoformat())
+    injection.says(ScheduleMaintenance(starts, ends), scope)
 
 
 def propose(injection: InjectionContext, node: str, chance: Random) -> None:
@@ -84,27 +102,29 @@ def propose(injection: InjectionContext, node: str, chance: Random) -> None:
     people = injection.world.people
     assert injection.drive.law_checkers is not None, "small worlds are judged"
     pool = injection.drive.law_checkers.reading.pages[node].pool or "alpha"
-    mode = chance.choice(("propose", "observe"))
-    injection.says("mode", f"pool:{pool}", mode=mode)
-    act = Errand("mode", f"pool:{pool}", "hal", "go on", {"mode": "act"})
+    mode = chance.choice((Mode.propose, Mode.observe))
+    injection.says(SetMode(mode), f"pool:{pool}")
+    act = Errand(SetMode(Mode.act), f"pool:{pool}", "hal", "go on")
     injection.lasts(chance.uniform(HOUR_S, 5 * HOUR_S), lambda: people.ask(act))
 
 
 def ask_remedy(injection: InjectionContext, node: str, chance: Random) -> None:
     """Request a remedy by name."""
-    injection.says(chance.choice(REQUESTED_VERBS), node, now=chance.choice(("true", "false")))
+    kind = chance.choice(REQUESTED)
+    injection.says(kind(now=chance.choice((True, False))), node)
 
 
 def ask_remedy_of_many(injection: InjectionContext, _node: str, chance: Random) -> None:
     """One act on a whole rack or pool."""
-    injection.says(chance.choice(("reboot", "drain")), chance.choice(("rack:r0", "pool:alpha")))
+    injection.says(chance.choice((Reboot(), Drain())), chance.choice(("rack:r0", "pool:alpha")))
 
 
 def domain_act(injection: InjectionContext, _node: str, chance: Random) -> None:
     """A whole NVLink domain or rack is to be drained or treated as one, and hours later no longer is."""
     people, domain = injection.world.people, chance.choice(("nvlink:d0", "rack:r0"))
-    injection.says(chance.choice(("drain", "reboot", "power-cycle")), domain, now=chance.choice(("true", "false")))
-    over = [Errand(verb, domain, "hal", "no longer needed") for verb in ("call-off", "uncordon")]
+    kind = chance.choice((Drain, Reboot, PowerCycle))
+    injection.says(kind(now=chance.choice((True, False))), domain)
+    over = [Errand(act, domain, "hal", "no longer needed") for act in (CallOff(), Uncordon())]
 
     def end() -> None:
         for errand in over:
@@ -115,15 +135,15 @@ def domain_act(injection: InjectionContext, _node: str, chance: Random) -> None:
 
 def wrong_machine(injection: InjectionContext, node: str, _chance: Random) -> None:
     """A technician stands in front of another server than the ticket's."""
-    injection.world.people.mention(Errand("start-work", node, "tina", "swap a fan", {"serial": "SN-OTHER"}))
+    injection.world.people.mention(Errand(StartWork("SN-OTHER"), node, "tina", "swap a fan"))
 
 
 def hands_in(injection: InjectionContext, node: str, chance: Random) -> None:
     """Keep a technician in the machine for hours, wherever Hostler lets them."""
     people, host = injection.world.people, injection.host(node)
-    begin = Errand("start-work", node, "tina", "swap a fan", {"serial": host.serial})
-    end = Errand("end-work", node, "tina", "done")
-    people.mention(Errand("power-off", node, "tina", "swap a fan"))
+    begin = Errand(StartWork(host.serial), node, "tina", "swap a fan")
+    end = Errand(EndWork(), node, "tina", "done")
+    people.mention(Errand(PowerOff(), node, "tina", "swap a fan"))
     injection.later(300.0, lambda: people.mention(begin))
     injection.lasts(chance.uniform(HOUR_S, 6 * HOUR_S), lambda: people.ask(end))
 
@@ -156,27 +176,27 @@ def mixed_parts(injection: InjectionContext, node: str, chance: Random) -> None:
 def closes_tickets(injection: InjectionContext, _node: str, _chance: Random) -> None:
     """Close every open ticket."""
     for ticket in list(injection.tickets):
-        injection.says("close-ticket", ticket)
+        injection.says(CloseTicket(), ticket)
 
 
 def consents(injection: InjectionContext, _node: str, _chance: Random) -> None:
     """Consent to whatever is asked."""
     for ticket in list(injection.tickets):
-        injection.says("consent", ticket)
+        injection.says(ConsentToEviction(), ticket)
 
 
-CARELESS = {
-    Phase.onboard: "certify",
-    Phase.rma: "rma-return",
-    Phase.zap_fail: "zap-again",
-    Phase.debug: "onboard",
-    Phase.triage: "debug",
+CARELESS: dict[Phase, Verb] = {
+    Phase.onboard: Certify(),
+    Phase.rma: RmaReturn(),
+    Phase.zap_fail: ZapAgain(),
+    Phase.debug: Onboard(),
+    Phase.triage: Debug(),
 }
 
 
 def done_without_work(injection: InjectionContext, node: str, _chance: Random) -> None:
     """Close a ticket as done without looking."""
     assert injection.drive.law_checkers is not None, "small worlds are judged"
-    verb = CARELESS.get(injection.drive.law_checkers.reading.pages[node].phase)
-    if verb is not None:
-        injection.says(verb, node)
+    act = CARELESS.get(injection.drive.law_checkers.reading.pages[node].phase)
+    if act is not None:
+        injection.says(act, node)

@@ -2,6 +2,7 @@
 
 from random import Random
 
+from hostler.core.state.verbs.racks import RackCallOff
 from hostler.sim.fault_injection.injection import InjectionContext
 from hostler.sim.world.asset_firmware import BUNDLE, OLD, firmware_of
 
@@ -67,7 +68,7 @@ def tray_old(injection: InjectionContext, _node: str, chance: Random) -> None:
 
     def over() -> None:
         tray.firmware = firmware_of(tray.kind, BUNDLE)
-        injection.says("rack-call-off", "rack:r0")
+        injection.says(RackCallOff(), "rack:r0")
 
     injection.lasts(chance.uniform(HOUR_S, 6 * HOUR_S), over)
 

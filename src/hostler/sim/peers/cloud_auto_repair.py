@@ -1,6 +1,7 @@
 """A cloud's node auto-repair: a node that has been unhealthy for ten minutes is replaced, unless too many are."""
 
 from hostler.core.state import events as e
+from hostler.core.state.verbs.remedies import RequestReplacement
 from hostler.sim.peers.condition_coverage import worth_acting
 from hostler.sim.simulation_loop import Drive
 from hostler.sim.world.people import Errand
@@ -51,7 +52,7 @@ class AutoRepair:
         if len(self._unhealthy) > CAP * len(self._world.hosts):
             self._wait(node, AGAIN_S)
             return
-        errand = Errand("request-replacement", node, "auto-repair", "unhealthy for ten minutes", {"now": "true"})
+        errand = Errand(RequestReplacement(now=True), node, "auto-repair", "unhealthy for ten minutes")
         self._world.people.mention(errand)
 
 

@@ -6,6 +6,7 @@ from functools import partial
 
 from hostler.core.state import events as e
 from hostler.core.state.model import Condition, Phase
+from hostler.core.state.verbs.remedies import RequestReplacement
 from hostler.sim.peers.condition_coverage import worth_acting
 from hostler.sim.simulation_loop import Drive
 from hostler.sim.world.people import Errand
@@ -63,7 +64,7 @@ class OnCall:
         ill = bool(self._standing.get(node)) or bool(self._world.hosts[node].faults)
         if ill and self._phases.get(node, Phase.production) is Phase.production:
             self._world.people.touches += 1
-            errand = Errand("request-replacement", node, "oncall", "paged", {"now": "true"})
+            errand = Errand(RequestReplacement(now=True), node, "oncall", "paged")
             self._world.people.ask(errand)
 
 

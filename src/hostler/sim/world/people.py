@@ -11,8 +11,17 @@ from hostler.core.state import events as e
 from hostler.core.state.cases import CONDITION, Ticket
 from hostler.core.state.change_control import Approval
 from hostler.core.state.configuration import Configuration
-from hostler.core.state.intent import Intent, act_of
+from hostler.core.state.intent import Intent
 from hostler.core.state.model import Condition, Hold, HoldKind, Phase
+from hostler.core.state.verbs.approvals import ApproveRequest
+from hostler.core.state.verbs.facts import Verb, name_of
+from hostler.core.state.verbs.holds import ReleaseHold
+from hostler.core.state.verbs.maintenance import EndWork, StartWork
+from hostler.core.state.verbs.modes import ReleaseBrake
+from hostler.core.state.verbs.nodes import Certify, ClearCondition, Onboard, RmaReturn, RmaSend, Triage, Vouch, ZapAgain
+from hostler.core.state.verbs.proposals import Approve
+from hostler.core.state.verbs.remedies import PowerCycle, PowerOff, Reboot, RemedyVerb, RequestReplacement, ResetGpu
+from hostler.core.state.verbs.tickets import CloseTicket, ConsentToEviction
 from hostler.sim.world.simulated_host import SimulatedHost
 from hostler.sim.world.world_context import Site, Span
 
@@ -31,11 +40,11 @@ PATIENCE = 3
 """How often a customer says no before they give in."""
 
 
-_BY_HAND = {
-    "gpu_reset": "reset-gpu",
-    "reboot": "reboot",
-    "power_cycle": "power-cycle",
-    "triage": "request-replacement",
+_BY_HAND: dict[str, type[RemedyVerb]] = {
+    "gpu_reset": ResetGpu,
+    "reboot": Reboot,
+    "power_cycle": PowerCycle,
+    "triage": RequestReplacement,
 }
 
 
@@ -51,11 +60,15 @@ class Paces(Struct, frozen=True):
 class Errand(Struct, frozen=True):
     """Request that a person will ask of Hostler."""
 
-    verb: str
+    act: Verb
     target: str
     person: str
     reason: str
-    args: dict[str, str] = {}
+
+    @property
+    def title(self) -> str:
+        """What is asked for, and on what."""
+        return f"{name_of(type(self.act))} {self.target}"
 
 
 class People:
@@ -95,7 +108,7 @@ class People:
             case e.HoldPlaced() | e.HoldReleased():
                 self._hold(event)
             case e.BrakeLatched():
-                self._go(self._paces.operator, Errand("release-brake", "fleet", "olga", "looked at: no storm"))
+                self._go(self._paces.operator, Errand(ReleaseBrake(), "fleet", "olga", "looked at: no storm"))
             case e.ApprovalRequested() | e.ApprovalEnded():
                 self._approval(event)
             case e.TicketOpened(ticket=ticket):
@@ -106,7 +119,7 @@ class People:
                 if any(blocker.kind == "confirmation" and "root" in blocker.text for blocker in waiting.blockers):
                     self._later(self._paces.engineer, f"look {node}", partial(self._look, node, waiting.what))
             case e.PlanRecorded(plan=plan) if plan.state == "proposed":
-                self._go(self._paces.operator, Errand("approve", plan.node, "olga", "go on"))
+                self._go(self._paces.operator, Errand(Approve(), plan.node, "olga", "go on"))
             case _:
                 pass
 
@@ -116,26 +129,26 @@ class People:
             asked = event.approval
             self._waits[asked.id] = asked
             second = "erik" if asked.intent.person == "olga" else "olga"
-            self._go(self._paces.operator, Errand("approve-request", asked.id, second, "looked at"))
+            self._go(self._paces.operator, Errand(ApproveRequest(), asked.id, second, "looked at"))
         elif (over := self._waits.pop(event.approval, None)) is not None and ASK_AGAIN in event.reason:
             intent = over.intent
-            errand = Errand(intent.verb, intent.target, intent.person, intent.reason, intent.args)
+            errand = Errand(intent.act, intent.target, intent.person, intent.reason)
             ask = partial(self.ask, errand, over.configuration, over.documents)
-            self._later(self._paces.operator, f"{errand.verb} {errand.target}", ask)
+            self._later(self._paces.operator, errand.title, ask)
 
     def _phase(self, node: str, after: Phase) -> None:
         match after:
             case Phase.onboard:
-                self._go(self._paces.technician, Errand("certify", node, "tina", "inspected and cabled"))
+                self._go(self._paces.technician, Errand(Certify(), node, "tina", "inspected and cabled"))
             case Phase.rma:
                 self._later(self._paces.vendor, f"rma {node}", lambda: self._vendor(node))
             case Phase.zap_fail:
                 tried = self._zapped.get(node, 0)
                 self._zapped[node] = tried + 1
-                verb = "triage" if tried % 2 else "zap-again"
-                self._go(self._paces.engineer, Errand(verb, node, "erik", "looked at"))
+                act = Triage() if tried % 2 else ZapAgain()
+                self._go(self._paces.engineer, Errand(act, node, "erik", "looked at"))
             case Phase.debug:
-                self._go(self._paces.engineer, Errand("onboard", node, "erik", "repaired"))
+                self._go(self._paces.engineer, Errand(Onboard(), node, "erik", "repaired"))
             case _:
                 pass
 
@@ -154,21 +167,21 @@ class People:
             self._dark[hold.id] = None
             self._later(self._paces.technician, f"power {hold.scope}", partial(self._lets_go, hold))
         if hold.kind is HoldKind.override:
-            self._go(self._paces.technician, Errand("release", hold.id, "olga", "looked at: Hostler may go on"))
+            self._go(self._paces.technician, Errand(ReleaseHold(), hold.id, "olga", "looked at: Hostler may go on"))
 
     def _lets_go(self, hold: Hold) -> None:
         """Release the hold of a technician who had a node powered off and never came."""
         if hold.id in self._dark:
-            self.ask(Errand("release", hold.id, hold.owner, "nobody works on it"))
+            self.ask(Errand(ReleaseHold(), hold.id, hold.owner, "nobody works on it"))
 
     def _condition(self, condition: Condition) -> None:
-        cleared = {"condition": condition.id}
+        cleared = ClearCondition(condition.id)
         self._told.setdefault(condition.node, {})[condition.id] = None
         match condition.type:
             case "gpu.xid_unknown" if condition.clears == "operator":
-                self._go(self._paces.engineer, Errand("clear-condition", condition.node, "erik", "looked at", cleared))
+                self._go(self._paces.engineer, Errand(cleared, condition.node, "erik", "looked at"))
             case "operator.maintenance":
-                errand = Errand("clear-condition", condition.node, condition.owner, "maintenance is over", cleared)
+                errand = Errand(cleared, condition.node, condition.owner, "maintenance is over")
                 self._go(self._paces.technician, errand)
             case "cooling.leak":
                 self._wet[condition.node] = None
@@ -179,27 +192,25 @@ class People:
         """Only the kernel log says so, and its tenant writes it: an engineer looks at the machine itself."""
         self.touches += 1
         if self._hosts[node].faults:
-            self.ask(Errand(_BY_HAND[remedy], node, "erik", "looked at: it is so", {"now": "true"}))
+            self.ask(Errand(_BY_HAND[remedy](now=True), node, "erik", "looked at: it is so"))
         else:
             for condition in self._told.pop(node, {}):
-                self.mention(
-                    Errand("clear-condition", node, "erik", "looked at: all is well", {"condition": condition})
-                )
+                self.mention(Errand(ClearCondition(condition), node, "erik", "looked at: all is well"))
 
     def _ticket(self, ticket: Ticket) -> None:
         if ticket.kind == "consent":
             self._consent(ticket)
         elif ticket.kind == CONDITION:
-            done = Errand("close-ticket", ticket.id, "tina", "seen to")
+            done = Errand(CloseTicket(), ticket.id, "tina", "seen to")
             self._later(self._paces.technician, f"see to {ticket.id}", partial(self._sees_to_part, done))
         elif ticket.kind == "check":
             self._later(self._paces.engineer, f"vouch {ticket.node}", partial(self._vouch, ticket))
         elif ticket.kind == "stuck" and ticket.action == "examine":
             self._later(self._paces.technician, f"see to {ticket.node}", partial(self._see_to, ticket))
         elif ticket.kind == "stuck":
-            self._look_at(Errand("close-ticket", ticket.id, "erik", "looked at"))
+            self._look_at(Errand(CloseTicket(), ticket.id, "erik", "looked at"))
         elif ticket.kind == "incident":
-            errand = Errand("close-ticket", ticket.id, "tina", "the shared part is repaired")
+            errand = Errand(CloseTicket(), ticket.id, "tina", "the shared part is repaired")
             if ticket.node in self.at_work:
                 self._incidents[ticket.node] = errand
             else:
@@ -213,27 +224,27 @@ class People:
         self.touches += 1
         node, host = ticket.node, self._hosts[ticket.node]
         if not host.faults:
-            self.mention(Errand("vouch", node, "erik", "examined by hand: sound", {"profile": ticket.fault}))
+            self.mention(Errand(Vouch(ticket.fault), node, "erik", "examined by hand: sound"))
         elif "rma-send" in ticket.action:
-            self.mention(Errand("rma-send", node, "erik", "examined by hand: it is faulty"))
+            self.mention(Errand(RmaSend(), node, "erik", "examined by hand: it is faulty"))
         elif node not in self._puts_right:
             self._puts_right[node] = None
-            self.ask(Errand("power-off", node, "tina", PUT_RIGHT))
-            self.ask(Errand("start-work", node, "tina", PUT_RIGHT, {"serial": host.serial}))
-        self.mention(Errand("close-ticket", ticket.id, "erik", "looked at"))
+            self.ask(Errand(PowerOff(), node, "tina", PUT_RIGHT))
+            self.ask(Errand(StartWork(host.serial), node, "tina", PUT_RIGHT))
+        self.mention(Errand(CloseTicket(), ticket.id, "erik", "looked at"))
 
     def _works(self, node: str) -> None:
         """The technician who was let to work on the node repairs it."""
         self._puts_right.pop(node, None)
         self._hosts[node].repair()
-        self.ask(Errand("end-work", node, "tina", "it is put right"))
+        self.ask(Errand(EndWork(), node, "tina", "it is put right"))
 
     def _see_to(self, ticket: Ticket) -> None:
         """A technician sees to a machine that cannot be restarted."""
         self.touches += 1
         if self._hosts[ticket.node].faults:
-            self.mention(Errand("rma-send", ticket.node, "tina", "it does not start"))
-        self.mention(Errand("close-ticket", ticket.id, "tina", "seen to"))
+            self.mention(Errand(RmaSend(), ticket.node, "tina", "it does not start"))
+        self.mention(Errand(CloseTicket(), ticket.id, "tina", "seen to"))
 
     def _sees_to_part(self, done: Errand) -> None:
         """A technician says that it is done, whether it helped or not: what is seen next tells."""
@@ -249,14 +260,14 @@ class People:
 
     def _look_at(self, errand: Errand) -> None:
         deed = self._touch if self.minds_tickets else self.ask
-        self._later(self._paces.engineer, f"{errand.verb} {errand.target}", lambda: deed(errand))
+        self._later(self._paces.engineer, errand.title, lambda: deed(errand))
 
     def _consent(self, ticket: Ticket) -> None:
         """Answer for the work's owner, who refuses as often as not, and in the end consents."""
         asked = self._consents[ticket.node] = self._consents.get(ticket.node, 0) + 1
         agrees = asked > PATIENCE or self._site.stream(f"consent {ticket.node} {asked}").random() < 0.5
-        verb, why = ("consent", "take it") if agrees else ("close-ticket", "not now")
-        self._go(self._paces.engineer, Errand(verb, ticket.id, ticket.owner, why))
+        act, why = (ConsentToEviction(), "take it") if agrees else (CloseTicket(), "not now")
+        self._go(self._paces.engineer, Errand(act, ticket.id, ticket.owner, why))
 
     def mention(self, errand: Errand) -> None:
         """Ask Hostler now, and take its word for it."""
@@ -271,25 +282,25 @@ class People:
     def investigate(self, suspects: list[str]) -> None:
         """The job does not start: an engineer finds the node and asks for another."""
         for node in suspects:
-            errand = Errand("request-replacement", node, "erik", "its rank never joins", {"now": "true"})
+            errand = Errand(RequestReplacement(now=True), node, "erik", "its rank never joins")
             self._go(self._paces.engineer, errand)
 
     def _vendor(self, node: str) -> None:
         self.vendor(self._hosts[node])
         self.touches += 1
-        self.ask(Errand("rma-return", node, "tina", "repaired by the vendor"))
+        self.ask(Errand(RmaReturn(), node, "tina", "repaired by the vendor"))
 
     def _mend(self, node: str, hold: str) -> None:
         self._hosts[node].repair()
         self.touches += 1
         if node in self._wet:
             del self._wet[node]
-            self.ask(Errand("clear-condition", node, "tina", "dried and mended", {"condition": "cooling.leak"}))
-        self.ask(Errand("release", hold, "tina", "cooling is mended"))
+            self.ask(Errand(ClearCondition("cooling.leak"), node, "tina", "dried and mended"))
+        self.ask(Errand(ReleaseHold(), hold, "tina", "cooling is mended"))
         self._site.clock.after(60.0, self._hosts[node].show_sensors)
 
     def _go(self, span: Span, errand: Errand) -> None:
-        self._later(span, f"{errand.verb} {errand.target}", lambda: self._touch(errand))
+        self._later(span, errand.title, lambda: self._touch(errand))
 
     def _touch(self, errand: Errand) -> None:
         self.touches += 1
@@ -320,7 +331,7 @@ class People:
         def heard(reply: Reply) -> None:
             answers.append(reply.granted or "approval" in reply.detail)
             if not answers[-1]:
-                self.refused = [*self.refused, f"{errand.verb} {errand.target}: {reply.text}"][-REFUSALS_KEPT:]
+                self.refused = [*self.refused, f"{errand.title}: {reply.text}"][-REFUSALS_KEPT:]
 
         def again() -> None:
             if not any(answers) and tries > 1:
@@ -328,7 +339,7 @@ class People:
 
         intent = Intent(
             id=f"i{site.asked}",
-            act=act_of(errand.verb, errand.args),
+            act=errand.act,
             target=errand.target,
             person=errand.person,
             reason=errand.reason,

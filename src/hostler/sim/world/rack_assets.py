@@ -21,6 +21,8 @@ from hostler.core.state.cases import Ticket
 from hostler.core.state.model import Operation, Outcome, Phase
 from hostler.core.state.rack_runs import RACK_FAILED
 from hostler.core.state.racks import CONFIGURED, AssetLook
+from hostler.core.state.verbs.nodes import Certify
+from hostler.core.state.verbs.racks import AssetSound, RackBringUp, RackCertify
 from hostler.sim.world.asset_firmware import BUNDLE, AssetFirmware, firmware_of
 from hostler.sim.world.people import Errand, People
 from hostler.sim.world.world_context import Site, Span
@@ -101,7 +103,7 @@ class RackAssets:
 
     def bring_up(self) -> None:
         """A person has the rack brought up."""
-        self._people.ask(Errand("rack-bring-up", RACK, "olga", "its turn has come", {"sku": self.sku}))
+        self._people.ask(Errand(RackBringUp(self.sku), RACK, "olga", "its turn has come"))
 
     def _looked(self, name: str) -> None:
         asset = self.assets[name]
@@ -167,13 +169,13 @@ class RackAssets:
                 self._inspected[node] = after is Phase.onboard
             case e.RackStepDone(step="fabric_managers"):
                 for node in [node for node, waits in self._inspected.items() if waits]:
-                    self._people.ask(Errand("certify", node, "tina", "its rack stands by now"))
+                    self._people.ask(Errand(Certify(), node, "tina", "its rack stands by now"))
             case e.RackRunBegan(run=run):
                 self.runs.add(run.id)
             case e.RackRunEnded(run=ended, result=result):
                 self.runs.discard(ended)
                 if result == "done":
-                    self._people.ask(Errand("rack-certify", RACK, "tina", "it stands"))
+                    self._people.ask(Errand(RackCertify(), RACK, "tina", "it stands"))
             case _:
                 pass
 
@@ -191,7 +193,7 @@ class RackAssets:
         if asset is not None and (self._healed() or self._site.stream(f"rack visit {self._visits}").random() < MENDS):
             asset.trouble = ""
         if ticket.kind == RACK_FAILED:
-            self._people.mention(Errand("rack-bring-up", RACK, "tina", "as its ticket says", {"sku": self.sku}))
+            self._people.mention(Errand(RackBringUp(self.sku), RACK, "tina", "as its ticket says"))
         elif asset is not None:
-            self._people.mention(Errand("asset-sound", asset.name, "tina", "looked at and dried"))
+            self._people.mention(Errand(AssetSound(), asset.name, "tina", "looked at and dried"))
         self._sets_out(ticket, (NOTICED_S, 2 * NOTICED_S))
