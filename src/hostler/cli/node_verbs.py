@@ -25,9 +25,18 @@ def _option(one: VerbArgument) -> Argument:
     return keyword(one.name, Annotated[typed, option], Argument.empty if one.required else one.default)
 
 
+def help_of_argument(kind: type[Verb], name: str) -> str:
+    """The help of a verb's argument, for a command that is not made of the verb."""
+    return _argument(kind, name).help
+
+
+def _argument(kind: type[Verb], name: str) -> VerbArgument:
+    return next(one for one in arguments_of(kind) if one.name == name)
+
+
 def argument_word(kind: type[Verb], name: str) -> Argument:
     """A verb's argument as a word of its command, not as an option."""
-    one = next(one for one in arguments_of(kind) if one.name == name)
+    one = _argument(kind, name)
     return word(name, Annotated[Literal[one.choices] if one.choices else one.type, Parameter(help=one.help)])
 
 

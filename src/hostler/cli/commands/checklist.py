@@ -8,8 +8,10 @@ from hostler.cli.attached_files import Attachment, NewFile, fetch_file, file_bod
 from hostler.cli.checklist_columns import CHECKLIST
 from hostler.cli.input_files import submit
 from hostler.cli.list_commands import show_unpaged
+from hostler.cli.node_verbs import help_of_argument
 from hostler.cli.options import CONNECT, SHOW_LIST, SHOW_ONCE, Connect, NodeName, ShowList, ShowOnce, Why
 from hostler.cli.table_columns import NODES
+from hostler.core.state.verbs.onboarding import AddItemFile
 
 
 def checklist(node: NodeName, *, show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
@@ -21,7 +23,7 @@ def attach(  # noqa: PLR0913 - one argument per option
     node: NodeName,
     file: Attachment,
     *,
-    item: Annotated[int, Parameter(help="The item that it shows; see `hostler node checklist`.")],
+    item: Annotated[int, Parameter(help=help_of_argument(AddItemFile, "item"))],
     why: Why,
     show: ShowOnce = SHOW_ONCE,
     connect: Connect = CONNECT,

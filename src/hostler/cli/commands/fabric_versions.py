@@ -9,8 +9,10 @@ from hostler.cli.commands.fabric_design import Models
 from hostler.cli.design_columns import DESIGN_VERSIONS
 from hostler.cli.input_files import submit
 from hostler.cli.list_commands import show_list
+from hostler.cli.node_verbs import help_of_argument
 from hostler.cli.options import CONNECT, SHOW_LIST, SHOW_ONCE, Connect, FabricName, ShowList, ShowOnce, Why
 from hostler.cli.table_columns import FABRICS
+from hostler.core.state.verbs.fabrics import PlanRecabling
 
 
 def versions(fabric: FabricName, *, show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
@@ -50,8 +52,8 @@ def recable(  # noqa: PLR0913 - a plan's parts
         str, Parameter(help="The new design as CSV, or a rail rule as YAML; `-` reads a CSV from stdin.")
     ],
     *,
-    starts: Annotated[str, Parameter(help="The window's begin with its time zone: 2026-01-31T22:00:00+00:00.")],
-    ends: Annotated[str, Parameter(help="Its end, the same way; from then on the new design holds.")],
+    starts: Annotated[str, Parameter(help=help_of_argument(PlanRecabling, "starts"))],
+    ends: Annotated[str, Parameter(help=help_of_argument(PlanRecabling, "ends"))],
     models: Models = "",
     why: Why,
     show: ShowOnce = SHOW_ONCE,

@@ -51,15 +51,18 @@ def arguments_of(kind: type[Verb]) -> tuple[VerbArgument, ...]:
 
 
 def _argument(field: inspect.Field) -> VerbArgument:
-    told, plain = "", field.type
-    if isinstance(plain, inspect.Metadata):
-        told, plain = str((plain.extra_json_schema or {}).get("description", "")), plain.type
+    told, plain = _described(field.type)
     if isinstance(plain, inspect.UnionType):
-        plain = next(one for one in plain.types if not isinstance(one, inspect.NoneType))
-    if isinstance(plain, inspect.Metadata):
-        plain = plain.type
+        within, plain = _described(next(one for one in plain.types if not isinstance(one, inspect.NoneType)))
+        told = told or within
     moment = isinstance(plain, inspect.DateTimeType)
     return VerbArgument(field.encode_name, _TYPES.get(type(plain), str), told, field.default, _choices(plain), moment)
+
+
+def _described(plain: inspect.Type) -> tuple[str, inspect.Type]:
+    if not isinstance(plain, inspect.Metadata):
+        return "", plain
+    return str((plain.extra_json_schema or {}).get("description", "")), plain.type
 
 
 def _choices(plain: inspect.Type) -> tuple[str, ...]:

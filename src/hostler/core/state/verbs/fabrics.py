@@ -7,8 +7,10 @@ from msgspec import Meta
 
 from hostler.core.state.verbs.facts import FileVerb, Permission, Target, Verb, VerbFacts
 
-Starts = Annotated[datetime, Meta(tz=True, description="With its time zone: 2026-01-31T22:00:00+00:00.")]
-Ends = Annotated[datetime, Meta(tz=True, description="The same way.")]
+Starts = Annotated[
+    datetime, Meta(tz=True, description="The window's begin with its time zone: 2026-01-31T22:00:00+00:00.")
+]
+Ends = Annotated[datetime, Meta(tz=True, description="Its end, the same way; from then on the new design holds.")]
 
 
 class RegisterFabric(Verb, frozen=True):

@@ -7,7 +7,7 @@ from msgspec import Meta
 from hostler.core.state.onboarding import ITEMS_MOST
 from hostler.core.state.verbs.facts import FileVerb, Heading, Permission, Target, Verb, VerbFacts
 
-Item = Annotated[int, Meta(ge=1, le=ITEMS_MOST, description="Its number in `hostler node checklist`, from 1.")]
+Item = Annotated[int, Meta(ge=1, le=ITEMS_MOST, description="The item's number in `hostler node checklist`, from 1.")]
 
 
 class TickItem(Verb, frozen=True):
