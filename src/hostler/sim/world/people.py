@@ -67,7 +67,7 @@ class Errand(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """What is asked for, and on what."""
+        """The verb and its target."""
         return f"{name_of(type(self.act))} {self.target}"
 
 
