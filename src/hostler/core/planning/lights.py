@@ -6,7 +6,6 @@ again; what fails is, ever later, and is given up in the end: the node shows whi
 
 from datetime import datetime, timedelta
 
-from hostler.core.planning import bmc_certificates, bmc_logins, dpu_logins, machine_work
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, asked_again
@@ -19,9 +18,7 @@ DEADLINE_S = 60.0
 
 
 def beside(context: DecisionContext, node: Node, answer: Answer) -> Answer:
-    """The answer with what is done at the BMC beside it: a renewal, a provisioner's work, or the light."""
-    answer = bmc_certificates.beside(context, node, bmc_logins.beside(context, node, answer))
-    answer = machine_work.beside(context, node, dpu_logins.beside(context, node, answer))
+    """The answer, or in its place the light's next event."""
     if isinstance(answer, Act) or node.light is None:
         return answer
     aside = _light(context, node, node.light)

@@ -6,7 +6,7 @@ reasoned wait, or rest.
 """
 
 from hostler.core.conditions import unanswered_checks
-from hostler.core.planning import boot_media, cords, evidence_keeping, idle_checks, lights, rejoin_guard, triage
+from hostler.core.planning import bmc_side_work, cords, evidence_keeping, idle_checks, rejoin_guard, triage
 from hostler.core.planning.enrolment import enrol
 from hostler.core.planning.execution import advance
 from hostler.core.planning.in_service import serve
@@ -39,7 +39,7 @@ def next_step(context: DecisionContext, node: Node) -> Answer:
     answer = idle_checks.beside(context, node, condition_tickets.beside(context, node, answer))
     answer = cords.beside(context, node, answer)
     answer = standing_still(context, node, need, evidence_keeping.beside(context, node, answer))
-    answer = boot_media.beside(context, node, lights.beside(context, node, answer))
+    answer = bmc_side_work.beside(context, node, answer)
     doing = node.plan.name if node.plan else node.phase.value
     return writable(context, doing, rejoin_guard.beside(context, node, answer))
 
