@@ -178,6 +178,11 @@ async def test_documents_do_not_slip_in_through_the_general_door(world: House) -
         0
     ] == 404
     assert (await world.operator.post("/v1/nodes/n0/pause", {"reason": "x"}))[0] == 404
+    await world.adopt(1)
+    photo = {"digest": "0" * 64, "name": "front.jpg", "media_type": "image/jpeg", "size": 9, "item": 1}
+    asked = {"act": photo, "reason": "nobody has its bytes"}
+    status, body = await world.operator.post("/v1/nodes/n0/add-item-file", asked)
+    assert (status, body["instead"]) == (400, "use hostler node attach")
 
 
 async def tenants(world: House) -> None:

@@ -193,8 +193,13 @@ def _demand_reach(app_state: AppState, who: Identity, kind: type[Verb], target: 
 
 
 def requested(app_state: AppState, caller: Caller, verb: str, target: str, data: ActBody) -> RequestedIntent:
-    """The intent of a body. Raises ProblemError: 404 no such verb, 403 not the caller's, 422 not its arguments."""
+    """The intent of a body.
+
+    Raises ProblemError: 404 no such verb, 400 one with a route of its own, 403 not the caller's, 422 not its arguments.
+    """
     kind, heard = kind_named(verb), note()
+    if verb in OWN_ROUTES:
+        raise refuse(400, "malformed", f"{verb} brings a document along", f"use hostler {kind.facts.command}")
     nodes = tuple(dict.fromkeys(data.nodes)) if isinstance(data, IntentBody) else ()
     heard.verb, heard.target, heard.dry_run = verb, _told(target, nodes), data.dry_run
     _demand_reach(app_state, caller.who, kind, target, nodes)
@@ -216,9 +221,6 @@ def requested(app_state: AppState, caller: Caller, verb: str, target: str, data:
 async def post_intent(app_state: TheAppState, caller: TheCaller, data: JSONBody[IntentBody]) -> IntentView:
     """Ask for anything that people may ask for. 409 where it is refused, 404 where its target is not there."""
     verb = verb_in(data.act)
-    if verb in OWN_ROUTES:
-        command = VERBS[verb].facts.command
-        raise refuse(400, "malformed", f"{verb} brings a document along", f"use hostler {command}")
     if (data.target == NODES) != bool(data.nodes):
         raise refuse(400, "malformed", "the target 'nodes' and a list of nodes go together", "give both, or neither")
     return await submit(app_state, caller, requested(app_state, caller, verb, data.target, data))
