@@ -97,7 +97,7 @@ class AccountClearing:
         return await clear(client, frozenset({*stay, self._clients.entered_as(address.origin)}))
 
     async def _of_dpu(
-        self, entered: "_Entered", cards: tuple[Dpu, ...], stay: frozenset[str], clear: AccountsTurn
+        self, entered: _Entered, cards: tuple[Dpu, ...], stay: frozenset[str], clear: AccountsTurn
     ) -> _Cleared:
         named = entered.address
         try:

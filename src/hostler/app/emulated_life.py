@@ -49,10 +49,9 @@ async def load(running: ControllerProcess, fleet: EmulatedFleet, scale: float) -
     documents = {"policy.yaml": policy, "fleet.yaml": fleet.configuration()}
     await ask(running.cell, Activate(), FLEET, configuration=parse(documents), documents=documents)
     fresh = [spec for spec in fleet.specs if spec.id not in running.cell.view.nodes]
-    adopted, registered = ([spec for spec in fresh if bool(spec.pool) is serves] for serves in (True, False))
-    if adopted:
+    if adopted := [spec for spec in fresh if spec.pool]:
         await ask(running.cell, Adopt(msgspec.json.encode(adopted).decode()), FLEET)
-    if registered:
+    if registered := [spec for spec in fresh if not spec.pool]:
         await ask(running.cell, Register(msgspec.json.encode(registered).decode()), FLEET)
 
 

@@ -11,7 +11,7 @@ from msgspec import ValidationError
 from hostler.cli.command_errors import unusable
 from hostler.cli.intent_requests import IntentRequest, ask
 from hostler.cli.options import ACT, CONNECT, SHOW_ONCE, Connect, ShowOnce, Why
-from hostler.core.state.scopes import FLEET
+from hostler.core.state.scopes import FLEET, Scope
 from hostler.core.state.verbs.arguments import VerbArgument, arguments_of, misfit, verb_of
 from hostler.core.state.verbs.facts import Target, Verb, help_of, name_of
 
@@ -86,6 +86,15 @@ def command(
     run.__annotations__ = {one.name: one.annotation for one in arguments}
     run.__name__, run.__doc__ = name_of(kind).replace("-", "_"), said or help_of(kind)
     return run
+
+
+def of_scope(kind: str) -> Asking:
+    """Asks for the act on the rack, pool or cluster that the first word names, its kind before it or left out."""
+
+    def asking(_: "Client", words: Sequence[str], act: Verb, __: Mapping[str, Any]) -> Sequence[IntentRequest]:
+        return [IntentRequest(act, Scope(kind, words[0].removeprefix(f"{kind}:")).text)]
+
+    return asking
 
 
 def word(name: str, kind: Any) -> Argument:

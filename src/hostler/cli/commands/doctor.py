@@ -1,6 +1,5 @@
 """`hostler doctor`: what stands in the way of acting in a cluster or pool; the word that lets two remediators be."""
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
@@ -8,18 +7,17 @@ from cyclopts import App, Parameter
 from hostler.cli.command_errors import unusable
 from hostler.cli.commands.run import CLUSTERS, Clusters
 from hostler.cli.exit_codes import ExitCode
-from hostler.cli.intent_requests import IntentRequest
-from hostler.cli.node_verbs import argument_word, command, word
+from hostler.cli.node_verbs import argument_word, command, of_scope, word
 from hostler.cli.options import CONNECT, SHOW_LIST, Connect, ShowList
 from hostler.cli.output import say
 from hostler.cli.table_columns import FINDINGS
 from hostler.client import HostlerError, routes
-from hostler.core.state.scopes import CLUSTER, Scope
+from hostler.core.state.scopes import CLUSTER
 from hostler.core.state.verbs.facts import Verb
 from hostler.core.state.verbs.remediators import AcceptRemediator, WithdrawRemediator
 
 if TYPE_CHECKING:
-    from hostler.client import Client
+    pass
 
 app = App(name="doctor", help="Check whether Hostler may act in a cluster, and which other remediators act there.")
 
@@ -72,11 +70,8 @@ def pool(name: PoolName, *, show: ShowList = SHOW_LIST, connect: Connect = CONNE
 
 
 def _offer(kind: type[Verb]) -> None:
-    def asking(_: "Client", words: Sequence[str], act: Verb, __: Mapping[str, Any]) -> Sequence[IntentRequest]:
-        return [IntentRequest(act, Scope(CLUSTER, words[0].removeprefix(f"{CLUSTER}:")).text)]
-
     first = (word("cluster", Cluster), argument_word(kind, "remediator"))
-    app.command(command(kind, first, asking), name=kind.facts.command.split()[-1])
+    app.command(command(kind, first, of_scope(CLUSTER)), name=kind.facts.command.split()[-1])
 
 
 _offer(AcceptRemediator)

@@ -1,23 +1,21 @@
 """`hostler pool`: delivered groups of nodes, and how far Hostler may go in them by itself."""
 
-from collections.abc import Mapping, Sequence
 from inspect import Parameter as Argument
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cyclopts import App
 
-from hostler.cli.intent_requests import IntentRequest
 from hostler.cli.list_commands import show_list, show_one
-from hostler.cli.node_verbs import argument_word, command, word
+from hostler.cli.node_verbs import argument_word, command, of_scope, word
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce
 from hostler.cli.table_columns import POOLS
-from hostler.core.state.scopes import POOL, Scope
+from hostler.core.state.scopes import POOL
 from hostler.core.state.verbs.facts import Verb, name_of
 from hostler.core.state.verbs.holds import Pause, Resume
 from hostler.core.state.verbs.modes import SetMode
 
 if TYPE_CHECKING:
-    from hostler.client import Client
+    pass
 
 app = App(name="pool", help="Pools: counts, modes, pauses.")
 
@@ -35,10 +33,7 @@ def get(pool: str, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) ->
 
 
 def _offer(kind: type[Verb], said: str, *words: Argument) -> None:
-    def asking(_: "Client", given: Sequence[str], act: Verb, __: Mapping[str, Any]) -> Sequence[IntentRequest]:
-        return [IntentRequest(act, Scope(POOL, given[0].removeprefix(f"{POOL}:")).text)]
-
-    app.command(command(kind, (word("pool", str), *words), asking, said), name=name_of(kind))
+    app.command(command(kind, (word("pool", str), *words), of_scope(POOL), said), name=name_of(kind))
 
 
 _offer(

@@ -1,21 +1,20 @@
 """`hostler rack`: a rack brought up as one, stage by stage, and certified as a whole."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from hostler.cli.intent_requests import IntentRequest
 from hostler.cli.list_commands import show_lines, show_list
-from hostler.cli.node_verbs import command, word
+from hostler.cli.node_verbs import command, of_scope, word
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce
 from hostler.cli.rack_columns import RACKS
-from hostler.core.state.scopes import RACK, Scope
+from hostler.core.state.scopes import RACK
 from hostler.core.state.verbs.facts import Verb
 from hostler.core.state.verbs.racks import RackBringUp, RackCallOff, RackCertify
 
 if TYPE_CHECKING:
-    from hostler.client import Client
+    pass
 
 app = App(name="rack", help="Racks, brought up as one and certified as a whole.")
 
@@ -58,10 +57,8 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
 
 
 def _offer(kind: type[Verb]) -> None:
-    def asking(_: "Client", words: Sequence[str], act: Verb, __: Mapping[str, Any]) -> Sequence[IntentRequest]:
-        return [IntentRequest(act, Scope(RACK, words[0].removeprefix(f"{RACK}:")).text)]
-
-    app.command(command(kind, (word("rack", Name),), asking), name=kind.facts.command.split()[-1], group="Acts on it")
+    made = command(kind, (word("rack", Name),), of_scope(RACK))
+    app.command(made, name=kind.facts.command.split()[-1], group="Acts on it")
 
 
 for _kind in (RackBringUp, RackCallOff, RackCertify):
