@@ -21,6 +21,7 @@ from hostler.core.report.explain import text
 from hostler.core.report.explanation_chains import Explanation
 from hostler.core.state import snapshot
 from hostler.core.state.join_offer import JoinOffer
+from hostler.core.state.live_state import AgentVerbs
 from hostler.core.state.model import Observation, Operation, Outcome
 from hostler.core.state.operations import CollectEvidence
 from hostler.core.state.snapshot import state_of
@@ -56,7 +57,7 @@ async def controller(world: House, folder: Path, session: aiohttp.ClientSession)
 
 async def test_the_agents_own_client_is_understood(world: House, tmp_path: Path) -> None:
     agent = await controller(world, tmp_path, world.session)
-    await agent.heartbeat("boot-9", About("1.2.3", 40_960, ("gate",)))
+    await agent.heartbeat("boot-9", About("1.2.3", 40_960, ("gate",), "", ("gpu_reset", "reboot"), ("reboot",)))
     seen = [Observation("n0", "kernel_log", "agent", "s1", n, text=XID79, facility=0) for n in (2, 3)]
     receipt = await agent.observations("s1", "boot-9", seen)
     assert (receipt.spool, receipt.acknowledged) == ("s1", 3)
@@ -66,6 +67,9 @@ async def test_the_agents_own_client_is_understood(world: House, tmp_path: Path)
     assert (shown["agent"]["version"], shown["agent"]["rss_kib"], shown["agent"]["heard"]) == ("1.2.3", 40_960, True)
     assert shown["agent"]["profiles"] == ["gate"]
     assert world.cell.live.of("n0").profiles == ("gate",), "what it lacks is not asked for in vain"
+    assert world.cell.live.of("n0").verbs == AgentVerbs(("gpu_reset", "reboot"), ("reboot",))
+    await agent.heartbeat("boot-9", About("1.2.3"))
+    assert world.cell.live.of("n0").verbs is not None, "an older agent says nothing, and takes nothing back"
 
 
 async def test_no_compressor_is_held_for_an_agent(world: House, monkeypatch: pytest.MonkeyPatch) -> None:

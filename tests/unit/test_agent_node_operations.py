@@ -20,10 +20,10 @@ from hostler.agent.checks.host_stress import StressResult
 from hostler.agent.gpu_reset import ResetRequest
 from hostler.agent.host_commands import ActFailedError, FateUnknownError, NotPossibleError, ResourceHeldError
 from hostler.agent.machine import EmulatedHostMachine, Powers, RealHostMachine
-from hostler.agent.node_operations import LOST, NodeOperations
+from hostler.agent.node_operations import KNOWN_KINDS, LOST, NodeOperations
 from hostler.agent.operation_log import OperationLog
 from hostler.core.state.gate_expectation import Expected
-from hostler.core.state.model import Facts, Operation, Outcome, Part, Verdict
+from hostler.core.state.model import LASTING, Facts, Operation, Outcome, Part, Verdict
 from hostler.core.state.operations import BugReport
 from hostler.core.state.pass_rules import PassRules
 from tests.acts import an_act
@@ -83,8 +83,8 @@ def test_a_second_delivery_never_acts_again(world: World, kind: str) -> None:
 @pytest.mark.parametrize(
     ("asked", "epoch", "why"),
     [
-        (operation("power_off"), 1, "no operation of an agent"),
-        (operation("", said="sh", args={"command": "rm -rf /"}), 1, "'sh' is no operation of an agent"),
+        (operation("power_off"), 1, "not an operation of an agent"),
+        (operation("", said="sh", args={"command": "rm -rf /"}), 1, "'sh' is not an operation of an agent"),
         (operation("gpu_reset", gpus=["0; reboot"]), 1, "each gpuN or a PCI address"),
         (operation("gpu_reset", gpus=["-i"]), 1, "each gpuN or a PCI address"),
         (operation("gpu_reset", gpus=["gpu0"] * 33), 1, "at most 32"),
@@ -376,6 +376,31 @@ def test_the_real_body_acts_only_when_it_may(tmp_path: Path) -> None:
     assert unknown.facts["verdict"] == "inconclusive"
     body.close()
     operation_log.close()
+
+
+def test_an_agent_tells_beforehand_what_it_will_refuse_for_want_of_permission(tmp_path: Path) -> None:
+    """Mutants: NEED_PERMISSION lacks a kind, or has one too many; a refusal does not say that it lasts."""
+    body = RealHostMachine("n1", tmp_path, Powers())
+    with closing(OperationLog(tmp_path / "marks.sqlite")) as operation_log:
+        operations = NodeOperations("n1", body, operation_log)
+        said = {
+            kind: operations.perform(replace(operation(kind), id=kind), 1, offer=an_offer()) for kind in KNOWN_KINDS
+        }
+    body.close()
+    assert {kind for kind, one in said.items() if "--allow-actions" in one.detail} == set(body.barred())
+    assert {kind: one.facts[LASTING] for kind, one in said.items() if kind in body.barred()} == dict.fromkeys(
+        body.barred(), "start the node's agent with --allow-actions"
+    )
+    assert RealHostMachine("n1", tmp_path, Powers(actions=True)).barred() == ()
+
+
+def test_a_verb_that_the_agent_does_not_know_is_refused_for_good(world: World) -> None:
+    """Mutant: the refusal reads like one that waiting may change."""
+    outcome = world.operations.perform(operation("power_on"), 1)
+    assert (outcome.result, outcome.facts) == (
+        "refused",
+        {LASTING: "upgrade the node's agent to the controller's version"},
+    )
 
 
 def test_the_operation_log_is_bounded_and_forgets_nothing_that_began(

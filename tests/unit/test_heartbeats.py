@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+from hostler.core.state.live_state import AgentAbilities, AgentVerbs
 from hostler.runtime.heartbeats import AT_ONCE, HeartbeatTable
 from tests.kit import NOW, after
 
@@ -78,9 +79,27 @@ def test_a_whole_fleet_that_falls_silent_is_told_piece_by_piece_and_whole() -> N
 def test_other_checks_are_news_and_a_post_that_says_nothing_of_them_forgets_none() -> None:
     """Mutants: an upgraded agent's new check is known at its next boot only; a post of observations erases it."""
     table = HeartbeatTable()
-    assert table.beat("a", "b1", NOW, ("gate",))
-    assert not table.beat("a", "b1", after(seconds=5), ("gate",))
+    assert table.beat("a", "b1", NOW, AgentAbilities(("gate",)))
+    assert not table.beat("a", "b1", after(seconds=5), AgentAbilities(("gate",)))
     assert not table.beat("a", "b1", after(seconds=6))
-    assert table.profiles("a") == ("gate",)
-    assert table.beat("a", "b1", after(seconds=10), ("gate", "suspect"))
-    assert table.profiles("a") == ("gate", "suspect")
+    assert table.abilities("a").profiles == ("gate",)
+    assert table.beat("a", "b1", after(seconds=10), AgentAbilities(("gate", "suspect")))
+    assert table.abilities("a").profiles == ("gate", "suspect")
+
+
+def test_an_agent_that_is_started_with_permission_is_news() -> None:
+    """Mutants: verbs are compared in one boot only; an agent that leaves them out now is taken for one without any."""
+    table, barred = HeartbeatTable(), AgentVerbs(("reboot",), ("reboot",))
+    assert table.beat("a", "b1", NOW, AgentAbilities(("gate",), barred))
+    assert not table.beat("a", "b1", after(seconds=5), AgentAbilities(("gate",)))
+    assert table.abilities("a").verbs == barred
+    assert table.beat("a", "b1", after(seconds=9), AgentAbilities(("gate",), AgentVerbs(("reboot",))))
+    assert table.abilities("a") == AgentAbilities(("gate",), AgentVerbs(("reboot",)))
+
+
+def test_what_a_release_can_is_one_value_for_a_fleet() -> None:
+    """Mutant: each of 100,000 nodes keeps texts of its own."""
+    table = HeartbeatTable()
+    for number in range(300):
+        table.beat(f"n{number}", "b", NOW, AgentAbilities(("gate",), AgentVerbs(("reboot", "sanitise"))))
+    assert len({id(table.abilities(f"n{number}")) for number in range(300)}) == 1

@@ -91,13 +91,16 @@ NOTHING_READ = SpoolReceipt("", 0)
 class About(Struct, frozen=True):
     """Facts about the agent that go with each heartbeat.
 
-    `profiles` are the checks that it answers, `doing` where a long check stands that runs now.
+    `profiles` are the checks that it answers, `doing` where a long check stands that runs now. `verbs` are the kinds of
+    operation that it knows, `barred` those of them that it was started without permission for.
     """
 
     version: str
     rss_kib: int = 0
     profiles: tuple[str, ...] = ()
     doing: str = ""
+    verbs: tuple[str, ...] | None = None
+    barred: tuple[str, ...] = ()
 
 
 class OperationOrder(Struct, frozen=True):
@@ -211,8 +214,9 @@ class ControllerClient:
     async def heartbeat(self, boot_id: str, about: About, had: SpoolReceipt = NOTHING_READ) -> HeartbeatReply:
         """Say that we live, what we are, and how far we were told that the spool has been read."""
         said = {"version": about.version, "rss_kib": about.rss_kib, "profiles": about.profiles, "doing": about.doing}
+        can = {} if about.verbs is None else {"verbs": about.verbs, "barred": about.barred}
         read = {"spool": had.spool, "acknowledged": had.acknowledged}
-        body = {"node": self._node, "boot_id": boot_id, **said, **read}
+        body = {"node": self._node, "boot_id": boot_id, **said, **can, **read}
         raw = await self._ask(_Call("POST", "heartbeat", body, timeout_s=HEARTBEAT_S))
         return _decode(raw, HeartbeatReply) if raw else HeartbeatReply()
 

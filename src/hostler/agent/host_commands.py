@@ -9,6 +9,14 @@ class NotPossibleError(Exception):
     """Refusal of a machine that is not allowed or not equipped to do it, now or later. Nothing has happened."""
 
 
+class NeverPossibleError(NotPossibleError):
+    """Refusal that no waiting changes. `mend`: what a person has to do first."""
+
+    def __init__(self, text: str, mend: str) -> None:
+        super().__init__(text)
+        self.mend = mend
+
+
 class ActFailedError(Exception):
     """The operation was tried and failed for certain."""
 
@@ -34,6 +42,8 @@ def act(argv: tuple[str, ...], deadline_s: float, fine: re.Pattern[str] | None =
         done = child_process.run(argv, deadline_s)
     except child_process.HungError as error:
         raise FateUnknownError(str(error)) from error
+    except FileNotFoundError as error:
+        raise NeverPossibleError(f"{argv[0]}: {error.strerror}", f"install {argv[0]} on the node") from error
     except OSError as error:
         raise NotPossibleError(f"{argv[0]}: {error.strerror}") from error
     printed = done.output.decode("utf-8", "backslashreplace")

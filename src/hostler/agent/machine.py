@@ -43,7 +43,7 @@ from hostler.agent.collectors.inventory import NodeInventory
 from hostler.agent.device_firmware import DeviceFirmwareRules, DevicesRead
 from hostler.agent.drive_erasure import ErasureRules
 from hostler.agent.gpu_reset import ResetRequest, reset
-from hostler.agent.host_commands import ActFailedError, NotPossibleError, act, say
+from hostler.agent.host_commands import ActFailedError, NeverPossibleError, NotPossibleError, act, say
 from hostler.agent.kubelet import KubeletJoinOffer
 from hostler.core.diagnose.gate.readings import GateReadings
 from hostler.core.state import pass_rules
@@ -74,6 +74,20 @@ NVML_FREE_S = 5.0
 """So long a gate waits for a poll of the GPUs to end."""
 ANSWERED = frozenset({"gate", "seatrial"})
 """Profiles of checks that a real node's agent can answer by itself; the suite, where it is installed, answers more."""
+
+NEED_PERMISSION = (
+    "bmc_cold_reset",
+    "bug_report",
+    "gpu_reset",
+    "reboot",
+    "reset_port",
+    "sanitise",
+    "start_kubelet",
+    "stop_kubelet",
+    "write_device_firmware",
+)
+"""Kinds of operation that an agent performs only where it was started with --allow-actions."""
+ALLOW = "start the node's agent with --allow-actions"
 
 
 class HostMachine(Protocol):
@@ -152,6 +166,10 @@ class HostMachine(Protocol):
 
     def profiles(self) -> tuple[str, ...]:
         """The profiles of checks that it answers; what is asked for beside them is inconclusive."""
+        ...
+
+    def barred(self) -> tuple[str, ...]:
+        """Kinds of operation for which it was started without permission, sorted."""
         ...
 
     def begin_checks(self) -> None:
@@ -377,6 +395,10 @@ class RealHostMachine:
         """Names of the check profiles that the agent and the suite answer, sorted."""
         return tuple(sorted({*ANSWERED, *self._suite.profiles()}))
 
+    def barred(self) -> tuple[str, ...]:
+        """The kinds that need --allow-actions, where it was started without."""
+        return () if self._powers.actions else NEED_PERMISSION
+
     def progress(self) -> str:
         """Tells where the suite's present run stands."""
         return self._suite.progress()
@@ -446,7 +468,7 @@ class RealHostMachine:
 
     def _need_permission(self, act: str) -> None:
         if not self._powers.actions:
-            raise NotPossibleError(f"{act}: this agent was started without --allow-actions")
+            raise NeverPossibleError(f"{act}: this agent was started without --allow-actions", ALLOW)
 
 
 class NoSensors:
@@ -503,6 +525,10 @@ class NoSensors:
     def profiles(self) -> tuple[str, ...]:
         """Name all profiles: what an emulated machine answers says of itself that it is emulated."""
         return ("burn_in", "gate", "idle", "seatrial", "suspect")
+
+    def barred(self) -> tuple[str, ...]:
+        """An emulated machine harms nobody, so no kind is barred."""
+        return ()
 
     def invite_kubelet(self, offer: KubeletJoinOffer) -> None:  # noqa: ARG002 - the port's name
         """Raises NotPossibleError: there is no kubelet."""

@@ -44,7 +44,7 @@ from hostler.agent.inventory_news import InventoryNews
 from hostler.agent.local_observation import LocalObservation, agent_event, collector_failed, collector_started
 from hostler.agent.machine import HostMachine, Powers, RealHostMachine, SensorSources
 from hostler.agent.meetings import Meetings, MeetingSettings, WaysError, ways_of
-from hostler.agent.node_operations import NodeOperations
+from hostler.agent.node_operations import KNOWN_KINDS, NodeOperations
 from hostler.agent.node_use import UseLimits
 from hostler.agent.operation_log import OperationLog
 from hostler.agent.operation_worker import Operator
@@ -296,7 +296,8 @@ class Agent:
             token.sends()
             try:
                 had = SpoolReceipt(self._spool.id, self._spool.acknowledged)
-                about = About(VERSION, rss_kib(), self._body.profiles(), self._body.progress())
+                told = (self._body.profiles(), self._body.progress(), KNOWN_KINDS, self._body.barred())
+                about = About(VERSION, rss_kib(), *told)
                 beat = await self._controller.heartbeat(self._body.boot_id(), about, had)
                 self._inventory.held = beat.inventory
                 await self._uploader.rewind(beat.read, had)

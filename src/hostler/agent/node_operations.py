@@ -18,7 +18,13 @@ from hostler.agent.boot_clock import boottime
 from hostler.agent.check_plugins import NAME_CHARS
 from hostler.agent.controller_client import UnreadableOrder
 from hostler.agent.gpu_reset import ResetRequest
-from hostler.agent.host_commands import ActFailedError, FateUnknownError, NotPossibleError, ResourceHeldError
+from hostler.agent.host_commands import (
+    ActFailedError,
+    FateUnknownError,
+    NeverPossibleError,
+    NotPossibleError,
+    ResourceHeldError,
+)
 from hostler.agent.kubelet import KubeletJoinOffer
 from hostler.agent.machine import HostMachine
 from hostler.agent.meetings import Meetings, verdict_of
@@ -26,7 +32,7 @@ from hostler.agent.operation_log import LoggedOperation, OperationLog
 from hostler.core.state import operations as op
 from hostler.core.state.erasure import REPORT, ErasureReport, worst
 from hostler.core.state.gate_expectation import Expected
-from hostler.core.state.model import HELD, Facts, Operation, Outcome, Part, Verdict
+from hostler.core.state.model import HELD, LASTING, Facts, Operation, Outcome, Part, Verdict
 
 PROFILES = frozenset({"gate", "idle", "seatrial", "burn_in", "suspect"})
 _GPU = re.compile(r"gpu\d{1,2}|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
@@ -86,7 +92,7 @@ def performed(body: HostMachine, operation: Operation, offer: KubeletJoinOffer |
             body.dismiss_kubelet()
             return OperationResult(detail="the kubelet is stopped and has no kubeconfig")
         case other:
-            raise NotPossibleError(f"{other.kind} is no operation of an agent")
+            raise NeverPossibleError(f"{other.kind} is not an operation of an agent", UPGRADE)
 
 
 def _sanitised(report: ErasureReport) -> OperationResult:
@@ -157,6 +163,9 @@ LOST: dict[str, Callable[[LoggedOperation, str], OperationResult]] = {
     )
 }
 """The kinds that an agent performs → what can be said of one that was begun and cut off."""
+KNOWN_KINDS = tuple(sorted(LOST))
+"""The kinds that an agent of this version performs, told with each heartbeat."""
+UPGRADE = "upgrade the node's agent to the controller's version"
 
 
 class NodeOperations:
@@ -187,6 +196,9 @@ class NodeOperations:
         try:
             if known := self._operation_log.find(operation.id, operation.attempt):
                 return self._known(known)
+            if operation.kind not in LOST:
+                detail = f"{operation.kind!r} is not an operation of an agent"
+                return _outcome(operation, OperationResult("refused", detail, {LASTING: UPGRADE}))
             reason = "it came too late: its time was over" if boottime() > begin_by else self._refusal(operation, epoch)
             if reason:
                 return _outcome(operation, OperationResult("refused", reason))
@@ -225,7 +237,8 @@ class NodeOperations:
         if mark and mark.attempt >= meant.attempt:
             return self._known(mark)
         result = {"perform": "refused", "observe": "not_done", "revoke": "revoked"}[order.mode]
-        return Outcome(meant.id, self._node, result, order.why, attempt=meant.attempt)
+        facts: Facts = {LASTING: UPGRADE} if result == "refused" else {}
+        return Outcome(meant.id, self._node, result, order.why, facts, attempt=meant.attempt)
 
     def revoke(self, operation: Operation, epoch: int) -> Outcome:
         """Call the operation off if it is the one that runs; only checks can be ended early."""
@@ -259,8 +272,6 @@ class NodeOperations:
         return outcome
 
     def _refusal(self, operation: Operation, epoch: int) -> str:
-        if operation.kind not in LOST:
-            return f"{operation.kind!r} is no operation of an agent"
         if operation.node != self._node:
             return f"it is meant for {operation.node}, this is {self._node}"
         if operation.boot_id not in ("", self._body.boot_id()):
@@ -286,6 +297,8 @@ class NodeOperations:
     def _act(self, operation: Operation, offer: KubeletJoinOffer | None) -> OperationResult:
         try:
             return self._met(operation, performed(self._body, operation, offer))
+        except NeverPossibleError as error:
+            return OperationResult("refused", str(error), {LASTING: error.mend})
         except NotPossibleError as error:
             return OperationResult("refused", str(error))
         except ResourceHeldError as error:

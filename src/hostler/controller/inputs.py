@@ -11,7 +11,7 @@ from hostler.core.state.configuration import Configuration
 from hostler.core.state.fabrics import FabricReport
 from hostler.core.state.intent import Intent
 from hostler.core.state.links import LinkRound
-from hostler.core.state.live_state import Fellow
+from hostler.core.state.live_state import AgentVerbs, Fellow
 from hostler.core.state.model import Observation, Outcome
 from hostler.core.state.racks import AssetLook
 from hostler.core.state.sensor_watch import SensorLook
@@ -48,14 +48,15 @@ class Replied(Struct, frozen=True):
 
 
 class AgentHeard(Struct, frozen=True):
-    """The agent was heard for the first time, again after silence, with a new boot id, or with other checks.
+    """The agent was heard for the first time, again after silence, with a new boot id, or with other abilities.
 
-    `profiles` are the check profiles that it says it has; None: it does not say.
+    `profiles` are the check profiles that it says it has, `verbs` the operations; None: it does not say.
     """
 
     node: str
     boot_id: str
     profiles: tuple[str, ...] | None = None
+    verbs: AgentVerbs | None = None
 
 
 class AgentSilent(Struct, frozen=True):

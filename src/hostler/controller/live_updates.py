@@ -40,7 +40,7 @@ def of_node(context: DecisionContext, silent: Silence, one: Input) -> News | Non
         case AgentHeard():
             silent.pop(node.id, None)
             context.live.entry(node.id).heard = True
-            context.live.entry(node.id).profiles = one.profiles
+            context.live.entry(node.id).profiles, context.live.entry(node.id).verbs = one.profiles, one.verbs
             return News("heartbeat", _heard(context, node, one.boot_id))
         case AgentSilent():
             silent[node.id] = one.since

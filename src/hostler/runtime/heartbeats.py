@@ -3,8 +3,12 @@
 from collections import OrderedDict
 from datetime import datetime, timedelta
 
+from hostler.core.state.live_state import NOTHING_SAID, AgentAbilities
+
 AT_ONCE = 500
 """Silent nodes told in one batch; a thousand a second where nothing else is to be decided."""
+KINDS_SHARED = 256
+"""Sets of operations that agents tell: those of one release are one value for a fleet, others are kept one by one."""
 
 
 class HeartbeatTable:
@@ -15,7 +19,8 @@ class HeartbeatTable:
         self._silent: dict[str, datetime] = {}
         self._unheard: set[str] = set()
         self._boots: dict[str, str] = {}
-        self._profiles: dict[str, tuple[str, ...]] = {}
+        self._said: dict[str, AgentAbilities] = {}
+        self._shared: dict[AgentAbilities, AgentAbilities] = {}
 
     def begin(self, node_ids: list[str], now: datetime) -> None:
         """After a start nobody is silent yet: each gets one full interval."""
@@ -31,12 +36,10 @@ class HeartbeatTable:
         self._silent.clear()
         self._boots.clear()
 
-    def beat(self, node_id: str, boot_id: str, now: datetime, profiles: tuple[str, ...] | None = None) -> bool:
-        """Note a heartbeat; whether it tells something new (first, after silence, another boot, other checks)."""
+    def beat(self, node_id: str, boot_id: str, now: datetime, said: AgentAbilities = NOTHING_SAID) -> bool:
+        """Note a heartbeat; whether it tells something new (first, after silence, another boot, other abilities)."""
         new = node_id in self._silent or self._boots.get(node_id) != boot_id
-        if profiles is not None and self._profiles.get(node_id) != profiles:
-            self._profiles[node_id] = profiles
-            new = True
+        new = self._says_news(node_id, said) or new
         self._silent.pop(node_id, None)
         self._unheard.discard(node_id)
         self._boots[node_id] = boot_id
@@ -65,9 +68,22 @@ class HeartbeatTable:
         """The node's power was cut: its next heartbeat is news whatever it says."""
         self._boots.pop(node_id, None)
 
-    def profiles(self, node_id: str) -> tuple[str, ...] | None:
-        """The check profiles that the node's agent has said it has, None if it never said since the start."""
-        return self._profiles.get(node_id)
+    def _says_news(self, node_id: str, said: AgentAbilities) -> bool:
+        """Note what the agent says that it can; whether that is news. What it leaves out now stays as it was told."""
+        known = self._said.get(node_id, NOTHING_SAID)
+        profiles = known.profiles if said.profiles is None else said.profiles
+        verbs = known.verbs if said.verbs is None else said.verbs
+        if (profiles, verbs) == (known.profiles, known.verbs):
+            return False
+        told = AgentAbilities(profiles, verbs)
+        if len(self._shared) < KINDS_SHARED:
+            told = self._shared.setdefault(told, told)
+        self._said[node_id] = self._shared.get(told, told)
+        return True
+
+    def abilities(self, node_id: str) -> AgentAbilities:
+        """Abilities that the node's agent has told since the start."""
+        return self._said.get(node_id, NOTHING_SAID)
 
     def last(self, node_id: str) -> datetime | None:
         """When the node was last heard, None if never since the start: an interval that was given is no word."""
@@ -77,7 +93,7 @@ class HeartbeatTable:
 
     def forget(self, node_id: str) -> None:
         """The node is retired."""
-        self._profiles.pop(node_id, None)
+        self._said.pop(node_id, None)
         self._heard.pop(node_id, None)
         self._silent.pop(node_id, None)
         self._unheard.discard(node_id)

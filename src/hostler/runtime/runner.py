@@ -23,7 +23,7 @@ from hostler.core.state.configuration import Configuration
 from hostler.core.state.durations import duration
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Intent
-from hostler.core.state.live_state import Fellow, LiveState
+from hostler.core.state.live_state import NOTHING_SAID, AgentAbilities, Fellow, LiveState
 from hostler.core.state.model import ActClass, Observation, Operation, Outcome
 from hostler.core.tables.operations import OPERATIONS
 from hostler.logs import traces
@@ -250,10 +250,11 @@ class Cell:
         """Have a request from the boot network answered; the answer is durable when this returns. Raises BusyError."""
         return await self._deciding().ask(lambda token: BootAsked(token, request))
 
-    def heartbeat(self, node: str, boot_id: str, profiles: tuple[str, ...] | None = None) -> None:
-        """An agent is heard. `profiles` are the checks that it says it has; None: it says nothing of that now."""
-        if node in self.view.nodes and self.heartbeats.beat(node, boot_id, self.now(), profiles):
-            self.tell(AgentHeard(node, boot_id, self.heartbeats.profiles(node)))
+    def heartbeat(self, node: str, boot_id: str, said: AgentAbilities = NOTHING_SAID) -> None:
+        """An agent is heard, and says what it can, as far as it says it now."""
+        if node in self.view.nodes and self.heartbeats.beat(node, boot_id, self.now(), said):
+            can = self.heartbeats.abilities(node)
+            self.tell(AgentHeard(node, boot_id, can.profiles, can.verbs))
 
     def read_to(self, node: str) -> tuple[str, int]:
         """The spool of the node's agent, and the number up to which it is durable here; ("", 0) where none is known."""

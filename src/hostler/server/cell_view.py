@@ -12,7 +12,7 @@ from hostler.core.state.configuration import Configuration
 from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Intent
-from hostler.core.state.live_state import LiveState
+from hostler.core.state.live_state import NOTHING_SAID, AgentAbilities, LiveState
 from hostler.core.state.model import Observation, Outcome
 from hostler.ports import Archived, RecordWindow
 from hostler.runtime.cell_controllers import ControllerHealth
@@ -114,8 +114,8 @@ class CellView(Protocol):
         """Durable when it returns. Raises BusyError."""
         ...
 
-    def heartbeat(self, node: str, boot_id: str, profiles: tuple[str, ...] | None = None) -> None:
-        """Note a heartbeat: the node, its boot, and the check profiles that its agent has (None: not told)."""
+    def heartbeat(self, node: str, boot_id: str, said: AgentAbilities = NOTHING_SAID) -> None:
+        """Note a heartbeat: the node, its boot, and what its agent says that it can."""
 
     def read_to(self, node: str) -> tuple[str, int]:
         """The spool of the node's agent, and the number up to which it is durable; ("", 0) where none is known."""

@@ -44,6 +44,23 @@ class CompanyCall(Struct, frozen=True):
     at: datetime
 
 
+class AgentVerbs(Struct, frozen=True):
+    """Kinds of operation that an agent says it knows, and those of them that it was started without permission for."""
+
+    known: tuple[str, ...] = ()
+    barred: tuple[str, ...] = ()
+
+
+class AgentAbilities(Struct, frozen=True):
+    """Checks and operations that an agent says it can do. None: it says nothing of them now."""
+
+    profiles: tuple[str, ...] | None = None
+    verbs: AgentVerbs | None = None
+
+
+NOTHING_SAID = AgentAbilities()
+
+
 class LiveNode(Struct):
     """The volatile side of one node. `workloads` by the cluster that told of them; one that is missing has not told.
 
@@ -54,7 +71,7 @@ class LiveNode(Struct):
     customer's work is shown, None while there is some or it is unknown.
     `scheduler_boot`: the boot id that its cluster shows ("": none), the last that its daemon told of. It differs from
     the agent's, both being heard, `boots_differ_since`. `profiles` are the check profiles that its agent says it has,
-    None: it has not said.
+    None: it has not said; `verbs` are the operations that it says it performs, None: it has not said.
     `inventory` is what its agent told last of its parts, None: nothing since the controller began.
     `bmc_login_refused`: its BMC has turned away the password that is kept.
     `sensor_watch`: its sensors while it is at its hardware step, None where nobody watches them.
@@ -78,6 +95,7 @@ class LiveNode(Struct):
     scheduler_boot: str = ""
     boots_differ_since: datetime | None = None
     profiles: tuple[str, ...] | None = None
+    verbs: AgentVerbs | None = None
     inventory: KnownInventory | None = None
     sensor_watch: SensorWatch | None = None
     called_others: datetime | None = None

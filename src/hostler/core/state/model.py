@@ -575,6 +575,8 @@ class Observation(Struct, frozen=True):
 
 GONE = "gone"
 """A failed outcome's fact: what an earlier step brought about and is there no more; the plan begins there again."""
+LASTING = "lasting"
+"""A refused outcome's fact: what to do about a refusal that waiting does not change. Nothing was done."""
 HELD = "held_by"
 """A failed outcome's fact: who holds what was to be acted upon. Nothing was done to it; the fault is not its own."""
 

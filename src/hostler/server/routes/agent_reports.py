@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from hostler.controller.inputs import AgentAhead, AgentRefused
 from hostler.core.state import version_2
 from hostler.core.state.join_offer import JoinOffer
+from hostler.core.state.live_state import AgentAbilities, AgentVerbs
 from hostler.core.state.model import Node, Observation, Outcome
 from hostler.core.state.number_limits import outside
 from hostler.core.state.operations import Sanitise
@@ -86,7 +87,8 @@ class HeartbeatReceipt(Struct, frozen=True):
 class HeartbeatBody(Struct, frozen=True):
     """The agent is there. Protocol 2: `spool` names whose reading the answer tells of, `acknowledged` what was told.
 
-    `profiles` are the check profiles that it answers; an older agent does not say. `doing`: where a long check stands.
+    `profiles` are the check profiles that it answers, `verbs` the kinds of operation that it knows, `barred` those of
+    them that it was started without permission for; an older agent does not say. `doing`: where a long check stands.
     """
 
     node: Name
@@ -97,6 +99,8 @@ class HeartbeatBody(Struct, frozen=True):
     rss_kib: Annotated[int, Meta(ge=0, le=2**40)] = 0
     profiles: Annotated[tuple[Annotated[str, Meta(max_length=32)], ...], Meta(max_length=16)] | None = None
     doing: Annotated[str, Meta(max_length=200)] = ""
+    verbs: Annotated[tuple[Annotated[str, Meta(max_length=32)], ...], Meta(max_length=64)] | None = None
+    barred: Annotated[tuple[Annotated[str, Meta(max_length=32)], ...], Meta(max_length=64)] = ()
 
 
 class OutcomesBody(Struct, frozen=True):
@@ -185,7 +189,8 @@ async def heartbeat(agent: Reports, data: JSONBody[HeartbeatBody]) -> Response[H
         app_state.cell.tell(AgentRefused(node.id, ""))
     if refused := app_state.refusals.standing(node.id, time.monotonic()):
         app_state.cell.tell(AgentRefused(node.id, refused, "agent.refused"))
-    app_state.cell.heartbeat(node.id, data.boot_id, data.profiles)
+    verbs = None if data.verbs is None else AgentVerbs(data.verbs, data.barred)
+    app_state.cell.heartbeat(node.id, data.boot_id, AgentAbilities(data.profiles, verbs))
     if not data.spool:
         return Response(None, status_code=204)
     spool, sequence = app_state.cell.read_to(node.id)
