@@ -1,8 +1,9 @@
-"""Abilities of a node: can an operation or remedy be done on it, and if not, why, and what to do. Asked before anything is granted, cordoned or drained.
+"""Abilities of a node: can an operation or remedy be done on it, and if not, why, and what to do.
 
-Three answers. `can`: the means is there and answers. `cannot`: no waiting changes it, a person has to. `unknown`: the
-means is not heard, is not known to be there, or does not say what it can; that is neither of the other two, and whoever
-reads it as one of them refuses a sound act or promises an impossible one. The page: ADR 162.
+Asked before anything is granted, cordoned or drained. Three answers. `can`: the means is there and answers. `cannot`:
+no waiting changes it, a person has to. `unknown`: the means is not heard, is not known to be there, or does not say
+what it can; that is neither of the other two, and who reads it as one of them refuses a sound act or promises an
+impossible one. The page: ADR 162.
 """
 
 from collections.abc import Iterator
