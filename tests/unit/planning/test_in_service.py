@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.planning.in_service import keeping_away, serve
+from hostler.core.planning.in_service import serve
+from hostler.core.policy.holds_and_pauses import keeping_away
 from hostler.core.state import events as e
 from hostler.core.state.decisions import Act, Answer, Rest, Wait
 from hostler.core.state.model import HoldKind, Node
@@ -49,10 +50,9 @@ def test_who_lifted_our_cordon_overrides_a_cordon_and_no_hands_in_the_machine() 
     assert keeping_away([cordon]) == [cordon]
 
 
-def test_a_cordon_asks_the_guards() -> None:
-    answer = served(a_node("a"), HoldKind.cordon, paused=(WHOLE_CELL,))
-    assert isinstance(answer, Wait)
-    assert [b.kind for b in answer.blockers] == ["pause"]
+def test_a_person_s_cordon_asks_no_guard() -> None:
+    """Mutant: a cordon asks the guards as a remedy does, and a pause keeps the node open."""
+    assert planned(served(a_node("a"), HoldKind.cordon, paused=(WHOLE_CELL,), brake="a storm")) == ["cordon"]
 
 
 @pytest.mark.parametrize("pool", ["", "train"])

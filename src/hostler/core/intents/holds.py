@@ -1,6 +1,6 @@
 """Cordons, holds and pauses: what keeps things as they are."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from hostler.core.intents.affected_nodes import freed
 from hostler.core.intents.ask import (
@@ -17,20 +17,41 @@ from hostler.core.intents.ask import (
     workplace_of,
 )
 from hostler.core.intents.bounds import is_theirs
-from hostler.core.intents.what_fits import demand_room
-from hostler.core.policy.disruption_request import DisruptionRequest
+from hostler.core.policy.budgets import allowance, unavailable
+from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.state import events as e
-from hostler.core.state.model import ActClass, HoldKind
+from hostler.core.state.health import is_serving
+from hostler.core.state.model import ActClass, HoldKind, Node
 from hostler.core.state.verbs.holds import Cordon, Pause, PlaceHold, ReleaseHold, Resume, Uncordon
 
 
 def cordon(ask: Ask[Cordon]) -> Granted:
     """Keep new work away."""
     nodes = nodes_of(ask)
-    open_yet = tuple(node for node in nodes if not node.cordons and node.assignment is not None)
-    demand_room(ask, DisruptionRequest("cordon", ActClass.immediate, open_yet, approved=True), together=False)
     events = tuple(e.HoldPlaced(hold_of(ask, node.scope, HoldKind.cordon, ask.act.hours)) for node in nodes)
-    return f"no new work on {len(nodes)} node(s); running work finishes", events
+    told = (f"a cordon is asked for on {len(nodes)} node(s); running work finishes", *_costs(ask, nodes))
+    return "; ".join((*told, *_stay_open(ask, nodes))), events
+
+
+def _costs(ask: AnyAsk, nodes: tuple[Node, ...]) -> Iterator[str]:
+    """Costs to the pools of a cordon of these nodes: said, and no reason to refuse it, as nobody's work ends."""
+    for name in sorted({node.pool for node in nodes if node.pool}):
+        pool = ask.context.fleet.pools.get(name)
+        if pool is None:
+            continue
+        taken = sum(is_serving(node) for node in nodes if node.pool == name)
+        out, limit = unavailable(ask.context, pool) + taken, allowance(pool.budget, pool.target, ActClass.pending)
+        over = ": remedies there wait until nodes are back" if out > limit else ""
+        yield f"pool {name} then has {out} of {pool.target} unavailable, its budget is {limit}{over}"
+
+
+def _stay_open(ask: AnyAsk, nodes: tuple[Node, ...]) -> Iterator[str]:
+    """Nodes whose cordon is not laid before a hold is released: somebody opened them in their cluster."""
+    for node in nodes:
+        holds = ask.context.fleet.holds_on(scopes(ask.context.fleet, node))
+        if over := [hold for hold in holds if hold.kind is HoldKind.override]:
+            way_out = f"`hostler hold release {over[0].id} --reason …`"
+            yield f"{node.id} stays open, {over[0].owner} {over[0].reason}: {way_out}"
 
 
 def uncordon(ask: Ask[Uncordon]) -> Granted:

@@ -13,6 +13,7 @@ from hostler.core.planning.plan_builder import Frame, freeze
 from hostler.core.policy.blast_radius import blast_radius, group_of, resolve
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
+from hostler.core.policy.holds_and_pauses import CORDON
 from hostler.core.policy.remedy_escalation import need_of
 from hostler.core.policy.workload_consent import Disturbance, may_disturb
 from hostler.core.state import events as e
@@ -46,9 +47,12 @@ def grant_remedy(ask: Ask[RemedyVerb]) -> Granted:
             raise RefusalError(f"{node.id} is in production: return it for maintenance first")
         if not isinstance(ask.act, PowerOff) and node.phase is not Phase.production:
             raise RefusalError(f"{node.id} is in phase {node.phase}; {ask.intent.verb} is for nodes in production")
+        kept: Facts = {}
         if isinstance(ask.act, Drain) and group.scope is None:  # of a domain, once all of it is drained
-            events.append(e.HoldPlaced(hold_of(ask, node.scope, HoldKind.cordon, ask.act.hours)))
-        events.append(e.ConditionRaised(_condition_of(ask, node, request, group)))
+            hold = hold_of(ask, node.scope, HoldKind.cordon, ask.act.hours)
+            events.append(e.HoldPlaced(hold))
+            kept = {CORDON: hold.id}
+        events.append(e.ConditionRaised(_condition_of(ask, node, request, group, kept)))
     if found := [n.id for n in nodes if any(c.type == request.condition and c.group.scope for c in n.conditions)]:
         raise RefusalError(f"{found[0]} is part of another act already; see `hostler domain list`")
     if not isinstance(ask.act, PowerOff):
@@ -77,7 +81,7 @@ def _group(ask: Ask[RemedyVerb], nodes: tuple[Node, ...]) -> ActGroup:
     return group_of(ask.context.fleet, ask.intent.target, ask.intent.id)
 
 
-def _condition_of(ask: Ask[RemedyVerb], node: Node, request: RemedyRequest, group: ActGroup) -> Condition:
+def _condition_of(ask: Ask[RemedyVerb], node: Node, request: RemedyRequest, group: ActGroup, kept: Facts) -> Condition:
     intent = ask.intent
     hours: Facts = {HOURS: ask.act.hours} if isinstance(ask.act, Drain) and ask.act.hours else {}
     asker: Facts = {TENANT: intent.bounds.tenant} if intent.bounds.tenant else {}
@@ -91,7 +95,7 @@ def _condition_of(ask: Ask[RemedyVerb], node: Node, request: RemedyRequest, grou
         last_seen=ask.context.now,
         clears=request.clears,
         owner=intent.person,
-        evidence=(Evidence(ask.context.now, intent.person, intent.reason, facts={**hours, **asker}),),
+        evidence=(Evidence(ask.context.now, intent.person, intent.reason, facts={**hours, **asker, **kept}),),
         remedy=request.remedy,
         timing=now,
         group=group,
@@ -104,7 +108,7 @@ def preview(ask: Ask[RemedyVerb]) -> Answered:
     nodes = nodes_of(ask)
     grant_remedy(ask)
     group = _group(ask, nodes)
-    asked = tuple(replace(n, conditions=(_condition_of(ask, n, request, group),)) for n in nodes)
+    asked = tuple(replace(n, conditions=(_condition_of(ask, n, request, group, {}),)) for n in nodes)
     need = need_of(ask.context.fleet.policy_of(asked[0]), asked[0], ask.context.now)
     if need is None:
         raise RefusalError(f"{nodes[0].id} would not be touched: its phase or profile does not allow it")

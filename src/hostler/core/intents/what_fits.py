@@ -10,18 +10,18 @@ NAMES_SHOWN = 400
 """Characters of node ids in a command that a refusal names."""
 
 
-def demand_room(ask: AnyAsk, request: DisruptionRequest, *, together: bool = True) -> None:
-    """Raise RefusalError where the request could never begin. `together`: its nodes are admitted as one."""
-    if why := never_fits(ask.context, request, together=together):
-        raise RefusalError(f"it can never begin: {why}; {_way_out(ask, request, together=together)}")
+def demand_room(ask: AnyAsk, request: DisruptionRequest) -> None:
+    """Raise RefusalError where the request, whose nodes are admitted as one, could never begin."""
+    if why := never_fits(ask.context, request):
+        raise RefusalError(f"it can never begin: {why}; {_way_out(ask, request)}")
 
 
-def _way_out(ask: AnyAsk, request: DisruptionRequest, *, together: bool) -> str:
+def _way_out(ask: AnyAsk, request: DisruptionRequest) -> str:
     """Nodes that would fit, with the commands that ask for them."""
     raised = "raise the budget (hostler policy activate)"
-    if reserve_helps(ask.context, request, together=together):
+    if reserve_helps(ask.context, request):
         raised = f"ask with --now, which may use the pool's reserve, or {raised}"
-    fits = fitting(ask.context, request, together=together)
+    fits = fitting(ask.context, request)
     if len(request.nodes) == 1 or not fits:
         return f"to let it begin, {raised}"
     command, names = f"hostler node {ask.intent.verb}", " ".join(node.id for node in fits)

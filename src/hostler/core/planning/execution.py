@@ -7,6 +7,7 @@ from hostler.core.conditions.site_checks import has_passed_since
 from hostler.core.planning import boot_media, cabling, cords, domain_plans, gate_requirements, hardware_step
 from hostler.core.planning.boot_waits import wait_agent, wait_bmc, wait_boot
 from hostler.core.planning.drain import drain, empty, undrained
+from hostler.core.planning.in_service import cordon_as_asked
 from hostler.core.planning.inventory_step import verify_inventory
 from hostler.core.planning.outcomes import complete, fail_plan, fail_step, undone, unsaid
 from hostler.core.planning.plan_abort import abort_at_boundary, bring_up_fails, limit_at
@@ -77,6 +78,10 @@ def _proposed(context: DecisionContext, node: Node, plan: Plan, need: Need | Non
         return Act((e.PlanEnded(node.id, plan.id, "cancelled", "it is no longer needed"),))
     if held := holding(context.fleet, node, plan.causes):
         return Act((e.PlanEnded(node.id, plan.id, "cancelled", held[0].text),))
+    if cordon_as_asked(context, node):
+        why = f"{node.id} is cordoned or opened for a person first; what is still needed then is proposed again"
+        acts = ((node, plan), *domain_plans.mates(context.fleet, node))
+        return Act(tuple(e.PlanEnded(one.id, p.id, "cancelled", why) for one, p in acts if p.state == "proposed"))
     text = f"{plan.name} is proposed and needs approval (hostler plan approve {node.id} --reason …)"
     return Wait(plan.name, (Blocker("approval", plan.id, text, "a person approves or rejects it"),), until=None)
 

@@ -1,30 +1,40 @@
-"""Needs of a node in production beside remedies: a cordon for a person, an uncordon, a new proof."""
+"""Needs of a node in production beside remedies: a cordon for a person, an uncordon, a new proof.
 
-from collections.abc import Iterable
+A person's cordon is laid at once, ahead of every remedy that waits, and asks no guard: it ends nobody's work
+(docs/adr/0168). Automation lays no cordon here; its plans have one as their first step, and pass the guards whole.
+"""
 
 from hostler.core.conditions.sku_match import gaps
 from hostler.core.planning.plan_builder import Frame, record
 from hostler.core.planning.remediation import retry_wait
-from hostler.core.policy.budgets import reopens
-from hostler.core.policy.disruption_request import DisruptionRequest
-from hostler.core.policy.guards import blockers
-from hostler.core.policy.holds_and_pauses import held, scopes
+from hostler.core.policy.holds_and_pauses import held, keeping_away, lacks_cordon, scopes
 from hostler.core.report.sentences import asked_for
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Rest, Wait
-from hostler.core.state.model import OWNER, ActClass, Blocker, Hold, HoldKind, Node
+from hostler.core.state.model import OWNER, ActClass, Blocker, HoldKind, Node, Phase
 from hostler.core.state.requalification import has_proven_itself
 from hostler.core.tables.recipes import RECIPES
 
-CORDONING = (HoldKind.cordon, HoldKind.physical_work, HoldKind.power)
-"""Kinds of holds that keep new work away; under the last two the node is dark as well."""
+
+def cordon_as_asked(context: DecisionContext, node: Node) -> Act | None:
+    """The cordon that a person asked for, or its end; None where neither is due, or the scheduler has its pause."""
+    answer: Answer | None = None
+    if lacks_cordon(context.fleet, node):
+        answer = _ease(context, node, "cordon")
+    elif _outlives_its_person(context, node):
+        answer = _ease(context, node, "uncordon")
+    return answer if isinstance(answer, Act) else None
 
 
-def keeping_away(holds: Iterable[Hold]) -> list[Hold]:
-    """Holds that keep new work away; who lifted our cordon by other means overrides a cordon."""
-    found = list(holds)
-    overridden = any(h.kind is HoldKind.override for h in found)
-    return [h for h in found if h.kind in CORDONING and not (overridden and h.kind is HoldKind.cordon)]
+def _outlives_its_person(context: DecisionContext, node: Node) -> bool:
+    """Whether a cordon of ours is only left of a person's, which has ended: nothing was done behind it since."""
+    if node.phase is not Phase.production or OWNER not in node.cordons or not has_proven_itself(node):
+        return False
+    proposed_at = node.plan.recorded_at if node.plan is not None else None
+    tried = [attempt.remedy for attempt in node.attempts if attempt.at != proposed_at]
+    if tried[-1:] != ["cordon"]:
+        return False
+    return not keeping_away(context.fleet.holds_on(scopes(context.fleet, node)))
 
 
 def serve(context: DecisionContext, node: Node) -> Answer:
@@ -43,16 +53,21 @@ def _serve(context: DecisionContext, node: Node) -> Answer:
     kept = keeping_away(holds)
     if kept and OWNER not in node.cordons and node.assignment is not None:
         overrides = tuple(held(hold) for hold in holds if hold.kind is HoldKind.override)
-        return Wait("cordon", overrides, until=None) if overrides else _cordon(context, node, kept)
+        return Wait("cordon", overrides, until=None) if overrides else _ease(context, node, "cordon")
     if kept:
         return Wait("cordoned", tuple(held(hold) for hold in kept), until=None)
     if node.cordons or not has_proven_itself(node):
         name = "uncordon" if has_proven_itself(node) else "return_to_service"
-        again = Act((record(context, node, RECIPES[name], Frame(ActClass.easing)),))
-        return retry_wait(context, node, name) or again
+        return _ease(context, node, name)
     if node.assignment is None and (waiting := retry_wait(context, node, "deliver")):
         return waiting
     return _unseen(context, node) or Rest()
+
+
+def _ease(context: DecisionContext, node: Node, name: str) -> Answer:
+    """The plan that eases. What a cordon takes counts as unavailable (`health.is_serving`); no budget is asked."""
+    plan = record(context, node, RECIPES[name], Frame(ActClass.easing))
+    return retry_wait(context, node, name) or Act((plan,))
 
 
 def _unseen(context: DecisionContext, node: Node) -> Wait | None:
@@ -62,14 +77,3 @@ def _unseen(context: DecisionContext, node: Node) -> Wait | None:
     text = "; ".join(str(gap) for gap in found)[:400]
     ends = "its agent or BMC shows what its SKU says"
     return Wait("deliver", (Blocker("inventory", text[:120], text, ends),), until=None)
-
-
-def _cordon(context: DecisionContext, node: Node, kept: list[Hold]) -> Answer:
-    """A cordon counts as disruption and asks the guards; of a node that is dark anyway it takes nothing."""
-    dark = any(h.kind is not HoldKind.cordon for h in kept)
-    act_class = ActClass.easing if dark else ActClass.immediate
-    request = DisruptionRequest("cordon", act_class, (node,), approved=True)
-    if found := blockers(context, request):
-        return Wait("cordon", found, until=reopens(context, found))
-    plan = record(context, node, RECIPES["cordon"], Frame(act_class, remedy="cordon"))
-    return retry_wait(context, node, "cordon") or Act((plan,))

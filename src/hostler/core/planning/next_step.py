@@ -9,7 +9,7 @@ from hostler.core.conditions import unanswered_checks
 from hostler.core.planning import bmc_side_work, cords, evidence_keeping, idle_checks, rejoin_guard, triage
 from hostler.core.planning.enrolment import enrol
 from hostler.core.planning.execution import advance
-from hostler.core.planning.in_service import serve
+from hostler.core.planning.in_service import cordon_as_asked, serve
 from hostler.core.planning.outcomes import change_phase
 from hostler.core.planning.plan_builder import Frame, record
 from hostler.core.planning.remediation import needed, protect, remedy
@@ -53,9 +53,9 @@ def _next(context: DecisionContext, node: Node, need: Need | None) -> Answer:
     if need is not None and need.act_class is ActClass.protective:
         return protect(context, node, need) or _phase_work(context, node)
     if node.settling:
-        return _settling(node)
+        return cordon_as_asked(context, node) or _settling(node)
     if need is not None:
-        return remedy(context, node, need)
+        return cordon_as_asked(context, node) or remedy(context, node, need)
     about = context.fleet.tickets_about(node.id)
     if answered := [t for t in about if t.kind == "consent" or (t.kind == "stuck" and t.fault)]:
         return Act(tuple(e.TicketClosed(t.id, "what it was for is no longer needed", "hostler") for t in answered))

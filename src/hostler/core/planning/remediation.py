@@ -13,7 +13,7 @@ from hostler.core.policy.budgets import reopens
 from hostler.core.policy.corroboration import uncorroborated_conditions
 from hostler.core.policy.disruption_request import DisruptionRequest, is_harmless
 from hostler.core.policy.guards import blockers, incident_holds
-from hostler.core.policy.holds_and_pauses import held
+from hostler.core.policy.holds_and_pauses import held, lacks_cordon
 from hostler.core.policy.incidents import explained
 from hostler.core.policy.pool_modes import mode_of
 from hostler.core.policy.remedy_escalation import Need, need_of, rank
@@ -33,6 +33,10 @@ BACK_OFF_S = 300.0
 PROTECT_AGAIN_S = 30.0
 PROTECT_AT_LEAST_S = 3600.0
 LAST_TRIES = 3
+TRIED_FOR_EVER = ("cordon", "uncordon")
+"""Plans that are tried again and again though a ticket tells people: they disturb nobody, and a scheduler that was down
+for an hour is not to leave a node open that a person has cordoned, or shut that they have opened."""
+TRIED_AT_LEAST_S = 3600.0
 TRIES_WINDOW = timedelta(days=7)
 _NOTHING: frozenset[str] = frozenset()
 
@@ -151,30 +155,32 @@ def retry_wait(
     if not tried:
         return None
     stuck = next((t for t in context.fleet.tickets_about(node.id) if t.kind == "stuck" and t.action == name), None)
-    if stuck is not None:
-        blocker = Blocker(
-            "person",
-            stuck.owner,
-            f"{stuck.summary} (ticket {stuck.id})",
-            f"the ticket is closed (hostler ticket close {stuck.id})",
-        )
-        return Wait(name, (blocker,), until=None)
+    asked = (_ticket_blocker(stuck),) if stuck is not None else ()
+    if asked and name not in TRIED_FOR_EVER:
+        return Wait(name, asked, until=None)
     leads_nowhere = not requested and name not in REMEDIES
     lately = [a for a in tried if context.sure - a.at < TRIES_WINDOW and not a.forgiven and (a.failed or leads_nowhere)]
-    if len(lately) >= LAST_TRIES:
+    if len(lately) >= LAST_TRIES and stuck is None:
         requests = [c for c in node.conditions if c.remedy == name]
         opened = e.TicketOpened(_stuck(context, node, name, len(lately), "" if requests else rule))
         return Act(
             (opened, *(e.ConditionCleared(node.id, c.id, OWNER, f"given up: {opened.ticket.id}") for c in requests))
         )
     back_off_s = max(BACK_OFF_S, RECIPES[name].again_s)
+    if name in TRIED_FOR_EVER:
+        back_off_s = growing_s(back_off_s, len(lately) - 1, TRIED_AT_LEAST_S)
     rested = tried[-1].at + timedelta(seconds=scaled(context.fleet.policy_of(node), back_off_s))
     if rested <= context.now or (requested and not tried[-1].failed):
         return None
     blocker = Blocker(
         "clock", name, f"the last try of {name} was moments ago", f"the next try may begin at {rested:%H:%M:%S} UTC"
     )
-    return Wait(name, (blocker,), until=rested)
+    return Wait(name, (*asked, blocker), until=rested)
+
+
+def _ticket_blocker(stuck: Ticket) -> Blocker:
+    ends = f"the ticket is closed (hostler ticket close {stuck.id})"
+    return Blocker("person", stuck.owner, f"{stuck.summary} (ticket {stuck.id})", ends)
 
 
 def _stuck(context: DecisionContext, node: Node, name: str, tries: int, rule: str) -> Ticket:
@@ -225,6 +231,10 @@ def _first(context: DecisionContext, node: Node, need: Need) -> Iterator[Blocker
         yield Blocker(
             "domain", node.id, f"{scope} is treated as a whole, and {node.id} is busy with {doing}", f"{doing} is over"
         )
+        return
+    if lacks_cordon(context.fleet, node):
+        text = f"{scope} is treated as a whole, and a person's cordon of {node.id} is laid first"
+        yield Blocker("domain", node.id, text, f"{node.id} is cordoned, or the cordon is lifted")
         return
     own = needed(context, node)
     if own is not None and own.group != need.group and rank(own.remedy) >= rank(need.remedy):

@@ -11,7 +11,7 @@ from hostler.core.policy.remedy_escalation import Need
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
-from hostler.core.state.model import ActClass, Node
+from hostler.core.state.model import ActClass, HoldKind, Node
 
 
 def standing_still(context: DecisionContext, node: Node, need: Need | None, answer: Answer) -> Answer:
@@ -19,7 +19,7 @@ def standing_still(context: DecisionContext, node: Node, need: Need | None, answ
     since = context.fleet.cell.restored
     if since is None or not isinstance(answer, Act) or _may_go_on(context, node, need, since):
         return answer
-    if _eases(node, answer):
+    if _eases(context, node, answer, since):
         return answer
     return Wait(
         node.plan.name if node.plan else need.remedy if need else node.phase.value, (restored_at(since),), until=None
@@ -36,8 +36,15 @@ def _may_go_on(context: DecisionContext, node: Node, need: Need | None, since: d
     return isinstance(protect(context, node, need), Act)
 
 
-def _eases(node: Node, answer: Act) -> bool:
-    """A cordon is lifted where reality has been seen to be as the copy has it; power and checks wait."""
-    agrees = node.compared is not None and not node.differences
+def _eases(context: DecisionContext, node: Node, answer: Act, since: datetime) -> bool:
+    """A cordon that a person has asked for since is laid; one is lifted where reality is seen to be as the copy has it.
+
+    Power and checks wait, and so does a cordon that only the copy has: it may have been lifted long ago.
+    """
     plans = [event.plan.name for event in answer.events if isinstance(event, e.PlanRecorded)]
-    return agrees and plans == ["uncordon"] and len(answer.events) == 1
+    if len(answer.events) != 1 or plans not in (["cordon"], ["uncordon"]):
+        return False
+    if plans == ["cordon"]:
+        holds = context.fleet.holds_of(node.id)
+        return any(h.kind is HoldKind.cordon and h.since >= since for h in holds)
+    return node.compared is not None and not node.differences

@@ -5,13 +5,12 @@ from itertools import islice
 from msgspec.structs import replace
 
 from hostler.core.conditions.sku_match import gaps
-from hostler.core.planning.in_service import keeping_away
 from hostler.core.planning.plan_builder import Frame, record
 from hostler.core.planning.remediation import retry_wait
 from hostler.core.policy import pool_places
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
-from hostler.core.policy.holds_and_pauses import scopes
+from hostler.core.policy.holds_and_pauses import keeping_away, scopes
 from hostler.core.policy.pool_modes import mode_of
 from hostler.core.policy.remedy_escalation import is_on_probation
 from hostler.core.state import events as e

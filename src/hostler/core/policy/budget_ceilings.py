@@ -19,18 +19,15 @@ class Ceiling(Struct, frozen=True):
     why: str
 
 
-def never_fits(context: DecisionContext, request: DisruptionRequest, *, together: bool = True) -> str:
-    """Why the request could not begin though nothing else were out, "" where it could.
-
-    `together`: its nodes are admitted as one. Each by itself, nodes of a failure domain wait for each other and begin.
-    """
-    found = (one for one in _ceilings(context, request, together=together) if len(one.nodes) > one.most)
+def never_fits(context: DecisionContext, request: DisruptionRequest) -> str:
+    """Why the request could not begin as one though nothing else were out, "" where it could."""
+    found = (one for one in _ceilings(context, request) if len(one.nodes) > one.most)
     return next((f"{one.why}, and this takes {len(one.nodes)}" for one in found), "")
 
 
-def fitting(context: DecisionContext, request: DisruptionRequest, *, together: bool = True) -> tuple[Node, ...]:
+def fitting(context: DecisionContext, request: DisruptionRequest) -> tuple[Node, ...]:
     """The first of the request's nodes that would fit, as many as may be taken at once."""
-    ceilings = list(_ceilings(context, replace(request, scope=None), together=together, parts=True))
+    ceilings = list(_ceilings(context, replace(request, scope=None), parts=True))
     left = [one.most for one in ceilings]
     found: list[Node] = []
     for node in request.nodes:
@@ -42,22 +39,19 @@ def fitting(context: DecisionContext, request: DisruptionRequest, *, together: b
     return tuple(found)
 
 
-def reserve_helps(context: DecisionContext, request: DisruptionRequest, *, together: bool = True) -> bool:
+def reserve_helps(context: DecisionContext, request: DisruptionRequest) -> bool:
     """Whether it would fit as an immediate act, which may use the pool's reserve."""
     return request.act_class is ActClass.pending and not never_fits(
-        context, replace(request, act_class=ActClass.immediate), together=together
+        context, replace(request, act_class=ActClass.immediate)
     )
 
 
-def _ceilings(
-    context: DecisionContext, request: DisruptionRequest, *, together: bool, parts: bool = False
-) -> Iterator[Ceiling]:
+def _ceilings(context: DecisionContext, request: DisruptionRequest, *, parts: bool = False) -> Iterator[Ceiling]:
     """The ceilings over the request; `parts`: over parts of it, which are no whole failure domain."""
     if is_harmless(request.remedy):
         return
     yield from _of_pools(context, request)
-    if together:
-        yield from _of_domains(context, request, parts=parts)
+    yield from _of_domains(context, request, parts=parts)
 
 
 def _of_pools(context: DecisionContext, request: DisruptionRequest) -> Iterator[Ceiling]:

@@ -1,13 +1,20 @@
 """Holds, pauses and a restored journal: what a person, or a copied journal, keeps as it is."""
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import OWNER, ActClass, Blocker, Hold, HoldKind, Node
+from hostler.core.state.model import OWNER, ActClass, Blocker, Hold, HoldKind, Node, Phase
 from hostler.core.state.scopes import CLUSTER, POOL, RACK, WHOLE_CELL, Scope
+from hostler.core.state.verbs.remedies import Drain
 from hostler.core.tables.recipe_facts import rules_of
+
+CORDONING = (HoldKind.cordon, HoldKind.physical_work, HoldKind.power)
+"""Kinds of holds that keep new work away; under the last two the node is dark as well."""
+CORDON = "cordon"
+"""Key of the hold that a request for a drain placed, in the request's evidence."""
 
 
 def scopes(fleet: Fleet, node: Node) -> tuple[Scope, ...]:
@@ -19,6 +26,30 @@ def scopes(fleet: Fleet, node: Node) -> tuple[Scope, ...]:
     elif node.assignment is not None:
         found.append(Scope(CLUSTER, node.assignment.cluster))
     return tuple(found)
+
+
+def keeping_away(holds: Iterable[Hold]) -> list[Hold]:
+    """Holds that keep new work away; who lifted our cordon by other means overrides a cordon."""
+    found = list(holds)
+    overridden = any(h.kind is HoldKind.override for h in found)
+    return [h for h in found if h.kind in CORDONING and not (overridden and h.kind is HoldKind.cordon)]
+
+
+def lacks_cordon(fleet: Fleet, node: Node) -> bool:
+    """Whether a person has asked that new work be kept away, and no cordon of ours stands yet.
+
+    The cordon of a drain comes with the drain, which may end work and so waits for guards.
+    """
+    if fleet.holds.bare or node.phase is not Phase.production or node.assignment is None or OWNER in node.cordons:
+        return False
+    found = keeping_away(fleet.holds_on(scopes(fleet, node)))
+    return any(h.kind is HoldKind.cordon and not is_of_drain(node, h) for h in found)
+
+
+def is_of_drain(node: Node, hold: Hold) -> bool:
+    """Whether the hold was placed by a person's request to drain the node, and that request still stands."""
+    drains = (c for c in node.conditions if c.type == Drain.remedy.condition)
+    return any(one.facts.get(CORDON) == hold.id for c in drains for one in c.evidence)
 
 
 def restored(context: DecisionContext, _request: DisruptionRequest) -> list[Blocker]:

@@ -17,13 +17,16 @@ def storm(context: DecisionContext, asking: int) -> str:
     since = context.sure - _window(context)
     if context.fleet.cell.calm_since is not None:
         since = max(since, context.fleet.cell.calm_since)
-    recent = sum(
-        1 for r in context.fleet.cell.recent if r.at > since and rules_of(r.name).releases is not Releases.done
-    )
+    recent = sum(1 for r in context.fleet.cell.recent if r.at > since and _disturbs(r.name))
     limit = max(brake.disruptions, int(len(context.fleet.nodes) * brake.percent / 100))
     if recent + asking <= limit:
         return ""
     return f"{recent + asking} disruptions within {duration(brake.window_s)}, the limit is {limit}"
+
+
+def _disturbs(name: str) -> bool:
+    """Whether plans of this name are counted: a release was asked for, and a person's cordon disturbs nobody."""
+    return name != "cordon" and rules_of(name).releases is not Releases.done
 
 
 def storm_ebbs(context: DecisionContext) -> datetime | None:

@@ -107,6 +107,9 @@ class Budget(Struct, frozen=True, forbid_unknown_fields=True):
     `reserve` is on top, for immediate remedies only. `removals_per_day` limits nodes leaving the pool.
     `spares_floor`: the pool is not filled from the last so many spares of its SKU, and a merely degraded node does not
     leave it when no more than these are left.
+
+    It limits what ends work, and capacity that automation takes. A person's cordon ends nobody's work: it is laid at
+    once beyond any budget, its answer says what the pool has left, and remedies then find less room.
     """
 
     count: int = 1

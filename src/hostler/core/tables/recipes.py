@@ -167,7 +167,7 @@ RECIPES: dict[str, Recipe] = {
         Recipe("protective_power_off", (_DARK,), ActClass.protective, disruptive=True, rules=_NOTHING),
         Recipe("power_off", (StepRow(op.SwitchOff(), 180),), ActClass.bring_up, rules=PlanRules(keeps="power")),
         Recipe("drain", (_CORDON, _DRAIN), disruptive=True, rules=PlanRules(keeps="cordon")),
-        Recipe("cordon", (_CORDON,), ActClass.immediate, disruptive=True, rules=_NOTHING),
+        Recipe("cordon", (_CORDON,), ActClass.easing, disruptive=True, rules=_NOTHING),
         Recipe("uncordon", (StepRow(op.UncordonNode(), 60),), ActClass.easing, rules=_NOTHING),
         Recipe("locate", (StepRow(op.LocateOn(), 60, optional=True),), ActClass.easing),
         Recipe("unlocate", (StepRow(op.LocateOff(), 60, optional=True),), ActClass.easing),

@@ -88,7 +88,7 @@ def _storm(reading: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[s
     brake = reading.configuration.policy.brake
     since = reading.clock - timedelta(seconds=brake.window_s)
     since = max(since, reading.calm) if reading.calm is not None else since
-    before = sum(one.at > since and one.name != "release" for one in reading.begun)
+    before = sum(one.at > since and one.name not in ("release", "cordon") for one in reading.begun)
     nodes = sum(other.phase is not Phase.retired for other in reading.pages.values())
     limit = max(brake.disruptions, int(nodes * brake.percent / 100))
     if before + 1 > limit:
